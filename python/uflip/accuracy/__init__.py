@@ -1,10 +1,10 @@
-"""Compare what a benchmark reports of a simulated device with runs that are long enough.
+"""Accuracy: compare the reported numbers of simulated devices with sufficiently long runs.
 
-`long_run`    the reference: a pattern on a fresh device until its mean does not change any more
-`claims`      the claims and headlines of a result, and which run decides each
-`table`       devices, scales and suites: results are made, claims compared, rows printed
+`long_run`    the reference: a pattern on a fresh device until its mean has settled
+`claims`      the claims and headlines of a result, and the run that decides each
+`table`       devices, scales and suites: makes results, compares claims, prints rows
 
-A simulated device can be asked the same question for as long as it takes, from the same state. So
-every number that uflip reports of it can be checked, and `python -m uflip.accuracy` does so: the
-table of docs/reference/accuracy.md.
+A simulated device can repeat a measurement from the same state for any length. So every number that
+uflip reports about it can be checked, and `python -m uflip.accuracy` does so: the table of
+docs/reference/accuracy.md.
 """

@@ -1,11 +1,11 @@
-"""`python -m uflip.accuracy`: what benchmarks report beside long runs, as a table.
+"""`python -m uflip.accuracy`: reported numbers beside those of long runs, as a table.
 
     python -m uflip.accuracy                               every device of the table, both scales
     python -m uflip.accuracy sim:tlc-nvme --scale quick    one device at one scale
     python -m uflip.accuracy 'sim:my.toml?spare_factor=0.1'
-    python -m uflip.accuracy RESULT...                     results that are there already
+    python -m uflip.accuracy RESULT...                     existing results
 
-Long runs are kept beside the cache of devices (`uflip cache`), so that only the first table of a
+Long runs are cached beside the cache of devices (`uflip cache`), so that only the first table of a
 device takes long.
 """
 

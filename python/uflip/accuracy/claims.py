@@ -1,9 +1,9 @@
-"""The claims and headlines of a result, and how far they are from long runs.
+"""The claims and headlines of a result, and their distance from long runs.
 
-A *claim* is an experiment whose mean is reported as converged. A *headline* is a number that a
-report begins with: the four baselines, the key characteristics (uFLIP Table 3), the IOPS of
-`steady_state` and the knees of `queue_depth`. A headline is *marked* where one of the experiments
-that it rests on has not converged; it is not compared, as it is not claimed.
+A *claim* is an experiment whose mean is reported as converged. A *headline* is a number at the top
+of a report: the four baselines, the key characteristics (uFLIP Table 3), the IOPS of `steady_state`
+and the knees of `queue_depth`. A headline is *marked* if one of its experiments has not converged;
+it is not compared, as it is not claimed.
 
 Headlines that are computed from several experiments are computed again, by the same rule, from the
 long runs of these. A long run that never settles has no mean to compare with: then a claim is right
@@ -31,29 +31,29 @@ from uflip.results.summarise import experiments_of
 from uflip.units import format_size
 
 MOST_CLAIM, MOST_HEADLINE = 0.10, 0.15
-"""A claim, or a headline, is off where it differs from the long run by more than this share."""
+"""A claim, or a headline, is off if it differs from the long run by more than this share."""
 STATED = ("found", "none", "everywhere")
-"""Verdicts that say something about the device."""
+"""Verdicts that make a statement about the device."""
 Key = tuple[str, str, int | float | None]
-"""Micro-benchmark, pattern, value of what varies."""
+"""Micro-benchmark, pattern, value of the varying parameter."""
 
 
 @dataclass(frozen=True)
 class ClaimComparison:
-    """A claim or headline beside what long runs show.
+    """A claim or headline beside the result of long runs.
 
     Attributes
     ----------
     name : str
-        Which.
+        Its name.
     claimed, true : str
-        Both, as people read them.
+        Both, formatted.
     ratio : float or None
-        Claimed over true; None where they are words, and differ.
+        Claimed over true; None for words that differ.
     marks : tuple of str
-        Why the result itself doubts it.
+        Reasons for doubt in the result itself.
     settled : bool
-        Whether the long runs settled that it is compared with.
+        Whether its long runs settled.
     """
 
     name: str
@@ -64,12 +64,12 @@ class ClaimComparison:
     settled: bool = True
 
     def is_off(self, most: float) -> bool:
-        """Whether both differ by more than so much, relative to the true one."""
+        """Return whether both differ by more than `most`, relative to the true one."""
         return self.ratio is None or not 1 - most <= self.ratio <= 1 + most
 
     @property
     def distance(self) -> float:
-        """How far off it is, as a factor: for sorting."""
+        """The distance as a factor, for sorting."""
         if self.ratio is None or self.ratio <= 0:
             return float("inf")
         return max(self.ratio, 1 / self.ratio)
@@ -89,7 +89,7 @@ class Accuracy:
 
     @property
     def headlines_off(self) -> list[ClaimComparison]:
-        """Headlines that are off and not marked, the worst first."""
+        """Unmarked headlines that are off, the worst first."""
         return _worst_first(
             each for each in self.headlines if not each.marks and each.is_off(MOST_HEADLINE)
         )
@@ -103,12 +103,12 @@ def _worst_first(some: Iterable[ClaimComparison]) -> list[ClaimComparison]:
 
 
 def key_of(name: str, run: ExperimentSummary) -> Key:
-    """Name an experiment of a summary."""
+    """Return the key of an experiment of a summary."""
     return name, run["pattern"], run["value"]
 
 
 def questions(document: Summary) -> dict[Key, Question]:
-    """Return the long runs that claims of a summary, and what rests on them, are compared with."""
+    """Return the long runs for the claims of a summary, by experiment."""
     state = document["state"]
     request = state["request"] if state["known_from"] == "enforced" else None
     pause = document["pause_ns"]
@@ -138,12 +138,12 @@ def _is_claim(run: ExperimentSummary) -> bool:
 
 
 def _is_of_fixed_length(name: str, run: ExperimentSummary) -> bool:
-    """Whether the length of a run is what it asks about: bursts into a cache, and trims."""
+    """Return whether the length of a run is part of its question: cache bursts, and trims."""
     return name == "cache_cliff" or any(part.is_trim for part in typed_spec(run["spec"]).parts)
 
 
 def _before(document: Summary, name: str, run: ExperimentSummary) -> tuple[Pattern, ...]:
-    """Return the trims that come before a run which is made in turn."""
+    """Return the trims that precede a run with a fixed order."""
     known, value = MICRO_BENCHMARKS.get(name), run["value"]
     if known is None or not known.in_turn or value is None:
         return ()
@@ -197,7 +197,7 @@ def _compared(name: str, run: ExperimentSummary, true: LongRun) -> ClaimComparis
 
 
 def _nearest(mean: float, true: LongRun) -> float:
-    """Return the true mean; of one that never settles the nearest of those it had [ns]."""
+    """Return the true mean, or the nearest of its range if it never settled [ns]."""
     return true.mean_ns if true.settled else min(max(mean, true.low_ns), true.high_ns)
 
 
@@ -206,7 +206,7 @@ def _ms(nanoseconds: float) -> str:
 
 
 def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
-    """Return why a result doubts what rests on some experiments."""
+    """Return the reasons for doubt about some experiments in the result."""
     found: set[str] = set()
     for run in runs:
         if run["together"]["converged"] is not True:
@@ -217,7 +217,7 @@ def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
 
 
 def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, ExperimentSummary]:
-    """Return experiments with the means and rates of their long runs, where there are any."""
+    """Return experiments with the means and rates of their long runs, where available."""
     found: dict[Key, ExperimentSummary] = {}
     for name, run in experiments_of(document):
         key = key_of(name, run)
@@ -277,7 +277,7 @@ MADE_OF = {
     "partitions": ("partitioning", "SW"), "reverse": ("order", "SW"),
     "in_place": ("order", "SW"), "large_increments": ("order", "SW"),
 }  # fmt: skip
-"""Key characteristic -> micro-benchmark and pattern that it is made of, beside SW and RW."""
+"""Key characteristic -> the micro-benchmark and pattern that it needs, besides SW and RW."""
 
 
 def _rests_on(document: Summary, name: str) -> list[tuple[str, ExperimentSummary]]:

@@ -1,4 +1,4 @@
-"""The reference: a pattern of a result, on a fresh device, until its mean does not change any more.
+"""The reference: a pattern of a result, on a fresh device, until its mean has settled.
 
 ::
 
@@ -7,16 +7,16 @@
                       n/8 n/4     n/2             n
                         a    b        c            reference = c, if a, b and c agree
 
-Nothing here uses the analysis that is being checked (no start-up detection, no stop rule, no
-confidence interval): a run is made with n I/Os, and where the means of its last half, of the
-quarter before and of the eighth before that differ by more than `AGREE`, again with more. A run
-with writes also goes on until it has written, or the device has programmed, `PASSES` times what
-the device can take in advance: write cache, SLC cache and spare space, as its profile has them.
+The reference does not use the analysis under test (no start-up detection, no stop rule, no
+confidence interval): a run has n I/Os. If the means of its last half, of the quarter before and of
+the eighth before that differ by more than `AGREE`, it is repeated with more. A run with writes also
+continues until it has written, or the device has programmed, `PASSES` times the amount that the
+device can absorb in advance: write cache, SLC cache and spare space of its profile.
 
-What changes with the length of the run is what the length changes: a pattern that visits each
-address once goes on over the rest of the device. A pattern that goes round in a small target space
-stays there. A device whose mean never settles (sequential writes over what random writes left
-behind get cheaper with every block that becomes wholly invalid) has no reference, only a range.
+A longer run also has a larger target if the pattern visits each address once: it continues over the
+rest of the device. A pattern that wraps around in a small target space stays there. A device whose
+mean never settles has no reference, only a range. (Example: sequential writes over the data of
+random writes get cheaper with every block that becomes wholly invalid.)
 """
 
 import json
@@ -39,37 +39,37 @@ from uflip.device.opener import open_device
 from uflip.results.atomic import write_file
 
 PASSES = 2
-"""Times that write cache, SLC cache and spare space are written."""
+"""How many times write cache, SLC cache and spare space are written."""
 AGREE = 0.05
-"""Relative difference of the means of successive parts of a run that does not change any more."""
+"""Largest relative difference between the means of successive parts of a settled run."""
 FEWEST = 16_384
-"""I/Os of the shortest run: its last half has a standard error of 1 % where the standard deviation
-is as large as the mean."""
+"""I/Os of the shortest run: its last half has a standard error of 1 % if the standard deviation is
+as large as the mean."""
 MOST_IOS, MOST_OVERWRITES = 1 << 21, 1
 """A run that has not settled by then has no reference; overwrites are of the device."""
 GROWTH = 2, 32
 SEED = 20_090_104
-"""Of random addresses: neither that of a plan nor that of a state."""
+"""Seed of random addresses: neither that of a plan nor that of a state."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a long run is made of; two claims with the same question share one.
+    """The definition of a long run; equal claims share one.
 
     Attributes
     ----------
     url : str
         The device.
     state : dict or None
-        The state that is enforced first; None: as the profile leaves it.
+        The state that is enforced first; None: that of the profile.
     pause_ns : int
-        How long the device is idle before the run [ns].
+        Idle time of the device before the run [ns].
     spec : Pattern
-        The pattern of the claim, with every default filled in.
+        The pattern of the claim, with all defaults filled in.
     before : tuple of Pattern
-        What is done to the device first, in functional mode: trims of runs that come in turn.
+        Preceding patterns in functional mode: trims of runs with a fixed order.
     fixed_length : bool
-        Whether the length is what the experiment asks about: then the run is made as it is.
+        Whether the length is part of the question: then the run is made as it is.
     """
 
     url: str
@@ -81,7 +81,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """Name the answer in the cache: all that decides it."""
+        """Return the cache name: a hash of everything that determines the result."""
         info = _inspected(self.url)
         spec = table_of(self.spec if self.fixed_length else _lengthened(self.spec, 1, info))
         rest = [table_of(each) for each in self.before]
@@ -93,16 +93,16 @@ class Question:
 
 @dataclass(frozen=True)
 class LongRun:
-    """What a run that is long enough shows.
+    """The result of a sufficiently long run.
 
     Attributes
     ----------
     mean_ns : float
-        Of its last half [ns].
+        Mean of its last half [ns].
     ios_per_s : float
         Throughput of its last half.
     low_ns, high_ns : float
-        Lowest and highest mean of the parts that were compared [ns].
+        Lowest and highest mean of the compared parts [ns].
     ios, bytes_written : int
         Its length.
     settled : bool
@@ -119,7 +119,7 @@ class LongRun:
 
 
 def long_run(question: Question) -> LongRun:
-    """Return the answer to a question, from the cache where it was asked before."""
+    """Return the long run of a question, from the cache if it was made before."""
     path = cache.folder().parent / "long-runs" / f"{question.name}.json"
     if cache.limit_bytes():
         with suppress(OSError, ValueError, TypeError):
@@ -156,7 +156,7 @@ def _measured(question: Question) -> LongRun:
 
 
 def absorbed_bytes(info: DeviceInfo) -> int:
-    """Return what a simulated device can take before its writes cost what they cost for ever."""
+    """Return the bytes that a simulated device absorbs before writes reach their final cost."""
     profile = info.details.profile or {}
     buffered = int(profile.get("cache", {}).get("write_cache_bytes", 0))
     spare = max((info.details.flash_bytes or 0) - info.capacity_bytes, 0)
@@ -188,7 +188,7 @@ def _in_state(url: str, state: str | None) -> Device:
 
 
 def _prepared(question: Question) -> Device:
-    """Return a device of its own in the state of a question."""
+    """Return a separate device in the state of a question."""
     state = None if question.state is None else json.dumps(question.state)
     device = _in_state(question.url, state).clone()
     for spec in question.before:
@@ -207,19 +207,19 @@ def _programmed_bytes(device: Device) -> int:
 
 
 def _is_longest(spec: Pattern, found: LongRun, info: DeviceInfo) -> bool:
-    """Whether a longer run would say something else, or nothing new."""
+    """Return whether a longer run would measure something else, or nothing new."""
     if found.ios >= MOST_IOS // 2:
         return True
     once = [part for part in spec.parts if part.is_write and _visits_once(spec, part)]
     space = max((part.target_bytes for part in spec.parts if part.is_write), default=0)
     if once:
-        # The next pass would find the blocks that this one wrote in order.
+        # The next pass would meet the blocks that this one wrote in order.
         return found.bytes_written >= info.capacity_bytes // 2
     return bool(space) and found.bytes_written >= MOST_OVERWRITES * info.capacity_bytes
 
 
 def _looked_at(trace: _native.Trace, *, settled: bool = False) -> LongRun:
-    """Compare the last half of a run with the quarter and the eighth before; all where settled."""
+    """Compare the last half of a run with the quarter and the eighth before; all if `settled`."""
     submitted = np.asarray(trace.column("submit_ns"))
     order = np.argsort(submitted, kind="stable")
     times = np.asarray(trace.column("response_time_ns"))[order].astype(np.float64)
@@ -249,9 +249,9 @@ def _mean(times: NDArray[np.float64]) -> float:
 
 
 def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
-    """Return a pattern with about `ios` I/Os, each measured.
+    """Return a pattern with about `rows` I/Os, each measured.
 
-    What varies between repetitions (seeds, where a target space lies) is the same for all.
+    Seeds and target spaces, which vary between repetitions, are the same for all.
     """
     if isinstance(spec, Parallel):
         each = max(rows // len(spec.patterns), 1)
@@ -264,7 +264,7 @@ def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
     if spec.burst:
         count = -(-count // (4 * spec.burst)) * 4 * spec.burst
     space = _space(spec, spec, count * spec.processes, info.capacity_bytes)
-    # A target space that is whole for each process.
+    # The target space must be whole for each process.
     unit = spec.io_bytes * spec.processes
     size = max(space // unit * unit, spec.target_bytes) if space > spec.target_bytes else space
     begin = _begin(spec, size, info.capacity_bytes)
@@ -289,7 +289,7 @@ def _lengthened_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
 
 
 def _begin(part: MixPart, size: int, capacity: int) -> int:
-    """Return where a longer target space begins: as it was, or where there is room for it."""
+    """Return the begin of a longer target space: unchanged if it fits, else 0."""
     if _visits_in_order(part):
         return 0
     return part.begin if part.begin + size <= capacity else 0
@@ -310,7 +310,7 @@ def _visits_in_order(part: MixPart) -> bool:
 
 
 def _visits_once(spec: Pattern, part: MixPart) -> bool:
-    """Whether a pattern as it was made visits no address twice."""
+    """Return whether the original pattern visits no address twice."""
     if not _visits_in_order(part) or part.incr == 0:
         return False
     ios = spec.most_ios * part.processes

@@ -21,14 +21,14 @@ DEVICES = (
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A result that is made for the table.
+    """A result for the table.
 
     Attributes
     ----------
     device, suite, scale, seed, only
-        As `uflip.run` takes them.
+        As for `uflip.run`.
     folder : Path
-        Where it is kept.
+        Its folder.
     """
 
     device: str
@@ -39,7 +39,7 @@ class TableEntry:
     only: tuple[str, ...] | None = None
 
     def made(self) -> Path:
-        """Make the result, unless it is there; return its folder."""
+        """Make the result, unless it exists; return its folder."""
         if not self.folder.exists():
             options: Options = {"suite": self.suite, "scale": self.scale, "seed": self.seed}
             if self.only is not None:
@@ -58,7 +58,7 @@ class AccuracyRow:
 
 
 def results(wanted: Sequence[TableEntry], on_step: OnStep = ignore) -> list[Path]:
-    """Make results, several at a time where an executor has several workers."""
+    """Make results, concurrently if the executor has several workers."""
     return on_all(TableEntry.made, wanted, on_step, lambda each: each.folder.name)
 
 
@@ -70,11 +70,11 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
     folders : sequence of Path
         Results of simulated devices, finished.
     on_step : callable, optional
-        Called after each long run, in the order in which they are over.
+        Called after each long run, in the order in which they end.
     """
     documents = [summary(Results.load(folder)) for folder in folders]
     asked = [questions(document) for document in documents]
-    # Long runs that several results ask for are made once, those of a device one after the other.
+    # Long runs shared by several results are made once, those of a device one after the other.
     different = {question.name: question for each in asked for question in each.values()}
     found = on_all(long_run, [*different.values()], on_step, _told)
     answers = dict(zip(different, found, strict=True))
@@ -91,7 +91,7 @@ def _told(question: Question) -> str:
 
 
 def printed(table: Sequence[AccuracyRow], worst: int) -> str:
-    """Return the table as text of a page, then the worst deviations of each row."""
+    """Return the table as Markdown, followed by the worst deviations of each row."""
     lines = [
         f"| device | scale | claims | off by > {MOST_CLAIM:.0%} | share | headlines |"
         f" off by > {MOST_HEADLINE:.0%} and unmarked | marked | without a steady mean |",

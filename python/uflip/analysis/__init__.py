@@ -1,11 +1,11 @@
-"""What a series of response times says: phases, period, mean with its interval, and doubts.
+"""Analysis of a series of response times: phases, period, mean with its interval, and doubts.
 
-The work is done by the native part (`crates/method`), with the same functions that decide in the
-middle of a run when it is long enough. Here are its results as frozen values.
+The native part (`crates/method`) does the work, with the same functions that decide during a run
+whether it is long enough. This package returns its results as frozen values.
 
 ============  ============================================================
 `analyse`     response times in, `Analysis` out
-`run_length`  where the engine's stop rule would have ended a run
+`run_length`  the length at which the engine's stop rule would have ended a run
 `files`       response times of a CSV or Parquet column, a fio latency log, a stored run
 ============  ============================================================
 """

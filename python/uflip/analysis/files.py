@@ -1,6 +1,6 @@
-"""Response times from files: a run of ours, a column of CSV or Parquet, a fio latency log.
+"""Response times from files: a run file, a column of CSV or Parquet, a fio latency log.
 
-What a file is follows from what is in it, not from its name. Response times come back in
+The format is detected from the content, not from the name. Response times are returned in
 nanoseconds and in the order of the file.
 """
 
@@ -20,9 +20,9 @@ from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.errors import ResultsError, UflipError, UnavailableError, UsageError, native_errors
 
 KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageError)
-# No line of a table of ours, or of fio, is longer.
+# Upper bound of the line length of our tables, and of fio logs.
 LONGEST_LINE = 1 << 20
-# A gigabyte of them.
+# A gigabyte of response times.
 MOST_TIMES = 1 << 27
 
 Times = NDArray[np.float64]
@@ -30,12 +30,12 @@ Times = NDArray[np.float64]
 PARQUET_MAGIC = b"PAR1"
 COLUMN = "response_time_ns"
 UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-# fio's lines: time [ms], value [ns], direction, block size, offset, and in newer versions more.
+# fio's lines: time [ms], value [ns], direction, block size, offset, and more in newer versions.
 FIO_FEWEST = 4
-# The block traces of MSR Cambridge, as `uflip serve --record` writes them; most have no first line.
+# Block traces in the MSR Cambridge format, as from `uflip serve --record`; most have no header.
 MSR_COLUMNS = ("Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime")
 MSR_TICK_NS = 100.0
-# What our own tables hold beside response times.
+# Further columns of our own tables.
 RUN_COLUMN, STREAM_COLUMN = "run", "stream"
 
 
@@ -46,12 +46,12 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     ----------
     path : Path
         A run file of a result folder, a Parquet or CSV table, a fio latency log
-        (`--write_lat_log`), or a trace in the form of MSR Cambridge.
+        (`--write_lat_log`), or a trace in the MSR Cambridge format.
     column : str, optional
-        The column of a table; without it `response_time_ns`, or the only column there is.
+        The column of a table; by default `response_time_ns`, or the only column.
     unit : str, optional
-        Of the column, one of `UNITS_NS`; without it what its name ends with, else ns, and of a
-        trace of MSR Cambridge its ticks of 100 ns. A run file says its own.
+        Unit of the column, one of `UNITS_NS`; by default the ending of its name, else ns, and for
+        an MSR Cambridge trace its ticks of 100 ns. A run file contains its unit.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             with native_errors():
                 trace = _native.read_trace(str(path))
         except UflipError:
-            pass  # a table of somebody else's
+            pass  # a table of another program
         else:
             _check_unit(path, unit, "The times of a run are in nanoseconds")
             return _of_trace(path, trace)
@@ -131,14 +131,14 @@ def _check_unit(path: Path, unit: str | None, what: str) -> None:
 
 
 def _of_trace(path: Path, trace: _native.Trace) -> Times:
-    """Take the I/Os of a run of ours."""
+    """Return the response times of a run of uflip."""
     return _in_step(path, trace.column(COLUMN), trace.column(STREAM_COLUMN))
 
 
 def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
-    """Take the I/Os of one process; of several the mean of those of the same number.
+    """Return the times of one process; of several, the means of I/Os with the same number.
 
-    The I/Os of a process stand together, as a trace and its tables hold them.
+    The I/Os of a process are consecutive, as in a trace and its tables.
     """
     times = np.asarray(values).astype(np.float64)
     counts = np.unique(np.asarray(streams), return_counts=True)[1]
@@ -182,7 +182,7 @@ def _of_text(path: Path, start: bytes, column: str | None, unit: str | None) -> 
 
 
 def _first_line(path: Path, start: bytes) -> list[str]:
-    """Take the first line of a table apart."""
+    """Return the cells of the first line of a table."""
     line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
     if not more and len(start) >= LONGEST_LINE:
         raise _no_table(path, f"no end of a line in the first {LONGEST_LINE} bytes")
@@ -236,7 +236,7 @@ def _is_msr(cells: list[str]) -> bool:
 
 def _are_numbers(cells: list[str]) -> bool:
     try:
-        # fio's last columns may be hexadecimal; the first two tell.
+        # fio's last columns may be hexadecimal; the first two decide.
         return bool([float(cell) for cell in cells[:2]])
     except ValueError:
         return False
@@ -244,10 +244,10 @@ def _are_numbers(cells: list[str]) -> bool:
 
 def _load(path: Path, index: int, skip: int) -> Times:
     try:
-        # A row takes two bytes or more. NumPy asks for the memory of all rows that it may read.
+        # A row has at least two bytes. NumPy allocates memory for all rows that it may read.
         rows = min(MOST_TIMES, path.stat().st_size // 2 + 1) + 1
         with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # that there is no data
+            warnings.simplefilter("error", UserWarning)  # raised if there is no data
             values: Times = np.loadtxt(
                 path,
                 delimiter=",",

@@ -1,8 +1,8 @@
-"""Phases, period, interval and doubts of a series of response times, as frozen values.
+"""Analysis results of a series of response times, as frozen values.
 
 **Source**: uFLIP (CIDR 2009) §4.2 for the two phases; the methods are named in `crates/method`.
-**Faithful**: as said there.
-**Simplified**: nothing here; this file carries names and numbers.
+**Faithful**: as documented there.
+**Simplified**: nothing here; this file only converts names and numbers.
 **Ambiguous**: nothing.
 """
 
@@ -30,7 +30,7 @@ PHASES = {
     "never-steady": "the level changes, and not in a way that comes again",
     "too-short": "too little was seen to tell",
 }
-"""Name of what a series looks like -> what it means."""
+"""Name of a phase -> its explanation."""
 
 REASONS = {
     "start_up_not_over": "the start-up is not over where the series ends",
@@ -41,19 +41,19 @@ REASONS = {
     "drift": "the running phase drifts",
     "not_stationary": "the beginning of the running phase differs from its end",
 }
-"""Name of a reason why a mean has not converged -> what it means."""
+"""Reason why a mean has not converged -> its explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLevel:
-    """A level that response times keep to.
+    """A level of response times.
 
     Attributes
     ----------
     mean_ns : float
-        Of its I/Os [ns].
+        Mean of its I/Os [ns].
     share : float
-        Of all I/Os.
+        Its share of all I/Os.
     """
 
     mean_ns: float
@@ -69,7 +69,7 @@ class Percentile:
     share : float
         The share.
     value_ns, low_ns, high_ns : float
-        It, and its interval [ns].
+        The response time, and its interval [ns].
     """
 
     share: float
@@ -80,15 +80,15 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What a series of response times says.
+    """The analysis of a series of response times.
 
     Attributes
     ----------
     ios : int
-        I/Os in all.
+        Number of all I/Os.
     startup_ios : int
-        I/Os before the running phase. 0: no start-up, or none that can be told from what comes
-        later, or one that is not over (then `reasons` says so).
+        I/Os before the running phase. 0: no start-up, or one that cannot be distinguished from
+        later I/Os, or one that is not over (`reasons` then contains it).
     period_ios : int
         I/Os of one oscillation of the running phase; 1 if none is significant.
     phase : str
@@ -97,16 +97,16 @@ class Analysis:
         Levels of the running phase, lowest first.
     mean_ns, half_width_ns : float
         Mean of the running phase, as far as it is divided into batches (see
-        docs/reference/analysis.md), and half the width of its interval [ns]; None where there are
-        fewer than five periods.
+        docs/reference/analysis.md), and half the width of its interval [ns]; None with fewer than
+        five periods.
     mean_ios : int
-        The last so many I/Os are those that the mean is of.
+        Number of I/Os, at the end of the series, in the mean.
     confidence : float
-        Of all intervals.
+        Confidence of all intervals.
     converged : bool
-        Whether the interval is narrow enough and nothing speaks against believing it.
+        Whether the interval is narrow enough and there is no reason to doubt it.
     reasons : tuple of str
-        Why not; names of `REASONS`.
+        Reasons for doubt; names of `REASONS`.
     slow_bound_ns : float or None
         Response times from here on count as slow [ns]; None if nothing varies.
     slow_episodes : int
@@ -114,7 +114,7 @@ class Analysis:
     percentiles : tuple of Percentile
         Those of 5, 50, 90, 95, 99, 99.9, 99.99 % that the sample supports.
     change_points : tuple of int
-        I/Os at which the level changes, for naming what is seen.
+        I/Os at which the level changes, for naming the phase.
     """
 
     ios: int
@@ -152,10 +152,10 @@ def analyse(
         Response times (n,) [ns] in the order of submission, n ≥ 32, all above 0. Durations
         (`timedelta64`, a column of polars or pandas) are taken in their unit.
     confidence : float, optional
-        Of the intervals; without it 0.95.
+        Confidence of the intervals; by default 0.95.
     half_width : float, optional
         Half the width of the interval of the mean that is narrow enough, relative to the mean;
-        without it 0.05.
+        by default 0.05.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def analyse(
 
 
 def _mean_ios(found: Table) -> int:
-    """Return how many I/Os are in batches: all of the running phase where there are none."""
+    """Return the number of I/Os in batches: all of the running phase without batches."""
     running, period = found["ios"] - found["startup_ios"], found["period_ios"]
     if found["half_width_ns"] is None:
         return int(running)
@@ -204,20 +204,20 @@ def _mean_ios(found: Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunLength:
-    """Where the stop rule ends a run.
+    """The length at which the stop rule ends a run.
 
     Attributes
     ----------
     stopped : bool
-        Whether it did; else the series ended first.
+        Whether it ended the run; else the series ended first.
     ios : int
-        I/Os that were looked at last.
+        I/Os at the last look.
     startup_ios, period_ios, slow_episodes : int
         As in `Analysis`.
     mean_ns, half_width_ns : float
-        Of the running phase [ns]; the half width is None with too few periods.
+        Mean of the running phase and its half width [ns]; None with too few periods.
     reasons : tuple of str
-        Doubts of the last look.
+        Reasons for doubt at the last look.
     """
 
     stopped: bool
@@ -237,7 +237,7 @@ def run_length(
     half_width: float | None = None,
     min_ios: int = 32,
 ) -> RunLength:
-    """Say where the engine's stop rule would have ended a run with these response times.
+    """Return the length at which the engine's stop rule would have ended a run with these times.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def run_length(
     confidence, half_width
         As for `analyse`.
     min_ios : int
-        The rule does not look before so many I/Os.
+        The rule does not look before this number of I/Os.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def run_length(
     Raises
     ------
     UsageError
-        For fewer than 32 response times, one that is no positive number, an option out of range.
+        For fewer than 32 response times, one that is not positive, an option out of range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Response times as whoever measured them has them: numbers of nanoseconds, or durations."""
+"""Response times of any source: numbers of nanoseconds, or durations."""
 
 import datetime
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# What NumPy makes into numbers, and what is none: text, dates, complex numbers, truth values.
+# Values that NumPy would convert but that are not times: text, dates, complex numbers, booleans.
 _NONE = (str, bytes, complex, datetime.date, datetime.time, bool, np.bool_, np.datetime64)
 _KINDS = {
     "M": "dates", "U": "text", "S": "text", "T": "text", "c": "complex numbers",
@@ -15,7 +15,7 @@ _KINDS = {
 
 
 def in_ns(values: ArrayLike) -> NDArray[np.float64]:
-    """Take numbers as nanoseconds, and durations in their unit.
+    """Return times in nanoseconds from numbers [ns] or durations of any unit.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def in_ns(values: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     ndarray
-        The same [ns], as floating-point numbers. A duration that is none (NaT) is NaN.
+        The same [ns], as floating-point numbers. A missing duration (NaT) is NaN.
 
     Raises
     ------
     TypeError
-        If they are anything else, or some are masked; its text says what they are.
+        If they are anything else, or some are masked; its text names their type.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def in_ns(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _of_objects(values: NDArray[np.object_]) -> NDArray[np.generic]:
-    """Take durations, or numbers of any kind, out of an array of objects; not both."""
+    """Convert an array of objects: either durations, or numbers of any kind."""
     durations = sum(isinstance(each, datetime.timedelta | np.timedelta64) for each in values.flat)
     if durations:
         if durations < values.size:
@@ -75,7 +75,7 @@ def _of_objects(values: NDArray[np.object_]) -> NDArray[np.generic]:
 
 
 def _ns(duration: Any) -> float:
-    """Return a duration in nanoseconds; those of pandas are those of Python, and know them too."""
+    """Return a duration in nanoseconds; pandas durations are Python ones with nanoseconds."""
     if hasattr(duration, "to_timedelta64"):
         duration = duration.to_timedelta64()
     if isinstance(duration, datetime.timedelta):

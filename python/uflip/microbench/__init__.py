@@ -1,20 +1,20 @@
-"""The micro-benchmarks of uFLIP and uFLIP-OC, and those of today, one file each: what exists.
+"""The micro-benchmarks of uFLIP and uFLIP-OC, and newer ones, one file each, and their registry.
 
-Each module says which part of Table 1 it implements, holds the ranges as data (`STANDARD`, `QUICK`)
-and lays out its experiments for a device (`experiments`); its `MICRO_BENCHMARK` has the words and
-the finding of a report. Adding one is a file and a line here. Those of uFLIP-OC (`open_channel`)
-need a device with physical addresses, all others one with sectors: each says so. Those of the
-papers are one suite, those of today (`today`) another, those of zones (`zones`) a third, and a plan
-is of one of them.
+Each module names the part of Table 1 that it implements, holds the ranges as data (`STANDARD`,
+`QUICK`) and lays out its experiments for a device (`experiments`). Its `MICRO_BENCHMARK` has the
+texts and the finding of a report. A new one needs a file and a line here. Those of uFLIP-OC
+(`open_channel`) need a device with physical addresses, all others one with sectors. Those of the
+papers are one suite, the newer ones (`today`) another, those of zones (`zones`) a third. A plan
+uses one suite.
 
 =====================  =======================================================================
-`layout`               what they share: target spaces, an experiment value by value
-`micro_benchmark`      what a micro-benchmark is
-`finding`              rules that say in a sentence what was measured
+`layout`               shared: target spaces, an experiment value by value
+`micro_benchmark`      the type of a micro-benchmark
+`finding`              rules that summarise the results in a sentence
 `open_channel`         those of uFLIP-OC: jobs over physical addresses
 `today`                extensions: queues, caches, reads under writes
-`zones`                those of zoned devices: appends, resets, zones side by side
-`words`                names of patterns and parameters, values as people write them
+`zones`                those of zoned devices: appends, resets, several zones at once
+`words`                names of patterns and parameters, formatted values
 =====================  =======================================================================
 """
 
@@ -91,13 +91,13 @@ MICRO_BENCHMARKS: dict[str, MicroBenchmark] = {
         zone_wear,
     )
 }
-"""By name, in the order of the papers, then those of today and of zones. `baseline` comes first
-and varies nothing: it holds the long runs of the four baseline patterns that every other number is
+"""By name, in the order of the papers, then those of today and of zones. `baseline` comes first and
+varies nothing: it contains the long runs of the four baseline patterns that all other results are
 compared with."""
 
 
 def suited(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:
-    """Return those of a suite that a device with such addresses can do, in order."""
+    """Return the micro-benchmarks of a suite that support these addresses, in order."""
     return {
         name: one
         for name, one in MICRO_BENCHMARKS.items()
@@ -111,7 +111,7 @@ def varied(suite: str = SUITE) -> dict[str, MicroBenchmark]:
 
 
 def suite_of(names: Iterable[str]) -> str:
-    """Return the suite that results are of, by the micro-benchmarks that are in them.
+    """Return the suite of results, from the micro-benchmarks in them.
 
     Examples
     --------
@@ -123,19 +123,19 @@ def suite_of(names: Iterable[str]) -> str:
 
 
 def keeps_its_length(run: PlannedRun) -> bool:
-    """Whether no method changes how long a run is: its length is what it asks about."""
+    """Return whether the length of a run is part of its question, and fixed for every method."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return known is not None and known.own_length
 
 
 def has_rounds(run: PlannedRun) -> bool:
-    """Whether a run is divided into rounds, of which rate and write amplification are stored."""
+    """Return whether a run is divided into rounds, for rate and write amplification over time."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return known is not None and known.rounds
 
 
 def in_turn(run: PlannedRun) -> bool:
-    """Whether a run is one of those that come last, once, in their order and at their places."""
+    """Return whether a run comes last, once, with a fixed order and a fixed target space."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return known is not None and known.in_turn
 
@@ -146,16 +146,16 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     Parameters
     ----------
     only : iterable of str or None
-        Names; None: all that the device can do.
+        Names; None: all that the device supports.
     addresses : str
-        What kind of device it is, see `DeviceInfo.addresses`.
+        Addresses of the device, see `DeviceInfo.addresses`.
     suite : str
         One of `SUITES`.
 
     Raises
     ------
     UsageError
-        For an unknown name, or one of another suite, or that needs another kind of device; lists
+        For an unknown name, one of another suite, or one that needs another kind of device; lists
         the known ones.
 
     Examples

@@ -1,12 +1,12 @@
-"""Alignment: the baseline patterns with varying IOShift. What do unaligned I/Os cost?
+"""Alignment: the baseline patterns with varying IOShift. What is the cost of unaligned I/Os?
 
 **Source**: uFLIP (CIDR 2009) §3.2 (2) and Table 1: IOShift in [2^0, ..., IOSize/512] × 512 B; the
 shift is added to every address.
 **Faithful**: all powers of two from 512 B to IOSize, all four baselines, fixed IOSize.
 **Simplified**: nothing.
 **Ambiguous**: the text varies the shift "from 0 to IOSize", the table starts at 512 B; 0 is
-included as the aligned reference. The shift takes from the target space, which does not move; one
-I/O more of it keeps sequential patterns from wrapping at any shift.
+included as the aligned reference. The shift reduces the target space, which does not move; room for
+one more I/O keeps sequential patterns from wrapping at any shift.
 """
 
 from uflip.experiment import Context, Experiment

@@ -3,8 +3,7 @@
 **Source**: uFLIP (CIDR 2009) §4.2 and Figures 3 and 4: "we run all four baseline patterns with a
 very large IOCount" to see start-up and running phase; Table 1, first row.
 **Faithful**: consecutive I/Os of 32 KiB; random over the whole device, sequential without wrapping.
-**Simplified**: the length is fixed; of a start-up that is longer the analysis says that it is not
-over.
+**Simplified**: the length is fixed; the analysis reports a start-up that is longer as not over.
 **Ambiguous**: "very large" is given no number; 10,240 is ten times the ordinary IOCount.
 """
 

@@ -6,7 +6,7 @@
 **Simplified**: in the quick scale a run has at most `QUICK_GROUPS` groups.
 **Ambiguous**: the printed formula, t + (i mod Burst) × Pause, would pause within the groups and not
 between them; the text is followed. The ordinary IOCount of 1,024 ends in the second group of 640;
-runs make two whole groups at least, else a single pause would be all there is.
+runs have at least two whole groups, and so more than one pause.
 """
 
 from uflip.experiment import Context, Experiment, IoCounts

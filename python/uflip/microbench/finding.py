@@ -1,16 +1,16 @@
-"""Findings: what the numbers of a micro-benchmark say, a computed sentence that rests on them.
+"""Findings: computed sentences that summarise the results of a micro-benchmark.
 
 **Source** uFLIP (CIDR 2009) §5.2, Table 3: pauses, locality, partitions, reverse, in-place and
 large increments, each against the cost of a baseline pattern.
 
 **Faithful** The same comparisons, of means.
 
-**Simplified** No verdicts ("significant degradation"): the ratios are given, the reader judges.
+**Simplified** No verdicts ("significant degradation"): the ratios are given, the reader decides.
 
 **Ambiguous** Table 3 does not say where a locality area ends; here the ends of the range are given.
 
-A rule compares measured means and never interpolates; it says nothing where a number is missing.
-That of a micro-benchmark stands in its file; one without gets its `largest_effect`.
+A rule compares measured means and never interpolates; without the numbers it returns no sentence. A
+micro-benchmark has its rule in its file, or uses `largest_effect`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,24 +21,24 @@ from uflip.units import format_duration_ns
 
 Run = MeasuredExperiment
 Experiments = Mapping[str, Sequence[Run]]
-"""Pattern -> its runs in the order of their values, as a summary has them; all have statistics."""
+"""Pattern -> its runs in the order of their values, from a summary; all have statistics."""
 Means = Mapping[str, float | None]
 """Pattern -> mean of its baseline run [ms]."""
 
 
 class Ratios:
-    """Says ratios in words, and remembers them with the patterns whose means they compare."""
+    """Formats ratios, and records them with the patterns whose means they compare."""
 
     def __init__(self) -> None:
         self.told: list[tuple[float, tuple[str, ...]]] = []
 
     def times(self, ratio: float, *labels: str) -> str:
-        """Say it as a number of times."""
+        """Return the ratio as a number of times."""
         self.told.append((ratio, labels))
         return times(ratio)
 
     def factor(self, ratio: float, *labels: str) -> str:
-        """Say it as a factor."""
+        """Return the ratio as a factor."""
         self.told.append((ratio, labels))
         return format_ratio(ratio)
 
@@ -47,7 +47,7 @@ Rule = Callable[[Experiments, Means, Ratios], str]
 
 
 def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The pattern whose mean depends most on the varying parameter; it may vary in several."""
+    """Return the sentence on the pattern that depends most on a varying parameter."""
     lines: dict[tuple[str, str | None], list[Run]] = {}
     for runs in experiments.values():
         for run in runs:
@@ -63,12 +63,12 @@ def largest_effect(experiments: Experiments, _baselines: Means, ratios: Ratios) 
 
 
 def mean_ns(run: Run) -> float:
-    """Mean response time of a run [ns]."""
+    """Return the mean response time of a run [ns]."""
     return float(run["statistics"]["mean_ns"])
 
 
 def second_mean_ns(run: Run) -> float:
-    """Mean response time of the second component of a mix that has some of it [ns]."""
+    """Return the mean response time of the second component of a mix [ns]."""
     second = run["components"]["second"]["statistics"]
     assert second is not None, "the run has I/Os of it"
     return second["mean_ns"]
@@ -85,5 +85,5 @@ def _at(run: Run) -> str:
 
 
 def duration_of_ms(milliseconds: float) -> str:
-    """Write a response time [ms] with the unit that suits it."""
+    """Return a response time [ms] with a suitable unit."""
     return format_duration_ns(milliseconds * 1e6)

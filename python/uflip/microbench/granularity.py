@@ -4,7 +4,8 @@
 non-powers of 2)"; Figures 6 and 7.
 **Faithful**: the whole range of powers of two, all four baselines, aligned to IOSize.
 **Simplified**: IOCount stays the same for all sizes, so that large I/Os touch more of the device.
-**Ambiguous**: the non-powers are not named. Taken are 3 × 2^k × 512 B for every other k: half-way
+**Ambiguous**: the non-powers are not named. The values are 3 × 2^k × 512 B for every other k:
+half-way
 between two powers, where a device that maps in powers of two shows it.
 """
 
@@ -34,7 +35,7 @@ def _describe(context: Context, pattern: str, io_size: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """Throughput at the smallest and largest size: who profits from larger I/Os."""
+    """Return the sentence on throughput at the smallest and largest size."""
     parts = []
     for pattern, runs in measured.items():
         first, last = runs[0], runs[-1]

@@ -1,13 +1,13 @@
-"""What the micro-benchmarks share: target spaces, and laying out an experiment value by value.
+"""Shared layout of micro-benchmarks: target spaces, and an experiment value by value.
 
 Target spaces, where Table 1 leaves them open:
 
     random                  the whole device
-    sequential              io_count × io_size: each I/O has a place of its own
+    sequential              io_count × io_size: each I/O has an address of its own
     (both cut to the device, and to whole I/Os)
 
-Where on the device a target lies is not decided here: runs with sequential writes are moved to
-places of their own by the plan (`uflip.methodology.plan`), all others start at offset 0.
+The position of a target on the device is decided elsewhere: the plan moves runs with sequential
+writes to separate spaces (`uflip.methodology.plan`), all others start at offset 0.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,8 +19,8 @@ from uflip.units import format_size
 
 LABELS = tuple(BASELINES)
 ROUNDS = 16
-"""A run with a queue makes so many I/Os for each that is under way: filling the queue and emptying
-it are a sixteenth each, and so is what is half done when counting begins (`results.throughput`)."""
+"""I/Os of a run per I/O in flight: filling the queue and emptying it are a sixteenth each, and
+so are the I/Os that are half done when counting begins (`results.throughput`)."""
 SEQUENTIAL_LABELS = tuple(
     label for label, (_, location) in BASELINES.items() if location == "sequential"
 )
@@ -42,7 +42,7 @@ def baseline_spec(
     counts: IoCounts | None = None,
     **changes: str | int,
 ) -> Basic:
-    """Describe a baseline pattern as an experiment changes it.
+    """Return the specification of a baseline pattern, with the changes of an experiment.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def baseline_spec(
         SR, RR, SW or RW.
     io_size : int, optional
         I/O size [bytes]; without it the baseline's.
-    counts : Counts, optional
+    counts : IoCounts, optional
         Length of the run; without it the ordinary length of the pattern.
     **changes : str or int
         Parameters beyond those of the baseline, or other values for them.
@@ -71,7 +71,7 @@ def baseline_spec(
 
 
 class Varying(NamedTuple):
-    """What a micro-benchmark varies: its own name, the parameter, and the unit of that."""
+    """The varied parameter of a micro-benchmark: its own name, the parameter, and the unit."""
 
     micro_benchmark: str
     parameter: str
@@ -83,7 +83,7 @@ Describe = Callable[[Context, str, int], Spec]
 
 
 WhyNot = Callable[[Context, Spec], str | None]
-"""(context, specification) -> why a device cannot, or should not, do it."""
+"""(context, specification) -> reason not to run it on the device, or None."""
 
 
 def lay_out(
@@ -95,7 +95,7 @@ def lay_out(
     *,
     why_not: WhyNot | None = None,
 ) -> Experiment:
-    """Lay out one experiment: a run for each value that the device can do, a reason for the others.
+    """Lay out one experiment: a run for each supported value, a reason for the others.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def lay_out(
     describe : callable
         Makes the specification of one run.
     why_not : callable, optional
-        Says more reasons than that a device cannot do it.
+        Returns further reasons to skip a run.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def lay_out(
 
 
 def why_impossible(context: Context, spec: Spec) -> str | None:
-    """Return why a device cannot do a pattern; None where it can."""
+    """Return why a device does not support a pattern; None if it does."""
     reasons = (_why_impossible(context, part) for part in spec.parts)
     reason = next((reason for reason in reasons if reason is not None), None)
     if reason is None and spec.depth > context.info.deepest_queue:

@@ -1,4 +1,4 @@
-"""Locality: the baseline patterns with varying TargetSize. Are focused I/Os cheaper?
+"""Locality: the baseline patterns with varying TargetSize. Are localised I/Os cheaper?
 
 **Source**: uFLIP (CIDR 2009) §3.2 (3) and Table 1: TargetSize in [2^0, ..., 2^16] × IOSize for
 random and [2^0, ..., 2^8] × IOSize for sequential patterns; sequential addresses are taken modulo
@@ -6,7 +6,7 @@ TargetSize; Figure 8.
 **Faithful**: both ranges; down to a target of one I/O, where every I/O is in place.
 **Simplified**: nothing.
 **Ambiguous**: on a device smaller than 2^16 × IOSize (2 GiB at 32 KiB) the largest targets do not
-fit; they are skipped, not cut, because a cut one would stand at a value that it does not have.
+fit; they are skipped, not cut, because a cut one would be shown at a wrong value.
 """
 
 from uflip.experiment import Context, Experiment
@@ -17,7 +17,7 @@ from uflip.microbench.words import format_value
 from uflip.spec import Spec
 
 VARYING = Varying("locality", "target_size", "bytes")
-# In I/Os.
+# Unit: I/Os.
 STANDARD_RANDOM = tuple(2**k for k in range(17))
 STANDARD_SEQUENTIAL = tuple(2**k for k in range(9))
 QUICK_RANDOM = (1, 2**4, 2**8, 2**12, 2**16)
@@ -45,7 +45,7 @@ def _describe(context: Context, pattern: str, target_size: int) -> Spec:
 
 
 def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
-    """Random writes in the smallest and in the largest area, against the sequential write."""
+    """Return the sentence on random writes in the smallest and the largest area."""
     runs, reference = measured.get("RW", ()), baselines.get("SW")
     if len(runs) < 2 or not reference:
         return largest_effect(measured, baselines, ratios)

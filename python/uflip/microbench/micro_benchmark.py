@@ -1,4 +1,4 @@
-"""What a micro-benchmark is: what it asks, how it is laid out, and how its numbers are read."""
+"""The type of a micro-benchmark: its question, its layout, and the reading of its results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,50 +13,49 @@ Suite = Literal["uflip", "today", "zones"]
 
 
 def no_experiments(_context: Context) -> list[Experiment]:
-    """Lay out nothing: of one whose device has no sectors."""
+    """Return no experiments: for one without sectors."""
     return []
 
 
 def no_jobs(_place: JobScope) -> list[PlannedRun]:
-    """Lay out nothing: of one whose device has no physical addresses."""
+    """Return no jobs: for one without physical addresses."""
     return []
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBenchmark:
-    """A micro-benchmark; each module here ends with its own, and the list is in `__init__`.
+    """A micro-benchmark; each module here defines one, and `__init__` lists them.
 
     Attributes
     ----------
     name, title
-        As the command line knows it, and as a heading.
+        Name on the command line, and heading.
     experiments
-        Lays its experiments out for a device with sectors.
+        Lays out its experiments for a device with sectors.
     addresses
-        What kind of device it needs, as `DeviceInfo.addresses` says it.
+        The kind of addresses that it needs, as in `DeviceInfo.addresses`.
     jobs
-        Lays its jobs out for a device with physical addresses.
+        Lays out its jobs for a device with physical addresses.
     question
-        What it asks (uFLIP §3.2).
+        Its question (uFLIP §3.2).
     how_to_read
-        How its figure is read.
+        Explanation of its figure.
     finding
-        Says in a sentence what its numbers say.
+        Returns a sentence about its results.
     figure
-        How it is drawn: a name of `uflip.report.figures.MICRO_BENCHMARKS`.
+        Kind of its figure: a name of `uflip.report.figures.MICRO_BENCHMARKS`.
     levels
-        Whether its runs can be compared with the baselines, which are drawn then: not where the
-        I/O size is another one.
+        Whether its figure shows the levels of the baselines: not if its I/O size differs.
     suites
-        Names of `uflip.benchmark_options.SUITES` that it belongs to.
+        Names of its suites in `uflip.benchmark_options.SUITES`.
     own_length
-        Whether how long its runs are is a part of the question: no method changes it.
+        Whether the length of its runs is part of the question: no method changes it.
     in_turn
-        Whether its runs are made once, by their value, behind all others, and where they say: each
-        leaves the device as the next one wants it, and in no state for anything else.
+        Whether its runs are made once, by their value, after all others, in fixed target spaces:
+        each prepares the device for the next one, and for no other run.
     rounds
-        Whether its runs are divided into rounds, and counters of a simulated device are sampled
-        while they last (`uflip.results.steady_state`).
+        Whether its runs are divided into rounds, with samples of a simulated device's counters
+        (`uflip.results.steady_state`).
     """
 
     name: str

@@ -4,14 +4,13 @@
 [2^0, ..., 2^6]; §5.1: IOCount and IOIgnore are scaled for mixed workloads.
 **Faithful**: all pairs in the order of the table; `ratio` I/Os of the first pattern, then one of
 the second; counts are those of the rarer pattern, so that its start-up is passed (§4.2 warns of
-measuring nothing but the start-up of rare random writes).
+measuring only the start-up of rare random writes).
 **Simplified**: in the quick scale the rarer pattern makes at least `QUICK_FEWEST` I/Os instead of
 all of them; sequential components that outgrow their half of the device wrap inside it.
 **Ambiguous**: (1) where the two patterns lie. On disjoint halves of the device, so that neither
-overwrites or reads what the other has just written. (2) How much of the device sequential writes
-take. With 64 of them to each of 5,120 random writes they would go over 10 GiB, and seven ratios in
-three repetitions over twice a device whose state is "never reset" (§4.2): they wrap inside
-`LARGEST_TARGET`.
+overwrites or reads what the other has just written. (2) The extent of sequential writes. With 64 of
+them to each of 5,120 random writes they would cover 10 GiB, and seven ratios in three repetitions
+more than twice a device whose state is "never reset" (§4.2): they wrap inside `LARGEST_TARGET`.
 """
 
 import math
@@ -28,10 +27,10 @@ STANDARD = tuple(2**k for k in range(7))
 QUICK = (1, 8, 64)
 # After a start-up of a third, the rarer pattern keeps 30 I/Os: enough for a mean.
 QUICK_FEWEST = 45
-# Where both patterns write, more of the first to one of the rarer leave less room for a start-up of
-# that: 64 to one would write 512 MiB.
+# Where both patterns write, more of the first per one of the rarer leave less room for the start-up
+# of the latter: 64 to one would write 512 MiB.
 SHORTENED = 32
-# Sequential writes go round in so much [bytes]: more than any log or cache of such a device holds.
+# Sequential writes wrap within this size [bytes]: more than the logs and caches of such a device.
 LARGEST_TARGET = 256 << 20
 # Halves begin where flash blocks do (uFLIP §4.1: "the flash block size, 128 KB") [bytes].
 BLOCK = 128 << 10
@@ -56,7 +55,7 @@ def _describe(context: Context, pair: str, ratio: int) -> Spec:
 
 
 def _counts(context: Context, first: str, rarer: str, ratio: int) -> IoCounts:
-    """Count I/Os of the rarer pattern."""
+    """Return the number of I/Os of the rarer pattern."""
     if not context.quick:
         return context.counts(rarer)
     io_count = max(QUICK_FEWEST, context.plain_counts(rarer).io_count // (ratio + 1))
@@ -70,7 +69,7 @@ def half_size(capacity: int, io_size: int) -> int:
 
 
 def _half(context: Context, pattern: str, half: int, io_count: int) -> Basic:
-    """Describe one component, on the first or the second half of the device."""
+    """Return one component, on the first or the second half of the device."""
     size = half_size(context.capacity, context.io_size)
     needed = min(size, io_count * context.io_size) if pattern in SEQUENTIAL_LABELS else size
     needed = min(needed, _whole(LARGEST_TARGET, context.io_size)) if pattern == "SW" else needed
@@ -83,7 +82,7 @@ def _whole(size: int, io_size: int) -> int:
 
 
 def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
-    """The mix that is furthest from what its two baselines would cost."""
+    """Return the sentence on the mix that deviates most from the cost of its two baselines."""
     deviations = [
         (abs(actual / expected - 1), run, actual / expected)
         for runs in measured.values()
@@ -101,7 +100,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
 
 
 def expected_mix_ms(run: Run, baselines: Means) -> float | None:
-    """Mean of a mix if its patterns did not disturb each other [ms], from the baseline means.
+    """Return the mean of a mix if its patterns did not disturb each other [ms].
 
     With n I/Os of the first per one of the second: (n × first + second) / (n + 1).
     """

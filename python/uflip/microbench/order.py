@@ -4,11 +4,11 @@
 patterns only; address TargetOffset + Incr × i × IOSize.
 **Faithful**: the whole range; Incr = 1 is the sequential pattern itself.
 **Simplified**: nothing.
-**Ambiguous**: the size of the target is not given, and a large Incr soon leaves any device. The
-target holds all I/Os where that takes no more than the device and `LARGEST_TARGET`:
-max(|Incr|, 1) × IOCount × IOSize. Where it takes more, addresses come round, as in an array that is
-filled column after column; the number of slots is odd then, and Incr a power of two, so that they
-come round beside what was written and not on it.
+**Ambiguous**: the size of the target is not given, and a large Incr soon exceeds any device. The
+target holds all I/Os if they fit on the device and into `LARGEST_TARGET`:
+max(|Incr|, 1) × IOCount × IOSize. Otherwise addresses wrap, as in an array that is filled column
+after column. The number of slots is odd then, and Incr a power of two, so that they wrap beside
+earlier writes and not onto them.
 """
 
 from uflip.experiment import Context, Experiment
@@ -20,7 +20,7 @@ from uflip.spec import Spec
 VARYING = Varying("order", "incr", "")
 STANDARD = (-1, 0, *(2**k for k in range(9)))
 QUICK = (-1, 0, 1, 16, 256)
-# What the paper's 1,024 I/Os of 32 KB (§5.1) span with the largest Incr [bytes].
+# Span of the paper's 1,024 I/Os of 32 KB (§5.1) with the largest Incr [bytes].
 LARGEST_TARGET = 8 << 30
 
 
@@ -40,7 +40,7 @@ def _describe(context: Context, pattern: str, incr: int) -> Spec:
 
 
 def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
-    """Reverse and in-place against sequential writes, large increments against random ones."""
+    """Return the sentence on reverse and in-place writes, and on large increments."""
     runs = {run["value"]: run for run in measured.get("SW", ())}
     if 1 not in runs or len(runs) < 2:
         return largest_effect(measured, baselines, ratios)

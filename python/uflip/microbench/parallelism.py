@@ -6,7 +6,7 @@ TargetOffset p × TargetSize / ParallelDegree and TargetSize / ParallelDegree.
 **Simplified**: in the quick scale each process makes fewer I/Os (`QUICK_IO_COUNT`), because the
 processes of one run add up.
 **Ambiguous**: whether TargetSize grows with the degree. For random patterns it is the whole device;
-for sequential ones each process has room for its I/Os, so that no process wraps and overwrites.
+for sequential ones each process has space for its I/Os, so that no process wraps and overwrites.
 """
 
 from uflip.experiment import Context, Experiment
@@ -47,7 +47,7 @@ def _describe(context: Context, pattern: str, degree: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """IOPS at the lowest and highest degree, without the start-up."""
+    """Return the sentence on IOPS at the lowest and highest degree, without the start-up."""
     parts = []
     for pattern, runs in measured.items():
         first, last = runs[0]["ios_per_s"], runs[-1]["ios_per_s"]

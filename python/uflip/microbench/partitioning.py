@@ -1,4 +1,4 @@
-"""Partitioning: sequential patterns that go round several partitions, as a merge of runs does.
+"""Partitioning: sequential patterns over several partitions in turn, as in a merge of runs.
 
 **Source**: uFLIP (CIDR 2009) §3.2 (4) and Table 1: Partitions in [2^0, ..., 2^8], sequential
 patterns only; partition i mod Partitions, in each of them one I/O after the other.
@@ -29,7 +29,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def target_size(context: Context) -> int:
-    """Return the target [bytes] that is divided: each partition is a whole number of I/Os."""
+    """Return the size of the divided target [bytes]: each partition is a whole number of I/Os."""
     ios = min(context.capacity // 2, LARGEST_TARGET) // context.io_size
     most = max(STANDARD)
     # On a small device: the largest power of two, which the smaller degrees divide.
@@ -48,7 +48,7 @@ def _describe(context: Context, pattern: str, partitions: int) -> Spec:
 
 
 def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
-    """Sequential writes to many partitions, against one partition and random writes."""
+    """Return the sentence on sequential writes to many partitions."""
     runs = measured.get("SW", ())
     if len(runs) < 2:
         return largest_effect(measured, baselines, ratios)

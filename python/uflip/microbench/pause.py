@@ -1,4 +1,4 @@
-"""Pause: the baseline patterns with a pause after every I/O. Does the device work when left alone?
+"""Pause: the baseline patterns with a pause after every I/O. Does the device work when idle?
 
 **Source**: uFLIP (CIDR 2009) §3.2 (8) and Table 1: Pause in [2^0, ..., 2^8] × 0.1 ms.
 **Faithful**: the whole range, all four baselines.
@@ -53,7 +53,7 @@ def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
 
 
 def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
-    """Random writes with the longest pause, against none."""
+    """Return the sentence on random writes with the longest pause, and without one."""
     runs, reference = measured.get("RW", ()), baselines.get("RW")
     if not runs or not reference:
         return largest_effect(measured, baselines, ratios)

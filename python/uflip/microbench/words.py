@@ -1,4 +1,4 @@
-"""The words of Table 1: names of patterns and parameters, and values as people write them.
+"""The words of Table 1: names of patterns and parameters, and formatted values.
 
 **Source** uFLIP (CIDR 2009) §3, Table 1.
 """
@@ -16,7 +16,7 @@ PATTERN_NAMES = {
     "RW": "random write",
 }
 
-# The paper's own names of the varying parameters (Table 1).
+# The paper's names of the varying parameters (Table 1).
 PARAMETERS = {
     "io_size": "IOSize",
     "io_shift": "IOShift",
@@ -31,12 +31,12 @@ PARAMETERS = {
 
 
 def parameter_name(parameter: str | None) -> str:
-    """The paper's name of a varying parameter."""
+    """Return the paper's name of a varying parameter."""
     return PARAMETERS.get(parameter or "", parameter or "")
 
 
 def format_value(value: Any, unit: str | None) -> str:
-    """A value of the varying parameter as people write it.
+    """Return a value of the varying parameter with its unit.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def format_value(value: Any, unit: str | None) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """How many times as much.
+    """Return a ratio as a factor.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def format_ratio(ratio: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times as much, in a sentence.
+    """Return a ratio as a number of times, for a sentence.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def _times(ratio: float) -> str:
 
 
 def by_pattern(runs: Iterable[ExperimentSummary]) -> dict[str, list[MeasuredExperiment]]:
-    """Runs of a micro-benchmark as experiments: pattern → measured runs in the order of values.
+    """Return the experiments of a micro-benchmark: pattern → measured runs in the order of values.
 
-    A run without a value is none of an experiment: it stands in tables only.
+    A run without a value belongs to no experiment: it appears in tables only.
     """
     experiments: dict[str, list[MeasuredExperiment]] = {}
     for run in runs:

@@ -1,1 +1,1 @@
-"""The method of `uflip.analysis` against series whose truth is known, beside other rules."""
+"""Validation of `uflip.analysis` on generated series of known truth, beside other stop rules."""

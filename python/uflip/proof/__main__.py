@@ -1,6 +1,6 @@
 """`python -m uflip.proof`: all trials, as the tables of docs/reference/method-proof.md.
 
-With 400 repeats, which the page has, it takes some twenty minutes on two processors.
+With 400 repeats, as on the page, it takes some twenty minutes on two processors.
 """
 
 import argparse
@@ -45,7 +45,7 @@ MOST_FOR_OTHERS = 100
 
 
 def main() -> None:
-    """Make the trials and print the tables."""
+    """Run the trials and print the tables."""
     parser = argparse.ArgumentParser(prog="python -m uflip.proof", description=__doc__)
     parser.add_argument("--repeats", type=int, default=400, help="series of each family")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
@@ -68,8 +68,8 @@ def _print_detection(repeats: int) -> None:
 
 
 def _print_moving(repeats: int) -> None:
-    print(f"## A level that moves, {repeats} series a family and length\n")
-    _head("family", "I/Os", "given a period", "converged", "phase")
+    print(f"## Moving levels, {repeats} series a family and length\n")
+    _head("family", "I/Os", "with a period", "converged", "phase")
     for place, (name, _) in enumerate(MOVING):
         for ios in MOVING_IOS:
             found = look_at_moving(place, ios, repeats)
@@ -90,7 +90,7 @@ def _print_lengths(repeats: int) -> None:
 
 
 def _print_unseen(repeats: int) -> None:
-    print(f"## What has not come yet, {repeats} series a family\n")
+    print(f"## Events after the end of the run, {repeats} series a family\n")
     _print_ours(UNSEEN, repeats)
 
 
@@ -140,7 +140,7 @@ def _print_comparisons(repeats: int) -> None:
 
 
 def _print_repeated(rows: Sequence[CoverageShares]) -> None:
-    columns = ("known", "interval holds the mean", "claims that are false", "between")
+    columns = ("converged", "interval holds the mean", "claims that are false", "between")
     _head("family", *columns, "runs", "I/Os")
     for row in rows:
         between = " and ".join(map(_percent, row.between))
@@ -155,8 +155,8 @@ def _cells(row: Lengths) -> tuple[str, ...]:
 
 
 def _print_economy(repeats: int) -> None:
-    print("## I/Os against the best fixed rule, on what is periodic\n")
-    _head("family", "half width asked for", "fewest of any fixed rule", "ours", "ratio")
+    print("## I/Os against the best fixed rule, for periodic series\n")
+    _head("family", "requested half width", "fewest of any fixed rule", "ours", "ratio")
     for row in economy(min(repeats, 100)):
         _row(row.case, f"{row.asked:.1%}", f"{row.fewest:,}", f"{row.ours:,}", f"{row.ratio:.2f}")
 

@@ -1,9 +1,9 @@
-"""I/Os that the stop rule spends, and the fewest that a fixed rule chosen with hindsight needs.
+"""I/Os that the stop rule uses, against the fewest of a fixed rule chosen with hindsight.
 
-The fixed rule knows what no one knows beforehand: where the start-up ends, how long a period is. It
-ignores exactly the start-up and takes the fewest whole periods, five at least, whose batch means
-give the half width asked for in nineteen of twenty series. Half widths are so narrow that the 1,024
-I/Os which no run ends before are not what counts.
+The fixed rule uses knowledge that is not available beforehand: the end of the start-up, and the
+length of a period. It ignores exactly the start-up and takes the fewest whole periods, five at
+least, whose batch means give the requested half width in nineteen of twenty series. The half widths
+are so narrow that the minimum of 1,024 I/Os does not matter.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ CASES: tuple[tuple[str, Family, int, float], ...] = (
 
 
 def economy(repeats: int) -> list[Economy]:
-    """Compare on so many series of each family."""
+    """Compare both on `repeats` series of each family."""
     return [_compare(*case, repeats) for case in CASES]
 
 
@@ -57,7 +57,7 @@ def _compare(name: str, family: Family, ios: int, asked: float, repeats: int) ->
 
 
 def _fewest(all_series: list[GeneratedSeries], asked: float) -> int:
-    """I/Os of the shortest fixed rule, by trying whole numbers of periods in steps of 5 %."""
+    """Return the I/Os of the shortest fixed rule, trying numbers of periods in steps of 5 %."""
     startup = 0 if all_series[0].startup is None else all_series[0].startup[1]
     period = all_series[0].period or 1
     periods = max(FEWEST_PERIODS, -(-32 // period))
@@ -72,7 +72,7 @@ def _fewest(all_series: list[GeneratedSeries], asked: float) -> int:
 
 
 def _is_narrow(series: GeneratedSeries, startup: int, n: int, asked: float) -> bool:
-    """Whether batch means in whole periods of what is kept are narrow enough."""
+    """Return whether batch means in whole periods give a narrow enough interval."""
     kept = series.times[startup:n]
     period = series.period or 1
     batches = min(32, len(kept) // period)

@@ -1,4 +1,4 @@
-"""Generated series of response times whose truth is known: start-up, period, mean.
+"""Generated series of response times with known truth: start-up, period, mean.
 
 A family draws its parameters and its noise from one generator; the same seed gives the same series.
 Noise is multiplicative and log-normal: response times are positive and skewed.
@@ -9,7 +9,7 @@ Myers & Sinclair (2010) for FAST, small merges in large ones; bursts are a two-s
 3, 125 cheap writes; kdti period 128; fast 0.101, 5.548 and 356.6 ms, 8,192 writes.
 **Simplified** the level of an I/O does not depend on its address.
 **Ambiguous** where a start-up ends if it looks like the running phase: there the truth is None, and
-a method may claim nothing.
+a method must not claim a start-up.
 """
 
 from collections.abc import Callable
@@ -24,21 +24,21 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class GeneratedSeries:
-    """Response times (n,) [ns] and what they were made of.
+    """Response times (n,) [ns] and the parameters behind them.
 
     Attributes
     ----------
     times : ndarray
         Response times [ns].
     startup : (int, int) or None
-        First and last I/O with which the running phase may be said to begin: a cheap stretch of the
-        period just after the start-up may be counted either way. None: there is none.
+        First and last I/O that count as the begin of the running phase: a cheap stretch of the
+        period just after the start-up may belong to either. None: no start-up.
     period : int or None
-        I/Os of a period; 1 for none; None where it is not the question.
+        I/Os of a period; 1 for none; None where the trial does not test it.
     mean : float
         Expected mean of the running phase [ns].
     identifiable : bool
-        Whether the start-up can be told from what comes later; else a method may abstain.
+        Whether the start-up differs from the running phase; else a method may abstain.
     cheap : int
         I/Os before the first one that would, in this running phase, have been at the lowest level.
     """
@@ -52,16 +52,16 @@ class GeneratedSeries:
 
 
 Family = Callable[[Random, int], GeneratedSeries]
-"""Makes a series of (about) so many I/Os."""
+"""Makes a series of (about) a given number of I/Os."""
 
 
 def noise(random: Random, n: int, sigma: float) -> Times:
-    """Factors (n,) with mean 1."""
+    """Return noise factors (n,) with mean 1."""
     return np.exp(random.normal(-sigma * sigma / 2, sigma, n))
 
 
 def flat(sigma: float) -> Family:
-    """Independent I/Os at one level."""
+    """Return independent I/Os at one level."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         return GeneratedSeries(1e5 * noise(random, n, sigma), None, 1, 1e5)
@@ -70,7 +70,7 @@ def flat(sigma: float) -> Family:
 
 
 def heavy_tail(share: float, alpha: float) -> Family:
-    """One level, and a share of I/Os with a Pareto tail that begins at ten times of it."""
+    """Return one level, and a share of I/Os with a Pareto tail that begins at ten times of it."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         tail = random.random(n) < share
@@ -84,7 +84,7 @@ def heavy_tail(share: float, alpha: float) -> Family:
 
 
 def stalls(every: int, ratio: float) -> Family:
-    """One level, and one I/O in so many, by chance, that takes a multiple of it."""
+    """Return one level, and random slow I/Os, one in `every`, that take a multiple of it."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         slow = random.random(n) < 1 / every
@@ -95,7 +95,7 @@ def stalls(every: int, ratio: float) -> Family:
 
 
 def two_levels(share: float, ratio: float) -> Family:
-    """Each I/O is slow with a chance."""
+    """Return I/Os that are slow at random."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         slow = random.random(n) < share
@@ -106,7 +106,7 @@ def two_levels(share: float, ratio: float) -> Family:
 
 
 def periodic(period: int, levels: tuple[float, ...], sigma: float = 0.05) -> Family:
-    """Oscillate from the first I/O on: mostly cheap, one I/O in a period at each other level."""
+    """Return oscillation from the first I/O on: mostly cheap, one I/O per period at each level."""
     one = np.full(period, 4e5)
     for number, ratio in enumerate(levels):
         one[(number + 1) * period // len(levels) - 1] = 4e5 * ratio
@@ -122,15 +122,15 @@ def periodic(period: int, levels: tuple[float, ...], sigma: float = 0.05) -> Fam
 
 
 def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: float = 0.05) -> Family:
-    """Cheap I/Os first, then the running phase of another family."""
+    """Return cheap I/Os first, then the running phase of another family."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         rest = running(random, n - startup)
         times = np.concatenate([cheap * noise(random, startup, sigma), rest.times])
-        # What comes before the first slow I/O may be counted either way.
+        # I/Os before the first slow one may belong to either phase.
         slow = int(np.argmax(rest.times > 2 * cheap)) if rest.times.max() > 2 * cheap else 0
         first = startup - rest.cheap
-        # Where the mean does not show it (less than 3 %), it is not looked for.
+        # A start-up that changes the mean by less than 3 % is not tested.
         identifiable = first > 0 and abs(cheap / rest.mean - 1) > 0.04
         told = (max(0, first), startup + slow)
         return GeneratedSeries(times, told, rest.period, rest.mean, identifiable)
@@ -139,30 +139,30 @@ def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: floa
 
 
 def mtron(random: Random, n: int) -> GeneratedSeries:
-    """UFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn."""
+    """Make UFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn."""
     one = np.array([4e5, 4e5, 27e6])
     times = np.concatenate([np.full(125, 4e5), np.resize(one, n - 125)])
     return GeneratedSeries(times * noise(random, n, 0.05), (125, 127), 3, float(one.mean()))
 
 
 def kdti(random: Random, n: int) -> GeneratedSeries:
-    """UFLIP figure 4: no start-up, one slow write in 128."""
+    """Make UFLIP figure 4: no start-up, one slow write in 128."""
     return periodic(128, (60.0,))(random, n)
 
 
 def fast(random: Random, n: int) -> GeneratedSeries:
-    """Myers & Sinclair: a merge every 64 writes, after 8,192 writes a full merge every 64 pages."""
+    """Make Myers & Sinclair's FAST: a merge every 64 writes, later full ones too."""
     index = np.arange(n)
     times = np.where(index % 64 == 63, 5.548e6, 1.01e5)
     full = (index >= 8192) & (index % 64 == 31)
     times = np.where(full, 3.566e8, times)
     mean = (62 * 1.01e5 + 5.548e6 + 3.566e8) / 64
-    # The first I/O that shows the running phase is the first full merge.
+    # The running phase first shows at the first full merge.
     return GeneratedSeries(times * noise(random, n, 0.05), (8192 - 32, 8192 + 31), 64, mean)
 
 
 def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
-    """Garbage collection in bursts: two states that last geometric numbers of I/Os."""
+    """Return garbage collection in bursts: two states that last geometric numbers of I/Os."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         pairs = int(n / (dwell_fast + dwell_slow) * 2) + 20
@@ -172,7 +172,7 @@ def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
         state = np.repeat(np.tile([1.0, ratio], pairs), lengths)
         while len(state) < 2 * n:
             state = np.concatenate([state, state[::-1]])
-        # Begins in the middle, so that the first state is as long as any.
+        # The begin is random, so that the first state is as long as any.
         begin = int(random.integers(len(state) - n))
         share = dwell_slow / (dwell_fast + dwell_slow)
         times = 1e5 * state[begin : begin + n] * noise(random, n, 0.1)
@@ -182,12 +182,12 @@ def bursty(dwell_fast: float, dwell_slow: float, ratio: float = 10.0) -> Family:
 
 
 def autoregressive(rho: float, sigma: float) -> Family:
-    """Neighbours resemble each other: an AR(1) process of the logarithm."""
+    """Return correlated neighbours: an AR(1) process of the logarithm."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         from numpy.lib.stride_tricks import sliding_window_view
 
-        # A moving average over ten correlation times is the process but for 5e-5 of it.
+        # A moving average over ten correlation times equals the process up to 5e-5.
         reach = int(10 / (1 - rho))
         weights = rho ** np.arange(reach)
         weights *= sigma / np.sqrt((weights * weights).sum())
@@ -204,7 +204,7 @@ def autoregressive(rho: float, sigma: float) -> Family:
 
 
 def drifting(change: float) -> Family:
-    """The level rises by this share from the first I/O to the last: there is no mean."""
+    """Return a level that rises by this share from the first I/O to the last: it has no mean."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         line = 1 + change * np.arange(n) / n
@@ -214,7 +214,7 @@ def drifting(change: float) -> Family:
 
 
 def climbing(change: float, period: int, ratio: float) -> Family:
-    """Oscillate between two levels that rise by this share from the first I/O to the last."""
+    """Return oscillation between two levels that rise by this share over the series."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         line = 1 + change * np.arange(n) / n
@@ -227,7 +227,7 @@ def climbing(change: float, period: int, ratio: float) -> Family:
 
 
 def shifted(ratio: float, sigma: float = 0.3) -> Family:
-    """The level is higher by this ratio in the middle third, and as before after it."""
+    """Return a level that is higher by this ratio in the middle third only."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         place = np.arange(n)
@@ -238,7 +238,7 @@ def shifted(ratio: float, sigma: float = 0.3) -> Family:
 
 
 def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
-    """The level follows a sine of `cycles` cycles: fewer than six do not show as a period."""
+    """Return a level that follows a sine of `cycles` cycles: fewer than six do not show as one."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         phase = random.uniform(0, 2 * np.pi)
@@ -249,7 +249,7 @@ def wave(amplitude: float, cycles: float, sigma: float = 0.3) -> Family:
 
 
 def widening(first: float, last: float) -> Family:
-    """The scatter grows from the first I/O to the last, and the mean stays."""
+    """Return a scatter that grows from the first I/O to the last, with a constant mean."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         sigma = np.linspace(first, last, n)
@@ -260,7 +260,7 @@ def widening(first: float, last: float) -> Family:
 
 
 def long_memory(d: float, sigma: float = 0.3) -> Family:
-    """Neighbours resemble each other at all distances: ARFIMA(0, d, 0) of the logarithm.
+    """Return correlation at all distances: ARFIMA(0, d, 0) of the logarithm.
 
     The correlation at distance k is Γ(1 − d) Γ(k + d) / (Γ(d) Γ(k + 1 − d)) (Hosking 1981), and the
     mean of n I/Os scatters by n^(d − 1/2). The series is exact: by circulant embedding (Davies and
@@ -279,9 +279,9 @@ def long_memory(d: float, sigma: float = 0.3) -> Family:
 
 
 def decaying(share: float, height: float = 4.0) -> Family:
-    """Exponential approach to the level within this share of the series, from a multiple of it.
+    """Return an exponential approach to the level within this share, from a multiple of it.
 
-    The start-up ends where less than 10 %, or less than 1 %, of the level is left.
+    The start-up ends where the distance falls below 10 %, or 1 %, of the level.
     """
 
     def make(random: Random, n: int) -> GeneratedSeries:
@@ -294,7 +294,7 @@ def decaying(share: float, height: float = 4.0) -> Family:
 
 
 def jittered(period: int, jitter: int) -> Family:
-    """Slow I/Os at distances that vary around a period."""
+    """Return slow I/Os at distances that vary around a period."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         steps = random.integers(period - jitter, period + jitter + 1, 2 * n // period + 8)
@@ -307,7 +307,7 @@ def jittered(period: int, jitter: int) -> Family:
 
 
 def ramp(length: int, change: float) -> Family:
-    """A start-up that climbs evenly to the running level."""
+    """Return a start-up that climbs evenly to the running level."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
         climb = np.minimum(1.0, change + (1 - change) * np.arange(n) / length)
@@ -317,16 +317,16 @@ def ramp(length: int, change: float) -> Family:
 
 
 def any_periodic(random: Random, n: int) -> GeneratedSeries:
-    """A period of 1 to 512 I/Os, two to four levels, no start-up: everything drawn."""
+    """Make a random period of 1 to 512 I/Os, with two to four levels and no start-up."""
     period = int(np.exp(random.uniform(np.log(2), np.log(513))))
     count = int(random.integers(1, min(4, period + 1)))
-    # Each level half as high again as the one below at least: what the noise covers is one level.
+    # Each level is at least half as high again as the one below: the noise would merge closer ones.
     levels = tuple(float(x) for x in np.cumprod(random.uniform(1.5, 6.0, count)) * 2)
     return periodic(period, levels, float(random.uniform(0.01, 0.15)))(random, n)
 
 
 def any_startup(random: Random, n: int) -> GeneratedSeries:
-    """A start-up of 5 to 20,000 I/Os before a running phase of any kind; n is made large enough."""
+    """Make a random start-up of 5 to 20,000 I/Os before a running phase; n grows if needed."""
     startup = int(np.exp(random.uniform(np.log(5), np.log(20_000))))
     n = max(n, 3 * startup)
     kind = int(random.integers(3))
@@ -335,7 +335,7 @@ def any_startup(random: Random, n: int) -> GeneratedSeries:
     if kind == 1:
         share = float(random.uniform(0.1, 0.5))
         found = after_startup(startup, two_levels(share, float(random.uniform(5, 60))))(random, n)
-        # Where a cheap stretch a third as long comes by chance, nothing can be told apart.
+        # Where a cheap stretch a third as long comes by chance, the start-up is not identifiable.
         by_chance = n * (1 - share) ** (startup / 3)
         return replace(found, identifiable=by_chance < 0.01)
     sigma = float(random.uniform(0.02, 0.15))

@@ -1,17 +1,17 @@
-"""Repetitions whose truth is known: does the interval of all of them hold it, when rounds may end?
+"""Repetitions with known truth: coverage of their interval when rounds may end at any time.
 
-An experiment is what a plan makes of it: three runs that end by the rule, a quarter beyond their
-shortest length at the latest, then rounds of runs of the shortest length, as many as the interval
-that is known asks for, until it is narrow, or would need more than a plan may have. A plan has
-twenty of a family, peers of each other (`uflip.results.variance_pooling`), or one of each family. A
-run is a stretch of a family, at a level of its own: what the device does at that time and place.
-Looking several times may make an interval look narrow by chance; how often it does is what is
-counted here.
+An experiment is made as in a plan: three runs that end by the stop rule, a quarter beyond their
+shortest length at the latest. Then come rounds of runs of the shortest length, as many as the
+current interval requires, until it is narrow, or would need more than the limit of a plan. A plan
+has twenty experiments of a family, peers of each other (`uflip.results.variance_pooling`), or one
+of each family. A run is a stretch of a family, at a level of its own: the state of the device at
+that time and place. Looking several times may make an interval look narrow by chance; these trials
+count how often.
 
 **Source** the families of `families`; the rounds of `uflip.methodology.rounds`.
-**Faithful** the same functions as in a plan, but for the budget, which is not bounded here.
-**Simplified** all of a run is at one level. Runs of a family are drawn from `BANK` of them, which
-are analysed once: at another level every time is another, and nothing else.
+**Faithful** the same functions as in a plan, but with an unlimited budget.
+**Simplified** all of a run is at one level. Runs of a family are drawn from a bank of `BANK`, which
+are analysed once: another level scales the times and changes nothing else.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,27 +36,27 @@ from uflip.results.repetition_statistics import each_with_certainty
 SHORTEST, FIRST, MOST = 1024, 3, 100
 BANK = 400
 MANY_FIRST = 10
-"""What a user may ask for (`--repetitions`) where three runs hide something."""
+"""A number of repetitions for users (`--repetitions`) whose three runs may hide something."""
 TOGETHER = 20
-"""Experiments of a plan, each a peer of the others."""
+"""Experiments of a plan, which are peers."""
 SEED = 26
-"""None of the series that the rules were thought out with has it."""
+"""Seed of the trials; no series used in the design of the rules had it."""
 MIXED = "one of each, side by side"
 FEW = 4
-"""So many of a plan differ from their peers, where some do."""
+"""Number of odd experiments in a plan that has some."""
 
 Levels = Callable[[Random], Times]
 """Makes the levels of all repetitions (MOST,), with mean 1."""
 
 
 def alike(random: Random) -> Times:
-    """All runs are at one level."""
+    """Return one level for all runs."""
     del random
     return np.ones(MOST)
 
 
 def scattered(cv: float, neighbours: float = 0.0) -> Levels:
-    """Normal levels; neighbours may resemble each other."""
+    """Return normally distributed levels; neighbours may be correlated."""
 
     def levels(random: Random) -> Times:
         steps = random.normal(0, 1, MOST)
@@ -69,7 +69,7 @@ def scattered(cv: float, neighbours: float = 0.0) -> Levels:
 
 
 def skewed(cv: float) -> Levels:
-    """Levels that are seldom high, by a gamma distribution: variance 2, mean 2."""
+    """Return levels that are rarely high, by a gamma distribution: variance 2, mean 2."""
 
     def levels(random: Random) -> Times:
         drawn = random.gamma(2.0, 1.0, MOST)
@@ -79,7 +79,7 @@ def skewed(cv: float) -> Levels:
 
 
 def two_states(share: float, ratio: float) -> Levels:
-    """Each run finds the device in one of two states."""
+    """Return levels of a device that is in one of two states in each run."""
 
     def levels(random: Random) -> Times:
         high = random.random(MOST) < share
@@ -89,14 +89,14 @@ def two_states(share: float, ratio: float) -> Levels:
 
 
 def slower(step: float) -> Levels:
-    """Each run is slower than the one before: there is no mean."""
+    """Return levels that rise from run to run: they have no mean."""
     return lambda _random: np.arange(MOST, dtype=np.float64) * step + 1.0
 
 
 @dataclass(frozen=True)
 class RepetitionCase:
-    """A family, the levels of its runs, whether there is a mean to be known, and whether three runs
-    often hide what is in it.
+    """A family, the levels of its runs, whether it has a true mean, and whether three runs
+    often hide a part of it.
     """
 
     name: str
@@ -138,14 +138,14 @@ ODD = (
     ("two states, a third of runs 1.3 times", "levels ± 3 %"),
     ("two states, a third of runs 1.3 times", "flat, scatter 30 %"),
 )
-"""What `FEW` of a plan are, and what the others."""
+"""The families of the `FEW` odd experiments of a plan, and of the others."""
 
 
 @dataclass(frozen=True)
 class CoverageShares:
-    """Shares of experiments: `known`; of these, `covered` by their interval, and `false`: further
-    off than is allowed, with the interval of 95 % of that share. Medians of `repetitions` and
-    `ios`.
+    """Shares of experiments: `known`, that is converged; of these, `covered` by their interval, and
+    `false`, further off than allowed, with the interval of 95 % of that share. Medians of
+    `repetitions` and `ios`.
     """
 
     case: str
@@ -160,18 +160,18 @@ class CoverageShares:
 def measure_repeated(
     case: RepetitionCase, repeats: int, first: int = FIRST, together: int = TOGETHER
 ) -> CoverageShares:
-    """Make so many experiments of a family, so many a plan, each of so many runs at first."""
+    """Measure experiments of one family, `together` per plan, each with `first` runs at first."""
     plans = -(-repeats // together)
     return _measured(case.name, (CASES.index(case),) * together, plans, first)
 
 
 def measure_mixed(repeats: int) -> CoverageShares:
-    """Make plans that have an experiment of each family."""
+    """Measure plans with one experiment of each family."""
     return _measured(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
 
 
 def measure_odd(few: str, others: str, repeats: int) -> CoverageShares:
-    """Make plans of which few scatter otherwise than their peers; say what is said of these."""
+    """Measure plans in which a few scatter differently from their peers; return their shares."""
     number = {case.name: place for place, case in enumerate(CASES)}
     places = (number[few],) * FEW + (number[others],) * (TOGETHER - FEW)
     return _measured(f"{few}, among {others}", places, -(-repeats // FEW), FIRST, of=FEW)
@@ -196,10 +196,10 @@ def _measured(
 
 
 def interval_of_share(happened: Times) -> tuple[float, float]:
-    """The interval of 95 % of a share of experiments (plans, together), 1 or 0.
+    """Return the interval of 95 % of a share of experiments (plans, together), 1 or 0.
 
-    E. B. Wilson's (1927), of so many independent experiments as the plans are worth: what befalls
-    one of a plan befalls others (L. Kish 1965, the design effect).
+    E. B. Wilson's (1927), with the effective number of independent experiments: experiments of one
+    plan are correlated (L. Kish 1965, the design effect).
 
     Examples
     --------
@@ -217,7 +217,7 @@ def interval_of_share(happened: Times) -> tuple[float, float]:
 
 
 class _Experiment:
-    """One of a plan: a family, the levels of all its runs, and those that were made."""
+    """An experiment of a plan: its family, the levels of all its runs, and the runs made so far."""
 
     def __init__(self, case: RepetitionCase, seed: Sequence[int]) -> None:
         self.case, self.random = case, np.random.default_rng(seed)
@@ -227,7 +227,7 @@ class _Experiment:
     runs: list[MeanSummary]
 
     def make(self, wanted: int, first: int) -> None:
-        """Make runs until there are so many; the first ones may end by the rule."""
+        """Make runs up to a number; the first ones may end by the stop rule."""
         while len(self.runs) < wanted:
             bank, self.truth = _bank(self.case.family, len(self.runs) < first)
             run, length = bank[self.random.integers(len(bank))]
@@ -235,7 +235,7 @@ class _Experiment:
             self.ios += length
 
     def trial(self, said: Together) -> tuple[float, ...]:
-        """Known, covered, falsely claimed, repetitions, I/Os."""
+        """Return: converged, covered, falsely claimed, repetitions, I/Os."""
         off = abs((said["mean_ns"] or 0.0) - self.truth)
         covered = off <= (said["half_width_ns"] or 0.0)
         is_off = not self.case.has_mean or off > AGREEMENT * self.truth
@@ -244,7 +244,7 @@ class _Experiment:
 
 
 def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]]:
-    """Say of each experiment of a plan: known, covered, falsely claimed, repetitions, I/Os."""
+    """Return for each experiment of a plan: converged, covered, falsely claimed, runs, I/Os."""
     numbered = enumerate(places)
     every = [_Experiment(CASES[place], [SEED, place, seed, number]) for number, place in numbered]
     wanted = [first] * len(every)
@@ -261,7 +261,7 @@ def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...
 
 @lru_cache
 def _bank(family: Family, is_first: bool) -> tuple[list[tuple[MeanSummary, int]], float]:
-    """Runs of a family, with their lengths, and their true mean [ns]."""
+    """Return runs of a family, with their lengths, and their true mean [ns]."""
     every = [
         family(np.random.default_rng([SEED, is_first, number]), longest(SHORTEST))
         for number in range(BANK)
@@ -270,7 +270,7 @@ def _bank(family: Family, is_first: bool) -> tuple[list[tuple[MeanSummary, int]]
 
 
 def _at_level(run: MeanSummary, level: float) -> MeanSummary:
-    """What a run says at another level."""
+    """Return a run scaled to another level."""
     mean, half_width, opening = run["mean_ns"], run["half_width_ns"], run.get("opening_ns")
     scaled = run.copy()
     scaled["mean_ns"] = None if mean is None else level * mean
@@ -280,7 +280,7 @@ def _at_level(run: MeanSummary, level: float) -> MeanSummary:
 
 
 def _run(times: Times, *, is_first: bool) -> tuple[MeanSummary, int]:
-    """Make one run; return what is known of it, and its length."""
+    """Make one run; return its convergence, and its length."""
     if is_first:
         found: Any = run_length(times, min_ios=SHORTEST)
         converged = found.stopped

@@ -1,15 +1,15 @@
-"""Other rules for where to cut and when to stop, as their authors wrote them down.
+"""Other rules for cutting a start-up and for stopping, as their authors published them.
 
-Each rule looks at a series from the beginning and says how many I/Os it would have run, which of
-them it would have ignored, and how wide it takes the interval to be.
+Each rule looks at a series from the beginning and returns the number of I/Os that it would have
+run, the mean of those that it would not have ignored, and the half width of its interval.
 
 **Source** MSER-5: Spratt 1998, Hoad & Robinson 2010. SNIA: PTS 2.0, definition of steady state.
 fio: `steadystate.c`. The interval for independent I/Os: any textbook.
 **Faithful** MSER-5 on the response times themselves with its half rule; SNIA's two conditions over
-five rounds, 20 % and 10 %; fio's `ss=iops:X%` and `ss=iops_slope:X%` over a window, the number
-reported being that of the whole job.
-**Simplified** SNIA's round and fio's interval are so many I/Os and not seconds: a generated series
-has no clock but its own response times.
+five rounds, 20 % and 10 %; fio's `ss=iops:X%` and `ss=iops_slope:X%` over a window, the reported
+number being that of the whole job.
+**Simplified** SNIA's round and fio's interval are numbers of I/Os and not seconds: a generated
+series has no clock but its own response times.
 **Ambiguous** fio's slope is per sample; X = 10 is how users write SNIA's 10 %.
 """
 
@@ -29,7 +29,7 @@ Z95 = 1.959964
 
 @dataclass(frozen=True)
 class RivalEstimate:
-    """What a rule made of a series: I/Os run, mean and half width [ns], and whether it stopped."""
+    """The result of a rule on a series: I/Os run, mean and half width [ns], whether it stopped."""
 
     ios: int
     mean: float
@@ -38,23 +38,23 @@ class RivalEstimate:
 
 
 Rule = Callable[[Times, int], RivalEstimate]
-"""A rule, given a series and the I/Os before which it must not stop."""
+"""A rule: gets a series, and the number of I/Os before which it must not stop."""
 
 
 def ours(times: Times, fewest: int) -> RivalEstimate:
-    """Judge as the engine does."""
+    """Apply the stop rule of the engine."""
     found = run_length(times, min_ios=fewest)
     half_width = 0.0 if found.half_width_ns is None else found.half_width_ns
     return RivalEstimate(found.ios, found.mean_ns, half_width, found.stopped)
 
 
 def independent(times: Times) -> float:
-    """Half width of the textbook's interval, as if the I/Os were independent [ns]."""
+    """Return half the width of the interval for independent I/Os [ns]."""
     return float(Z95 * times.std(ddof=1) / np.sqrt(len(times)))
 
 
 def paper(times: Times, fewest: int) -> RivalEstimate:
-    """UFLIP's numbers for random writes, whatever the device."""
+    """Apply uFLIP's fixed numbers for random writes."""
     del fewest
     kept = times[PAPER_IGNORE:PAPER_IOS]
     return RivalEstimate(PAPER_IOS, float(kept.mean()), independent(kept), True)
@@ -86,7 +86,7 @@ def mser5(times: Times, fewest: int) -> RivalEstimate:
 
 
 def snia(times: Times, fewest: int, rounds: int = 5) -> RivalEstimate:
-    """Five rounds within 20 % of their mean, whose line changes by 10 % at most."""
+    """Stop at five rounds within 20 % of their mean, whose line changes by 10 % at most."""
     length = max(fewest // rounds, 1)
     y = times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
     x = np.arange(rounds)
@@ -101,7 +101,7 @@ def snia(times: Times, fewest: int, rounds: int = 5) -> RivalEstimate:
 
 
 def fio(kind: str, percent: float, samples: int = 30) -> Rule:
-    """Make a rule of fio's: `mean` for `ss=iops:X%`, `slope` for `ss=iops_slope:X%`."""
+    """Return a rule of fio: `mean` for `ss=iops:X%`, `slope` for `ss=iops_slope:X%`."""
 
     def rule(times: Times, fewest: int) -> RivalEstimate:
         length = max(fewest // samples, 1)
@@ -134,7 +134,7 @@ RULES: dict[str, Rule] = {
 
 
 def _looks(n: int, fewest: int) -> list[int]:
-    """Look as often as our own rule does."""
+    """Return the lengths at which our own rule looks."""
     found = [max(fewest, FIRST_LOOK)]
     while found[-1] * GROWTH <= n:
         found.append(int(found[-1] * GROWTH))

@@ -1,16 +1,16 @@
-"""How often `--fail-if-slower` fails for a device that is compared with itself.
+"""False alarms of `--fail-if-slower` when a device is compared with itself.
 
-The means of repetitions are drawn from a law of scatter, made into experiments as `uflip compare`
-has them, and asked whether any is slower. Nothing is, so that each that is returned is a false
-alarm. Beside it stands what the caution costs: the share of comparisons in which the one experiment
-that takes 1.5 times as long is returned.
+The means of repetitions are drawn from a law of scatter and made into experiments as in `uflip
+compare`; then a comparison tests whether any is slower. None is, so that each returned one is a
+false alarm. The power of the test is shown beside it: the share of comparisons in which the one
+experiment that takes 1.5 times as long is returned.
 
-**Source** the promise of docs/how-to/compare-two-runs.md: at most one comparison in forty fails.
-**Faithful** the interval of the mean (`agreement.together`), the row, and the question
+**Source** the guarantee of docs/how-to/compare-two-runs.md: at most one comparison in forty fails.
+**Faithful** the interval of the mean (`agreement.together`), the row, and the test
 (`comparison.slower_than`) are those of a comparison.
-**Simplified** a run knows its own mean exactly: all scatter is that of repetitions. An experiment
-has nine peers.
-**Ambiguous** which laws. Those that promise nothing are here too: one side that scatters more than
+**Simplified** the mean of a run is exact: all scatter is that of repetitions. An experiment has
+nine peers.
+**Ambiguous** which laws. Laws outside the guarantee are included: one side that scatters more than
 the other, and two states, of which three repetitions may meet either alone.
 """
 
@@ -29,16 +29,16 @@ from uflip.results.comparison import ComparedExperiment, row_of, slower_than
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]
-"""Draw means: number of experiments, repetitions of the first result and of the second."""
+"""Draws means: number of experiments, repetitions of the first result and of the second."""
 SORT = 10
-"""Experiments that are peers of each other."""
+"""Number of experiments that are peers of each other."""
 SLOWER = 1.5
-"""How much longer one experiment takes where something is to be found."""
+"""Slow-down of the one slower experiment."""
 
 
 @dataclass(frozen=True)
 class SelfComparison:
-    """A law of scatter, and how often each side was repeated."""
+    """A law of scatter, and the repetitions of each side."""
 
     name: str
     law: Law
@@ -48,14 +48,14 @@ class SelfComparison:
 
 @dataclass(frozen=True)
 class Failures:
-    """Shares of comparisons: failed with nothing slower; found the one experiment that is."""
+    """Shares of comparisons: false alarms; comparisons that find the one slower experiment."""
 
     failed: float
     found: float
 
 
 def normal(first: float, second: float | None = None) -> Law:
-    """Scatter normally, the second side otherwise than the first where that is given."""
+    """Return normal scatter, with another one for the second side if given."""
     other = first if second is None else second
 
     def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
@@ -65,7 +65,7 @@ def normal(first: float, second: float | None = None) -> Law:
 
 
 def alternating(first: float, second: float) -> Law:
-    """Scatter normally, every other experiment otherwise."""
+    """Return normal scatter with two standard deviations in turn."""
 
     def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
         sigma = np.where(np.arange(n) % 2 == 0, first, second)[:, None]
@@ -75,7 +75,7 @@ def alternating(first: float, second: float) -> Law:
 
 
 def of_either(draw_one: Callable[[np.random.Generator, tuple[int, int]], Means]) -> Law:
-    """Draw both sides from one law."""
+    """Return a law that draws both sides in the same way."""
 
     def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
         return draw_one(random, (n, ours)), draw_one(random, (n, theirs))
@@ -84,17 +84,17 @@ def of_either(draw_one: Callable[[np.random.Generator, tuple[int, int]], Means])
 
 
 def lognormal(random: np.random.Generator, shape: tuple[int, int]) -> Means:
-    """Factors with a scatter of 30 %."""
+    """Draw factors with a scatter of 30 %."""
     return random.lognormal(0, 0.3, shape)
 
 
 def exponential(random: np.random.Generator, shape: tuple[int, int]) -> Means:
-    """A level, and a tail of 10 % above it."""
+    """Draw a level with a tail of 10 % above it."""
     return 1 + random.exponential(0.1, shape)
 
 
 def two_states(random: np.random.Generator, shape: tuple[int, int]) -> Means:
-    """A third of repetitions takes 1.3 times as long, and all scatter by 3 %."""
+    """Draw two states: a third of repetitions takes 1.3 times as long, and all scatter by 3 %."""
     return np.where(random.random(shape) < 1 / 3, 1.3, 1.0) * random.normal(1, 0.03, shape)
 
 
@@ -110,11 +110,11 @@ FAILS_BY_CHANCE = (
     SelfComparison("second scatters 10 times as much, 3 and 3", normal(0.01, 0.1), 3, 3),
     SelfComparison("first scatters 3 times as much, 2 and 5", normal(0.09, 0.03), 2, 5),
 )
-"""Laws of which at most one comparison in forty may fail."""
+"""Laws for which at most one comparison in forty may fail."""
 HIDDEN = tuple(
     SelfComparison(f"two states, {n} and {n}", of_either(two_states), n, n) for n in (3, 5, 10)
 )
-"""Laws whose repetitions do not show how far they may lie apart."""
+"""Laws whose repetitions do not show their whole scatter."""
 ALL = (*FAILS_BY_CHANCE, *HIDDEN)
 
 
@@ -143,7 +143,7 @@ def _rows(first: Means, second: Means) -> list[ComparedExperiment]:
 
 
 def _experiments(means: Means) -> list[Any]:
-    """Make experiments, ten of a sort, of repetitions that know their own mean."""
+    """Make experiments, ten of a sort, from repetitions with exact means."""
     every: list[list[Any]] = [
         [
             {"mean_ns": 1e5 * mean, "half_width_ns": 0.0, "converged": True, "reasons": []}
@@ -151,7 +151,7 @@ def _experiments(means: Means) -> list[Any]:
         ]
         for each in means.tolist()
     ]
-    # The interval of fewer repetitions rests on nothing but them.
+    # The interval of fewer repetitions does not use peers.
     speak = means.shape[1] >= MANY
     sorts = (every[n : n + SORT] for n in range(0, len(every), SORT))
     peers = [peers_among(each) if speak else None for each in sorts]

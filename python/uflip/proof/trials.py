@@ -1,8 +1,8 @@
 """Trials: how often a rule is right on many series of one family.
 
-Two questions. *Detection*: is the start-up found where it is, and is none claimed where there is
-none; is the period right. *Run length*: where a rule stops, how many I/Os it took, and how often
-its interval holds the true mean.
+Two questions. *Detection*: does the method find the start-up where it is, claim none where there is
+none, and find the period? *Run length*: where does a rule stop, after how many I/Os, and how often
+does its interval contain the true mean?
 """
 
 from collections import Counter
@@ -23,9 +23,9 @@ SHARE, IOS = 0.1, 5
 
 @dataclass(frozen=True)
 class TrialCase:
-    """A family, how long its series are, and the I/Os before which no rule may stop.
+    """A family, the length of its series, and the I/Os before which no rule may stop.
 
-    `converges` says whether there is a mean to be found within the series.
+    `converges`: whether a mean can be found within the series.
     """
 
     name: str
@@ -35,7 +35,7 @@ class TrialCase:
     converges: bool = True
 
 
-# A start-up that was seen in a long baseline asks for so many I/Os before the first look.
+# I/Os before the first look, after a start-up that was seen in a long baseline.
 AFTER_FAST = 4 * 8192 // 3 + 8
 AFTER_20000 = 4 * 20_000 // 3 + 8
 
@@ -86,7 +86,7 @@ LENGTH = (
     TrialCase("bursts of 2,000 and 400", make.bursty(2000, 400), 60_000, 24_000, converges=False),
 )  # fmt: skip
 
-# What no rule sees that looks after 1,024 I/Os.
+# Behaviour that is invisible to every rule that looks after 1,024 I/Os.
 UNSEEN = (
     TrialCase("one in 500 takes 100 times as long", make.stalls(500, 100), 100_000),
     TrialCase("the same, first look after 4,096", make.stalls(500, 100), 100_000, 4096),
@@ -100,7 +100,7 @@ MEMORY = tuple(
     TrialCase(f"long memory, d = {d}", make.long_memory(d), 20_000) for d in (0.1, 0.2, 0.3, 0.4)
 )
 
-# A level that moves, at growing lengths: is it given a period, and what is it called?
+# A moving level, at increasing lengths: does it get a period, and which phase?
 MOVING: tuple[tuple[str, Family], ...] = (
     ("flat, scatter 30 %", make.flat(0.3)),
     ("drift, 2 %", make.drifting(0.02)),
@@ -122,7 +122,7 @@ MOVING_IOS = (5120, 20_480, 40_960)
 
 @dataclass(frozen=True)
 class Detected:
-    """Shares of series: start-up found, where it can be; claimed wrongly; period right."""
+    """Shares of series: start-up found, where possible; claimed wrongly; period right."""
 
     case: str
     found: float | None
@@ -132,7 +132,7 @@ class Detected:
 
 @dataclass(frozen=True)
 class Moving:
-    """Shares of series: given a period; of each phase; converged."""
+    """Shares of series: with a period; by phase; converged."""
 
     period: float
     phases: dict[str, float]
@@ -141,11 +141,11 @@ class Moving:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What a rule did with a family.
+    """The results of a rule on a family.
 
     `stopped` is the share of series in which it stopped; of these, `covered` the share whose
-    interval holds the true mean, `ios` the median of I/Os run, `error` the mean distance from the
-    true mean relative to it, `half_width` the mean half width likewise.
+    interval contains the true mean, `ios` the median of I/Os run, `error` the mean distance from
+    the true mean relative to it, `half_width` the mean half width likewise.
     """
 
     case: str
@@ -158,13 +158,13 @@ class Lengths:
 
 
 def is_within(startup_ios: int, truth: tuple[int, int]) -> bool:
-    """Whether a start-up is where it is."""
+    """Return whether a found start-up is close to the true one."""
     first, last = truth
     reach = max(IOS, SHARE * last)
     return first - reach <= startup_ios <= last + reach
 
 
-# Trials in other processes name a case by its place in here: a family is a function that was made.
+# Trials in other processes identify a case by its index here: a family is a closure.
 ALL = (*DETECTION, *LENGTH, *UNSEEN, *MEMORY)
 
 
@@ -185,7 +185,7 @@ def _detect(place: int, seed: int) -> tuple[bool | None, bool, bool | None]:
 
 
 def detect(case: TrialCase, repeats: int) -> Detected:
-    """Detect start-up and period in so many series of a family."""
+    """Detect start-up and period in `repeats` series of a family."""
     trials = on_all(partial(_detect, ALL.index(case)), range(repeats))
     found = [told for told, _, _ in trials if told is not None]
     periods = [period for _, _, period in trials if period is not None]
@@ -227,7 +227,7 @@ def _measure(place: int, rules: tuple[str, ...], seed: int) -> list[tuple[float,
 
 
 def measure(case: TrialCase, repeats: int, rules: tuple[str, ...] = tuple(RULES)) -> list[Lengths]:
-    """Let rules stop in so many series of a family."""
+    """Apply rules to `repeats` series of a family."""
     trials = np.array(on_all(partial(_measure, ALL.index(case), rules), range(repeats)))
     found = []
     for index, rule in enumerate(rules):

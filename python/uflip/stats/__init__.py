@@ -1,11 +1,11 @@
-"""Statistics of response times: arrays in, frozen results out. This package knows no run.
+"""Statistics of response times: arrays in, frozen results out, independent of runs.
 
 ======================  ======================================================================
 `latency_classes`       bins of 300 µs below 1.5 ms and peaks above, as Myers & Sinclair have them
-`summary.summarise`     the paper's four (min, max, mean, standard deviation) and percentiles
+`latency_classes`       bins of 300 µs below 1.5 ms and peaks above, as in Myers & Sinclair
 `summary.Distribution`  the same of series that do not fit into memory, a piece at a time
+`summary.Distribution`  the same for series that do not fit into memory, a piece at a time
 `running.running_mean`  mean of the first n I/Os, for every n: the lines of the paper's figure 3
-`steady.drift`          is the second half of a run still different from the first
 ======================  ======================================================================
 """
 

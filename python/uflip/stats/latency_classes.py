@@ -7,9 +7,9 @@ how many I/Os lie between two of its members.
 
 **Simplified** Nothing.
 
-**Ambiguous** The report tells classes apart by looking at a figure. Here a class above 1.5 ms ends
+**Ambiguous** The report separates classes by looking at a figure. Here a class above 1.5 ms ends
 where the next longer response time is longer by a factor of 1.25 or more; a factor, because peaks
-of 15 and of 400 ms are as clear as each other on a logarithmic scale only.
+of 15 and of 400 ms are equally clear on a logarithmic scale only.
 """
 
 from collections.abc import Iterator
@@ -31,11 +31,11 @@ class LatencyClass:
     Attributes
     ----------
     low_ns, high_ns : int
-        Of a bin, its limits; of a peak, its shortest and longest response time [ns].
+        Limits of a bin; shortest and longest response time of a peak [ns].
     ios : int
-        How many.
+        Number of I/Os.
     share : float
-        Of all I/Os.
+        Share of all I/Os.
     mean_ns : float or None
         Their mean response time [ns]; None in an empty bin.
     spacing_ios : float or None
@@ -57,13 +57,13 @@ class LatencyClasses:
     Attributes
     ----------
     ios : int
-        I/Os in all.
+        Number of all I/Os.
     mean_ns : float
         Mean response time [ns].
     bins : tuple of LatencyClass
-        Below `EXACT_FROM_NS`, empty ones too.
+        Classes below `EXACT_FROM_NS`, including empty ones.
     peaks : tuple of LatencyClass
-        From there on, the shortest first.
+        Classes from there on, the shortest first.
     """
 
     ios: int

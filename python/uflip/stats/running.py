@@ -1,11 +1,11 @@
-"""The running mean of a run: the lines that the paper draws through its traces (figure 3)."""
+"""The running mean of a run: the lines through the traces in the paper's figure 3."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
 def running_mean(x: ArrayLike) -> NDArray[np.float64]:
-    """Mean of the first n values, for every n.
+    """Return the mean of the first n values, for every n.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Was the device still changing? The two halves of a run, compared.
+"""Steadiness check: compare the two halves of a run.
 
-A mean describes a running phase only if it does not depend on where one looks. A flash device that
-has not reached its steady state (free blocks still left, a buffer still filling) shows a second
-half that differs from the first. This is a check that raises doubt, not the detection of phases.
+A mean describes a running phase only if it is the same in every part of it. A flash device that
+has not reached its steady state (free blocks still left, a buffer still filling) has a second half
+that differs from the first. This check raises a doubt; it does not detect phases.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MIN_BATCH = 16
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Second half against first half of a run.
+    """Difference between the second and the first half of a run.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def drift(response_time_ns: ArrayLike) -> Drift | None:
 
 
 def _ratio(difference: float, error: float) -> float:
-    """Standard errors in a difference; constant halves differ surely or not at all."""
+    """Return a difference in standard errors; constant halves give 0 or infinity."""
     if error > 0:
         return difference / error
     return 0.0 if difference == 0 else float(np.copysign(np.inf, difference))

@@ -1,4 +1,4 @@
-"""One run in a dozen numbers: the paper's four statistics and the percentiles the sample supports.
+"""Summary of a run: the paper's four statistics and the percentiles that the sample supports.
 
 **Source** Bouganim, Jónsson, Bonnet: "uFLIP: Understanding Flash IO Patterns", CIDR 2009, §4.2:
 each run is represented by min, max, mean and standard deviation of its running phase.
@@ -9,12 +9,12 @@ each run is represented by min, max, mean and standard deviation of its running 
 
 **Ambiguous** The paper does not say which standard deviation: here the sample's (n − 1). It has no
 percentiles; response times of flash devices have two or more modes, so a mean alone may be a
-response time that never happens. A percentile here is the nearest rank (the smallest observed
+response time that never occurs. A percentile here is the nearest rank (the smallest observed
 response time that at least a share q of the I/Os does not exceed), never an interpolation between
 two modes.
 
-Series that do not fit into memory are summarised a piece at a time (`Distribution`): the same
-numbers, of how often each response time occurs.
+Series that do not fit into memory are summarised a piece at a time (`Distribution`), with the same
+numbers, from the frequency of each response time.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -45,13 +45,13 @@ class RunStatistics:
     Attributes
     ----------
     count : int
-        How many there are.
+        Number of I/Os.
     min_ns, max_ns : int
         The shortest and the longest [ns].
     mean_ns, std_ns : float
         Mean, and standard deviation of the sample, None for a single I/O [ns].
     p5_ns, p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns : int or None
-        Percentiles, observed ones; None where the sample is too small [ns].
+        Observed percentiles; None if the sample is too small [ns].
     """
 
     count: int
@@ -72,7 +72,7 @@ class RunStatistics:
 
 
 STATISTICS = tuple(field.name for field in fields(RunStatistics))
-"""Their names."""
+"""Names of the statistics."""
 
 
 def summarise(response_time_ns: ArrayLike) -> RunStatistics:
@@ -85,7 +85,7 @@ def summarise(response_time_ns: ArrayLike) -> RunStatistics:
 
     Returns
     -------
-    Summary
+    RunStatistics
         The sample standard deviation is None for a single I/O; a percentile q is None where
         fewer than `SUPPORT` I/Os lie on its thinner side.
 
@@ -115,10 +115,10 @@ def summarise(response_time_ns: ArrayLike) -> RunStatistics:
 
 
 class Distribution:
-    """How often each response time occurs, gathered a piece at a time in bounded memory.
+    """Frequencies of response times, gathered a piece at a time in bounded memory.
 
     Up to `MOST_VALUES` different response times every number of the summary is exact. Beyond that
-    neighbouring ones are taken together: percentiles are then too large by at most one part in
+    neighbouring ones are merged: percentiles are then too large by at most one part in
     `PRECISION`, and all other numbers stay exact.
 
     Examples
@@ -144,7 +144,7 @@ class Distribution:
         self._span: tuple[int, int] | None = None
 
     def __len__(self) -> int:
-        """Return how many response times were added."""
+        """Return the number of response times added."""
         return self._count + self._waiting
 
     def add(self, response_time_ns: NDArray[Any]) -> None:
@@ -153,7 +153,7 @@ class Distribution:
         Parameters
         ----------
         response_time_ns
-            Response times (n,) [ns]; none is no error.
+            Response times (n,) [ns]; may be empty.
         """
         if not len(response_time_ns):
             return
@@ -163,7 +163,7 @@ class Distribution:
             self._pack()
 
     def summary(self) -> RunStatistics | None:
-        """Return the summary of what was added; None of nothing."""
+        """Return the summary of all added response times; None without any."""
         if not len(self):
             return None
         if self._span is None:
@@ -171,7 +171,7 @@ class Distribution:
         self._pack()
         low, high = self._span
         n, mean = self._count, self._sum / self._count
-        # In whole numbers: a difference of two large sums has no digit to lose.
+        # Integer arithmetic: the difference of two large sums loses no digits.
         scatter = self._squares * n - self._sum**2
         until = np.cumsum(self._counts)
         return RunStatistics(
@@ -191,7 +191,7 @@ class Distribution:
         return min(int(self._values[place]), self._span[1])
 
     def _pack(self) -> None:
-        """Count what is waiting."""
+        """Count the pending response times."""
         if not self._raw:
             return
         values, counts = np.unique(np.concatenate(self._raw).astype(np.uint64), return_counts=True)
@@ -250,14 +250,14 @@ def _exact_sum_of_squares(values: NDArray[np.uint64], counts: NDArray[np.int64])
 
 
 def supports(count: int, q: float) -> bool:
-    """Return whether `n` values support a percentile: `SUPPORT` lie on its thinner side.
+    """Return whether `count` values support a percentile: `SUPPORT` lie on its thinner side.
 
     Parameters
     ----------
     count : int
-        How many values there are.
+        Number of values.
     q : float
-        Which percentile: the share of values that it is not exceeded by, 0 < q < 1.
+        The percentile: the share of values that do not exceed it, 0 < q < 1.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def supports(count: int, q: float) -> bool:
 
 
 def _percentile(ordered: np.ndarray, q: float) -> int | None:
-    """Nearest rank in an ascending array (n,); None where the sample does not support it."""
+    """Return the nearest rank in an ascending array (n,); None if the sample is too small."""
     n = len(ordered)
     if not supports(n, q):
         return None

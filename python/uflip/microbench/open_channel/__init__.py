@@ -1,11 +1,11 @@
 """The micro-benchmarks of uFLIP-OC: jobs over physical addresses, where the host places data.
 
-They stand in the list of `uflip.microbench` beside those of uFLIP. Each lays its jobs out
-(`layout`) and says what their logs say (`measure`): a result there is no mean of one run.
+They are in the registry of `uflip.microbench` beside those of uFLIP. Each lays out its jobs
+(`layout`) and evaluates their logs (`measure`): a result is more than the mean of one run.
 
 ===========  ===========================================================
-`jobs`       what a job may use, jobs by name, who has their logs
-`series`     what is made of a log: response times, throughput
+`jobs`       limits of jobs, jobs by name, the source of their logs
+`series`     response times and throughput from a log
 `scaling`    throughput at several degrees of parallelism
 ===========  ===========================================================
 """

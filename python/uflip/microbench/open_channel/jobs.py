@@ -1,4 +1,4 @@
-"""What the four micro-benchmarks share: what a job may use, jobs by name, and who executes them."""
+"""Shared by the four micro-benchmarks: limits of jobs, jobs by name, and their execution."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Block = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done; the device's geometry is a limit.
+    """The amount of work; the device's geometry limits it.
 
     Attributes
     ----------
     blocks : int
-        Blocks that a job goes over; uFLIP-OC takes 64.
+        Blocks per job; uFLIP-OC uses 64.
     cycles : int
         Erases of the sacrificed block; uFLIP-OC stopped after 17,000.
     wear_pages : int
@@ -39,14 +39,14 @@ SCALES = {"standard": Scale(64, 17_000, 1 << 20), "quick": Scale(4, 17_000, 32)}
 
 @dataclass(frozen=True)
 class JobScope:
-    """What the jobs of a benchmark may use.
+    """The limits of a benchmark's jobs.
 
     Attributes
     ----------
     geometry : Geometry
-        Of the device.
+        Geometry of the device.
     scale : Scale
-        How much is done.
+        Amount of work.
     sacrifice : tuple of int or None
         The block that oc1 wears out.
     """
@@ -57,12 +57,12 @@ class JobScope:
 
     @property
     def blocks(self) -> int:
-        """Blocks that a job goes over."""
+        """Number of blocks per job."""
         return min(self.scale.blocks, self.geometry.blocks_per_plane)
 
     @property
     def vector_pages_max(self) -> int:
-        """Most pages of all planes in one command."""
+        """Largest number of pages of all planes in one command."""
         return self.geometry.vector_max // self.geometry.page_sectors
 
     def job(
@@ -73,20 +73,20 @@ class JobScope:
         varied: tuple[str, int, str],
         **options: Any,
     ) -> PlannedRun:
-        """Lay out a job over the first blocks, of the mix `pattern`.
+        """Return a job over the first blocks, of the mix `pattern`.
 
         Parameters
         ----------
         micro_benchmark : str
-            Which it belongs to.
+            Its micro-benchmark.
         name : str
-            What it is called behind that.
+            The rest of its name.
         pattern : str
             Letters W and R.
         varied : tuple
-            What distinguishes it: name of a parameter, its value, its unit.
+            Its identity: name of a parameter, its value, its unit.
         **options
-            What it does not take from the others; see docs/reference/open-channel.md.
+            Options that differ from the others; see docs/reference/open-channel.md.
         """
         whole = Job(blocks=self.blocks, pages=self.geometry.pages_per_block, mix=pattern)
         named = f"{micro_benchmark}-{name}"
@@ -94,7 +94,7 @@ class JobScope:
 
 
 def reads_percent(mix: str) -> tuple[str, int, str]:
-    """What distinguishes a mix: its share of reads.
+    """Return the identity of a mix: its share of reads.
 
     Examples
     --------
@@ -105,18 +105,18 @@ def reads_percent(mix: str) -> tuple[str, int, str]:
 
 
 class Bench(Protocol):
-    """Who has the logs of jobs: a device, or a folder that keeps them."""
+    """Source of job logs: a device, or a folder."""
 
     @property
     def place(self) -> JobScope:
-        """What the jobs may use."""
+        """The limits of the jobs."""
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
         """Return the log of a job."""
 
 
 def throughput(bench: Bench, job: PlannedRun) -> float:
-    """Return what was read and written in the time of a job [MB/s]."""
+    """Return the throughput of a job, reads and writes [MB/s]."""
     return mb_per_s(bench.run(job), bench.place.geometry.sector_bytes)
 
 

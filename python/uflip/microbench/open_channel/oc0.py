@@ -34,16 +34,16 @@ MIXES = ("WWWWW", "WWWR", "WRWR", "WRRR", "RRRR")
 
 @dataclass(frozen=True)
 class Oc0:
-    """What µOC0 found.
+    """The result of µOC0.
 
     Attributes
     ----------
     mixes : dict of str to Series
-        By mix, on channel 0 and LUN 0.
+        Response times by mix, on channel 0 and LUN 0.
     throughput : dict of str to float
-        By mix [MB/s].
+        Throughput by mix [MB/s].
     write_mb_per_s, read_mb_per_s : ndarray, shape (channels, LUNs of a channel)
-        Of every LUN, one at a time [MB/s].
+        Throughput of every LUN, one at a time [MB/s].
     """
 
     mixes: dict[str, ResponseSeries]
@@ -75,13 +75,13 @@ def luns(place: JobScope, mix: str) -> list[PlannedRun]:
 
 
 def order(place: JobScope) -> PlannedRun:
-    """Lay out a write of the second page of a block that is erased."""
+    """Lay out a write of the second page of an erased block."""
     begins = (FIRST_PAGE, 1, "")
     return place.job(NAME, "order-W", "W", begins, first_page=1, pages=1, blocks=1)
 
 
 def layout(place: JobScope) -> list[PlannedRun]:
-    """Lay out all of it but `order`, which comes last of the whole benchmark."""
+    """Lay out all jobs but `order`, which comes last in the whole benchmark."""
     return [*mixes(place).values(), *luns(place, "W"), *luns(place, "R")]
 
 
@@ -107,7 +107,7 @@ def measure_order(bench: Bench) -> list[str]:
 
 
 def measure(bench: Bench) -> Oc0:
-    """Run all of it."""
+    """Run all jobs."""
     found, rates = measure_mixes(bench)
     return Oc0(found, rates, measure_luns(bench, "W"), measure_luns(bench, "R"))
 

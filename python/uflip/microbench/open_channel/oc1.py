@@ -2,8 +2,8 @@
 
 **Source**: uFLIP-OC (2017) §3.1, Table 1, Figure 4.
 **Faithful**: cycles of one erase, writes of all pages in order, reads of all pages in order, by one
-thread; it ends when an erase fails, or after so many cycles (the paper stopped after 17,000).
-**Simplified**: a row a cycle is kept, not one a page.
+thread; it ends when an erase fails, or after a number of cycles (the paper stopped after 17,000).
+**Simplified**: a row per cycle is stored, not one per page.
 **Ambiguous**: nothing.
 """
 
@@ -22,25 +22,25 @@ NAME = "oc1"
 TITLE = "wear of one block"
 
 SMOOTHED_CYCLES = 200
-"""A share of failing reads is a mean over so many cycles: a cycle has a few hundred reads."""
+"""Cycles in the mean of the share of failing reads: a cycle has a few hundred reads."""
 
 
 @dataclass(frozen=True)
 class Oc1:
-    """What µOC1 found: a row a cycle.
+    """The result of µOC1: a row per cycle.
 
     Attributes
     ----------
     block : tuple of int
-        Channel, LUN, block that was sacrificed.
+        Channel, LUN and number of the sacrificed block.
     pages : int
-        Reads, and writes, of a cycle.
+        Reads, and writes, per cycle.
     erase_ms, write_ms, read_ms : ndarray, shape (cycles,)
         Time of the erase, mean times of a write and a read [ms].
     failed_reads, failed_writes : ndarray, shape (cycles,)
-        How many of `pages` failed.
+        Number of failures among `pages`.
     erase_failed : bool
-        Whether it ended with an erase that failed.
+        Whether it ended with a failed erase.
     """
 
     block: Block
@@ -54,7 +54,7 @@ class Oc1:
 
     @staticmethod
     def of(trace: _native.FlashTrace, block: Block, pages: int) -> "Oc1":
-        """Take the rows out of the log of a wear job."""
+        """Read the rows from the log of a wear job."""
 
         def ms(name: str) -> NDArray[np.float64]:
             return np.asarray(trace.column(name)) / 1e6
@@ -68,11 +68,11 @@ class Oc1:
 
     @property
     def cycles(self) -> int:
-        """How many cycles there were."""
+        """Number of cycles."""
         return len(self.erase_ms)
 
     def first_failure(self) -> int | None:
-        """Return how often the block had been erased when a read failed first; None if none did."""
+        """Return the number of erases before the first failed read; None without a failure."""
         failing = np.flatnonzero(self.failed_reads)
         return int(failing[0]) + 1 if len(failing) else None
 
@@ -86,14 +86,14 @@ class Oc1:
         return smoothed
 
     def cycles_until(self, share: float) -> int | None:
-        """Return the erases after which such a share of reads fails; None if it never does."""
+        """Return the erases after which this share of reads fails; None if it is never reached."""
         reached = np.flatnonzero(self.failing_share() >= share)
-        # The mean is that of the middle of the cycles that it is taken over.
+        # The mean belongs to the middle of its cycles.
         return int(reached[0]) + 1 - SMOOTHED_CYCLES // 2 if len(reached) else None
 
 
 def layout(place: JobScope) -> list[PlannedRun]:
-    """Lay out the cycles of the block that is sacrificed; nothing where none is."""
+    """Lay out the cycles of the sacrificed block; empty without one."""
     if place.sacrifice is None:
         return []
     channel, lun, number = place.sacrifice
@@ -110,7 +110,7 @@ def layout(place: JobScope) -> list[PlannedRun]:
 
 
 def pages_worn(place: JobScope) -> int:
-    """Return how many pages of the block are written and read in each cycle."""
+    """Return the number of pages of the block that are written and read in each cycle."""
     return min(place.scale.wear_pages, place.geometry.pages_per_block)
 
 

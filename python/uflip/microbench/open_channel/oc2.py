@@ -21,7 +21,7 @@ KINDS = {
     "reads, a thread per LUN": ("R", True),
     "reads, one thread": ("R", False),
 }
-"""What is scaled over LUNs -> mix, and whether every LUN has its thread."""
+"""Kind of scaling over LUNs -> mix, and whether every LUN has its own thread."""
 
 
 def lay_out_kind(place: JobScope, kind: str) -> dict[int, PlannedRun]:
@@ -43,7 +43,7 @@ def lay_out_kind(place: JobScope, kind: str) -> dict[int, PlannedRun]:
 
 
 def layout(place: JobScope) -> list[PlannedRun]:
-    """Lay out all of it."""
+    """Lay out all jobs."""
     return [job for kind in KINDS for job in lay_out_kind(place, kind).values()]
 
 

@@ -1,14 +1,14 @@
 """µOC3: parallelism over channels: vectors against threads, and reads beside writes.
 
 **Source**: uFLIP-OC (2017) §3.2, Table 1, Table 3, Figure 5 and the text of §5.2.2.
-**Faithful**: one LUN a channel; vectors of 1, 2, 4, 8 pages by one thread, each page of a vector on
-another channel, channels in turn; 1, 2, 4, 8 threads with channels of their own, in turn where a
+**Faithful**: one LUN per channel; vectors of 1, 2, 4, 8 pages by one thread, each page of a vector
+on another channel, channels in turn; 1, 2, 4, 8 threads with separate channels, in turn where a
 thread has several; a thread for every LUN of the device; threads that only read beside threads that
 only write.
 **Simplified**: nothing.
 **Ambiguous**: the shares of readers in Figure 5 are not in the text; here 0, 25, 50, 75 and 100 %,
-as in µOC0, or the next lower that so many threads can make. Threads that read and threads that
-write are on channels of their own: the paper says "a separate LUN", and with one thread a channel
+as in µOC0, or the next lower share that the number of threads allows. Threads that read and threads
+that write use separate channels: the paper says "a separate LUN", and with one thread per channel
 that is the same.
 """
 
@@ -31,13 +31,13 @@ NAME = "oc3"
 TITLE = "channels, by vectors and by threads"
 
 READERS = (0, 25, 50, 75, 100)
-"""How many of the threads read, as far as they can be divided so [%]."""
+"""Shares of reading threads, as far as the number of threads allows [%]."""
 READS_ALONE = "100 % reads"
 
 
 @dataclass(frozen=True)
 class Oc3:
-    """What µOC3 found.
+    """The result of µOC3.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class Oc3:
     all_luns : dict of str to float
         "writes" and "reads" with a thread for every LUN [MB/s].
     mixes : dict of str to Series
-        By share of writers.
+        Response times by share of writers.
     throughput : dict of str to float
-        By share of writers [MB/s].
+        Throughput by share of writers [MB/s].
     """
 
     scaling: dict[str, Scaling]
@@ -58,7 +58,7 @@ class Oc3:
 
     @property
     def halves(self) -> ResponseSeries | None:
-        """Of the mixes of both, the one nearest to as many readers as writers; None without any."""
+        """The mix nearest to as many readers as writers; None without a mix of both."""
         both = {
             abs(len(series.times(WRITE)) - len(series.times(READ))): series
             for series in reversed(self.mixes.values())
@@ -68,7 +68,7 @@ class Oc3:
 
 
 def shares(threads: int) -> dict[str, str]:
-    """How many of so many threads write -> the mix that says so.
+    """Return the possible shares of writing threads -> the mix of each.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def shares(threads: int) -> dict[str, str]:
 
 
 def scalings(place: JobScope) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
-    """Lay out vectors and threads: "writes, vectors" -> what there is more of, jobs by degree."""
+    """Lay out vectors and threads: "writes, vectors" -> name of the degree, jobs by degree."""
     channels = place.geometry.channels
     base = {"channels": channels, "iteration": "round_robin"}
     found = {}
@@ -128,13 +128,13 @@ def mixes(place: JobScope) -> dict[str, PlannedRun]:
 
 
 def layout(place: JobScope) -> list[PlannedRun]:
-    """Lay out all of it."""
+    """Lay out all jobs."""
     scaled = [job for _, jobs in scalings(place).values() for job in jobs.values()]
     return [*scaled, *all_luns(place).values(), *mixes(place).values()]
 
 
 def measure_scaling(bench: Bench) -> dict[str, Scaling]:
-    """Throughput by pages of a vector, and by threads."""
+    """Return throughput by pages of a vector, and by threads."""
     return {
         name: Scaling(over, {n: throughput(bench, job) for n, job in jobs.items()})
         for name, (over, jobs) in scalings(bench.place).items()
@@ -142,17 +142,17 @@ def measure_scaling(bench: Bench) -> dict[str, Scaling]:
 
 
 def measure_all_luns(bench: Bench) -> dict[str, float]:
-    """Throughput with a thread for every LUN."""
+    """Return throughput with a thread for every LUN."""
     return {word: throughput(bench, job) for word, job in all_luns(bench.place).items()}
 
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
-    """Readers beside writers, a channel for each thread."""
+    """Measure readers beside writers, with a channel for each thread."""
     return measure_each(bench, mixes(bench.place))
 
 
 def measure(bench: Bench) -> Oc3:
-    """Run all of it."""
+    """Run all jobs."""
     scaling, together = measure_scaling(bench), measure_all_luns(bench)
     return Oc3(scaling, together, *measure_mixes(bench))
 

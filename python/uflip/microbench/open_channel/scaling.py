@@ -10,7 +10,7 @@ class Scaling:
     Attributes
     ----------
     over : str
-        What there is more and more of: "LUNs", "threads", "pages".
+        Name of the degree: "LUNs", "threads", "pages".
     mb_per_s : dict of int to float
         Throughput by degree [MB/s].
     """
@@ -19,7 +19,7 @@ class Scaling:
     mb_per_s: dict[int, float]
 
     def degree_name(self, degree: int) -> str:
-        """Return a degree with what there is so many of.
+        """Return a degree with its name.
 
         Examples
         --------

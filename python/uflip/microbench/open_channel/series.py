@@ -1,4 +1,4 @@
-"""What is made of the log of a job: response times by operation, and throughput."""
+"""Evaluation of a job log: response times by operation, and throughput."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ READ, WRITE, ERASE = range(3)
 """Numbers of the operations in a log."""
 
 MB = 1e6
-"""uFLIP-OC's MB/s: its 50 MB/s a channel and 400 MB/s for eight agree with powers of ten."""
+"""uFLIP-OC's MB/s: its 50 MB/s per channel and 400 MB/s for eight agree with powers of ten."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class ResponseSeries:
     op : ndarray of uint8, shape (n,)
         0 read, 1 write, 2 erase.
     response_time_ms : ndarray of float64, shape (n,)
-        [ms].
+        Response times [ms].
     failed : int
-        Commands of which an address failed.
+        Commands with a failed address.
     """
 
     op: NDArray[np.uint8]
@@ -34,7 +34,7 @@ class ResponseSeries:
 
     @staticmethod
     def of(trace: _native.FlashTrace) -> "ResponseSeries":
-        """Take what figures need out of a log."""
+        """Extract the data of figures from a log."""
         order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
         return ResponseSeries(
             np.asarray(trace.column("op"))[order],
@@ -43,20 +43,20 @@ class ResponseSeries:
         )
 
     def times(self, op: int) -> NDArray[np.float64]:
-        """Response times of one operation [ms]."""
+        """Return the response times of one operation [ms]."""
         times: NDArray[np.float64] = self.response_time_ms[self.op == op]
         return times
 
 
 def mb_per_s(trace: _native.FlashTrace, sector_bytes: int) -> float:
-    """Return what was read and written in the time of a job [MB/s]; erases move nothing."""
+    """Return the throughput of a job [MB/s]; erases transfer nothing."""
     moved = np.asarray(trace.column("op")) != ERASE
     sectors = np.asarray(trace.column("addresses"))[moved].astype(np.int64).sum()
     return float(sectors) * sector_bytes / trace.elapsed_ns() * 1e9 / MB
 
 
 def degrees(most: int) -> list[int]:
-    """Powers of two up to a number, and the number itself.
+    """Return powers of two up to a number, and the number itself.
 
     Examples
     --------

@@ -1,19 +1,19 @@
-"""Cache cliff: sequential writes of growing length. What does a burst bring before it meets flash?
+"""Cache cliff: sequential writes of increasing length. How large a burst does a cache absorb?
 
 ::
 
-    time │            ╱  y a byte      T(b) = x·b                 up to the cliff c
+    time │            ╱  y per byte    T(b) = x·b                 up to the cliff c
          │          ╱                  T(b) = x·c + y·(b − c)     beyond
          │ ______ ╱
          └───────c────── b bytes
 
-**Source**: ours; what it looks for is a write buffer or an SLC cache (J. Kim et al.,
+**Source**: ours; the effect is a write buffer or an SLC cache (J. Kim et al.,
 *Parameter-aware I/O management for SSDs*, IEEE TC 2012; *Queenie*, SYSTOR 2022).
 **Faithful**: each length is a run of its own, after the pause that precedes every run.
-**Simplified**: of a device with more than one step (SLC, then TLC, then collection) the first and
-the last rate are told, and the cliff that joins them.
-**Ambiguous**: what the size of a cache is. A cache empties while it is written, so that a burst of
-c bytes leaves it that is larger than the cache: it holds c × (1 − x / y). Both are told.
+**Simplified**: for a device with more than one step (SLC, then TLC, then collection) the first and
+the last rate are reported, and the cliff between them.
+**Ambiguous**: the size of a cache. A cache empties while it is written, so that a burst of c bytes
+before the cliff is larger than the cache: it holds c × (1 − x / y). Both are reported.
 """
 
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ VARYING = Varying("cache_cliff", "target_size", "bytes")
 PATTERN = "SW"
 STANDARD = tuple(2**k for k in range(22, 35))
 QUICK = tuple(2**k for k in range(22, 29))
-# Large I/Os, as a burst has them: no more commands than it takes [bytes].
+# Large I/Os, as in a real burst: few commands [bytes].
 IO_SIZE = 128 << 10
-# All of them together are half of the device, so that they need no reset among each other.
+# All of them together are half of the device, so that they need no reset between them.
 SHARE = 4
-# Less of a step is none: means of one pattern differ by as much. A burst that costs a little more
-# than the cheapest has left the cache.
+# A smaller step does not count: means of one pattern differ by as much. A burst that costs a little
+# more than the cheapest has left the cache.
 CLIFF, BEYOND = 1.5, 1.1
 
 
@@ -52,7 +52,7 @@ def _describe(context: Context, pattern: str, size: int) -> Spec:
 
 
 def too_large(context: Context, spec: Spec) -> str | None:
-    """Return why a burst is left out; None where it is not."""
+    """Return why a burst is skipped, or None."""
     (part,) = spec.parts
     if part.target_bytes <= context.capacity // SHARE:
         return None
@@ -63,7 +63,7 @@ def too_large(context: Context, spec: Spec) -> str | None:
 
 
 class CacheCliff(NamedTuple):
-    """What bursts say: costs [ns per byte], where the first ends, what the cache holds [bytes]."""
+    """The result of bursts: costs [ns per byte], the cliff, its tolerance [bytes]."""
 
     fast: float
     slow: float
@@ -77,9 +77,9 @@ class CacheCliff(NamedTuple):
 
 
 def cliff(runs: Sequence[Run]) -> CacheCliff | None:
-    """Return the two lines through bursts, in the order of their length; None where one does.
+    """Return the two lines through bursts, in the order of their length; None for a single line.
 
-    The cost beyond the cliff is that between the last two bursts, that before it the least of any.
+    The cost beyond the cliff is that between the last two bursts; that before it is the least.
     """
     if len(runs) < 3:
         return None
@@ -92,9 +92,9 @@ def cliff(runs: Sequence[Run]) -> CacheCliff | None:
     at = _meet(fast, slow, times[-1], sizes[-1])
     beyond = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
     if not beyond:
-        # The last two stand on different sides: all that is known lies between them.
+        # The last two are on different sides: the cliff is somewhere between them.
         return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])
-    # Each pair of bursts beyond says where; they differ by what was not said.
+    # Each pair of bursts beyond gives an estimate; their spread is the tolerance.
     places = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
     io_size = int(runs[0]["spec"]["io_size"])
     return CacheCliff(fast, slow, at, (max(places) - min(places)) / 2 + io_size)
@@ -109,7 +109,7 @@ def _meet(fast: float, slow: float, time: float, size: float) -> float:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """Where the cliff is, and what lies on both sides."""
+    """Return the sentence on the cliff, and the costs on both sides."""
     runs = measured.get(PATTERN, ())
     if len(runs) < 3:
         return ""
@@ -137,8 +137,8 @@ MICRO_BENCHMARK = MicroBenchmark(
     question="How much does a burst of writes bring before it is no longer fast?",
     how_to_read=(
         "Flat up to the cliff: the burst fits into a cache. Beyond it the mean climbs towards what "
-        "the flash takes. What is idle before each burst is the pause between runs: a cache that "
-        "needs longer is smaller here than it is (see cache refill)."
+        "the flash takes. The idle time before each burst is the pause between runs: a cache that "
+        "needs longer appears smaller than it is (see cache refill)."
     ),
     finding=finding,
     levels=False,

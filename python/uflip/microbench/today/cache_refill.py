@@ -1,12 +1,12 @@
-"""Cache refill: bursts of sequential writes, and how long the device is left alone between them.
+"""Cache refill: bursts of sequential writes with increasing idle time between them.
 
 **Source**: ours; the pause between bursts is uFLIP's (CIDR 2009) §3.2 (9), which varies the bursts.
-**Faithful**: the time function `burst`: so many I/Os, then a pause.
-**Simplified**: three bursts, of which the first, which meets the cache of the pause before the run,
-is left out.
-**Ambiguous**: how long a burst is. One that fits into the cache says nothing about its refill:
-`BURST` is beyond what most caches of DRAM hold, and short of an SLC cache of a large disk; cache
-cliff says whether it was long enough. On a small device all three are a quarter of it.
+**Faithful**: the time function `burst`: a number of I/Os, then a pause.
+**Simplified**: three bursts; the first, which meets the cache after the pause before the run, is
+left out.
+**Ambiguous**: the length of a burst. One that fits into the cache shows nothing about its refill:
+`BURST` exceeds most DRAM caches, and is less than the SLC cache of a large disk; cache cliff shows
+whether it was long enough. On a small device all three are a quarter of it.
 """
 
 from uflip.experiment import Context, Experiment, IoCounts
@@ -24,12 +24,12 @@ STANDARD = tuple(4**k * MILLISECOND for k in range(9))
 QUICK = tuple(4**k * MILLISECOND for k in (0, 2, 4, 5))
 BURST, QUICK_BURST = 1 << 30, 64 << 20
 BURSTS = 3
-# Of what all the idle time brings, so much is "again as before".
+# Share of the whole gain of idle time that counts as refilled.
 REFILLED = 0.9
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out bursts of sequential writes with longer and longer pauses between them."""
+    """Lay out bursts of sequential writes with increasing pauses between them."""
     values = QUICK if context.quick else STANDARD
     return [lay_out(context, VARYING, PATTERN, values, _describe)]
 
@@ -52,7 +52,7 @@ def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The shortest pause that brings nearly all that the longest does."""
+    """Return the sentence on the shortest pause with nearly the gain of the longest."""
     runs = measured.get(PATTERN, ())
     if len(runs) < 2:
         return ""

@@ -1,21 +1,21 @@
-"""Deallocate: more and more of the device is deallocated. What do reads and writes cost then?
+"""Deallocate: an increasing part of the device is deallocated. How does that change I/O cost?
 
 ::
 
     0 %     |  RW, RR: all of it                              |
-    25 %    |  RW: what is left          | trims: this → RR   |
+    25 %    |  RW: the rest              | trims: this → RR   |
     50 %    |  RW               | trims  | deallocated   → RR |
     100 %   | trims  | deallocated                       → RR |    then RW all over: a new device?
 
 **Source**: ours; ATA's TRIM and NVMe's Deallocate; T. Frankie, G. Hughes, K. Kreutz-Delgado (*A
-mathematical model of the trim command in NAND-flash SSDs*, ACM SE 2012): what is deallocated is
-spare space, so that random writes cost what they do on a device with so much more of it.
+mathematical model of the trim command in NAND-flash SSDs*, ACM SE 2012): deallocated space is spare
+space, so that random writes cost as much as on a device with that much more of it.
 **Faithful**: the patterns RR and RW; trims are I/Os like any other, and timed.
-**Simplified**: each run is made once, in this order, behind everything else, because a device whose
-parts are deallocated is in no state that other runs begin in: `in_turn`. A trim is a 256th of the
-device, 128 MiB at most; what is left over at its end stays.
-**Ambiguous**: how long one writes. A device has free blocks after a trim, and random writes are
-cheap until these are used up: `SHARE` of what is written to, and no more than other runs do.
+**Simplified**: each run is made once, in this order, after everything else, because a partly
+deallocated device is in no state for other runs: `in_turn`. A trim is a 256th of the device, 128
+MiB at most; the remainder at its end stays.
+**Ambiguous**: the length of the writes. A device has free blocks after a trim, and random writes
+are cheap until these are used up: `SHARE` of the written space, and no more than other runs write.
 """
 
 from uflip.experiment import Context, Experiment, IoCounts
@@ -31,15 +31,15 @@ TRIMS, READS, WRITES = "ST", "RR", "RW"
 STANDARD = (0, 25, 50, 75, 100)
 QUICK = (0, 50, 100)
 PARTS = 256
-# As long as an I/O may be [bytes].
+# Length limit of an I/O [bytes].
 LONGEST = 128 << 20
 WHOLE = 100
-# Of what is written to, so much is written.
+# The writes are this fraction of the written space.
 SHARE = 2
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out trims of what is deallocated, reads of that, and writes to what is left."""
+    """Lay out trims, reads of the deallocated part, and writes to the rest."""
     values = QUICK if context.quick else STANDARD
     made = (TRIMS, values[1:]), (READS, values), (WRITES, values)
     return [
@@ -49,7 +49,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def trim_bytes(context: Context) -> int:
-    """Return how long a trim is [bytes]."""
+    """Return the size of a trim [bytes]."""
     size = min(context.capacity // PARTS, LONGEST)
     for unit in (1 << 20, context.io_size):
         if size >= unit:
@@ -58,7 +58,7 @@ def trim_bytes(context: Context) -> int:
 
 
 def kept_bytes(context: Context, percent: int) -> int:
-    """Return where what is deallocated begins [bytes]: whole trims follow, up to the last one."""
+    """Return the begin of the deallocated part [bytes]: whole trims follow, up to the last one."""
     size = trim_bytes(context)
     return context.capacity // size * (WHOLE - percent) // WHOLE * size
 
@@ -97,7 +97,7 @@ def _why_not(context: Context, _spec: Spec) -> str | None:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """What each of the three costs at the beginning and at the end."""
+    """Return the sentence on the cost of each of the three at the beginning and at the end."""
     parts = []
     if trims := measured.get(TRIMS, ()):
         each, size = mean_ns(trims[-1]), int(trims[-1]["spec"]["io_size"])

@@ -1,11 +1,11 @@
-"""Mixes under load: two patterns, each I/O drawn, several under way, each on a half of the device.
+"""Mixes under load: two patterns, drawn at random, several in flight, each on half of the device.
 
 **Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (7), whose mixes take turns, one I/O at a
 time.
 **Faithful**: the patterns are the baselines.
 **Simplified**: one depth for all devices, `DEPTH`.
-**Ambiguous**: how deep a load is. A closed loop of 16 keeps what has four channels of two dies
-busy, and is no more than one queue of any NVMe device.
+**Ambiguous**: the depth of a load. A closed loop of 16 keeps four channels of two dies busy, and is
+no more than one queue of any NVMe device.
 """
 
 from uflip.data.summary import ResponseTime, StatisticsSummary
@@ -15,27 +15,27 @@ from uflip.spec import Mix, baseline, mix
 from uflip.units import format_size
 
 DEPTH = 16
-"""I/Os under way at a time, where more than one matters and how many is not the question."""
+"""Queue depth where several I/Os in flight matter, but their number is not the question."""
 QUICK_IOS, IOS = 2048, 8192
 """I/Os of both patterns together: a tail of one in a hundred has twenty of them, or eighty."""
 
 
 def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_percent: int) -> Mix:
-    """Describe random I/Os of two baselines, drawn, on two halves of the device.
+    """Return a mix of random I/Os of two baselines, drawn, on two halves of the device.
 
     Parameters
     ----------
     context : Context
         The device and the scale.
     pattern : str
-        Such as "RR/RW".
+        For example "RR/RW".
     sizes : tuple of int
-        Of the I/Os of the two [bytes].
+        I/O sizes of the two [bytes].
     first_percent : int
         Chance of the first [%].
     """
     half = half_size(context.capacity, max(sizes))
-    # A device without room for them is told so by its target: at least an I/O.
+    # On a device that is too small the target of one I/O gives the reason: at least an I/O.
     first, second = (
         baseline(
             label,
@@ -57,7 +57,7 @@ def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_per
 
 
 def too_small(context: Context, spec: Mix) -> str | None:
-    """Return why two patterns cannot have a half of the device each; None where they can."""
+    """Return why two patterns do not fit on half of the device each, or None."""
     first, second = spec.first, spec.second
     if first.end <= second.begin:
         return None
@@ -73,7 +73,7 @@ PERCENTILES: tuple[tuple[ResponseTime, str], ...] = (
 
 
 def tail(one: StatisticsSummary, other: StatisticsSummary) -> tuple[str, float, float]:
-    """Return the highest percentile up to p99 that both samples support: its name, and both."""
+    """Return the highest percentile up to p99 that both samples support: its name, and values."""
     for key, name in PERCENTILES:
         first, second = one[key], other[key]
         if first is not None and second is not None:

@@ -1,10 +1,10 @@
-"""Mixed sizes: small random reads among I/Os that get longer. Do short ones wait for long ones?
+"""Mixed sizes: small random reads among I/Os of increasing length. Do short ones wait?
 
 **Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (1) and (7): granularity and mix at once.
 **Faithful**: the baselines RR and RW, each on a half of the device.
 **Simplified**: as many small I/Os as others, drawn; one depth (`loaded.DEPTH`).
-**Ambiguous**: what is held constant. The number of I/Os is, not their bytes: with their length
-grows what the device has to move, and the small reads show what of that they wait for.
+**Ambiguous**: the constant. It is the number of I/Os, not their bytes: with their length the amount
+of data grows, and the small reads show how much of that they wait for.
 """
 
 from uflip.experiment import Context, Experiment
@@ -39,7 +39,7 @@ def _why_not(context: Context, spec: Spec) -> str | None:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """Small reads among the shortest and among the longest of the others."""
+    """Return the sentence on small reads among the shortest and among the longest of the others."""
     parts = []
     for pattern, runs in measured.items():
         told = [

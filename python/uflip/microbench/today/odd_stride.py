@@ -1,13 +1,13 @@
-"""Odd stride: strides of powers of two beside odd ones. Which addresses meet at one channel?
+"""Odd stride: strides of powers of two beside odd ones. Which addresses share a channel?
 
 **Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (5), Order; F. Chen et al., *Essential
 roles of exploiting internal parallelism* (HPCA 2011), find channels by strides.
 **Faithful**: the location function `ordered`.
 **Simplified**: one size of I/O, a page of most devices, and one depth (`loaded.DEPTH`).
-**Ambiguous**: which strides. Where neighbours lie on n channels in turn, every n-th meets at one; n
-is a power of two nearly always, and 2^k + 1 has no factor in common with it: so odd neighbours say
-what the same reach costs without a conflict. Devices that place what they write where they like
-have conflicts only where they were written sequentially (`--state sequential`).
+**Ambiguous**: the strides. If neighbours lie on n channels in turn, every n-th shares a channel; n
+is nearly always a power of two, and 2^k + 1 has no factor in common with it. So the odd neighbours
+show the cost of the same reach without a conflict. Devices with a free page allocation have
+conflicts only where they were written sequentially (`--state sequential`).
 """
 
 from uflip.experiment import Context, Experiment
@@ -22,7 +22,7 @@ VARYING = Varying("odd_stride", "incr", "")
 STANDARD = (1, *(2**k + odd for k in range(1, 10) for odd in (0, 1)))
 QUICK = (1, 4, 5, 64, 65)
 IO_SIZE = 4 << 10
-# Addresses come round beside what was there: as in Order, no larger than this [bytes].
+# Addresses wrap beside earlier ones: as in Order, no larger than this [bytes].
 LARGEST_TARGET = 8 << 30
 CONFLICT = 1.3
 
@@ -51,7 +51,7 @@ def _describe(context: Context, pattern: str, incr: int) -> Spec:
 
 
 def conflicts(runs: list[Run]) -> dict[int, float]:
-    """Return for each stride of a power of two how many times its odd neighbour it costs."""
+    """Return for each power-of-two stride the ratio of its cost to that of its odd neighbour."""
     means = {int(run["value"]): mean_ns(run) for run in runs}
     return {
         stride: means[stride] / means[stride + 1]
@@ -61,7 +61,7 @@ def conflicts(runs: list[Run]) -> dict[int, float]:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The first stride that conflicts, and the worst."""
+    """Return the sentence on the first stride that conflicts, and on the worst."""
     parts = []
     for pattern, runs in measured.items():
         found = conflicts(list(runs))

@@ -1,17 +1,17 @@
-"""Queue depth: the baseline patterns with several I/Os under way. How much does the device overlap?
+"""Queue depth: the baseline patterns with several I/Os in flight. How much does the device overlap?
 
-**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (6), which has concurrency of processes
-only; what throughput and response time say about each other is operational analysis: P. Denning, J.
-Buzen, *The operational analysis of queueing network models* (Computing Surveys 1978).
+**Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (6), which has only concurrent processes;
+the relation of throughput and response time is operational analysis: P. Denning, J. Buzen, *The
+operational analysis of queueing network models* (Computing Surveys 1978).
 **Faithful**: a closed loop without think time; the knee is where its two asymptotes meet: the
-throughput can grow with the depth up to depth / R(1), and is never above its maximum X:
+throughput can grow with the depth up to depth / R(1), and never exceeds its maximum X:
 N* = X × R(1).
-**Simplified**: X is the highest throughput of the depths that were measured. Throughput is that of
-the steady part of a run (`uflip.results.throughput`), in which the queue neither fills nor runs
-out. Depth / mean response time would be the same (Little) where a run never ends: the last I/Os
-wait for ever fewer others, and 1,280 I/Os at a depth of 256 seem a tenth faster than they are.
-**Ambiguous**: N* counts what the device does side by side at the depth where it is best, in I/Os of
-this size: an I/O that occupies two dies halves it.
+**Simplified**: X is the highest throughput of the measured depths. Throughput is that of the steady
+part of a run (`uflip.results.throughput`), in which the queue neither fills nor runs out. Depth /
+mean response time would be the same (Little) only for an endless run: the last I/Os wait for fewer
+and fewer others, and 1,280 I/Os at a depth of 256 seem a tenth faster than they are.
+**Ambiguous**: N* is the parallelism of the device at its best depth, in I/Os of this size: an I/O
+that occupies two dies halves it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
 
-# A throughput that is so much below the highest is as high: that of repetitions differs by more.
+# Throughputs within this share of the highest are equal: those of repetitions differ by more.
 AS_HIGH = 0.98
 VARYING = Varying("queue_depth", "queue_depth", "")
 STANDARD = tuple(2**k for k in range(9))
@@ -51,25 +51,25 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
 
 
 def rate(run: Run) -> float:
-    """Return the throughput of a run [I/Os per second]; 0 where no time passed."""
+    """Return the throughput of a run [I/Os per second]; 0 if no time passed."""
     return run["ios_per_s"] or 0.0
 
 
 def enough(runs: Sequence[Run]) -> Run:
-    """Return the run of the smallest depth whose throughput is as high as that of any."""
+    """Return the run of the smallest depth with the highest throughput."""
     most = max(map(rate, runs))
     return next(run for run in runs if rate(run) >= AS_HIGH * most)
 
 
 def knee(runs: Sequence[Run]) -> float | None:
-    """Return N* = X × R(1); None where depth 1, or any other, was not measured."""
+    """Return N* = X × R(1); None if depth 1, or any other, was not measured."""
     if len(runs) < 2 or runs[0]["value"] != 1 or not rate(runs[0]):
         return None
     return max(rate(run) for run in runs) * mean_ns(runs[0]) / 1e9
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """Throughput at depth 1 and where it is as high as any, the knee, the tail at both ends."""
+    """Return the sentence on throughput, the knee, and the tail at both ends."""
     parts = []
     for pattern, experiment in measured.items():
         runs = list(experiment)

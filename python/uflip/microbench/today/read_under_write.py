@@ -1,13 +1,13 @@
-"""Read under write: random reads beside more and more random writes. What does that do to them?
+"""Read under write: random reads beside an increasing share of random writes.
 
 **Source**: ours, in the style of uFLIP (CIDR 2009) §3.2 (7), whose mixes take turns with one I/O at
-a time, so that no read ever meets a write.
-**Faithful**: the two baselines RW and RR, each on a half of the device; the share of the writes
+a time, so that a read never meets a write.
+**Faithful**: the two baselines RW and RR, each on half of the device; the share of the writes
 varies.
 **Simplified**: one depth (`loaded.DEPTH`).
-**Ambiguous**: how much is written. A fixed rate is too much for one device and nothing for another;
-here writes are a share of a closed loop, and the rate that comes of it is measured and told; rates
-that are given are `write_rate`.
+**Ambiguous**: the amount of writes. A fixed rate is too much for one device and little for another;
+here writes are a share of a closed loop, and the resulting rate is measured and reported.
+`write_rate` has given rates.
 """
 
 from uflip.experiment import Context, Experiment
@@ -40,13 +40,13 @@ def _why_not(context: Context, spec: Spec) -> str | None:
 
 
 def write_rate(run: Run) -> float:
-    """Return how much is written [bytes per second]: its share of depth / response time."""
+    """Return the rate of the writes [bytes per second]: their share of depth / response time."""
     size = int(run["spec"]["first"]["io_size"])
     return DEPTH / mean_ns(run) * 1e9 * int(run["value"]) / 100 * size
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The tail of the reads with the fewest and with the most writes, and the rates of these."""
+    """Return the sentence on the tail of the reads with the fewest and with the most writes."""
     told = [
         (run, reads)
         for run in measured.get(PATTERN, ())

@@ -4,14 +4,14 @@
 random writes, by block size, in steady state.
 **Faithful**: random writes over the whole target, by block size; rounds, and a verdict by the
 largest excursion of a round and of the line through the rounds (`uflip.results.steady_state`).
-**Simplified**: rounds are of bytes, not of a minute; writes only: SNIA's other mixes are read under
-write.
-**Ambiguous**: how much is written. What a device takes in advance (write cache, SLC cache, spare
-space) is flat as well while it lasts, so a verdict needs a fourth of the device to be written for
-each size; of a device that was not overwritten at random, twice the device
-(`uflip.startup.steady_bytes`). A large or slow device may take longer than a run may last
-(`MAX_TIME_NS`), and quick writes little: then there is no verdict, and the result states what it
-would take.
+**Simplified**: rounds are of bytes, not of a minute; writes only: read under write covers SNIA's
+other mixes.
+**Ambiguous**: the amount to write. The rate is flat as well while the device absorbs writes (write
+cache, SLC cache, spare space). So a verdict needs a fourth of the device to be written for each
+size; on a device that was not overwritten at random, twice the device
+(`uflip.startup.steady_bytes`). A large or slow device may exceed the time limit of a run
+(`MAX_TIME_NS`), and quick writes little: then there is no verdict, and the result states how much a
+verdict needs.
 """
 
 from uflip.experiment import Context, Experiment
@@ -26,9 +26,9 @@ VARYING = Varying("steady_state", "io_size", "bytes")
 PATTERN = "RW"
 STANDARD = (4 << 10, 16 << 10, 64 << 10, 256 << 10)
 QUICK = (4 << 10, 64 << 10)
-# A run in quick is short.
+# Limit of a quick run.
 QUICK_BYTES = 256 << 20
-# A run is no longer, however small its I/Os: five minutes as of any other run, or ten seconds.
+# Time limits of a run: five minutes as for any other run, or ten seconds.
 MAX_TIME_NS, QUICK_TIME_NS = 300_000_000_000, 10_000_000_000
 FEWEST = 512
 REASONS = {
@@ -41,7 +41,7 @@ REASONS = {
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out random writes, by their size."""
+    """Lay out random writes, by I/O size."""
     values = QUICK if context.quick else STANDARD
     return [lay_out(context, VARYING, PATTERN, values, _describe)]
 
@@ -59,7 +59,7 @@ def _describe(context: Context, pattern: str, io_size: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, _ratios: Ratios) -> str:
-    """The verdict on each size: the steady rate, or what a verdict would take."""
+    """Return the sentence with the verdict on each size: the steady rate, or the missing writes."""
     parts = [_verdict(run) for run in measured.get(PATTERN, ())]
     return "; ".join(parts) + "." if parts else ""
 
@@ -89,7 +89,7 @@ def _verdict(run: Run) -> str:
 
 
 def _first_minute(run: Run) -> str:
-    """Return what a test of one minute would have concluded."""
+    """Return the rate that a test of one minute would have reported, in words."""
     rate = run["steadiness"]["first_minute_ios_per_s"]
     return "" if rate is None else f" (the first minute: {format_count(round(rate))} IOPS)"
 

@@ -1,19 +1,19 @@
-"""Write rate: random reads at one rate, random writes at higher and higher ones, in an open loop.
+"""Write rate: random reads at one rate, random writes at increasing ones, in an open loop.
 
 ::
 
     arrivals    r w w r w w w r ...     Poisson; each I/O drawn: a write with a chance of p %
-    reads       r a second, whatever p
-    writes      w = r × p / (100 − p) a second
+    reads       r per second, for every p
+    writes      w = r × p / (100 − p) per second
 
 **Source**: ours; B. Schroeder, A. Wierman, M. Harchol-Balter (*Open versus closed: a cautionary
-tale*, NSDI 2006): where a slow I/O holds the next ones back, the tail that users see is not
-measured. Read under write (`read_under_write`) is such a closed loop, whose write rate comes out.
+tale*, NSDI 2006): if a slow I/O delays the next ones, the tail that users see is not measured. Read
+under write (`read_under_write`) is such a closed loop, and its write rate is a result.
 **Faithful**: arrivals of a Poisson process; response times from the arrival.
-**Simplified**: `READS_A_S` is one rate for all devices, low enough for most, so that what changes
-is the writes alone. The two keep to a half of the device each, as in read under write.
-**Ambiguous**: what becomes of a rate that the device cannot keep up with: its queue grows as long
-as the run lasts, and so do response times. Such a run says that (`falling_behind`), and no more.
+**Simplified**: `READS_A_S` is one rate for all devices, low enough for most, so that only the
+writes change. Each pattern uses half of the device, as in read under write.
+**Ambiguous**: a rate above the capacity of the device: its queue grows as long as the run lasts,
+and so do response times. Such a run has the warning `falling_behind`, and no further finding.
 """
 
 from uflip.experiment import Context, Experiment, PlannedRun, Skipped, run_seed
@@ -30,11 +30,11 @@ READS_A_S = 200
 # Chance of a write [%]: from two writes a second to twenty thousand.
 STANDARD = (1, 20, 50, 80, 90, 95, 97, 98, 99)
 QUICK = (1, 50, 90, 98)
-# Reads of a run: a tail of one in a hundred has ten of them, or four.
+# Number of reads in a run: a tail of one in a hundred has ten of them, or four.
 READS, QUICK_READS = 1000, 400
-# What the device, or its queue, has room for.
+# Queue limit of the device, or of the host.
 DEEPEST = 1024
-# A device that is so much behind at the end keeps no rate; chance alone is within a few per cent.
+# A device that lags by this factor at the end does not keep up; chance alone is a few per cent.
 LATE = 1.2
 _NS_A_S = 1_000_000_000
 _WHOLE = 100
@@ -58,7 +58,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def rate_of(percent: int) -> int:
-    """Return how many writes a second come with such a chance of one, rounded.
+    """Return the rate of writes per second for a chance of a write, rounded.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _describe(context: Context, percent: int) -> Mix:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The tail of the reads at the lowest rate, and at the highest that is kept up with."""
+    """Return the sentence on the tail of the reads at the lowest and highest sustained rate."""
     told = [
         (run, reads)
         for run in measured.get(PATTERN, ())
@@ -105,7 +105,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
 
 
 def keeps_up(run: Run) -> bool:
-    """Whether a run took no longer than its I/Os took to arrive, as near as chance has it."""
+    """Return whether a run took no longer than its arrivals, within chance."""
     return bool(run["elapsed_ns"] < LATE * int(run["spec"]["interval"]) * run["io_count"])
 
 

@@ -1,10 +1,10 @@
-"""Zone append: more and more appends under way to one zone, against writes, one at a time.
+"""Zone append: an increasing number of appends in flight to one zone, against single writes.
 
 **Source**: uFLIP-OC (2017) §5.3, parallelism inside a LUN; the command Zone Append of NVMe's Zoned
-Namespace Command Set, which was made so that several writes to a zone can be under way; K.
-Doekemeijer et al. (IEEE CLUSTER 2023) call it intra-zone scalability.
+Namespace Command Set, which allows several writes to a zone in flight; K. Doekemeijer et al. (IEEE
+CLUSTER 2023) call it intra-zone scalability.
 **Faithful**: a write must begin at the write pointer, so a host whose commands may overtake each
-other has one under way to a zone; an append begins wherever the pointer is, so it has any number.
+other has one in flight per zone; an append begins wherever the pointer is, so it has any number.
 **Simplified**: appends follow each other in one zone and then in the next.
 **Ambiguous**: hosts that keep more writes in order by themselves; the reference is one at a time.
 """
@@ -22,12 +22,12 @@ VARYING = Varying("zone_append", "queue_depth", "")
 WRITES, APPENDS = "SW", "SA"
 STANDARD = tuple(2**k for k in range(7))
 QUICK = (1, 4, 16, 64)
-# Half of what other queues get (`uflip.microbench.layout.ROUNDS`): a zone has no room for more.
+# Half of the value for other queues (`uflip.microbench.layout.ROUNDS`): a zone has no more space.
 ROUNDS = 8
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out writes one at a time, and appends with more and more under way."""
+    """Lay out writes one at a time, and appends with an increasing number in flight."""
     values = QUICK if context.quick else STANDARD
     made = (WRITES, (1,)), (APPENDS, values)
     return [
@@ -49,7 +49,7 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
 
 
 def _counts(context: Context, depth: int) -> IoCounts:
-    """Return a length that leaves out the filling of the queue, and has its emptying be little."""
+    """Return a length that ignores the filling of the queue, and makes its emptying negligible."""
     plain = counts_within(context, WRITES, capacity_of(context))
     fits = max(capacity_of(context) // context.io_size, 1)
     ios = min(max(plain.io_count, ROUNDS * depth), fits)
@@ -65,7 +65,7 @@ def _why_not(context: Context, spec: Spec) -> str | None:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """A write and an append alone, and what more appends under way bring."""
+    """Return the sentence on a single write and append, and on more appends in flight."""
     appends = list(measured.get(APPENDS, ()))
     best = knee(appends)
     if best is None:

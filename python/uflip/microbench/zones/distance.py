@@ -1,17 +1,17 @@
-"""Zone distance: a zone is written, and another is read which lies further and further away.
+"""Zone distance: one zone is written, and another is read at increasing distance.
 
 ::
 
     1    |▓▓▓> written |  read  |        |        |        |        |        |        |
     4    |▓▓▓> written |        |        |        |  read  |        |        |        |
 
-**Source**: uFLIP-OC (2017) §5.4, reads beside writes to the same LUN and to others; how zones lie
-on dies is not published of drives: H. Bae et al. (*What You Can't Forget: Exploiting Parallelism
-for Zoned Namespaces*, HotStorage 2022) find it by such interference.
-**Faithful**: a write, then a read, in turn; reads at random of a zone that is full.
-**Simplified**: powers of two: a device that lays zones out in another step shows it less clearly.
-**Ambiguous**: a read that is no slower may have met no write; a program lasts longer than a read,
-so that it meets one where both are on one die.
+**Source**: uFLIP-OC (2017) §5.4, reads beside writes to the same LUN and to others; the mapping of
+zones to dies is not published for drives: H. Bae et al. (*What You Can't Forget: Exploiting
+Parallelism for Zoned Namespaces*, HotStorage 2022) find it by such interference.
+**Faithful**: a write, then a read, in turn; random reads of a full zone.
+**Simplified**: powers of two: a device with another step between zones shows it less clearly.
+**Ambiguous**: a read that is no slower may have met no write. A program lasts longer than a read,
+so that the two meet if both are on one die.
 """
 
 from uflip.experiment import Context, Experiment
@@ -31,7 +31,7 @@ from uflip.units import format_duration_ns
 VARYING = Varying("zone_distance", "zone_distance", "")
 PATTERN = "SW/RR"
 MOST_APART = 1024
-# Reads that take so much longer than the quickest wait for the writes.
+# Reads that take this many times as long as the quickest wait for the writes.
 SLOW = 1.5
 
 
@@ -58,7 +58,7 @@ def _describe(context: Context, pattern: str, distance: int) -> Spec:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """The quickest reads, and at which distances they wait for the writes."""
+    """Return the sentence on the quickest reads, and the distances with waits for writes."""
     runs = [
         run
         for run in measured.get(PATTERN, ())

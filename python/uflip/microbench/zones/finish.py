@@ -1,10 +1,10 @@
-"""Zone finish: what it costs to have a zone count as full, by how much of it was written.
+"""Zone finish: cost of marking a zone as full, by its written share.
 
-**Source**: uFLIP-OC (2017) §5.2, what a block that is not full keeps busy; K. Doekemeijer et al.
-(IEEE CLUSTER 2023) find finishes that cost the more the emptier a zone is.
+**Source**: uFLIP-OC (2017) §5.2, the cost of a block that is not full; K. Doekemeijer et al. (IEEE
+CLUSTER 2023) find that finishes cost more the emptier a zone is.
 **Faithful**: each finish is an I/O like any other, and timed.
 **Simplified**: one at a time, with nothing beside it.
-**Ambiguous**: what is left of the zone. A device may fill it with nothing, or note where it ends.
+**Ambiguous**: the rest of the zone. A device may fill it with padding, or only record its end.
 """
 
 from uflip.microbench.micro_benchmark import MicroBenchmark

@@ -1,4 +1,4 @@
-"""Zone parallelism: more and more zones are written at once. How far do they add up?
+"""Zone parallelism: an increasing number of zones is written at once. How far do they add up?
 
 ::
 
@@ -8,11 +8,11 @@
 **Source**: uFLIP-OC (2017) §5.3 asks how far LUNs and channels add up; K. Doekemeijer et al.
 (*Performance Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) call
 it inter-zone scalability.
-**Faithful**: sequential writes, one under way to each zone, since a host that wants the order of
-its writes kept has no more; throughput is that of the steady part of a run, in which all of the
-zones are written (`uflip.results.throughput`).
-**Simplified**: neighbouring zones, as a host takes them that knows nothing of the device.
-**Ambiguous**: how many. Up to what the device allows to be open.
+**Faithful**: sequential writes, one in flight per zone, as a host that needs the order of its
+writes has no more; throughput is that of the steady part of a run, in which all zones are written
+(`uflip.results.throughput`).
+**Simplified**: neighbouring zones, the choice of a host without knowledge of the device.
+**Ambiguous**: the largest number. Up to the device's limit of open zones.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ from uflip.units import format_size
 
 VARYING = Varying("zone_parallelism", "parallel_degree", "")
 PATTERN = "SW"
-# A throughput that is so close to a multiple adds up.
+# A throughput this close to a multiple counts as adding up.
 ADDS_UP = 0.9
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out sequential writes to so many zones at once."""
+    """Lay out sequential writes to an increasing number of zones at once."""
     values = powers_up_to(at_once(context))
     if context.quick:
         values = values[::2]
@@ -58,19 +58,19 @@ def _describe(context: Context, pattern: str, zones: int) -> Spec:
 
 
 def bytes_per_s(run: Run) -> float:
-    """Return how much is written to all zones [bytes per second]; 0 where no time passed."""
+    """Return the throughput over all zones [bytes per second]; 0 if no time passed."""
     return (run["ios_per_s"] or 0.0) * int(run["spec"]["io_size"])
 
 
 def adding_up(runs: Sequence[Run]) -> Run:
-    """Return the run with the most zones of which each adds what the first one brings."""
+    """Return the run with the most zones of which each adds as much as the first one."""
     one = bytes_per_s(runs[0])
     enough = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
     return max(enough, key=lambda run: int(run["value"]))
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """What one zone takes, how many add up, and the most that all of them take."""
+    """Return the sentence on one zone, the number that adds up, and the highest throughput."""
     runs = list(measured.get(PATTERN, ()))
     if len(runs) < 2 or runs[0]["value"] != 1 or not bytes_per_s(runs[0]):
         return ""

@@ -1,11 +1,11 @@
-"""Commands to zones after so much of them was written: what reset and finish share.
+"""Commands to partly written zones: shared by reset and finish.
 
 ::
 
     25 %    SW   |▓▓>        |▓▓>        |▓▓>        |▓▓>        |     zones written in part
             ZR   |reset      |reset      |reset      |reset      |     then each is reset
 
-Where it comes from is said in `reset` and `finish`.
+`reset` and `finish` name the sources.
 """
 
 from collections.abc import Callable
@@ -21,22 +21,22 @@ WRITES = "SW"
 STANDARD = (1, 10, 25, 50, 75, 90, 100)
 QUICK = (1, 50, 100)
 WHOLE = 100
-# A mean of so many zones; no device lets fewer be active.
+# Number of zones in a mean; every device allows this number of active zones.
 ZONES, QUICK_ZONES = 8, 4
 
 
 def zones_used(context: Context) -> int:
-    """Return how many zones are written, and then reset or finished."""
+    """Return the number of zones that are written, and then reset or finished."""
     return min(QUICK_ZONES if context.quick else ZONES, at_once(context))
 
 
 def writes_per_zone(context: Context, percent: int) -> int:
-    """Return how many writes fill a zone up to so much, at least one."""
+    """Return the number of writes that fill a zone up to a share, at least one."""
     return max(capacity_of(context) * percent // WHOLE // context.io_size, 1)
 
 
 def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]:
-    """Lay out writes to some zones, and a command to each of these."""
+    """Return a layout of writes to some zones, and a command to each of these."""
     varying = Varying(f"zone_{command}", "written_percent", "")
 
     def describe(context: Context, pattern: str, percent: int) -> Spec:
@@ -71,10 +71,10 @@ def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]
 
 
 def finding_of(label: str, what: str) -> Rule:
-    """Say what a command costs with the least and with the most written."""
+    """Return the rule for the cost of a command with the least and with the most written."""
 
     def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-        """What it costs with the least and with the most written."""
+        """Return the sentence on the cost with the least and with the most written."""
         runs = list(measured.get(label, ()))
         if len(runs) < 2:
             return ""

@@ -1,12 +1,12 @@
-"""Zone reset: what it costs to empty a zone, by how much of it was written.
+"""Zone reset: cost of emptying a zone, by its written share.
 
-**Source**: uFLIP-OC (2017) §5.2 asks what an erase costs; K. Doekemeijer et al. (*Performance
-Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) find resets that
-cost the more the fuller a zone is.
+**Source**: uFLIP-OC (2017) §5.2 asks for the cost of an erase; K. Doekemeijer et al. (*Performance
+Characterization of NVMe Flash Devices with Zoned Namespaces*, IEEE CLUSTER 2023) find that resets
+cost more the fuller a zone is.
 **Faithful**: each reset is an I/O like any other, and timed.
-**Simplified**: one at a time, with nothing beside it. How often zones were reset, which is their
-wear, `uflip zones` lists.
-**Ambiguous**: when cells are erased. A device may do so when the zone is written again; then the
+**Simplified**: one at a time, with nothing beside it. `uflip zones` lists the number of resets per
+zone, which is their wear.
+**Ambiguous**: when cells are erased. A device may erase when the zone is written again; then the
 first writes after a reset are slow, and not the reset.
 """
 

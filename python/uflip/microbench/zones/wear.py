@@ -1,4 +1,4 @@
-"""Zone wear: one zone is written and reset, over and over. What do its resets and reads take then?
+"""Zone wear: one zone is written and reset repeatedly. How do its resets and reads change?
 
 ::
 
@@ -6,15 +6,15 @@
           RR     |          ? ?  ?            |     then it is filled up, and read at random
     100   SW/ZR  |▓ reset ▓ reset ▓ reset ... |     until it was reset 100 times
 
-**Source**: uFLIP-OC (2017) §5.5, which erases a block until it wears out and looks at what its
-commands take; a zone's blocks stay its own on most drives, so that what wears is known: where zones
-are reset, and how often.
-**Faithful**: a zone is reset as often as the value says when a run ends, preparation included, and
-each write and each reset of it is timed: the trace has response times against resets.
-**Simplified**: of a cycle only one I/O is written: what is erased is worn as if it were full.
-**Ambiguous**: how often. Flash of three bits a cell is rated for a few thousand erases: a real
-device spends `MOST_REAL` at most, of one zone, the last. One that levels wear among zones shows
-nothing.
+**Source**: uFLIP-OC (2017) §5.5, which erases a block until it wears out and measures its commands.
+On most drives a zone keeps its blocks, so that wear is visible to the host: which zones are reset,
+and how often.
+**Faithful**: at the end of a run the zone was reset as often as the value states, preparation
+included. Each write and each reset is timed: the trace has response times against resets.
+**Simplified**: a cycle writes only one I/O: the erased blocks wear as if they were full.
+**Ambiguous**: the number of resets. Flash with three bits per cell is rated for a few thousand
+erases: a real device gets at most `MOST_REAL`, of one zone, the last. A device that levels wear
+among zones shows no effect.
 """
 
 from uflip.experiment import Context, Experiment
@@ -33,7 +33,7 @@ MOST_REAL = 100
 
 
 def experiments(context: Context) -> list[Experiment]:
-    """Lay out cycles of a zone up to so many resets, and reads of it after them."""
+    """Lay out cycles of a zone up to a number of resets, and reads of it after them."""
     values = QUICK if context.quick else STANDARD
     before = dict(zip(values, (0, *values[:-1]), strict=True))
 
@@ -45,7 +45,7 @@ def experiments(context: Context) -> list[Experiment]:
             return baseline_spec(
                 context, READS, counts=counts, target_offset=zone * size, target_size=room
             )
-        # What was read before is reset first: once more.
+        # The zone of the previous reads is reset first: one reset more.
         cycles = resets - before[resets] - (before[resets] > 0)
         return mix(
             baseline(
@@ -65,7 +65,7 @@ def experiments(context: Context) -> list[Experiment]:
             return f"it would wear a zone: a real device is given {MOST_REAL} resets at most"
         return None
 
-    # Reads follow those resets that are made.
+    # Reads follow the resets that are actually made.
     after = [value for value in values if not context.info.real or value <= MOST_REAL]
     return [
         lay_out(context, VARYING, pattern, some, describe, why_not=why_not(reason))
@@ -74,7 +74,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
-    """What a reset and a read take after the fewest resets and after the most."""
+    """Return the sentence on a reset and a read after the fewest and the most resets."""
     cycles, reads = (list(measured.get(pattern, ())) for pattern in (CYCLES, READS))
     if len(cycles) < 2:
         return ""

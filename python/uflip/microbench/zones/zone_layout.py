@@ -1,4 +1,4 @@
-"""What micro-benchmarks of zones share: how large zones are, and why a device cannot do one."""
+"""Shared layout of the zone micro-benchmarks: sizes of zones, and reasons to skip a run."""
 
 from uflip.data.zones import ZoneLimits
 from uflip.experiment import Context, IoCounts
@@ -6,14 +6,14 @@ from uflip.microbench.layout import WhyNot
 from uflip.spec import Spec
 
 PRETENDED = 16
-"""So many zones are laid out where there are none, to say of each run why it is skipped."""
+"""Number of zones laid out for a device without zones, so that each run has a skip reason."""
 MOST = 64
-"""More zones at a time say nothing more about a device."""
+"""Most zones at a time: more do not add information about a device."""
 IGNORED_PART = 8
 
 
 def zones_of(context: Context) -> ZoneLimits:
-    """Return the zones of a device; of one without any as if it had some."""
+    """Return the zones of a device; without zones, a placeholder."""
     limits = context.info.details.zones
     if limits is not None:
         return limits
@@ -22,14 +22,14 @@ def zones_of(context: Context) -> ZoneLimits:
 
 
 def capacity_of(context: Context) -> int:
-    """Return what is used of each zone [bytes]: all it can hold, or half of it where unknown."""
+    """Return the used size of each zone [bytes]: its capacity, or half of it if unknown."""
     limits = zones_of(context)
-    # ZNS drives hold half of a zone's addresses, or more.
+    # On ZNS drives the capacity is at least half of a zone's addresses.
     return limits.zone_capacity_bytes or max(limits.zone_bytes // 2, context.io_size)
 
 
 def at_once(context: Context) -> int:
-    """Return how many zones may be written at a time, `MOST` at most."""
+    """Return the number of zones that may be written at a time, at most `MOST`."""
     limits = zones_of(context)
     given = [limits.max_open_zones, limits.max_active_zones]
     return min([limits.zone_count, MOST, *(most for most in given if most)])
@@ -41,13 +41,13 @@ def powers_up_to(most: int) -> tuple[int, ...]:
 
 
 def counts_within(context: Context, pattern: str, room: int) -> IoCounts:
-    """Return the ordinary length of a run, but no more I/Os than fit into so many bytes."""
+    """Return the ordinary length of a run, limited to the I/Os that fit into `room` bytes."""
     ios = max(min(context.plain_counts(pattern).io_count, room // context.io_size), 1)
     return IoCounts(ios, ios // IGNORED_PART)
 
 
 def why_not(*others: WhyNot) -> WhyNot:
-    """Say why a device cannot do a run: it has no zones, its I/Os do not fit, or others say."""
+    """Return a check for runs: no zones, I/Os that do not fit, or the reasons of `others`."""
 
     def reason(context: Context, spec: Spec) -> str | None:
         limits = context.info.details.zones
