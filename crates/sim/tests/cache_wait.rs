@@ -1,5 +1,5 @@
-//! What a write that waits for the write cache is charged with: against sums worked out by hand, and against the
-//! operations that were recorded meanwhile.
+//! The causes charged to a write that waits for the write cache, compared with hand-computed sums
+//! and with recorded operations.
 
 use serde_json::{Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
@@ -12,7 +12,7 @@ fn part(parts: &[u64], cause: &str) -> u64 {
     parts[SimBreakdown::CAUSES.iter().position(|each| *each == cause).expect("a cause")]
 }
 
-/// The parts of a write of one page, alone.
+/// Return the parts of a single write of one page.
 fn parts_of(device: &mut SimDevice, page: u64) -> Vec<u64> {
     device.submit(&write(page, 4096)).unwrap();
     let done = device.complete().unwrap();
@@ -21,7 +21,7 @@ fn parts_of(device: &mut SimDevice, page: u64) -> Vec<u64> {
     parts
 }
 
-/// Such a device has no time of its own but these.
+/// Check that the device spends time on these causes only.
 fn assert_parts(parts: &[u64], expected: &[(&str, u64)]) {
     let named = SimBreakdown::CAUSES.iter().copied().zip(parts.iter().copied());
     let found: Vec<(&str, u64)> = named.filter(|(_, ns)| *ns > 0).collect();
@@ -30,7 +30,7 @@ fn assert_parts(parts: &[u64], expected: &[(&str, u64)]) {
 
 #[test]
 fn a_write_waits_for_the_program_that_makes_a_place_for_it() {
-    // The flush begins when the write comes, and all of it is waited for.
+    // The flush begins with the write's arrival, so the write waits for all of it.
     let mut device = with(1, 1, "");
     assert_parts(&parts_of(&mut device, 0), &[("controller_ns", COMMAND), ("link_ns", LINK)]);
     let whole = [
@@ -40,7 +40,8 @@ fn a_write_waits_for_the_program_that_makes_a_place_for_it() {
         ("cell_program_ns", PROGRAM),
     ];
     assert_parts(&parts_of(&mut device, 1), &whole);
-    // The flush has begun when the page came: of its beginning as much is over as the write took to come.
+    // The flush began with the previous page: the time until the write's arrival has passed
+    // already.
     let mut device = with(1, 1, r#", "flush": "eager""#);
     parts_of(&mut device, 0);
     let rest = [
@@ -59,7 +60,7 @@ fn programs_before_it_on_the_die_are_waits_for_the_die() {
     device.wait_until(device.now() + Nanos(10 * FLASH));
     device.set_durability("flush:2".parse().unwrap());
     parts_of(&mut device, 3);
-    // The program of the page before has begun when that came.
+    // The program of the previous page began when that arrived.
     let expected = [
         ("controller_ns", COMMAND),
         ("link_ns", LINK),
@@ -79,7 +80,7 @@ const NVME: [(&str, &str); 4] = [
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
 const FAST: &str = include_str!("../../../python/uflip/profiles/fast-1gb.toml");
 
-/// The drives of today with small caches, and others to which a cache is added.
+/// Return drives of the `today` profiles with small caches, and others with an added cache.
 fn cached() -> Vec<(String, SimDevice)> {
     let small = json!({"channels": 2, "dies_per_channel": 1, "blocks_per_die": 64, "spare_factor": 0.3,
         "random_overwrites": 1.0, "write_cache_bytes": 1 << 17});
@@ -118,7 +119,8 @@ fn cached() -> Vec<(String, SimDevice)> {
     made.collect()
 }
 
-/// Random writes of 4 KiB and a few reads, `depth` at once: each one's parts, in the order of submission.
+/// Do random 4 KiB writes and a few reads at queue depth `at_once`; return the parts of each in the
+/// order of submission.
 fn load(device: &mut SimDevice, ios: u64, at_once: u64) -> Vec<Vec<u64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let pages = device.info().capacity_bytes.0 / 4096;
@@ -143,7 +145,7 @@ fn load(device: &mut SimDevice, ios: u64, at_once: u64) -> Vec<Vec<u64>> {
     found
 }
 
-/// What a wait was for by the operations of its die: the same, told by going through all of them.
+/// Return the causes of a wait from the operations of its die, by a linear search.
 fn charged(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'static str, u64)> {
     let mut on_die: Vec<&Operation> =
         all.iter().filter(|op| clocks[op.plane as usize] == wait.plane).collect();

@@ -1,4 +1,5 @@
-//! What a durable write takes on a simulated device with a volatile cache, against sums worked out by hand.
+//! Times of durable writes on a simulated device with a volatile cache, compared with hand-computed
+//! sums.
 
 use uflip_core::{Breakdown, Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimBreakdown, SimDevice};
@@ -9,12 +10,13 @@ pub const TRANSFER: u64 = 40_960;
 /// 4096 bytes at 1 GB/s.
 pub const LINK: u64 = 4_096;
 pub const COMMAND: u64 = 10_000;
-/// A write that the cache takes.
+/// Time of a write that the cache accepts.
 pub const TAKEN: u64 = COMMAND + LINK;
-/// A page that goes to flash.
+/// Time of a page program including its transfer.
 pub const FLASH: u64 = TRANSFER + PROGRAM;
 
-/// The demo with plain times: one command at a time, no collection before it is needed.
+/// Create the demo device with round times: one command at a time, garbage collection only when
+/// needed.
 fn device(dies: u32, cache_pages: u64) -> SimDevice {
     with(dies, cache_pages, "")
 }
@@ -38,7 +40,7 @@ pub fn write(page: u64, bytes: u64) -> Io {
     Io { offset: Bytes(page * 4096), size: Bytes(bytes), mode: Mode::Write, stream: 0 }
 }
 
-/// The response times of writes to pages of their own, one after the other.
+/// Return the response times of writes to separate pages, one after the other.
 fn times(device: &mut SimDevice, durability: &str, writes: u64) -> Vec<u64> {
     device.set_durability(durability.parse().unwrap());
     (0..writes).map(|page| alone(device, write(page, 4096)).0).collect()
@@ -74,10 +76,10 @@ fn every_nth_write_waits_until_n_pages_are_programmed() {
             (1..=10).map(|n| TAKEN + if n % every == 0 { every * FLASH } else { 0 }).collect();
         assert_eq!(found, wanted);
     }
-    // Of four dies on one channel, transfers follow each other and programs overlap.
+    // With four dies on one channel, transfers are serial and programs overlap.
     let found = times(&mut device(4, 8), "flush:4", 4);
     assert_eq!(found, [TAKEN, TAKEN, TAKEN, TAKEN + 4 * TRANSFER + PROGRAM]);
-    // Where nothing is volatile there is nothing to wait for.
+    // Without volatile data there is nothing to wait for.
     assert_eq!(times(&mut device(1, 0), "flush:2", 4), [TAKEN + FLASH; 4]);
 }
 
@@ -105,7 +107,7 @@ fn who_waits_for_a_flush_says_so() {
     device.submit(&write(1, 4096)).unwrap();
     let done = device.complete().unwrap();
     assert_eq!((done.completed - done.submitted).0, TAKEN + 2 * FLASH);
-    // For the program of the page before, and for its own.
+    // It waits for the program of the page before, and for its own.
     let waits = [("die_wait_ns", FLASH), ("transfer_ns", TRANSFER), ("cell_program_ns", PROGRAM)];
     for (cause, ns) in SimBreakdown::CAUSES.iter().zip(done.breakdown.parts()).skip(2) {
         let expected = waits.iter().find(|(name, _)| name == cause).map_or(0, |(_, ns)| *ns);
@@ -130,7 +132,7 @@ fn a_durable_write_to_a_page_in_the_cache_loses_nothing_of_it() {
     let half = COMMAND + LINK / 2;
     assert_eq!(alone(&mut device, write(0, 2048)).0, half);
     device.set_durability("fua".parse().unwrap());
-    // The half page is programmed first; the other half then reads it to be whole.
+    // The half page is programmed first; the write of the other half then reads it.
     let second = Io { offset: Bytes(2048), ..write(0, 2048) };
     let (response, _) = alone(&mut device, second);
     assert!(response > half + 2 * PROGRAM, "{response}: both halves were programmed");
@@ -154,7 +156,7 @@ fn a_flush_by_itself_takes_as_long_as_what_is_in_the_cache() {
     assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
     assert_eq!(flush(&mut device), 5 * FLASH);
     assert_eq!(flush(&mut device), 0, "everything is on flash");
-    // A read may come before the end of a flush; who comes later is not waited for.
+    // A read may come before the end of a flush; the flush does not wait for later I/Os.
     times(&mut device, "cached", 2);
     let flush = device.submit_flush();
     let write = device.submit(&write(7, 4096)).unwrap();
@@ -178,7 +180,7 @@ fn a_flush_waits_for_its_turn_where_commands_come_one_by_one() {
     assert_eq!(device.counters().unwrap().pages_programmed, 1);
 }
 
-/// Each write of its own asks for durability, while others that do not are under way.
+/// Single writes ask for durability, while other writes are in flight.
 #[test]
 fn one_write_is_durable_among_others_that_are_not() {
     let rewritten = r#"{"rewrite_buffer": true, "spare_factor": 0.4}"#;

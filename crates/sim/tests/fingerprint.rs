@@ -1,4 +1,4 @@
-//! What changes the fingerprint of the simulator, and what does not.
+//! Which changes of the source affect the fingerprint of the simulator.
 
 #[allow(dead_code)]
 #[path = "../build.rs"]
@@ -41,7 +41,8 @@ fn code_and_what_is_in_quotes_is() {
 
 #[test]
 fn every_file_of_the_simulator_is_read_to_its_end() {
-    // A quote taken for the beginning of a text would swallow what follows: the last brace would not be code.
+    // A quote mistaken for the start of a string would hide the rest: the last brace would not be
+    // code.
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for file in build::files_below(&folder.join("src")) {
         let text = std::fs::read_to_string(&file).unwrap();

@@ -1,5 +1,5 @@
-//! The simulator from outside, as one program: what it instantiates of the simulator's generic code is compiled once.
-//! `cargo test -p uflip-sim --test outside swarm::` runs what is in one file or folder.
+//! All external tests of the simulator as one program, so that its generic code is instantiated
+//! once. `cargo test -p uflip-sim --test outside swarm::` runs the tests of one file or folder.
 
 mod cache_wait;
 mod device;

@@ -1,4 +1,4 @@
-//! What a snapshot that cannot be used says, before anything is built from it.
+//! Errors of unusable snapshots, reported before anything is built from them.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn saved(folder: &Path) -> PathBuf {
     path
 }
 
-/// The kind and text of the error that `bytes` give instead of a device.
+/// Return kind and text of the error for `bytes`.
 fn refused(folder: &Path, bytes: &[u8]) -> String {
     let path = folder.join("changed.snapshot");
     std::fs::write(&path, bytes).unwrap();
@@ -49,7 +49,7 @@ fn header_of(file: &[u8]) -> String {
     String::from_utf8(file[40..40 + header_bytes].to_vec()).unwrap()
 }
 
-/// The file with another header, and the sum of that.
+/// Return the file with another header and the matching checksum.
 fn with_header(file: &[u8], header: &str) -> Vec<u8> {
     let state = &file[40 + header_of(file).len()..];
     let sum = twox_hash::XxHash3_64::oneshot(header.as_bytes());

@@ -1,5 +1,5 @@
-//! What goes on beside a merge: dies that it does not need serve the host, and so do those for which it
-//! waits itself. Times are sums worked out by hand.
+//! Concurrency of merges with host I/Os: dies that a merge does not need serve the host, and so do
+//! dies that it waits for. Times are computed by hand.
 
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
@@ -7,10 +7,10 @@ use uflip_sim::{Profile, SimDevice};
 use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
 const PAGES: u64 = 16;
-/// A page of a merge, moved from a block to another of the same die.
+/// Time of a page move of a merge, between two blocks of one die.
 const MOVE: u64 = READ + TRANSFER + TRANSFER + PROGRAM;
 
-/// A full device of `dies` dies, each on a channel of its own; block n is on die n mod `dies`.
+/// Create a full device of `dies` dies, each on its own channel; block n is on die n mod `dies`.
 fn block_map(dies: u32, overrides: &str) -> SimDevice {
     let text = of_ftl("block_map", &profile(dies, 1, "sequential"));
     SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()
@@ -24,7 +24,7 @@ fn read(block: u64) -> Io {
     io(Mode::Read, block * PAGES + 1, 1)
 }
 
-/// All of `ios`, submitted one right after the other: the response time and parts of each, in that order.
+/// Submit all of `ios` at once; return response time and parts of each, in that order.
 fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<(u64, Vec<u64>)> {
     let tickets: Vec<_> = ios.iter().map(|io| device.submit(io).unwrap()).collect();
     let mut done = vec![(0, Vec::new()); ios.len()];
@@ -42,7 +42,8 @@ fn device_parts(breakdown: &uflip_sim::SimBreakdown) -> Vec<u64> {
     breakdown.parts().to_vec()
 }
 
-/// A write that merges a block: its other pages move, then it is programmed, then the old block is erased.
+/// Time of a write that merges a block: its other pages move, then it is programmed, then the old
+/// block is erased.
 const MERGE: u64 = COMMAND + LINK + (PAGES - 1) * MOVE + TRANSFER + PROGRAM + ERASE;
 
 #[test]
@@ -60,10 +61,11 @@ fn a_read_beside_a_merge_begins_when_its_die_is_free() {
     let mut device = block_map(2, "{}");
     let (alone, _) = alone(&mut device, read(1));
     assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
-    // The first write merges on die 0. The second, to die 1, waits for it and has reserved nothing there.
+    // The first write merges on die 0. The second, to die 1, waits for the merge; nothing is
+    // reserved for it there.
     let done = at_once(&mut device, &[write(0), write(1), read(3)]);
     assert_eq!(done[0].0, MERGE);
-    // The third command is taken in behind the two others.
+    // The third command is processed after the two others.
     assert_eq!(done[2].0, 2 * COMMAND + alone);
     // The firmware merges one block after the other; the second write waits for that.
     assert_eq!(done[1].0, 2 * MERGE - COMMAND - LINK);
@@ -78,14 +80,15 @@ fn merges_of_different_blocks_go_on_side_by_side_where_the_profile_says_so() {
         let times: Vec<u64> = done.iter().map(|(response, _)| *response).collect();
         (times, device.counters().unwrap())
     };
-    // On a die each. The second command is taken in behind the first.
+    // On different dies. The second command is processed after the first.
     let (apart, counters) = of(&[write(0), write(1)]);
     assert_eq!(apart, [MERGE, COMMAND + MERGE]);
-    // The third waits for the first, and has its die to itself.
+    // The third waits for the first, and then has its die to itself.
     let (third, _) = of(&[write(0), write(1), write(2)]);
     assert_eq!(third[..2], apart);
     assert_eq!(third[2], 2 * MERGE - COMMAND - LINK);
-    // On one die they take turns: together they take as long as one after the other, and both end late.
+    // On one die they alternate: together they take as long as one after the other, and both end
+    // late.
     let (together, same) = of(&[write(0), write(2)]);
     assert_eq!(*together.iter().max().unwrap(), 2 * MERGE - COMMAND - LINK);
     assert!(
@@ -102,7 +105,7 @@ fn merges_of_different_blocks_go_on_side_by_side_where_the_profile_says_so() {
 fn a_read_on_the_die_that_merges_waits_for_a_page_and_not_for_the_block() {
     let mut device = block_map(2, "{}");
     let done = at_once(&mut device, &[write(0), read(2)]);
-    // It comes while the first page is read, behind which it is next.
+    // It arrives while the first page is read, and is next after that.
     let waited = LINK + READ + TRANSFER - COMMAND;
     assert_eq!(done[1].0, 2 * COMMAND + waited + READ + TRANSFER + LINK);
     assert_eq!(part(&done[1].1, "merge_ns"), waited);
@@ -154,14 +157,15 @@ fn a_register_takes_the_next_page_while_one_is_programmed() {
         let (one, _) = alone(&mut device, io(Mode::Write, 0, 1));
         assert_eq!(one, COMMAND + LINK + TRANSFER);
         device.wait_until(device.now() + Nanos(1_000_000_000));
-        // The second is in the register while the first is programmed, the third waits for that.
+        // The second is in the register while the first is programmed; the third waits for that.
         let (two, _) = alone(&mut device, io(Mode::Write, 1, 2));
         assert_eq!(two, COMMAND + LINK + 2 * TRANSFER);
         device.wait_until(device.now() + Nanos(1_000_000_000));
         let (three, parts) = alone(&mut device, io(Mode::Write, 3, 3));
         assert_eq!(three, COMMAND + LINK + TRANSFER + PROGRAM + TRANSFER);
         assert_eq!(part(&parts, "die_wait_ns"), TRANSFER + PROGRAM - 2 * LINK);
-        // A read waits for the cells: the page before, which began when the register was free, and the last.
+        // The read waits for the cells: the previous page, which began when the register was free,
+        // and the last.
         let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
         let cells = 2 * PROGRAM - TRANSFER;
         assert_eq!(read, cells + READ + TRANSFER + LINK);

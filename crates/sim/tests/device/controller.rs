@@ -1,5 +1,5 @@
-//! A controller whose processor is pipelined, whose firmware has rings of descriptors, and which collects so many
-//! blocks and pages at once. Times are sums worked out by hand.
+//! A pipelined processor, descriptor rings, and concurrent collections and moves. Times are
+//! computed by hand.
 
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
@@ -21,7 +21,7 @@ fn rings(tx: u32, rx: u32, completion: &str, ns: u64) -> String {
     )
 }
 
-/// When each of `ios` ends that are submitted at once, in that order.
+/// Submit `ios` at once, in that order; return the end of each.
 fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<u64> {
     let tickets: Vec<_> = ios.iter().map(|io| device.submit(io).unwrap()).collect();
     let mut ends = vec![0; ios.len()];
@@ -86,7 +86,8 @@ fn a_full_transmit_ring_keeps_the_firmware_from_dies_that_are_free() {
         at_once(&mut device(2, 1, "sequential", &overrides), &reads)[3]
     };
     assert_eq!(last(2), 4 * COMMAND + PAGE + LINK);
-    // It goes when the first has ended, and arrives at the link with the second, whose die comes first.
+    // It starts when the first has ended, and reaches the link with the second, whose die comes
+    // first.
     assert_eq!(last(1), COMMAND + 2 * PAGE + 2 * LINK);
 }
 
@@ -104,7 +105,7 @@ fn a_poll_notices_what_has_ended_before_it() {
         assert_eq!(part(&parts, "controller_ns"), COMMAND + end - begin - write);
         polled.wait_until(Nanos(end + 1_234));
     }
-    // A read is noticed before its data goes to the host.
+    // The completion of a read is noticed before its data goes to the host.
     let begin = polled.now().0;
     let noticed = (begin + COMMAND + READ + TRANSFER).next_multiple_of(PERIOD);
     assert_eq!(alone(&mut polled, io(Mode::Read, 0, 1)).0, noticed + LINK - begin);
@@ -126,8 +127,8 @@ fn polls_add_half_their_period_on_average() {
     assert_eq!(added, PERIOD * (PERIOD - 1) / 2);
 }
 
-/// How many blocks were erased so long after the host left a device alone whose four dies have each a block
-/// without valid pages, and want one more free block.
+/// Return the number of blocks erased after an idle time. Each of the four dies has a block without
+/// valid pages and wants one more free block.
 fn erased_after(limit: Option<u32>, ns: u64) -> u64 {
     let limit =
         limit.map_or(String::new(), |most| format!(r#", "collections_per_channel": {most}"#));
@@ -161,7 +162,7 @@ fn pages_that_are_moved_at_once_share_the_latency_of_the_processor() {
             r#"{{"idle_free_blocks": 13, "relocate_latency_ns": {LATENCY}, "relocations_at_once": {at_once}}}"#
         );
         let mut device = device(1, 1, "sequential", &overrides);
-        // There is something to gain in the first block.
+        // The first block has an invalid page.
         alone(&mut device, io(Mode::Write, 0, 1));
         let now = device.now().0;
         device.wait_until(Nanos(now + ns));

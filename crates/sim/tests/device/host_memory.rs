@@ -1,16 +1,16 @@
-//! A map on flash whose cache is in the host's memory: what a look-up takes there, and on flash.
+//! A map on flash whose cache is in host memory: the time of a look-up there and on flash.
 
 use uflip_core::{ErrorKind, Mode};
 use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
-/// Until the host's memory answers, and 64 bytes at 1 GB/s.
+/// Latency of the host memory, and 64 bytes at 1 GB/s.
 const ANSWER: u64 = 1_000;
 const LINE: u64 = 64;
 const SEGMENT: u64 = 64;
 
-/// The cache holds one segment: its first page, and a place for each.
+/// Return overrides: the cache holds one segment, its first page, and an entry for each page.
 fn overrides(more: &str) -> String {
     format!(
         r#"{{"ftl": "dftl", "mapping_cache_bytes": {}, "mapping_cache_policy": "lru",
@@ -23,7 +23,7 @@ fn made(more: &str) -> SimDevice {
     let more = format!(r#", "mapping_segment_entries": {SEGMENT}{more}"#);
     let profile = Profile::parse(&profile(1, 2, "sequential"), "test", &overrides(&more)).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
-    // What the fill left in the cache has changed, and is written back.
+    // A dirty segment of the fill is written back first.
     alone(&mut device, io(Mode::Read, 0, 1));
     device
 }

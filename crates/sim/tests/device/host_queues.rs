@@ -1,5 +1,5 @@
-//! From which queue of the host the next command comes, and when the host hears of its end, against what a few lines
-//! say without a device.
+//! Arbitration between host queues, and completion notification, compared with a few lines of code
+//! without a device.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Device, Mode, Nanos};
@@ -7,13 +7,14 @@ use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, LINK, READ, TRANSFER, alone, io, part, profile};
 
-/// Eight dies on as many channels, full of data.
+/// Create eight dies on as many channels, full of data.
 fn device(changes: &str) -> SimDevice {
     let text = profile(8, 1, "sequential");
     SimDevice::new("test", Profile::parse(&text, "test", changes).unwrap()).unwrap()
 }
 
-/// In which order reads and writes of single pages end that all come at once, one carried out at a time.
+/// Return the order in which reads and writes of single pages end that arrive at once and run one
+/// at a time.
 fn order(changes: &str, commands: &str) -> String {
     let mut device = device(&format!(r#"{{"commands_at_once": 1{changes}}}"#));
     let mut tickets = Vec::new();
@@ -30,7 +31,7 @@ fn order(changes: &str, commands: &str) -> String {
 fn commands_come_from_the_queues_in_turn_as_their_weights_say() {
     let commands = "rrrrrrrrwwwwwwww";
     assert_eq!(order("", commands), commands, "one queue: first come, first served");
-    // The first is let in before anybody waits, and takes nobody's turn.
+    // The first command is admitted before any other waits, and uses no turn.
     let weights =
         |read: u32, write: u32| format!(r#", "read_weight": {read}, "write_weight": {write}"#);
     assert_eq!(order(&weights(1, 1), commands), "rrwrwrwrwrwrwrww");
@@ -57,8 +58,8 @@ fn an_interrupt_waits_for_others_and_no_longer_than_its_time() {
     assert_eq!(alone(&mut device(polled), read).0, alone_ns.next_multiple_of(70_000));
 }
 
-/// What the host hears when, said without a device: ends in order, an interrupt when there are so many or the first
-/// has waited so long.
+/// Return when the host is notified, computed without a device: an interrupt after `number` ends,
+/// or when the first has waited for `wait`.
 fn naive(ends: &[u64], number: usize, wait: u64, later: u64) -> Vec<u64> {
     let mut heard = Vec::new();
     let mut rest = ends;
@@ -71,7 +72,7 @@ fn naive(ends: &[u64], number: usize, wait: u64, later: u64) -> Vec<u64> {
     heard
 }
 
-/// Reads that come when they come, whatever the host has heard of the others.
+/// Return the notification times of reads with random arrivals.
 fn ends(changes: &str, seed: u64) -> Vec<u64> {
     let mut device = device(changes);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -106,8 +107,8 @@ fn the_host_hears_of_ends_when_a_few_lines_say_so() {
     }
 }
 
-/// Where more commands are under way than an interrupt speaks for, they end at the rate of the dies all the same,
-/// in groups: with one command at a time and long waits they do not.
+/// With more outstanding commands than an interrupt covers, commands still end at the rate of the
+/// dies, in groups. With one command at a time and long waits they do not.
 #[test]
 fn a_full_queue_hides_what_an_interrupt_waits_for() {
     let changes = r#"{"host_completion": "interrupt", "host_completion_ns": 0, "coalesced_completions": 4, "coalescing_ns": 1000000}"#;

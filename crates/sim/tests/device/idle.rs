@@ -1,4 +1,4 @@
-//! What a device does while nobody asks for anything.
+//! Work of an idle device.
 
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::SimDevice;
@@ -15,7 +15,7 @@ fn collection_in_idle_time_makes_the_next_writes_cheap() {
     rested.wait_until(until);
     assert_eq!(rested.now(), until);
     assert!(rested.counters().unwrap().blocks_collected_idle > 0);
-    // One block a die was collected ahead: 4 × 16 pages.
+    // One block per die was collected ahead: 4 × 16 pages.
     let (tired, fresh) = (random_writes(&mut device, 50, 2), random_writes(&mut rested, 50, 2));
     assert!(mean(&fresh) < mean(&tired), "{} < {}", mean(&fresh), mean(&tired));
     let cheap = COMMAND + LINK + TRANSFER + PROGRAM;
@@ -29,7 +29,7 @@ fn a_device_with_an_io_under_way_is_not_left_alone() {
     let ahead = |device: &SimDevice| device.counters().unwrap().blocks_collected_idle;
     let before = ahead(&device);
     device.submit(&io(Mode::Read, 0, 1)).unwrap();
-    // As an open loop does between two arrivals: what comes before the second has happened by then.
+    // As in an open loop between two arrivals: earlier events have been processed by then.
     let second = device.now() + Nanos(COMMAND + 1);
     assert_eq!(device.next_completion(second), None);
     device.wait_until(second);

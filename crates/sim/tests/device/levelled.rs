@@ -1,4 +1,4 @@
-//! Wear levelling beneath an FTL that merges takes the time of its copies and its erase.
+//! Wear levelling below a merging FTL takes the time of its copies and its erase.
 
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
@@ -7,7 +7,8 @@ use super::{ERASE, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
 
 const PAGES: u64 = 16;
 
-/// Response times of whole writes of the first of 50 blocks, again and again, and how many blocks were moved by then.
+/// Rewrite the first of 50 blocks repeatedly; return response times, and the number of moved blocks
+/// after each.
 fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
     let text = of_ftl("block_map", &profile(1, 1, "sequential"));
     let profile = Profile::parse(&text, "test", overrides).unwrap();

@@ -1,4 +1,4 @@
-//! A map that is on flash: what was never written is known to be so from its page of the map.
+//! A map on flash: its page shows that a logical page was never written.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode};
@@ -6,7 +6,7 @@ use uflip_sim::{Profile, SimDevice};
 
 use super::{READ, alone, io, part, profile};
 
-/// A device whose map is on flash, with room for one page of it in memory: 128 entries of 512 bytes.
+/// Create a device with its map on flash, and memory for one page of it: 128 entries of 512 bytes.
 fn map_on_flash() -> SimDevice {
     let text = include_str!("../../../../python/uflip/profiles/intel-x25m.toml");
     let overrides = format!(
@@ -29,7 +29,7 @@ fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_r
     alone(&mut device, page(Mode::Write, written));
     // Another page of the map is needed, and the first one is stored.
     alone(&mut device, page(Mode::Write, 128));
-    // One that was never stored takes its place, and is known to be empty.
+    // A page that was never stored takes its place; its entries are known to be empty.
     let (answer, parts) = alone(&mut device, page(Mode::Read, 128 + 1));
     assert_eq!(part(&parts, "mapping_ns"), 0, "it is in memory");
     alone(&mut device, page(Mode::Read, 256));
@@ -41,9 +41,9 @@ fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_r
     assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
 }
 
-/// After a fill in order every entry in the cache has changed, and without batch updates each one that reads push out
-/// is written back for itself. The pages that are kept for the map are used up after 192 of them; what was
-/// written before is collected then, and the cache goes on as a list of the entries that were used last.
+/// After a sequential fill every cached entry is dirty, and without batch updates each eviction
+/// writes one entry back. The pages reserved for the map are used up after 192 of them. Then older
+/// ones are collected, and the cache continues as an LRU list.
 #[test]
 fn reads_of_a_map_on_flash_hit_as_often_as_in_a_list() {
     const CACHED: u64 = 1_000;

@@ -1,10 +1,13 @@
-//! A simulated device from outside: its times against sums worked out by hand from the profile, its
-//! determinism; what goes on beside a merge (`beside.rs`), pages that share cells (`page_types.rs`) or are programmed
-//! in order (`page_order.rs`), a controller with a pipeline and rings (`controller.rs`), flash that wears out under
-//! FTLs that merge (`worn.rs`), and wear levelling beneath them (`levelled.rs`), blocks that are scrubbed (`scrub.rs`), an SLC cache (`slc.rs`), a map on flash
-//! (`map_on_flash.rs`) or in the host's memory (`host_memory.rs`), zones (`zones.rs`), what stops for a read
-//! (`suspend.rs`), queues of the host and interrupts (`host_queues.rs`), a host that always wants more
-//! (`saturated.rs`), planes that work together (`planes.rs`), pages that are sent in parts (`parts.rs`), and what a bad profile says (`refused.rs`).
+//! Tests of a simulated device through its public interface: times compared with sums computed by
+//! hand from the profile, and determinism.
+//!
+//! Files: merges and concurrent I/Os (`beside.rs`), page types (`page_types.rs`), program order
+//! (`page_order.rs`), pipelined controller and rings (`controller.rs`), worn flash under merging
+//! FTLs (`worn.rs`), wear levelling below them (`levelled.rs`), scrubbing (`scrub.rs`), SLC cache
+//! (`slc.rs`), map on flash (`map_on_flash.rs`) or in host memory (`host_memory.rs`), zones
+//! (`zones.rs`), suspension (`suspend.rs`), host queues and interrupts (`host_queues.rs`), a
+//! saturating host (`saturated.rs`), multi-plane operations (`planes.rs`), partial transfers
+//! (`parts.rs`), and errors of bad profiles (`refused.rs`).
 
 mod beside;
 mod controller;
@@ -57,7 +60,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
     )
 }
 
-/// The profile with an FTL that has no allocator, and garbage collection of its own.
+/// Return the profile with an FTL that has no allocator and its own garbage collection.
 fn of_ftl(ftl: &str, profile: &str) -> String {
     let text = profile.replace(", allocator = \"round_robin\"", "");
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("gc = {"));
@@ -73,7 +76,7 @@ fn io(mode: Mode, page: u64, pages: u64) -> Io {
     Io { offset: Bytes(page * 4096), size: Bytes(pages * 4096), mode, stream: 0 }
 }
 
-/// Response time and parts of one I/O on an otherwise idle device.
+/// Return response time and parts of one I/O on an otherwise idle device.
 fn alone(device: &mut SimDevice, io: Io) -> (u64, Vec<u64>) {
     device.submit(&io).unwrap();
     let done = device.complete().unwrap();
@@ -114,7 +117,7 @@ fn dies_of_one_channel_share_it_and_program_at_the_same_time() {
     assert_eq!(part(&parts, "channel_wait_ns"), 3 * TRANSFER - 3 * LINK);
 }
 
-/// Two reads of pages in the two planes of one die.
+/// Read pages in the two planes of one die.
 fn reads_of_two_planes(independent: bool) -> u64 {
     let overrides = format!(r#"{{"planes_per_die": 2, "independent_planes": {independent}}}"#);
     let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
@@ -222,7 +225,7 @@ fn sequential_reads_are_bound_by_the_channel() {
     assert!((per_page / TRANSFER as f64 - 1.0).abs() < 0.01, "{per_page} ns a page");
 }
 
-/// A closed loop of random writes: returns all response times.
+/// Do random writes in a closed loop; return all response times.
 fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -278,7 +281,7 @@ fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
     assert_eq!((counters.pages_absorbed, counters.pages_programmed), (7, 0));
     let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + LINK, "the cache holds the whole page");
-    // Idle time empties it: one whole page, so nothing is read to be merged.
+    // Idle time empties it: one whole page, so no rest is read.
     let until = device.now() + Nanos(1_000_000_000);
     device.wait_until(until);
     let counters = device.counters().unwrap();
@@ -295,7 +298,7 @@ fn trimming_nothing_changes_nothing() {
     assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, before);
 }
 
-/// Whatever is announced, and whether it comes or not, nothing that can be observed changes.
+/// Announcements change nothing observable, whether the announced I/O follows or not.
 #[test]
 fn announcements_change_nothing() {
     let run = |announced: bool| {

@@ -1,5 +1,5 @@
-//! Flash that asks for the pages of a block in order, under an FTL that has a place for each: which page takes
-//! how long says where it went.
+//! Flash that requires ascending program order, under an FTL with a fixed place for each page. The
+//! program time shows the page that was used.
 
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
@@ -9,14 +9,14 @@ use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, pr
 const HIGH: u64 = 900_000;
 const PAGES: u64 = 16;
 
-/// A block map on one empty die, of which every second page of a block takes longer.
+/// Create a block map on one empty die, where every second page of a block is slower.
 fn device(order: &str) -> SimDevice {
     let changes = format!(r#"{{"page_order": "{order}", "program_high_ns": {HIGH}}}"#);
     let text = of_ftl("block_map", &profile(1, 1, "empty"));
     SimDevice::new("test", Profile::parse(&text, "test", &changes).unwrap()).unwrap()
 }
 
-/// What the cells took of a write of `page`.
+/// Return the cell time of a write of `page`.
 fn programmed(device: &mut SimDevice, page: u64) -> u64 {
     alone(device, io(Mode::Write, page, 1)).0 - COMMAND - LINK - TRANSFER
 }
@@ -36,8 +36,8 @@ fn pages_go_to_their_places_or_to_the_next_page_of_the_block() {
 
 #[test]
 fn a_merge_puts_pages_in_order_again() {
-    // 3, 1 and 2 lie on pages 0, 1 and 2. A merge brings 1 and 2 to pages 0 and 1 of a new block, and 3, which the
-    // host writes again, to page 2: low, high, low.
+    // Logical pages 3, 1 and 2 are on pages 0, 1 and 2. A merge moves 1 and 2 to pages 0 and 1 of a
+    // new block, and 3, which the host rewrites, to page 2: low, high, low.
     let mut device = device("ascending");
     for page in [3, 1, 2] {
         alone(&mut device, io(Mode::Write, page, 1));

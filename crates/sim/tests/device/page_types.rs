@@ -1,11 +1,11 @@
-//! Pages that share cells, each with its own time: sums worked out by hand.
+//! Page types with different times: sums computed by hand.
 
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, LINK, TRANSFER, alone, io, of_ftl, part, profile};
 
-/// LSB, CSB and MSB of a TLC.
+/// LSB, CSB and MSB of TLC.
 const READS: [u64; 3] = [58_000, 78_000, 107_000];
 const PROGRAMS: [u64; 3] = [500_000, 2_000_000, 5_500_000];
 const PAGES: u64 = 16;
@@ -23,7 +23,7 @@ fn tlc(ftl: &str) -> SimDevice {
     SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap()
 }
 
-/// What a page takes beside its cells.
+/// The time of a page apart from its cells.
 const WRITE: u64 = COMMAND + LINK + TRANSFER;
 
 #[test]
@@ -31,7 +31,8 @@ fn every_page_of_a_block_takes_the_time_of_its_type() {
     for ftl in ["page_map", "block_map"] {
         let mut device = tlc(ftl);
         for page in 0..2 * PAGES {
-            // Each block begins with a page of the first type: 16 pages are five cells and one more.
+            // Each block begins with a page of the first type: 16 pages are five cells and one
+            // more.
             let kind = (page % PAGES % 3) as usize;
             let (write, parts) = alone(&mut device, io(Mode::Write, page, 1));
             assert_eq!(write, WRITE + PROGRAMS[kind], "{ftl}, page {page}");

@@ -1,12 +1,12 @@
-//! Reads of which only the sectors that are wanted cross the channel, on devices that map whole flash pages: sums
-//! worked out by hand.
+//! Partial transfers: only the requested sectors of a read cross the channel, on devices that map
+//! whole flash pages. Sums are computed by hand.
 
 use uflip_core::{Bytes, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, of_ftl, part, profile};
 
-/// A flash page of 16 KiB has so many sectors.
+/// Number of sectors of a 16 KiB flash page.
 const SECTORS: u64 = 32;
 const PAGE: u64 = 4 * TRANSFER;
 
@@ -20,7 +20,7 @@ fn io(mode: Mode, sector: u64, sectors: u64) -> Io {
     Io { offset: Bytes(sector * 512), size: Bytes(sectors * 512), mode, stream: 0 }
 }
 
-/// So many sectors over the link; of several pages, which follow each other.
+/// Return the link time of `sectors` sectors; several pages follow each other.
 fn link(sectors: u64) -> u64 {
     sectors * LINK / 8
 }
@@ -68,7 +68,7 @@ fn of_two_pages_each_sends_its_own() {
     );
 }
 
-/// The bus and the memory behind it take 4096 bytes in half the time that the channel takes, and in a quarter.
+/// Bus and memory take half and a quarter of the channel's time for 4096 bytes.
 #[test]
 fn buses_and_memory_carry_no_more_than_the_channel() {
     let mut device =
@@ -90,8 +90,8 @@ fn what_is_programmed_or_read_to_be_modified_is_a_whole_page() {
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);
 }
 
-/// An entry that was changed makes room in the controller's memory: its page of the map is read and programmed, and
-/// then the one that is wanted is read.
+/// A dirty entry is evicted from the controller's memory: its map page is read and programmed, and
+/// then the requested one is read.
 #[test]
 fn a_page_of_the_map_is_read_as_a_whole() {
     let map = r#", "ftl": "dftl", "mapping_cache_bytes": 8, "mapping_cache_policy": "lru", "mapping_batch_update": false, "idle_free_blocks": 0"#;
@@ -117,7 +117,7 @@ fn an_ftl_that_merges_sends_what_is_wanted_and_plans_whole_pages() {
             assert_eq!(read, COMMAND + READ + sent + link(sectors), "{sectors} {ftl}");
             assert_eq!(part(&parts, "transfer_ns"), sent);
         }
-        // The rest is read to be modified, as a whole.
+        // The rest is read before the write, as a whole.
         let (modified, parts) = alone(&mut device, io(Mode::Write, 0, 8));
         assert_eq!(modified, COMMAND + link(8) + READ + PAGE + PAGE + PROGRAM, "{ftl}");
         assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);

@@ -1,4 +1,4 @@
-//! Planes of a die that do the same at the same time: times worked out by hand.
+//! Multi-plane operations: times computed by hand.
 
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
@@ -11,7 +11,7 @@ fn overrides(planes: u64, rule: &str) -> String {
     format!(r#"{{"planes_per_die": {planes}, "multi_plane": "{rule}"}}"#)
 }
 
-/// One die with so many planes.
+/// Create one die with `planes` planes.
 fn made(planes: u64, rule: &str, state: &str) -> SimDevice {
     let profile = Profile::parse(&profile(1, 1, state), "test", &overrides(planes, rule));
     SimDevice::new("test", profile.unwrap()).unwrap()

@@ -1,5 +1,5 @@
-//! A device that is recorded goes the way of those that have everything, a plain one its own
-//! (`src/flash/fast_path.rs`): both do the same.
+//! A recorded device takes the full path, an unrecorded minimal one the fast path
+//! (`src/flash/fast_path.rs`): both behave the same.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
@@ -9,7 +9,7 @@ use super::profile;
 
 const IOS: u64 = 3_000;
 
-/// What a plain device may still differ in.
+/// The options that a minimal device may have.
 const PLAIN: [&str; 8] = [
     "{}",
     r#"{"gc": "greedy"}"#,
@@ -21,7 +21,7 @@ const PLAIN: [&str; 8] = [
     r#"{"allocator": "most_free", "relocate_at_least": 9, "idle_free_blocks": 0}"#,
 ];
 
-/// All times and parts of a random load of so many I/Os at once, and what flash counted.
+/// Return all times and parts of a random load at queue depth `at_once`, and the flash counters.
 fn trace(device: &mut SimDevice, at_once: u64, seed: u64) -> Vec<u64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let sectors = device.info().capacity_bytes.0 / 512;
@@ -62,7 +62,7 @@ fn a_device_that_is_recorded_does_what_one_that_is_not_does() {
             let traces = [&mut plain, &mut recorded].map(|device| trace(device, at_once, seed));
             assert!(traces[0] == traces[1], "{overrides}, {at_once} at once");
             assert!(plain.counters().unwrap().blocks_erased > 0, "blocks were collected");
-            // What goes on under way may be recorded from a moment on: then both go on alike.
+            // Recording may start at any time: from then on both continue alike.
             recorded.recorded_operations();
             plain.record_operations();
             let traces = [&mut plain, &mut recorded].map(|device| trace(device, at_once, seed));

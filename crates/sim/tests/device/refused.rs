@@ -1,4 +1,4 @@
-//! What a bad profile says.
+//! Errors of invalid profiles.
 
 use uflip_core::ErrorKind;
 use uflip_sim::Profile;
@@ -46,7 +46,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with(", allocator = \"round_robin\"", "").contains("needs an allocator"));
     assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
     assert!(message(&good, r#"{"spare": "0.3"}"#).contains("Unknown key of a profile"));
-    // A key that has another name now is refused with that name.
+    // The error of a renamed key names its present name.
     let former = with("static_wear_threshold = 0", "static_wear_gap = 0");
     let renamed = "unknown key `static_wear_gap`, which was renamed to `static_wear_threshold`";
     assert!(former.contains(renamed), "{former}");
@@ -60,7 +60,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
     let huge = r#"{"blocks_per_die": "67108863", "dies_per_channel": "2", "channels": "2"}"#;
     assert!(message(&good, huge).contains("does not fit into memory"));
     assert!(message("a = ", "{}").contains("my.toml, line 1"));
-    // An override is at fault where the file alone makes a device, and only there.
+    // The error is attributed to an override only if the file alone is valid.
     let of_override = message(&good, r#"{"channels": 0}"#);
     assert!(of_override.contains("where: ?channels=0 with my.toml"), "{of_override}");
     let of_file = message(&good.replace("channels = 2", "channels = 0"), r#"{"seed": 2}"#);

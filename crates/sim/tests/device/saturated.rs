@@ -1,5 +1,5 @@
-//! A host that always wants more, by a write cache that is always full: every die collects, and the
-//! amplification is that of a host which waits for each write.
+//! A saturating host, whose write cache is always full. Every die collects, and the write
+//! amplification equals that of a host that waits for each write.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Device, Mode};
@@ -9,7 +9,8 @@ use super::{ERASE, PROGRAM, READ, TRANSFER, io, profile};
 
 const DIES: u32 = 32;
 
-/// Four dies on each of eight channels, with so little to spare that collections hardly find room beside each other.
+/// Create four dies on each of eight channels, with so little spare space that concurrent
+/// collections compete for free pages.
 fn made(cache_bytes: u64, more: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"gc": "greedy", "spare_factor": 0.06, "idle_free_blocks": 0, "write_cache_bytes": {cache_bytes},
@@ -19,7 +20,8 @@ fn made(cache_bytes: u64, more: &str) -> SimDevice {
     SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap()
 }
 
-/// Amplification and time of a write [ns] in the long run, with `outstanding` I/Os at a time.
+/// Return write amplification and time per write [ns] in the steady state, with `outstanding` I/Os
+/// at a time.
 fn steady(mut device: SimDevice, outstanding: usize) -> (f64, f64) {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
@@ -43,7 +45,8 @@ fn steady(mut device: SimDevice, outstanding: usize) -> (f64, f64) {
     (1.0 + moved / written, (end - begin).0 as f64 / written)
 }
 
-/// What the flash does for a write of that amplification [ns]; a page that moves is sent both ways.
+/// Return the flash time of a write at this write amplification [ns]; a page move is transferred
+/// both ways.
 fn work_ns(amplification: f64) -> f64 {
     let (read, program, transfer) = (READ as f64, PROGRAM as f64, TRANSFER as f64);
     let erase = ERASE as f64 / 16.0;
@@ -60,7 +63,7 @@ fn collections_that_are_due_find_room_beside_a_host_that_always_wants_more() {
             println!(
                 "{more} {cache_bytes} {outstanding}: {amplification:.2} of {alone:.2}, busy {busy:.2}"
             );
-            // A die that waits for the one whose turn it is does nothing meanwhile.
+            // A die that waits for the die whose turn it is does nothing meanwhile.
             assert!(busy > 0.6, "{more} {cache_bytes}: {busy:.2} of the dies work");
             assert!(
                 amplification < 1.1 * alone,

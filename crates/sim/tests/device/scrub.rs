@@ -1,5 +1,4 @@
-//! Blocks that are moved because of their reads or their age: how often, and what that writes, against sums worked
-//! out by hand.
+//! Scrubbing: its frequency and its writes, compared with sums computed by hand.
 
 use uflip_core::{Breakdown as _, Counters, Device, Io, Mode, Nanos, Result};
 use uflip_sim::{Profile, SimDevice};
@@ -9,10 +8,10 @@ use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, pa
 const PAGES: u64 = 16;
 const LIMIT: u64 = 100;
 const SECOND: u64 = 1_000_000_000;
-/// Moving a block, where nobody comes between.
+/// Time to move a block without other operations.
 const MOVE: u64 = PAGES * (READ + 2 * TRANSFER + PROGRAM) + ERASE;
 
-/// A page map or a block map on one die full of data, without errors, which is scrubbed as `changes` say.
+/// Create a page map or a block map on one full die without errors; `changes` set its scrubbing.
 fn device(ftl: &str, changes: &str) -> SimDevice {
     SimDevice::new("test", made(ftl, changes).unwrap()).unwrap()
 }
@@ -71,7 +70,7 @@ fn a_block_is_moved_beside_the_host_when_it_was_read_so_often() {
     }
 }
 
-/// Pages that are read R times a second have their block moved every `LIMIT`/R seconds.
+/// Pages that are read R times a second have their block scrubbed every `LIMIT`/R seconds.
 #[test]
 fn a_block_that_is_read_at_a_rate_is_moved_at_that_rate_over_the_limit() {
     for ftl in ["page_map", "block_map"] {
@@ -88,8 +87,8 @@ fn a_block_that_is_read_at_a_rate_is_moved_at_that_rate_over_the_limit() {
     }
 }
 
-/// Reads that are spread evenly move each block once every `LIMIT` reads of it: a share of PAGES/LIMIT of what is
-/// read is programmed. What is left over of each block is less than one more.
+/// Uniform reads scrub each block once per `LIMIT` reads: PAGES/LIMIT pages are programmed per page
+/// read. Each block's remainder is less than one more scrub.
 #[test]
 fn scrubbing_alone_programs_pages_of_a_block_over_the_limit_for_each_read() {
     for ftl in ["page_map", "block_map"] {
@@ -120,7 +119,7 @@ fn all_that_is_old_is_moved_once_every_age() {
     for (ftl, blocks) in [("page_map", 51), ("block_map", 52)] {
         let mut device = device(ftl, r#"{"scrub_age_s": 100.0}"#);
         let begin = device.now().0;
-        // A block is found old up to a second later than it is, and younger by what moving all of them takes.
+        // A block is found old up to a second late, and moving all of them makes it younger.
         for second in 1..=1000 {
             device.wait_until(Nanos(begin + second * SECOND));
             alone(&mut device, read(7));
@@ -135,8 +134,8 @@ fn all_that_is_old_is_moved_once_every_age() {
     }
 }
 
-/// Where the link is slow, a read is known to end long before it has: whoever comes meanwhile is served before the block
-/// is moved, whose metadata page is read first.
+/// With a slow link the end of a read is known early: an I/O that comes meanwhile is served before
+/// the block is moved, whose metadata page is read first.
 #[test]
 fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_it() {
     let slow = 4_096_000;
@@ -150,7 +149,8 @@ fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_i
     for page in [0, 40, 80] {
         device.submit(&read(page)).unwrap();
     }
-    // The link sends one after the other, and the flash is done with all of them before the first has been sent.
+    // The link sends one after the other; the flash is done with all of them before the first has
+    // been sent.
     for number in 1..=3 {
         let done = device.complete().unwrap();
         assert_eq!((done.completed - begin).0, COMMAND + READ + TRANSFER + number * slow);
@@ -163,7 +163,7 @@ fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_i
 fn what_is_erased_before_is_not_moved() {
     let mut device = device("page_map", &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
     let before = counted(&device);
-    // Each block is read less than the limit, and written anew.
+    // Each block is read less often than the limit, and rewritten.
     for _ in 0..3 {
         for block in 0..51 {
             for number in 0..LIMIT - 2 * PAGES {

@@ -1,5 +1,5 @@
-//! An SLC cache in front of cells of three bits: how much a burst brings, what it takes before and after the
-//! cliff, and how long folding takes, worked out by hand.
+//! An SLC cache with three-bit cells: burst size, times before and after the cliff, and folding
+//! time, computed by hand.
 
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
@@ -8,9 +8,10 @@ use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, profile};
 
 const SLC_READ: u64 = 20_000;
 const SLC_PROGRAM: u64 = 100_000;
-/// Of 16 pages of a block, a third and whole ones.
+/// Of 16 pages of a block a third, rounded down.
 const SLC_PAGES: u64 = 5;
-/// A page is read, goes to the controller and back to the only die, and is programmed.
+/// Time to fold: a page is read, goes to the controller and back to the only die, and is
+/// programmed.
 const FOLD: u64 = SLC_PAGES * (SLC_READ + 2 * TRANSFER + PROGRAM) + ERASE;
 const TAKEN: u64 = COMMAND + LINK + TRANSFER;
 
@@ -23,12 +24,12 @@ fn made(dies: u32, blocks: u64, most: u64, more: &str) -> SimDevice {
     SimDevice::new("test", profile).unwrap()
 }
 
-/// Response times of `count` writes of a page, one after the other.
+/// Return the response times of `count` writes of a page, one after the other.
 fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
     (0..count).map(|page| alone(device, io(Mode::Write, page, 1)).0).collect()
 }
 
-/// How many of them were programmed with one bit a cell before the first that was not.
+/// Return how many writes went to SLC blocks before the first that did not.
 fn quick(device: &mut SimDevice, count: u64) -> u64 {
     let times = writes(device, count);
     times.iter().take_while(|time| **time == TAKEN + SLC_PROGRAM).count() as u64
@@ -52,7 +53,7 @@ fn a_burst_is_quick_for_as_many_pages_as_the_blocks_of_the_cache_hold() {
 
 #[test]
 fn a_dynamic_cache_takes_the_blocks_that_are_free_and_leaves_one() {
-    // Of 64 blocks one is the reserve, and one is left for what goes past the cache.
+    // Of 64 blocks one is the reserve, and one is left for writes that bypass the cache.
     assert_eq!(quick(&mut made(1, 0, 64, ""), 330), 62 * SLC_PAGES);
     assert_eq!(quick(&mut made(1, 0, 10, ""), 100), 10 * SLC_PAGES);
 }
@@ -131,7 +132,8 @@ fn a_flash_page_that_has_begun_past_the_cache_is_filled_before_that_is_used_agai
         };
         write(&mut device, holds + begun);
         rest(&mut device, 1_000_000_000_000);
-        // What fills its flash page up waits for that; then all dies have as much as each.
+        // The unit that fills its flash page waits for the program; then all dies have equally
+        // many.
         let (left, waits) = ((4 - begun) % 4, |ns| COMMAND + LINK + 4 * TRANSFER + ns);
         for (unit, time) in (0..).zip(write(&mut device, left + holds + 4)) {
             let fills = unit % 4 == (left + 3) % 4;

@@ -1,4 +1,4 @@
-//! Programs and erases that stop for a read of the host: times worked out by hand.
+//! Suspension of programs and erases for host reads: times computed by hand.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
@@ -7,7 +7,7 @@ use uflip_sim::{Profile, SimDevice};
 use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
 
 const STOP: u64 = 20_000;
-/// When the cells of a write that is alone begin to be programmed, and how long a read has its die.
+/// Start of the cell time of a single write, and how long a read holds its die.
 const PROGRAMS: u64 = COMMAND + LINK + TRANSFER;
 const READS: u64 = READ + TRANSFER;
 const ALONE: u64 = COMMAND + READS + LINK;
@@ -24,7 +24,8 @@ fn one_die(most: u32) -> SimDevice {
     made(&profile(1, 1, "sequential"), most)
 }
 
-/// A write at 0, and reads that come to their die at these times: response times, the write first; and their parts.
+/// Do a write at 0, and reads that reach their die at these times; return response times (the write
+/// first) and parts.
 fn beside_a_write(device: &mut SimDevice, write: &Io, reads: &[u64]) -> Vec<(u64, Vec<u64>)> {
     let begin = device.now().0;
     let mut tickets = vec![device.submit(write).unwrap()];
@@ -86,7 +87,7 @@ fn reads_that_come_meanwhile_follow_and_stop_nothing_again() {
 #[test]
 fn nothing_is_suspended_more_often_than_that() {
     let first = PROGRAMS + 100_000;
-    // So much of the program is left when it goes on; the second read comes 50 us later.
+    // The remaining program time at its resumption; the second read comes 50 us later.
     let goes_on = first + STOP + READS;
     let second = goes_on + 50_000;
     let once = beside_a_write(&mut one_die(1), &write(), &[first, second]);

@@ -1,5 +1,5 @@
-//! Mapping units of 4 KiB in flash pages of 16 KiB: sums worked out by hand, and the same map with pages of
-//! 4 KiB as an oracle.
+//! Mapping units of 4 KiB in flash pages of 16 KiB: sums computed by hand, and a map with 4 KiB
+//! pages as an oracle.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode};
@@ -10,7 +10,7 @@ use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
 
 /// Units of a flash page.
 const UNITS: u64 = 4;
-/// A unit that the device has taken, and a flash page that goes to a die.
+/// Time to accept a unit, and time of a flash page program.
 const TAKEN: u64 = COMMAND + LINK;
 const FLASH: u64 = UNITS * TRANSFER + PROGRAM;
 
@@ -24,7 +24,7 @@ fn device(more: &str) -> SimDevice {
     made(1, "empty", more)
 }
 
-/// Response times of writes of one unit each, one after the other.
+/// Return the response times of writes of one unit each, one after the other.
 fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
     (0..count).map(|unit| alone(device, io(Mode::Write, unit, 1)).0).collect()
 }
@@ -83,7 +83,7 @@ fn who_wants_a_unit_to_be_durable_has_its_page_filled_up() {
     flushed.set_durability("flush:3".parse().unwrap());
     assert_eq!(writes(&mut flushed, 6), [[TAKEN, TAKEN, TAKEN + FLASH]; 2].concat());
     assert_eq!(flushed.counters().unwrap().pages_padded, 2);
-    // Of nine the fourth and the eighth go to flash with those before them, the ninth alone.
+    // Of nine units the fourth and the eighth go to flash with those before them, the ninth alone.
     let mut ninth = device("");
     ninth.set_durability("flush:9".parse().unwrap());
     let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
@@ -103,7 +103,7 @@ fn the_write_cache_holds_units_and_sends_flash_pages() {
         let counters = device.counters().unwrap();
         assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 2), "{flush}");
     }
-    // Full, it makes the host wait for a page, which frees the place of its units.
+    // A full cache makes the host wait for a page program, which frees the places of its units.
     let mut full = device(r#", "write_cache_bytes": 16384"#);
     let times = writes(&mut full, 12);
     assert_eq!(times[..4], [TAKEN; 4]);
@@ -135,7 +135,7 @@ fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
     for at in [0, 2048] {
         device.submit(&half(at)).unwrap();
     }
-    // The second comes when its command was taken in after the first, and is written with it.
+    // The second arrives when its command was processed after the first, and is written with it.
     let read = COMMAND + LINK / 2 + READ + TRANSFER;
     for waits in [READ + TRANSFER, READ + TRANSFER - COMMAND] {
         let done = device.complete().unwrap();
@@ -147,7 +147,7 @@ fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1, "both are in memory");
 }
 
-/// Seven flash pages of a block hold data: its halves are of four and of three, and no page is in both.
+/// Seven flash pages of a block hold data: its halves have four and three, and no page is in both.
 #[test]
 fn halves_of_a_block_are_whole_flash_pages() {
     let text = marginal_flash(&profile(1, 3, "empty"));
@@ -178,7 +178,7 @@ fn halves_of_a_block_are_whole_flash_pages() {
     }
 }
 
-/// Random writes of 1 to 8 units at random units, and some parts of units.
+/// Return random writes of 1 to 8 units at random units, and some partial units.
 fn random_ios(pages: u64, count: u64, seed: u64) -> Vec<Io> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut one = || {
@@ -190,8 +190,8 @@ fn random_ios(pages: u64, count: u64, seed: u64) -> Vec<Io> {
     (0..count).map(|_| one()).collect()
 }
 
-/// On one die it makes no difference to what is moved where flash pages begin and end: a map with pages as
-/// large as the units does the same.
+/// On one die, the boundaries of flash pages do not affect relocation: a map with unit-sized pages
+/// moves the same data.
 #[test]
 fn units_are_moved_as_pages_of_their_size_would_be() {
     for gc in ["greedy", "cyclic", "cost_benefit"] {
@@ -210,7 +210,7 @@ fn units_are_moved_as_pages_of_their_size_would_be() {
     }
 }
 
-/// Bytes programmed over bytes written, of random writes one after the other.
+/// Return programmed bytes per written byte for random writes, one after the other.
 fn amplification(mut device: SimDevice) -> f64 {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);

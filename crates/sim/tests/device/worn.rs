@@ -1,4 +1,5 @@
-//! FTLs that merge on flash that wears out: times against sums worked out by hand, and the end.
+//! Merging FTLs on flash that wears out: times compared with sums computed by hand, and the end of
+//! life.
 
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
@@ -7,14 +8,14 @@ use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, pa
 
 const PAGES: u64 = 16;
 
-/// A block map on one die with 8 blocks in reserve, whose flash is without fault.
+/// Return a block map on one die with 8 reserve blocks and error-free flash.
 fn text() -> String {
     let text = of_ftl("block_map", &profile(1, 1, "sequential"));
     on_worn_flash(&text)
         .replace("usable_pages_min = 1", "usable_pages_min = 1, replacement_blocks = 8")
 }
 
-/// The profile with flash that wears out, and is without fault.
+/// Return the profile with flash that wears out but has no errors yet.
 fn on_worn_flash(text: &str) -> String {
     let tables = r#"
         reliability = { wear_law = "power", rated_cycles = 1000, rber_fresh = 1e-9, rber_rated = 1e-9, wear_exponent = 1.0, page_spread = 0.0, high_page_factor = 1.0, retention_doubling_s = 0.0, retention_exponent = 1.0, ecc_codeword_bytes = 512, ecc_correctable_bits = 8, erase_step_cycles = 0, erase_step_ns = 0, erase_steps_max = 0 }
@@ -22,7 +23,7 @@ fn on_worn_flash(text: &str) -> String {
     text.replace("sources = {", &format!("{tables}\n        sources = {{"))
 }
 
-/// The same, whose flash is as `changes` say.
+/// Create a device on flash with `changes`.
 fn device(changes: &str) -> SimDevice {
     SimDevice::new("test", Profile::parse(&text(), "test", changes).unwrap()).unwrap()
 }
@@ -67,7 +68,7 @@ fn flash_without_fault_takes_as_long_as_flash_that_does_not_wear() {
 
 #[test]
 fn a_page_with_errors_is_read_again() {
-    // Far more errors than are corrected at first, and next to none when read again.
+    // At first far more errors than can be corrected, and almost none in a read retry.
     let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1}"#);
     let again = READ + TRANSFER;
     let (read, parts) = alone(&mut device, io(Mode::Read, 5, 1));
@@ -92,11 +93,11 @@ fn a_page_that_stays_wrong_fails_the_read_and_no_merge() {
 fn a_longer_erase_is_waited_for() {
     let changes = r#"{"erase_step_cycles": 500, "erase_step_ns": 70000, "erase_steps_max": 9}"#;
     let plain = alone(&mut device("{}"), write(0)).0;
-    // Two steps: it was erased a thousand times before.
+    // Two erase steps: it was erased a thousand times before.
     assert_eq!(alone(&mut device(changes), write(0)).0, plain + 2 * 70_000);
 }
 
-/// On one die nothing goes on side by side: a write takes as long as all that was done for it.
+/// On one die nothing runs in parallel: a write takes as long as all the work for it.
 #[test]
 fn a_failure_costs_what_is_done_about_it() {
     let (mut failures, mut ended) = (0, 0);
@@ -128,7 +129,7 @@ fn a_failure_costs_what_is_done_about_it() {
 #[test]
 fn a_device_without_a_block_in_reserve_ends_read_only() {
     let mut device = device(r#"{"erase_failures": 0.999999, "replacement_blocks": 3}"#);
-    // The fourth block that cannot be erased is the one too many.
+    // The fourth block that cannot be erased is one too many.
     for number in 0..3 {
         alone(&mut device, write(number));
     }
@@ -140,7 +141,7 @@ fn a_device_without_a_block_in_reserve_ends_read_only() {
     alone(&mut device, io(Mode::Read, 0, 1));
 }
 
-/// The profile with flash of few enough errors to be corrected at first.
+/// Return the profile with just few enough errors to be corrected at first.
 pub(super) fn marginal_flash(text: &str) -> String {
     with_errors(&on_worn_flash(text))
 }
@@ -151,7 +152,8 @@ fn with_errors(text: &str) -> String {
         .replace("retry_gain = 1e-6", "retry_gain = 0.1")
 }
 
-/// Few enough errors to be corrected at first, and eight times as many after seven times `doubling`.
+/// Create a device with just few enough errors to be corrected at first, and eight times as many
+/// after seven times `doubling`.
 fn marginal(changes: &str) -> SimDevice {
     SimDevice::new(
         "test",
@@ -160,7 +162,7 @@ fn marginal(changes: &str) -> SimDevice {
     .unwrap()
 }
 
-/// What is written without time is as old as the device is then: as what is written in time.
+/// Data written untimed has the device's current age, like data written in time.
 #[test]
 fn what_is_written_without_time_is_fresh() {
     let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
@@ -175,7 +177,8 @@ fn what_is_written_without_time_is_fresh() {
     assert_eq!(retries(&mut device, 5), 1);
 }
 
-/// What capacitors saved, or recovery merges, is written when power is back, and not when the device did anything last.
+/// Data saved by capacitors, or merged by recovery, counts as written at power-up, not at the
+/// device's last activity.
 #[test]
 fn what_is_written_when_power_is_back_is_fresh() {
     let seven = Nanos(7_000_000_000_000);
@@ -192,7 +195,7 @@ fn what_is_written_when_power_is_back_is_fresh() {
     assert_eq!(retries(&mut saves, 39), 0, "its block was begun anew");
     assert_eq!(retries(&mut saves, 40), 1, "it was written before");
 
-    // A stream that was begun is merged, and what it takes from elsewhere programmed again.
+    // A started stream is merged, and the data taken from elsewhere is programmed again.
     let errors = r#""wear_law": "power", "rated_cycles": 3000, "rber_fresh": 1e-6, "rber_rated": 6.7e-4,
         "wear_exponent": 0.7, "page_spread": 0.0, "high_page_factor": 1.0, "retention_exponent": 0.5,
         "ecc_codeword_bytes": 1024, "ecc_correctable_bits": 40, "erase_step_cycles": 0, "erase_step_ns": 0,
@@ -218,7 +221,7 @@ fn what_is_written_when_power_is_back_is_fresh() {
     assert!(wrong(2560..2816) > 0, "that was written before");
 }
 
-/// How often the page was read again.
+/// Return the number of read retries of the page.
 pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
     let (_, parts) = alone(device, io(Mode::Read, page, 1));
     assert_eq!(part(&parts, "retry_ns") % (READ + TRANSFER), 0);
@@ -231,7 +234,7 @@ fn a_block_is_as_old_as_its_oldest_page_and_young_when_it_was_moved() {
     assert_eq!(retries(&mut device, 5), 0, "it was just handed over");
     device.wait_until(Nanos(7_000_000_000_000));
     assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
-    // A merge moves all pages of the block: they are fresh, and those of its neighbour are not.
+    // A merge moves all pages of the block: they are fresh, those of its neighbour are not.
     alone(&mut device, write(0));
     assert_eq!(retries(&mut device, 5), 0);
     assert_eq!(retries(&mut device, PAGES + 5), 1);

@@ -1,4 +1,4 @@
-//! A device with zones: what its commands take, worked out by hand, and what zones side by side bring.
+//! A zoned device: command times computed by hand, and rates of concurrent zones.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use uflip_sim::{Profile, SimDevice};
 
 use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
 
-/// Pages of a block, as the profile has them.
+/// Pages of a block in the profile.
 pub(super) const BLOCK: u64 = 16;
 
-/// A device whose zones are on `dies_per_zone` dies, with room for as many pages again behind each.
+/// Create a device whose zones are on `dies_per_zone` dies, with address space for as many pages
+/// again after each.
 fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
     let zone_bytes = 2 * u64::from(dies_per_zone) * BLOCK * 4096;
     let text = of_ftl("zoned", &profile(channels, dies, "empty"));
@@ -19,7 +20,7 @@ fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice
     SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
 }
 
-/// The profile with zones.
+/// Return the profile with zones.
 pub(super) fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
     let zones = format!(
         r#"zones = {{ zone_bytes = {zone_bytes}, dies_per_zone = {dies_per_zone}, zone_blocks_per_die = 1, zone_dies = "across_channels", stripe_pages = 1, max_open_zones = 0, max_active_zones = 0, finish_pads = true }}"#
@@ -30,7 +31,7 @@ pub(super) fn zoned(text: &str, zone_bytes: u64, dies_per_zone: u32) -> String {
         .replace("sources = {", &format!("{zones}\n        sources = {{"))
 }
 
-/// A command to a whole zone.
+/// Return a command to a whole zone.
 pub(super) fn zone(device: &SimDevice, mode: Mode, number: u64) -> Io {
     let size = device.zones().unwrap().unwrap().limits.zone_bytes;
     Io { offset: Bytes(number * size), size: Bytes(size), mode, stream: 0 }
@@ -57,7 +58,7 @@ fn a_page_takes_the_sum_of_its_steps() {
     assert_eq!(device.zones().unwrap().unwrap().zones[0].write_pointer_bytes, Bytes(2 * 4096));
 }
 
-/// I/Os a second of so many zones, each of which is written page after page.
+/// Return the I/Os per second of zones that are each written sequentially.
 fn rate(device: &mut SimDevice, zones: &[u64]) -> f64 {
     let mut next: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let submit = |device: &mut SimDevice, zone: u64, page: u64| {
@@ -68,7 +69,7 @@ fn rate(device: &mut SimDevice, zones: &[u64]) -> f64 {
         let ticket = submit(device, *zone, 0);
         next.insert(ticket, (*zone, 1));
     }
-    // The first round fills the pipeline, and of the last nothing is submitted.
+    // The first round fills the pipeline; in the last nothing is submitted.
     let mut ends = Vec::new();
     while !next.is_empty() {
         let done = device.complete().unwrap();
@@ -134,7 +135,7 @@ fn a_finish_programs_what_is_left_or_nothing() {
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "what was written is there");
 }
 
-/// The untimed gear counts what the other does.
+/// Untimed mode counts the same as timed mode.
 #[test]
 fn commands_to_zones_do_the_same_without_time() {
     for units in ["{}", r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024}"#] {
@@ -179,7 +180,7 @@ fn units_wait_in_the_buffer_of_their_zone_for_their_flash_page() {
         COMMAND + READ + TRANSFER + LINK,
         "one read of the cells"
     );
-    // One unit more, and the rest of its flash page is padded when the zone is finished.
+    // One unit more; finishing the zone pads the rest of its flash page.
     alone(&mut device, unit(Mode::Write, 4));
     let finish = zone(&device, Mode::Finish, 0);
     assert_eq!(alone(&mut device, finish).0, COMMAND + (BLOCK - 1) * (TRANSFER + PROGRAM));
@@ -213,7 +214,7 @@ fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
     assert!(refused(&mut device, io(Mode::Trim, 0, 1)).contains("deallocated in part"));
     let half = Io { size: Bytes(4096), ..zone(&device, Mode::Reset, 0) };
     assert!(refused(&mut device, half).contains("one whole zone"));
-    // A write is under way.
+    // A write is in flight.
     device.submit(&io(Mode::Write, 2 * size + 1, 1)).unwrap();
     let reset = zone(&device, Mode::Reset, 2);
     assert!(refused(&mut device, reset).contains("have not ended"));
@@ -256,8 +257,8 @@ fn any_command(device: &SimDevice, rng: &mut Xoshiro256PlusPlus) -> (Io, u64) {
     (Io { offset, size: Bytes(bytes), mode, stream: 0 }, pages)
 }
 
-/// Random commands to several zones, many at a time: every accepted command completes once, the parts of its
-/// response time sum up, and the pages programmed are those that were written and padded.
+/// Random commands to several zones, many at a time. Every accepted command completes once, the
+/// parts of its response time add up, and exactly the written and padded pages are programmed.
 #[test]
 fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
     let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "max_open_zones": 3,

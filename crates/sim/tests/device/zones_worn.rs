@@ -1,4 +1,4 @@
-//! Zones on flash that wears out: their age, what a reset does that loses one, and what is refused.
+//! Zones on flash that wears out: data age, resets that lose a zone, and rejected options.
 
 use uflip_core::{Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
@@ -7,17 +7,18 @@ use super::worn::{marginal_flash, retries};
 use super::zones::{BLOCK, write, zone, zoned};
 use super::{alone, io, of_ftl, profile};
 
-/// One zone a block, on flash whose errors are just corrected, and eight times as many after seven times the doubling.
+/// Create a device with one block per zone. Errors are just corrected, and eightfold after seven
+/// times the doubling.
 fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
     let text = zoned(&marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))), BLOCK * 4096, 1);
     SimDevice::new("test", Profile::parse(&text, "test", changes)?)
 }
 
-/// Whatever comes behind a reset that loses its zone is told so, and not that it was done.
+/// Commands after a reset that loses their zone fail.
 #[test]
 fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
     for mode in [Mode::Write, Mode::Append, Mode::Finish, Mode::Reset] {
-        // The erase would take its second step, of which no block has one.
+        // The erase would need its second step, and no block may have more than one.
         let steps = r#"{"erase_step_cycles": 500, "erase_step_ns": 1, "erase_steps_max": 1}"#;
         let mut device = marginal(steps).unwrap();
         let first = write(&device, 0, 0, 2);
@@ -38,7 +39,7 @@ fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
     }
 }
 
-/// What is in a zone ages from its first page on, and its reads disturb it, until it is reset.
+/// The data of a zone ages from its first page on, and reads disturb it, until a reset.
 #[test]
 fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
     let seven = Nanos(7_000_000_000_000);

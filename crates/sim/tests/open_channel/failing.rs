@@ -1,11 +1,11 @@
-//! Flash that fails: what a profile may say in `[failures]`, against what follows from the same seed without it.
+//! Failures of the table `[failures]`, compared with the same seed without it.
 
 use uflip_core::{AddressStatus, Device, FlashOp, Nanos, Ppa};
 use uflip_sim::OpenChannelDevice;
 
 use super::{at, command, device, page};
 
-/// Blocks at their rated erases, with so much more said of them.
+/// Create a device whose blocks are at their rated erases, with `more` overrides.
 fn rated(more: &str) -> OpenChannelDevice {
     device(&format!(
         r#"{{"erases": 3000, "erase_steps_max": 1000, "retry_permille": 0, "channels": 2,
@@ -13,7 +13,7 @@ fn rated(more: &str) -> OpenChannelDevice {
     ))
 }
 
-/// All of `[failures]`.
+/// Return overrides for all keys of `[failures]`.
 fn failures(gain: f64, bad: f64, program: f64, erase: f64) -> String {
     format!(
         r#""retry_gain": {gain}, "factory_bad_share": {bad}, "program_failures": {program},
@@ -32,7 +32,7 @@ fn blocks(device: &OpenChannelDevice) -> impl Iterator<Item = Ppa> + use<> {
     })
 }
 
-/// Within four standard deviations of a binomial law.
+/// Return whether `count` is within four standard deviations of a binomial law.
 fn is_about(count: usize, of: usize, chance: f64) -> bool {
     let mean = of as f64 * chance;
     (count as f64 - mean).abs() < 4.0 * (mean * (1.0 - chance)).sqrt()
@@ -138,7 +138,8 @@ fn reads_disturb_their_block_until_it_is_erased() {
             let (_, statuses) = command(&mut device, FlashOp::Read, &first);
             statuses.contains(&AddressStatus::Uncorrectable)
         });
-        // Some three times the errors are too many: after 400 pages of planes or so, two a read.
+        // About three times the errors are too many: after roughly 400 page reads, two per read
+        // command.
         reads_until_lost.push(lost.expect("it is lost in the end"));
         command(&mut device, FlashOp::Erase, &[at(0, 0)]);
     }

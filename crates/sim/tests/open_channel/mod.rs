@@ -1,5 +1,5 @@
-//! The simulated open-channel SSD against the rules of NAND flash written down a second time, and
-//! against the contract of the `Device` trait: random geometries, random vectors, one printed seed.
+//! The simulated open-channel SSD compared with a second implementation of the NAND rules, and with
+//! the contract of the `Device` trait: random geometries, random vectors, one printed seed.
 
 mod failing;
 mod one_at_a_time;
@@ -19,7 +19,7 @@ fn device(overrides: &str) -> OpenChannelDevice {
     OpenChannelDevice::new("dfc", &profile).unwrap()
 }
 
-/// A device so small that everything happens soon; no errors but those of the host.
+/// Create a very small device, where every case occurs soon; only the host makes errors.
 fn small() -> OpenChannelDevice {
     device(
         r#"{"channels": 2, "luns_per_channel": 2, "blocks_per_plane": 2, "pages_per_block": 4,
@@ -27,7 +27,7 @@ fn small() -> OpenChannelDevice {
     )
 }
 
-/// One command alone: its time, and how each address ended.
+/// Do a single command; return its time and the status of each address.
 fn command(device: &mut OpenChannelDevice, op: FlashOp, ppas: &[Ppa]) -> (u64, Vec<AddressStatus>) {
     device.submit(&FlashIo::new(op, ppas).unwrap()).unwrap();
     let completion = device.complete().unwrap();
@@ -96,7 +96,7 @@ fn a_block_that_cannot_be_erased_is_retired() {
     assert!(!device.block_state(at(6, 0)).unwrap().retired);
 }
 
-/// Times worked out by hand from the numbers of the profile.
+/// Times computed by hand from the numbers of the profile.
 #[test]
 fn one_command_takes_what_the_profile_says() {
     let mut device = device(r#"{"program_spread_permille": 0, "quick_low_pages": 0}"#);
@@ -104,7 +104,7 @@ fn one_command_takes_what_the_profile_says() {
     let threads = 35_000 + 5_000 + 40_000;
     let (write, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 0)));
     assert_eq!(write, threads + transfer, "acknowledged when the data is in the card");
-    // The next write finds the low page still being programmed.
+    // The low page is still being programmed when the next write comes.
     let (next, _) = command(&mut device, FlashOp::Write, &page(&small(), at(0, 1)));
     assert_eq!(next, threads + transfer + 415_000 - (35_000 + 5_000 + 40_000));
     device.wait_until(Nanos(device.now().0 + 10_000_000));
@@ -145,7 +145,7 @@ fn reads_of_worn_cells_take_longer_with_nothing_else_under_way() {
             let ppas = page(&device, at(0, number));
             let (time, statuses) = command(&mut device, FlashOp::Read, &ppas);
             let lost = statuses.contains(&AddressStatus::Uncorrectable);
-            // In vain three times more: `retries_max` of the profile.
+            // Three more failed retries: `retries_max` of the profile.
             let reads = if lost { 4 } else { 1 };
             assert_eq!(time, threads + reads * (150_000 + transfer), "page {number}");
             failed += u64::from(lost);
@@ -164,7 +164,7 @@ fn a_block_that_was_erased_as_often_as_can_be_counted_is_erased_once_more() {
     assert_eq!(device.block_state(at(0, 0)).unwrap().erases, u32::MAX);
 }
 
-/// The rules of NAND flash, by a page that is remembered for each block and nothing else.
+/// The rules of NAND flash, based on one remembered page per block.
 struct Oracle {
     geometry: FlashGeometry,
     written: std::collections::BTreeMap<(u8, u8, u32), u32>,
@@ -193,7 +193,7 @@ impl Oracle {
                     _ => AddressStatus::Unwritten,
                 })
                 .collect(),
-            // The swarm writes whole pages only: other writes are in the tests above.
+            // The swarm writes whole pages only: the tests above do other writes.
             FlashOp::Write => ppas
                 .chunks(self.geometry.write_sectors() as usize)
                 .flat_map(|page| {
@@ -209,7 +209,7 @@ impl Oracle {
     }
 }
 
-/// A command that makes sense more often than not.
+/// Return a random command, valid in most cases.
 fn random_command(g: &FlashGeometry, rng: &mut Xoshiro256PlusPlus) -> FlashIo {
     let mut any = |count: u32| uniform(rng, u64::from(count)) as u32;
     let op = FlashOp::ALL[any(3) as usize];
@@ -238,8 +238,8 @@ fn random_command(g: &FlashGeometry, rng: &mut Xoshiro256PlusPlus) -> FlashIo {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Statuses are those of the oracle; every ticket completes once, in the order of time; the clock
-    /// never goes back; the parts of a response time are all of it; the same seed gives the same run.
+    /// Statuses match the oracle; every ticket completes once, in time order; the clock never goes
+    /// back; parts sum to the response time; the same seed gives the same run.
     #[test]
     fn swarm(
         channels in 1u32..5, luns in 1u32..4, planes in 1u32..3, sectors in 1u32..5,
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// Response times of 300 random commands, `depth` of them under way.
+/// Return the response times of 300 random commands at queue depth `depth`.
 fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, TestCaseError> {
     let mut device = device(overrides);
     let geometry = *device.geometry();

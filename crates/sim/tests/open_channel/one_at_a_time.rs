@@ -1,11 +1,12 @@
-//! Commands that come one at a time, against times that are worked out in the order of submission.
+//! Sequential commands, compared with times computed in the order of submission.
 //!
-//! With one command under way nothing overtakes anything: every thread, channel and LUN has one clock that says
-//! until when it is taken, and what comes later begins there. What a program that was answered still does is all
-//! that one command finds of those before it. So these clocks need no events, and the device must agree with them
-//! to the nanosecond, cause by cause.
+//! With one command outstanding nothing overtakes: every thread, channel and LUN has one clock that
+//! gives the end of its last work, and later work starts there. Of earlier commands only programs
+//! of acknowledged writes still run. So these clocks need no events, and the device must agree to
+//! the nanosecond, cause by cause.
 //!
-//! One exception: sectors of several pages read at once may overtake each other, so a vector reads one page here.
+//! One exception: reads of several pages of a vector may overtake each other, so a vector reads one
+//! page here.
 
 use proptest::prelude::*;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, mix, uniform};
@@ -14,7 +15,7 @@ use uflip_sim::{FlashBreakdown, OpenChannelDevice, OpenChannelProfile};
 
 use super::DFC;
 
-/// Of a channel: when its thread and its bus are free, and which LUN it wrote to last.
+/// The state of a channel: when its thread and its bus are free, and the LUN of its last write.
 #[derive(Clone, Copy, Default)]
 struct Channel {
     thread: u64,
@@ -152,7 +153,7 @@ pub(super) fn program_ns(profile: &OpenChannelProfile, page: u32) -> u64 {
     middle - most + ((u128::from(lot) * u128::from(2 * most + 1)) >> 64) as u64
 }
 
-/// Writes and erases of some pages and blocks, in order within a block, and reads of what is written.
+/// Return a random write or erase, in order within a block, or a read of written pages.
 fn command(
     op: FlashOp,
     device: &OpenChannelDevice,
@@ -161,7 +162,7 @@ fn command(
     let geometry = *device.geometry();
     let mut any = |count: u32| uniform(rng, u64::from(count)) as u32;
     let most = geometry.vector_max / geometry.write_sectors();
-    // Reads of a vector overtake each other: the rule of a channel is who comes first.
+    // Reads of a vector overtake each other: a channel is FIFO.
     let count = if op == FlashOp::Read { 1 } else { 1 + any(most) };
     let mut pages: Vec<Ppa> = Vec::new();
     for _ in 0..count {

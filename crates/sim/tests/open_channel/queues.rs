@@ -1,10 +1,10 @@
-//! Many commands under way, against a plain simulation with queues: every LUN and every channel has one, is given to
-//! the first of it by an event, and nothing is worked out ahead.
+//! Many outstanding commands, compared with a plain simulation: every LUN and channel has a queue,
+//! an event grants it to the first, and nothing is computed ahead.
 //!
 //! ```text
-//! LUN      whoever came first; a read keeps it until its data is sent, a write until it is programmed
-//! channel  whoever asked first: a write when it comes, a read when it has its data. A write keeps it until its LUN
-//!          is ready and the page is there; what that LUN reads passes meanwhile
+//! LUN      FIFO; a read keeps it until its data is sent, a write until it is programmed
+//! channel  FIFO: a write requests it on arrival, a read when it has its data. A write keeps it until its LUN
+//!          is ready and the page is there; reads of that LUN pass meanwhile
 //! ```
 
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ struct Job {
     op: FlashOp,
     at: Ppa,
     end: u64,
-    /// It was read while its LUN had a program before it.
+    /// It was read while its LUN had an earlier program.
     disturbed: bool,
 }
 
@@ -87,7 +87,7 @@ impl Queues {
         self.events.push(Reverse((at, self.order, happens)));
     }
 
-    /// A page comes at `now`.
+    /// Submit a page at `now`.
     fn submit(&mut self, op: FlashOp, at: Ppa, now: u64) {
         let controller = &self.profile.controller;
         self.submission = self.submission.max(now) + controller.queue_thread_ns;
@@ -125,7 +125,7 @@ impl Queues {
         self.give_channel(job);
     }
 
-    /// The LUN of `of` goes to the first that waits, where that needs nothing else.
+    /// Grant the LUN of `of` to the first waiting job, if that needs nothing else.
     fn give_lun(&mut self, of: usize) {
         let lun = self.lun(of);
         let Some(&first) = self.luns[lun].queue.front() else { return };
@@ -181,7 +181,7 @@ impl Queues {
             FlashOp::Write if channel.wrote.is_some_and(|last| last != at.lun) => {
                 controller.lun_switch_ns
             }
-            // Whether it is read again is certain, or never happens.
+            // A retry is certain, or never occurs.
             FlashOp::Read if disturbed && media.retry_permille > 0 => {
                 media.retries_max * (media.read_ns + once)
             }
@@ -218,7 +218,7 @@ impl Queues {
     }
 }
 
-/// Pages that may be read or written, or blocks that may be erased.
+/// Return pages that may be read or written, or blocks that may be erased.
 fn pages(op: FlashOp, device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) -> Vec<Ppa> {
     let geometry = *device.geometry();
     let mut any = |count: u32| uniform(rng, u64::from(count)) as u32;
@@ -236,7 +236,7 @@ fn pages(op: FlashOp, device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) 
             FlashOp::Read => (written > 0).then(|| any(written)),
             FlashOp::Write => (written < geometry.pages_per_block).then_some(written),
         };
-        // Each page once, each block once: what a vector does to one is another's test.
+        // Each page and block occurs once: another test covers repeated addresses.
         let other = |ppa: &Ppa| Ppa { page: 0, ..*ppa } != block;
         if let Some(page) = page.filter(|_| pages.iter().all(other)) {
             pages.push(Ppa { page, ..block });

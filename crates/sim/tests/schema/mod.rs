@@ -1,8 +1,8 @@
-//! Which types a snapshot is made of: a change of one needs another [`snapshot::SCHEMA`], or what was saved
-//! yesterday is read today as something else.
+//! The types of a snapshot. A changed type needs another [`snapshot::SCHEMA`]; otherwise an old
+//! file would be misread.
 //!
-//! The types are written down as they are met in devices of every kind, some with I/Os under way:
-//! `data/schema-N.txt`. A device of schema 1 lies beside it.
+//! The types are collected from devices of every kind, some with outstanding I/Os:
+//! `data/schema-N.txt`. The folder also has a snapshot of schema 1.
 
 mod types;
 
@@ -15,14 +15,14 @@ use uflip_core::{Bytes, Device, ErrorKind, FlashIo, FlashOp, Io, Mode, Nanos, Pp
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Profile, SimDevice, Snapshot, snapshot};
 
 const IOS: u64 = 400;
-/// Set to write the types down anew.
+/// Set this variable to rewrite the list of types.
 const RENEW: &str = "UFLIP_RENEW_SCHEMA";
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// Shipped devices that can be made small, and what can be added to them.
+/// Return shipped devices that can be made small, with additional options.
 fn devices() -> Vec<SimDevice> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles");
     let mut files: Vec<PathBuf> =
@@ -35,7 +35,7 @@ fn devices() -> Vec<SimDevice> {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap();
         for more in changes(name) {
-            // The smallest that the profile does not refuse.
+            // The smallest valid size.
             let smallest = [24, 40, 64, 128, 256, 512, 640].iter().find_map(|blocks| {
                 let mut keys = json!({"blocks_per_die": blocks, "random_overwrites": 0.2});
                 keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -47,7 +47,7 @@ fn devices() -> Vec<SimDevice> {
     made
 }
 
-/// What is changed of a device, so that every policy, FTL and table is met.
+/// Return overrides of a device such that every policy, FTL and table occurs.
 fn changes(name: &str) -> Vec<Value> {
     let mut changes = vec![json!({})];
     match name {
@@ -74,11 +74,11 @@ fn changes(name: &str) -> Vec<Value> {
             ];
         }
         "worn-mlc" => {
-            // What they are left in the middle of depends on which of their reads fail.
+            // Their interrupted work depends on which reads fail.
             changes.extend((1..13).map(|seed| {
                 json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed})
             }));
-            // When an erase ends that may be suspended is not known.
+            // The end of a suspendable erase is unknown.
             changes.extend((1..5).map(|seed| {
                 json!({"power_loss_protection": false, "spare_read_bytes": 16, "seed": seed,
                     "die_queue": "reads_first", "erase_suspend_ns": 50_000, "suspensions_max": 8,
@@ -95,7 +95,7 @@ fn device(text: &str, keys: &Value) -> Option<SimDevice> {
     SimDevice::new("small", profile.ok()?).ok()
 }
 
-/// Let a device do something, and leave it in the middle of that.
+/// Use a device, and stop in the middle.
 fn use_it(device: &mut SimDevice) {
     let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes.0);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -104,7 +104,7 @@ fn use_it(device: &mut SimDevice) {
         let offset = sector * uniform(&mut rng, (capacity - size) / sector + 1);
         let mode = if uniform(&mut rng, 3) == 0 { Mode::Read } else { Mode::Write };
         let io = Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 };
-        // A zone takes writes in order only.
+        // A zone accepts only sequential writes.
         if device.submit(&io).is_err() {
             return;
         }
@@ -119,7 +119,7 @@ fn use_it(device: &mut SimDevice) {
     }
 }
 
-/// One whose host decides, on flash that fails and ages.
+/// Create an open-channel device on flash that fails and ages.
 fn open_channel() -> OpenChannelDevice {
     let text = include_str!("../../../../python/uflip/profiles/dfc.toml");
     let keys = json!({"blocks_per_plane": 4, "pages_per_block": 8, "erases": 3_000, "retry_gain": 0.7,
@@ -128,7 +128,7 @@ fn open_channel() -> OpenChannelDevice {
     OpenChannelDevice::new("small", &profile).unwrap()
 }
 
-/// Vectors to every LUN and of every kind, some of which are under way at the end.
+/// Submit vectors of every kind to every LUN; some are outstanding at the end.
 fn use_vectors(device: &mut OpenChannelDevice) {
     let geometry = *device.geometry();
     for number in 0..64 {
@@ -166,7 +166,7 @@ fn types() -> String {
     types::write_down(&device, &mut met);
     use_vectors(&mut device);
     types::write_down(&device, &mut met);
-    // What happened to be empty says nothing.
+    // Empty collections and options do not show their types.
     met.retain(|line| !line.contains("<>") && !line.ends_with(": Option"));
     met.into_iter().map(|line| line + "\n").collect()
 }
@@ -193,7 +193,7 @@ fn the_types_are_those_of_the_schema() {
     );
 }
 
-/// With another schema it is refused with its own number; see `snapshot.rs`.
+/// A file with another schema is rejected with its number; see `snapshot.rs`.
 #[test]
 fn a_file_of_this_schema_is_read_whatever_wrote_it() {
     let path = data("schema-1.snapshot");

@@ -1,4 +1,4 @@
-//! A serializer that writes down of what a value is made, and not the value.
+//! A serializer that records the types of a value instead of the value.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-/// Write down every type that `value` has: `Struct.3.field: type`, `Enum::2.Variant: type`.
+/// Record every type in `value`: `Struct.3.field: type`, `Enum::2.Variant: type`.
 pub fn write_down(value: &impl Serialize, met: &mut BTreeSet<String>) {
     let lines = Rc::new(RefCell::new(std::mem::take(met)));
     value.serialize(Types { lines: Rc::clone(&lines) }).expect("nothing is refused");
@@ -24,7 +24,7 @@ struct Types {
 }
 
 impl Types {
-    // Every type of a device goes through this: nothing is done here that does not need it.
+    // Every type of a device is instantiated here, so keep this function small.
     fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, Refused> {
         value.serialize(self.clone())
     }
@@ -33,7 +33,7 @@ impl Types {
         Ok(format!("Option<{}>", inner?))
     }
 
-    /// `place` of the type `of` has one part and no name for it.
+    /// Record `place` of the type `of`, which has one unnamed part.
     fn newtype(
         &self,
         of: &str,
@@ -53,7 +53,7 @@ impl Types {
     }
 }
 
-/// What no device has.
+/// A kind of value that no device has.
 #[derive(Debug)]
 struct Refused(String);
 
@@ -71,10 +71,10 @@ impl serde::ser::Error for Refused {
     }
 }
 
-/// A value of several parts, of which the name of the whole is the type.
+/// A value of several parts; the name of the whole is its type.
 struct Parts {
     types: Types,
-    /// What its parts are written down under; empty where they make the type.
+    /// Prefix of its parts; empty if the parts form the type.
     of: String,
     whole: String,
     count: usize,

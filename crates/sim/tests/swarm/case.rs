@@ -1,4 +1,4 @@
-//! A device and what its host does: one line of text, and back.
+//! A test case (a device and its host), as one line of text.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,40 +6,40 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 use uflip_sim::Profile;
 
-/// What is tried.
+/// A test case.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
-    /// The profile that is changed: the name of one that is shipped, or of one that once broke something.
+    /// Its base profile: a shipped one, or one that once broke something.
     pub base: String,
     pub overrides: Map<String, Value>,
     pub host: Host,
 }
 
-/// What the host does.
+/// The load of the host.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Host {
     pub seed: u64,
-    /// I/Os that may be under way.
+    /// Maximum number of outstanding I/Os.
     pub depth: u32,
 }
 
-/// The folder of the shipped profiles.
+/// Return the folder of the shipped profiles.
 pub fn shipped() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles")
 }
 
-/// The folder of what no shipped profile shows.
+/// Return the folder of profiles for cases that no shipped profile covers.
 fn own() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/swarm")
 }
 
-/// The folder of those that once broke something.
+/// Return the folder of profiles that once broke something.
 pub fn hostile() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/profiles")
 }
 
 impl Case {
-    /// The text of the profile.
+    /// Return the text of the profile.
     pub fn text(&self) -> String {
         let file = format!("{}.toml", self.base);
         let folders = [shipped(), hostile(), own()];
@@ -48,13 +48,13 @@ impl Case {
         found.unwrap_or_else(|| panic!("no profile {file}"))
     }
 
-    /// The FTL that the profile has before anything of it is changed.
+    /// Return the FTL of the unchanged profile.
     pub fn ftl(&self) -> String {
         let profile = Profile::parse(&self.text(), &self.base, "{}");
         profile.expect("a profile of a block device").ftl.ftl
     }
 
-    /// The case of a line.
+    /// Parse a line.
     pub fn parse(line: &str) -> Case {
         let (device, host) = line.split_once(" host ").expect("DEVICE host seed=N depth=N");
         let device = device.trim().strip_prefix("sim:").expect("sim:NAME");

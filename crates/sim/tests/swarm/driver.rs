@@ -1,4 +1,4 @@
-//! The host at work: I/Os one after the other and at once, and what is checked of each.
+//! The host's load: sequential and concurrent I/Os, each with its checks.
 
 use std::hash::{DefaultHasher, Hash as _};
 
@@ -8,18 +8,18 @@ use uflip_sim::SimDevice;
 
 use super::live::{pages_of, spent, work};
 
-/// The host at work.
+/// A host with its load.
 pub struct Driver<'a> {
     pub rng: &'a mut Xoshiro256PlusPlus,
     pub sector: u64,
     pub sectors: u64,
-    /// Streams of writes that the device keeps apart.
+    /// Write streams that the device separates.
     streams: u64,
-    /// The next sector in order.
+    /// The next sequential sector.
     pub next: u64,
     pub outstanding: u32,
     pub last_end: Nanos,
-    /// Flash pages, and what flash had done when that was last looked at.
+    /// Number of flash pages, and the flash work at the last check.
     pub pages: u64,
     pub work: u64,
     pub hash: DefaultHasher,
@@ -59,7 +59,7 @@ impl Driver<'_> {
         Io { offset: Bytes(offset * self.sector), size: Bytes(size * self.sector), mode, stream }
     }
 
-    /// One I/O may move the device a few times over, and no more.
+    /// Check that the flash work per I/O is at most a few device sizes.
     pub fn check_work(&mut self, device: &SimDevice, ios: u64) {
         let before = std::mem::replace(&mut self.work, work(device));
         let most = ios * 64 * (16 * self.pages + 1_000);
@@ -102,7 +102,7 @@ impl Driver<'_> {
         device.trim(io.offset, io.size);
     }
 
-    /// A trim as an I/O, among those that are under way.
+    /// Submit a trim as an I/O, among others in flight.
     pub fn submit_trim(&mut self, device: &mut SimDevice) {
         let io = Io { mode: Mode::Trim, stream: 0, ..self.io(false) };
         device.prefetch(&io);
@@ -129,7 +129,7 @@ impl Driver<'_> {
             Ok(done) => done,
             Err(error) => return self.failed(&error),
         };
-        assert_eq!(done.completed, due, "a completion comes when it was said to");
+        assert_eq!(done.completed, due, "a completion comes at its announced time");
         assert!(done.completed >= self.last_end, "completions come in the order of their time");
         assert!(done.completed >= done.submitted, "an I/O ends after it has begun");
         self.last_end = done.completed;

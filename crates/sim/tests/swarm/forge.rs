@@ -1,7 +1,7 @@
-//! Saved devices that somebody changed. A change is found by the sums; where they were made anew, the file
-//! is refused all the same, or makes a device. Such a device may break a rule of its own later, which ends it
-//! (the panic that whoever holds it turns into an error); it may not go on for ever, nor take more memory
-//! than the one that was saved.
+//! Modified snapshot files. Checksums detect a modification. With matching checksums the file is
+//! still rejected, or it makes a device. Such a device may later panic on a broken invariant, which
+//! its holder turns into an error. It may not loop for ever, nor take more memory than the saved
+//! one.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use super::draw;
 use super::live::{drive, end, flash_pages, quiet};
 use super::watch::Watch;
 
-/// Larger ones take long and show no more.
+/// Larger devices take long and test no more.
 const PAGES_MAX: u64 = 1 << 11;
-/// Changes of each device that is saved.
+/// Modifications of each saved device.
 const CHANGES: u64 = 16;
-/// In front of header and state: a mark, then length and sum of both.
+/// Size of the fixed part before header and state: a mark, then length and checksum of both.
 const FIXED_BYTES: usize = 40;
 
-/// `cases` changed files of devices of `seed`.
+/// Try `cases` modified files of devices of `seed`.
 ///
 /// # Panics
-/// Where one does what no file may make it do; the message brings it back.
+/// If one does anything forbidden; the message reproduces it.
 pub fn tried(seed: u64, cases: u64, watch: &Watch) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (mut refused, mut lived, mut spent) = (0, 0, 0);
@@ -52,7 +52,8 @@ pub fn tried(seed: u64, cases: u64, watch: &Watch) {
     assert!(refused > 0 && lived > 0);
 }
 
-/// Try the change of a line as `tried` prints it once more; false where the line is none.
+/// Repeat the modification of a line printed by `tried`; return false if the line is not of that
+/// form.
 pub fn again(line: &str, watch: &Watch) -> bool {
     let numbers = || {
         let number = line.strip_prefix("change ")?.split(' ').next()?.parse().ok()?;
@@ -74,7 +75,7 @@ pub fn again(line: &str, watch: &Watch) -> bool {
     true
 }
 
-/// A device with I/Os under way, as it is saved.
+/// Return the snapshot of a device with outstanding I/Os.
 fn saved(case: &Case, folder: &Path) -> Option<Vec<u8>> {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
     let profile = Profile::parse(&case.text(), &case.base, &overrides).ok()?;
@@ -96,7 +97,8 @@ enum Changed {
     Spent,
 }
 
-/// Change number `number` of a file: what becomes of it, or what it did that no file may.
+/// Try modification number `number` of a file; return the outcome, or an error for forbidden
+/// behaviour.
 fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Changed, String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(index << 8 | number);
     let mut file = whole.to_vec();
@@ -113,14 +115,15 @@ fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Chang
     Ok(quiet(|| end(&mut device, &host)).map_or(Changed::Spent, |_| Changed::Lived))
 }
 
-/// Change some bytes; the sums with them, or not.
+/// Modify some bytes, with or without new checksums.
 fn change(file: &mut Vec<u8>, rng: &mut Xoshiro256PlusPlus, summed: bool) {
     let mut below = |end: usize| uniform(rng, end as u64) as usize;
     let header = u64::from_le_bytes(file[8..16].try_into().expect("8 bytes")) as usize;
     let state = FIXED_BYTES + header;
     let before = file.clone();
     while *file == before {
-        // The header is text; in the state, small numbers matter more than the middle of large arrays.
+        // The header is text; in the state, small numbers matter more than the middle of large
+        // arrays.
         let from = if below(4) == 0 { FIXED_BYTES } else { state };
         let span = [64, 1024, file.len()][below(3)].min(file.len() - from);
         let at = if below(2) == 0 { from + below(span) } else { file.len() - 1 - below(span) };

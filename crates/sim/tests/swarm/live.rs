@@ -1,9 +1,10 @@
-//! What becomes of a case: it is read, made, written to and read from, saved, restored and copied.
+//! The life of a case: its profile is read, the device is made, written, read, saved, restored and
+//! cloned.
 //!
-//! Checked: nothing panics, nothing goes on for ever (by what flash did for it, not by the clock), the
-//! parts of every response time sum, completions come in order, every program has a reason, the same seed
-//! gives the same bytes, and a restored device and a copy go on as the first one would, with I/Os under
-//! way, pages in the cache and blocks half collected.
+//! Checked: nothing panics; nothing loops for ever (measured by flash work, not by time); the parts
+//! of every response time sum; completions come in order; every program has a reason; the same seed
+//! gives the same bytes; a restored device and a clone continue as the original would, with I/Os in
+//! flight, pages in the cache and blocks partly collected.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,37 +21,37 @@ use super::driver::Driver;
 use super::promise;
 use super::watch::Watch;
 
-/// Devices with more pages are read and refused, or read and left alone: they would take too long.
+/// Devices with more pages are only read and checked: they would take too long.
 const PAGES_MAX: u64 = 1 << 17;
-/// Flash operations that a device may cost: more are no fault, but take too long.
+/// Maximum flash operations of preconditioning: more are valid, but take too long.
 const WORK_MAX: u64 = 400_000;
-/// And that a host may cost: then it goes.
+/// Maximum flash operations of a host, which then stops.
 const HOST_WORK_MAX: u64 = 40_000;
-/// What the host does to each device, and to its copies.
+/// Steps of the host on each device and on its clones.
 const STEPS: u64 = 400;
 const LATER_STEPS: u64 = 100;
-/// I/Os in the untimed gear at once.
+/// Untimed I/Os at once.
 const BURST: u64 = 40;
-/// Every so many devices is saved and restored as well.
+/// One device in this number is also saved and restored.
 const SAVED: u64 = 4;
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// It was refused when it was read; the first line says why.
+    /// It was rejected; the first line is the reason.
     Refused(String),
-    /// It is a device, and too large or too laborious to be tried here.
+    /// It is valid, but too large or too slow to be tried here.
     Large,
-    /// It did all that it was asked for; a hash of all that could be seen of it.
+    /// It completed everything; a hash of all visible results.
     Lived(u64),
-    /// It said that it is worn out, or that its clock is, and goes on saying so.
+    /// It reported that it is worn out, or at the end of its clock, and keeps reporting it.
     Spent(u64),
-    /// It did what no device may.
+    /// It violated a rule.
     Broken(String),
 }
 
 impl Outcome {
-    /// In a word or two.
+    /// Return a summary in a word or two.
     pub fn line(&self) -> String {
         match self {
             Outcome::Refused(why) => format!("refused {why:?}"),
@@ -62,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// How many ended how.
+/// The number of cases by outcome.
 #[derive(Default)]
 pub struct Tally {
     refused: u64,
@@ -94,7 +95,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Try a case; one that would take long only where it is not `limited`.
+/// Try a case; if `limited`, skip a slow one.
 pub fn live(case: &Case, limited: bool, watch: &Watch) -> Outcome {
     watch.begin(case.to_string());
     let outcome = quiet(|| tried(case, limited));
@@ -103,11 +104,11 @@ pub fn live(case: &Case, limited: bool, watch: &Watch) -> Outcome {
 }
 
 thread_local! {
-    /// Where this thread panicked, while that is expected; nothing is printed then.
+    /// The location of a panic of this thread, while one is expected; nothing is printed then.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What `work` makes, or what it says as it panics.
+/// Return the result of `work`, or its panic message.
 pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -169,14 +170,14 @@ fn tried(case: &Case, limited: bool) -> Outcome {
     if seen.spent { Outcome::Spent(hash.finish()) } else { Outcome::Lived(hash.finish()) }
 }
 
-/// Flash pages of a device of `profile`.
+/// Return the flash pages of a device of `profile`.
 pub fn flash_pages(profile: &Profile) -> u64 {
     let part = &profile.geometry;
     let counts = [part.channels, part.dies_per_channel, part.blocks_per_die, part.pages_per_block];
     counts.into_iter().map(u64::from).product()
 }
 
-/// Whether the state of `profile` costs more than is tried here: so much is written to an empty device.
+/// Return whether preconditioning of `profile` exceeds the limit.
 fn is_laborious(profile: &Profile, case: &Case) -> bool {
     let overwrites = match profile.state.state {
         State::Empty => return false,
@@ -200,17 +201,17 @@ fn is_laborious(profile: &Profile, case: &Case) -> bool {
     false
 }
 
-/// What was seen of a device.
+/// The visible results of a device.
 #[derive(PartialEq, Debug)]
 pub struct Seen {
     hash: u64,
     spent: bool,
 }
 
-/// An error of a device that is at its end; the only one that it may have.
+/// Check that `error` is one of a device at its end, the only permitted kind, and hash it.
 pub fn spent(error: &Error) -> u64 {
     let text = error.to_string();
-    // None that was accepted has no room left: that is for devices of which blocks are retired.
+    // An accepted device always has space; only one with retired blocks runs out of it.
     let known = ["read-only", "cannot be read", "clock"];
     assert!(
         error.kind() == ErrorKind::Device && known.iter().any(|known| text.contains(known)),
@@ -221,7 +222,7 @@ pub fn spent(error: &Error) -> u64 {
     hash.finish()
 }
 
-/// What a write may wait for.
+/// Draw the durability of a write.
 fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
     let every = 1 + uniform(rng, 5);
     let text = match uniform(rng, 3) {
@@ -232,7 +233,7 @@ fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
     text.parse().expect("one of the forms")
 }
 
-/// The device, saved and read again.
+/// Return the device, saved and restored.
 fn restored(device: &SimDevice) -> SimDevice {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("device.snapshot");
@@ -242,7 +243,7 @@ fn restored(device: &SimDevice) -> SimDevice {
     restored
 }
 
-/// What is under way ends, and another host goes on; a hash of all that is seen.
+/// Complete outstanding I/Os, and continue with another host; return a hash of all results.
 pub fn end(device: &mut SimDevice, host: &Host) -> u64 {
     let mut hash = DefaultHasher::new();
     let mut rest = |device: &mut SimDevice| {
@@ -260,8 +261,8 @@ pub fn end(device: &mut SimDevice, host: &Host) -> u64 {
     hash.finish()
 }
 
-/// A host with up to `depth` I/Os under way: at random and in order by turns, with pauses, TRIM and bursts
-/// in the untimed gear.
+/// Run a host with up to `depth` outstanding I/Os: random and sequential phases, pauses, TRIM and
+/// untimed bursts.
 pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(host.seed);
     let mut driver = Driver::new(device, &mut rng);
@@ -289,14 +290,14 @@ pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
             _ => {}
         }
     }
-    // What is under way stays under way: whoever comes next finds it.
+    // I/Os stay outstanding for the next host.
     let counters = device.counters().expect("a simulated device counts");
     check(&counters);
     format!("{counters:?} {}", device.now()).hash(&mut driver.hash);
     Seen { hash: driver.hash.finish(), spent: driver.spent }
 }
 
-/// Nothing is programmed or erased without a reason.
+/// Check that nothing is programmed or erased without a reason.
 fn check(counters: &Counters) {
     assert_eq!(
         counters.pages_programmed,
@@ -310,14 +311,14 @@ fn check(counters: &Counters) {
     );
 }
 
-/// Flash pages of a device.
+/// Return the flash pages of a device.
 pub fn pages_of(device: &SimDevice) -> u64 {
     let part = &device.info().details["profile"]["geometry"];
     let keys = ["channels", "dies_per_channel", "blocks_per_die", "pages_per_block"];
     keys.iter().map(|key| part[key].as_u64().expect("a count")).product()
 }
 
-/// What flash has done so far.
+/// Return the flash work so far.
 pub fn work(device: &SimDevice) -> u64 {
     let counters = device.counters().expect("a simulated device counts");
     counters.pages_read + counters.pages_programmed + counters.blocks_erased

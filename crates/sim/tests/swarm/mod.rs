@@ -1,19 +1,19 @@
-//! Random devices of every kind, also such as nobody would make: each is refused when it is read, with
-//! the reason, or it lives through whatever a host does to it, or it says that it is spent.
+//! Random devices of every kind, including implausible ones. Each is rejected with a reason, or
+//! survives every load, or reports that it is worn out.
 //!
 //! ```text
 //! draw ─▶ case ─▶ live: refused │ lived │ spent │ broken ─▶ shrink ─▶ one line that brings it back
 //! ```
 //!
-//! A case is one line, as its failure prints it: the name of a device, and what its host does.
+//! A case is one line, as its failure prints it: the device URL, and its host.
 //!
 //! ```text
 //! sim:dftl?blocks_per_die=12&gc=cyclic host seed=7 depth=32
 //! ```
 //!
-//! Variables of the environment: `UFLIP_SWARM_CASES`, `UFLIP_SWARM_SEED` (`make soak` draws a new one each
-//! time), `UFLIP_SWARM_CASE`, a line to be tried alone, and `UFLIP_SWARM_LIST`, to see what became of each
-//! device.
+//! Environment variables: `UFLIP_SWARM_CASES`, `UFLIP_SWARM_SEED` (`make soak` draws a new one each
+//! time), `UFLIP_SWARM_CASE`, a line to be tried alone, and `UFLIP_SWARM_LIST`, to print the
+//! outcome of each device.
 
 mod case;
 mod draw;
@@ -29,17 +29,17 @@ use case::{Case, Host};
 use live::Outcome;
 use watch::Watch;
 
-/// Drawn in `make test`; many more in `make soak`.
+/// Number of cases in `make test`; `make soak` tries many more.
 const CASES: u64 = 600;
 
-/// Those that once broke something, as they were printed, and what it was.
+/// Cases that once broke something, as they were printed, with the reason.
 const ONCE: &str = include_str!("once.txt");
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
 }
 
-/// How many, and from which seed.
+/// Return the number of cases and the seed.
 fn drawn() -> (u64, u64) {
     let (cases, seed) = (number("UFLIP_SWARM_CASES", CASES), number("UFLIP_SWARM_SEED", 1));
     eprintln!("UFLIP_SWARM_CASES={cases} UFLIP_SWARM_SEED={seed}");
@@ -116,7 +116,7 @@ fn what_once_broke_something_is_refused_or_lives() {
     eprintln!("{tally}");
 }
 
-/// Those of `tests/hostile/profiles`, under several hosts.
+/// Return cases of `tests/hostile/profiles`, with several hosts.
 fn profiles() -> impl Iterator<Item = Case> {
     let mut names: Vec<_> = std::fs::read_dir(case::hostile())
         .expect("a folder")
@@ -133,7 +133,7 @@ fn profiles() -> impl Iterator<Item = Case> {
     })
 }
 
-/// Try the case of a line once more, and make it as short as it can be.
+/// Repeat the case of a line, and shrink it.
 fn again(line: &str) {
     let watch = Watch::new();
     if forge::again(line, &watch) {

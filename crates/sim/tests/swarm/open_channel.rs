@@ -1,5 +1,5 @@
-//! The same for devices without an FTL: random profiles and random vectors of commands, valid or not. A
-//! broken rule is a status; nothing else may break.
+//! The same for devices without an FTL: random profiles and random command vectors, valid or not. A
+//! rule violation is a status; nothing else may fail.
 
 use serde_json::{Map, Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
@@ -9,14 +9,14 @@ use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 use super::live::quiet;
 
 const BASE: &str = include_str!("../../../../python/uflip/profiles/dfc.toml");
-/// Larger ones are read, and not made.
+/// Larger devices are only read and checked.
 const BLOCKS_MAX: u64 = 1 << 12;
 const COMMANDS: u64 = 250;
 
-/// Try device number `index` of `seed`: whether it was accepted.
+/// Try device number `index` of `seed`; return whether it was accepted.
 ///
 /// # Panics
-/// Where it breaks; the message brings it back.
+/// If it breaks; the message reproduces it.
 pub fn tried(seed: u64, index: u64) -> bool {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index);
     let overrides = drawn(&mut rng);
@@ -49,7 +49,7 @@ pub fn tried(seed: u64, index: u64) -> bool {
     outcome.unwrap_or_else(|why| panic!("an open-channel device broke: {line}: {why}"))
 }
 
-/// Keys changed, some of them to what nobody means.
+/// Draw overrides, some of them implausible.
 fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
     let mut of = |values: &[u64]| values[uniform(rng, values.len() as u64) as usize];
     let mut overrides = Map::new();
@@ -102,7 +102,7 @@ fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
     overrides
 }
 
-/// A host that has up to 16 commands under way.
+/// A host with up to 16 outstanding commands.
 #[derive(Clone)]
 struct Driver {
     rng: Xoshiro256PlusPlus,
@@ -117,7 +117,7 @@ impl Driver {
         Driver { rng, seen: Vec::new(), outstanding: 0, last: Nanos(0) }
     }
 
-    /// A command, a completion, or a while without either.
+    /// Do one step: a command, a completion, or a pause.
     fn step(&mut self, device: &mut OpenChannelDevice) {
         if self.outstanding < 16 && uniform(&mut self.rng, 3) > 0 {
             let io = command(device, &mut self.rng);
@@ -143,7 +143,7 @@ impl Driver {
         self.seen.push(format!("{due} {parts:?} {statuses:?}"));
     }
 
-    /// The rest of its commands, and all that was seen.
+    /// Complete its commands; return all results.
     fn end(mut self, device: &mut OpenChannelDevice) -> String {
         (0..COMMANDS / 2).for_each(|_| self.step(device));
         while self.outstanding > 0 {
@@ -153,7 +153,7 @@ impl Driver {
     }
 }
 
-/// The device once more, from a file.
+/// Return the device, saved and restored.
 fn restored(device: &OpenChannelDevice) -> OpenChannelDevice {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("saved.snapshot");
@@ -161,7 +161,7 @@ fn restored(device: &OpenChannelDevice) -> OpenChannelDevice {
     OpenChannelDevice::restore(&path).expect("a whole file")
 }
 
-/// A command on one block: its next page, or anything.
+/// Return a command on one block: its next page, or a random one.
 fn command(device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) -> FlashIo {
     let geometry = *device.geometry();
     let mut below = |end: u32| uniform(rng, u64::from(end.max(1))) as u32;

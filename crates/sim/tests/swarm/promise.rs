@@ -1,4 +1,4 @@
-//! A host that is told that its data is durable finds all of it on flash.
+//! All data that was acknowledged as durable is on flash.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Device, Io, Nanos};
@@ -7,31 +7,31 @@ use uflip_sim::SimDevice;
 use super::driver::Driver;
 use super::live::spent;
 
-/// How a host asks for that.
+/// How a host requests durability.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// Of every write: to go to the flash, or to be followed by a flush.
+    /// For every write: FUA, or a flush after it.
     Always(&'static str),
-    /// Of this write alone, while it is submitted.
+    /// For this write alone, while it is submitted.
     OfOne,
-    /// With a command of its own.
+    /// By a flush command.
     ByCommand,
 }
 
 const WAYS: [Asked; 4] =
     [Asked::Always("fua"), Asked::Always("flush:1"), Asked::OfOne, Asked::ByCommand];
 
-/// One I/O after another, of which all that the host was promised is on flash: idle time, in which a
-/// device empties its memory, brings nothing of the host's there that was not.
+/// Do one I/O after another; check that all durable data is on flash. Idle time, in which a device
+/// empties its memory, must not add any host data there.
 pub fn is_kept(device: &mut SimDevice, seed: u64) {
-    // Every fourth seed comes here.
+    // Only every fourth seed calls this function.
     let asked = WAYS[(seed / 4 % 4) as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut driver = Driver::new(device, &mut rng);
     let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
     for _ in 0..10 {
         let first = driver.io(false);
-        // Twice to the same place: what a device may keep in memory.
+        // Twice to the same place, which a device may keep in memory.
         for io in [first, first] {
             if let Err(error) = done(device, &io, asked) {
                 spent(&error);

@@ -1,5 +1,5 @@
-//! Makes a case that breaks as short as it can be: fewer keys, smaller numbers, a simpler host. What
-//! breaks otherwise than before is another fault, and not taken.
+//! Shrinks a failing case: fewer keys, smaller numbers, a simpler host. A different failure is
+//! another fault and does not count.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::case::Case;
 use super::live::{Outcome, live};
 use super::watch::Watch;
 
-/// The shortest case found that breaks as `case` does, and how it breaks.
+/// Return the shortest case that fails like `case`, and its failure.
 pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {
     let (mut best, mut why) = (case, why);
     let mut tried = 0;
@@ -28,12 +28,12 @@ pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {
     }
 }
 
-/// Where it broke, without the numbers.
+/// Return the failure without its numbers.
 fn kind(why: &str) -> String {
     why.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
 }
 
-/// What is simpler in one point, the most hopeful first.
+/// Return cases that are simpler in one point, the most promising first.
 fn simpler_than(case: &Case) -> Vec<Case> {
     let mut cases = Vec::new();
     for key in case.overrides.keys() {
@@ -63,7 +63,7 @@ fn simpler_than(case: &Case) -> Vec<Case> {
     cases
 }
 
-/// Smaller numbers, and shorter ones.
+/// Return smaller and shorter numbers.
 fn smaller_than(value: &Value) -> Vec<Value> {
     if let Some(number) = value.as_u64() {
         let mut smaller = vec![0, 1, 2, number / 2, number.saturating_sub(1)];

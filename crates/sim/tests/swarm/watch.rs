@@ -1,16 +1,16 @@
-//! Who hangs is not heard of: a thread beside the test prints the line of a case that takes for ever, or
-//! whose memory grows without end, and ends the process. Ever is counted in processor time, so that a busy
-//! machine is no hang.
+//! A watchdog: a hanging test prints nothing, so a second thread prints the line of a case that
+//! loops for ever, or whose memory grows without limit, and ends the process. The limit is in
+//! processor time, so a busy machine does not count as a hang.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// No case takes a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Nor does all of the test need a tenth of this.
+/// Nor does the whole test need a tenth of this.
 const MEMORY_MAX: u64 = 4 << 30;
 
-/// Looks at what is being tried.
+/// The watchdog.
 pub struct Watch {
     trying: Arc<Mutex<Option<(String, Duration)>>>,
 }
@@ -39,30 +39,30 @@ impl Watch {
         Watch { trying }
     }
 
-    /// `line` is tried from now on.
+    /// Start the case `line`.
     pub fn begin(&self, line: String) {
         *self.trying.lock().expect("no panic while held") = Some((line, spent()));
     }
 
-    /// Nothing is tried.
+    /// End the case.
     pub fn end(&self) {
         *self.trying.lock().expect("no panic while held") = None;
     }
 }
 
-/// Processor time of this process.
+/// Return the processor time of this process.
 fn spent() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to the structure that it is given, and nowhere else.
+    // SAFETY: it writes only to the given structure.
     let told = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(told, 0, "every process has such a clock");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Memory of this process.
+/// Return the memory of this process.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-    // Without /proc nothing is known of it.
+    // Without /proc the memory is unknown.
     4096 * pages.unwrap_or(0)
 }

@@ -41,6 +41,7 @@ pub(super) struct Step {
 
 /// Kind of die work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename = "What")]
 pub(super) enum StepKind {
     Read,
     Program,

@@ -1,10 +1,10 @@
-//! What a profile may have besides: streams of writes that are kept apart, an SLC cache, a controller with rings.
+//! Draws optional features: write streams, SLC cache, descriptor rings, host queues, chip features.
 
 use serde_json::{Map, Value};
 
 use super::{Draw, set};
 
-/// An SLC cache.
+/// Draw an SLC cache.
 pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let blocks = draw.of(&[0, 1, 1, 2, 3, 5]);
     set(overrides, "slc_blocks", blocks);
@@ -18,7 +18,7 @@ pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// Streams that the host names, or that the device tells apart itself.
+/// Draw write streams, chosen by the host or detected by the device.
 pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(50) {
         return set(overrides, "write_streams", draw.of(&[1, 2, 2, 3, 8, 16, 17]));
@@ -32,7 +32,7 @@ pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "hot_weight", draw.of(&[1, filters, filters * (filters + 1) / 2]));
 }
 
-/// A processor that is pipelined, transfers that are set up, memory, and rings of descriptors.
+/// Draw a pipelined processor, transfer set-up times, memory, and descriptor rings.
 pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if !draw.yes(25) {
         return;
@@ -47,7 +47,7 @@ pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// Queues of the host, and when it hears of ends.
+/// Draw host queues and completion notification.
 pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if overrides["commands_at_once"] != 0 && draw.yes(50) {
         set(overrides, "read_weight", draw.of(&[1, 1, 3, 100]));
@@ -64,7 +64,7 @@ pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// What chips may do besides: stop for reads, where these come first, or work with several planes.
+/// Draw chip features: suspension for reads if these have priority, or multi-plane operations.
 pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "program_suspend_ns", draw.of(&[0, 1, 20_000, 10_000_000]));
@@ -76,7 +76,7 @@ pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     planes(draw, overrides);
 }
 
-/// What becomes of blocks between two erases, and what is moved because of it; which is filled next.
+/// Draw block history, scrubbing, and the order of free blocks.
 pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "error_aware_allocation", true);
@@ -98,7 +98,7 @@ pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// What a controller of a page map may have besides.
+/// Draw optional controller features of a page map.
 pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "relocate_latency_ns", draw.of(&[0, 1, 7_000, 300_000]));
@@ -113,7 +113,7 @@ pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// What planes of a die do at the same time, mostly without what cannot be beside that.
+/// Draw multi-plane operations, mostly without options that exclude them.
 fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let several = overrides["planes_per_die"] != 1;
     if !draw.yes(if several { 75 } else { 2 }) {
@@ -129,7 +129,7 @@ fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-/// Pages that are sent in parts, where it was not drawn with mapping units.
+/// Draw partial transfers, unless mapping units were drawn.
 pub(super) fn parts(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     if !overrides.contains_key("mapping_unit_bytes") {
         set(overrides, "partial_transfer", draw.yes(30));

@@ -1,4 +1,4 @@
-//! Tables of FTLs that merge, which leave most of them room.
+//! Draws tables of merging FTLs that leave most of them enough space.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,8 @@ use uflip_sim::FTLS;
 use super::apart::history;
 use super::{Draw, set, wear};
 
-/// FTLs with keys that a function here or in [`super`] draws. Those of any other of the list are drawn one by one.
+/// FTLs whose keys a function here or in [`super`] draws. Keys of all other FTLs are drawn one by
+/// one.
 const DRAWN: &[&str] = &[
     "page_map",
     "dftl",
@@ -20,7 +21,7 @@ const DRAWN: &[&str] = &[
     "zoned",
 ];
 
-/// Any other FTL.
+/// Draw the keys of any other FTL.
 pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let others: Vec<&str> = FTLS.iter().copied().filter(|name| !DRAWN.contains(name)).collect();
     let ftl = draw.of(&others);
@@ -28,13 +29,13 @@ pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     overrides.extend(uflip_sim::drawn_keys(ftl, |end| draw.below(end)));
 }
 
-/// What FTLs that merge have no use for, and are refused with.
+/// Remove keys that merging FTLs reject.
 pub(super) fn without_what_page_maps_have(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "collect_ns", 0);
     set(overrides, "merges_side_by_side", draw.of(&[1, 1, 2, 3, 32]));
 }
 
-/// The block-mapped FTLs: FAST, and those of its family.
+/// Draw block-mapped FTLs: FAST and its family.
 pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "ftl", draw.of(&["fast", "fast", "bast", "superblock"]));
     set(overrides, "superblock_blocks", draw.of(&[1, 1, 2, 3, 8]));
@@ -48,7 +49,7 @@ pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "compat", if fault { "flashsim2010" } else { "none" });
 }
 
-/// A merge unit of a few rows of blocks, on so many banks.
+/// Draw a merge unit of a few rows of blocks, on several banks.
 fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
@@ -130,7 +131,7 @@ pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "map_changed_bytes", (1 + draw.below(memory)) * page);
 }
 
-/// Flash that wears out, with blocks in reserve beside those that were drawn.
+/// Draw flash that wears out, with additional reserve blocks.
 pub(super) fn worn_blocks(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let (planes, blocks) = (number("planes_per_die"), number("blocks_per_die"));

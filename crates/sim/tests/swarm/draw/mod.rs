@@ -1,5 +1,5 @@
-//! Draws cases: half of them devices that somebody could have meant, small ones and on the edge of what is
-//! possible; the other half with keys that nobody means.
+//! Draws cases: half of them are plausible devices, small and near the limits; the other half have
+//! implausible keys.
 
 mod apart;
 mod merging;
@@ -11,7 +11,7 @@ use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 use crate::swarm::case::{Case, Host};
 use merging::{linear, log, others, streams, stripes, without_what_page_maps_have, worn_blocks};
 
-/// A generator, and what it is asked for.
+/// The random generator.
 struct Draw(Xoshiro256PlusPlus);
 
 impl Draw {
@@ -33,7 +33,7 @@ impl Draw {
     }
 }
 
-/// Case number `index` of `seed`.
+/// Return case number `index` of `seed`.
 pub fn case(seed: u64, index: u64) -> Case {
     let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index));
     let base = draw.of(BASES).to_owned();
@@ -69,7 +69,7 @@ pub fn case(seed: u64, index: u64) -> Case {
     case
 }
 
-/// All profiles of block devices, those of page maps more often.
+/// All profiles of block devices; page maps occur more often.
 const BASES: &[&str] = &[
     "demo",
     "demo",
@@ -101,7 +101,7 @@ fn set(overrides: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     overrides.insert(key.to_owned(), value.into());
 }
 
-/// How many of what.
+/// Draw the geometry.
 fn shape(draw: &mut Draw, ftl: &str, overrides: &mut Map<String, Value>) {
     // Most are small, so that there can be many.
     let (dies, rows) = if draw.yes(85) { (2, 7) } else { (4, 11) };
@@ -126,7 +126,7 @@ fn shape(draw: &mut Draw, ftl: &str, overrides: &mut Map<String, Value>) {
     set(overrides, "spare_factor", draw.share());
 }
 
-/// How long things take.
+/// Draw the times.
 fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     for key in ["read_ns", "program_ns", "program_high_ns", "erase_ns"] {
         if draw.yes(40) {
@@ -162,7 +162,7 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     apart::chips(draw, overrides);
 }
 
-/// What every FTL has.
+/// Draw options of every FTL.
 fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "state", draw.of(&["empty", "sequential", "random", "scattered"]));
     set(overrides, "random_overwrites", draw.of(&[0.0, 0.5, 1.0, 3.0]));
@@ -178,7 +178,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     apart::host(draw, overrides);
 }
 
-/// Collection, the map on flash, wear.
+/// Draw garbage collection, the map on flash, and wear.
 fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     let wears = case.base == "worn-mlc";
     let overrides = &mut case.overrides;
@@ -189,7 +189,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     set(overrides, "allocator", draw.of(ALLOCATORS));
     let reserved = draw.of(&[1, 1, 1, 2, 3]);
     set(overrides, "reserved_blocks", reserved);
-    // Two more where the map is on flash.
+    // Two more with the map on flash.
     let idle = if draw.yes(50) { 0 } else { reserved + 3 + draw.of(&[1, 2, 5]) };
     set(overrides, "idle_free_blocks", idle);
     let same_die = draw.yes(50);
@@ -230,7 +230,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     apart::parts(draw, overrides);
 }
 
-/// Mapping units smaller than a flash page.
+/// Draw mapping units smaller than a flash page.
 fn units(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let sectors = number("page_bytes") / number("sector_bytes");
@@ -270,7 +270,7 @@ fn wear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "erase_steps_max", draw.of(&[1, 8, 20]));
 }
 
-/// As little spare space as is accepted, or a little more or less than that.
+/// Draw the least valid spare factor, or a little more or less.
 fn on_the_edge(draw: &mut Draw, case: &mut Case) {
     let accepted = |case: &Case| {
         let overrides = Value::Object(case.overrides.clone()).to_string();
@@ -281,7 +281,7 @@ fn on_the_edge(draw: &mut Draw, case: &mut Case) {
         set(&mut tried.overrides, "spare_factor", spare);
         accepted(&tried)
     };
-    // Whole pages, or where units must divide the capacity, whole units.
+    // Whole pages, or whole units if units must divide the capacity.
     let number = |key: &str| case.overrides.get(key).and_then(Value::as_u64);
     let count = |key| number(key).expect("drawn");
     let pages = count("channels")
@@ -301,7 +301,7 @@ fn on_the_edge(draw: &mut Draw, case: &mut Case) {
     }
 }
 
-/// Keys as nobody means them.
+/// Draw implausible values.
 fn odd(draw: &mut Draw, case: &mut Case) {
     let keys: Vec<String> = case.overrides.keys().cloned().collect();
     for _ in 0..1 + draw.below(3) {
@@ -336,7 +336,7 @@ fn odd(draw: &mut Draw, case: &mut Case) {
             json!(""),
         ];
         let value = draw.of(&numbers);
-        // What only ever is a name, or true or false, is refused as a number: little is learned from that.
+        // A name or boolean is always rejected as a number: that tests little.
         if !(case.overrides[&key].is_number() ^ value.is_number()) || draw.yes(10) {
             set(&mut case.overrides, &key, value);
         }
