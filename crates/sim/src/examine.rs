@@ -7,7 +7,7 @@ use uflip_core::{DeviceInfo, Result};
 
 use crate::config::Profile;
 use crate::config::faults::{Fault, read};
-use crate::config::keys::Misfit;
+use crate::config::keys::InvalidKey;
 use crate::config::overrides::interface_of;
 use crate::config::sources::read_sources;
 use crate::config::tree::NOT_VALID;
@@ -15,7 +15,7 @@ use crate::config::tree::tree_of;
 use crate::config::tree::{Content, Node};
 use crate::device::SimDevice;
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
-use crate::snapshot::Opened;
+use crate::snapshot::SnapshotFile;
 
 /// Return the description of the device in the file `path`, which has the given `interface`; its
 /// state is not read. `details` has a hash of the state under `snapshot`.
@@ -23,7 +23,7 @@ use crate::snapshot::Opened;
 /// # Errors
 /// As [`crate::snapshot::Snapshot::restore`].
 pub fn inspect_snapshot(path: &Path, interface: Option<&str>) -> Result<DeviceInfo> {
-    let mut file = Opened::new(path)?;
+    let mut file = SnapshotFile::new(path)?;
     let header = file.header()?;
     match interface.unwrap_or(header.interface()) {
         "open_channel" => file.named::<OpenChannelDevice>(&header),
@@ -44,13 +44,13 @@ pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
         "open_channel" => {
             let root = tree_of(text, source, OpenChannelProfile::PAGE)?;
             faults(&root, |profile: OpenChannelProfile| {
-                of_values(&root, profile.misfits(), || profile.check(source))
+                value_faults(&root, profile.invalid_keys(), || profile.check(source))
             })
         }
         _ => {
             let root = tree_of(text, source, Profile::PAGE)?;
             faults(&root, |profile: Profile| {
-                of_values(&root, profile.misfits(), || profile.check(source))
+                value_faults(&root, profile.invalid_keys(), || profile.check(source))
             })
         }
     };
@@ -71,19 +71,23 @@ fn faults<P: serde::de::DeserializeOwned + Serialize>(
 }
 
 /// Return the faults of invalid values; otherwise the fault found by `check`.
-fn of_values(root: &Node, misfits: Vec<Misfit>, check: impl FnOnce() -> Result<()>) -> Vec<Fault> {
-    if misfits.is_empty() {
-        return of_error(root, check());
+fn value_faults(
+    root: &Node,
+    invalid_keys: Vec<InvalidKey>,
+    check: impl FnOnce() -> Result<()>,
+) -> Vec<Fault> {
+    if invalid_keys.is_empty() {
+        return error_faults(root, check());
     }
-    misfits.into_iter().map(|one| of_key(root, one.key, one.got, one.allowed)).collect()
+    invalid_keys.into_iter().map(|one| key_fault(root, one.key, one.got, one.allowed)).collect()
 }
 
 /// Return the fault of an error, at the key that it is about.
-fn of_error(root: &Node, checked: Result<()>) -> Vec<Fault> {
+fn error_faults(root: &Node, checked: Result<()>) -> Vec<Fault> {
     let Err(error) = checked else { return Vec::new() };
     let (what, _, got, allowed, _) = error.parts();
     let key = key_of(root, what, got).unwrap_or_default();
-    let fault = of_key(root, &key, got.to_owned(), allowed.to_owned());
+    let fault = key_fault(root, &key, got.to_owned(), allowed.to_owned());
     vec![Fault { got: format!("{what}: {got}"), ..fault }]
 }
 
@@ -112,7 +116,7 @@ fn keys_of(root: &Node) -> impl Iterator<Item = (&str, &str, &Node)> {
     })
 }
 
-fn of_key(root: &Node, key: &str, got: String, allowed: String) -> Fault {
+fn key_fault(root: &Node, key: &str, got: String, allowed: String) -> Fault {
     let found = keys_of(root)
         .find(|(_, known, _)| *known == key)
         .map(|(table, _, node)| (node.line, format!("{table}.{key}"), &node.content));
@@ -132,7 +136,7 @@ mod tests {
 
     /// Return the keys that a type knows, from its error about an unknown key.
     fn known<P: DeserializeOwned>(text: &str) -> Vec<String> {
-        let Err(faults) = read::<P>(&Node::of(text).expect("TOML")) else {
+        let Err(faults) = read::<P>(&Node::parse(text).expect("TOML")) else {
             panic!("{text} is no profile")
         };
         let fault = faults.iter().find(|fault| fault.got.contains("no_such")).expect("a fault");

@@ -1,7 +1,7 @@
 //! Page types and their times.
 
 use super::TimingPart;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::timeline::cells::{ByKind, Cells};
 
 /// The default number of bits per cell; it matters only if page types differ in time.
@@ -40,11 +40,11 @@ impl TimingPart {
     }
 
     /// Find times of page types that do not exist.
-    pub(super) fn misfits_of_cells(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_cells(&self, found: &mut InvalidKeys) {
         let bits = self.bits();
         let mut none_such = |key, got: Option<u64>, allowed: &str| {
             let allowed = format!("{allowed}: there is no such page");
-            found.refuse(got.is_some(), key, &got.unwrap_or(0), allowed);
+            found.reject_if(got.is_some(), key, &got.unwrap_or(0), allowed);
         };
         if bits < 3 {
             let allowed = format!("no such key with bits_per_cell = {bits}");

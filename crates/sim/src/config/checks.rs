@@ -2,7 +2,7 @@
 
 use uflip_core::{Error, Result, SECTOR_BYTES_MIN, format_bytes};
 
-use super::keys::Misfit;
+use super::keys::InvalidKey;
 use super::{GcPart, Profile, Relocation, keys};
 use crate::flash::nand::PageOrder;
 use crate::ftl::Merging;
@@ -18,11 +18,11 @@ const PAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// Keys with an invalid value, in order.
 #[derive(Default)]
-pub(crate) struct Misfits(Vec<Misfit>);
+pub(crate) struct InvalidKeys(Vec<InvalidKey>);
 
-impl Misfits {
+impl InvalidKeys {
     /// Add a key if its value is `wrong`, with the value and the allowed values.
-    pub(super) fn refuse(
+    pub(super) fn reject_if(
         &mut self,
         wrong: bool,
         key: &'static str,
@@ -30,15 +30,15 @@ impl Misfits {
         allowed: impl Into<String>,
     ) {
         if wrong {
-            self.0.push(Misfit { key, got: got.to_string(), allowed: allowed.into() });
+            self.0.push(InvalidKey { key, got: got.to_string(), allowed: allowed.into() });
         }
     }
 }
 
 impl Profile {
     pub(crate) fn check(&self, source: &str) -> Result<()> {
-        if let Some(misfit) = self.misfits().into_iter().next() {
-            return Err(misfit.error(source));
+        if let Some(invalid) = self.invalid_keys().into_iter().next() {
+            return Err(invalid.error(source));
         }
         let pages = self.check_size(source)?;
         if !crate::ftl::FTLS.contains(&self.ftl.ftl.as_str()) {
@@ -65,56 +65,61 @@ impl Profile {
     }
 
     /// Return the keys whose values are invalid by themselves or in combination.
-    pub(crate) fn misfits(&self) -> Vec<Misfit> {
-        let mut found = keys::BLOCK.misfits(self);
-        let beside = self.misfits_beside().into_iter();
-        let others: Vec<Misfit> =
+    pub(crate) fn invalid_keys(&self) -> Vec<InvalidKey> {
+        let mut found = keys::BLOCK.invalid_keys(self);
+        let beside = self.find_invalid_combinations().into_iter();
+        let others: Vec<InvalidKey> =
             beside.filter(|one| found.iter().all(|other| other.key != one.key)).collect();
         found.extend(others);
         found
     }
 
     /// Find keys whose values are invalid in combination.
-    fn misfits_beside(&self) -> Vec<Misfit> {
+    fn find_invalid_combinations(&self) -> Vec<InvalidKey> {
         let part = &self.geometry;
-        let mut found = Misfits::default();
+        let mut found = InvalidKeys::default();
         let planes = part.planes_per_die;
         let uneven = !part.blocks_per_die.is_multiple_of(planes);
         let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
-        found.refuse(uneven, "planes_per_die", &planes, allowed);
+        found.reject_if(uneven, "planes_per_die", &planes, allowed);
         let metadata = part.metadata_pages;
         let too_many = metadata > 0 && metadata >= part.pages_per_block;
-        found.refuse(too_many, "metadata_pages", &metadata, "0, or 1 where a block has more pages");
+        found.reject_if(
+            too_many,
+            "metadata_pages",
+            &metadata,
+            "0, or 1 where a block has more pages",
+        );
         let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
         let too_many = part.pages_per_block > most;
         let allowed = format!("at most {most}");
-        found.refuse(too_many, "pages_per_block", &part.pages_per_block, allowed);
+        found.reject_if(too_many, "pages_per_block", &part.pages_per_block, allowed);
         let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
         let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
-        found.refuse(odd, "sector_bytes", &sector, "a power of two from 512");
+        found.reject_if(odd, "sector_bytes", &sector, "a power of two from 512");
         let unfit = page < sector || !page.is_multiple_of(sector.max(1)) || page > PAGE_BYTES_MAX;
         let allowed = format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
-        found.refuse(!odd && unfit, "page_bytes", &page, allowed);
+        found.reject_if(!odd && unfit, "page_bytes", &page, allowed);
         let cache = self.cache.write_cache_bytes;
         let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
         let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
-        found.refuse(!odd && unfit, "write_cache_bytes", &cache, allowed);
+        found.reject_if(!odd && unfit, "write_cache_bytes", &cache, allowed);
         let unasked = part.page_order == Some(PageOrder::Any) && !self.merges();
         let allowed = "\"ascending\": this FTL programs the pages of a block in order";
-        found.refuse(unasked, "page_order", &"any", allowed);
-        self.timing.misfits_of_cells(&mut found);
-        self.misfits_of_units(&mut found);
-        self.misfits_of_planes(&mut found);
-        self.misfits_of_errors(&mut found);
-        self.misfits_of_streams(&mut found);
-        self.misfits_of_slc(&mut found);
-        self.misfits_of_controller(&mut found);
-        self.misfits_of_power_loss(&mut found);
-        self.misfits_of_suspend(&mut found);
-        self.misfits_of_history(&mut found);
-        self.misfits_of_recovery(&mut found);
-        self.misfits_of_host(&mut found);
-        self.misfits_of_zones(&mut found);
+        found.reject_if(unasked, "page_order", &"any", allowed);
+        self.timing.find_invalid_cells(&mut found);
+        self.find_invalid_units(&mut found);
+        self.find_invalid_planes(&mut found);
+        self.find_invalid_errors(&mut found);
+        self.find_invalid_streams(&mut found);
+        self.find_invalid_slc(&mut found);
+        self.find_invalid_controller(&mut found);
+        self.find_invalid_power_loss(&mut found);
+        self.find_invalid_suspend(&mut found);
+        self.find_invalid_history(&mut found);
+        self.find_invalid_recovery(&mut found);
+        self.find_invalid_host(&mut found);
+        self.find_invalid_zones(&mut found);
         found.0
     }
 

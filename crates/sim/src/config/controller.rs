@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
 use crate::timeline::{Completion, Rings};
 
@@ -49,7 +49,7 @@ impl Profile {
         })
     }
 
-    pub(super) fn misfits_of_controller(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_controller(&self, found: &mut InvalidKeys) {
         let timing = &self.timing;
         let no_bus = "no such key where buses = 0";
         for (key, value) in [
@@ -57,17 +57,17 @@ impl Profile {
             ("bus_write_setup_ns", timing.bus_write_setup_ns),
             ("memory_bytes_per_s", timing.memory_bytes_per_s),
         ] {
-            found.refuse(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
+            found.reject_if(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
         }
         if let Some(part) = self.rings {
             let never = part.completion == Completion::Polling && part.completion_ns == 0;
-            found.refuse(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
+            found.reject_if(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
         }
         if let Some(gc) = &self.gc {
             let pages = gc.relocations_at_once.unwrap_or(1);
             let allowed = "1 with mapping units smaller than a flash page, whose neighbours are read together";
             let wrong = pages > 1 && self.units() > 1;
-            found.refuse(wrong, "relocations_at_once", &pages, allowed);
+            found.reject_if(wrong, "relocations_at_once", &pages, allowed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::flash::nand::PageOrder;
 use crate::timeline::MultiPlane;
 
@@ -54,7 +54,7 @@ fn is_none(what: &MultiPlane) -> bool {
 
 impl Profile {
     /// Find options that exclude multi-plane operations.
-    pub(super) fn misfits_of_planes(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_planes(&self, found: &mut InvalidKeys) {
         let of = self.geometry.multi_plane;
         if is_none(&of) {
             return;
@@ -62,16 +62,16 @@ impl Profile {
         let (alone, name) = (self.geometry.planes_per_die == 1, of.name());
         let allowed =
             "\"none\" where planes_per_die = 1: a command for several planes needs several";
-        found.refuse(alone, "multi_plane", &name, allowed);
+        found.reject_if(alone, "multi_plane", &name, allowed);
         let apart = self.geometry.independent_planes;
         let allowed = "false with multi_plane: planes that work on their own take a command each";
-        found.refuse(apart, "independent_planes", &apart, allowed);
+        found.reject_if(apart, "independent_planes", &apart, allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with multi_plane: until all planes begin to program, each holds its page in the \
                        register that would take the next";
-        found.refuse(cached, "cache_program", &cached, allowed);
+        found.reject_if(cached, "cache_program", &cached, allowed);
         let allowed =
             "no [suspend] with multi_plane: a chip stops one array, and here several are at work";
-        found.refuse(self.suspend.is_some(), "multi_plane", &name, allowed);
+        found.reject_if(self.suspend.is_some(), "multi_plane", &name, allowed);
     }
 }

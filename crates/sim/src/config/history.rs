@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::flash::wear_out::{History, ScrubLimits};
 
 /// The table `[block_history]`, for flash that wears out.
@@ -44,25 +44,35 @@ impl Profile {
         self.block_history.is_some_and(|part| part.scrubs())
     }
 
-    pub(super) fn misfits_of_history(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_history(&self, found: &mut InvalidKeys) {
         let Some(part) = self.block_history else { return };
         let nothing = self.reliability.is_none();
         let allowed = "[reliability] and [recovery] beside [block_history]";
-        found.refuse(nothing, "retention_by_block", &part.retention_by_block, allowed);
+        found.reject_if(nothing, "retention_by_block", &part.retention_by_block, allowed);
         let reads = part.scrub_reads.unwrap_or(1);
         let undisturbed = part.scrub_reads.is_some() && part.read_disturb_doubling.is_none();
         let allowed = "no such key without read_disturb_doubling: reads disturb nothing";
-        found.refuse(undisturbed, "scrub_reads", &reads, allowed);
+        found.reject_if(undisturbed, "scrub_reads", &reads, allowed);
         let age = part.scrub_age_s.unwrap_or(1.0);
         let ageless = part.scrub_age_s.is_some() && !part.retention_by_block;
         let allowed = "no such key without retention_by_block: all data has one age";
-        found.refuse(ageless, "scrub_age_s", &age, allowed);
+        found.reject_if(ageless, "scrub_age_s", &age, allowed);
         let allowed = "no such key with [zones], which keep their blocks until the host resets them: it moves its data";
-        found.refuse(self.is_zoned() && part.scrub_reads.is_some(), "scrub_reads", &reads, allowed);
-        found.refuse(self.is_zoned() && part.scrub_age_s.is_some(), "scrub_age_s", &age, allowed);
+        found.reject_if(
+            self.is_zoned() && part.scrub_reads.is_some(),
+            "scrub_reads",
+            &reads,
+            allowed,
+        );
+        found.reject_if(
+            self.is_zoned() && part.scrub_age_s.is_some(),
+            "scrub_age_s",
+            &age,
+            allowed,
+        );
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
         let nowhere = part.scrubs() && self.merges() && kept == Some(0);
         let allowed = "1 or more a plane with scrub_reads or scrub_age_s: blocks are moved there";
-        found.refuse(nowhere, "replacement_blocks", &0, allowed);
+        found.reject_if(nowhere, "replacement_blocks", &0, allowed);
     }
 }

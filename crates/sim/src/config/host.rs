@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::timeline::Completion;
 
 /// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
@@ -37,20 +37,25 @@ impl Profile {
         self.host_queues.map_or(vec![1], |part| vec![part.read_weight, part.write_weight])
     }
 
-    pub(super) fn misfits_of_host(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_host(&self, found: &mut InvalidKeys) {
         if let Some(HostQueuesPart { read_weight, .. }) = self.host_queues {
             let nobody = self.timing.commands_at_once == 0;
             let allowed = "no [host_queues] with commands_at_once = 0: no command waits";
-            found.refuse(nobody, "read_weight", &read_weight, allowed);
+            found.reject_if(nobody, "read_weight", &read_weight, allowed);
         }
         let Some(part) = self.interrupts else { return };
         let polls = part.host_completion == Completion::Polling;
         let ns = part.host_completion_ns;
-        found.refuse(polls && ns == 0, "host_completion_ns", &ns, "1 or more with \"polling\"");
+        found.reject_if(polls && ns == 0, "host_completion_ns", &ns, "1 or more with \"polling\"");
         let number = part.coalesced_completions;
-        found.refuse(polls && number > 1, "coalesced_completions", &number, "1 with \"polling\"");
+        found.reject_if(
+            polls && number > 1,
+            "coalesced_completions",
+            &number,
+            "1 with \"polling\"",
+        );
         let ns = part.coalescing_ns;
         let allowed = "0 with coalesced_completions = 1";
-        found.refuse(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
+        found.reject_if(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
     }
 }

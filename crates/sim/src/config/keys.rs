@@ -21,7 +21,7 @@ use uflip_core::Error;
 macro_rules! keys {
     ($file:literal) => {
         LazyLock::new(|| {
-            Keys::of(include_str!(concat!("../../../../python/uflip/profiles/keys/", $file)))
+            Keys::parse(include_str!(concat!("../../../../python/uflip/profiles/keys/", $file)))
         })
     };
 }
@@ -33,7 +33,7 @@ pub(crate) static BLOCK: LazyLock<Keys> = keys!("block.toml");
 #[cfg(test)]
 pub(crate) static BLOCK: LazyLock<Keys> = LazyLock::new(|| {
     let shipped = include_str!("../../../../python/uflip/profiles/keys/block.toml");
-    Keys::of(&format!("{shipped}\n{}", include_str!("../ftl/how_to/keys.toml")))
+    Keys::parse(&format!("{shipped}\n{}", include_str!("../ftl/how_to/keys.toml")))
 });
 /// The keys of open-channel devices.
 pub(crate) static OPEN_CHANNEL: LazyLock<Keys> = keys!("open_channel.toml");
@@ -47,13 +47,13 @@ pub(crate) fn renamed(key: &str) -> Option<&'static str> {
 }
 
 /// A key with an invalid value.
-pub(crate) struct Misfit {
+pub(crate) struct InvalidKey {
     pub(crate) key: &'static str,
     pub(crate) got: String,
     pub(crate) allowed: String,
 }
 
-impl Misfit {
+impl InvalidKey {
     pub(crate) fn error(self, source: &str) -> Error {
         Error::usage(format!("Profile key '{}' makes no device", self.key))
             .at(source)
@@ -76,7 +76,7 @@ struct Key {
 }
 
 impl Keys {
-    fn of(text: &str) -> Keys {
+    fn parse(text: &str) -> Keys {
         Keys(toml::from_str(text).expect("a file of this program"))
     }
 
@@ -105,14 +105,14 @@ impl Keys {
     }
 
     /// Return the keys whose value is outside its range.
-    pub(crate) fn misfits(&'static self, profile: &impl Serialize) -> Vec<Misfit> {
+    pub(crate) fn invalid_keys(&'static self, profile: &impl Serialize) -> Vec<InvalidKey> {
         let profile = serde_json::to_value(profile).expect("a profile is plain data");
         let given = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
         let all = self.0.iter().flat_map(|(table, keys)| {
             keys.iter().filter_map(move |(name, key)| Some((name, key, given(table, name)?)))
         });
         all.filter(|(_, key, value)| !key.takes(value))
-            .map(|(name, key, value)| Misfit {
+            .map(|(name, key, value)| InvalidKey {
                 key: name,
                 got: shown(value),
                 allowed: key.allowed.replace('`', ""),
@@ -125,7 +125,7 @@ impl Key {
     /// Return whether the range, if any, contains `value`. JSON cannot represent NaN or infinity.
     fn takes(&self, value: &Value) -> bool {
         let number = value.as_f64();
-        match Range::of(&self.allowed) {
+        match Range::parse(&self.allowed) {
             Some(range) => number.is_some_and(|number| range.holds(number)),
             None => !value.is_null(),
         }
@@ -134,7 +134,7 @@ impl Key {
     /// Return a value in its range: one of the first few, or one of the named ones.
     fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
         let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();
-        match Range::of(&self.allowed) {
+        match Range::parse(&self.allowed) {
             None => named.get(below(named.len().max(1) as u64) as usize).map_or(0.into(), |name| {
                 name.parse::<bool>().map_or_else(|_| Value::from(*name), Value::from)
             }),
@@ -171,7 +171,7 @@ struct Range {
 
 impl Range {
     /// Return the range that a text begins with.
-    fn of(allowed: &str) -> Option<Range> {
+    fn parse(allowed: &str) -> Option<Range> {
         let words: Vec<&str> =
             allowed.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
         let number = |word: &str| word.parse::<f64>().ok();
@@ -221,11 +221,11 @@ mod tests {
             ("`true`, `false`", None),
             ("powers of two from 512", None),
         ] {
-            assert_eq!(Range::of(text), expected, "{text}");
+            assert_eq!(Range::parse(text), expected, "{text}");
         }
-        let share = Range::of("0 up to, not including, 1").expect("a range");
+        let share = Range::parse("0 up to, not including, 1").expect("a range");
         assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.holds(it)), [false, true, true, false]);
-        let factor = Range::of("above 0, up to 1").expect("a range");
+        let factor = Range::parse("above 0, up to 1").expect("a range");
         assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.holds(it)), [false, true, true, false]);
     }
 }

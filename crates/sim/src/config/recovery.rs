@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
 use super::Profile;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::media::Flash;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
@@ -191,16 +191,16 @@ impl Profile {
     }
 
     /// Find options that exclude error-aware allocation.
-    pub(super) fn misfits_of_errors(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_errors(&self, found: &mut InvalidKeys) {
         let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
         let bound = self.merges() || self.is_zoned();
         let allowed = "false where a page has no choice of blocks: those of an FTL that merges, and of zones, follow \
                        from the address";
-        found.refuse(by_errors && bound, "error_aware_allocation", &true, allowed);
+        found.reject_if(by_errors && bound, "error_aware_allocation", &true, allowed);
         let levels = self.wear.dynamic_wear_levelling;
         let allowed = "false with error_aware_allocation: the next free block is that with the fewest errors, or the \
                        least worn one";
-        found.refuse(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
+        found.reject_if(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
     }
 
     /// Return the factory bad blocks, in order.
@@ -245,12 +245,12 @@ impl Profile {
         self.check_replacement(source, recovery)
     }
 
-    pub(super) fn misfits_of_recovery(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_recovery(&self, found: &mut InvalidKeys) {
         let Some(part) = &self.recovery else { return };
         let shape = &self.geometry;
         let most = shape.pages_per_block.saturating_sub(shape.metadata_pages);
         let allowed = format!("1 to {most}, the data pages of a block");
         let least = part.usable_pages_min;
-        found.refuse(least > most, "usable_pages_min", &least, allowed);
+        found.reject_if(least > most, "usable_pages_min", &least, allowed);
     }
 }

@@ -60,7 +60,7 @@ pub struct Source {
 
 impl Source {
     /// Return the missing field that its kind requires, if any.
-    fn lacks(&self) -> Option<&'static str> {
+    fn missing_field(&self) -> Option<&'static str> {
         use SourceKind::{Chosen, DataSheet, Fitted, Guess, Inferred, Off, Paper};
         match self.kind {
             Fitted | Chosen if self.values.is_empty() => {
@@ -100,7 +100,7 @@ pub(crate) fn read_sources(
     let mut faults = Vec::new();
     let mut named = BTreeMap::new();
     for (key, node) in table.and_then(Node::table).unwrap_or(&nothing) {
-        match one(key, node) {
+        match read_source(key, node) {
             Ok(source) => drop(named.insert(key.as_str(), (node.line, Some(source)))),
             Err(found) => {
                 faults.extend(found);
@@ -141,7 +141,7 @@ pub(crate) fn read_sources(
 }
 
 /// Read a line of the table, and check the fields of its kind.
-fn one(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
+fn read_source(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
     let source: Source = read(node).map_err(|faults| {
         let inside = |fault: Fault| Fault {
             what: "The source of a constant cannot be read",
@@ -152,7 +152,7 @@ fn one(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
         };
         faults.into_iter().map(inside).collect::<Vec<_>>()
     })?;
-    match source.lacks() {
+    match source.missing_field() {
         None => Ok(source),
         Some(lacking) => Err(vec![Fault {
             what: "The source of a constant is incomplete",

@@ -1,6 +1,6 @@
 //! Write streams, and hot/cold detection.
 
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use super::{GcPart, Profile};
 use crate::pool::blocks::RelocationFrontier;
 
@@ -15,14 +15,14 @@ impl Profile {
         RelocationFrontier::of(gc.separate_streams, self.write_streams() as u8)
     }
 
-    pub(super) fn misfits_of_streams(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_streams(&self, found: &mut InvalidKeys) {
         let Some(part) = &self.hot_cold else { return };
         let streams = self.write_streams();
         let allowed = "2 with [hot_cold]: hot and cold";
-        found.refuse(streams != 2, "write_streams", &streams, allowed);
+        found.reject_if(streams != 2, "write_streams", &streams, allowed);
         let filters = u64::from(part.bloom_filters);
         let most = filters * (filters + 1) / 2;
         let allowed = format!("1 to {most}, what all filters weigh together");
-        found.refuse(u64::from(part.hot_weight) > most, "hot_weight", &part.hot_weight, allowed);
+        found.reject_if(u64::from(part.hot_weight) > most, "hot_weight", &part.hot_weight, allowed);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Profile;
-use super::checks::Misfits;
+use super::checks::InvalidKeys;
 use crate::timeline::{DieQueue, Suspend};
 
 /// The table `[suspend]`.
@@ -38,16 +38,16 @@ impl Profile {
         (all(part.program_suspend_ns), all(part.erase_suspend_ns))
     }
 
-    pub(super) fn misfits_of_suspend(&self, found: &mut Misfits) {
+    pub(super) fn find_invalid_suspend(&self, found: &mut InvalidKeys) {
         let Some(part) = self.suspend else { return };
         let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
         let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
-        found.refuse(nothing, "suspensions_max", &part.suspensions_max, allowed);
+        found.reject_if(nothing, "suspensions_max", &part.suspensions_max, allowed);
         let queue = self.timing.die_queue;
         let allowed = "\"reads_first\" with [suspend]: in other queues a read never goes first";
-        found.refuse(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
+        found.reject_if(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with [suspend]: a read finds no register that is free";
-        found.refuse(cached, "cache_program", &cached, allowed);
+        found.reject_if(cached, "cache_program", &cached, allowed);
     }
 }

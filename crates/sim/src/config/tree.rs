@@ -32,7 +32,7 @@ impl Node {
     ///
     /// # Errors
     /// It is not TOML.
-    pub(crate) fn of(text: &str) -> Result<Node, toml::de::Error> {
+    pub(crate) fn parse(text: &str) -> Result<Node, toml::de::Error> {
         let lines = Lines(text.match_indices('\n').map(|(at, _)| at).collect());
         let table = DeTable::parse(text)?.into_inner();
         Ok(Node { line: 1, content: content(DeValue::Table(table), &lines) })
@@ -110,7 +110,7 @@ fn node<K>(key: &Spanned<K>, value: Spanned<DeValue>, lines: &Lines) -> Node {
 /// # Errors
 /// Not TOML.
 pub(crate) fn tree_of(text: &str, source: &str, page: &str) -> uflip_core::Result<Node> {
-    Node::of(text).map_err(|error| {
+    Node::parse(text).map_err(|error| {
         Error::usage(NOT_VALID)
             .with_serde_message(error.message())
             .at(format!("{source}, line {}", line_of(text, &error)))

@@ -30,7 +30,7 @@ impl AnyBackend {
         match self {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
             AnyBackend::Merged(merged) => merged.lookup(page),
-            AnyBackend::Zoned(zoned) => zoned.find(page),
+            AnyBackend::Zoned(zoned) => zoned.lookup(page),
         }
     }
 

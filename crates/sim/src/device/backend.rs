@@ -144,7 +144,7 @@ pub(crate) trait Backend {
 
     /// Drop waiting writes to `pages` that have left the write cache: the pages were trimmed.
     #[inline]
-    fn forget(&mut self, _pages: Range<u32>, _at: u64, _hardware: &mut Hardware<'_>) {}
+    fn drop_trimmed_writes(&mut self, _pages: Range<u32>, _at: u64, _hardware: &mut Hardware<'_>) {}
 
     /// Unmap `page` (TRIM).
     fn trim(&mut self, page: Lpn);

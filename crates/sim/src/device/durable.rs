@@ -59,7 +59,7 @@ pub(crate) struct Held {
 
 impl Durable {
     /// Create the default state for `profile`.
-    pub(crate) fn of(profile: &Profile) -> Durable {
+    pub(crate) fn for_profile(profile: &Profile) -> Durable {
         let protected = profile.power_loss.is_some_and(|part| part.power_loss_protection);
         Durable { protected, ..Durable::default() }
     }
@@ -70,7 +70,7 @@ impl Durable {
     }
 
     /// Drop all waiting I/Os.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn drop_waiting(&mut self) {
         self.held.clear();
     }
 

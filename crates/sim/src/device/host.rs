@@ -224,7 +224,7 @@ impl Host {
     }
 
     /// Count a page of the I/O as read together with an earlier page, without an end of its own.
-    pub(crate) fn goes_along(&mut self, index: IoIdx) {
+    pub(crate) fn read_along(&mut self, index: IoIdx) {
         self.ios[index.0 as usize].pages_left -= 1;
     }
 
@@ -300,7 +300,7 @@ impl Host {
     }
 
     /// Drop all outstanding I/Os without completing them; return their number.
-    pub(crate) fn forget(&mut self) -> u32 {
+    pub(crate) fn drop_outstanding(&mut self) -> u32 {
         let Host { tickets, first_numbered, outstanding, .. } = *self;
         *self = Host { tickets, first_numbered, ..Host::default() };
         outstanding

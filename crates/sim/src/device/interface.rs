@@ -91,7 +91,7 @@ impl Interface {
     }
 
     /// Reset: no command is in progress.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn reset(&mut self) {
         let nobody = self.queues.iter().all(|queue| queue.waiting.is_empty());
         debug_assert!(nobody, "every I/O has ended");
         self.under_way = 0;

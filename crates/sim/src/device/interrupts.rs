@@ -41,7 +41,7 @@ impl Interrupts {
     }
 
     /// Drop the pending completions: power was lost.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn drop_pending(&mut self) {
         self.waiting.clear();
     }
 }

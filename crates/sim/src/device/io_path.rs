@@ -250,7 +250,7 @@ impl SimDevice {
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let of_host = host.page(index, page, at, &mut events.accounts);
         if !M::MINIMAL {
-            events.works_for(of_host.account(), || host.number_of(index));
+            events.assign_account(of_host.account(), || host.number_of(index));
         }
         let end = events.send(at, bytes_in(io, page.0, page_bytes));
         events.spent(Some(of_host.account()), Cause::Link, end - at);
@@ -268,7 +268,7 @@ impl SimDevice {
             let bytes = bytes_in(io, page, page_bytes);
             let page = Lpn(page);
             let of_host = host.page(index, page, at, &mut events.accounts);
-            events.works_for(of_host.account(), || host.number_of(index));
+            events.assign_account(of_host.account(), || host.number_of(index));
             let target = Target::host(of_host);
             let cached = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))

@@ -15,7 +15,7 @@ use uflip_core::Error;
 
 use crate::device::backend::{Backend, Hardware, Write};
 use crate::device::event::{DeviceEvent, Target};
-use crate::device::jobs::{Jobs, Line, Order, serve};
+use crate::device::jobs::{Jobs, Line, Order, issue_host_command};
 use crate::device::planned_write::Written;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
@@ -197,7 +197,7 @@ impl Backend for Merged {
         let order =
             Order { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
         match self.plan.only() {
-            Some(command) => serve(command, 0, order, hardware),
+            Some(command) => issue_host_command(command, 0, order, hardware),
             // Programs and erases that make space for a map page are queued.
             None if !self.plan.records().is_empty() => {
                 self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
@@ -219,7 +219,7 @@ impl Backend for Merged {
             self.flush(ready, Some(&extent), None, hardware);
             if self.absorbs(write) {
                 hardware.flash.counters.pages_absorbed += 1;
-                self.keep(page, target, hardware);
+                self.record_buffered(page, target, hardware);
                 return hardware.events.end(ready, hardware.events.now(), target.op());
             }
         }
@@ -231,7 +231,7 @@ impl Backend for Merged {
         let record = self.plan.records().first().copied().unwrap_or(0);
         match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
             Some(command) => {
-                serve(command, record, order, hardware);
+                issue_host_command(command, record, order, hardware);
             }
             None => self.jobs.queue(&mut self.plan, order, Line::Path, hardware),
         }

@@ -17,7 +17,7 @@ mod event;
 mod flushing;
 mod host;
 mod inflight_flushes;
-mod inside;
+mod inspect;
 mod interface;
 mod interrupts;
 mod io_path;
@@ -146,7 +146,7 @@ impl SimDevice {
             interface: Interface::new(profile.timing.commands_at_once, &profile.queue_weights()),
             interrupts: profile.interrupts.map(|of| Box::new(Interrupts::new(of))),
             cache: profile.write_cache(),
-            durable: Durable::of(&profile),
+            durable: Durable::for_profile(&profile),
             now: 0,
             refuses_from: CLOCK_END_NS,
             sector_bytes: u64::from(profile.geometry.sector_bytes),
@@ -207,7 +207,7 @@ impl SimDevice {
         }
         // The flash has already done its part; what would follow is done untimed.
         while self.events.next(u64::MAX).is_some() {}
-        self.interface.rest();
+        self.interface.reset();
         self.now = self.now.max(self.events.now());
         // Pages that are written now have this age.
         self.flash.clock = self.now;
@@ -216,7 +216,7 @@ impl SimDevice {
 
     /// Do `ios` untimed while no I/O is in flight.
     fn do_untimed(&mut self, ios: impl Iterator<Item = Io>) -> Result<()> {
-        self.lend_contents(Origin::Map);
+        self.hand_over_contents(Origin::Map);
         let SimDevice { backend, flash, cache, .. } = self;
         let applied = dispatch!(backend, backend => {
             backend.end_untimed(flash);
@@ -254,7 +254,7 @@ impl SimDevice {
         if self.cache.is_some() {
             let SimDevice { backend, flash, events, .. } = self;
             let (at, hardware) = (events.now(), &mut Hardware { flash, events });
-            dispatch!(backend, backend => backend.forget(covered.clone(), at, hardware));
+            dispatch!(backend, backend => backend.drop_trimmed_writes(covered.clone(), at, hardware));
         }
         for page in covered.map(crate::Lpn) {
             dispatch!(&mut self.backend, backend => backend.trim(page));

@@ -233,7 +233,7 @@ impl PageBuffer {
 
     /// Cancel writes to `pages` that have left the write cache and whose unit is being read; return
     /// them.
-    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<Write> {
+    pub(crate) fn cancel_trimmed(&mut self, pages: &Range<u32>) -> Vec<Write> {
         let mut gone = Vec::new();
         for (index, slot) in (0..).zip(&self.modifying) {
             let write = slot.filter(|write| write.has_left_cache(pages));

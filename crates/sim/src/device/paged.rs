@@ -276,9 +276,9 @@ impl Backend for Paged {
     }
 
     #[cold]
-    fn forget(&mut self, pages: Range<u32>, at: u64, hardware: &mut Hardware<'_>) {
-        let read = self.gather.iter_mut().flat_map(|gather| gather.forget(&pages));
-        let waiting = self.waiting.forget(&pages).into_iter().map(|waiter| waiter.write);
+    fn drop_trimmed_writes(&mut self, pages: Range<u32>, at: u64, hardware: &mut Hardware<'_>) {
+        let read = self.gather.iter_mut().flat_map(|gather| gather.cancel_trimmed(&pages));
+        let waiting = self.waiting.remove_trimmed(&pages).into_iter().map(|waiter| waiter.write);
         for Write { page, target, .. } in read.chain(waiting) {
             hardware.events.contents.iter_mut().for_each(|contents| contents.forgets(page.0));
             hardware.events.end(at, at, target.op());

@@ -35,7 +35,7 @@ pub(super) fn execute(
 impl Merged {
     /// Record that the page of a write stays in memory.
     #[inline]
-    pub(super) fn keep(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
+    pub(super) fn record_buffered(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
         if let Some(contents) = &mut hardware.events.contents {
             contents.keeps(page.0, Merged::origin(target));
         }

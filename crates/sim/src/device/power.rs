@@ -85,7 +85,7 @@ impl SimDevice {
 
     /// Hand the contents to a merging FTL, which records its own untimed work as versions of this
     /// origin.
-    pub(super) fn lend_contents(&mut self, origin: Origin) {
+    pub(super) fn hand_over_contents(&mut self, origin: Origin) {
         if let AnyBackend::Merged(merged) = &mut self.backend {
             merged.contents = self.events.contents.take().map(|contents| (contents, origin));
         }
@@ -195,13 +195,13 @@ impl SimDevice {
         let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
         self.cache = profile.write_cache();
         self.cache.iter_mut().for_each(|cache| cache.absorbed = absorbed);
-        self.durable.forget();
+        self.durable.drop_waiting();
         self.interface = Interface::new(profile.timing.commands_at_once, &profile.queue_weights());
-        self.interrupts.iter_mut().for_each(|interrupts| interrupts.forget());
+        self.interrupts.iter_mut().for_each(|interrupts| interrupts.drop_pending());
         self.announced = Default::default();
         (self.read_end, self.now, self.refuses_from) = (0, at, 0);
         (self.flash.retries, self.flash.read_failed) = (0, false);
-        self.host.forget()
+        self.host.drop_outstanding()
     }
 
     /// Return the version of `page` (in flash pages or units) that a read would find: the number of

@@ -33,7 +33,7 @@ impl SimDevice {
         contents: &mut Contents,
         time: bool,
     ) -> (Plan, Vec<u32>) {
-        self.find(contents);
+        self.restore_flash(contents);
         let mut ftl = Merging::by_name(&profile.merging_options()).expect("it was made of it");
         let mut plan = Plan::default();
         let mut records = Vec::new();
@@ -58,7 +58,7 @@ impl SimDevice {
     }
 
     /// Set the flash state from `contents`.
-    fn find(&mut self, contents: &Contents) {
+    fn restore_flash(&mut self, contents: &Contents) {
         let stand_in = contents.has_beneath().then(|| contents.stand_in());
         if let Some(named) = &stand_in {
             self.flash.stand_in_again(named);

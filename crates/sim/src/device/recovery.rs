@@ -81,7 +81,7 @@ impl SimDevice {
     pub fn recover(&mut self) -> Result<Recovery> {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("it lost power");
-        let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
+        let mut scan = Scan::read_spare_areas(&self.flash, &contents, &profile, self.now);
         let (began, read) = (self.now, scan.end);
         let erases = scan.repeat_erases();
         let erased = scan.end;
@@ -140,7 +140,7 @@ impl SimDevice {
     pub fn recover_until(&mut self, at: Nanos) -> Result<bool> {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("it lost power");
-        let mut scan = Scan::of(&self.flash, &contents, &profile, self.now);
+        let mut scan = Scan::read_spare_areas(&self.flash, &contents, &profile, self.now);
         let erases = scan.repeat_erases();
         let erased = scan.end;
         if erased <= at.0 && !contents.has_saved() {
@@ -220,7 +220,7 @@ impl SimDevice {
 
     /// Write the pages that capacitors saved.
     fn put_back(&mut self, pages: &[u32]) {
-        self.lend_contents(Origin::Newest);
+        self.hand_over_contents(Origin::Newest);
         let mut unplaced = Vec::new();
         for page in pages {
             let (page, extent) = (Lpn(*page), Extent::single(Lpn(*page), true, 0));

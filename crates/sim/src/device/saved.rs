@@ -25,7 +25,7 @@ impl Snapshot for SimDevice {
         SimDevice::inspect(name, profile)
     }
 
-    fn is_of(&self, profile: &Profile) -> bool {
+    fn matches_profile(&self, profile: &Profile) -> bool {
         let paged = matches!(self.backend, AnyBackend::Paged(_));
         self.flash.geometry == profile.geometry()
             && self.sector_bytes == u64::from(profile.geometry.sector_bytes)

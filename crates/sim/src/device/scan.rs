@@ -59,7 +59,7 @@ fn common(one: u32, other: u32) -> u32 {
 
 impl<'a> Scan<'a> {
     /// Read the spare areas from `at` on.
-    pub(super) fn of(
+    pub(super) fn read_spare_areas(
         flash: &'a Flash,
         contents: &Contents,
         profile: &Profile,

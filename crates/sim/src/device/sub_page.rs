@@ -47,7 +47,7 @@ impl SimDevice {
                 hardware.flash.read(from);
                 group.beside += 1;
                 group.bytes += bytes;
-                host.goes_along(index);
+                host.read_along(index);
                 continue;
             }
             let target = Target::host(host.page(index, page, at, &mut hardware.events.accounts));
@@ -73,7 +73,7 @@ impl AnyBackend {
             AnyBackend::Paged(Paged { ftl, .. }) => {
                 ftl.lookup(page).filter(|from| !ftl.is_gathered(*from))
             }
-            AnyBackend::Zoned(zoned) => zoned.find(page),
+            AnyBackend::Zoned(zoned) => zoned.lookup(page),
             AnyBackend::Merged(_) => unreachable!("merging FTLs map pages"),
         }
     }

@@ -90,7 +90,7 @@ impl WriteBacklog {
     }
 
     /// Remove waiting writes to `pages` that have left the write cache; return them in FIFO order.
-    pub(crate) fn forget(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
+    pub(crate) fn remove_trimmed(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
         let mut gone = Vec::new();
         for queue in &mut self.queues {
             queue.retain(|one| {

@@ -55,7 +55,7 @@ impl SimDevice {
         }
         for work in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);
-            events.works_for(page.account(), || host.number_of(index));
+            events.assign_account(page.account(), || host.number_of(index));
             let op = work.op(&flash.geometry, &events.timing, Target::host(page));
             events.issue(at, op);
         }

@@ -228,7 +228,7 @@ impl Zoned {
 
     /// Return the place of `page` on flash; `None` if it was never written or is buffered.
     #[inline]
-    pub(crate) fn find(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
         let (zone, page) = self.layout.zone_of(page);
         let Content { taken, programmed, .. } = self.contents[zone as usize];
         (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
@@ -283,7 +283,7 @@ impl Backend for Zoned {
         target: Target,
         hardware: &mut Hardware<'_>,
     ) {
-        let place = self.find(page);
+        let place = self.lookup(page);
         let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
         match place {
             Some(from) => media.read(from),
@@ -338,7 +338,7 @@ impl Backend for Zoned {
 
     #[inline]
     fn read_untimed(&mut self, page: Lpn, flash: &mut Flash) {
-        if let Some(from) = self.find(page) {
+        if let Some(from) = self.lookup(page) {
             flash.read(from);
         }
     }

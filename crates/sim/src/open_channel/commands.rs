@@ -17,23 +17,23 @@ use uflip_core::random::{mix, uniform};
 use uflip_core::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, Ticket};
 
 use super::device::OpenChannelDevice;
+use super::outstanding::PageIdx;
 use super::profile::MediaPart;
-use super::under_way::PageIdx;
 use crate::flash::nand::Violation;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Report};
 
 impl OpenChannelDevice {
     /// Execute `io`, which is submitted now.
-    pub(super) fn serve(&mut self, io: &FlashIo) -> Ticket {
+    pub(super) fn execute(&mut self, io: &FlashIo) -> Ticket {
         let ppas = io.ppas();
         let mut status = FlashStatus::default();
-        let command = self.under_way.begin(self.now);
+        let command = self.outstanding.begin(self.now);
         let (mut from, mut number) = (0, 0);
         while from < ppas.len() {
             let to = from + group_length(io.op(), &ppas[from..]);
-            let page = self.under_way.page(command, number, &mut self.timeline.accounts);
-            self.timeline.works_for(page.account(), || self.under_way.number_of(command));
+            let page = self.outstanding.page(command, number, &mut self.timeline.accounts);
+            self.timeline.assign_account(page.account(), || self.outstanding.number_of(command));
             let ended = match io.op() {
                 FlashOp::Write => self.write(ppas, from..to, &mut status, page),
                 FlashOp::Read => self.read(ppas, from..to, &mut status, page),
@@ -45,14 +45,14 @@ impl OpenChannelDevice {
             (from, number) = (to, number + 1);
         }
         let (answer_ns, accounts) = (self.threads.completion_ns, &mut self.timeline.accounts);
-        self.under_way.has_come(command, status, answer_ns, accounts)
+        self.outstanding.submitted(command, status, answer_ns, accounts)
     }
 
     /// Handle the end of `page` at `end`.
     #[inline]
     pub(super) fn page_ended(&mut self, page: PageIdx, end: u64) {
         let accounts = &mut self.timeline.accounts;
-        self.under_way.page_ended(page, end, self.threads.completion_ns, accounts);
+        self.outstanding.page_ended(page, end, self.threads.completion_ns, accounts);
     }
 
     /// Pass the shared submission path, which is the only cost of a rejected page; return the end.
@@ -68,10 +68,10 @@ impl OpenChannelDevice {
     /// Pass the submission path and the channel thread; return when. All earlier pages have arrived
     /// there.
     #[inline]
-    fn take_in(&mut self, at: Ppa, page: PageIdx) -> u64 {
+    fn dispatch(&mut self, at: Ppa, page: PageIdx) -> u64 {
         let taken = self.submit(page);
         let thread = &mut self.channels[usize::from(at.channel)];
-        let ready = thread.take_in(taken, self.threads.dispatch_ns);
+        let ready = thread.process(taken, self.threads.dispatch_ns);
         self.timeline.spent(Some(page.account()), Cause::Dispatch, ready - taken);
         self.timeline.catch_up(self.die(at), ready);
         ready
@@ -113,8 +113,8 @@ impl OpenChannelDevice {
         self.flash.counters.pages_programmed += u64::from(geometry.planes);
         let program_ns = program_ns(&self.part, at);
         let (die, account) = (self.die(at), Some(page.account()));
-        let ready = self.take_in(at, page);
-        let turns = self.channels[usize::from(at.channel)].turns_to(die);
+        let ready = self.dispatch(at, page);
+        let turns = self.channels[usize::from(at.channel)].switches_to(die);
         let turn_ns = if turns { self.threads.lun_switch_ns } else { 0 };
         let op = Op::program(die, program_ns, Purpose::HostWrite, page);
         let op = Op { transfers: geometry.write_sectors() as u16, account, ..op };
@@ -177,7 +177,7 @@ impl OpenChannelDevice {
             return Some(self.submit(page));
         }
         let die = self.die(at);
-        let ready = self.take_in(at, page);
+        let ready = self.dispatch(at, page);
         let disturbed = self.timeline.is_programming(die, ready);
         // Data lost by wear is reported only after all retries: reads slow down with wear.
         let retries = match (worn, disturbed) {
@@ -226,7 +226,7 @@ impl OpenChannelDevice {
                 return Some(self.submit(page));
             }
         }
-        let ready = self.take_in(at, page);
+        let ready = self.dispatch(at, page);
         let op = Op::inside(self.die(at), erase_ns, Purpose::Erase, page);
         let account = Some(page.account());
         self.timeline.arrive_at_die(ready, Op { account, report: Report::WhenKnown, ..op });

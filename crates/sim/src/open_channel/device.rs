@@ -9,9 +9,9 @@ use uflip_core::{
     Ticket,
 };
 
+use super::outstanding::{FlashCompletion, Outstanding, PageIdx};
 use super::profile::{MediaPart, OpenChannelProfile};
 use super::threads::{Thread, ThreadTimes};
-use super::under_way::{FlashCompletion, PageIdx, UnderWay};
 use crate::config::{CLOCK_END_NS, clock_ran_out};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place};
 use crate::flash::media::Flash;
@@ -45,7 +45,8 @@ pub struct OpenChannelDevice {
     /// The thread of each channel.
     pub(super) channels: Vec<Thread>,
     pub(super) timeline: Timeline<PageIdx, FlashBreakdown>,
-    pub(super) under_way: UnderWay,
+    #[serde(rename = "under_way")]
+    pub(super) outstanding: Outstanding,
     /// Random numbers for retries.
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) now: u64,
@@ -71,7 +72,7 @@ impl OpenChannelDevice {
             threads: profile.threads(),
             channels: vec![Thread::default(); geometry.channels as usize],
             timeline,
-            under_way: UnderWay::default(),
+            outstanding: Outstanding::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
             now: 0,
         })
@@ -139,12 +140,12 @@ impl OpenChannelDevice {
     /// Return when the first command is answered, if that is by `before` and nothing is submitted
     /// until then.
     fn settle(&mut self, before: u64) -> Option<u64> {
-        while self.under_way.has_open() {
-            let until = self.under_way.first().map_or(before, |first| first.min(before));
+        while self.outstanding.has_open() {
+            let until = self.outstanding.first().map_or(before, |first| first.min(before));
             let Some((at, page)) = self.timeline.next(until) else { break };
             self.page_ended(page, at);
         }
-        self.under_way.first().filter(|first| *first <= before)
+        self.outstanding.first().filter(|first| *first <= before)
     }
 }
 
@@ -169,7 +170,7 @@ impl Device for OpenChannelDevice {
         if self.now >= CLOCK_END_NS {
             return Err(clock_ran_out().at(&self.info.url));
         }
-        Ok(self.serve(request))
+        Ok(self.execute(request))
     }
 
     #[inline]
@@ -180,7 +181,7 @@ impl Device for OpenChannelDevice {
     #[inline]
     fn complete(&mut self) -> Result<FlashCompletion> {
         self.settle(u64::MAX);
-        let completion = self.under_way.take().expect("something is outstanding");
+        let completion = self.outstanding.take().expect("something is outstanding");
         self.now = self.now.max(completion.completed.0);
         Ok(completion)
     }
@@ -211,7 +212,7 @@ impl Snapshot for OpenChannelDevice {
         OpenChannelDevice::inspect(name, profile)
     }
 
-    fn is_of(&self, profile: &OpenChannelProfile) -> bool {
+    fn matches_profile(&self, profile: &OpenChannelProfile) -> bool {
         self.geometry == profile.geometry()
             && self.part == profile.media
             && self.flash.geometry == profile.flash_geometry()

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FlashIo → pages → NAND checks and applies → threads, and timeline charges time → Completion with a status an address
-//!           (commands)     (flash)               (threads)  (timeline)              (under_way)
+//!           (commands)     (flash)               (threads)  (timeline)              (outstanding)
 //! ```
 //!
 //! **Source**: uFLIP-OC (2017) §4–5 (DragonFire Card with the OX controller), and the public
@@ -19,10 +19,10 @@
 mod commands;
 mod device;
 mod failures;
-mod inside;
+mod inspect;
+mod outstanding;
 mod profile;
 mod threads;
-mod under_way;
 mod wear;
 
 pub use device::{BlockState, OpenChannelDevice};

@@ -7,7 +7,7 @@ use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 
 use super::failures::FailuresPart;
 use super::threads::ThreadTimes;
-use crate::config::keys::{self, Misfit};
+use crate::config::keys::{self, InvalidKey};
 use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS};
@@ -164,13 +164,13 @@ impl OpenChannelProfile {
     }
 
     /// Return the keys with invalid values.
-    pub(crate) fn misfits(&self) -> Vec<Misfit> {
-        keys::OPEN_CHANNEL.misfits(self)
+    pub(crate) fn invalid_keys(&self) -> Vec<InvalidKey> {
+        keys::OPEN_CHANNEL.invalid_keys(self)
     }
 
     pub(crate) fn check(&self, source: &str) -> Result<()> {
-        if let Some(misfit) = self.misfits().into_iter().next() {
-            return Err(misfit.error(source));
+        if let Some(invalid) = self.invalid_keys().into_iter().next() {
+            return Err(invalid.error(source));
         }
         let part = &self.geometry;
         let bad = |key: &str, got: String, allowed: String| {

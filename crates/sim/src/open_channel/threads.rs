@@ -25,14 +25,14 @@ pub(crate) struct Thread {
 impl Thread {
     /// Process a page from `at` on, not earlier than any page before, for `length`; return the end.
     #[inline]
-    pub(super) fn take_in(&mut self, at: u64, length: u64) -> u64 {
+    pub(super) fn process(&mut self, at: u64, length: u64) -> u64 {
         self.free_at = self.free_at.max(at) + length;
         self.free_at
     }
 
     /// Record a write of the channel to `die`; return whether its last write went to another LUN.
     #[inline]
-    pub(super) fn turns_to(&mut self, die: DieIdx) -> bool {
+    pub(super) fn switches_to(&mut self, die: DieIdx) -> bool {
         self.wrote.replace(die).is_some_and(|last| last != die)
     }
 }

@@ -26,7 +26,7 @@
 //! power loss; 10, recent die operations, which explain waits for the write cache; 11, open blocks
 //! for the relocated pages of each stream. `tests/data/schema-N.txt` lists the types of each.
 
-mod opened;
+mod file;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 use twox_hash::XxHash3_64;
 use uflip_core::{Bytes, Device, DeviceInfo, DeviceKind, Error, ErrorKind, Result};
 
-pub(crate) use opened::Opened;
+pub(crate) use file::SnapshotFile;
 
 /// The schema: simulators with the same set of types can read each other's files. Increase it with
 /// every change of a type that is part of a device; `tests/schema.rs` finds these.
@@ -71,7 +71,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    fn of(info: &DeviceInfo) -> Header {
+    fn describe(info: &DeviceInfo) -> Header {
         let detail = |key: &str| info.details.get(key).cloned().unwrap_or_default();
         Header {
             schema: SCHEMA,
@@ -126,7 +126,7 @@ pub trait Snapshot: Device + Serialize + DeserializeOwned {
     fn description(name: &str, profile: &Self::Profile) -> DeviceInfo;
 
     /// Return whether the shape of this device matches `profile`.
-    fn is_of(&self, profile: &Self::Profile) -> bool;
+    fn matches_profile(&self, profile: &Self::Profile) -> bool;
 
     /// Set the description of a device of which only the state was read.
     #[must_use]
@@ -167,7 +167,7 @@ pub(crate) fn save_unless<D: Snapshot>(
     if path.exists() {
         return Err(exists(path));
     }
-    let temporary = beside(path);
+    let temporary = temporary_path(path);
     let failed = |error: &std::io::Error| {
         Error::write_failed("The snapshot cannot be written", path.display().to_string(), error)
     };
@@ -190,7 +190,7 @@ pub(crate) fn save_unless<D: Snapshot>(
 
 /// [`Snapshot::restore`].
 pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
-    let mut file = Opened::new(path)?;
+    let mut file = SnapshotFile::new(path)?;
     let header = file.header()?;
     let (info, profile) = file.description::<D>(&header)?;
     if file.state_bytes() > STATE_PER_MEMORY * D::memory_bytes(&profile) + STATE_LEAST_BYTES {
@@ -199,7 +199,7 @@ pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
     let state = file.state()?;
     let device: D =
         postcard::from_bytes(&state).map_err(|error| file.damaged(&error.to_string()))?;
-    if !device.is_of(&profile) {
+    if !device.matches_profile(&profile) {
         return Err(file.damaged("a state of another device than the one that is described"));
     }
     Ok(device.described(info))
@@ -210,8 +210,8 @@ fn write_to<D: Snapshot>(
     device: &D,
     is_stopped: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
-    let header = serde_json::to_vec(&Header::of(device.info())).expect("plain data");
-    let mut out = Summed::new(BufWriter::with_capacity(1 << 20, file), is_stopped);
+    let header = serde_json::to_vec(&Header::describe(device.info())).expect("plain data");
+    let mut out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file), is_stopped);
     out.inner.write_all(&[0; FIXED_BYTES as usize])?;
     out.inner.write_all(&header)?;
     let serialized = postcard::to_io(device, &mut out).map(|_| ());
@@ -236,7 +236,7 @@ fn exists(path: &Path) -> Error {
 }
 
 /// Return a temporary name beside `path`: an incomplete file never has the final name.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}.partial", std::process::id()));
@@ -263,7 +263,7 @@ fn sync_name(path: &Path) -> std::io::Result<()> {
 }
 
 /// A writer that counts and hashes its data.
-struct Summed<'a, W> {
+struct HashingWriter<'a, W> {
     inner: W,
     is_stopped: &'a dyn Fn() -> bool,
     /// Number of bytes at which to check for cancellation next.
@@ -274,13 +274,20 @@ struct Summed<'a, W> {
     failed: Option<std::io::Error>,
 }
 
-impl<'a, W> Summed<'a, W> {
-    fn new(inner: W, is_stopped: &'a dyn Fn() -> bool) -> Summed<'a, W> {
-        Summed { inner, is_stopped, asked_at: 0, bytes: 0, hash: XxHash3_64::new(), failed: None }
+impl<'a, W> HashingWriter<'a, W> {
+    fn new(inner: W, is_stopped: &'a dyn Fn() -> bool) -> HashingWriter<'a, W> {
+        HashingWriter {
+            inner,
+            is_stopped,
+            asked_at: 0,
+            bytes: 0,
+            hash: XxHash3_64::new(),
+            failed: None,
+        }
     }
 
     /// Store an error, and return its kind.
-    fn noted<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
+    fn store_error<T>(&mut self, done: std::io::Result<T>) -> std::io::Result<T> {
         done.map_err(|error| {
             let kind = error.kind();
             self.failed = Some(error);
@@ -289,7 +296,7 @@ impl<'a, W> Summed<'a, W> {
     }
 }
 
-impl<W: Write> Write for Summed<'_, W> {
+impl<W: Write> Write for HashingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.bytes >= self.asked_at {
             self.asked_at = self.bytes + ASKED_EVERY;
@@ -300,7 +307,7 @@ impl<W: Write> Write for Summed<'_, W> {
         // An array may be as large as the device: write it in pieces.
         let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
         let written = self.inner.write(bytes);
-        let written = self.noted(written)?;
+        let written = self.store_error(written)?;
         std::hash::Hasher::write(&mut self.hash, &bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
@@ -308,6 +315,6 @@ impl<W: Write> Write for Summed<'_, W> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         let flushed = self.inner.flush();
-        self.noted(flushed)
+        self.store_error(flushed)
     }
 }

@@ -130,7 +130,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return self.move_off_channel(at, index, over_bus);
         }
         self.unused.push(index);
-        self.end_of(at, at, next, report, token);
+        self.report_end(at, at, next, report, token);
     }
 
     /// Return the number of transfers for the host's `bytes` of a page.
@@ -170,7 +170,7 @@ pub(super) fn transfer<M: FastPath, T, A: Account>(
     accounts: &mut [A],
 ) -> u64 {
     let once = timing.transfer::<M>(op.transfers);
-    let again = if M::MINIMAL { 0 } else { timing.again(op, once) };
+    let again = if M::MINIMAL { 0 } else { timing.retry_time(op, once) };
     let sent = channel.take(at, once + again);
     // The cells of a read came before; those of a page in the register follow.
     let cached = !M::MINIMAL && timing.cache_program && op.is_host_program();
@@ -224,7 +224,7 @@ impl Timing {
 
     /// Return the additional channel time of read retries; one transfer takes `once`.
     #[inline(always)]
-    fn again<T>(&self, op: &Op<T>, once: u64) -> u64 {
+    fn retry_time<T>(&self, op: &Op<T>, once: u64) -> u64 {
         if op.again == 0 { 0 } else { u64::from(op.again) * (op.cell_ns + once) }
     }
 
@@ -232,6 +232,6 @@ impl Timing {
     #[inline(always)]
     fn over_channel<M: FastPath, T>(&self, op: &Op<T>) -> u64 {
         let once = self.transfer::<M>(op.transfers);
-        if M::MINIMAL { once } else { once + self.again(op, once) }
+        if M::MINIMAL { once } else { once + self.retry_time(op, once) }
     }
 }

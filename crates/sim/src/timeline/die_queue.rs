@@ -98,7 +98,7 @@ impl<T> Die<T> {
 
     /// Record the last started operation as followed by another, for arrivals at `now` or later.
     #[inline]
-    pub(super) fn passes_on(&mut self, now: u64) {
+    pub(super) fn record_successor(&mut self, now: u64) {
         if self.before.last().is_none_or(|(until, _)| *until <= now) {
             self.before.clear();
         } else if self.before.len() >= MANY {

@@ -56,7 +56,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let held = self.channels[channel].lane.free_at.max(at);
         self.charge(&op, Cause::ChannelWait, held - at);
         while self.dies[die].free_at == UNKNOWN {
-            self.let_pass(channel, op.die, at);
+            self.let_read_pass(channel, op.die, at);
         }
         let begin = self.charge_known(held, &op);
         let once = self.timing.transfer::<Full>(op.transfers);
@@ -65,7 +65,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let sent = begin + turn_ns + once;
         self.channels[channel].lane.free_at = sent;
         let state = &mut self.dies[die];
-        state.passes_on(at);
+        state.record_successor(at);
         (state.held_since, state.purpose, state.cached) = (begin, op.purpose, false);
         state.free_at = sent + op.cell_ns;
         if self.watched {
@@ -76,7 +76,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Transfer the data that `die` reads over its held channel, when it has been read.
     #[inline(never)]
-    fn let_pass(&mut self, channel: usize, die: DieIdx, now: u64) {
+    fn let_read_pass(&mut self, channel: usize, die: DieIdx, now: u64) {
         let Timeline { channels, ops, .. } = self;
         let read = channels[channel].take_out(|index| ops[index as usize].die == die);
         let (at, index) = read.expect("a die that waits for its channel is on the list of that");

@@ -135,7 +135,7 @@ impl Log {
     }
 
     /// Assign `account` to a page of I/O number `io`.
-    pub(super) fn works_for(&mut self, account: AccountIdx, io: u32) {
+    pub(super) fn assign_account(&mut self, account: AccountIdx, io: u32) {
         put(&mut self.accounts, account.index(), io + 1);
     }
 
@@ -196,7 +196,7 @@ impl Log {
     }
 
     /// Record that the operation on `page`, which just got `die`, may share it.
-    pub(super) fn is_beside(&mut self, die: u32, page: Option<NonZeroU32>) {
+    pub(super) fn may_share_die(&mut self, die: u32, page: Option<NonZeroU32>) {
         self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
     }
 

@@ -350,7 +350,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Report `token` at `at`, after all earlier events.
     #[inline]
     pub(crate) fn remind(&mut self, at: u64, token: T) {
-        self.calendar.tell(at, token.into());
+        self.calendar.add_report(at, token.into());
     }
 
     /// Store `op`; return its index.

@@ -212,7 +212,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         self.hold::<Full>(all[0].die, end, at);
         for op in all {
-            self.over(end, at, *op);
+            self.finish_without_transfer(end, at, *op);
         }
     }
 
@@ -259,7 +259,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         self.hold::<Full>(die, end, at);
         for (op, _) in loaded.drain(..) {
-            self.over(end, at, op);
+            self.finish_without_transfer(end, at, op);
         }
         self.together(die).loaded = loaded;
     }
@@ -270,7 +270,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.note_begin(at, op.die.0, op.token.into(), op.account);
         }
         if let Some(log) = &mut self.log {
-            log.is_beside(op.die.0, op.page);
+            log.may_share_die(op.die.0, op.page);
         }
     }
 }

@@ -55,7 +55,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Timeline { contents, calendar, .. } = self;
         let contents = contents.as_mut().expect("it made the record");
         for (at, token) in contents.known(record, begin, end, calendar.now) {
-            calendar.tell(at.max(calendar.now), token);
+            calendar.add_report(at.max(calendar.now), token);
         }
     }
 
@@ -80,7 +80,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Some(contents) = contents else { return false };
         let until = contents.after_programs(token.into());
         if let Some(until) = until.filter(|until| *until > calendar.now) {
-            calendar.tell(until, token.into());
+            calendar.add_report(until, token.into());
         }
         until.is_none_or(|until| until > calendar.now)
     }
@@ -92,7 +92,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let contents = contents.as_mut().expect("it made the record");
         let until = contents.after_programs_before(record, token.into());
         if let Some(until) = until.filter(|until| *until > calendar.now) {
-            calendar.tell(until, token.into());
+            calendar.add_report(until, token.into());
         }
         until.is_none_or(|until| until > calendar.now)
     }
@@ -110,9 +110,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Assign `account` to a page of I/O number `io`.
     #[inline]
-    pub(crate) fn works_for(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {
+    pub(crate) fn assign_account(&mut self, account: AccountIdx, io: impl FnOnce() -> u32) {
         if let Some(log) = &mut self.log {
-            log.works_for(account, io());
+            log.assign_account(account, io());
         }
     }
 

@@ -58,11 +58,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                     op.stage = Stage::Memory;
                     return self.begin_when(end, at, op);
                 }
-                self.leave(end, at, op);
+                self.send_read_data(end, at, op);
             }
             Stage::Memory => {
                 let end = self.memory(at, &op);
-                self.leave(end, at, op);
+                self.send_read_data(end, at, op);
             }
             Stage::Link => {
                 let end = self.send(at, u64::from(op.link_bytes));
@@ -101,7 +101,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             if op.account.is_some() {
                 self.charge_known(at, &op);
             }
-            self.dies[op.die.0 as usize].passes_on(at);
+            self.dies[op.die.0 as usize].record_successor(at);
             return self.start::<M>(free_at, at, op);
         }
         if !M::MINIMAL && self.timing.suspend.is_some() && op.purpose == Purpose::HostRead {
@@ -121,7 +121,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn start_in_register(&mut self, at: u64, op: Op<T>) {
         let start = self.dies[op.die.0 as usize].register_free_at.max(at);
         self.charge(&op, Cause::DieWait, start - at);
-        self.dies[op.die.0 as usize].passes_on(at);
+        self.dies[op.die.0 as usize].record_successor(at);
         self.start::<Full>(start, at, op);
     }
 
@@ -197,7 +197,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 charge(accounts, op, state.purpose.wait(), waited);
             }
         }
-        state.passes_on(now);
+        state.record_successor(now);
         let place = if M::MINIMAL { 0 } else { state.next_place(timing.die_queue) };
         let next = state.take(place);
         if M::MINIMAL {
@@ -281,14 +281,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             op.stage = Stage::BusOut;
             self.begin(at, op);
         } else {
-            self.leave(at, at, op);
+            self.send_read_data(at, at, op);
         }
     }
 
     /// Send read data over the link at `end` if it belongs to the host; the firmware handles it
     /// first.
     #[inline]
-    fn leave(&mut self, end: u64, now: u64, op: Op<T>) {
+    fn send_read_data(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
             cold_path();
             self.post(end, op);
@@ -302,11 +302,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// End the operation at `end`; report it if requested.
     #[inline(always)]
     pub(super) fn finish(&mut self, end: u64, now: u64, op: &Op<T>) {
-        self.end_of(end, now, op.next, op.report, op.token);
+        self.report_end(end, now, op.next, op.report, op.token);
     }
 
     #[inline(always)]
-    pub(super) fn end_of(
+    pub(super) fn report_end(
         &mut self,
         end: u64,
         now: u64,
@@ -315,10 +315,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         token: T,
     ) {
         if let Some(next) = next {
-            return self.go_on(end, now, next.get() - 1);
+            return self.start_stored(end, now, next.get() - 1);
         }
         match report {
-            Report::AtEnd if end > now => self.calendar.tell(end, token.into()),
+            Report::AtEnd if end > now => self.calendar.add_report(end, token.into()),
             Report::WhenKnown | Report::AtEnd if self.next_report.is_none() => {
                 self.next_report = Some((end, token));
             }
@@ -332,7 +332,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Start a stored operation at `at`.
     #[cold]
-    fn go_on(&mut self, at: u64, now: u64, index: u32) {
+    fn start_stored(&mut self, at: u64, now: u64, index: u32) {
         if at > now {
             self.calendar.arrive(at, index);
         } else {

@@ -72,7 +72,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return self.run(end, now, op);
         }
         self.hold::<Full>(op.die, end, now);
-        self.over(end, now, op);
+        self.finish_without_transfer(end, now, op);
     }
 
     /// Let the cells of `op` work until `end` unless suspended.
@@ -162,12 +162,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn cells_over(&mut self, at: u64, op: Op<T>) {
         self.cells_end(op.writes, at);
-        self.over(at, at, op);
+        self.finish_without_transfer(at, at, op);
     }
 
     /// End the operation, which has nothing to transfer, at `end`.
     #[inline(never)]
-    pub(super) fn over(&mut self, end: u64, now: u64, op: Op<T>) {
+    pub(super) fn finish_without_transfer(&mut self, end: u64, now: u64, op: Op<T>) {
         if self.descriptors.is_some() {
             self.post(end, op);
         } else {

@@ -18,7 +18,7 @@ use uflip_core::Error;
 
 use crate::config::keys::renamed;
 use crate::config::tree::{NOT_VALID, Node};
-use reader::{At, Misfit};
+use reader::{At, ReadError};
 
 /// A fault of a profile.
 #[derive(Clone, Debug, Serialize)]
@@ -79,8 +79,8 @@ pub(crate) fn read<P: DeserializeOwned>(root: &Node) -> Result<P, Vec<Fault>> {
                 let faults = log.into_faults();
                 return if faults.is_empty() { Ok(value) } else { Err(faults) };
             }
-            Err(misfit) => {
-                if !log.take(misfit) {
+            Err(error) => {
+                if !log.take(error) {
                     return Err(log.into_faults());
                 }
             }
@@ -97,9 +97,9 @@ struct Log {
 }
 
 impl Log {
-    /// Record a misfit; return whether reading can restart: not if the same place fails again.
-    fn take(&self, misfit: Misfit) -> bool {
-        let Misfit { mut path, line, got, allowed, .. } = misfit;
+    /// Record a error; return whether reading can restart: not if the same place fails again.
+    fn take(&self, error: ReadError) -> bool {
+        let ReadError { mut path, line, got, allowed, .. } = error;
         path.reverse();
         let key = path.join(".");
         let fault = Fault { what: NOT_VALID, line: line.unwrap_or(1), key, got, allowed };
@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// Record what a faulty place should have contained.
-    fn asked_for(&self, path: &Path, what: impl Into<String>) {
+    fn record_expected(&self, path: &Path, what: impl Into<String>) {
         if let Some(fault) = self.faults.borrow_mut().get_mut(path)
             && fault.allowed.is_empty()
         {

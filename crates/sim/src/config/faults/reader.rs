@@ -35,14 +35,14 @@ impl<'a> At<'a> {
         self.path.last().map_or("", String::as_str)
     }
 
-    fn misfit(&self, content: &Content, allowed: impl Into<String>) -> Misfit {
+    fn error(&self, content: &Content, allowed: impl Into<String>) -> ReadError {
         let got = if self.path.is_empty() {
             content.shown()
         } else {
             format!("`{}` is {}", self.key(), content.shown())
         };
         let path = self.path.iter().rev().cloned().collect();
-        Misfit { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
+        ReadError { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
     }
 
     /// Return the allowed forms of a whole number at this place.
@@ -54,30 +54,30 @@ impl<'a> At<'a> {
         }
     }
 
-    fn whole<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, Misfit> {
+    fn whole<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, ReadError> {
         let allowed = self.whole_allowed(WHOLE);
         let number = match (self.content(), Quantity::from_key(self.key())) {
             (None, _) => {
-                self.log.asked_for(&self.path, allowed);
+                self.log.record_expected(&self.path, allowed);
                 1
             }
             (Some(Content::Whole(number)), _) => *number,
             (Some(Content::Text(text)), Some(quantity)) => {
                 quantity.read(text).map_err(|error| {
                     let (what, _, _, written, _) = error.parts();
-                    let misfit = self.misfit(&Content::Text(text.clone()), written);
-                    Misfit { got: format!("{}: {what}", misfit.got), ..misfit }
+                    let error = self.error(&Content::Text(text.clone()), written);
+                    ReadError { got: format!("{}: {what}", error.got), ..error }
                 })?
             }
-            (Some(content), _) => return Err(self.misfit(content, allowed)),
+            (Some(content), _) => return Err(self.error(content, allowed)),
         };
         let visited = match u64::try_from(number) {
             Ok(number) => visitor.visit_u64(number),
             Err(_) => visitor.visit_i64(number as i64), // a tree has no other numbers
         };
-        visited.map_err(|misfit: Misfit| {
-            let allowed = self.whole_allowed(&misfit.allowed);
-            self.misfit(&Content::Whole(number), allowed)
+        visited.map_err(|error: ReadError| {
+            let allowed = self.whole_allowed(&error.allowed);
+            self.error(&Content::Whole(number), allowed)
         })
     }
 }
@@ -86,7 +86,7 @@ const WHOLE: &str = "a whole number";
 
 /// The reason why reading stopped; the path is in reverse order.
 #[derive(Debug)]
-pub(super) struct Misfit {
+pub(super) struct ReadError {
     pub(super) path: Path,
     pub(super) line: Option<usize>,
     pub(super) got: String,
@@ -95,14 +95,14 @@ pub(super) struct Misfit {
     pub(super) named: bool,
 }
 
-impl Misfit {
-    fn new(got: impl Display, allowed: impl Into<String>) -> Misfit {
+impl ReadError {
+    fn new(got: impl Display, allowed: impl Into<String>) -> ReadError {
         let (got, allowed) = (got.to_string(), allowed.into());
-        Misfit { path: Path::new(), line: None, got, allowed, named: false }
+        ReadError { path: Path::new(), line: None, got, allowed, named: false }
     }
 
     /// Add the place `at` to the path.
-    fn inside(mut self, at: &At) -> Misfit {
+    fn inside(mut self, at: &At) -> ReadError {
         if !self.named {
             self.path.extend(at.path.iter().rev().cloned());
             (self.line, self.named) = (Some(at.line), true);
@@ -111,25 +111,25 @@ impl Misfit {
     }
 }
 
-impl Display for Misfit {
+impl Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.got)
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for ReadError {}
 
-impl serde::de::Error for Misfit {
+impl serde::de::Error for ReadError {
     fn custom<T: Display>(message: T) -> Self {
-        Misfit::new(message, "")
+        ReadError::new(message, "")
     }
 
     fn invalid_type(got: Unexpected, expected: &dyn Expected) -> Self {
-        Misfit::invalid_value(got, expected)
+        ReadError::invalid_value(got, expected)
     }
 
     fn invalid_value(got: Unexpected, expected: &dyn Expected) -> Self {
-        Misfit::new(
+        ReadError::new(
             got,
             match expected.to_string().as_str() {
                 "u32" => format!("{WHOLE}, 0 to {}", u32::MAX),
@@ -141,66 +141,66 @@ impl serde::de::Error for Misfit {
 
     fn missing_field(field: &'static str) -> Self {
         let path = vec![field.to_owned()];
-        Misfit { path, ..Misfit::new(format!("missing key `{field}`"), "") }
+        ReadError { path, ..ReadError::new(format!("missing key `{field}`"), "") }
     }
 }
 
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
             self.whole(visitor)
         }
     )*};
 }
 
 impl<'de> Deserializer<'de> for At<'_> {
-    type Error = Misfit;
+    type Error = ReadError;
 
     whole_numbers! {
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
         deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.content() {
             None => {
-                self.log.asked_for(&self.path, "a number");
+                self.log.record_expected(&self.path, "a number");
                 visitor.visit_f64(1.0)
             }
             Some(Content::Real(number)) if number.is_finite() => visitor.visit_f64(*number),
             Some(Content::Whole(number)) => visitor.visit_f64(*number as f64),
-            Some(content @ Content::Real(_)) => Err(self.misfit(content, "finite numbers")),
-            Some(content) => Err(self.misfit(content, "a number")),
+            Some(content @ Content::Real(_)) => Err(self.error(content, "finite numbers")),
+            Some(content) => Err(self.error(content, "a number")),
         }
     }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_f64(visitor)
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.content() {
             None => {
-                self.log.asked_for(&self.path, "true, false");
+                self.log.record_expected(&self.path, "true, false");
                 visitor.visit_bool(false)
             }
             Some(Content::Truth(truth)) => visitor.visit_bool(*truth),
-            Some(content) => Err(self.misfit(content, "true, false")),
+            Some(content) => Err(self.error(content, "true, false")),
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.content() {
             None => {
-                self.log.asked_for(&self.path, "a text in quotes");
+                self.log.record_expected(&self.path, "a text in quotes");
                 visitor.visit_str("")
             }
             Some(Content::Text(text)) => visitor.visit_str(text),
-            Some(content) => Err(self.misfit(content, "a text in quotes")),
+            Some(content) => Err(self.error(content, "a text in quotes")),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.deserialize_str(visitor)
     }
 
@@ -209,21 +209,21 @@ impl<'de> Deserializer<'de> for At<'_> {
         _name: &'static str,
         names: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
-        let name: StrDeserializer<'_, Misfit> = match self.content() {
+    ) -> Result<V::Value, ReadError> {
+        let name: StrDeserializer<'_, ReadError> = match self.content() {
             None => {
-                self.log.asked_for(&self.path, names.join(", "));
+                self.log.record_expected(&self.path, names.join(", "));
                 names.first().copied().unwrap_or_default().into_deserializer()
             }
             Some(Content::Text(text)) if names.contains(&text.as_str()) => {
                 text.as_str().into_deserializer()
             }
-            Some(content) => return Err(self.misfit(content, names.join(", "))),
+            Some(content) => return Err(self.error(content, names.join(", "))),
         };
         visitor.visit_enum(name)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.content() {
             None => visitor.visit_none(),
             Some(_) => visitor.visit_some(self),
@@ -235,40 +235,40 @@ impl<'de> Deserializer<'de> for At<'_> {
         _name: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, ReadError> {
         let keys = format!("a table with {}", known.join(", "));
         let found = match self.content() {
             None => {
-                self.log.asked_for(&self.path, keys);
+                self.log.record_expected(&self.path, keys);
                 known.iter().map(|key| ((*key).to_owned(), None)).collect()
             }
             Some(Content::Table(table)) => self.keys(table, known),
-            Some(content) => return Err(self.misfit(content, keys)),
+            Some(content) => return Err(self.error(content, keys)),
         };
         let keys = Keys { at: &self, left: found.into_iter(), next: None };
-        visitor.visit_map(keys).map_err(|misfit| misfit.inside(&self))
+        visitor.visit_map(keys).map_err(|error| error.inside(&self))
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.content() {
             None => {
-                self.log.asked_for(&self.path, "a list");
+                self.log.record_expected(&self.path, "a list");
                 visitor.visit_seq(Items { at: &self, left: [].iter() })
             }
             Some(Content::List(parts)) => {
                 visitor.visit_seq(Items { at: &self, left: parts.iter() })
             }
-            Some(content) => Err(self.misfit(content, "a list")),
+            Some(content) => Err(self.error(content, "a list")),
         }
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         visitor.visit_unit()
     }
 
     /// Unsupported: no profile accepts arbitrary values.
-    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Misfit> {
-        Err(Misfit::new("a key whose kind no one asks for", ""))
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, ReadError> {
+        Err(ReadError::new("a key whose kind no one asks for", ""))
     }
 
     serde::forward_to_deserialize_any! {
@@ -303,23 +303,23 @@ struct Keys<'b, 'a> {
 }
 
 impl<'de> MapAccess<'de> for Keys<'_, '_> {
-    type Error = Misfit;
+    type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Misfit> {
+    ) -> Result<Option<K::Value>, ReadError> {
         self.next = self.left.next();
         let Some((key, _)) = &self.next else { return Ok(None) };
-        let key: StrDeserializer<'_, Misfit> = key.as_str().into_deserializer();
+        let key: StrDeserializer<'_, ReadError> = key.as_str().into_deserializer();
         seed.deserialize(key).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
         let (key, node) = self.next.take().expect("a key comes before its value");
         let below = self.at.below(&key, node);
         let place = self.at.below(&key, node);
-        seed.deserialize(below).map_err(|misfit| misfit.inside(&place))
+        seed.deserialize(below).map_err(|error| error.inside(&place))
     }
 }
 
@@ -329,12 +329,12 @@ struct Items<'b, 'a> {
 }
 
 impl<'de> SeqAccess<'de> for Items<'_, '_> {
-    type Error = Misfit;
+    type Error = ReadError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Misfit> {
+    ) -> Result<Option<T::Value>, ReadError> {
         let Some(node) = self.left.next() else { return Ok(None) };
         let at =
             At { node: Some(node), line: node.line, path: self.at.path.clone(), log: self.at.log };

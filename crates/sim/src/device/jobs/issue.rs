@@ -14,7 +14,12 @@ use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
 /// Serve the host with `command`, which needs no plan; `record` is its change of the flash
 /// contents.
 #[inline]
-pub(crate) fn serve(command: Cmd, record: u32, order: Order, hardware: &mut Hardware<'_>) {
+pub(crate) fn issue_host_command(
+    command: Cmd,
+    record: u32,
+    order: Order,
+    hardware: &mut Hardware<'_>,
+) {
     let Hardware { flash, events } = hardware;
     let geometry = &flash.geometry;
     let Order { ready, target, read_bytes, .. } = order;

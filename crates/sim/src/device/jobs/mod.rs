@@ -30,7 +30,7 @@ use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx};
 use crate::flash::plan::{Cmd, Plan};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
-pub(crate) use issue::serve;
+pub(crate) use issue::issue_host_command;
 use issue::serve_step;
 pub(crate) use order::{Line, Order};
 use phase::{NONE, Phase, Tails};
@@ -216,7 +216,7 @@ impl Jobs {
         }
     }
 
-    fn go_on(&mut self, job: JobIdx, at: u64, until: u64, hardware: &mut Hardware<'_>) {
+    fn advance_plan(&mut self, job: JobIdx, at: u64, until: u64, hardware: &mut Hardware<'_>) {
         if let Some(line) = self.run(job, at, until, hardware) {
             self.line(line).end(job);
             self.start_first(line, at.max(hardware.events.now()), until, hardware);
@@ -282,7 +282,7 @@ impl Jobs {
         }
         job.charged = at;
         if job.phase.has_ended() {
-            self.go_on(index, at, until, hardware);
+            self.advance_plan(index, at, until, hardware);
         }
     }
 }

@@ -17,14 +17,14 @@ impl<M: FastPath> TimedFlash<'_, M> {
             0
         } else {
             cold_path();
-            self.note_down(to.page, to.block, to.plane, origin, programmed)
+            self.record_program(to.page, to.block, to.plane, origin, programmed)
         }
     }
 
     /// The place is passed in parts: a value just written in parts is slow to read as a whole, and
     /// slower behind a cache miss (store forwarding).
     #[inline(never)]
-    fn note_down(
+    fn record_program(
         &mut self,
         page: Ppn,
         block: BlockIdx,

@@ -242,7 +242,7 @@ impl Calendar {
     }
 
     #[inline]
-    pub(super) fn tell(&mut self, at: u64, token: u64) {
+    pub(super) fn add_report(&mut self, at: u64, token: u64) {
         debug_assert!(token >> KIND == 0, "the kind has two bits");
         self.add(at, TELL << KIND | token);
     }

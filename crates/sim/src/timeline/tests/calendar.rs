@@ -35,7 +35,7 @@ proptest! {
                 calendar.release(at, DieIdx(die));
                 list.push((at, Ok(die)));
             } else {
-                calendar.tell(at, number);
+                calendar.add_report(at, number);
                 list.push((at, Err(number)));
             }
             match most {

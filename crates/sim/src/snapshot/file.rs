@@ -17,7 +17,7 @@ use crate::config::overrides::check_interface;
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// A file that begins like a snapshot; the fixed part has been read.
-pub(crate) struct Opened {
+pub(crate) struct SnapshotFile {
     path: PathBuf,
     file: File,
     header: Part,
@@ -30,8 +30,8 @@ struct Part {
     hash: u64,
 }
 
-impl Opened {
-    pub(crate) fn new(path: &Path) -> Result<Opened> {
+impl SnapshotFile {
+    pub(crate) fn new(path: &Path) -> Result<SnapshotFile> {
         let unreadable = |error: &std::io::Error| {
             Error::new(ErrorKind::Results, "The snapshot cannot be read")
                 .at(path.display().to_string())
@@ -49,7 +49,7 @@ impl Opened {
         }
         let length = found.len();
         let none = Part { bytes: 0, hash: 0 };
-        let mut opened = Opened { path: path.to_owned(), file, header: none, state: none };
+        let mut opened = SnapshotFile { path: path.to_owned(), file, header: none, state: none };
         let mut fixed = [0; FIXED_BYTES as usize];
         let begun = opened.file.read_exact(&mut fixed);
         if begun.is_err() || &fixed[..8] != MAGIC {

@@ -45,7 +45,8 @@ struct Command {
 
 /// All outstanding commands.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct UnderWay {
+#[serde(rename = "UnderWay")]
+pub(super) struct Outstanding {
     commands: Vec<Command>,
     unused: Vec<u32>,
     /// Number of commands whose end is unknown.
@@ -58,7 +59,7 @@ pub(super) struct UnderWay {
     first_numbered: u64,
 }
 
-impl UnderWay {
+impl Outstanding {
     /// Begin a command at `now`; return its index.
     pub(super) fn begin(&mut self, now: u64) -> u32 {
         let completion = Completion {
@@ -113,7 +114,7 @@ impl UnderWay {
     /// Record that all pages of the command at `place` have been submitted, with the `status` of
     /// its addresses; return its ticket.
     #[inline]
-    pub(super) fn has_come(
+    pub(super) fn submitted(
         &mut self,
         place: u32,
         status: FlashStatus,
@@ -123,9 +124,9 @@ impl UnderWay {
         let command = &mut self.commands[place as usize];
         command.completion.status = status;
         command.left -= 1;
-        let (ticket, is_over) = (command.completion.ticket, command.left == 0);
-        if is_over {
-            self.is_over(place, answer_ns, accounts);
+        let (ticket, complete) = (command.completion.ticket, command.left == 0);
+        if complete {
+            self.complete(place, answer_ns, accounts);
         }
         ticket
     }
@@ -144,13 +145,13 @@ impl UnderWay {
         command.last = command.last.max((end, number));
         command.left -= 1;
         if command.left == 0 {
-            self.is_over(place, answer_ns, accounts);
+            self.complete(place, answer_ns, accounts);
         }
     }
 
     /// Complete the command at `place`, which is answered `answer_ns` later.
     #[inline]
-    fn is_over(&mut self, place: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
+    fn complete(&mut self, place: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
         let command = &mut self.commands[place as usize];
         let (end, number) = command.last;
         let account = &mut accounts[place as usize * VECTOR_MAX + number as usize];

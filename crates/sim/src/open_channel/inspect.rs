@@ -10,8 +10,8 @@ impl OpenChannelDevice {
     /// # Panics
     /// If a command is outstanding.
     pub fn record_operations(&mut self) {
-        assert!(self.under_way.is_empty(), "commands are numbered from where none is under way");
-        self.under_way.number_from_here();
+        assert!(self.outstanding.is_empty(), "no command may be outstanding");
+        self.outstanding.number_from_here();
         // The host places the data: all work is for commands.
         self.timeline.begin_log(self.now, |_| Work::Other);
     }

@@ -13,7 +13,7 @@ impl SimDevice {
     /// # Panics
     /// If an I/O is outstanding.
     pub fn record_operations(&mut self) {
-        assert!(self.host.is_idle(), "I/Os are numbered from where none is under way");
+        assert!(self.host.is_idle(), "no I/O may be outstanding");
         self.host.number_from_here();
         self.events.begin_log(self.events.now(), work_of);
     }
