@@ -7,24 +7,24 @@ uflip submit ─▶ api ─▶ intake ─▶ blobs (files by their digest)
 ```
 
 ==============  ====================================================================
-`redaction`     what of a result leaves a machine, and what stays
-`client`        submitting a folder, and fetching one
-`serving`       a server: what it keeps, who is answered
-`site`          folder and database together
-`app`           who is answered, how much is taken, what is counted
-`api`           the addresses that programs use, described by OpenAPI
-`pages`         the addresses that people use
-`explored`      the explorer over what is published
-`browse`        lists, filters, devices, tables: what both show
-`intake`        from a list of files to a result that is kept
-`folders`       a result as a folder: looked at when it is made, made again where it is lost
-`offer`         the files of an upload: their names, digests and lengths
-`examiner`      a process of its own that looks at what strangers sent
-`blobs`         files by their digest, each once
-`claims`        who needs a file; those that nobody needs are removed
-`accounts`      tokens and what they allow
-`tables`        what the database holds
-`database`      opening one, and bringing it to this version
-`backup`        all of it into one folder, and back
+`redaction`         removes private values before a result leaves the machine
+`client`            submits a result folder, and downloads one
+`serving`           runs the server
+`site`              the folder and the database of a site
+`app`               the ASGI application: host check, rate limit, metrics
+`api`               the routes for programs, described by OpenAPI
+`pages`             the HTML pages
+`explorer`          the explorer over published results
+`browse`            lists, filters, devices and tables for `api` and `pages`
+`intake`            uploads, from the list of files to the stored result
+`folders`           result folders: examined when made, rebuilt when lost
+`upload_manifest`   the files of an upload: names, digests and lengths
+`examiner`          checks submitted folders in a process of its own
+`blobs`             files by their digest, each once
+`blob_refs`         references to files; unreferenced files are removed
+`accounts`          tokens and their roles
+`tables`            the database schema
+`database`          opens and migrates a database
+`backup`            backup into one folder, and restore
 ==============  ====================================================================
 """

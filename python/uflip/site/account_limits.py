@@ -1,7 +1,6 @@
-"""How much of the same work is done at a time: for all accounts together, and for one of them.
+"""Limits of concurrent work: for all accounts together, and for each of them.
 
-A request that waits for its turn waits here, without a thread that others need, and without having
-read its body.
+A request waits here for its turn, without a thread that others need, and before its body is read.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -15,28 +14,28 @@ T = TypeVar("T")
 
 
 class AccountLimiter:
-    """Lets so much be done at a time; of one account no more than half of it.
+    """Limits concurrent work; one account may use half of the limit.
 
     Parameters
     ----------
     total : int
-        How much, for all accounts.
+        Limit for all accounts.
     """
 
     def __init__(self, total: int) -> None:
         self._all = CapacityLimiter(total)
         self._of_one = max(1, total // 2)
-        # There as long as somebody of the account waits or is served.
+        # An entry exists while a request of the account waits or is served.
         self._of: WeakValueDictionary[int, CapacityLimiter] = WeakValueDictionary()
 
     @asynccontextmanager
     async def turn(self, account: int) -> AsyncIterator[None]:
-        """Wait for the turn of an account, by its id, and keep it for this block."""
+        """Wait for a slot of an account, by its id, and hold it for this block."""
         mine = self._of.setdefault(account, CapacityLimiter(self._of_one))
         async with mine, self._all:
             yield
 
     async def run(self, account: int, work: Callable[[], T]) -> T:
-        """Do the work of an account on a thread of its own, when its turn has come."""
+        """Run the work of an account on a thread of its own, when it has a slot."""
         async with self.turn(account):
             return await to_thread.run_sync(work, limiter=CapacityLimiter(1))

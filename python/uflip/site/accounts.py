@@ -1,4 +1,4 @@
-"""Accounts are tokens: 256 random bits that are shown once and kept as their digest."""
+"""Accounts and their tokens: 256 random bits that are shown once and stored as a digest."""
 
 import hashlib
 import re
@@ -13,16 +13,16 @@ from uflip.site.tables import ROLES, Account, Audit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,98}")
 PREFIX = "uflip_"
-"""Of a token, so that a scanner for secrets knows one."""
+"""Prefix of tokens, by which scanners for secrets recognize them."""
 
 
 def new_token(session: Session, name: str, role: str) -> str:
-    """Make an account, or a new token where its own was revoked; the only time that it is known.
+    """Create an account, or a new token for a revoked one; return the token, which is not stored.
 
     Raises
     ------
     UsageError
-        For a role that there is not, and a name that is no name, or has a token that is valid.
+        For an unknown role, an invalid name, or an account with a valid token.
     """
     check_new(name, role)
     token = PREFIX + secrets.token_urlsafe(32)
@@ -44,7 +44,7 @@ def new_token(session: Session, name: str, role: str) -> str:
 
 
 def check_new(name: str, role: str) -> None:
-    """Refuse what cannot become an account, before there is anything.
+    """Refuse an invalid account before anything is created.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def check_new(name: str, role: str) -> None:
 
 
 def revoke(session: Session, name: str) -> None:
-    """End what a token allows; its results stay.
+    """Revoke the token of an account; its results stay.
 
     Raises
     ------
@@ -80,21 +80,21 @@ def revoke(session: Session, name: str) -> None:
 
 
 def account_of(session: Session, token: str) -> Account | None:
-    """Find who has a token; None where nobody has it, any more."""
+    """Return the account of a token; None if it is unknown or revoked."""
     found = session.scalar(select(Account).where(Account.token_digest == _digest(token)))
     return None if found is None or found.revoked_utc is not None else found
 
 
 def may(account: Account | None, role: str) -> bool:
-    """Whether somebody may do what a role may."""
+    """Return whether an account has the rights of a role."""
     return account is not None and ROLES.index(account.role) >= ROLES.index(role)
 
 
 def note(session: Session, account: str, action: str, what: str) -> None:
-    """Write down who did what."""
+    """Record an action of an account in the log."""
     session.add(Audit(at_utc=utc_now(), account=account, action=action, what=what[:200]))
 
 
 def _digest(token: str) -> str:
-    # Of random bits, not of a password: there is nothing to guess, and nothing to slow down.
+    # Random bits cannot be guessed as a password can: no slow hash is needed.
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What an address of a site asks for behind its question mark: no name that nobody reads."""
+"""Query parameters of addresses; unknown ones are refused."""
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -11,16 +11,16 @@ PAGE = 50
 FILTERED: Table = {
     "parameters": [{"name": each, "in": "query", "schema": {"type": "string"}} for each in FILTERS]
 }
-"""What the description of a route has that takes filters."""
+"""The OpenAPI description of a route with filters."""
 
 
 def names_known(request: Request) -> None:
-    """Refuse a name that the route does not know, and would ignore.
+    """Refuse parameters that the route does not have, and would ignore.
 
     Raises
     ------
     UsageError
-        For such a name, and for one that stands there twice.
+        For an unknown parameter, and for one that is given twice.
     """
     route: APIRoute = request.scope["route"]
     beside = (route.openapi_extra or {}).get("parameters", ())
@@ -46,7 +46,7 @@ def names_known(request: Request) -> None:
             )
 
 
-def wanted_of(  # noqa: PLR0917 -- parameters of an address
+def parse_query(  # noqa: PLR0917 -- parameters of an address
     request: Request,
     q: str,
     sort: str = "-created",
@@ -54,7 +54,7 @@ def wanted_of(  # noqa: PLR0917 -- parameters of an address
     before: str = "",
     per_page: int = PAGE,
 ) -> ResultQuery:
-    """Read which results an address wants."""
+    """Return the query for results that an address contains."""
     filters = tuple(
         (name, value) for name, value in request.query_params.items() if name in FILTERS and value
     )

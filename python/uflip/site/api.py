@@ -1,13 +1,13 @@
-"""The addresses that programs use: `/api/v1/…`, described by OpenAPI at `/api/v1/openapi.json`.
+"""The routes for programs: `/api/v1/…`, described by OpenAPI at `/api/v1/openapi.json`.
 
-Who asks says so by `Authorization: Bearer TOKEN`. No cookie is ever set, so that a page of somebody
-else cannot act in the name of a reader.
+Clients authenticate with `Authorization: Bearer TOKEN`. The site sets no cookies, so that a page of
+another site cannot act in the name of a reader.
 
 There are few connections to the database: a request has one at a time, and none while it reads a
 body, moves files or waits for an examiner.
 
-A body is read by the route, once it is known who sends it. FastAPI would read and parse a body that
-is declared as a parameter before any dependency is asked.
+A route reads the body after it has authenticated the sender. FastAPI would read and parse a body
+that is declared as a parameter before it resolves any dependency.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from uflip.data.document import Table
 from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, parts, publishing, rows
 from uflip.site.accounts import account_of, may
-from uflip.site.addresses import FILTERED, PAGE, names_known, wanted_of
+from uflip.site.addresses import FILTERED, PAGE, names_known, parse_query
 from uflip.site.api_types import (
     Committed,
     FileKept,
@@ -49,37 +49,37 @@ if TYPE_CHECKING:
 
 MOST_OF_A_TABLE = 100_000
 MOST_OFFER_BYTES = MOST_FILES * 400
-"""Of a list of files: names of 260 characters, digests of 64, and what JSON needs beside."""
+"""Length of a list of files: names of 260 characters, digests of 64, and the JSON syntax."""
 
 
 def site_of(request: Request) -> "Site":
-    """What the server of a request keeps."""
+    """Return the site of the server that handles a request."""
     found: Site = request.app.state.site
     return found
 
 
 def session_of(request: Request) -> Iterator[Session]:
-    """A session of the database for the time of a request."""
+    """Yield a database session for the time of a request."""
     with site_of(request).sessions.begin() as session:
         yield session
 
 
-# Committed before the answer goes out: what is acknowledged is kept.
+# Committed before the answer goes out: acknowledged changes are durable.
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]
 
 
-def whoever(request: Request) -> Account | None:
-    """Who asks; None for somebody without a token.
+def authenticated(request: Request) -> Account | None:
+    """Return the account of a request's token; None without a token.
 
     Raises
     ------
     RefusedError
-        For a token that is none, or none any more.
+        If the token is unknown or revoked.
     """
-    said = request.headers.get("authorization", "")
-    if not said:
+    header = request.headers.get("authorization", "")
+    if not header:
         return None
-    kind, _, token = said.partition(" ")
+    kind, _, token = header.partition(" ")
     found = None
     if kind.lower() == "bearer":
         with site_of(request).sessions() as session:
@@ -88,12 +88,12 @@ def whoever(request: Request) -> Account | None:
         raise RefusedError(
             "Unknown token",
             where="Authorization",
-            action="ask whoever runs this site for one: `uflip site token FOLDER NAME`",
+            action="ask the operator of this site for one: `uflip site token FOLDER NAME`",
         )
     return found
 
 
-Who = Annotated[Account | None, Depends(whoever)]
+Who = Annotated[Account | None, Depends(authenticated)]
 
 
 def _allowed(who: Account | None, role: str) -> Account:
@@ -109,7 +109,7 @@ def _allowed(who: Account | None, role: str) -> Account:
 
 
 def _own(session: Session, who: Account | None, name: str) -> tuple[Account, ResultRecord]:
-    """Find a result that somebody may change: the owner, or an admin."""
+    """Return a result that the account may change, as its owner or as an admin."""
     somebody = _allowed(who, "submitter")
     found = browse.result(session, who, name)
     if found.account_id != somebody.id and not may(who, "admin"):
@@ -137,7 +137,7 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     per_page: int = PAGE,
 ) -> ResultPage:
     """List results: words in `q`, filters by name (`kind`, `device`, `scale`, …)."""
-    found = browse.results(session, who, wanted_of(request, q, sort, after, before, per_page))
+    found = browse.results(session, who, parse_query(request, q, sort, after, before, per_page))
     return ResultPage(
         total=found.at_least,
         counted=found.counted,
@@ -151,23 +151,23 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
 def whole_table(
     session: SessionOf, who: Who, request: Request, ending: str, q: str = ""
 ) -> Response:
-    """Every result that matches, as a table: CSV or Parquet."""
-    found = browse.every(session, who, wanted_of(request, q), MOST_OF_A_TABLE)
+    """Return all matching results as a table: CSV or Parquet."""
+    found = browse.every(session, who, parse_query(request, q), MOST_OF_A_TABLE)
     return as_table(map(rows.as_result, found), ResultRow, ending)
 
 
 @router.get("/results/{result}")
 def one_result(session: SessionOf, who: Who, request: Request, result: str) -> OneResult:
-    """What is known of a result, with the files that it is made of."""
+    """Return a result, with its files."""
     found = browse.result(session, who, result)
-    said = rows.as_result(browse.row(session, found)).model_dump()
+    row = rows.as_result(browse.row(session, found)).model_dump()
     files = [FileKept.model_validate(each) for each in found.files]
-    return OneResult(**said, url=site_of(request).url_of(found.id), files=files)
+    return OneResult(**row, url=site_of(request).url_of(found.id), files=files)
 
 
 @router.get("/results/{result}/summary")
 def summary(who: Who, request: Request, result: str) -> Response:
-    """The whole summary, as `uflip show --json` prints it, computed by this server."""
+    """Return the whole summary, as `uflip show --json` prints it, computed by this server."""
     site = site_of(request)
     with site.sessions() as session:
         found = browse.result(session, who, result)
@@ -176,15 +176,15 @@ def summary(who: Who, request: Request, result: str) -> Response:
 
 @router.get("/results/{result}/files/{digest}")
 def file(who: Who, request: Request, result: str, digest: str) -> Response:
-    """A file of a result; ranges are answered, so that a download can go on.
+    """Return a file of a result; range requests let a download resume.
 
-    It never changes: its digest is its ETag, and who has it is told so (304).
+    A file never changes: its digest is its ETag, and a client that has it gets 304.
     """
     site = site_of(request)
     with site.sessions() as session:
         if not browse.has_file(session, browse.result(session, who, result), digest):
             raise AbsentError("This result has no such file", where=digest[:80])
-    # Whoever keeps a copy asks whether it may still be seen: a result can be withdrawn.
+    # A client with a copy must revalidate it: a result can be withdrawn.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}
     if _has(request, digest):
         return Response(status_code=304, headers=headers)
@@ -194,13 +194,13 @@ def file(who: Who, request: Request, result: str, digest: str) -> Response:
 
 
 def _has(request: Request, digest: str) -> bool:
-    said = request.headers.get("if-none-match", "").split(",")
-    return any(each.strip().removeprefix("W/") in ("*", f'"{digest}"') for each in said)
+    tags = request.headers.get("if-none-match", "").split(",")
+    return any(each.strip().removeprefix("W/") in ("*", f'"{digest}"') for each in tags)
 
 
 @router.post("/results/{result}/publish")
 def publish(session: SessionOf, who: Who, result: str) -> ResultRow:
-    """Let everybody see a result."""
+    """Publish a result."""
     somebody, found = _own(session, who, result)
     publishing.publish(session, somebody, found)
     return rows.as_result(browse.row(session, found))
@@ -208,7 +208,7 @@ def publish(session: SessionOf, who: Who, result: str) -> ResultRow:
 
 @router.post("/results/{result}/withdraw")
 def withdraw(session: SessionOf, who: Who, result: str) -> ResultRow:
-    """Let nobody but its owner see a result any more."""
+    """Withdraw a result: only its owner sees it."""
     somebody, found = _own(session, who, result)
     publishing.withdraw(session, somebody, found)
     return rows.as_result(browse.row(session, found))
@@ -226,19 +226,19 @@ def delete(who: Who, request: Request, result: str) -> Response:
 
 @router.get("/devices")
 def list_devices(session: SessionOf) -> list[DeviceRow]:
-    """Every device with the published result that stands for it: Table 3 of everything."""
+    """Return every device with the published result that represents it: Table 3 of all devices."""
     return [*map(rows.as_device, browse.every_device(session))]
 
 
 @router.get("/devices.{ending}")
 def table_of_devices(session: SessionOf, ending: str) -> Response:
-    """Table 3 of everything: CSV or Parquet."""
+    """Return Table 3 of all devices: CSV or Parquet."""
     return as_table(map(rows.as_device, browse.every_device(session)), DeviceRow, ending)
 
 
 @router.get("/devices/{slug}")
 def one_device(session: SessionOf, who: Who, slug: str) -> OneDevice:
-    """The newest results of a device, the newest first; all of them: `results?device=SLUG`."""
+    """Return the newest results of a device, newest first; all: `results?device=SLUG`."""
     found, seen = browse.device(session, who, slug)
     return OneDevice(
         slug=found.slug,
@@ -271,7 +271,7 @@ OFFER: Table = {
         },
     }
 }
-"""What the description of a route has that takes a list of files."""
+"""The OpenAPI description of a route that takes a list of files."""
 
 
 @router.post("/submissions", status_code=201, openapi_extra=OFFER)
@@ -295,7 +295,7 @@ def _begun(site: "Site", account: Account, content: bytes) -> UploadStatus:
 
 @router.get("/submissions/{submission}")
 def how_far(who: Who, request: Request, submission: str) -> UploadStatus:
-    """How far an upload is."""
+    """Return the progress of an upload."""
     account = _allowed(who, "submitter")
     return UploadStatus(
         id=submission, received=site_of(request).intake.received(account, submission)
@@ -310,7 +310,7 @@ async def part(
     digest: str,
     offset: Annotated[int, Query(ge=0)],
 ) -> ReceivedBytes:
-    """Take a part of a file: at most 8 MiB, from `offset` on."""
+    """Store a part of a file: at most 8 MiB, from `offset` on."""
     account = _allowed(who, "submitter")
     async with request.app.state.receiving.turn(account.id):
         sent = [parts.FilePart(digest, offset, await _body(request, parts.MOST_BYTES))]
@@ -321,9 +321,9 @@ async def part(
 
 @router.post("/submissions/{submission}/parts")
 async def many_parts(who: Who, request: Request, submission: str) -> GotMany:
-    """Take parts of many files: each after its digest, offset and length, see `uflip.site.parts`.
+    """Store parts of many files: each after its digest, offset and length, see `uflip.site.parts`.
 
-    Returned is how many bytes there are of each of these files.
+    Returns the number of bytes that are there of each of these files.
     """
     account = _allowed(who, "submitter")
     async with request.app.state.receiving.turn(account.id):
@@ -335,7 +335,7 @@ async def many_parts(who: Who, request: Request, submission: str) -> GotMany:
 
 async def _body(request: Request, most: int) -> bytes:
     content = bytearray()
-    too_long = int(request.headers.get("content-length", "0")) > most  # digits: `app.Doors`
+    too_long = int(request.headers.get("content-length", "0")) > most  # digits: `app.RequestLimits`
     async for piece in request.stream():
         content += piece
         if too_long or len(content) > most:
@@ -357,7 +357,7 @@ def abandon(who: Who, request: Request, submission: str) -> Response:
 
 @router.post("/submissions/{submission}/commit", status_code=201)
 async def commit(who: Who, request: Request, submission: str, publish: bool = False) -> Committed:
-    """Look at what was sent; a result comes of it, or the reason why none does."""
+    """Examine an upload and store it as a result, or return why it is refused."""
     site, account = site_of(request), _allowed(who, "submitter")
     work = partial(site.intake.commit, account, submission, publish=publish)
     taken = await request.app.state.committing.run(account.id, work)
@@ -372,5 +372,5 @@ async def commit(who: Who, request: Request, submission: str, publish: bool = Fa
 
 @router.get("/version")
 def version() -> dict[str, str]:
-    """Which version of uflip answers."""
+    """Return the version of uflip."""
     return {"uflip": __version__}

@@ -1,4 +1,4 @@
-"""What programs send to a site and are answered, as OpenAPI describes it."""
+"""Types of requests and responses of the API, as OpenAPI describes them."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class Offer(BaseModel):
 
 
 class UploadStatus(BaseModel):
-    """An upload: how many bytes of each file, by its digest, are there."""
+    """An upload: the number of bytes that are there of each file, by its digest."""
 
     id: str
     received: dict[str, int]
@@ -32,13 +32,13 @@ class UploadStatus(BaseModel):
 
 
 class ReceivedBytes(BaseModel):
-    """How many bytes of a file are there now."""
+    """The number of bytes of a file that are there now."""
 
     received: int
 
 
 class GotMany(BaseModel):
-    """How many bytes of some files are there now, by their digests."""
+    """The number of bytes of files that are there now, by their digests."""
 
     received: dict[str, int]
 
@@ -46,8 +46,8 @@ class GotMany(BaseModel):
 class Committed(BaseModel):
     """A result, as it can be cited.
 
-    `new` is false where the site had this content, `own` where another account was first with it;
-    `published` says whether everybody sees it now, whatever was asked for.
+    `new` is false if the site had this content, `own` if another account submitted it first;
+    `published` is whether it is public now, whatever the request was.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Committed(BaseModel):
 class ResultPage(BaseModel):
     """A page of results; `before` and `after` lead to the pages beside it.
 
-    `total` counts what matches, and is the least that it may be where `counted` is false.
+    `total` counts the matches; it is a lower bound if `counted` is false.
     """
 
     total: int
@@ -71,7 +71,7 @@ class ResultPage(BaseModel):
 
 
 class FileKept(BaseModel):
-    """A file of a result: its name in the folder, and what it is fetched by."""
+    """A file of a result: its name in the folder, and its digest and length."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -81,7 +81,7 @@ class FileKept(BaseModel):
 
 
 class OneResult(ResultRow):
-    """A result, its permanent address, and the files that it is made of."""
+    """A result, its permanent address, and its files."""
 
     url: str
     files: list[FileKept]

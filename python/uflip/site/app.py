@@ -1,11 +1,11 @@
-"""A site as one application: who is answered, how much is taken, what is counted.
+"""The ASGI application of a site: routes, host check, rate and size limits, metrics.
 
 ::
 
     /  /devices  /results/ID     pages for people
-    /explore/                    the explorer over what is published
+    /explore/                    the explorer over published results
     /api/v1/…                    for programs, see `api`; described at /api/v1/openapi.json
-    /health  /metrics            for whoever runs the site
+    /health  /metrics            for the operator of the site
 """
 
 import errno
@@ -55,14 +55,14 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
 MOST_BODY_BYTES = 16 << 20
 TOO_LONG = f"A request has at most {MOST_BODY_BYTES} bytes"
 MOST_BODIES = 16
-"""Bodies in memory at a time, of up to 8 MiB, each there twice while it is taken apart."""
+"""Request bodies in memory at a time, of up to 8 MiB each, held twice while they are parsed."""
 PER_MINUTE = 1200
-"""Requests of one address or token: an upload of a thousand files takes as many."""
+"""Requests a minute of one address: an upload of a thousand files needs about a thousand."""
 ADDRESSES = 10_000
 
 
 class RequestMetrics:
-    """What Prometheus is told of requests."""
+    """Request metrics for Prometheus."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -78,19 +78,19 @@ class RequestMetrics:
         self._took.observe(seconds)
 
 
-class Doors:
-    """Refuses what is too much, and whom the server does not know itself by; counts the rest.
+class RequestLimits:
+    """Middleware that checks host names, request sizes and rates, and counts requests.
 
     Parameters
     ----------
     app : ASGI application
-        What answers.
+        The application behind it.
     hosts : set of str
-        The names that the server goes by; empty: any, for a proxy in front that checks.
+        Accepted host names; empty: any, for a proxy in front that checks them.
     per_minute : int
-        Requests that one address may make.
+        Requests a minute of one address.
     counts : Counts
-        Told what was answered.
+        Records the answers.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Doors:
         received = 0
 
         async def limited() -> "Message":
-            # Who sends in pieces says nothing of the length before.
+            # A chunked request has no Content-Length.
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
@@ -133,27 +133,27 @@ class Doors:
                 self._counts.note(scope["method"], message["status"], took)
             await send(message)
 
-        # Whoever asks for the head only is answered as others are; the server sends no more of it.
+        # A HEAD request is handled as GET; the server drops the body of the answer.
         asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         await self._app(asked, limited, with_headers)
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
-        said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
-        if self._hosts and said.get("host") not in self._hosts:
+        given = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
+        if self._hosts and given.get("host") not in self._hosts:
             return 421, "This is not the name of this server"
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             return 400, "No address here has a NUL in it"
-        length = said.get("content-length", "0")
+        length = given.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
             return 413, TOO_LONG
-        # By address: a token that nobody has looked at may be another one each time.
+        # By address: a token that is not verified yet may differ in every request.
         if not self._rate.allows((scope.get("client") or ("",))[0]):
             return 429, "Too many requests: wait a minute"
         return None
 
 
 class RateLimit:
-    """A bucket of requests for each caller, which fills as time goes by."""
+    """A token bucket for each caller."""
 
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
@@ -161,7 +161,7 @@ class RateLimit:
         self._lock = Lock()
 
     def allows(self, who: str, now_s: float | None = None) -> bool:
-        """Take one request out of somebody's bucket; whether there was one."""
+        """Take one request out of the caller's bucket; return whether there was one."""
         now = time.monotonic() if now_s is None else now_s
         with self._lock:
             left, before = self._left.pop(who, (float(self._per_minute), now))
@@ -175,16 +175,16 @@ class RateLimit:
 def application(
     site: Site, hosts: frozenset[str] = frozenset(), per_minute: int = PER_MINUTE
 ) -> "ASGIApp":
-    """Make what answers for a site.
+    """Return the ASGI application of a site.
 
     Parameters
     ----------
     site : Site
         Open.
     hosts : set of str
-        Names (with port) by which it is asked; empty: any.
+        Accepted host names (with port); empty: any.
     per_minute : int
-        Requests that one caller may make.
+        Requests a minute of one caller.
     """
     app = FastAPI(
         title="uflip results",
@@ -200,12 +200,12 @@ def application(
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        """What Prometheus asks for."""
+        """Return the metrics in the format of Prometheus."""
         return Response(generate_latest(counts.registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/health", include_in_schema=False)
     def health() -> Response:
-        """Whether database and files can be used."""
+        """Report whether database and files are usable."""
         with site.sessions() as session:
             session.execute(text("SELECT 1"))
         problem = identity.problem(site.root, site.id)
@@ -221,11 +221,11 @@ def application(
     app.include_router(api.router)
     app.include_router(pages.router)
     _explain(app)
-    return Doors(app, hosts, per_minute, counts)
+    return RequestLimits(app, hosts, per_minute, counts)
 
 
 def _explain(app: FastAPI) -> None:
-    """Answer failures with their parts: to programs as JSON, to people as a page."""
+    """Register error handlers: JSON for API routes, a page for other routes."""
     from starlette.exceptions import HTTPException
 
     @app.exception_handler(UflipError)
@@ -236,7 +236,7 @@ def _explain(app: FastAPI) -> None:
     @app.exception_handler(NoConnectionError)
     @app.exception_handler(OperationalError)
     def busy(request: Request, error: Exception) -> Response:
-        if "is full" in str(error):  # SQLite's words for a full disk
+        if "is full" in str(error):  # SQLite's message for a full disk
             return full(request, OSError(errno.ENOSPC, ""))
         parts = UnavailableError(
             "The database does not answer in time",
@@ -247,7 +247,7 @@ def _explain(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     def full(request: Request, error: OSError) -> Response:
-        """Answer where a file of the site cannot be read or written."""
+        """Answer a request that failed to read or write a file of the site."""
         is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         parts = UnavailableError(
             "The disk of the site is full" if is_full else "The site cannot use its files",

@@ -1,14 +1,14 @@
-"""A site as one folder: rows as JSON lines, files by their digest; and a site made from that.
+"""Backup of a site into one folder, and restore: rows as JSON lines, files by their digest.
 
 ```text
 BACKUP/rows.jsonl        every row of every table, the schema's revision first
-BACKUP/blobs/ab/abcd…    every file that a row names
+BACKUP/blobs/ab/abcd…    every file that a row references
 ```
 
-The rows are read in one transaction, and files are never changed, so that a backup is of one
-moment while the site is served. Where a result is deleted before its files are copied, the rows are
-read again: the backup is of a later moment. It says nothing of the kind of database: what was in
-SQLite can be restored into PostgreSQL.
+The rows are read in one transaction, and files never change, so that a backup of a running site is
+consistent. If a result is deleted before its files are copied, the rows are read again: the backup
+is of a later moment. It does not depend on the database: a site in SQLite can be restored into
+PostgreSQL.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ from uflip.site.tables import (
 ROWS = "rows.jsonl"
 BLOBS = "blobs"
 ORDER = (Account, DeviceRecord, ResultRecord, FileRecord, Audit)
-"""Parents before what belongs to them. Uploads on their way are not part of a backup."""
+"""Parents before their children. A backup does not contain unfinished uploads."""
 
 Rows = Iterator[tuple[str, Table]]
 """Names of tables, and rows of them."""
@@ -51,7 +51,7 @@ Rows = Iterator[tuple[str, Table]]
 
 @dataclass(frozen=True)
 class BackupCounts:
-    """What is in a backup."""
+    """The contents of a backup."""
 
     results: int
     files: int
@@ -59,12 +59,12 @@ class BackupCounts:
 
 
 def back_up(site: Site, out: Path) -> BackupCounts:
-    """Copy a site, as it is at one moment, into a new folder.
+    """Copy a consistent state of a site into a new folder.
 
     Raises
     ------
     ResultsError
-        If the folder exists, or cannot be written; if a file is lost, or rows belong to nobody.
+        If the folder exists or cannot be written; if a file is lost, or a row has no parent.
     """
     refuse_existing(out, what="Backups are", called="OUT")
     with made_beside(out, what="backup", called="OUT") as hidden:
@@ -77,7 +77,7 @@ def back_up(site: Site, out: Path) -> BackupCounts:
                 raise lost[min(again)]
             if not lost:
                 break
-            # Deleted since the rows were read, most likely: then the rows of now do not name it.
+            # Probably deleted since the rows were read: then the current rows do not reference it.
         for path in (hidden / BLOBS).glob("*/*"):
             if path.name not in digests:
                 path.unlink()
@@ -86,7 +86,7 @@ def back_up(site: Site, out: Path) -> BackupCounts:
 
 
 def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
-    """Write the rows of one moment; returns how many results, and the lengths of their files."""
+    """Write a consistent state of the rows; return the number of results and their file lengths."""
     digests: dict[str, int] = {}
     results = 0
     with _one_moment(site) as connection, path.open("w", encoding="utf-8") as file:
@@ -108,10 +108,10 @@ def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
 
 @contextmanager
 def _one_moment(site: Site) -> Iterator[Connection]:
-    """Give a connection that sees the database as it is when it asks first."""
+    """Yield a connection that sees the database as at its first query."""
     with site.engine.connect() as connection:
         if connection.dialect.name == "sqlite":
-            # Python's driver begins transactions for what writes, and none for what reads.
+            # Python's driver begins transactions for writes, and not for reads.
             connection.exec_driver_sql("BEGIN")
         else:
             connection.execution_options(isolation_level="REPEATABLE READ")
@@ -119,7 +119,7 @@ def _one_moment(site: Site) -> Iterator[Connection]:
 
 
 def _related(rows: Rows, where: str, action: str) -> Rows:
-    """Pass rows on, parents first; refuse one that belongs to a row that is not there."""
+    """Yield rows, parents first; refuse a row whose parent is missing."""
     keys = {kind.__tablename__: [*kind.__table__.foreign_keys] for kind in ORDER}
     known: dict[tuple[str, str], set[object]] = {
         (key.column.table.name, key.column.name): set() for some in keys.values() for key in some
@@ -142,8 +142,8 @@ def _related(rows: Rows, where: str, action: str) -> Rows:
 
 
 def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, ResultsError]:
-    """Copy files that are not copied yet; returns those that are not there, with what is said."""
-    with suppress(ResultsError):  # said below, of each
+    """Copy files that are not copied yet; return the error of each missing one."""
+    with suppress(ResultsError):  # reported below for each file
         site.blobs.fetch(digests)
 
     def copied(digest: str) -> ResultsError | None:
@@ -167,8 +167,8 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
         return None
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        said = zip(digests, pool.map(copied, digests), strict=True)
-        return {digest: error for digest, error in said if error is not None}
+        results = zip(digests, pool.map(copied, digests), strict=True)
+        return {digest: error for digest, error in results if error is not None}
 
 
 def _place(backup: Path, digest: str) -> Path:
@@ -176,7 +176,7 @@ def _place(backup: Path, digest: str) -> Path:
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a file; its name is there when all of it is on the disk."""
+    """Copy a file; its name appears when all of it is on the disk."""
     to.parent.mkdir(parents=True, exist_ok=True)
     temporary = atomic.temporary_name(to)
     shutil.copyfile(path, temporary)
@@ -188,12 +188,12 @@ def _copy(path: Path, to: Path) -> None:
 def restore_from(
     backup: Path, folder: Path, database: str | None = None, store: str | None = None
 ) -> BackupCounts:
-    """Make a site from a backup: every file is held against its digest, everything computed again.
+    """Make a site from a backup: check every file's digest, and compute every result again.
 
     Raises
     ------
     ResultsError
-        If it is no backup, a file of it is not what it was, or the folder or database is in use.
+        If it is not a backup, a file of it is damaged, or the folder or database is in use.
     """
     refuse_existing(folder, what="A site is", called="FOLDER")
     rows = _read_rows(backup)
@@ -211,7 +211,7 @@ def restore_from(
         _take_files(site, backup, digests)
         for result, named in files.items():
             site.folders.make(result, named)
-        # Last: a site that a kill leaves without its rows shows nothing that is not there.
+        # Last: a site that a kill leaves without rows shows no result that is incomplete.
         _insert(site, rows, str(backup / ROWS))
     except BaseException:
         site.close()
@@ -259,7 +259,7 @@ def _insert(site: Site, rows: Sequence[tuple[str, Table]], where: str) -> None:
 
 
 def _count_on(connection: Connection) -> None:
-    """Let new rows be counted from where the restored ones end (PostgreSQL counts beside them)."""
+    """Set the ids of new rows to continue after the restored ones (sequences of PostgreSQL)."""
     if connection.dialect.name != "postgresql":
         return
     for kind in (Account, DeviceRecord, Audit):
@@ -296,7 +296,7 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
 
 
 def _check_revision(revision: object, path: Path) -> None:
-    """Refuse rows of a schema that this version does not know: most likely of a newer one."""
+    """Refuse rows of an unknown schema, most likely of a newer version."""
     known = revisions()
     if revision not in known:
         raise ResultsError(

@@ -1,8 +1,8 @@
-"""Files by the digest of their content: each is kept once, whoever sends it.
+"""Content-addressed files: each is stored once, under its digest.
 
 ```text
-blobs/ab/abcd…       a whole file, named by its SHA-256; never changed, never half there
-arriving/ID/abcd…    a file of an upload: what came so far; when all did, a link to the whole file
+blobs/ab/abcd…       a complete file, named by its SHA-256; immutable, never partial
+arriving/ID/abcd…    a file of an upload: the bytes so far; when complete, a link to the blob
 folders/ID/          a result as `uflip.load` reads it: the same files by their names (links)
 ```
 """
@@ -24,7 +24,7 @@ from uflip.site.bucket import Bucket
 from uflip.site.parts import FilePart
 
 AT_ONCE = 8
-"""Files that are synced together: the disk does much of it once."""
+"""Files that are synced at a time: the disk merges much of the work."""
 FOLDERS = "folders"
 FOLDERS_OF_A_SITE = ("blobs", "arriving", FOLDERS)
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -38,7 +38,7 @@ class Blobs:
     root : Path
         The site's folder.
     bucket : Bucket, optional
-        Where files are kept; what is in the folder is a copy of it then.
+        Object storage for the files; the folder is then a cache of it.
     """
 
     def __init__(self, root: Path, bucket: Bucket | None = None) -> None:
@@ -57,12 +57,12 @@ class Blobs:
         return self.root / "arriving"
 
     def path(self, digest: str) -> Path:
-        """Where a whole file is, or would be.
+        """Return the path of a complete file, whether it exists or not.
 
         Raises
         ------
         UsageError
-            If it is no digest.
+            If `digest` is malformed.
         """
         if not _DIGEST.fullmatch(digest):
             raise UsageError(
@@ -75,22 +75,22 @@ class Blobs:
         return self._blobs / digest[:2] / digest
 
     def there(self, digest: str) -> bool:
-        """Whether a whole file is there."""
+        """Return whether a complete file is there."""
         return self.length(digest) is not None
 
     def length(self, digest: str) -> int | None:
-        """Return the length of a whole file [bytes]; None where it is not there."""
+        """Return the length of a complete file [bytes]; None if it is not there."""
         try:
             return self.path(digest).stat().st_size
         except FileNotFoundError:
             return None
 
     def received(self, submission: str, digest: str, size: int) -> int:
-        """How many of the bytes of a file an upload has sent so far; all only if it is whole.
+        """Return the number of bytes of a file that an upload has sent; all only if it is complete.
 
-        What others have sent of the same file does not count: see `claims.visible`.
+        Bytes that other accounts sent of the same file do not count: see `blob_refs.visible`.
         """
-        with self._alone(submission):
+        with self._locked_upload(submission):
             return self._received(submission, digest, size)
 
     def _received(
@@ -103,7 +103,7 @@ class Blobs:
             return 0
         if there < size or arriving in changed or self._is_whole(arriving):
             return there
-        # Its last part came, and the server ended before it was made whole.
+        # Its last part came, and the server ended before the file became a blob.
         try:
             on_disk([arriving])
             self._whole([arriving])
@@ -117,29 +117,29 @@ class Blobs:
         return False
 
     def receive(self, submission: str, parts: Sequence[tuple[FilePart, int]]) -> dict[str, int]:
-        """Take the next parts of files; the last one of a file makes it whole.
+        """Append parts to files; the last part of a file makes it a blob.
 
         Parameters
         ----------
         submission : str
-            Whose files.
+            Id of the upload.
         parts : sequence of (Part, int)
-            Each begins where the one before of its file ended; with the length of the whole file
+            Each begins where the previous part of its file ended; with the length of the whole file
             [bytes].
 
         Returns
         -------
         dict
-            How many bytes there are now of each file, by its digest.
+            The number of bytes that are now there of each file, by its digest.
 
         Raises
         ------
         UsageError
-            If a part begins elsewhere, or there is more than the file has.
+            If a part begins at another offset, or exceeds the file's length.
         ResultsError
-            If a whole has another digest; it has to be sent again then.
+            If a complete file has another digest; it must be sent again.
         """
-        with self._alone(submission):
+        with self._locked_upload(submission):
             received: dict[str, int] = {}
             changed: dict[Path, None] = {}
             whole: list[Path] = []
@@ -147,7 +147,7 @@ class Blobs:
                 for part, size in parts:
                     received[part.digest] = self._receive(submission, part, size, changed)
             finally:
-                # What came before a part that does not fit is there as well.
+                # Parts before one that does not fit are durable, too.
                 on_disk(changed)
             for part, size in parts:
                 arriving = self._arriving / submission / part.digest
@@ -157,14 +157,14 @@ class Blobs:
             return received
 
     @contextmanager
-    def _alone(self, submission: str) -> Iterator[None]:
-        """Hold an upload: its sender may send the same twice, to several servers, at once."""
+    def _locked_upload(self, submission: str) -> Iterator[None]:
+        """Lock an upload: its sender may send the same parts to several servers at once."""
         folder = self._arriving / submission
         folder.mkdir(exist_ok=True)
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
-            # Whoever held it before may have ended the upload, and its folder.
+            # The previous holder of the lock may have ended the upload and removed its folder.
             folder.mkdir(exist_ok=True)
             yield
         finally:
@@ -173,12 +173,12 @@ class Blobs:
     def _receive(
         self, submission: str, part: FilePart, size: int, changed: dict[Path, None]
     ) -> int:
-        """Write a part behind those before it; returns how much is there now."""
+        """Append a part to its file; return the number of bytes that are there now."""
         there = self._received(submission, part.digest, size, changed)
         end = part.offset + len(part.content)
         arriving = self._arriving / submission / part.digest
         if (part.content and end <= there) or (there == size and self._is_whole(arriving)):
-            return there  # the sender sent it twice; the whole has its digest
+            return there  # the part was sent twice; the digest checks the complete file
         if part.offset != there or end > size:
             raise UsageError(
                 "The part does not continue the upload",
@@ -193,7 +193,7 @@ class Blobs:
         return end
 
     def _whole(self, arrived: Sequence[Path]) -> None:
-        """Give files that are on the disk their names, if they are what they were said to be."""
+        """Link complete files that are on the disk as blobs, if their digests match."""
         wrong, named = [], []
         for arriving in arrived:
             with arriving.open("rb") as file:
@@ -217,7 +217,7 @@ class Blobs:
             )
 
     def assemble(self, folder: Path, files: Iterable[tuple[str, str]]) -> None:
-        """Make a folder of whole files: pairs of a name in it and a digest.
+        """Link complete files into a folder: pairs of a name in it and a digest.
 
         Raises
         ------
@@ -238,32 +238,32 @@ class Blobs:
                 ) from error
 
     def store(self, digests: Iterable[str]) -> None:
-        """Bring whole files to the bucket, where there is one."""
+        """Upload complete files to the bucket, if there is one."""
         if self.bucket is not None:
             self.bucket.keep(map(self.path, dict.fromkeys(digests)))
 
     def fetch(self, digests: Iterable[str]) -> None:
-        """Bring files here that only the bucket has, where there is one."""
+        """Download files that only the bucket has, if there is one."""
         if self.bucket is not None:
             self.bucket.fetch(map(self.path, dict.fromkeys(digests)))
 
     def forget(self, submission: str) -> None:
-        """Remove what has arrived of an upload."""
+        """Remove the received files of an upload."""
         shutil.rmtree(self._arriving / submission, ignore_errors=True)
 
     def arriving(self) -> list[str]:
-        """Uploads of which something has arrived."""
+        """Return the uploads of which parts have arrived."""
         return [path.name for path in self._arriving.iterdir()]
 
     def kept(self, before: float) -> Iterator[Path]:
-        """List whole files, and what was begun of one, that have not changed since a time [s]."""
+        """Yield complete and partial files that have not changed since a time [s]."""
         for path in self._blobs.glob("*/*"):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < before:
                     yield path
 
     def remove(self, digests: Iterable[str]) -> None:
-        """Remove files that no result has any more."""
+        """Remove files that no result needs any more."""
         gone = [*digests]
         for digest in gone:
             with suppress(FileNotFoundError):
@@ -287,7 +287,7 @@ class Blobs:
 
 
 def _link(arriving: Path, path: Path) -> None:
-    """Let two names be of one file: that of the second, where it is there already."""
+    """Make both paths links to one file: the second path's, if it exists already."""
     try:
         os.link(arriving, path)
     except FileExistsError:
@@ -297,7 +297,7 @@ def _link(arriving: Path, path: Path) -> None:
 
 
 def on_disk(paths: Iterable[Path]) -> None:
-    """Wait until files, or the names in folders, are on the disk."""
+    """Sync files, or the names in folders, to the disk."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _ in pool.map(_sync, dict.fromkeys(paths)):
             pass

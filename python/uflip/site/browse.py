@@ -1,4 +1,4 @@
-"""Lists of results, devices and the table of everything: what pages and programs are both shown."""
+"""Lists of results and devices, for HTML pages and for programs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from sqlalchemy import Row, Select, func, select
 
 from uflip.site import rows
 from uflip.site.paging import Order, RowPage, order_named, page, place_at
-from uflip.site.query import SORTS, ResultQuery, matching, seen_by
+from uflip.site.query import SORTS, ResultQuery, matching, visible_to
 from uflip.site.tables import AbsentError, Account, DeviceRecord, FileRecord, ResultRecord
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 MOST_COUNTED = 1000
-"""A list is counted so far: to count all of many results takes longer than to show some."""
+"""Limit of counting: counting very many results takes longer than showing a page."""
 MOST_OF_A_DEVICE = 100
 AT_A_TIME = 2000
-"""Rows that are read from the database together, where all are."""
+"""Rows that are read from the database together when all are read."""
 DEVICES_A_PAGE = 100
 DEVICE_SORTS = {
     **{name: order for name, order in SORTS.items() if name != "submitted"},
@@ -28,36 +28,36 @@ DEVICE_SORTS = {
 
 @dataclass(frozen=True)
 class SearchResults:
-    """A page of results, and how many there are, counted to `MOST_COUNTED`."""
+    """A page of results, and their number, counted to `MOST_COUNTED`."""
 
     page: RowPage
     total: int
 
     @property
     def counted(self) -> bool:
-        """Whether there are no more than were counted."""
+        """Whether the count is exact."""
         return self.total <= MOST_COUNTED
 
     @property
     def at_least(self) -> int:
-        """How many there are, or may be more than."""
+        """The number of results, or a lower bound."""
         return min(self.total, MOST_COUNTED)
 
 
 def results(session: "Session", who: Account | None, wanted: ResultQuery) -> SearchResults:
-    """List a page of results.
+    """Return a page of results.
 
     Raises
     ------
     UsageError
-        For a filter or an order that there is not, or a page that cannot be.
+        For an unknown filter or order, or an invalid page.
     """
     query = _matching(session, who, wanted)
     start = place_at(wanted.after, wanted.before)
     order = order_named(wanted.sort, SORTS)
     some, total = query.with_only_columns(ResultRecord.id).limit(MOST_COUNTED + 1), None
     if wanted.text:
-        # What a word leaves cannot be foreseen as what a filter leaves: looked up first, and once.
+        # The planner cannot estimate the matches of a word: look them up first, and once.
         ids = session.scalars(some).all()
         total = len(ids)
         if total <= MOST_COUNTED:
@@ -73,7 +73,7 @@ def results(session: "Session", who: Account | None, wanted: ResultQuery) -> Sea
 def every(
     session: "Session", who: Account | None, wanted: ResultQuery, most: int
 ) -> Iterator[Row[Any]]:
-    """List all results that match, the newest first, at most so many; see `results`."""
+    """Yield at most `most` matching results, the newest first; see `results`."""
     query = _matching(session, who, wanted).order_by(
         ResultRecord.created_utc.desc(), ResultRecord.id.desc()
     )
@@ -85,14 +85,14 @@ def _matching(session: "Session", who: Account | None, wanted: ResultQuery) -> "
 
 
 def result(session: "Session", who: Account | None, name: str) -> ResultRecord:
-    """Find a result that somebody may see.
+    """Return a result that the account may see.
 
     Raises
     ------
     ResultsError
-        If there is none; what is not to be seen is not there.
+        If there is no such result, or the account may not see it.
     """
-    found = session.scalar(select(ResultRecord).where(ResultRecord.id == name, seen_by(who)))
+    found = session.scalar(select(ResultRecord).where(ResultRecord.id == name, visible_to(who)))
     if found is None:
         raise AbsentError(
             "There is no such result",
@@ -109,7 +109,7 @@ def row(session: "Session", result: ResultRecord) -> Row[Any]:
 
 
 def has_file(session: "Session", result: ResultRecord, digest: str) -> bool:
-    """Whether a file of this content is one of a result; of a thousand, no other is looked at."""
+    """Return whether a result has a file of this content; one lookup in the index."""
     mine = select(FileRecord.path).where(
         FileRecord.result_id == result.id, FileRecord.digest == digest
     )
@@ -117,42 +117,42 @@ def has_file(session: "Session", result: ResultRecord, digest: str) -> bool:
 
 
 def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
-    """List a page of the devices of which something is published, with what stands for each.
+    """Return a page of the devices with published results, each with its representative result.
 
     Raises
     ------
     UsageError
-        For an order that there is not, or a page that cannot be.
+        For an unknown order, or an invalid page.
     """
     order, start = order_named(sort, DEVICE_SORTS), place_at(after, before)
     return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_A_PAGE, start)
 
 
 def every_device(session: "Session") -> Iterator[Row[Any]]:
-    """List all devices of which something is published."""
+    """Yield all devices with published results."""
     ordered = rows.devices().order_by(DeviceRecord.model, DeviceRecord.id)
     yield from session.execute(ordered.execution_options(yield_per=AT_A_TIME))
 
 
 def count_devices(session: "Session") -> int:
-    """Count the devices of which something is published."""
+    """Count the devices with published results."""
     return session.scalar(select(func.count(DeviceRecord.newest_id))) or 0
 
 
 def device(
     session: "Session", who: Account | None, slug: str
 ) -> tuple[DeviceRecord, list[Row[Any]]]:
-    """Find a device by its name in addresses, and its newest results, at most `MOST_OF_A_DEVICE`.
+    """Return a device by its slug, and its newest results, at most `MOST_OF_A_DEVICE`.
 
     Raises
     ------
     ResultsError
-        If there is none of which somebody may see a result.
+        If no such device has a result that the account may see.
     """
     found = session.scalar(select(DeviceRecord).where(DeviceRecord.slug == slug))
     seen: list[Row[Any]] = []
     if found is not None:
-        query = rows.results().where(ResultRecord.device_id == found.id, seen_by(who))
+        query = rows.results().where(ResultRecord.device_id == found.id, visible_to(who))
         query = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id.desc())
         seen = [*session.execute(query.limit(MOST_OF_A_DEVICE))]
     if found is None or not seen:

@@ -1,8 +1,8 @@
-"""Files of a site in S3-compatible storage, where one is configured: `--store s3://BUCKET/PREFIX`.
+"""Files of a site in S3-compatible storage, if configured: `--store s3://BUCKET/PREFIX`.
 
-The bucket has every file of every result before its row is committed, each under its digest; what
-is in the site's folder is a copy then, made again where it is missing. Who is asked and with which
-key is said as everywhere: AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and
+The bucket has every file of every result before its row is committed, each under its digest. The
+site's folder is then a cache, filled again where files are missing. The usual variables configure
+server and keys: AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and
 AWS_ALLOW_HTTP=true for a server without TLS).
 """
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 RETRIES: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
-"""Somebody waits for the answer."""
+"""Few and short: a client waits for the answer."""
 AT_ONCE = 16
 """Requests at a time: each waits for the network."""
 DELETED_AT_ONCE = 1000
-"""So many names a request for deletion takes."""
+"""Number of names that a deletion request takes."""
 
 
 class Bucket:
-    """Where files are kept by their digests.
+    """Object storage of files by their digests.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class Bucket:
     Raises
     ------
     UnavailableError
-        If obstore is not installed, or nobody answers.
+        If obstore is not installed, or the server does not answer.
     UsageError
-        If the URL is none.
+        If the URL is malformed.
     """
 
     def __init__(self, url: str) -> None:
@@ -70,13 +70,13 @@ class Bucket:
                 allowed="s3://BUCKET or s3://BUCKET/PREFIX",
                 action="name a bucket that is there; AWS_ENDPOINT says at which server",
             ) from error
-        self.has("0" * 64)  # who cannot be asked says so now, not at the first submission
+        self.has("0" * 64)  # fail now, not at the first submission, if the server cannot be reached
 
     def has(self, digest: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a file is there."""
         import obstore
 
-        with self._speaking(digest):
+        with self._storage_errors(digest):
             try:
                 obstore.head(self._store, digest)
             except FileNotFoundError:
@@ -84,23 +84,23 @@ class Bucket:
         return True
 
     def keep(self, files: Iterable[Path]) -> None:
-        """Bring files there, each called as its digest, where they are not yet."""
+        """Upload missing files, each named by its digest."""
         import obstore
 
         def put(path: Path) -> None:
             if not self.has(path.name):
-                with self._speaking(path.name), path.open("rb") as file:
+                with self._storage_errors(path.name), path.open("rb") as file:
                     obstore.put(self._store, path.name, file)
 
         _on_all(put, files)
 
     def fetch(self, files: Iterable[Path]) -> None:
-        """Bring files here, each called as its digest, where they are not yet.
+        """Download files that are not here yet, each named by its digest.
 
         Raises
         ------
         ResultsError
-            If one is not there, or is not what it was.
+            If one is missing or damaged.
         """
         import obstore
 
@@ -111,7 +111,7 @@ class Bucket:
             temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
             found = hashlib.sha256()
             try:
-                with self._speaking(path.name), temporary.open("xb") as file:
+                with self._storage_errors(path.name), temporary.open("xb") as file:
                     for part in obstore.get(self._store, path.name).stream():
                         found.update(part)
                         file.write(part)
@@ -134,7 +134,7 @@ class Bucket:
 
         names = [*digests]
         for begin in range(0, len(names), DELETED_AT_ONCE):
-            with self._speaking(names[begin]):
+            with self._storage_errors(names[begin]):
                 obstore.delete(self._store, names[begin : begin + DELETED_AT_ONCE])
 
     def _wrong(self, digest: str, got: str) -> ResultsError:
@@ -147,8 +147,8 @@ class Bucket:
         )
 
     @contextmanager
-    def _speaking(self, name: str) -> Iterator[None]:
-        """Let what goes wrong between two machines be one of our errors."""
+    def _storage_errors(self, name: str) -> Iterator[None]:
+        """Convert errors of the storage into an `UnavailableError`."""
         try:
             yield
         except self._failed as error:

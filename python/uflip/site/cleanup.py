@@ -1,4 +1,4 @@
-"""What a kill leaves of a commit, or of the end of an upload: taken away when a server starts."""
+"""Removes the rests of interrupted commits and uploads when a server starts."""
 
 import re
 import shutil
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
 STALE_S = 3600.0
-"""The age of a folder from which on nobody can be making it: many times what a commit may take."""
+"""Age after which no server can still be making a folder: a commit takes far less."""
 OURS = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
 """Names of folders of results, and of those that are being made."""
 DIGEST = re.compile("[0-9a-f]{64}")
 BEGUN = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
-"""Names of files, and of what a kill leaves of one that was being copied."""
+"""Names of temporary files that a kill leaves while a file is copied."""
 UPLOAD = re.compile("[0-9a-f]{32}")
 
 
 def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
-    """Take away folders without a row, files and uploads that nobody knows; returns how many.
+    """Remove folders without a row, and unreferenced files and uploads; return their number.
 
-    Another server on the same database may be making a folder now: a young one stays. So does what
-    has a name that is none of ours.
+    Another server on the same database may be making a folder: young ones stay. So do folders and
+    files whose names uflip does not use.
     """
     gone, young = 0, time.time() - STALE_S
     with sessions() as session:
@@ -46,7 +46,7 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
 
 
 def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
-    """Take away files that no result and no upload has, and what was begun of others."""
+    """Remove unreferenced files, and temporary files."""
     gone = 0
     for some in blob_refs.batched(blobs.kept(before=young)):
         whole = {path.name for path in some if DIGEST.fullmatch(path.name)}
@@ -54,7 +54,7 @@ def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int
             if BEGUN.fullmatch(path.name):
                 path.unlink(missing_ok=True)
                 gone += 1
-        # Asked first without the lock, which holds up whoever sends: most often nothing is.
+        # First without the lock, which blocks uploads: mostly there are no such files.
         if stray := blob_refs.unclaimed(sessions, whole):
             gone += blob_refs.remove_unclaimed(sessions, blobs, stray)
     return gone
@@ -63,5 +63,5 @@ def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int
 def _changed(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
-    except FileNotFoundError:  # another server was faster
+    except FileNotFoundError:  # another server removed it
         return float("inf")

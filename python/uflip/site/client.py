@@ -1,4 +1,4 @@
-"""The other side of a site: submitting a result folder, and fetching one."""
+"""The client of a site: submits a result folder, and downloads one."""
 
 import fcntl
 import hashlib
@@ -33,32 +33,32 @@ TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
 MOST_ANSWER_BYTES = 16 << 20
-"""Of what is no file: the longest is the list of the files of a result, with 400 bytes for each."""
+"""Limit for answers other than files: the longest lists the files of a result, 400 bytes each."""
 MOST_BEGUN = 10
-"""How often an upload is begun again that somebody has ended meanwhile who sends the same."""
+"""Attempts at an upload while a concurrent upload of the same result ends it."""
 REST_S = 0.05
-"""Before that, up to so long and twice as long each time: by chance, so that few meet again."""
+"""Longest pause before the second attempt, doubled each time; random, so that few collide again."""
 AT_ONCE = 8
-"""Files that are fetched together: most are short, and each waits for the network and the disk."""
+"""Concurrent downloads: most files are short, and each waits for the network and the disk."""
 SUBMITTED, FETCHED = "uflip-submit-", "uflip-fetched-"
 YOUNG_S = 60.0
-"""A folder that is older, and that nobody holds, was left by a kill."""
+"""An older folder that no process has locked was left by a kill."""
 _OF_TOKENS = re.compile("[\x21-\x7e]+")
 OnBytes = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What would be sent: a folder without what is private, and its files.
+    """The data to send: a copy of a result folder without private values, and its files.
 
     Attributes
     ----------
     folder : Path
         The copy.
     files : list of (name, digest, length [bytes])
-        In it.
+        The files of the copy.
     left_out : list of LeftOut
-        What is not in it.
+        The values that it does not contain.
     """
 
     folder: Path
@@ -67,12 +67,12 @@ class Submission:
 
     @property
     def bytes(self) -> int:
-        """Length of all files together."""
+        """Length of all files together [bytes]."""
         return sum(size for _, _, size in self.files)
 
 
 def prepare(folder: Path, scratch: Path) -> Submission:
-    """Make the copy of a result folder that may leave this machine.
+    """Make a copy of a result folder without private values.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def prepare(folder: Path, scratch: Path) -> Submission:
     Raises
     ------
     ResultsError
-        If it is no result folder, or is damaged.
+        If `folder` is not a result folder, or is damaged.
     """
     copy = scratch / "result"
     left = redacted_copy(folder, copy)
@@ -96,7 +96,7 @@ def prepare(folder: Path, scratch: Path) -> Submission:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give a folder for a copy that is gone afterwards."""
+    """Yield a folder for a copy, and remove it afterwards."""
     with tempfile.TemporaryDirectory(prefix=_swept(SUBMITTED)) as folder:
         held = _locked(Path(folder))
         try:
@@ -109,9 +109,9 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _swept(prefix: str) -> str:
-    """Remove the folders of this name that killed processes of this user left.
+    """Remove folders with this prefix that killed processes of this user left; return the prefix.
 
-    Who uses such a folder holds a lock on it, which ends with the process.
+    A process that uses such a folder holds a lock on it, which ends with the process.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
@@ -122,7 +122,7 @@ def _swept(prefix: str) -> str:
 
 def _remove_unless_held(folder: Path) -> None:
     held = _locked(folder)
-    # A young one may be one whose lock is about to be taken.
+    # The owner of a young folder may be about to lock it.
     if held is not None:
         if time() - folder.stat().st_mtime > YOUNG_S:
             shutil.rmtree(folder, ignore_errors=True)
@@ -130,7 +130,7 @@ def _remove_unless_held(folder: Path) -> None:
 
 
 def _locked(folder: Path) -> int | None:
-    """Take the lock of a folder; None where another process has it."""
+    """Lock a folder and return its descriptor; None if another process holds the lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -147,7 +147,7 @@ def _digest(path: Path) -> tuple[str, int]:
 
 
 def missing(prepared: Submission, received: Mapping[str, int]) -> list[Missing]:
-    """List what is to be sent: files of which not all has come; empty ones again."""
+    """Return the files to send: incomplete ones, and empty ones again."""
     return [
         Missing(prepared.folder / name, digest, size, at)
         for name, digest, size in prepared.files
@@ -156,19 +156,19 @@ def missing(prepared: Submission, received: Mapping[str, int]) -> list[Missing]:
 
 
 class Client:
-    """Somebody who asks a site; use it in a `with` block.
+    """A connection to a site; use it in a `with` block.
 
     Parameters
     ----------
     url : str
-        Of the site, as in `https://results.example.org`.
+        Address of the site, as in `https://results.example.org`.
     token : str, optional
-        What says who asks; of the environment (`UFLIP_SITE_TOKEN`) without one.
+        Authenticates the user; by default that of the environment (`UFLIP_SITE_TOKEN`).
 
     Raises
     ------
     UsageError
-        If it is no address of a site, or no token.
+        If the address or the token is malformed.
     UnavailableError
         If httpx is not installed.
     """
@@ -196,11 +196,11 @@ class Client:
                 allowed="http://HOST:PORT, https://HOST",
                 action="name the address at which `uflip site serve` is reached",
             )
-        said = _token(token)
-        headers = {"Authorization": f"Bearer {said}"} if said else {}
+        valid = _token(token)
+        headers = {"Authorization": f"Bearer {valid}"} if valid else {}
         headers["Accept-Encoding"] = "identity"  # a few bytes may unpack to all of the memory
         self.url = without_password(url.rstrip("/"))
-        """As errors show it."""
+        """The address that errors show, without a password."""
         base = f"{url.rstrip('/')}/api/v1/"
         self._http = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S)
 
@@ -213,30 +213,30 @@ class Client:
     def submit(
         self, prepared: Submission, *, publish: bool = False, on_bytes: OnBytes | None = None
     ) -> responses.Submitted:
-        """Send what is missing of a result, and have it looked at.
+        """Upload the missing parts of a result, and commit it.
 
         Parameters
         ----------
         prepared : Prepared
             The copy.
         publish : bool
-            Let everybody see it.
+            Publish it.
         on_bytes : callable, optional
-            Told how many bytes of how many are there.
+            Called with the number of bytes that are there, and of all bytes.
 
         Returns
         -------
         Submitted
-            The result that came of it.
+            The stored result.
 
         Raises
         ------
         ResultsError
-            If the site finds that it does not hold; how the upload is ended is said.
+            If the site refuses it; the error explains how to end the upload.
         RefusedError
             If the token does not allow it.
         UnavailableError
-            If nobody answers; the same command goes on from where it was.
+            If the site does not answer; the same command resumes the upload.
         """
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
@@ -253,12 +253,12 @@ class Client:
                     responses.Submitted, "POST", commit, params=asked, timeout=COMMIT_S
                 )
             except responses.NotThereError:
-                # Whoever sends the same for this account has ended it: it may be a result by now.
+                # A concurrent upload of the same files ended it: it may be a result by now.
                 if attempt + 1 == MOST_BEGUN:
                     raise
                 sleep(uniform(0, REST_S * 2**attempt))
             except ResultsError as error:
-                # The site keeps what was sent; nobody else could say under which name.
+                # The site keeps the upload; the error shows its id, which no other output does.
                 ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
                 error.action = "; ".join(filter(None, (error.action, ends)))
                 raise
@@ -267,7 +267,7 @@ class Client:
     def _send(
         self, prepared: Submission, begun: responses.UploadStatusResponse, on_bytes: OnBytes | None
     ) -> None:
-        """Send what is missing of the files."""
+        """Send the missing parts of the files."""
         received = begun.received
         for some in bodies(missing(prepared, received)):
             address = f"submissions/{begun.id}/parts"
@@ -279,21 +279,21 @@ class Client:
                 on_bytes(there, prepared.bytes)
 
     def pull(self, result: str, out: Path) -> Path:
-        """Fetch a result into a new folder; its files are what the site says they are.
+        """Download a result into a new folder, and check its files against their digests.
 
         Parameters
         ----------
         result : str
             Its id.
         out : Path
-            A name that is not taken.
+            A path that does not exist.
 
         Raises
         ------
         ResultsError
-            If there is none, or a file is not what it should be, or the folder cannot be made.
+            If the result does not exist, a file is damaged, or the folder cannot be created.
         UnavailableError
-            If it is no site that answers.
+            If the server is not a results site, or does not answer.
         """
         refuse_existing(out)
         found = self._ask(responses.ResultResponse, "GET", f"results/{result}")
@@ -318,7 +318,11 @@ class Client:
         summed, length = hashlib.sha256(), 0
         path = folder / offered.path
         address = f"results/{result}/files/{offered.digest}"
-        with self._speaking(), self._http.stream("GET", address) as answer, path.open("xb") as file:
+        with (
+            self._network_errors(),
+            self._http.stream("GET", address) as answer,
+            path.open("xb") as file,
+        ):
             if not answer.is_success:
                 responses.check(answer, self._content(answer))
             for part in answer.iter_raw(1 << 20):
@@ -337,12 +341,12 @@ class Client:
             )  # fmt: skip
 
     def _ask(self, shape: type[Shape], method: str, address: str, **how: Any) -> Shape:
-        with self._speaking(), self._http.stream(method, address, **how) as answer:
+        with self._network_errors(), self._http.stream(method, address, **how) as answer:
             content = self._content(answer)
         return responses.read(answer, content, shape)
 
     def _content(self, answer: "httpx.Response") -> bytes:
-        """Read an answer to its end, which must come within a number of bytes, and in time."""
+        """Read an answer to its end, within limits of length and time."""
         content, end = bytearray(), monotonic() + COMMIT_S
         for part in answer.iter_raw():
             content += part
@@ -357,8 +361,8 @@ class Client:
         return bytes(content)
 
     @contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Let what goes wrong between two machines be one of our errors."""
+    def _network_errors(self) -> Iterator[None]:
+        """Convert network errors into an `UnavailableError`."""
         import httpx
 
         try:
@@ -373,21 +377,21 @@ class Client:
 
 
 def _token(given: str | None) -> str | None:
-    """Return what says who asks; no error ever shows it."""
-    said = (given or os.environ.get(TOKEN) or "").strip()
-    if said and not _OF_TOKENS.fullmatch(said):
+    """Return the token to use; no error ever shows it."""
+    found = (given or os.environ.get(TOKEN) or "").strip()
+    if found and not _OF_TOKENS.fullmatch(found):
         raise UsageError(
             "Not a token",
             where="--token" if given else TOKEN,
-            got=f"{len(said)} characters, and not all of them are those of a token",
+            got=f"{len(found)} characters, and not all of them are those of a token",
             allowed="letters, digits and signs of ASCII, without blanks",
             action="give it as `uflip site token` printed it",
         )
-    return said or None
+    return found or None
 
 
 def fetched(url: str) -> Path:
-    """Fetch the result of a permanent address into a folder that lasts as long as this process.
+    """Download the result of a permanent address into a folder that this process removes at exit.
 
     Parameters
     ----------
@@ -397,7 +401,7 @@ def fetched(url: str) -> Path:
     Raises
     ------
     UsageError
-        If it is no such address.
+        If the address is not that of a result.
     UflipError
         As `Client.pull`.
     """
@@ -410,7 +414,7 @@ def fetched(url: str) -> Path:
             action="copy it from the page of the result",
         )
     scratch = tempfile.mkdtemp(prefix=_swept(FETCHED))
-    _locked(Path(scratch))  # as long as this process lasts
+    _locked(Path(scratch))  # until this process ends
     _remove_at_exit(scratch)
     with Client(site) as client:
         return client.pull(result, Path(scratch) / result)

@@ -1,6 +1,6 @@
-"""The database of a site: opened, and brought to the schema of this version.
+"""The database of a site: opened, and migrated to the schema of this version.
 
-SQLite in a file beside the results needs no set-up; a URL of SQLAlchemy leads to PostgreSQL, which
+SQLite in a file beside the results needs no set-up; a URL of SQLAlchemy selects PostgreSQL, which
 several servers may share.
 """
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK = 0x75666C69
-"""Of PostgreSQL, while a schema is brought to this version: two servers may begin at once."""
+"""Advisory lock of PostgreSQL during migrations: two servers may start at once."""
 BUSY_S = 30.0
 KNOWN = ("sqlite", "postgresql", "postgres")
 
 
 def open_database(url: str) -> "Engine":
-    """Open a database, and bring it to this version's schema.
+    """Open a database, and migrate it to this version's schema.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def open_database(url: str) -> "Engine":
     Raises
     ------
     UnavailableError
-        If what it needs is not installed, or nobody answers.
+        If a package is not installed, or the database does not answer.
     UsageError
-        If the URL is none, or the schema is of a newer version.
+        If the URL is malformed, or the schema is of a newer version.
     """
     check_url(url)
     from sqlalchemy import create_engine, event
@@ -62,7 +62,7 @@ def open_database(url: str) -> "Engine":
 
 
 def check_url(url: str) -> None:
-    """Refuse the URL of what is no database, before anything is made.
+    """Refuse a malformed URL before anything is created.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_url(url: str) -> None:
 
 
 def check_library() -> None:
-    """Refuse an environment without what every part of a site needs.
+    """Refuse an environment without the packages of a site.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def check_library() -> None:
 
 
 def missing_library() -> UnavailableError:
-    """Make the error for an environment without what a site needs."""
+    """Return the error for an environment without the packages of a site."""
     return UnavailableError(
         "The results site needs FastAPI, SQLAlchemy and Alembic",
         where="uflip site",
@@ -116,7 +116,7 @@ def _no_database(url: str) -> UsageError:
 
 
 def _with_driver(url: str) -> str:
-    """Name the driver that is installed with uflip, where the URL leaves it open."""
+    """Add the driver that is installed with uflip to a URL that names none."""
     for old in ("postgresql://", "postgres://"):
         if url.startswith(old):
             return "postgresql+psycopg://" + url.removeprefix(old)
@@ -124,7 +124,7 @@ def _with_driver(url: str) -> str:
 
 
 def _prepare_sqlite(connection: object, _record: object) -> None:
-    """Readers and a writer do not wait for each other; what is committed is on the disk."""
+    """Set WAL mode, so that readers do not block a writer, with durable commits."""
     cursor = connection.cursor()  # type: ignore[attr-defined]
     for pragma in (
         "journal_mode=WAL",
@@ -137,7 +137,7 @@ def _prepare_sqlite(connection: object, _record: object) -> None:
 
 
 def _prepare_postgres(connection: object, _record: object) -> None:
-    """What takes milliseconds is not compiled first, and is planned for what is asked."""
+    """Disable JIT compilation of short queries, and plan each query for its parameters."""
     cursor = connection.cursor()  # type: ignore[attr-defined]
     cursor.execute("SET jit = off")
     cursor.execute("SET plan_cache_mode = force_custom_plan")
@@ -146,7 +146,7 @@ def _prepare_postgres(connection: object, _record: object) -> None:
 
 
 def revisions() -> list[str]:
-    """Return the revisions of the schema that this version knows, the first one first."""
+    """Return the schema revisions that this version supports, oldest first."""
     from alembic.script import ScriptDirectory
 
     return [each.revision for each in ScriptDirectory(str(MIGRATIONS)).walk_revisions()][::-1]
@@ -159,7 +159,7 @@ def _migrate(engine: "Engine") -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection, _alone(connection):
+    with engine.begin() as connection, _migration_lock(connection):
         config.attributes["connection"] = connection
         try:
             command.upgrade(config, "head")
@@ -173,7 +173,7 @@ def _migrate(engine: "Engine") -> None:
 
 
 @contextmanager
-def _alone(connection: "Connection") -> Iterator[None]:
+def _migration_lock(connection: "Connection") -> Iterator[None]:
     from sqlalchemy import text
 
     if connection.dialect.name == "postgresql":

@@ -1,4 +1,4 @@
-"""What a simulated device is called: its profile, and how it is built otherwise.
+"""Labels of simulated devices: the profile, and the values that differ from it.
 
 ::
 
@@ -6,9 +6,9 @@
     sim:demo?program_ns=3ms         demo?program_ns=3000000
     sim:PATH.toml, or forged        demo, profile 1a2b3c4d
 
-Results of devices that are built otherwise are results of different devices. A name is believed
-where the built-in profile, overridden as it says, is the profile in the manifest; what a profile
-lacks because it is older than a key counts as equal. Any other profile is told by its digest.
+Results of devices that are built differently are results of different devices. A name is accepted
+if the built-in profile with its overrides is the profile in the manifest; a key that an older
+profile lacks counts as equal. The label of any other profile contains its digest.
 """
 
 from dataclasses import replace
@@ -21,43 +21,43 @@ from uflip.device.url import DeviceUrl, parse_url, with_overrides
 from uflip.errors import UflipError
 from uflip.profiles import profile_names
 
-UNTOLD = "description"
-"""Of a profile: not what a device is built of."""
+UNIDENTIFYING = "description"
+"""The profile key that does not affect the device."""
 LONGEST = 200
-"""A name that is longer is read by nobody."""
+"""Limit for the length of a label [characters]."""
 
 
 def model_of(device: DeviceInfo) -> str:
-    """Return what a device is called on a site: its model, and how it is built otherwise."""
+    """Return the label of a device on a site: its model, and the values that differ from it."""
     name = device.model or device.kind
     ours = _keys(device.profile_table)
     if not ours:
         return name
-    told = _told(device, ours) if name in profile_names() else None
-    return f"{name}, profile {ledger.digest_of(ours)[:8]}" if told is None else told
+    label = _known_label(device, ours) if name in profile_names() else None
+    return f"{name}, profile {ledger.digest_of(ours)[:8]}" if label is None else label
 
 
-def _told(device: DeviceInfo, ours: Table) -> str | None:
-    """Name a built-in device by what is overridden of it; None where that is not what it is.
+def _known_label(device: DeviceInfo, ours: Table) -> str | None:
+    """Return the label of a built-in device with its overrides.
 
-    None as well where it would be too long.
+    None if the profile in the manifest is another one, or if the label would be too long.
     """
     plain = DeviceUrl(device.model, "sim", device.model)
     named = replace(plain, overrides=_overrides(device))
     try:
         built_in, expected = _built(plain), _built(named)
-    except UflipError:  # of overrides that no device has now
+    except UflipError:  # overrides that this version does not accept
         return None
     if any(expected.get(key) != value for key, value in ours.items()):
         return None
     keys = sorted({key for key, _ in named.overrides} & expected.keys())
     changed = {key: expected[key] for key in keys if expected[key] != built_in.get(key)}
-    told = with_overrides(device.model, changed)
-    return told if len(told) <= LONGEST else None
+    label = with_overrides(device.model, changed)
+    return label if len(label) <= LONGEST else None
 
 
 def _overrides(device: DeviceInfo) -> tuple[tuple[str, str], ...]:
-    """What its name says is built otherwise; of a device in a snapshot the name says nothing."""
+    """Return the overrides in a device's name; the name of a snapshot contains none."""
     try:
         asked = parse_url(device.url)
     except UflipError:
@@ -70,11 +70,11 @@ def _built(target: DeviceUrl) -> Table:
 
 
 def _keys(profile: Table) -> Table:
-    """Every key of a profile with its value, whichever table it stands in."""
+    """Return all keys of a profile with their values, without their tables."""
     found: Table = {}
     for name, value in profile.items():
         if isinstance(value, dict):
             found |= value
-        elif name != UNTOLD:
+        elif name != UNIDENTIFYING:
             found[name] = value
     return found

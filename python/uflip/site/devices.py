@@ -1,4 +1,4 @@
-"""The rows of devices: found or made with the first result, forgotten with the last."""
+"""Rows of devices: added with the first result, removed with the last."""
 
 import re
 from contextlib import suppress
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
-from uflip.site.result_summary import DeviceSaid
+from uflip.site.result_summary import DeviceIdentity
 from uflip.site.tables import DeviceRecord, ResultRecord
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-def device_of(session: "Session", said: DeviceSaid) -> DeviceRecord:
-    """Find a device, or make it."""
-    fields = said.model_dump()
+def device_of(session: "Session", identity: DeviceIdentity) -> DeviceRecord:
+    """Return the row of a device, or add it."""
+    fields = identity.model_dump()
     where = [getattr(DeviceRecord, name) == value for name, value in fields.items()]
     found = session.scalar(select(DeviceRecord).where(*where))
     if found is not None:
         return found
-    stem = re.sub(r"[^a-z0-9]+", "-", said.model.lower()).strip("-")[:90] or "device"
+    stem = re.sub(r"[^a-z0-9]+", "-", identity.model.lower()).strip("-")[:90] or "device"
     number, slug = 1, stem
     while session.scalar(select(func.count()).where(DeviceRecord.slug == slug)):
         number += 1
@@ -32,9 +32,9 @@ def device_of(session: "Session", said: DeviceSaid) -> DeviceRecord:
 
 
 def forget(session: "Session", device: int) -> None:
-    """Remove a device that no result is of any more, its name included."""
+    """Remove a device without results, its name included."""
     left = select(ResultRecord.id).where(ResultRecord.device_id == device).exists()
-    # A result that another server is just making may hold it.
+    # A result that another server is just adding may reference it.
     with suppress(IntegrityError), session.begin_nested():
         session.execute(
             delete(DeviceRecord)

@@ -1,4 +1,4 @@
-"""Any table as a file: CSV or Parquet, written some rows at a time, however many there are."""
+"""Tables as files: CSV or Parquet, written in batches of rows, so that memory is bounded."""
 
 import csv
 import io
@@ -23,21 +23,21 @@ PART_BYTES = 1 << 20
 
 
 def as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
-    """Answer with a table.
+    """Return a response with a table.
 
     Parameters
     ----------
     rows : iterable of model
-        Read here, before the answer begins.
+        Read before the answer begins.
     model : type
-        Whose fields are the columns.
+        Its fields are the columns.
     ending : str
-        Of `KINDS`.
+        Name from `KINDS`.
 
     Raises
     ------
     UsageError
-        For a kind of table that there is not.
+        For an unknown kind of table.
     UnavailableError
         If pyarrow is not installed, for Parquet.
     """
@@ -48,7 +48,7 @@ def as_table(rows: Rows, model: type[BaseModel], ending: str) -> Response:
         file = stack.enter_context(SpooledTemporaryFile(IN_MEMORY_BYTES))
         write(file, rows, model)
         file.seek(0)
-        stack.pop_all()  # from here on it is the answer's
+        stack.pop_all()  # the response closes the file
     return StreamingResponse(_parts(file), media_type=media_type)
 
 
@@ -92,7 +92,7 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
 
 
 def _kind(annotation: object) -> object:
-    """Of `float | None` the first."""
+    """Return the type of an optional annotation, as `float` of `float | None`."""
     return (get_args(annotation) or (annotation,))[0]
 
 

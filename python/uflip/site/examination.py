@@ -1,6 +1,6 @@
-"""Has a folder that somebody sent looked at; what it says is checked against what a site keeps.
+"""Runs the examiner on a submitted folder, and checks its output against the database columns.
 
-The process that looks (`examiner`) starts in half the time without what checks the fields of a row.
+The examiner process (`examiner`) starts in half the time without the models that check the fields.
 """
 
 import json
@@ -17,12 +17,12 @@ from uflip.site.result_summary import ExaminedFolder
 
 
 def examine(folder: Path) -> ExaminedFolder:
-    """Hold a folder against itself, and compute what it says.
+    """Examine a folder in a process of its own.
 
     Parameters
     ----------
     folder : Path
-        With the files that were sent.
+        The folder with the submitted files.
 
     Returns
     -------
@@ -32,31 +32,31 @@ def examine(folder: Path) -> ExaminedFolder:
     Raises
     ------
     ResultsError
-        If it does not hold, or takes more memory or time than any result does.
+        If the check fails, or takes more memory or time than any result does.
     """
     command = [sys.executable, "-m", "uflip.site.examiner", str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
-        said = json.loads(done.stdout)
+        output = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError) as error:
         raise ResultsError(
             "The results cannot be checked",
             where=folder.name,
             got="they take more memory or time than there is for it",
             allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
-            action="submit what `uflip verify` finds nothing wrong with",
+            action="submit a folder without faults: `uflip verify` checks one",
         ) from error
-    if "error" in said:
-        raise ResultsError(**said["error"])
-    return examined(said)
+    if "error" in output:
+        raise ResultsError(**output["error"])
+    return examined(output)
 
 
-def examined(said: Table) -> ExaminedFolder:
-    """Hold what a folder says of itself against what a site keeps.
+def examined(output: Table) -> ExaminedFolder:
+    """Check the output of the examiner against the database columns.
 
     Parameters
     ----------
-    said : Table
+    output : Table
         As `examiner.look` computes it.
 
     Returns
@@ -67,10 +67,10 @@ def examined(said: Table) -> ExaminedFolder:
     Raises
     ------
     ResultsError
-        If a text is longer than a column, or none for a database.
+        If a text is longer than its column, or a database cannot store it.
     """
     try:
-        return ExaminedFolder.model_validate(said)
+        return ExaminedFolder.model_validate(output)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ResultsError(

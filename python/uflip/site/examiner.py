@@ -1,10 +1,10 @@
-"""Looks at a folder that somebody sent, in a process of its own with little memory and time.
+"""Examines a submitted folder, in a process of its own with limited memory and time.
 
     python -m uflip.site.examiner FOLDER
 
-Nothing that came along is believed: files are held against the ledger, every run against what is
-possible and what was planned, and summary and row are computed from the traces. Printed is what
-`examined.Examined` says, as JSON, or the error in its parts.
+It trusts no submitted data: files are checked against the ledger, every run against physical limits
+and the plan, and summary and row are computed from the traces. It prints the fields of
+`result_summary.ExaminedFolder` as JSON, or the error in its parts.
 """
 
 import json
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 2 << 30
 SECONDS = 300
-"""What the longest benchmark takes many times over; what takes longer is no result."""
+"""Time limit: many times that of the longest benchmark."""
 
 
 PARTS = ("what", "where", "got", "allowed", "action")
 
 
 def look(folder: Path) -> Table:
-    """Compute what a folder says, in this process: the fields of `examined.Examined`.
+    """Examine a folder in this process; return the fields of `result_summary.ExaminedFolder`.
 
     Raises
     ------
     UflipError
-        If it does not hold.
+        If a check fails.
     """
     from uflip import _native
     from uflip.benchmarks import summary
@@ -56,7 +56,7 @@ def look(folder: Path) -> Table:
             where=first.file,
             got=f"{first.state}: {first.reason}",
             allowed="files that the folder's ledger proves, every one",
-            action="`uflip verify` says the same of the folder; submit one that was not changed",
+            action="`uflip verify` finds the same faults; submit a folder that was not changed",
         )
     kept = proof.usable_manifest()
     checks = check_logs if kept.is_of_jobs else _native.check_traces
@@ -71,7 +71,7 @@ def look(folder: Path) -> Table:
             )
     plan_check.check(folder, kept)
     results = Results.load(folder)
-    # What is older than the rule that only complete ones are taken is kept, and rebuilt, as it is.
+    # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
     if kept.status not in (COMPLETE, "interrupted"):
         raise unfinished(kept.status)
     try:
@@ -83,18 +83,18 @@ def look(folder: Path) -> Table:
             got=str(error)[:200],
             action="submit the folder as `uflip run` wrote it",
         ) from error
-    return _said(results, document)
+    return _fields(results, document)
 
 
-def _said(results: "Results", document: "Summary") -> Table:
+def _fields(results: "Results", document: "Summary") -> Table:
     from uflip.data.document import plain
     from uflip.hints.classes import classify
     from uflip.site.device_label import model_of
     from uflip.web.listing import of_summary
 
     kept = results.manifest
-    said, device = of_summary(document), kept.device
-    means, row = said["baselines_ms"] or {}, document["key_characteristics"]
+    columns, device = of_summary(document), kept.device
+    means, row = columns["baselines_ms"] or {}, document["key_characteristics"]
     return {
         "device": {
             "kind": device.kind,
@@ -111,14 +111,14 @@ def _said(results: "Results", document: "Summary") -> Table:
             "durability": kept.durability or "",
             "status": kept.status,
             "runs": len(results.runs),
-            "experiments": said["experiments"],
-            "known": said["known"],
+            "experiments": columns["experiments"],
+            "known": columns["known"],
             "warnings": len(results.warnings),
             "sr_ms": means.get("SR"),
             "rr_ms": means.get("RR"),
             "sw_ms": means.get("SW"),
             "rw_ms": means.get("RW"),
-            "cells": said["cells"],
+            "cells": columns["cells"],
             "device_class": None if row is None else classify(document).name,
         },
         "summary": plain(document),
@@ -126,19 +126,19 @@ def _said(results: "Results", document: "Summary") -> Table:
 
 
 def _main(folder: Path) -> None:
-    said: Table
+    output: Table
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     try:
-        said = look(folder)
+        output = look(folder)
     except UflipError as error:
-        # Where the site keeps it is nobody's business.
+        # Errors must not reveal the paths of the site.
         parts = {part: str(getattr(error, part) or "") for part in PARTS}
-        said = {"error": {part: text.replace(f"{folder}/", "") for part, text in parts.items()}}
+        output = {"error": {part: text.replace(f"{folder}/", "") for part, text in parts.items()}}
     except MemoryError:
-        said = {"error": {"what": "The results take more memory than there is for them"}}
-    # At once: some at a time takes many times as long.
-    sys.stdout.write(json.dumps(said, allow_nan=False))
+        output = {"error": {"what": "The results take more memory than there is for them"}}
+    # In one write: several short ones take many times as long.
+    sys.stdout.write(json.dumps(output, allow_nan=False))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The explorer over what is published: its folders are rows of the database, its keys their ids."""
+"""The explorer over published results: its folders are rows of the database, keyed by id."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from uflip.site.folders import ResultFolders
 
 LISTED = 1000
-"""The explorer's list is for choosing among the newest; the site's own has all."""
+"""The explorer lists the newest results; the site's own list has all."""
 
 
 class PublishedFolders(Folders):
-    """The folders of what is published.
+    """The folders of published results.
 
     Parameters
     ----------
     sessions : sessionmaker
         Of the database.
     folders : ResultFolders
-        Where they are; makes one where there is none yet.
+        The result folders; it makes missing ones.
     """
 
     def __init__(self, sessions: "sessionmaker[Session]", folders: "ResultFolders") -> None:
@@ -35,23 +35,23 @@ class PublishedFolders(Folders):
 
     @property
     def roots(self) -> list[Path]:
-        """None that a visitor is told of."""
+        """Return no roots: visitors do not see paths of the server."""
         return []
 
     def scan(self) -> list[ResultFolder]:
-        """Find the newest."""
+        """Return the newest results."""
         with self._sessions() as session:
             query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
             newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(LISTED)
             return [self._place(each) for each in session.scalars(newest)]
 
     def find(self, key: str) -> ResultFolder:
-        """Find a result by its id.
+        """Return a result by its id.
 
         Raises
         ------
         ResultsError
-            If there is none that is published.
+            If there is no published result of this id.
         """
         with self._sessions() as session:
             found = session.get(ResultRecord, key)

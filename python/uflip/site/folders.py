@@ -1,4 +1,4 @@
-"""The folder of a result: made of its files in one step, looked at, made again where it is lost."""
+"""Result folders: made of their files in one step, examined, made again if lost."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
 EXAMINERS = 4
-"""At a time, of one server: each computes, and may take `examiner.MEMORY_BYTES`."""
+"""Concurrent examiners of a server: each computes, and may use `examiner.MEMORY_BYTES`."""
 SUMMARY = "summary.json.gz"
 
 
@@ -32,7 +32,7 @@ class ResultFolders:
     sessions : sessionmaker
         Of the database.
     blobs : Blobs
-        Where files are.
+        The files.
     """
 
     def __init__(self, sessions: "sessionmaker[Session]", blobs: Blobs) -> None:
@@ -41,13 +41,13 @@ class ResultFolders:
         self._examining = BoundedSemaphore(EXAMINERS)
 
     def of(self, result: str) -> Path:
-        """Where the folder of a result is, or would be."""
+        """Return the path of a result's folder, whether it exists or not."""
         return self._blobs.folders / result
 
     def make(
         self, result: str, files: Sequence[tuple[str, str]], *, new: bool = False
     ) -> ExaminedFolder:
-        """Make the folder of a result in one step, looked at.
+        """Make and examine the folder of a result in one step.
 
         Parameters
         ----------
@@ -56,12 +56,12 @@ class ResultFolders:
         files : sequence of (str, str)
             Names in the folder, and digests.
         new : bool
-            There is no row of it: a folder of its name is what a kill left, and is replaced.
+            The result has no row yet: a folder of its name was left by a kill, and is replaced.
 
         Returns
         -------
         Examined
-            What the examiner says.
+            The findings of the examiner.
         """
         being_made = self._blobs.hidden_folder(result)
         try:
@@ -84,12 +84,12 @@ class ResultFolders:
         try:
             being_made.rename(folder)
         except OSError:
-            if not folder.exists():  # no other server was faster
+            if not folder.exists():  # no other server made it first
                 raise
         on_disk([folder.parent])
 
     def present(self, result: str) -> None:
-        """Make the folder of a result here, where there are its files only, or the bucket's."""
+        """Make the folder of a result if it is missing, from its files here or in the bucket."""
         if self.of(result).exists():
             return
         with self._sessions() as session:
@@ -101,6 +101,6 @@ class ResultFolders:
         self.make(result, files)
 
     def summary_text(self, result: str) -> bytes:
-        """Read what the server computed of a result, as JSON."""
+        """Return the summary that the server computed for a result, as JSON."""
         self.present(result)
         return gzip.decompress((self.of(result) / SUMMARY).read_bytes())

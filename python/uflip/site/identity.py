@@ -1,13 +1,13 @@
-"""Which site a folder and a database are of: an id that both keep.
+"""The id of a site, which its folder and its database store.
 
 ::
 
-    FOLDER/site.id     the id, a line
-    table `site`       the same, a row that is made with the schema
+    FOLDER/site.id     the id, one line
+    table `site`       the same, a row made with the schema
 
-A server takes away what no row tells of. Beside the database of another site that would be every
-result, so a folder and a database that are not of one site are refused before anything is changed.
-What is older than the id has it from now on, where the database knows results of the folder.
+A server removes folders and files without a row. Beside the database of another site these would be
+all results, so a folder and a database of different sites are refused before anything changes.
+Sites older than the id get one if the database has rows for results of the folder.
 """
 
 import os
@@ -33,17 +33,17 @@ FILE = "site.id"
 
 
 def is_there(root: Path, url: str) -> bool:
-    """Whether a site was made in a folder, with a database that is there."""
+    """Return whether a folder has a site whose database exists."""
     return _is_made(root) and _missing_file(url) is None
 
 
 def check_there(root: Path, url: str) -> None:
-    """Refuse a folder, or a database, in which no site was made yet.
+    """Refuse a folder or a database without a site.
 
     Raises
     ------
     UsageError
-        For a name that was mistyped, most often.
+        Mostly for a mistyped name.
     """
     if not is_there(root, url):
         raise UsageError(
@@ -56,12 +56,12 @@ def check_there(root: Path, url: str) -> None:
 
 
 def check_before(root: Path, url: str) -> None:
-    """Refuse to make a new database beside a folder that is of a site already.
+    """Refuse to create a new database for the folder of an existing site.
 
     Raises
     ------
     RefusedError
-        Most often where `--database` was forgotten.
+        Mostly when `--database` was forgotten.
     """
     lacks = _missing_file(url)
     if lacks is not None and (known(root) or _results(root)):
@@ -69,12 +69,12 @@ def check_before(root: Path, url: str) -> None:
 
 
 def settle(root: Path, engine: "Engine") -> str:
-    """Hold a folder and a database against each other; returns the id of their site.
+    """Check that a folder and a database belong together; return the id of their site.
 
     Raises
     ------
     RefusedError
-        If they are not of one site.
+        If they belong to different sites.
     OSError
         If the folder cannot be read or written.
     """
@@ -84,23 +84,23 @@ def settle(root: Path, engine: "Engine") -> str:
         if not there:
             results = _results(root)
             if results and results.isdisjoint(session.scalars(select(ResultRecord.id))):
-                got = f"{len(results)} in the folder, and none of them in {_shown(engine)}"
+                got = f"{len(results)} in the folder, and none of them in {_url_of(engine)}"
                 raise _of_another(root, got)
             there = _keep(root, ours)
     if there != ours:
-        raise _of_another(root, f"{_shown(engine)}, which is of the site {ours}", there)
+        raise _of_another(root, f"{_url_of(engine)}, which is of the site {ours}", there)
     return ours
 
 
 def known(root: Path) -> str:
-    """Read the id that a folder keeps; "" where it keeps none yet."""
+    """Return the id that a folder stores; "" if it has none yet."""
     with suppress(FileNotFoundError):
         return (root / FILE).read_text(encoding="utf-8", errors="replace").strip()
     return ""
 
 
 def problem(root: Path, ours: str) -> str | None:
-    """Say why results cannot be read from the folder of a site; None where they can."""
+    """Return why results cannot be read from the folder of a site; None if they can."""
     try:
         with os.scandir(root / FOLDERS) as entries:
             next(entries, None)
@@ -111,8 +111,8 @@ def problem(root: Path, ours: str) -> str | None:
 
 
 def _keep(root: Path, ours: str) -> str:
-    """Let a folder keep an id; returns that which it keeps, where another server was faster."""
-    made = root / f".{FILE}-{secrets.token_hex(4)}"  # of this server alone
+    """Store an id in a folder; return the stored one: another server may be faster."""
+    made = root / f".{FILE}-{secrets.token_hex(4)}"  # used by this server alone
     try:
         atomic.write_file(made, f"{ours}\n".encode())
         with suppress(FileExistsError):
@@ -128,17 +128,17 @@ def _is_made(root: Path) -> bool:
 
 
 def _results(root: Path) -> set[str]:
-    """Ids of the results whose folders are here."""
+    """Return the ids of the results whose folders are here."""
     with suppress(FileNotFoundError):
         return {each.name for each in (root / FOLDERS).iterdir() if RESULT_ID.fullmatch(each.name)}
     return set()
 
 
 def _missing_file(url: str) -> str | None:
-    """Return the file of a SQLite database that is not there yet; None for any other."""
+    """Return the file of a SQLite database that does not exist yet; None for any other."""
     try:
         asked = make_url(url)
-    except (ArgumentError, ValueError):  # said in full when it is opened
+    except (ArgumentError, ValueError):  # reported in full when it is opened
         return None
     name = asked.database if asked.get_backend_name() == "sqlite" else None
     if not name or name == ":memory:" or name.startswith("file:"):
@@ -152,7 +152,7 @@ def _seen(root: Path) -> str:
     return "a folder without a site in it" if root.is_dir() else "a file"
 
 
-def _shown(engine: "Engine") -> str:
+def _url_of(engine: "Engine") -> str:
     return engine.url.render_as_string()
 
 

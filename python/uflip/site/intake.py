@@ -1,4 +1,4 @@
-"""From a list of files to a result that is kept: begun, filled, looked at, committed.
+"""Uploads: begun with a list of files, filled, examined, committed as a result.
 
 ```text
 begin ─▶ which files are missing ─▶ parts of them, in any number of sessions ─▶ commit
@@ -7,9 +7,9 @@ begin ─▶ which files are missing ─▶ parts of them, in any number of sess
                   row of a result in place of the upload's (one transaction) ─▶ acknowledged
 ```
 
-What a kill leaves between two of these steps is a folder without a row, or parts of an upload:
-`leftovers` takes the first away when a server starts, and the sender goes on with the second. The
-folder is made by `folders`.
+A kill between two of these steps leaves a folder without a row, or parts of an upload: `cleanup`
+removes the first when a server starts, and the client resumes the second. `folders` makes the
+folder.
 """
 
 import secrets
@@ -46,21 +46,21 @@ if TYPE_CHECKING:
 MOST_OPEN = 20
 """Uploads of one account that have begun and are not committed."""
 MOST_MEETINGS = 5
-"""How often other servers may make a row first that a result needs, as that of its device."""
+"""Attempts to commit while other servers insert the same rows, as that of the device."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What came of an upload.
+    """The result of a committed upload.
 
     Attributes
     ----------
     result : str
         Its id.
     new : bool
-        Whether there was none of this content.
+        Whether the site did not have this content before.
     own : bool
-        Whether it is the sender's: who sent the same before has it.
+        Whether it belongs to the sender; else another account submitted the same content first.
     published : bool
         Whether everybody sees it.
     """
@@ -72,16 +72,16 @@ class Taken:
 
 
 class Intake:
-    """Takes results in.
+    """Accepts uploads and stores results.
 
     Parameters
     ----------
     sessions : sessionmaker
         Of the database.
     blobs : Blobs
-        Where files are.
+        The files.
     folders : ResultFolders
-        Made of these files, and looked at.
+        The result folders made of these files.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Intake:
         self._folders = folders
 
     def begin(self, account: Account, files: Sequence[UploadFile]) -> str:
-        """Begin an upload, or find the one that began with the same files; returns its id.
+        """Begin an upload, or find the one that began with the same files; return its id.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Intake:
             return begun.id
 
     def offered(self, account: Account, submission: str) -> list[UploadFile]:
-        """List the files of an upload.
+        """Return the files of an upload.
 
         Raises
         ------
@@ -142,9 +142,9 @@ class Intake:
             return [UploadFile(**each) for each in found.files]
 
     def received(self, account: Account, submission: str) -> dict[str, int]:
-        """Say how many bytes of each file of an upload need not be sent, by its digest.
+        """Return the number of bytes of each file that need not be sent, by its digest.
 
-        These are all of a file of a result that the account may see, or what it sent.
+        These are all bytes of a file in a result that the account may see, or the bytes it sent.
         """
         offered = self.offered(account, submission)
         visible = blob_refs.visible(self._sessions, account, (each.digest for each in offered))
@@ -169,7 +169,7 @@ class Intake:
         return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
 
     def abandon(self, account: Account, submission: str) -> None:
-        """End an upload; what has arrived of it is removed."""
+        """End an upload, and remove the received bytes."""
         offered = self.offered(account, submission)
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
@@ -177,29 +177,29 @@ class Intake:
         blob_refs.remove_unclaimed(self._sessions, self._blobs, (each.digest for each in offered))
 
     def commit(self, account: Account, submission: str, *, publish: bool) -> Taken:
-        """Look at what was sent, and keep it: everything is computed again from the traces.
+        """Examine an upload and store it as a result; everything is computed again from the traces.
 
         Parameters
         ----------
         account, submission
-            Whose upload, and which.
+            Owner and id of the upload.
         publish : bool
-            Let everybody see it at once, where the account may: its own, or an admin's wish.
+            Publish it at once, if the account owns the result or is an admin.
 
         Returns
         -------
         Taken
-            The result, as it is now: the same content twice is one.
+            The stored result; the same content twice is one result.
 
         Raises
         ------
         UsageError
-            If a file is not there yet, or has another length than was said.
+            If a file is not there yet, or has another length than announced.
         ResultsError
-            If it does not hold; it stays as an upload, to be looked at or ended.
+            If the examination fails; the upload stays, to be inspected or ended.
         """
         files = self.offered(account, submission)
-        self._check_lengths(account, files)  # of those as well that came after it was begun
+        self._check_lengths(account, files)  # also of files that arrived after the upload began
         received, there = self.received(account, submission), self._blobs.there
         missing = [
             each.path
@@ -243,13 +243,13 @@ class Intake:
             return _same(session, files) is not None
 
     def _examined(self, result: str, files: Sequence[UploadFile]) -> ExaminedFolder:
-        """Have the folder of a new result made, and its files where they are kept."""
+        """Make and examine the folder of a new result, and store its files."""
         found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
         self._blobs.store(each.digest for each in files)
         return found
 
     def _end(self, session: "Session", submission: str, *, new: bool) -> None:
-        """End an upload that became a result; where it made it, it has kept its files until now."""
+        """End an upload that became a result; until now it referenced the files."""
         session.flush()
         mine = Submission.id == submission
         there = session.scalar(select(Submission.id).where(mine).with_for_update())
@@ -258,7 +258,7 @@ class Intake:
         session.execute(delete(Submission).where(mine))
 
     def _check_lengths(self, account: Account, files: Sequence[UploadFile]) -> None:
-        """Refuse lengths that are not those of the files: rows, lists and downloads go by them.
+        """Refuse wrong file lengths: rows, lists and downloads rely on them.
 
         Files of others are not reported, not even their existence.
         """
@@ -271,12 +271,12 @@ class Intake:
                     where=each.path,
                     got=f"{each.bytes} bytes",
                     allowed=f"{length} bytes, which are those with the digest {each.digest}",
-                    action="offer it with its own length; an upload that said otherwise is to be "
-                    "ended: DELETE /api/v1/submissions/ID",
+                    action="offer it with its own length; end an upload with another length: "
+                    "DELETE /api/v1/submissions/ID",
                 )
 
     def delete(self, result: str, who: str) -> None:
-        """Delete a result for good: its row, its folder, and files that no other result has."""
+        """Delete a result for good: its row, its folder, and files that no other result needs."""
         with self._sessions.begin() as session:
             found = session.get(ResultRecord, result)
             if found is None:
@@ -287,18 +287,18 @@ class Intake:
             session.delete(found)
             publishing.count_again(session, device)
             forget(session, device)
-        # The row is gone for good before the first file is.
+        # The deletion of the row is durable before the first file is removed.
         self._blobs.remove_folder(result)
         blob_refs.remove_unclaimed(self._sessions, self._blobs, digests)
 
 
 def _same(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
-    """Find the result of these files, also under the shorter id that older versions gave.
+    """Return the result of these files, also under the shorter id of older versions.
 
     Raises
     ------
     ResultsError
-        If its id is that of other files.
+        If the id belongs to other files.
     """
     name = result_id(files)
     offered = {(each.path, each.digest) for each in files}
@@ -324,7 +324,7 @@ def _row(
     files: Sequence[UploadFile],
     found: ExaminedFolder,
 ) -> ResultRecord:
-    """Make the row of a result."""
+    """Add and return the row of a result."""
     device = device_of(session, found.device)
     made = ResultRecord(
         id=result,
@@ -345,5 +345,5 @@ def _no_upload(submission: str) -> AbsentError:
     return AbsentError(
         "There is no such upload",
         where=submission,
-        action="begin one; what was committed is a result, and none any more",
+        action="begin one; a committed upload is a result, and no upload any more",
     )

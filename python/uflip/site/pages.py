@@ -1,6 +1,6 @@
-"""The addresses that people use: pages without scripts, by templates that escape what they show.
+"""The HTML pages: without scripts, from templates that escape all values.
 
-Pictures are the explorer's: `/explore/` is the page of `uflip explore` over what is published.
+The explorer draws the charts: `/explore/` is the page of `uflip explore` over published results.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from uflip.escape import on_page
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
-from uflip.site.addresses import FILTERED, names_known, wanted_of
+from uflip.site.addresses import FILTERED, names_known, parse_query
 from uflip.site.api import SessionOf, site_of
 from uflip.units import format_size
 
@@ -44,14 +44,14 @@ DAY_S = 24 * 3600
 
 
 class _Summary(msgspec.Struct):
-    """What of a summary is on the page of a result; the rest is not read."""
+    """The part of a summary that the page of a result shows."""
 
     warnings: list[WarningSummary]
     host: Table
 
 
 class _Spread(msgspec.Struct):
-    """The least and the most of each baseline [ms], under equal conditions."""
+    """The minimum and the maximum of each baseline [ms], under equal conditions."""
 
     scale: str
     state: str
@@ -94,13 +94,13 @@ def _page(name: str, **shown: Any) -> Response:
 
 
 def error_page(status: int, parts: dict[str, str]) -> Response:
-    """Make the page for an address that leads nowhere."""
+    """Return the page for an error."""
     return _page("error.html", error=parts, status=status)
 
 
 @router.get("/site.css")
 def style() -> Response:
-    """The style of the explorer, which is that of the report."""
+    """Return the style sheet, which explorer and report share."""
     content = (resources.files("uflip.web") / "static" / "app.css").read_bytes()
     return Response(
         content,
@@ -118,8 +118,8 @@ def index(  # noqa: PLR0917 -- parameters of an address
     after: str = "",
     before: str = "",
 ) -> Response:
-    """The list of results."""
-    wanted = wanted_of(request, q, sort, after, before)
+    """Return the list of results."""
+    wanted = parse_query(request, q, sort, after, before)
     found = browse.results(session, None, wanted)
     asked = {"q": q, "sort": sort} | dict(wanted.filters)
     return _page(
@@ -133,11 +133,11 @@ def index(  # noqa: PLR0917 -- parameters of an address
 
 
 def _addresses(asked: Mapping[str, str]) -> Callable[..., str]:
-    """Make what makes the address of the same list, changed in what is named."""
+    """Return a function that makes the address of the same list with changed parameters."""
 
     def address(**changes: str | None) -> str:
-        told = {**asked, **changes}
-        return "?" + urlencode({name: each for name, each in told.items() if each})
+        parameters = {**asked, **changes}
+        return "?" + urlencode({name: each for name, each in parameters.items() if each})
 
     return address
 
@@ -146,7 +146,7 @@ def _addresses(asked: Mapping[str, str]) -> Callable[..., str]:
 def devices(
     session: SessionOf, sort: str = "device", after: str = "", before: str = ""
 ) -> Response:
-    """Table 3 of everything: a row a device."""
+    """Return Table 3 of all devices: a row for each."""
     return _page(
         "devices.html",
         page=browse.devices(session, sort, after, before),
@@ -159,7 +159,7 @@ def devices(
 
 @router.get("/devices/{slug}")
 def device(session: SessionOf, slug: str) -> Response:
-    """All results of a device, and how far they spread."""
+    """Return the page of a device: all results, and their spread."""
     found, seen = browse.device(session, None, slug)
     newest = [each.id for each in seen[:8]]
     return _page(
@@ -172,7 +172,7 @@ def device(session: SessionOf, slug: str) -> Response:
 
 
 def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
-    """Say for each baseline, over results under equal conditions, the least and the most."""
+    """Return minimum and maximum of each baseline, over results under equal conditions."""
     groups: dict[tuple[str, str, str], list[Row[Any]]] = {}
     for each in results:
         groups.setdefault((each.scale, each.state, each.durability), []).append(each)
@@ -188,7 +188,7 @@ def _spread(results: Sequence[Row[Any]]) -> list[_Spread]:
 
 @router.get("/results/{name}")
 def result(request: Request, name: str) -> Response:
-    """A result: what was measured under which conditions, doubts, citation, downloads."""
+    """Return the page of a result: conditions, warnings, citation, downloads."""
     site = site_of(request)
     with site.sessions() as session:
         found = browse.result(session, None, name)
@@ -213,9 +213,9 @@ def _host(host: Table) -> list[tuple[str, str]]:
         "cpu_governor",
         "clock_source",
     )
-    told = {
+    shown = {
         name: format_size(host[name]) if name == "memory_bytes" else str(host[name])
         for name in wanted
         if host.get(name) not in (None, "")
     }
-    return [(name.removesuffix("_bytes").replace("_", " "), told[name]) for name in told]
+    return [(name.removesuffix("_bytes").replace("_", " "), shown[name]) for name in shown]

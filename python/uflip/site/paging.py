@@ -1,8 +1,8 @@
-"""A page of a list that may be long: from a place in its order on, not from a number on.
+"""Keyset pagination of lists: a page begins at a cursor, not at a row number.
 
-A place is the value that rows are ordered by and the id of a row, so that a page costs the same
-however far on it is, and does not shift when results come while somebody turns pages. What has no
-value in the column stands at the end, whichever end of the rest is asked for.
+A cursor is the sort value and the id of a row, so that every page costs the same, and pages do not
+shift when results arrive while a user turns pages. Rows without a value in the column come last, in
+ascending and in descending order.
 """
 
 import base64
@@ -27,16 +27,16 @@ Value = str | int | float | None
 
 @dataclass(frozen=True)
 class Order:
-    """What a list is ordered by.
+    """The sort order of a list.
 
     Attributes
     ----------
     column : column
-        Of a table.
+        The column of a table.
     kind : type
-        Of its values.
+        Type of its values.
     gaps : bool
-        Whether some rows have none.
+        Whether some rows have no value.
     """
 
     column: "InstrumentedAttribute[Any]"
@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True)
 class PageCursor:
-    """A place in a list: behind a row, or before it where pages are turned back."""
+    """A position in a list: after a row, or before it when paging backwards."""
 
     value: Value
     row: str | int
@@ -55,7 +55,7 @@ class PageCursor:
 
 @dataclass(frozen=True)
 class RowPage:
-    """Rows, and the places before and after them; None at an end."""
+    """Rows, and the cursors before and after them; None at an end of the list."""
 
     rows: "list[Row[Any]]"
     before: str | None
@@ -63,12 +63,12 @@ class RowPage:
 
 
 def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
-    """Find an order by its name, and whether it is descending (a leading "-").
+    """Return an order by its name, and whether it is descending (a leading "-").
 
     Raises
     ------
     UsageError
-        If there is none.
+        For an unknown name.
     """
     plain = name.removeprefix("-")
     if plain not in orders:
@@ -77,12 +77,12 @@ def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
 
 
 def place_at(after: str, before: str) -> PageCursor | None:
-    """Read a place from an address; None where a list begins.
+    """Parse a cursor from an address; None at the beginning of a list.
 
     Raises
     ------
     UsageError
-        If it is none.
+        For a malformed cursor.
     """
     text = before or after
     if not text:
@@ -98,23 +98,23 @@ def place_at(after: str, before: str) -> PageCursor | None:
         "Unknown cursor",
         where="before" if before else "after",
         got=got,
-        allowed="what the page before or after this one said",
+        allowed="the cursor of the page before or after this one",
         action="begin with the first page",
     )
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a database takes this as a text or a whole number."""
+    """Return whether a database accepts this as a text or an integer."""
     if type(value) is int:
         return abs(value) < 1 << 63
     return type(value) is str and "\0" not in value and value == value.encode().decode()
 
 
-def _told(value: Value, row: str | int) -> str:
+def _cursor_text(value: Value, row: str | int) -> str:
     return base64.urlsafe_b64encode(json.dumps([value, row]).encode()).decode()
 
 
-def page(  # noqa: PLR0917 -- what a page is made of
+def page(  # noqa: PLR0917 -- parameters of a page
     session: "Session",
     query: "Select[Any]",
     order: tuple[Order, bool],
@@ -122,27 +122,27 @@ def page(  # noqa: PLR0917 -- what a page is made of
     most: int,
     start: PageCursor | None,
 ) -> RowPage:
-    """Read a page.
+    """Return a page.
 
     Parameters
     ----------
     session : Session
-        Of the database.
+        The database session.
     query : Select
         All rows, in no order.
     order : (Order, bool)
-        By what, and whether it is descending.
+        The sort order, and whether it is descending.
     unique : column
-        No two rows have the same; decides where values are alike.
+        A unique column, which orders rows with equal values.
     most : int
-        Rows of a page.
+        Limit of rows.
     start : Place, optional
-        Where it begins.
+        Where the page begins.
 
     Raises
     ------
     UsageError
-        For a page that cannot be, and a place that is none of this order.
+        For an invalid length, and a cursor of another order.
     """
     if not 1 <= most <= MOST_A_PAGE:
         raise UsageError(
@@ -163,7 +163,7 @@ def page(  # noqa: PLR0917 -- what a page is made of
     more, rows = len(found) > most, found[:most]
     if back:
         rows.reverse()
-    ends = [_told(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]
+    ends = [_cursor_text(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]
     is_before = more if back else start is not None
     is_after = back or more
     return RowPage(
@@ -177,7 +177,7 @@ def _spans(
     unique: "InstrumentedAttribute[Any]",
     start: PageCursor | None,
 ) -> "Iterator[Select[Any]]":
-    """Yield queries whose rows, one after the other, are those from a place on, in their order."""
+    """Yield queries whose concatenated rows are those from the cursor on, in order."""
     by, descending = order
     _check_kind(by, unique, start)
     back = start is not None and start.back
@@ -190,17 +190,17 @@ def _spans(
         if start is not None and (start.value is None) == empty:
             span = span.where(*_beyond(keys, start, down))
         elif start is not None and (start.value is None) != back:
-            continue  # the place is in the other span, which comes after this one
+            continue  # the cursor is in the other span, which comes after this one
         yield span.order_by(*(key.desc() if down else key.asc() for key in keys))
 
 
 def _beyond(
     keys: "list[InstrumentedAttribute[Any]]", start: PageCursor, down: bool
 ) -> list[ColumnElement[bool]]:
-    said = (start.value, start.row)[-len(keys) :]
-    beyond = tuple_(*keys) < said if down else tuple_(*keys) > said
-    # The same of the first alone: an index of one table helps where the keys are of two.
-    first = keys[0] <= said[0] if down else keys[0] >= said[0]
+    values = (start.value, start.row)[-len(keys) :]
+    beyond = tuple_(*keys) < values if down else tuple_(*keys) > values
+    # The condition on the first key alone lets an index help if the keys are of two tables.
+    first = keys[0] <= values[0] if down else keys[0] >= values[0]
     return [beyond, first]
 
 

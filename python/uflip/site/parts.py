@@ -1,8 +1,8 @@
-"""Parts of files in one body: a result has a thousand files, most of them short.
+"""Parts of several files in one request body: a result has a thousand files, most of them short.
 
 ::
 
-    digest (32 bytes)  offset (8)  length (8)  content        again and again, numbers big-endian
+    digest (32 bytes)  offset (8)  length (8)  content        repeated, numbers big-endian
 """
 
 import struct
@@ -13,9 +13,9 @@ from pathlib import Path
 from uflip.errors import UsageError
 
 MOST_BYTES = 8 << 20
-"""Of the content of a body, and of a part [bytes]."""
+"""Limit for the content of a body, and of a part [bytes]."""
 MOST_PARTS = 4096
-"""Of a body: short files would otherwise be more head than content."""
+"""Limit of parts in a body, which would else be mostly headers of short files."""
 _HEAD = struct.Struct(">32sQQ")
 MOST_BODY_BYTES = MOST_BYTES + MOST_PARTS * _HEAD.size
 
@@ -31,7 +31,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Missing:
-    """A file that is not sent yet, or not all of it: what it is, and where to go on."""
+    """A file that is not sent completely yet, and the offset at which to resume."""
 
     path: Path
     digest: str
@@ -40,7 +40,7 @@ class Missing:
 
 
 def packed(parts: Iterable[FilePart]) -> bytes:
-    """Put parts into one body."""
+    """Return a body with the parts."""
     return b"".join(
         _HEAD.pack(bytes.fromhex(each.digest), each.offset, len(each.content)) + each.content
         for each in parts
@@ -48,12 +48,12 @@ def packed(parts: Iterable[FilePart]) -> bytes:
 
 
 def unpacked(body: bytes) -> list[FilePart]:
-    """Read the parts of a body.
+    """Return the parts of a body.
 
     Raises
     ------
     UsageError
-        If it is none.
+        If the body is malformed.
     """
     found: list[FilePart] = []
     at = 0
@@ -79,7 +79,7 @@ def unpacked(body: bytes) -> list[FilePart]:
 
 
 def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
-    """Yield what is missing of files, as much at a time as a body takes."""
+    """Yield the missing parts of files, in lists that fit into a body."""
     parts: list[FilePart] = []
     room = MOST_BYTES
     for each in files:
@@ -95,6 +95,6 @@ def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
                     yield parts
                     parts, room = [], MOST_BYTES
                 if not content:
-                    break  # an empty file, or one that was cut meanwhile: its digest will tell
+                    break  # an empty file, or one truncated meanwhile, which fails the digest check
     if parts:
         yield parts

@@ -1,9 +1,9 @@
-"""Holds the runs of a folder against its plan: is each what the plan says that it is?
+"""Checks the runs of a folder against its plan.
 
-The ledger proves that files are together what they were; whoever makes a ledger anew can put any
-run under any name. So what a run file says of itself, which run it is and which pattern its I/Os
-are of, must be what the plan says, filled in for the device of the manifest. Its length may be
-less: a run ends by its rule, and leaves out no more of a start-up than the device has.
+The ledger proves that files did not change; an attacker who writes a new ledger can store any run
+under any name. So the run id and the pattern in a run file must be those of the plan, completed for
+the device of the manifest. A run may be shorter: it ends by its stop rule, and ignores no more
+I/Os than the device's start-up.
 """
 
 from pathlib import Path
@@ -24,19 +24,19 @@ PARTS = "patterns"
 
 
 def check(folder: Path, kept: Manifest) -> None:
-    """Refuse a folder with a run that the plan says otherwise.
+    """Refuse a folder with a run that differs from the plan.
 
     Parameters
     ----------
     folder : Path
-        Whose ledger proves its files.
+        A folder with a valid ledger.
     kept : Manifest
-        Of it.
+        The manifest of the folder.
 
     Raises
     ------
     ResultsError
-        For the first such run.
+        For the first run that differs.
     """
     for entry in kept.plan:
         path = run_file(folder, entry.id)
@@ -53,13 +53,13 @@ def check(folder: Path, kept: Manifest) -> None:
 
 
 def _of_metadata(path: Path, entry: PlanEntry, kept: Manifest) -> str:
-    """Say what the metadata of a run have that the plan has not; empty: nothing."""
-    said = decode(path, KIND, (_native.read_metadata(str(path)) or "{}").encode(), Table)
+    """Return the metadata of a run that differ from the plan; empty if none do."""
+    stored = decode(path, KIND, (_native.read_metadata(str(path)) or "{}").encode(), Table)
     ours = {"folder_id": kept.folder_id, "device_kind": kept.device.kind}
     for name, value in ours.items():
-        if said.get(name, value) != value:
-            return f"{name} {said[name]!r}"
-    planned: Table = {name: said[name] for name in PlanEntry.__struct_fields__ if name in said}
+        if stored.get(name, value) != value:
+            return f"{name} {stored[name]!r}"
+    planned: Table = {name: stored[name] for name in PlanEntry.__struct_fields__ if name in stored}
     try:
         found = msgspec.convert(planned, PlanEntry, dec_hook=spec_hook)
     except ValueError as error:  # msgspec's are some
@@ -71,15 +71,15 @@ def _of_metadata(path: Path, entry: PlanEntry, kept: Manifest) -> str:
 
 
 def _of_pattern(path: Path, entry: PlanEntry, kept: Manifest) -> str:
-    """Say how the pattern of a run is not that of the plan; empty: in no way."""
-    said = decode(path, KIND, (_native.read_specification(str(path)) or "{}").encode(), Table)
+    """Return how the pattern of a run differs from the plan; empty if it does not."""
+    stored = decode(path, KIND, (_native.read_specification(str(path)) or "{}").encode(), Table)
     try:
-        found = typed_spec(said)
+        found = typed_spec(stored)
     except ValueError as error:
-        return f"a pattern that is none: {error}"
-    if isinstance(entry.spec, Job):  # what was not asked for is filled in
+        return f"an invalid pattern: {error}"
+    if isinstance(entry.spec, Job):  # the run file has defaults filled in
         asked = table_of(entry.spec)
-        return _first_other(asked, {name: said.get(name) for name in asked})
+        return _first_other(asked, {name: stored.get(name) for name in asked})
     if isinstance(found, Job):
         return "a job over physical addresses"
     wanted: Pattern = resolve(entry.spec, kept.device).spec
@@ -88,7 +88,7 @@ def _of_pattern(path: Path, entry: PlanEntry, kept: Manifest) -> str:
 
 
 def _other_pattern(wanted: Table, found: Table, most: int | None) -> str:
-    """Compare two patterns; of one that ends by a rule each process has at most so many I/Os."""
+    """Compare two patterns; with a stop rule each process has at most `most` I/Os."""
     whole = {COUNT, IGNORED, RULE, PARTS}
     problem = _first_other(
         {name: value for name, value in wanted.items() if name not in whole},

@@ -1,4 +1,4 @@
-"""Who sees a result changes: noted, and counted with its device in the same transaction."""
+"""Publish and withdraw results: logged, and counted for the device in the same transaction."""
 
 from typing import TYPE_CHECKING
 
@@ -17,17 +17,17 @@ _KNOWN = [
     for each in (ResultRecord.sr_ms, ResultRecord.rr_ms, ResultRecord.sw_ms, ResultRecord.rw_ms)
 ]
 STANDS_FOR_DEVICE = (
-    # A replay, or a benchmark of other things, would empty the row of its device.
+    # A replay, or a benchmark without baselines, would leave the row of its device empty.
     case((and_(*_KNOWN, ResultRecord.scale == "standard"), 0), (and_(*_KNOWN), 1),
          (or_(*_KNOWN), 2), else_=3),
     ResultRecord.created_utc.desc(),
     ResultRecord.id.desc(),
 )  # fmt: skip
-"""The order in which results may stand for a device: all baselines, standard first; some; none."""
+"""Preference of results that represent a device: all baselines, standard first; some; none."""
 
 
 def publish(session: "Session", who: Account, result: ResultRecord) -> None:
-    """Let everybody see a result."""
+    """Publish a result."""
     if result.published_utc is None:
         result.published_utc = utc_now()
         note(session, who.name, "publish", result.id)
@@ -35,7 +35,7 @@ def publish(session: "Session", who: Account, result: ResultRecord) -> None:
 
 
 def withdraw(session: "Session", who: Account, result: ResultRecord) -> None:
-    """Let nobody but its owner see a result any more."""
+    """Withdraw a result: only its owner sees it."""
     if result.published_utc is not None:
         result.published_utc = None
         note(session, who.name, "withdraw", result.id)
@@ -43,14 +43,14 @@ def withdraw(session: "Session", who: Account, result: ResultRecord) -> None:
 
 
 def count_again(session: "Session", device: int) -> None:
-    """Count what everybody sees of a device, and find which complete one stands for it."""
+    """Count the published results of a device, and select the complete one that represents it."""
     session.flush()
-    # Another server may be counting the same: who comes second sees what the first changed.
+    # Another server may count concurrently: the second one sees the changes of the first.
     session.execute(
         select(DeviceRecord.id).where(DeviceRecord.id == device).with_for_update(key_share=True)
     )
     published = ResultRecord.device_id == device, ResultRecord.published_utc.is_not(None)
-    # What is older than the rule may have been submitted before it was finished.
+    # Results older than this rule may have been submitted before they were finished.
     complete = (*published, ResultRecord.status == COMPLETE)
     newest = select(ResultRecord.id).where(*complete).order_by(*STANDS_FOR_DEVICE).limit(1)
     counted = select(func.count()).where(*published).scalar_subquery()

@@ -1,7 +1,7 @@
-"""Which results are wanted: words, filters and orders, as an address says them.
+"""Queries for results: words, filters and orders, from the parameters of an address.
 
-Somebody sees what is published, and what is their own; an admin sees everything. Every condition
-is one that an index of `tables` answers, or that few rows are left for.
+Users see published results and their own; an admin sees everything. An index of `tables` serves
+every condition, or few rows are left to check.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Condition = ColumnElement[bool]
 MOST_WORDS = 10
 GRAM = 3
-"""Characters; what is shorter is in no index of full text, and looked for row by row."""
+"""Characters; shorter words are in no full-text index, and are searched row by row."""
 SORTS = {
     "created": Order(ResultRecord.created_utc),
     "submitted": Order(ResultRecord.submitted_utc),
@@ -42,18 +42,18 @@ SORTS = {
 
 @dataclass(frozen=True)
 class ResultQuery:
-    """Which results are wanted, in which order.
+    """A query for results, with its order and page.
 
     Attributes
     ----------
     text : str
-        Words, all of which are in the model, the firmware or the id.
+        Words that must all occur in the model, the firmware or the id.
     filters : tuple of pairs
-        Name of `FILTERS` and its value.
+        Name from `FILTERS` and its value.
     sort : str
-        Of `SORTS`; descending with a leading "-".
+        Name from `SORTS`; descending with a leading "-".
     after, before : str
-        Where the page begins or ends, as another page said it.
+        Cursor from another page at which this one begins or ends.
     per_page : int
         Rows of a page.
     """
@@ -114,14 +114,14 @@ FILTERS: dict[str, Callable[[str], Condition]] = {
 
 
 def matching(who: Account | None, wanted: ResultQuery, dialect: str) -> list[Condition]:
-    """Make the conditions of what is wanted, on results and their devices.
+    """Return the conditions of a query on results and their devices.
 
     Raises
     ------
     UsageError
-        For a filter that there is not, or a value that it cannot have.
+        For an unknown filter, or an invalid value.
     """
-    where = [seen_by(who)]
+    where = [visible_to(who)]
     for name, value in wanted.filters:
         if name not in FILTERS:
             raise unknown_name("filter", name, FILTERS, where="filter")
@@ -129,8 +129,8 @@ def matching(who: Account | None, wanted: ResultQuery, dialect: str) -> list[Con
     return where + _with(wanted.text.casefold().split()[:MOST_WORDS], dialect)
 
 
-def seen_by(who: Account | None) -> Condition:
-    """Make the condition of what somebody may see."""
+def visible_to(who: Account | None) -> Condition:
+    """Return the condition for results that an account may see."""
     if may(who, "admin"):
         return ResultRecord.id.is_not(None)
     published = ResultRecord.published_utc.is_not(None)
@@ -138,16 +138,16 @@ def seen_by(who: Account | None) -> Condition:
 
 
 def _with(words: Sequence[str], dialect: str) -> list[Condition]:
-    """Make the conditions that a result has all words in it, in the middle of others, too."""
+    """Return the conditions for results that contain all words, also as parts of words."""
     if dialect != "sqlite":
         return [ResultRecord.words.like(f"%{_escaped(word)}%") for word in words]
     where: list[Condition] = [
         func.instr(ResultRecord.words, word) > 0 for word in words if len(word) < GRAM
     ]
-    # One question with all words: the rare ones decide how much is looked at.
-    told = " ".join('"' + w.replace('"', '""') + '"' for w in words if len(w) >= GRAM)
-    if told:
-        found = select(WORDS.c.id).where(WORDS.c.words.op("MATCH")(literal(told)))
+    # One query with all words: the rarest decides the number of rows that are read.
+    phrase = " ".join('"' + w.replace('"', '""') + '"' for w in words if len(w) >= GRAM)
+    if phrase:
+        found = select(WORDS.c.id).where(WORDS.c.words.op("MATCH")(literal(phrase)))
         where.append(ResultRecord.id.in_(found))
     return where
 

@@ -1,9 +1,9 @@
-"""What of a result leaves a machine: nothing that names the machine, its owner, or one sample.
+"""Redaction of results: a submitted copy identifies neither machine, nor owner, nor drive.
 
-Results hold no host and no user name. What can tell a machine from others is taken out here before
-a result is submitted: serial numbers, paths, identities of media and boots, and the command line.
-The copy has a ledger that goes on with a new line for the changed manifest, as every change of a
-manifest has, so that it proves itself.
+Results contain no host and no user name. Before a result is submitted, this module removes values
+that identify a machine: serial numbers, paths, ids of media and boots, and the command line. The
+ledger of the copy continues with a line for the changed manifest, as for every change of a
+manifest, so that the copy still verifies.
 """
 
 import shutil
@@ -29,14 +29,14 @@ PRIVATE_HOST = ("command_line", "executable")
 
 @dataclass(frozen=True)
 class RedactedValue:
-    """A value that stays here: where it stands in the manifest, and what it is."""
+    """A removed value: its key in the manifest, and its content."""
 
     where: str
     value: str
 
 
 def left_out(content: Manifest) -> list[RedactedValue]:
-    """List what is taken out of a manifest."""
+    """Return the values that are removed from a manifest."""
     return [
         RedactedValue(where, str(value))
         for where, value in _private(content).items()
@@ -45,7 +45,7 @@ def left_out(content: Manifest) -> list[RedactedValue]:
 
 
 def redacted(content: Manifest) -> Manifest:
-    """Return a manifest without what names a machine or a sample."""
+    """Return a manifest without values that identify a machine or a drive."""
     device = content.device
     details = msgspec.structs.replace(
         device.details, **{name: getattr(DeviceDetails(), name) for name in PRIVATE_DETAILS}
@@ -58,24 +58,24 @@ def redacted(content: Manifest) -> Manifest:
 
 
 def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
-    """Copy a finished result folder without what is private, proven as the original is.
+    """Copy a finished result folder without private values, with a valid ledger.
 
     Parameters
     ----------
     folder : Path
-        Of `uflip run`; nothing in it is changed.
+        A folder of `uflip run`; it does not change.
     out : Path
-        A name that is not taken.
+        A path that does not exist.
 
     Returns
     -------
     list of LeftOut
-        What is not in the copy.
+        The values that the copy does not contain.
 
     Raises
     ------
     ResultsError
-        If it is no result folder, is not finished, or a file of it is not what was written.
+        If `folder` is not a result folder, is not finished, or has a damaged file.
     """
     held = examine(folder)
     if held.lost:
@@ -124,10 +124,10 @@ def _private(content: Manifest) -> dict[str, object]:
     if not device.simulated or _is_path(device.url):
         private["device.url"] = device.url
     private |= {f"device.details.{name}": getattr(device.details, name) for name in PRIVATE_DETAILS}
-    told = {name: content.host.get(name) for name in PRIVATE_HOST}
+    private = {name: content.host.get(name) for name in PRIVATE_HOST}
     return private | {
         f"host.{name}": " ".join(value) if isinstance(value, list) else value
-        for name, value in told.items()
+        for name, value in private.items()
     }
 
 

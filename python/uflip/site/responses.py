@@ -1,7 +1,7 @@
-"""What a site answers, as a client reads it: of the shape that it has, or it is no site of ours.
+"""Responses of a site, as a client reads and validates them.
 
-Nothing that comes over a network is believed: fields have types, digests and ids are what they can
-be, an answer that leads elsewhere is none.
+The client trusts no data from the network: fields have types, digests and ids are validated, and
+redirections are refused.
 """
 
 import json
@@ -28,20 +28,20 @@ Shape = TypeVar("Shape")
 
 
 class UploadStatusResponse(Struct):
-    """An upload: how many bytes of each file, by its digest, are there."""
+    """An upload: the number of bytes that are there of each file, by its digest."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     received: dict[str, Count]
 
 
 class ReceivedBytesResponse(Struct):
-    """How many bytes of some files are there now."""
+    """The number of bytes of files that are there now."""
 
     received: dict[str, Count]
 
 
 class Submitted(TypedDict):
-    """What a site says of a submission, see `uflip.site.api_types.Committed`."""
+    """The answer to a committed submission, see `uflip.site.api_types.Committed`."""
 
     id: str
     url: str
@@ -59,22 +59,22 @@ class FileResponse(Struct):
 
 
 class ResultResponse(Struct):
-    """A result, as far as it is read here."""
+    """The fields of a result that the client uses."""
 
     files: list[FileResponse]
 
 
 class NotThereError(ResultsError):
-    """What was asked for is not on the site, or not any more."""
+    """The requested object is not on the site, or not any more."""
 
 
 def read(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
-    """Read the content of an answer.
+    """Decode the content of a response.
 
     Raises
     ------
     UflipError
-        That which the site answers; `UnavailableError` for what is no answer of a site.
+        The error that the site returned; `UnavailableError` for a response of another server.
     """
     check(answer, content)
     try:
@@ -84,7 +84,7 @@ def read(answer: "httpx.Response", content: bytes, shape: type[Shape]) -> Shape:
 
 
 def check(answer: "httpx.Response", content: bytes) -> None:
-    """Refuse an answer that is not what was asked for.
+    """Refuse a response that reports an error.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _no_site(answer: "httpx.Response", problem: str) -> UflipError:
     return UnavailableError(
         "The server is not a uflip results site",
         where=f"{asked.scheme}://{asked.netloc.decode()}{asked.path}",
-        got=f"an answer {answer.status_code} that is none of ours"
+        got=f"an answer {answer.status_code} of another kind"
         + (f": {problem[:200]}" if problem else ""),
         action="check the address",
     )

@@ -1,11 +1,11 @@
-"""What a result says of itself in a few words: worked out once, kept in a row, told in every list.
+"""The summary columns of a result: computed once, stored in its row, shown in every list.
 
 ```text
 examiner ── Examined ──▶ intake ── columns of Result ──▶ lists, tables, pages (rows.ResultRow)
 ```
 
-The fields stand here alone. What is longer than a column, or is no text for a database, is none of
-a result that a benchmark made, and is refused.
+Only this module defines the fields. A value that is longer than its column, or that a database
+cannot store as text, does not come from a benchmark, and is refused.
 """
 
 from typing import Annotated
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from uflip.data.document import Table
 
-# What PostgreSQL cannot keep in a text.
+# PostgreSQL cannot store NUL in a text.
 _NO_NUL = "^[^\0]*$"
 Short = Annotated[str, StringConstraints(max_length=50, pattern=_NO_NUL)]
 Firmware = Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)]
@@ -45,14 +45,14 @@ class ResultSummary(BaseModel):
 
 
 class ResultColumns(ResultSummary):
-    """What the row of a result has from its folder: also that, and the row of Table 3."""
+    """The columns of a result that come from its folder: the summary, and the row of Table 3."""
 
     folder_id: str
     cells: list[str] | None
 
 
-class DeviceSaid(BaseModel):
-    """What devices are told apart by."""
+class DeviceIdentity(BaseModel):
+    """The values that identify a device."""
 
     kind: str
     model: Model
@@ -60,8 +60,8 @@ class DeviceSaid(BaseModel):
 
 
 class ExaminedFolder(BaseModel):
-    """What a folder says: the columns of its device and of its result, and the whole summary."""
+    """An examined folder: the columns of its device and of its result, and the whole summary."""
 
-    device: DeviceSaid
+    device: DeviceIdentity
     row: ResultColumns
     summary: Table

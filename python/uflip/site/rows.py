@@ -1,7 +1,6 @@
-"""Results and devices as lists and tables show them: plain columns, a row each.
+"""Rows of results and devices for lists and tables.
 
-Pages take the rows as the database gives them; programs get them by the models here, which OpenAPI
-describes.
+HTML pages use the rows of the database; programs receive the models here, which OpenAPI describes.
 """
 
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from uflip.site.result_summary import ResultSummary
 from uflip.site.tables import Account, DeviceRecord, ResultRecord
 
 FIRST_CELL = 4
-"""Of Table 3: those before are the means, which rows have as numbers."""
+"""Index in Table 3 of the first cell after the means, which rows have as numbers."""
 
 
 class ResultIdentity(BaseModel):
-    """Which result it is, of which device, and by whom."""
+    """The id of a result, its device, and its owner."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -45,7 +44,7 @@ class ResultRow(ResultSummary, ResultIdentity):
 
 
 class DeviceRow(ResultRow):
-    """A device, and its newest published result that is complete, a standard one if any is."""
+    """A device, and its newest complete published result, preferably of the standard scale."""
 
     slug: str
     results: int
@@ -73,18 +72,18 @@ def results() -> Select[Any]:
 
 
 def devices() -> Select[Any]:
-    """Select the rows of all devices of which something is published, in no order."""
+    """Select the rows of all devices with published results, in no order."""
     columns = (DeviceRecord.slug, DeviceRecord.published.label("results"))
     return results().add_columns(*columns).where(DeviceRecord.newest_id == ResultRecord.id)
 
 
 def as_result(found: Row[Any]) -> ResultRow:
-    """Say of a row what programs are told."""
+    """Return a row of `results` for programs."""
     return _with_cells(ResultRow.model_validate(found), found.cells)
 
 
 def as_device(found: Row[Any]) -> DeviceRow:
-    """Say of a row of `devices` what programs are told."""
+    """Return a row of `devices` for programs."""
     return _with_cells(DeviceRow.model_validate(found), found.cells)
 
 

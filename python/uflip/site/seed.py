@@ -1,13 +1,13 @@
-"""What a new site has to show: the benchmark of every built-in simulated device, and of a file.
+"""The first results of a new site: benchmarks of all built-in simulated devices, and of a file.
 
-They are measured here and now, on this machine, and go the way of every submission: without what
-names the machine, looked at, computed again from the traces. Simulated devices are labelled as such
-on every page, a file as a file; the account that has them is called `seed`, and has no token.
+This machine measures them, and they are submitted like all results: without values that identify
+the machine, examined, computed again from the traces. Every page labels simulated devices as such,
+and a file as a file; they belong to the account `seed`, which has no token.
 
-What is published is not measured again, and what was cut short goes on, by what the site's folder
-notes::
+Published results are not measured again, and interrupted benchmarks resume. The site's folder has
+the state::
 
-    .seed/DEVICE-…/            what is under way: `result`, and the file that is measured
+    .seed/DEVICE-…/            a benchmark in progress: `result`, and the measured file
     .seed/DEVICE-….published   the id of the result
 """
 
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 ACCOUNT = "seed"
 FILE = "file"
-"""Stands for a new file beside the site's."""
+"""Name for a new file beside the site's."""
 FILE_BYTES = 256 << 20
 NOTES = ".seed"
-"""The folder in a site's where is noted how far its collection is."""
+"""The subfolder of a site that stores the progress of seeding."""
 
 
 @dataclass(frozen=True)
 class Seeded:
-    """A result of the collection: the device, its id on the site, whether it was measured now."""
+    """A published result: the device, its id on the site, whether it was measured now."""
 
     device: str
     result: str
@@ -56,12 +56,12 @@ class Seeded:
 
 
 def collection() -> list[str]:
-    """List the devices of the whole collection."""
+    """Return the devices that are measured by default."""
     return [*(f"sim:{name}" for name in profile_names()), FILE]
 
 
 def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> None:
-    """Refuse what cannot be measured as it was asked for, before there is anything.
+    """Refuse invalid options before anything is created.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> Non
     for device in devices or collection():
         request = replace(_request(device, Path()), scale=scale, only=only)
         if device != FILE and not request.is_of_jobs:
-            with suppress(DeviceError):  # which does not stop the others
+            with suppress(DeviceError):  # does not stop the others
                 request.plan(request.inspect())
 
 
@@ -84,27 +84,27 @@ def seed(
 ) -> Iterator[Seeded]:
     """Measure devices one after the other, and publish each result on a site.
 
-    What the collection has of the same device, scale, micro-benchmarks and version is left as it
-    is; a benchmark that was cut short goes on.
+    Published results of the same device, scale, micro-benchmarks and version stay as they are; an
+    interrupted benchmark resumes.
 
     Parameters
     ----------
     site : Site
-        Takes them in.
+        The site for the results.
     devices : iterable of str
         As `uflip run` names them, or `FILE`.
     scale : str
         As `uflip run --scale`.
     only : sequence of str, optional
-        Of all micro-benchmarks, only these.
+        The micro-benchmarks to run; by default all.
     on_event : callable
-        Told about the benchmarks, see `uflip.session.events`.
+        Called with the events of the benchmarks, see `uflip.session.events`.
 
     Yields
     ------
     Seeded
-        Each result as soon as it is public. What was yielded stays when a later device fails.
-        What was measured of one that fails is gone, since it would fail again.
+        Each result as soon as it is public. Yielded results stay when a later device fails.
+        The measurement of a failed device is removed, since it would fail again.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def seed(
     """
     account = _account(site)
     for device in devices:
-        # Beside the site's files, so that a file is on the storage that the site is on.
+        # Beside the site's files, so that a measured file is on the same storage as the site.
         place = site.root / NOTES / _key(device, scale, only)
         note = place.with_name(f"{place.name}.published")
         if (there := _there(site, note)) is not None:
@@ -136,7 +136,7 @@ def seed(
 
 
 def _key(device: str, scale: str, only: Sequence[str] | None) -> str:
-    """Name what was asked for, and by which version."""
+    """Return a name for a device with these options and the version of uflip."""
     asked = [device, scale, None if only is None else sorted(only)]
     by = [_native.__version__, _native.SIMULATOR_VERSION]
     stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:60]
@@ -144,7 +144,7 @@ def _key(device: str, scale: str, only: Sequence[str] | None) -> str:
 
 
 def _there(site: "Site", note: Path) -> str | None:
-    """Return the id of a result that was published, if it still is."""
+    """Return the id of a published result; None if it is not public any more."""
     try:
         result = note.read_text()
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def _account(site: "Site") -> Account:
     with site.sessions.begin() as session:
         named = select(Account).where(Account.name == ACCOUNT)
         if session.scalar(named) is None:
-            new_token(session, ACCOUNT, "submitter")  # which nobody is told
+            new_token(session, ACCOUNT, "submitter")  # the token is discarded
         return session.scalars(named).one()
 
 

@@ -1,4 +1,4 @@
-"""A site for as long as it is served: in the foreground, and on a thread for tests."""
+"""The server of a site: in the foreground, and on a thread for tests."""
 
 import socket
 from typing import TYPE_CHECKING
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 def serve(site: "Site", listener: socket.socket, *, any_host: bool, per_minute: int) -> None:
-    """Answer until a signal ends it.
+    """Serve requests until a signal arrives.
 
     Parameters
     ----------
     site : Site
-        Open.
+        An open site.
     listener : socket
-        Bound.
+        A bound socket.
     any_host : bool
-        A proxy is in front, and nobody else gets here: it checks by which name the site is asked,
-        and says who asks (`X-Forwarded-For`).
+        Accept any host name: only a proxy reaches this server, checks host names, and passes
+        client addresses on (`X-Forwarded-For`).
     per_minute : int
-        Requests that one caller may make.
+        Requests a minute of one caller.
     """
     try:
         import uvicorn

@@ -1,4 +1,4 @@
-"""What a site keeps: a folder with files, and a database that says what they are."""
+"""The storage of a site: a folder with files, and a database that describes them."""
 
 import stat
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ DATABASE = "site.db"
 
 @dataclass(frozen=True)
 class Site:
-    """A site that is open.
+    """An open site.
 
     Attributes
     ----------
     root : Path
         Its folder.
     id : str
-        Kept by folder and database, see `uflip.site.identity`.
+        Stored in the folder and the database, see `uflip.site.identity`.
     new : bool
-        Whether it was made just now.
+        Whether `open_site` created it.
     base_url : str
-        What its addresses begin with, where it is seen from.
+        Prefix of its public addresses.
     engine, sessions, blobs, folders, intake
-        Database, files, the folders made of them, and what takes results in.
+        Database, files, the folders made of them, and the upload handler.
     """
 
     root: Path
@@ -53,11 +53,11 @@ class Site:
     intake: "Intake"
 
     def url_of(self, result: str) -> str:
-        """The permanent address of a result."""
+        """Return the permanent address of a result."""
         return f"{self.base_url}/results/{result}"
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.engine.dispose()
 
 
@@ -69,29 +69,29 @@ def open_site(
     *,
     make: bool = True,
 ) -> Site:
-    """Open a site, or make one.
+    """Open a site, or create one.
 
     Parameters
     ----------
     root : Path
         Its folder.
     database : str, optional
-        URL of the database; SQLite in the folder without one.
+        URL of the database; by default SQLite in the folder.
     base_url : str
-        What its addresses begin with.
+        Prefix of its public addresses.
     store : str, optional
-        URL of the bucket that has the files; they are in the folder alone without one.
+        URL of the bucket for the files; by default the folder alone stores them.
     make : bool
-        Make what is not there.
+        Create a missing folder and database.
 
     Raises
     ------
     ResultsError
-        If the folder cannot be made or written.
+        If the folder cannot be created or written.
     RefusedError
-        If the database is that of another site, or the folder that of results.
+        If the database belongs to another site, or the folder contains results.
     UsageError
-        If there is no site, and none is to be made.
+        If there is no site, and `make` is false.
     UflipError
         As `uflip.site.database.open_database`, and as `Bucket`.
     """
@@ -132,12 +132,12 @@ def open_site(
 
 
 def database_of(root: Path, database: str | None) -> str:
-    """Return the URL of the database of a site: in its folder, where none is named."""
+    """Return the URL of the database of a site: by default SQLite in its folder."""
     return database or f"sqlite:///{(root / DATABASE).absolute()}"
 
 
 def _keep_private(root: Path) -> None:
-    """Take away what everybody may do with results and database, also of an older version."""
+    """Remove access of other users to results and database, also to those of older versions."""
     names = (*FOLDERS_OF_A_SITE, *(f"{DATABASE}{ending}" for ending in ("", "-wal", "-shm")))
     for path in (root / name for name in names):
         with suppress(FileNotFoundError, PermissionError):
@@ -148,7 +148,7 @@ def _keep_private(root: Path) -> None:
 
 @contextmanager
 def _folder_of(root: Path) -> Iterator[None]:
-    """Let what goes wrong with the folder of a site be one of our errors."""
+    """Convert errors of the operating system into a `ResultsError` about the site's folder."""
     try:
         yield
     except OSError as error:

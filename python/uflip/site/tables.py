@@ -1,6 +1,6 @@
-"""What the database of a site holds. Traces are files beside it, see `blobs`.
+"""The database schema of a site. Traces are files beside it, see `blobs`.
 
-A row is what a list shows and is filtered by; everything else of a result is in its summary, which
+The columns of a result are those that lists show and filter by; the rest is in its summary, which
 the server computed from the traces. The schema changes by migrations only (`migrations/`).
 """
 
@@ -23,11 +23,11 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 from uflip.errors import ResultsError
 
 ROLES = ("reader", "submitter", "admin")
-"""Each may do what those before it may: look at what is its own; submit; everything."""
+"""Each has the rights of those before it: see its own results; submit; everything."""
 
 
 class AbsentError(ResultsError):
-    """What is not there, or not to be seen by whoever asks, which is the same."""
+    """Not found, or not visible to the caller: the answers are the same."""
 
 
 class Base(DeclarativeBase):
@@ -35,7 +35,7 @@ class Base(DeclarativeBase):
 
 
 def _published(name: str, *columns: str) -> Index:
-    """Make an index of what everybody sees."""
+    """Return an index of published results."""
     where = text("published_utc IS NOT NULL")
     return Index(f"ix_result_{name}", *columns, sqlite_where=where, postgresql_where=where)
 
@@ -44,13 +44,13 @@ LISTED_BY = (
     "created_utc", "submitted_utc", "firmware", "scale", "state", "durability", "status",
     "device_class", "warnings", "runs", "sr_ms", "rr_ms", "sw_ms", "rw_ms",
 )  # fmt: skip
-"""What lists of results are ordered by and filtered by."""
+"""Columns by which lists of results are sorted and filtered."""
 WORDS = table("result_words", column("id"), column("words"))
-"""Full text of `ResultRecord.words` in SQLite, kept by triggers; PostgreSQL has an index."""
+"""Full-text table of `ResultRecord.words` in SQLite, updated by triggers; PostgreSQL: an index."""
 
 
 class Account(Base):
-    """Whoever has a token; the token itself is kept nowhere."""
+    """The owner of a token; the token itself is not stored."""
 
     __tablename__ = "account"
 
@@ -63,11 +63,11 @@ class Account(Base):
 
 
 class DeviceRecord(Base):
-    """A model of a device: all results of one that has this name, capacity and kind.
+    """A device model: its results have this name, capacity and kind.
 
-    `published` counts those that everybody sees, `newest_id` is the complete one of them that
-    stands for it, see `publishing.STANDS_FOR_DEVICE`: both are kept there, so that the table of
-    devices reads no results.
+    `published` counts the published results, `newest_id` is the complete one that represents the
+    device, see `publishing.STANDS_FOR_DEVICE`. The table of devices reads both from here, and no
+    results.
     """
 
     __tablename__ = "device"
@@ -84,15 +84,15 @@ class DeviceRecord(Base):
 
 
 class ResultRecord(Base):
-    """A benchmark that was submitted and holds against its own traces.
+    """A submitted benchmark that agrees with its own traces.
 
-    `id` follows from its content, so that the same result twice is one; `words` is what is
-    searched; `device_class` is None where it was never worked out.
+    `id` follows from the content, so that the same result twice is one; `words` is the text that
+    is searched; `device_class` is None if it was never determined.
     """
 
     __tablename__ = "result"
     __table_args__ = (
-        # A list is read in its order from one of these; where a filter leaves few, from its own.
+        # A list is read in its order from one of these; a selective filter uses its own index.
         *(_published(f"by_{name}", name, "id") for name in LISTED_BY),
         _published("of_device", "device_id", "created_utc", "id"),
     )
@@ -130,7 +130,7 @@ class ResultRecord(Base):
 
 
 class FileRecord(Base):
-    """A file of a result: its name in the folder, and the digest that its content is found by."""
+    """A file of a result: its name in the folder, and the digest of its content."""
 
     __tablename__ = "file"
 
@@ -150,7 +150,7 @@ class UploadedFile(TypedDict):
 
 
 class Submission(Base):
-    """An upload that has begun: which files it will have. It is gone when it is a result."""
+    """An unfinished upload: the files that it will have. The commit removes its row."""
 
     __tablename__ = "submission"
 
@@ -162,7 +162,7 @@ class Submission(Base):
 
 
 class Identity(Base):
-    """Which site it is, see `uflip.site.identity`: one row, made with the schema."""
+    """The id of the site, see `uflip.site.identity`: one row, made with the schema."""
 
     __tablename__ = "site"
 
@@ -170,7 +170,7 @@ class Identity(Base):
 
 
 class Audit(Base):
-    """Who did what; names outlive accounts and results."""
+    """The log of changes; its names outlive accounts and results."""
 
     __tablename__ = "audit"
 
@@ -182,5 +182,5 @@ class Audit(Base):
 
 
 def words_of(model: str, firmware: str, result: str) -> str:
-    """Make the text in which a result is found by its words."""
+    """Return the text in which a search finds a result."""
     return f"{model}\n{firmware}\n{result}".casefold()

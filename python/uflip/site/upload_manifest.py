@@ -1,4 +1,4 @@
-"""What an upload consists of: the names, digests and lengths of the files of a result folder."""
+"""The files of an upload: names, digests and lengths of the files of a result folder."""
 
 import hashlib
 import re
@@ -12,8 +12,8 @@ from uflip.errors import ResultsError, UsageError
 MOST_FILES = 20_000
 MOST_BYTES = 16 << 30
 MOST_DOCUMENT_BYTES = 8 << 20
-"""Of a manifest, and of a ledger: both have some 500 bytes for a run. Whatever a document holds is
-many times as large in memory, of the examiner and of every reader of the result."""
+"""Limit for a manifest, and for a ledger: both have some 500 bytes for a run. A document needs many
+times its length in the memory of the examiner and of every reader of the result."""
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
 COMPLETE = "complete"
 FIXED = (manifest.FILE_NAME, ledger.FILE_NAME)
@@ -29,12 +29,12 @@ class UploadFile:
 
 
 def check_names(files: Sequence[UploadFile]) -> None:
-    """Refuse what is no list of the files of a result folder.
+    """Refuse a list of files that is not that of a result folder.
 
     Raises
     ------
     UsageError
-        For names that lead elsewhere, come twice or are none of a result; for too many, too large.
+        For invalid, repeated or unknown names; for too many or too large files.
     """
     names = [each.path for each in files]
     problem = None
@@ -60,13 +60,13 @@ def check_names(files: Sequence[UploadFile]) -> None:
 
 
 def unfinished(status: str) -> ResultsError:
-    """Make the error for results that are not finished: so far, they stand for no device."""
+    """Return the error for unfinished results, which cannot represent a device."""
     return ResultsError(
         "The results are incomplete",
         where=manifest.FILE_NAME,
         got=status,
         allowed=COMPLETE,
-        action="`uflip run --resume FOLDER` goes on with them",
+        action="`uflip run --resume FOLDER` continues them",
     )
 
 
@@ -76,15 +76,15 @@ def _is_of_a_folder(name: str) -> bool:
 
 
 def result_id(files: Sequence[UploadFile]) -> str:
-    """Make the id of a result from what is in it: the same content has the same.
+    """Return the id of a result, which follows from its content.
 
-    It stands in permanent addresses and citations, so nobody may be able to make two results of one
-    id: 128 bits take 2^64 attempts.
+    Permanent addresses and citations contain it, so two results of one id must be infeasible: with
+    128 bits a collision takes 2^64 attempts.
     """
-    told = "".join(f"{each.path} {each.digest}\n" for each in sorted(files, key=lambda e: e.path))
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    lines = "".join(f"{each.path} {each.digest}\n" for each in sorted(files, key=lambda e: e.path))
+    return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
 FORMER_ID = 12
-"""Digits of ids that older versions gave, which stay: they are the first ones of those of today."""
+"""Digits of ids of older versions, which stay valid: they are the first digits of today's ids."""
 RESULT_ID = re.compile(rf"[0-9a-f]{{{FORMER_ID}}}|[0-9a-f]{{32}}")
