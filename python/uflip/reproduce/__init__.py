@@ -1,7 +1,7 @@
-"""Reproductions: the figures and tables of the papers, the published values beside ours.
+"""Reproductions of the papers' figures and tables: published values beside simulated ones.
 
-Adding one is a file with a `Reproduction`, and a line in the list below; the command line and the
-tests follow from the list.
+To add one, write a file with a `Reproduction`, and add a line to the list below; the command line
+and the tests use the list.
 """
 
 from typing import Any
@@ -68,6 +68,6 @@ REPRODUCTIONS: dict[str, Reproduction[Any]] = {
         uflip_sweeps.FIGURE_8,
     )
 }
-"""Id -> reproduction, in the order in which they are listed."""
+"""Id -> reproduction, in the order of the list."""
 
 __all__ = ["REPRODUCTIONS", "Reproduction", "ReproductionOutcome", "ReproductionRow", "carry_out"]

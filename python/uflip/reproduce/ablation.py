@@ -1,18 +1,18 @@
-"""Each constant that was fitted to a row of Table 3, taken away: is the row worse without it?
+"""Ablation of the constants fitted to a row of Table 3: is the row worse without each of them?
 
-A constant is worth what the row loses without it. One that was set until a cell came out may have
-been needed for that cell, or for nothing: then it is a number that nobody knows, and makes the
-device look better founded than it is.
+The value of a constant is the loss of the row without it. A constant that was set until a cell
+came out may be unnecessary: then it is an unknown number that makes the device look better founded
+than it is.
 
 **Source**: uFLIP (CIDR 2009), Table 3; ablation, as in stepwise regression (Efroymson 1960).
-**Faithful**: all ten cells are measured again by the whole benchmark, not those alone to which the
+**Faithful**: the whole benchmark measures all ten cells again, not only those to which the
 constant was fitted.
-**Simplified**: one at a time. Two constants that do the same for a cell are both found to bring
-nothing, and only one of them may go; whoever takes one away asks again.
-**Ambiguous**: what a constant is that was taken away: what data sheets say, or its mechanism's
-absence (`refit.UNKNOWING`). It *brings nothing* where no fewer cells agree, neither by the paper's
-repeatability nor on the wide scale, all of them together miss by no more (`refit.miss`), and it was
-fitted to nothing else: what figures need of it is not asked here.
+**Simplified**: one constant at a time. Of two constants with the same effect on a cell, both bring
+nothing, but only one may be removed; run the study again after each removal.
+**Ambiguous**: the value of a removed constant: that of data sheets, or its mechanism's absence
+(`refit.UNKNOWING`). It *brings nothing* if no fewer cells agree, neither by the paper's
+repeatability nor on the wide scale, all cells together miss by no more (`refit.miss`), and it was
+fitted to nothing else: figures that need it are not tested here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,21 +26,21 @@ from uflip.reproduce.refit import UNKNOWING, Constants, Measure, Number, miss, s
 from uflip.table import Table
 
 TABLE_3 = "uflip/table3/"
-# Logarithms of deviations: a tenth of a percent is what rounding leaves.
+# Logarithms of deviations: rounding leaves a tenth of a percent.
 ROUNDING = 0.001
 HEAD = ("constant", "fitted", "without", "fitted to", "agree", "widely", "missed by", "brings")
 
 
 @dataclass(frozen=True)
 class AblationScore:
-    """How a row comes out: cells that agree, of these on the wide scale, and what all miss by."""
+    """The score of a row: cells that agree, cells that agree on the wide scale, the total miss."""
 
     agree: int
     wide: int
     missed: float
 
     def is_as_good_as(self, other: "AblationScore") -> bool:
-        """Whether it is no worse in any respect."""
+        """Return whether it is no worse in any respect."""
         close = self.missed <= other.missed + ROUNDING
         return self.agree >= other.agree and self.wide >= other.wide and close
 
@@ -54,11 +54,11 @@ class Ablation:
     key : str
         The constant.
     fitted, without : int or float
-        Its value in the profile, and where it is taken away.
+        Its value in the profile, and the value without it.
     values : tuple of str
         Published values that it was fitted to.
     score : Score or None
-        Of the device without it; None where there is no such device.
+        Score of the device without it; None if there is no such device.
     brings_nothing : bool
         Whether the row is no worse, and the constant was fitted to nothing else.
     """
@@ -82,9 +82,9 @@ def score(cells: Mapping[str, table3.Cell]) -> AblationScore:
 
 
 def removable(profile: str, values: Constants) -> dict[str, Number]:
-    """Return what the fitted constants of a device are where they are taken away.
+    """Return the values of the fitted constants of a device when they are removed.
 
-    Constants without a value that nobody had to tell are not among them, nor those that have it.
+    Constants without a default are left out, and constants that have it already.
     """
     return {
         key: UNKNOWING[key]
@@ -99,23 +99,23 @@ def ablate(
     measure: Measure,
     on_step: OnStep,
 ) -> tuple[AblationScore, list[Ablation]]:
-    """Take each fitted constant of a device away.
+    """Remove each fitted constant of a device in turn.
 
     Parameters
     ----------
     profile : str
         The device.
     values : mapping
-        Key -> value, of all of its constants.
+        Key -> value, for all its constants.
     measure : callable
         `refit.Measured`.
     on_step : callable
-        Told how many devices were made, and the last one.
+        Called with the number of devices made, and the last one.
 
     Returns
     -------
     Score, list of Ablation
-        Of the device as it is, and without each constant.
+        For the unchanged device, and without each constant.
     """
     taken = removable(profile, values)
     changes: list[Constants] = [{}, *({key: without} for key, without in taken.items())]
@@ -125,10 +125,10 @@ def ablate(
     sources = profile_sources(profile)
     for (key, without), cells in zip(taken.items(), rows[1:], strict=True):
         now = None if cells is None else score(cells)
-        told = tuple(sources[key].values)
-        of_table = all(value.startswith(TABLE_3) for value in told)
+        targets = tuple(sources[key].values)
+        of_table = all(value.startswith(TABLE_3) for value in targets)
         nothing = now is not None and of_table and now.is_as_good_as(whole)
-        found.append(Ablation(key, values[key], without, told, now, nothing))
+        found.append(Ablation(key, values[key], without, targets, now, nothing))
     return whole, found
 
 
@@ -137,13 +137,13 @@ def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | 
 
 
 def text(profile: str, whole: AblationScore, found: Sequence[Ablation]) -> str:
-    """Lay the study out."""
+    """Format the study."""
     rows = []
     for one in found:
-        told = ", ".join(
+        targets = ", ".join(
             value.removeprefix("uflip/").replace(f"{profile}/", "") for value in one.values
         )
-        head = (one.key, short(one.fitted), short(one.without), told)
+        head = (one.key, short(one.fitted), short(one.without), targets)
         if one.score is None:
             rows.append((*head, "", "", "", "the device"))
             continue

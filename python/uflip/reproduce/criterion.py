@@ -1,4 +1,4 @@
-"""What a statement in words asks of a number: the same object is checked and printed."""
+"""Numeric criteria for statements in words: the same object is checked and printed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Criterion:
-    """A condition, in the words in which it is printed.
+    """A condition and its printed text.
 
     Attributes
     ----------
     text : str
-        What is asked for.
+        The printed text.
     holds : callable
-        Whether a number satisfies it.
+        Returns whether a number satisfies it.
     """
 
     text: str
@@ -21,7 +21,7 @@ class Criterion:
 
 
 def below(limit: float) -> Criterion:
-    """Less than a limit.
+    """Return the criterion: less than a limit.
 
     Examples
     --------
@@ -32,20 +32,20 @@ def below(limit: float) -> Criterion:
 
 
 def above(limit: float) -> Criterion:
-    """More than a limit."""
+    """Return the criterion: more than a limit."""
     return Criterion(f"above {limit:g}", lambda value: value > limit)
 
 
 def at_least(limit: float) -> Criterion:
-    """A limit or more."""
+    """Return the criterion: a limit or more."""
     return Criterion(f"at least {limit:g}", lambda value: value >= limit)
 
 
 def between(low: float, high: float) -> Criterion:
-    """From one value to another, both included."""
+    """Return the criterion: within a range, ends included."""
     return Criterion(f"{low:g} to {high:g}", lambda value: low <= value <= high)
 
 
 def same(share: float) -> Criterion:
-    """A ratio of one, but for a share."""
+    """Return the criterion: a ratio of one within a tolerance."""
     return Criterion(f"1 ±{100 * share:g} %", lambda value: abs(value - 1) <= share)

@@ -1,8 +1,8 @@
-"""Whether a row of a reproduction predicts a published value, or only returns what was put in.
+"""Classifies rows of reproductions: a prediction, or a value to which a constant was fitted.
 
-A value is *fitted* where a constant of the device was fitted to it, chosen for it or inferred from
-it, or to a value from which it follows (`Value.determined_by`); it is *predicted* otherwise. Nobody
-writes which it is: it follows from the `[sources]` of the profile and from `SETTINGS` below.
+A value is *fitted* if a constant of the device was fitted to it, chosen for it or inferred from it,
+or to a value from which it follows (`Value.determined_by`); it is *predicted* otherwise. The class
+follows from the `[sources]` of the profile and from `SETTINGS` below.
 """
 
 from collections.abc import Mapping
@@ -45,19 +45,19 @@ SETTINGS: Mapping[str, Mapping[str, ConstantSource]] = {
         ),
     },
 }  # fmt: skip
-"""What was set with an eye to published values and is no key of a profile, by device."""
+"""Settings outside of profiles that were chosen with published values in view, by device."""
 
 
 def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
-    """Return the constants that were set with an eye to a published value.
+    """Return the constants that were set with a published value in view.
 
     Parameters
     ----------
     value_id : str
         One of `PUBLISHED`.
     device : str, optional
-        The profile, with `?key=value&...` where some keys were changed: what was changed is not
-        what was fitted. The device of the value without it.
+        The profile, with `?key=value&...` for changed keys: a changed key is not the fitted
+        one. By default the device of the value.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
 
 
 def kind_of(value_id: str, device: str | None = None) -> str:
-    """Return whether what a device does is a `PREDICTION` of a published value, or `FITTED`."""
+    """Return whether a device's result for a published value is a `PREDICTION`, or `FITTED`."""
     return FITTED if fitted_by(value_id, device) else PREDICTION
 
 
 def free_constants(profile: str) -> tuple[str, ...]:
-    """Return the keys of a profile that were set with an eye to published values."""
+    """Return the keys of a profile that were set with published values in view."""
     return tuple(key for key, source in profile_sources(profile).items() if source.values)
 
 

@@ -1,7 +1,7 @@
-"""Figures of reproductions: the style of the report, the paper's numbers in ink beside ours.
+"""Figures of reproductions: in the style of the report, with the paper's numbers in ink.
 
-What the simulator gives is drawn as a line or bar in the colour that the pattern has everywhere in
-uflip; what the paper prints is a ring in ink, and what an equation gives a thin line in ink.
+Simulated values are lines or bars in the pattern's colour, as everywhere in uflip. Values that the
+paper prints are rings in ink, and results of equations thin lines in ink.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ FAINT = MUTED
 READS, SEQUENTIAL_READS = look("RR").color, look("SR").color
 WRITES, SEQUENTIAL_WRITES = look("RW").color, look("SW").color
 
-# A printed value: a ring that a line can be seen through.
+# A printed value: a ring through which a line is visible.
 PRINTED: LineLook = {
     "linestyle": "none",
     "marker": "o",
@@ -33,9 +33,9 @@ PRINTED: LineLook = {
     "markeredgecolor": INK,
     "markeredgewidth": 1.4,
 }
-# The same where only a level is printed.
+# A printed level.
 PRINTED_LEVEL: LineLook = {"color": INK, "linewidth": 1.6, "linestyle": (0, (1, 2))}
-# What an equation gives.
+# The result of an equation.
 EQUATION: LineLook = {"color": INK, "linewidth": 1.0, "linestyle": (0, (5, 2))}
 
 
@@ -53,7 +53,7 @@ def write(outcome: ReproductionOutcome, path: Path, *, force: bool = False) -> s
 
 
 def panels(rows: int = 1, columns: int = 1, *, height: float) -> "tuple[Figure, list[Axes]]":
-    """Make a figure of so many panels."""
+    """Return a figure with a grid of panels."""
     sheet, axes = new_figure(rows, columns, height=height)
     mark_simulated(sheet, True)
     return sheet, axes
@@ -67,7 +67,7 @@ def title(axis: "Axes", text: str, below: str = "") -> None:
 
 
 def from_zero(axis: "Axes", label: str, top: float, step: float = 5) -> None:
-    """Let the y axis begin at zero: ratios are what these figures are about."""
+    """Begin the y axis at zero: these figures are about ratios."""
     axis.set_ylabel(label)
     axis.set_yticks(np.arange(0, top, step))
     axis.set_ylim(0, top)
@@ -85,7 +85,7 @@ def logarithmic(axis: "Axes", label: str) -> None:
 
 
 def sizes(axis: "Axes", label: str) -> None:
-    """Make the x axis one of sizes [bytes], every fourth power of two with its unit."""
+    """Label the x axis with sizes [bytes], every fourth power of two with its unit."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     axis.set_xscale("log", base=2)
@@ -97,5 +97,5 @@ def sizes(axis: "Axes", label: str) -> None:
 def printed(
     axis: "Axes", x: Sequence[float], y: Sequence[float], label: str = "printed in the report"
 ) -> None:
-    """Mark what the paper prints."""
+    """Mark the values that the paper prints."""
     axis.plot(x, y, label=label, zorder=4, **PRINTED)

@@ -1,7 +1,7 @@
-"""Which constants of the OFC profile are fitted, and to which printed number: one each.
+"""The fitted constants of the OFC profile: each to one printed number.
 
-The numbers themselves are in `profiles/ofc.toml` and `ofc.py`. Where the simulator comes to charge
-something differently, `refit()` (half a minute) says what they would have to be now::
+The values are in `profiles/ofc.toml` and `ofc.py`. After a change of the simulator's timing,
+`refit()` (half a minute) computes new ones::
 
     python -c "from uflip.reproduce.fits import main; main()"
 
@@ -29,43 +29,43 @@ WHOLE = Wider(0.05, "five are too few for 18 kIOPS of writes, and there is no 5 
 
 
 def raw_reads(**overrides: Any) -> float:
-    """Sequential reads without any processing [kIOPS]."""
+    """Return sequential reads without any processing [kIOPS]."""
     free = {"command_read_ns": 0, "command_write_ns": 0}
     device = ofc.device(state="sequential", **(overrides | free))
     return ofc.sequential(device, "read", MEASURED_IOS, RAW_OUTSTANDING).kiops
 
 
 def sequential_reads(outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
-    """Sequential reads of what was written sequentially [kIOPS]."""
+    """Return sequential reads of sequentially written data [kIOPS]."""
     device = ofc.device(state="sequential", **overrides)
     return ofc.sequential(device, "read", MEASURED_IOS, outstanding).kiops
 
 
 def clean_writes(outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
-    """Sequential writes on a clean device, nothing to collect yet [kIOPS]."""
+    """Return sequential writes on a clean device, before garbage collection starts [kIOPS]."""
     device = ofc.device(state="empty", **overrides)
     return ofc.sequential(device, "write", MEASURED_IOS, outstanding).kiops
 
 
 def sequential_writes(outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
-    """Sequential writes while blocks without valid pages are erased [kIOPS]."""
+    """Return sequential writes while blocks without valid pages are erased [kIOPS]."""
     device = ofc.device(state="empty", **overrides)
     ofc.sequential(device, "write", 3 * device.logical_pages, outstanding)
     return ofc.sequential(device, "write", MEASURED_IOS, outstanding).kiops
 
 
 def random_reads(outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
-    """Random reads of what was written sequentially [kIOPS]."""
+    """Return random reads of sequentially written data [kIOPS]."""
     device = ofc.device(state="sequential", **overrides)
     return ofc.random(device, "read", MEASURED_IOS, 41, outstanding).kiops
 
 
 def fixed_relocation(pages: int, outstanding: int = ofc.OUTSTANDING, **overrides: Any) -> float:
-    """Random writes while so many pages of every victim are relocated [kIOPS].
+    """Return random writes while `pages` pages of every victim are relocated [kIOPS].
 
-    With `relocate_at_least` no data is lost: what is valid is relocated too. For no more to be
-    valid, the writes go to a tenth of the device and the rest holds nothing: then the 8192 blocks
-    are 18 times what is written, and a victim is left with a valid page once in 10^5 times.
+    `relocate_at_least` loses no data: valid pages are relocated as well. To have no more valid
+    pages, the writes go to a tenth of the device and the rest is empty: then the 8192 blocks hold
+    18 times the written data, and one victim in 10^5 has a valid page.
     """
     device = ofc.device(state="empty", relocate_at_least=pages, **overrides)
     target = {"target_size": device.logical_pages // 10 * device.page_bytes}
@@ -83,13 +83,13 @@ def fixed_relocation(pages: int, outstanding: int = ofc.OUTSTANDING, **overrides
 
 
 def drop_by_relocation(**overrides: Any) -> float:
-    """By how much random writes slow down from 0 to 30 relocated pages [%]."""
+    """Return the slow-down of random writes from 0 to 30 relocated pages [%]."""
     return 100 * (1 - fixed_relocation(FIXED_PAGES, **overrides) / fixed_relocation(0, **overrides))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A constant, the printed number that it is fitted to, and how we measure that number."""
+    """A constant, the printed number that it is fitted to, and the measurement of that number."""
 
     constant: str
     value_id: str
@@ -151,12 +151,12 @@ BY_CONSTANT = {fit.constant: fit for fit in FITS}
 
 
 def fit_row(fit: Fit, measured: float) -> ReproductionRow:
-    """Put what was measured beside the number that a constant was fitted to."""
+    """Compare a measurement with the number that a constant was fitted to."""
     return printed(fit.value_id, measured, wider=fit.wider)
 
 
 def solve(constant: str, **overrides: Any) -> int:
-    """Find a constant by bisection, other keys of the profile as they are or overridden."""
+    """Find a constant by bisection, with the other keys of the profile, or overrides."""
     fit = BY_CONSTANT[constant]
     low, high = fit.between  # the measured value grows from low to high
     while abs(high - low) > max(abs(low), abs(high)) / 1000:
@@ -169,7 +169,7 @@ def solve(constant: str, **overrides: Any) -> int:
 
 
 def refit() -> dict[str, int]:
-    """Return what all constants would have to be now, each after those that it depends on."""
+    """Return new values of all constants, each after those that it depends on."""
     found = {"bus_bytes_per_s": solve("bus_bytes_per_s")}
     found["command_read_ns"] = solve("command_read_ns", **found)
     outstanding, found["command_write_ns"] = _requests_and_write(found)
@@ -179,7 +179,7 @@ def refit() -> dict[str, int]:
 
 
 def _requests_and_write(found: dict[str, int]) -> tuple[int, int]:
-    """Try all numbers of requests: each needs a `command_write_ns` of its own."""
+    """Try all numbers of outstanding requests: each needs its own `command_write_ns`."""
     write, requests = BY_CONSTANT["command_write_ns"], BY_CONSTANT["outstanding requests"]
     tried: list[tuple[float, int, int]] = []
     first, last = requests.between
@@ -187,7 +187,7 @@ def _requests_and_write(found: dict[str, int]) -> tuple[int, int]:
         command = solve("command_write_ns", outstanding=outstanding, **found)
         now = found | {"command_write_ns": command}
         if abs(clean_writes(outstanding, **now) / write.published - 1) > RULES["fitted"]:
-            continue  # too few for a clean device, whatever a command costs
+            continue  # too few for a clean device, whatever the cost of a command
         missed = abs(random_reads(outstanding, **now) - requests.published)
         tried.append((missed, outstanding, command))
     _, outstanding, command = min(tried)
@@ -195,6 +195,6 @@ def _requests_and_write(found: dict[str, int]) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Print all constants as they would have to be now."""
+    """Print new values of all constants."""
     for constant, value in refit().items():
         print(f"{constant} = {value}")

@@ -1,4 +1,4 @@
-"""A simulated device of uFLIP's paper through the whole benchmark, as the paper set it up.
+"""The whole benchmark on a simulated device of uFLIP's paper, with the paper's settings.
 
 **Source**: uFLIP (CIDR 2009) §4 and §5.1.
 **Faithful**: all nine micro-benchmarks over their whole ranges, by the same plan and execution as
@@ -6,7 +6,7 @@
 key characteristics follow from every mean, as in the paper: a run that is marked as inside the
 start-up counts, because the published value may have been measured inside it as well.
 **Simplified**: each run is made once; the simulator repeats itself exactly.
-**Ambiguous**: nothing beyond what the micro-benchmarks say themselves.
+**Ambiguous**: nothing beyond the notes of the micro-benchmarks.
 """
 
 import tempfile
@@ -27,7 +27,7 @@ from uflip.session.state import AS_IS, known_state
 
 
 def resting(profile: str) -> int:
-    """Return how long a device is left alone before each run [ns]: 5 s for Mtron, 1 s else."""
+    """Return the idle time before each run [ns]: 5 s for Mtron, 1 s else."""
     return table3.PAUSE_NS.get(profile, table3.OTHER_PAUSE_NS)
 
 
@@ -54,21 +54,21 @@ def benchmark(
     profile : str
         One of Table 3's.
     only : sequence of str, optional
-        Names of micro-benchmarks; all without it.
+        Names of micro-benchmarks; by default all.
     url : str, optional
-        Names the device with some of its constants changed.
+        The device with some of its constants changed.
 
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C, or when nobody waits for it any more.
+        After Ctrl-C, or when the caller stops waiting.
     """
     with open_device(f"sim:{profile}" if url is None else url) as device:
         return benchmark_on(device, plan_for(profile, device, only))
 
 
 def benchmark_on(device: Device, plan: Plan) -> Summary:
-    """Carry out a plan on an open device, in a folder that is gone afterwards; see `benchmark`."""
+    """Run a plan on an open device, with results in a temporary folder; see `benchmark`."""
     begun = known_state(device.info, plan.state, None) or AS_IS
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         command = ["uflip", "reproduce"]

@@ -1,4 +1,4 @@
-"""What the reproductions of Myers & Sinclair share: devices, writes, and how they are drawn."""
+"""Shared parts of the reproductions of Myers & Sinclair: devices, writes and drawings."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN_IOS = 5_000
-"""Figures 2, 3 and 4 show so many writes."""
+"""Number of writes that figures 2, 3 and 4 show."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class BatchSeries:
     Attributes
     ----------
     url : str
-        The device, to repeat it by hand.
+        URL of the device, to repeat the measurement by hand.
     response_time_ns : list of int
-        One an I/O [ns].
+        One per I/O [ns].
     counters : dict
-        What the device counted meanwhile.
+        Counters of the device over the batch.
     """
 
     url: str
@@ -43,24 +43,24 @@ class BatchSeries:
 
     @property
     def times_ns(self) -> NDArray[np.uint64]:
-        """The response times (ios,) [ns]."""
+        """Return the response times (ios,) [ns]."""
         return np.asarray(self.response_time_ns, dtype=np.uint64)
 
     @property
     def classes(self) -> LatencyClasses:
-        """Their classes."""
+        """Return their latency classes."""
         return latency_classes(self.times_ns)
 
 
 def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> BatchSeries:
-    """Run one batch, after so many random writes in functional mode.
+    """Run one batch, after `settle_ios` random writes in functional mode.
 
     Parameters
     ----------
     profile : str
-        Of the simulated device.
+        Profile of the simulated device.
     settle_ios : int
-        Random writes that bring it into its steady state; 0: as it is handed over.
+        Random writes that bring it into its steady state; 0: in its initial state.
     ios : int
         Writes of the batch.
     overrides
@@ -77,7 +77,7 @@ def writes(profile: str, *, settle_ios: int, ios: int, **overrides: Any) -> Batc
 
 
 def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:
-    """Return the peak whose mean is nearest to a printed one, as a ratio; None without peaks."""
+    """Return the peak with the mean nearest to a printed one, by ratio; None without peaks."""
     peaks = [peak for peak in classes.peaks if peak.mean_ns]
     if not peaks:
         return None
@@ -87,7 +87,7 @@ def nearest(classes: LatencyClasses, mean_ns: float) -> LatencyClass | None:
 def draw_writes(
     axis: "Axes", times_ns: NDArray[np.uint64], levels_ms: Sequence[float], *, first: int = 0
 ) -> None:
-    """Draw every write as a point over its number, and the printed levels with their values."""
+    """Draw every write as a point over its number, and the printed levels."""
     axis.plot(
         np.arange(first, first + len(times_ns)),
         times_ns / 1e6,
@@ -109,5 +109,5 @@ def draw_writes(
 
 
 def legend_above(axis: "Axes") -> None:
-    """Put the legend beside the title, where no write can be."""
+    """Put the legend beside the title, away from the points."""
     axis.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)

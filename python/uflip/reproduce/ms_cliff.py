@@ -1,13 +1,12 @@
-"""Myers & Sinclair's write cliff: when their two drives leave their early performance.
+"""Myers & Sinclair's write cliff: the end of the early performance of their two drives.
 
 **Source**: Myers & Sinclair (2010) §2.3, §5.2 and §7, without a figure.
-**Faithful**: their micro-benchmark on both drives, from the state in which they are handed over and
-from the factory, until writes take as long as in the steady state.
+**Faithful**: their micro-benchmark on both drives, from the initial state of the profile and from
+the factory state, until writes take as long as in the steady state.
 **Simplified**: models of the mechanism. On the Kingston the cliff is the first write that merges a
-log block; the Intel is asked for its mean.
-**Ambiguous**: what had been written before. "After fewer than 50000 writes" is held against both
-states; that there is no "distinct start-up phase" is read as a mean within a factor of two from the
-beginning.
+log block; on the Intel the mean is compared.
+**Ambiguous**: the writes before. "After fewer than 50000 writes" is compared with both states; no
+"distinct start-up phase" is read as a mean within a factor of two from the beginning.
 """
 
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 FRESH = "empty"
 EARLY_IOS = 5_000
 SETTLE_IOS = 300_000
-# More than twice as many as the model of a fresh Kingston takes.
+# More than twice the batches that the model of a fresh Kingston takes.
 BATCHES_MAX = 20
 
 
@@ -45,9 +44,9 @@ class WriteCliff:
     ios : int
         Writes before the first one that takes as long as in the steady state.
     capacity_bytes : int
-        Of the drive.
+        Capacity of the drive.
     means_ns : list of float
-        Of every `EARLY_IOS` writes until then and of those that follow in the batch [ns].
+        Means of every `EARLY_IOS` writes until then and of the rest of the batch [ns].
     """
 
     ios: int
@@ -56,7 +55,7 @@ class WriteCliff:
 
     @property
     def share(self) -> float:
-        """How much was written until then, over the size of the drive."""
+        """Return the bytes written until then, over the capacity."""
         return self.ios * IO_BYTES / self.capacity_bytes
 
 
@@ -98,7 +97,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare when the cliffs come, and whether there are any."""
+    """Compare the positions of the cliffs, and whether there are any."""
     ratio = data.intel_early.classes.mean_ns / data.intel_late.classes.mean_ns
     return [
         stated("ms/cliff/early", data.full.ios, below(50_000)),

@@ -3,7 +3,7 @@
 **Source**: Myers & Sinclair (2010) §5.1, figure 1.
 **Faithful**: their micro-benchmark from a device that is full and whose log is empty.
 **Simplified**: a model of the mechanism, whose log size is fitted to the start-up.
-**Ambiguous**: what had been written before; their text says "a small initial grace period where
+**Ambiguous**: the writes before; their text describes "a small initial grace period where
 latencies are low and all writes are fast".
 """
 
@@ -46,7 +46,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare where the start-up ends, and how fast it is."""
+    """Compare the end of the start-up, and its speed."""
     before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())
     return [

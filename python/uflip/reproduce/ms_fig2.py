@@ -1,11 +1,11 @@
 """Myers & Sinclair's figure 2: the Kingston SNV125 in its steady state.
 
 **Source**: Myers & Sinclair (2010) §5.1, figure 2.
-**Faithful**: their micro-benchmark and classes, after as many writes as fill the log several times.
+**Faithful**: their micro-benchmark and classes, after enough writes to fill the log several times.
 **Simplified**: a model of the mechanism: FAST with a log on each of 8 dies, whose constants were
-set with an eye to these very values.
-**Ambiguous**: nothing is known of the device's FTL. That its peaks lie at 400, 800 and 1,200 ms is
-read as one, two or three log blocks reclaimed by one write. "Mostly around" is read as the median.
+set with these values in view.
+**Ambiguous**: the device's FTL is unknown. Its peaks at 400, 800 and 1,200 ms are read as one, two
+or three log blocks reclaimed by one write. "Mostly around" is read as the median.
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Myers & Sinclair's figure 3: the Intel X25-M in its steady state.
 
 **Source**: Myers & Sinclair (2010) §5.2, figure 3.
-**Faithful**: their micro-benchmark and classes on a drive to which as much was written at random as
-to theirs, 150 GB.
+**Faithful**: their micro-benchmark and classes on a drive with as many random writes before as
+theirs, 150 GB.
 **Simplified**: a model of the mechanism: a page map over stripes of 10 dies with a part of the map
-in memory, whose constants were set with an eye to these very values.
-**Ambiguous**: nothing is known of the device's FTL, and little of what was written before. Whether
-the peaks above 200 ms count among those "near 150 ms" as well: here they do not.
+in memory, whose constants were set with these values in view.
+**Ambiguous**: the device's FTL and most of the writes before are unknown. Whether the peaks above
+200 ms count among those "near 150 ms" as well: here they do not.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-# Their micro-benchmark writes five batches of 100,000: the rarest peaks want many.
+# Their micro-benchmark writes five batches of 100,000: the rarest peaks need many writes.
 IOS = 500_000
 LONG_NS, PEAK_NS, LONGEST_NS = 1_500_000, 100_000_000, 200_000_000
 LEVELS_MS = (0.3, 1.5, 150.0, 200.0)

@@ -4,9 +4,9 @@
 **Faithful**: the device of Table 1 under their micro-benchmark, in its steady state; peaks, N_valid
 and N_data are read off the simulation as they did.
 **Simplified**: 100,000 writes; the figure shows 5,000.
-**Ambiguous**: which FAST they ran. The simulator that they cite loses pages in merges. Both are
-here: FAST as Lee et al. (2007) describe it, and with that fault. That theirs had it is inferred:
-with the fault both of their peaks and both of their constants come out, without it neither pair.
+**Ambiguous**: the FAST that they ran. The simulator that they cite loses pages in merges. Both are
+here: FAST as Lee et al. (2007) describe it, and with that fault. It is inferred that theirs had the
+fault: with it both of their peaks and both of their constants come out, without it neither pair.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IOS = 100_000
-# Six times over the device: the log, and with the fault the pages it lost, have forgotten the fill.
+# Six device sizes: the log, and with the fault the lost pages, do not depend on the fill any more.
 SETTLE_IOS = 6 * 262_144
 TABLE_1_NS = {"read_ns": 25_250, "program_ns": 101_250, "erase_ns": 1_500_000}
 COPY_NS = TABLE_1_NS["read_ns"] + TABLE_1_NS["program_ns"]
 GEOMETRY = {"data_blocks": 4096, "log_blocks": 128, "pages_per_block": 64}
 ZERO_NS, FULL_NS = 5_548_000, 356_572_000
-# A merge of one block takes 9.6 ms at most; reclaiming a log block, ten times as long.
+# A merge of one block takes 9.6 ms at most; reclaiming a log block takes ten times as long.
 BETWEEN_NS = 30_000_000
 WHY = "a correct merge keeps pages whose newest version is in the log, so that blocks stay full"
 OF_TWO = "of two readings the one that comes near; nothing was turned, and its closed form agrees"
@@ -38,7 +38,7 @@ FEWER = "a merge takes its block's pages out of all log blocks: N_data is 21, no
 
 @dataclass(frozen=True)
 class Peaks:
-    """What is read off a simulation: the two merges, and what they handle."""
+    """Values read off a simulation: the times of the two merges, and their constants."""
 
     zero_ns: float
     full_ns: float
@@ -66,7 +66,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def peaks(series: ms.BatchSeries) -> Peaks:
-    """Read merges off the response times; the write itself, one program, is taken off."""
+    """Return the merges in the response times, without the write itself, one program."""
     times, counters = series.times_ns, series.counters
     merges = times[times > TABLE_1_NS["program_ns"] + TABLE_1_NS["erase_ns"]]
     zero = float(merges[merges < BETWEEN_NS].mean()) - TABLE_1_NS["program_ns"]

@@ -1,13 +1,13 @@
-"""Myers & Sinclair's open question: how their two drives change as their cells wear out.
+"""Myers & Sinclair's open question: the performance of their two drives as cells wear out.
 
 **Source**: Myers & Sinclair (2010) §7, "we do not know how SSD performance will change as cells in
 the drive begin to wear out and fail"; §2.1 for the erases of a block.
 **Faithful**: 4 KiB random reads, and their micro-benchmark, on the models of both drives at four
 ages.
-**Simplified**: pages are alike and data has no age, so that a closed form says how often a page is
-read again.
+**Simplified**: pages are alike and data has no age, so that a closed form gives the number of read
+retries.
 **Ambiguous**: all constants of the flash but its rated erases: none is published for these drives,
-so they are guesses of the order that data sheets of the time have.
+so they are guesses of the order of data sheets of the time.
 """
 
 import json
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LIVES = (0.0, 0.5, 1.0, 1.5)
-"""Ages, over the rated erases."""
+"""Ages, relative to the rated erases."""
 READS, WRITES = 400_000, 20_000
 RATED_CYCLES = 10_000
 FRESH, RATED, EXPONENT = 1e-6, 1.5e-3, 0.7
 CODEWORD_BYTES, CORRECTABLE = 512, 12
 RETRIES, GAIN = 5, 0.8
 KEPT = 64
-"""Blocks of a die that replace those that fail."""
+"""Blocks of a die that replace failed ones."""
 
 LAWS = {
     "wear_law": "power",
@@ -82,7 +82,7 @@ class Age:
     life : float
         Erases of every block over the rated ones.
     retries : float
-        How often a page was read again, on average over all pages read.
+        Mean number of read retries per page read.
     read_ns, write_ns : float
         Mean response times [ns].
     """
@@ -94,11 +94,11 @@ class Age:
 
 
 def aged(drive: str, life: float) -> Age:
-    """Measure a drive whose blocks were erased so often before."""
+    """Measure a drive of an age."""
     profile = tomllib.loads(read_profile(drive)[1])
     blocks, spare = profile["geometry"]["blocks_per_die"], profile["ftl"]["spare_factor"]
     whole = blocks + KEPT
-    # The host sees what it saw without the blocks that are kept.
+    # The host sees the same capacity as without the replacement blocks.
     spare = 1 - (1 - spare) * blocks / whole
     overrides = LAWS | {
         "cycles_before": round(life * RATED_CYCLES),
@@ -127,7 +127,7 @@ class Data:
     intel: list[Age]
 
     def drives(self) -> list[tuple[str, list[Age]]]:
-        """Their names, and what they are at every age."""
+        """Return the names of the drives, and their measurements at every age."""
         return [("Kingston SNV125", self.kingston), ("Intel X25-M", self.intel)]
 
 
@@ -141,7 +141,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare with how often a binomial law has pages read again, and what that costs."""
+    """Compare with the read retries of a binomial law, and their cost."""
     rber = rber_of(FRESH, RATED, EXPONENT)
     failing = partial(
         uncorrectable, page_bytes=IO_BYTES, codeword_bytes=CODEWORD_BYTES, correctable=CORRECTABLE
@@ -157,7 +157,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     timing = tomllib.loads(read_profile("kingston-snv125")[1])["timing"]
     again_ns = timing["read_ns"] + 1e9 * IO_BYTES / timing["channel_bytes_per_s"]
     new, *_, old = data.kingston
-    # A read of the host reads one page here, and nothing to find it.
+    # A host read reads one page here, and no mapping page.
     took = (old.read_ns - new.read_ns) / old.retries
     what = "a page read again, Kingston SNV125: cells and channel"
     return [*found, equation(what, "us", again_ns / 1e3, took / 1e3)]

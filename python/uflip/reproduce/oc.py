@@ -1,4 +1,4 @@
-"""What the reproductions of uFLIP-OC share: the device, the tolerance, plain data of series.
+"""Shared parts of the reproductions of uFLIP-OC: device, tolerance, series as plain data.
 
 All of them measure `sim:dfc` with the constants of its profile, and with nothing else.
 """
@@ -18,12 +18,12 @@ from uflip.reproduce.row import ReproductionRow, Wider, printed
 
 DEVICE = "sim:dfc"
 JOINTLY = Wider(0.08, "six times and rates of the profile together, to all of Tables 2 and 3")
-"""So many constants were chosen so that the largest deviation of all rates and factors is small."""
+"""Tolerance: the constants were chosen together for a small largest deviation of all values."""
 
 
 @dataclass(frozen=True)
 class MixResponse:
-    """One mix: what happened to reads and writes, in the order of the I/Os.
+    """The response times of one mix, in the order of the I/Os.
 
     Attributes
     ----------
@@ -38,31 +38,31 @@ class MixResponse:
 
     @staticmethod
     def of(series: ResponseSeries) -> "MixResponse":
-        """Make plain data of a series."""
+        """Return a series as plain data."""
         return MixResponse(series.op.tolist(), series.response_time_ms.round(6).tolist())
 
     def series(self) -> ResponseSeries:
-        """Make a series of it again."""
+        """Return the data as a series."""
         return ResponseSeries(np.asarray(self.op, np.uint8), np.asarray(self.response_time_ms), 0)
 
     @property
     def reads(self) -> np.ndarray:
-        """Response times of reads [ms]."""
+        """Return the response times of reads [ms]."""
         return self.series().times(READ)
 
     @property
     def writes(self) -> np.ndarray:
-        """Response times of writes [ms]."""
+        """Return the response times of writes [ms]."""
         return self.series().times(WRITE)
 
 
 def joint(name: str, ours: float) -> ReproductionRow:
-    """Compare with a number that was one of those to which the times were fitted together."""
+    """Compare with one of the numbers to which the times were fitted together."""
     return printed(f"oc/{name}", ours, wider=JOINTLY)
 
 
 def name_of(table: str, kind: str, degree: int) -> str:
-    """Return where a rate of a table is found among the published values.
+    """Return the name of a table's rate among the published values.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def table_rows(
     rates: Mapping[str, Mapping[int, str]],
     factors: Mapping[str, Mapping[int, str]],
 ) -> list[ReproductionRow]:
-    """Compare the rates of a table, then its scaling factors, which it prints beside them."""
+    """Compare the rates of a table, then its printed scaling factors."""
     found = [
         joint(name_of(table, kind, degree), scaling[kind].mb_per_s[degree])
         for kind, by_degree in rates.items()
@@ -92,7 +92,7 @@ def table_rows(
 
 
 def numbers(rates: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, float]]:
-    """Turn what a table prints into numbers, to draw them."""
+    """Return the printed values of a table as numbers."""
     return {
         kind: {degree: float(text) for degree, text in by_degree.items()}
         for kind, by_degree in rates.items()
@@ -100,15 +100,15 @@ def numbers(rates: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, float
 
 
 def session(on_step: OnStep, **overrides: int) -> Session:
-    """Open a device of its own at the paper's scale; every job that is over is a step."""
+    """Open a new device at the paper's scale; every finished job is a step."""
     query = "&".join(f"{key}={value}" for key, value in overrides.items())
     device = open_flash_device(DEVICE + (f"?{query}" if query else ""))
     over: set[str] = set()
 
-    def told(name: str, share: float) -> None:
-        # The last of what a job tells of itself may be that it is over, too.
+    def on_progress(name: str, share: float) -> None:
+        # A job may report its end twice.
         if share == 1.0 and name not in over:
             over.add(name)
             on_step(len(over), name)
 
-    return Session(device, SCALES["standard"], on_step=told)
+    return Session(device, SCALES["standard"], on_step=on_progress)

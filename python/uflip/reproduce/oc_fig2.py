@@ -4,9 +4,9 @@
 **Faithful**: µOC0 on 64 blocks, 32,768 I/Os a mix; bands of the text are compared with shares of
 I/Os.
 **Simplified**: the figure's dots have no printed values.
-**Ambiguous**: which writes of 100 % writes make the third band, "around 800 µs", is not told: each
-of them follows another one at once. The profile lets one low page in five be programmed while the
-answer is under way, fitted to the band being there; see `quick_low_pages`.
+**Ambiguous**: the paper does not explain which of 100 % writes form the third band, "around 800
+µs": each write follows another one at once. The profile lets one low page in five be programmed
+while the answer is in transit, fitted to the existence of the band; see `quick_low_pages`.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
-    """Share of times inside a band [ms].
+    """Return the share of times inside a band [ms].
 
     Examples
     --------
@@ -61,7 +61,7 @@ def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare bands and effects of mixing with what the text says."""
+    """Compare bands and effects of mixing with the text."""
     writes = data.mixes["WWWWW"].writes
     reads = data.mixes["RRRR"].reads
     shares = {name: share_within(writes, band) for name, band in WRITE_BANDS.items()}

@@ -1,11 +1,11 @@
-"""uFLIP-OC's Figure 4: a block is worn out.
+"""uFLIP-OC's Figure 4: wearing out a block.
 
 **Source**: uFLIP-OC (2017) §5.1.3, Figure 4; its values are in the text.
 **Faithful**: µOC1 with 512 pages of 32 KiB, 17,000 cycles; 20 devices that differ in their seed
 alone, of which the first is drawn.
-**Simplified**: 16 of the 20 stop when a read has failed for the first time.
-**Ambiguous**: the paper's block had been used before, and nobody knows how much; ours is new. That
-erase times grow in steps is told, how large these are is not; see `erase_step_ns`.
+**Simplified**: 16 of the 20 stop at the first failed read.
+**Ambiguous**: the paper's block had an unknown number of erases; the simulated one is new. The
+paper states that erase times grow in steps, but not by how much; see `erase_step_ns`.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 CYCLES, SHARE = 17_000, 0.10
 CHANCE = Wider(0.05, "one block of the card against a mean of seeds")
 SEEDS = range(1, 21)
-# So many of the seeds go on until a tenth of the reads fails.
+# Number of seeds that continue until a tenth of the reads fails.
 WHOLE = 4
 UNTIL_SHARE = 18_500
-# The others are asked after so many cycles each time.
+# Cycles between checks of the other seeds.
 AT_ONCE = 250
 BLOCK: Block = (0, 0, 0)
 RATED = 3_000
@@ -41,18 +41,18 @@ RATED = 3_000
 
 @dataclass(frozen=True)
 class Data:
-    """The first block, cycle by cycle, and what all of them say.
+    """The first block, cycle by cycle, and the failures of all blocks.
 
     Attributes
     ----------
     pages : int
         Reads of a cycle.
     erase_ms, write_ms, read_ms, failed_reads, failed_writes : list
-        Of the first seed, a value a cycle; times are means [ms].
+        Of the first seed, a value per cycle; times are means [ms].
     first_failures : list of int
-        Erases after which the first read failed, a value a seed.
+        Erases before the first failed read, a value per seed.
     share_reached : list of int
-        Erases after which a tenth of the reads fails, for the first `WHOLE` seeds.
+        Erases until a tenth of the reads fails, for the first `WHOLE` seeds.
     """
 
     pages: int
@@ -88,13 +88,13 @@ def wear_out(seed: int) -> list[Oc1]:
 
 
 def first_failure(pieces: list[Oc1]) -> int:
-    """Return after how many erases the first read failed; all of them where none did."""
+    """Return the number of erases before the first failed read; all erases if none failed."""
     before = sum(piece.cycles for piece in pieces[:-1])
     return before + (pieces[-1].first_failure() or pieces[-1].cycles)
 
 
 def measure(on_step: OnStep) -> Data:
-    """Wear out a block a seed."""
+    """Wear out a block for each seed."""
     worn = on_all(wear_out, list(SEEDS), on_step, lambda seed: f"seed {seed}")
     first = worn[0][0]
     return Data(
@@ -113,7 +113,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     """Compare failures, erase times and write times with the text."""
     erase, write = np.array(data.erase_ms[:CYCLES]), np.array(data.write_ms[:CYCLES])
     steps = np.flatnonzero(np.diff(erase))
-    # Times that fall again are no stepwise increase, however many there are.
+    # Times that fall again are not a stepwise increase.
     times = len(steps) + 1 if (np.diff(erase) >= 0).all() else 0
     drift = abs(write[-1000:].mean() / write[:1000].mean() - 1)
     return [

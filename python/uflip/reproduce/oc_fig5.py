@@ -1,4 +1,4 @@
-"""uFLIP-OC's Figure 5: threads that read beside threads that write, on separate LUNs.
+"""uFLIP-OC's Figure 5: concurrent reader and writer threads on separate LUNs.
 
 **Source**: uFLIP-OC (2017) §5.2.2, Figure 5; its statements are in the text.
 **Faithful**: eight threads, each with a LUN of its own on a channel of its own, each reading or
@@ -46,7 +46,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare with what is said of the figure."""
+    """Compare with the text about the figure."""
     alone = float(np.percentile(data.mixes[READS].reads, 99))
     found = []
     for share, bands in data.mixes.items():
@@ -69,7 +69,7 @@ def rows(data: Data) -> list[ReproductionRow]:
 
 
 def draw(data: Data) -> "Figure":
-    """Draw a panel a share."""
+    """Draw a panel for each share."""
     mixes = {share: bands.series() for share, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {share: share for share in mixes}, simulated=True))
 

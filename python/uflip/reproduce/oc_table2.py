@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """What µOC2 gave."""
+    """The results of µOC2."""
 
     scaling: dict[str, Scaling]
 
@@ -37,7 +37,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Every rate of the table, then its scaling factors."""
+    """Compare every rate of the table, then its scaling factors."""
     return oc.table_rows("table2", data.scaling, TABLE_2, FACTORS_2)
 
 

@@ -4,9 +4,9 @@
 **Faithful**: µOC3 on 64 blocks, constants of the profile `dfc`; every value of the table, and the
 two rates of 32 threads from the text.
 **Simplified**: nothing.
-**Ambiguous**: which channels a thread goes over where there are fewer threads than channels. "The
-experiment targets each channel in turn in round-robin fashion": here each thread has an equal share
-of the channels, and takes them in turn.
+**Ambiguous**: the channels of a thread if there are fewer threads than channels. "The experiment
+targets each channel in turn in round-robin fashion": here each thread has an equal share of the
+channels, and uses them in turn.
 """
 
 from dataclasses import dataclass
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """What µOC3 gave."""
+    """The results of µOC3."""
 
     scaling: dict[str, Scaling]
     all_luns: dict[str, float]
 
 
 def measure(on_step: OnStep) -> Data:
-    """Run the part of µOC3 that is about throughput."""
+    """Run the throughput part of µOC3."""
     session = oc.session(on_step)
     return Data(oc3.measure_scaling(session), oc3.measure_all_luns(session))
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Every value of the table, its scaling factors, and the rates of 32 threads."""
+    """Compare every value of the table, its scaling factors, and the rates of 32 threads."""
     return [
         *oc.table_rows("table3", data.scaling, TABLE_3, FACTORS_3),
         *(oc.joint(f"table3/32_threads/{word}", data.all_luns[word]) for word in ALL_LUNS),

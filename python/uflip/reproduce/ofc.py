@@ -1,11 +1,11 @@
-"""The device and the habits that all reproductions of OFC's measurements share.
+"""Shared parts of the reproductions of OFC's measurements: device and workloads.
 
 **Source**: OFC (2011) §V.A and Table II.
 **Faithful**: the profile `ofc`, its traffic generator (`uflip.reproduce.traffic`), 5.5 million I/Os
 an experiment where a figure follows time.
-**Simplified**: a steady state is reached in functional mode; what is measured is timed.
+**Simplified**: a steady state is reached in functional mode; measurements are timed.
 **Ambiguous**: rates in MB/s. 115 and 72 MB/s are 27 and 17 kIOPS only if a page counts 4320 bytes,
-its metadata and ECC included (with 4096 they would be 28 and 18): so they are read.
+with its metadata and ECC (with 4096 they would be 28 and 18): this reading is used.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ from uflip.spec import basic
 PROFILE = "ofc"
 
 OUTSTANDING = 6
-"""Requests of the traffic generator under way at any time: fitted to 24 kIOPS of random reads
-(§V.F). Five come closer to that, but cannot carry the 18 kIOPS of writes to a clean device."""
+"""Outstanding requests of the traffic generator: fitted to 24 kIOPS of random reads (§V.F). Five
+come closer to that, but cannot sustain the 18 kIOPS of writes to a clean device."""
 
 IOS = 5_500_000
 """I/Os of an experiment (Table II)."""
@@ -29,18 +29,18 @@ BLOCKS = 8192
 SPARE_FACTOR = 0.45
 
 KIOPS_BY_SPARE = {0.30: 6.0, 0.45: 8.5, 0.60: 13.0}
-"""Spare factor to random writes, as §V.C and §V.D print them [thousands of I/Os a second]."""
+"""Spare factor -> random writes, as §V.C and §V.D print them [kIOPS]."""
 
 
 def device(profile: str = PROFILE, **overrides: Any) -> SimulatedDevice:
-    """Make the OFC device, by one of its profiles, with some keys changed."""
+    """Return the OFC device, from one of its profiles, with some keys changed."""
     return SimulatedDevice(device_url(profile, **overrides))
 
 
 def sequential(
     device: SimulatedDevice, mode: str, ios: int, outstanding: int = OUTSTANDING
 ) -> Window:
-    """Measure a sequential stream from the beginning of the device on."""
+    """Measure a sequential stream from the beginning of the device."""
     return device.run(
         *traffic.sequential(
             mode,
@@ -66,7 +66,7 @@ def random(
 def write_untimed(
     device: SimulatedDevice, location: str, pages: int, *, seed: int = 1, **where: int
 ) -> Counters:
-    """Write pages in functional mode; returns what was counted."""
+    """Write pages in functional mode; return the counters."""
     return device.apply(
         basic("write", location, io_size=device.page_bytes, io_count=pages, seed=seed, **where)
     )
@@ -80,6 +80,6 @@ def steady_random_writes(device: SimulatedDevice, times: int = 6) -> None:
     device : SimulatedDevice
         In any state.
     times : int
-        Device sizes to write. After six, one page in 400 still is where the state before put it.
+        Device sizes to write. After six, one page in 400 still has its place of the previous state.
     """
     write_untimed(device, "random", times * device.logical_pages, seed=101)

@@ -1,4 +1,4 @@
-"""OFC figure 5(a): random writes against the number of relocated pages a collected block.
+"""OFC figure 5(a): random writes against the number of relocated pages per collected block.
 
 **Source**: OFC (2011) §V.B, figure 5(a).
 **Faithful**: the oldest block is collected, and a fixed number of its pages is relocated whatever
@@ -42,7 +42,7 @@ class Data:
     kiops: tuple[float, ...]
 
     def at(self, pages: float) -> float:
-        """Return the value at a number of pages, between two measured ones on a straight line."""
+        """Return the value at a number of pages, by linear interpolation."""
         return float(np.interp(pages, self.relocated_pages, self.kiops))
 
 
@@ -53,7 +53,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare with the drop in the text, and with rates that are printed beside page numbers."""
+    """Compare with the drop in the text, and with rates that are printed with page numbers."""
     drop = 100 * (1 - data.at(30) / data.at(0))
     return [
         printed("ofc/drop_30_pages", drop),

@@ -1,7 +1,7 @@
 """OFC figure 5(b): random writes and relocated pages against the spare factor.
 
-The report's text does not follow from its own equation. All three are shown: what the text says,
-what equation (2) gives, and what the simulator does; nothing is tuned to bring them together.
+The report's text does not follow from its own equation. The reproduction shows the values of the
+text, of equation (2), and of the simulator; nothing is tuned to make them agree.
 
 **Source**: OFC (2011) §V.C, figure 5(b), equation (2).
 **Faithful**: uniform random writes over the whole device, cyclic buffer, "after the device is in a
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 SPARE_FACTORS = (0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60)
 MEASURED_IOS = 300_000
-# Relocated pages scatter from block to block: they are counted over so many device sizes, untimed.
+# Relocated pages vary from block to block: they are counted over this many device sizes, untimed.
 COUNTED_TIMES = 4
-# One die keeps its reserve and an open block that cannot be victims.
+# On each of 8 dies the reserve and an open block cannot be victims.
 HELD_BLOCKS = 8 * 2
 
 
 @dataclass(frozen=True)
 class SparePoint:
-    """What one spare factor gives."""
+    """The measurements at one spare factor."""
 
     spare_factor: float
     kiops: float
@@ -50,7 +50,7 @@ class SparePoint:
 
     @property
     def in_the_pool(self) -> float:
-        """Equation (2) for the blocks that can be victims, with their 127 pages of data."""
+        """Return equation (2) for the blocks that can be victims, with their 127 data pages."""
         spare_factor = pool_spare_factor(
             physical_blocks=ofc.BLOCKS,
             pages_per_block=ofc.DATA_PAGES_PER_BLOCK,

@@ -4,8 +4,8 @@
 **Faithful**: uniform random writes on a clean device, values for each second of (virtual) time, all
 of it in the timed mode.
 **Simplified**: nothing.
-**Ambiguous**: how long "longer periods of time" are; here ten million writes, some 20 minutes,
-which is ten times what the physical blocks hold.
+**Ambiguous**: the length of "longer periods of time"; here ten million writes, some 20 minutes,
+which is ten times the physical capacity.
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 IOS = 10_000_000
 PRINTED_KIOPS = 8.5
 PRINTED_PAGES = PRINTED_RELOCATED_PAGES[0.45]
-# The last part of the run, which is steady by any measure.
+# The last part of the run, which is in the steady state.
 STEADY_SHARE = 0.5
-# A minute is "at the level" of the steady state within this share of it.
+# A minute is "at the level" of the steady state within this share.
 AT_LEVEL = 0.03
 # "A few minutes" until that level is reached.
 FEW_MINUTES = 5
@@ -37,11 +37,11 @@ FEW_MINUTES = 5
 
 @dataclass(frozen=True)
 class Data:
-    """The rate in each second, and relocated pages in each run that the window is made of."""
+    """The rate in each second, and relocated pages in each run of the window."""
 
     kiops: tuple[float, ...]
     minute: tuple[float, ...]
-    """When each of the runs was half over [minutes]."""
+    """The middle of each run [minutes]."""
     relocated_pages: tuple[float, ...]
 
     @property
@@ -64,7 +64,7 @@ class Data:
 
     @property
     def minutes_until_steady(self) -> int:
-        """After so many minutes the rate has come to its level for good."""
+        """Return the number of minutes until the rate stays at its steady level."""
         level = self.steady_kiops
         off = [abs(kiops / level - 1) > AT_LEVEL for kiops in self.kiops_by_minute]
         return max((minute + 1 for minute, is_off in enumerate(off) if is_off), default=0)
@@ -96,7 +96,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare the steady values, and when they are reached."""
+    """Compare the steady values, and the time until they are reached."""
     late = data.kiops_by_minute[data.minutes_until_steady :]
     spread = 100 * (max(late) / min(late) - 1)
     calculated = relocated_pages_simplified(

@@ -43,7 +43,7 @@ class Data:
 def measure(on_step: OnStep) -> Data:
     """Measure both curves; every point has a copy of its state."""
     fresh = ofc.device(state="empty")
-    # Twice round the flash: what is collected from now on was overwritten long before.
+    # Twice the flash capacity: blocks collected from now on hold only overwritten pages.
     ofc.write_untimed(fresh, "sequential", 2 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK)
     steady = fresh.clone()
     ofc.steady_random_writes(steady)

@@ -1,4 +1,4 @@
-"""OFC figure 7: nine workloads in a row on one device, each in the state that the last one left.
+"""OFC figure 7: nine consecutive workloads on one device, each in the state of the previous one.
 
 **Source**: OFC (2011) §V.F, figure 7.
 **Faithful**: one device from first to last, 5.5 million I/Os a step (Table II), all of them timed;
@@ -7,7 +7,7 @@ collects a few blocks ahead.
 **Simplified**: random reads draw addresses of their own. OFC's generator gave its reads those of
 the writes before, in the same order, so that step 6 became faster towards its end; that needs one
 queue for all outstanding requests, see `uflip.reproduce.traffic`.
-**Ambiguous**: how long each step is; the report gives one number of I/Os "per experiment".
+**Ambiguous**: the length of each step; the report gives one number of I/Os "per experiment".
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ STEPS = (
 PAUSE_NS = 10**9
 # The steady value of a step is the mean of its last quarter.
 STEADY_SHARE = 0.25
-# "Initially": so many seconds, after the blocks that were collected ahead.
+# "Initially": these seconds, after the blocks that were collected ahead are used up.
 INITIALLY_S = slice(2, 12)
 SAME = 0.05
 SIMILAR = 0.10
@@ -50,7 +50,7 @@ COLORS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One of the nine."""
+    """One of the nine workloads."""
 
     number: int
     location: str
@@ -58,7 +58,7 @@ class Step:
     kiops: tuple[float, ...]
     """In each whole second."""
     relocated_pages: float
-    """A collected block, over the whole step."""
+    """Per collected block, over the whole step."""
 
     @property
     def steady(self) -> float:
@@ -73,12 +73,12 @@ class Data:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """Return a step by the number that the report gives it, from 1 on."""
+        """Return a step by its number in the report, from 1."""
         return self.steps[number - 1]
 
 
 def measure(on_step: OnStep) -> Data:
-    """Carry out the nine steps on one device."""
+    """Run the nine steps on one device."""
     device = ofc.device(state="empty")
     steps = []
     for number, (location, mode) in enumerate(STEPS, start=1):
@@ -116,7 +116,7 @@ def _step(number: int, location: str, mode: str, window: Window) -> Step:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare what the text says of each step."""
+    """Compare with the text about each step."""
     return [*_first_three(data), *_next_three(data), *_last_three(data)]
 
 
@@ -212,7 +212,7 @@ def draw(data: Data) -> "Figure":
 
 
 def _printed(data: Data, begins: list[int]) -> tuple[list[float], list[float]]:
-    """Where the printed values belong: at the end of a step, or at its slowest second."""
+    """Return the positions of the printed values: the end of a step, or its slowest second."""
 
     def end(number: int) -> float:
         return begins[number - 1] + 0.85 * len(data.step(number).kiops)

@@ -1,17 +1,17 @@
-"""The OFC device with a pipelined processor, and which of its constants are found by simulation.
+"""The OFC device with a pipelined processor, and its constants that are found by simulation.
 
-The numbers are in `profiles/ofc-pipelined.toml` and below. Where the simulator comes to charge
-something differently, this says what they would have to be now (a minute)::
+The values are in `profiles/ofc-pipelined.toml` and below. After a change of the simulator's timing,
+this computes new ones (a minute)::
 
     python -c "from uflip.reproduce.ofc_pipelined import main; main()"
 
 **Source**: OFC (2011) §III, §V.F and §VI.
-**Faithful**: the printed rate of a bus; one block collected on each channel; relocated pages cost
-what a read and a write cost, and no constant is fitted to what they do.
+**Faithful**: the printed rate of a bus; one block collected on each channel; a relocated page costs
+a read and a write, and no constant is fitted to relocation.
 **Simplified**: constants are found by bisection, one after the other.
-**Ambiguous**: what sets a transfer up so slowly that buses of 100 MB/s carry 30 and 20 kIOPS; and
-how the latency of a command is divided between its beginning and its end. So a page that is moved
-has the latency of one command: of the read that is waited for, and not of the write that is not.
+**Ambiguous**: the slow set-up of transfers by which buses of 100 MB/s carry 30 and 20 kIOPS; and
+the division of a command's latency between its beginning and its end. So a relocated page has the
+latency of one command: of the read, which delays the write, and not of the write.
 """
 
 from uflip.reproduce import fits
@@ -20,7 +20,7 @@ from uflip.reproduce.published import PUBLISHED
 PROFILE = "ofc-pipelined"
 
 OUTSTANDING = 12
-"""Requests of the traffic generator under way: fitted to 24 kIOPS of random reads (§V.F)."""
+"""Outstanding requests of the traffic generator: fitted to 24 kIOPS of random reads (§V.F)."""
 
 RAW = {
     "command_read_ns": 0, "command_write_ns": 0,
@@ -33,14 +33,14 @@ FITS = (
     ("command_read_latency_ns", "ofc/sequential_reads", fits.sequential_reads, 1_000_000),
     ("collect_ns", "ofc/erasing_writes", fits.sequential_writes, 2_000_000),
 )
-"""Constant, the printed number that it is fitted to, our measurement, and the most it can be."""
+"""Constant, the printed number that it is fitted to, the measurement, and its upper limit."""
 
 AS_READS = ("command_write_latency_ns", "relocate_latency_ns")
-"""What is inferred from the latency of a read."""
+"""Constants that are inferred from the latency of a read."""
 
 
 def solve(outstanding: int, fitted: int = len(FITS)) -> dict[str, int]:
-    """Find so many of the constants, each after those before it, for so many requests."""
+    """Find the first `fitted` constants in order, for a number of outstanding requests."""
     found: dict[str, int] = {}
     for constant, value_id, measured, most in FITS[:fitted]:
         wanted = PUBLISHED[value_id].number
@@ -60,7 +60,7 @@ def solve(outstanding: int, fitted: int = len(FITS)) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print all constants for our number of requests, then what others would come to."""
+    """Print all constants for `OUTSTANDING` requests, then the results for other numbers."""
     print(OUTSTANDING, solve(OUTSTANDING))
     for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
         found = solve(outstanding, fitted=1)

@@ -1,4 +1,4 @@
-"""OFC with 1 to 16 channels and a pipelined processor, beside what `sim:ofc` comes to.
+"""OFC with 1 to 16 channels and a pipelined processor, beside `sim:ofc`.
 
 **Source**: OFC (2011) §III (raw rates, limits, "a much larger number of Flash channels"), §V, §VI
 ("up to 16 channels with pipelining can be handled"; garbage collection with 25 % of the pages
@@ -6,9 +6,9 @@ relocated).
 **Faithful**: two dies a channel, two channels a bus, 4096 blocks for each pair of channels; each
 measurement that another reproduction has on `sim:ofc` is made here on both devices.
 **Simplified**: with other numbers of channels the outstanding requests and the buses are in
-proportion: the report measured four channels and says of the rest that it can be extended.
-**Ambiguous**: what "handled" means: here that the processor does not keep 16 channels from four
-times the raw rate of 4.
+proportion: the report measured four channels and states that the device can be extended.
+**Ambiguous**: the meaning of "handled": here that the processor does not keep 16 channels from
+four times the raw rate of 4.
 """
 
 from collections.abc import Callable
@@ -65,17 +65,17 @@ class Data:
 
 
 def shape(channels: int) -> dict[str, int]:
-    """Return the keys of a device with so many channels."""
+    """Return the keys of a device with a number of channels."""
     return {"channels": channels, "buses": max(1, channels // 2)}
 
 
 def outstanding(channels: int) -> int:
-    """Return the requests under way that are in proportion."""
+    """Return the proportional number of outstanding requests."""
     return max(1, OUTSTANDING * channels // 4)
 
 
 def saturated(mode: str, **overrides: Any) -> float:
-    """Sequential requests without processing, as many as the device can use [kIOPS]."""
+    """Return the saturated rate of sequential requests without processing [kIOPS]."""
     state = "sequential" if mode == "read" else "empty"
     device = ofc.device(state=state, **overrides)
     channels = overrides.get("channels", 4)
@@ -112,7 +112,7 @@ BOTH: dict[str, Callable[..., float]] = {
         for spare in SPARE_FACTORS
     },
 }
-"""What is measured on both devices."""
+"""The measurements on both devices."""
 
 
 def _both(value_id: str) -> Pair:
@@ -146,7 +146,7 @@ def _scaled(channels: int) -> dict[str, float]:
 
 
 def freed_alone() -> float:
-    """Pages that collection frees in a second of rest, 25 % relocated, over clean writes."""
+    """Return pages that collection frees in an idle second, 25 % relocated, over clean writes."""
     device = ofc.device(
         PROFILE, state="empty", relocate_at_least=QUARTER, idle_free_blocks=IDLE_FREE_BLOCKS
     )
@@ -161,7 +161,7 @@ def freed_alone() -> float:
 
 
 def freed_beside() -> float:
-    """Random writes while a quarter of each block is relocated, over those while none is."""
+    """Return random writes while a quarter of each block is relocated, over those while none is."""
     quarter, none = (
         fits.fixed_relocation(pages, OUTSTANDING, profile=PROFILE) for pages in (QUARTER, 0)
     )
@@ -195,7 +195,7 @@ STEPS = len(BOTH) + 2 * len(CHANNELS) + len(CHANNELS) + 2
 
 
 def limit(mode: str, channels: int) -> float:
-    """Return what channels and buses carry, by OFC's equation [thousands of pages a second]."""
+    """Return the limit of channels and buses, by OFC's equation [thousands of pages a second]."""
     cell_ns, setup_ns = (25_000, 23_467) if mode == "read" else (200_000, 56_800)
     one = pipelined_channel_rate(
         interface_bytes_per_s=166e6, page_bytes=PAGE_BYTES, cell_ns=cell_ns, dies=2
@@ -203,13 +203,13 @@ def limit(mode: str, channels: int) -> float:
     bus = PAGE_BYTES / (PAGE_BYTES / 100e6 + setup_ns / 1e9)
     buses = shape(channels)["buses"]
     rate = device_rate(channel_bytes_per_s=one, channels=channels, bus_bytes_per_s=bus, buses=buses)
-    # The last page of a block is programmed as well, with its metadata.
+    # The last page of a block is programmed as well, with metadata.
     host = 1 if mode == "read" else ofc.DATA_PAGES_PER_BLOCK / ofc.PAGES_PER_BLOCK
     return host * rate / PAGE_BYTES / 1e3
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare both devices, then raw rates with the equation, then what §VI says."""
+    """Compare both devices, then raw rates with the equation, then with §VI."""
     return [
         *(
             printed(

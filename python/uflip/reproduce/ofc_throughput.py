@@ -30,25 +30,25 @@ ROUNDED = Wider(0.03, "26.6 and 16.7 kIOPS are printed as 27 and 17")
 
 
 def random_writes() -> float:
-    """Random writes in their steady state [kIOPS]."""
+    """Return random writes in their steady state [kIOPS]."""
     device = ofc.device(state="sequential")
     ofc.steady_random_writes(device)
     return ofc.random(device, "write", MEASURED_IOS, seed=41).kiops
 
 
 def raw_writes() -> float:
-    """Sequential writes on a clean device without any processing [kIOPS]."""
+    """Return sequential writes on a clean device without any processing [kIOPS]."""
     device = ofc.device(state="empty", command_write_ns=0)
     return ofc.sequential(device, "write", MEASURED_IOS, fits.RAW_OUTSTANDING).kiops
 
 
 def raw_reads_by_printed_bus() -> float:
-    """Raw reads if each bus carried what the report prints for it [kIOPS]."""
+    """Return raw reads if each bus had the rate that the report prints [kIOPS]."""
     return fits.raw_reads(bus_bytes_per_s=PRINTED_BUS_BYTES_PER_S)
 
 
 def random_reads_by_printed_bus() -> float:
-    """Random reads if each bus carried what the report prints for it [kIOPS]."""
+    """Return random reads if each bus had the rate that the report prints [kIOPS]."""
     return fits.random_reads(bus_bytes_per_s=PRINTED_BUS_BYTES_PER_S)
 
 
@@ -59,20 +59,20 @@ MEASUREMENTS: "dict[str, Callable[[], float]]" = {
     "raw reads, printed bus": raw_reads_by_printed_bus,
     "random reads, printed bus": random_reads_by_printed_bus,
 }
-# The headline rates are also what constants were fitted to.
+# Constants were fitted to the headline rates as well.
 SEQUENTIAL_READS, RANDOM_READS = "command_read_ns", "outstanding requests"
 SEQUENTIAL_WRITES = "collect_ns"
 
 
 @dataclass(frozen=True)
 class Data:
-    """What each of `MEASUREMENTS` gave, by its name, and the bytes that a page counts for."""
+    """The results of `MEASUREMENTS`, by name, and the bytes that a page counts for."""
 
     measured: dict[str, float]
     page_bytes_with_spare: int
 
     def mb_per_s(self, name: str) -> float:
-        """Turn a rate in kIOPS into MB/s as the report counts them."""
+        """Convert a rate in kIOPS to MB/s as the report counts them."""
         return self.measured[name] * self.page_bytes_with_spare / 1e3
 
 
@@ -81,7 +81,7 @@ def _measured(name: str) -> float:
 
 
 def measure(on_step: OnStep) -> Data:
-    """Measure all rates, each on a device of its own."""
+    """Measure all rates, each on a new device."""
     names = list(MEASUREMENTS)
     values = on_all(_measured, names, on_step)
     page_bytes = ofc.device(state="empty").page_bytes_with_spare

@@ -1,20 +1,20 @@
-"""A device of Table 3 fitted again by program without some of its cells, and scored on them.
+"""Cross-validation of Table 3: devices fitted again without some cells, and scored on these.
 
 Most constants of the seven devices were set until their row of the table came out, so that the row
-says little about the devices. Here a constant that was fitted to a cell which is held out forgets
-that: it begins at a value that knows nothing of the cell, and is searched for with the cells that
-are left. Where these do not constrain it, it stays where it began.
+is weak evidence about the devices. Here constants that were fitted to a held-out cell start from a
+value that does not depend on the cell, and are searched with the remaining cells. A constant that
+these do not constrain stays at its start.
 
 **Source**: uFLIP (CIDR 2009), Table 3; cross-validation (Stone 1974), leaving out a cell at a time.
-**Faithful**: a constant that names a held-out cell in its `[sources]` takes nothing from it; cells
+**Faithful**: a constant that names a held-out cell in its `[sources]` does not depend on it; cells
 are compared by the rules of `uflip.reproduce.table3`.
-**Simplified**: choices among mechanisms (`chosen`, `inferred`) stay: what they were chosen for is
-in the sources. Only the micro-benchmarks that the cells need are run, in a plan of their own, whose
-targets lie elsewhere than in the whole one. Coordinates are searched one by one, by ever smaller
-factors, within a budget.
-**Ambiguous**: what a constant is that nothing is known of. Leaving out a *cell*: the median of the
-other devices of the table. Leaving out a *column*, of which then no device may know: what data
-sheets say, or the mechanism's absence.
+**Simplified**: choices among mechanisms (`chosen`, `inferred`) stay: the sources name the reasons.
+Only the micro-benchmarks that the cells need are run, in a plan of their own, whose targets lie
+elsewhere than in the whole one. Coordinates are searched one by one, by ever smaller factors,
+within a budget.
+**Ambiguous**: the start value of a constant without evidence. Without a *cell*: the median of the
+other devices of the table. Without a *column*, for all devices: the value of data sheets, or the
+mechanism's absence.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,13 +39,13 @@ from uflip.table import Table
 Number = int | float
 Constants = Mapping[str, Number]
 Measure = Callable[[Constants, Sequence[str]], Mapping[str, table3.Cell] | None]
-"""Makes the device with some constants changed and returns the cells of some columns; None where
+"""Makes the device with some constants changed and returns the cells of some columns; None if
 there is no such device."""
 
 LEAVE = ("cell", "column")
 FACTORS = (4.0, 2.0, 1.4, 1.15)
 BUDGET = 40
-"""Devices that are made for one search."""
+"""Number of devices that one search makes."""
 
 RUNS = {
     "Pause": ("pause",),
@@ -53,7 +53,7 @@ RUNS = {
     "Partitions": ("partitioning",),
     **dict.fromkeys(("Reverse", "In-place", "Large Incr"), ("order",)),
 }
-"""Column -> the micro-benchmarks that it takes beside the baselines."""
+"""Column -> the micro-benchmarks that it needs, besides the baselines."""
 
 UNKNOWING: Constants = {
     # Data sheets of 8 Gbit SLC NAND of 2008, and of interfaces.
@@ -66,23 +66,23 @@ UNKNOWING: Constants = {
     "log_clusters": 1, "log_units": 1, "log_members": 0, "small_log_clusters": 0,
     "backward_clusters": 0, "rewrites": 0, "open_units": 1,
 }  # fmt: skip
-"""What a constant is that no column told anything about."""
+"""Values of constants without evidence from any column."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Cells that were held out, and what came of them.
+    """Held-out cells, and their values after the search.
 
     Attributes
     ----------
     held_out : tuple of str
         Columns.
     constants : dict
-        Key -> (as published in the profile, where the search began, where it ended).
+        Key -> (value of the profile, start of the search, end of the search).
     cells : tuple of Cell
-        The held-out ones, measured on the device that was found; empty where there is none.
+        The held-out cells, measured on the device that was found; empty without one.
     devices : int
-        How many devices were made.
+        Number of devices that were made.
     """
 
     held_out: tuple[str, ...]
@@ -97,7 +97,7 @@ def published_row(profile: str, where: str = "--refit") -> table3.Published:
     Raises
     ------
     UsageError
-        If the table has none.
+        If the table has no row for it.
     """
     rows = {row.profile: row for row in table3.TABLE}
     if profile not in rows:
@@ -106,7 +106,7 @@ def published_row(profile: str, where: str = "--refit") -> table3.Published:
 
 
 def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return columns by their names, as the table or its ids have them.
+    """Return columns by their names in the table or in its ids.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def knowing(profile: str, values: Constants, columns: Iterable[str]) -> list[str]:
-    """Return the numbers of a profile that were fitted to any of the columns.
+    """Return the numeric keys of a profile that were fitted to any of the columns.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def knowing(profile: str, values: Constants, columns: Iterable[str]) -> list[str
 def beginnings(
     keys: Iterable[str], own: Constants, others: Sequence[Constants], leave: str
 ) -> dict[str, Number]:
-    """Say where the search for each constant begins, without what was fitted.
+    """Return the start value of each constant, independent of the fitted one.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def beginnings(
 
 
 def miss(cell: table3.Cell) -> float:
-    """Say how far a cell is from what is printed: 0 where it agrees, else as a logarithm."""
+    """Return the distance of a cell from the printed one: 0 if it agrees, else a logarithm."""
     if cell.within:
         return 0.0
     if cell.deviation is None or cell.deviation <= -1:
@@ -175,12 +175,12 @@ def miss(cell: table3.Cell) -> float:
 def search(
     start: Constants, free: Sequence[str], columns: Sequence[str], measure: Measure
 ) -> tuple[dict[str, Number], int]:
-    """Search the free constants, one by one, for those that miss the columns least.
+    """Search the free constants, one by one, for the least total miss of the columns.
 
     Returns
     -------
     dict, int
-        All constants, and how many devices were made.
+        All constants, and the number of devices that were made.
     """
     best, made = dict(start), 0
 
@@ -209,7 +209,7 @@ def search(
 
 
 def _steps(key: str, value: Number, factor: float) -> tuple[Number, ...]:
-    """One step up and one down; whole numbers stay whole, and leave zero by 1, or by 100 µs."""
+    """Return a step up and one down; integers stay integers, and leave zero by 1, or by 100 µs."""
     if value == 0:
         return (100_000 if key.endswith("_ns") else 1,)
     up, down = value * factor, value / factor
@@ -225,7 +225,7 @@ def folds(
     values: Mapping[str, Constants],
     on_step: OnStep = ignore,
 ) -> list[Fold]:
-    """Hold each of several groups of columns out by itself, several at a time; see `fold`."""
+    """Hold out each of several groups of columns, several groups in parallel; see `fold`."""
     work = partial(fold, profile, leave=leave, values=values, measure=RefitMeasurer(profile))
     return on_all(work, wanted, on_step, ", ".join)
 
@@ -237,7 +237,7 @@ def fold(
     values: Mapping[str, Constants],
     measure: Measure,
 ) -> Fold:
-    """Hold columns out, search what knew of them with the others, and score it on them.
+    """Hold columns out, refit their constants with the other columns, and score the result.
 
     Parameters
     ----------
@@ -246,9 +246,9 @@ def fold(
     held_out : tuple of str
         Columns of its row.
     leave : str
-        One of `LEAVE`: whether other devices may know of the columns.
+        One of `LEAVE`: whether other devices may use the columns.
     values : mapping
-        Of every device of the table, key -> value.
+        Key -> value, for every device of the table.
     """
     own = values[profile]
     keys = knowing(profile, own, held_out)
@@ -269,7 +269,7 @@ def fold(
 
 @dataclass(frozen=True)
 class RefitMeasurer:
-    """Measures a real simulated device; none is made twice for the same.
+    """Measures simulated devices; equal measurements are made once.
 
     Attributes
     ----------
@@ -283,24 +283,24 @@ class RefitMeasurer:
     def __call__(
         self, constants: Constants, columns: Sequence[str]
     ) -> Mapping[str, table3.Cell] | None:
-        """Make the device with some constants changed; cells of these columns and others."""
+        """Make the device with some constants changed; return cells of these columns and others."""
         runs = sorted({name for column in columns for name in RUNS.get(column, ())})
-        asked = (tuple(sorted(constants.items())), *runs)
-        if asked not in self._known:
+        key = (tuple(sorted(constants.items())), *runs)
+        if key not in self._known:
             url = device_url(self.profile, **constants)
             try:
                 with switched_off():
                     document = benchmark(self.profile, ("baseline", *runs), url)
             except UsageError:
-                self._known[asked] = None
+                self._known[key] = None
             else:
                 cells = table3.compare(published_row(self.profile), key_row_of(document))
-                self._known[asked] = {cell.column: cell for cell in cells}
-        return self._known[asked]
+                self._known[key] = {cell.column: cell for cell in cells}
+        return self._known[key]
 
 
 def values_of(info: DeviceInfo) -> Constants:
-    """Return all constants of a simulated device that are numbers, by their keys."""
+    """Return all numeric constants of a simulated device, by key."""
     return {
         key: value
         for part in info.profile_table.values()
@@ -314,7 +314,7 @@ HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitte
 
 
 def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
-    """Lay folds out, with their score."""
+    """Format folds with their score."""
     rows: list[tuple[str, ...]] = []
     for one in folds:
         constants = ", ".join(
@@ -324,10 +324,10 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
         by_column = {cell.column: cell for cell in one.cells}
         for column in one.held_out:
             cell = by_column.get(column)
-            said = ("", "no such device", "NO", "NO") if cell is None else (
+            columns = ("", "no such device", "NO", "NO") if cell is None else (
                 cell.published, cell.ours, _yes(cell.within), _yes(cell.wide),
             )  # fmt: skip
-            rows.append((column, *said, constants or "none was fitted to it"))
+            rows.append((column, *columns, constants or "none was fitted to it"))
     cells = [cell for one in folds for cell in one.cells]
     total = sum(len(one.held_out) for one in folds)
     score = (
@@ -339,9 +339,9 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
 
 
 def short(value: Number) -> str:
-    """Write a constant."""
+    """Format a constant."""
     return f"{value:_}" if isinstance(value, int) else f"{value:g}"
 
 
-def _yes(said: bool) -> str:
-    return "yes" if said else "NO"
+def _yes(agrees: bool) -> str:
+    return "yes" if agrees else "NO"

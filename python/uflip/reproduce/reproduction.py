@@ -1,4 +1,4 @@
-"""What a reproduction is: it measures, compares, and draws, each a function of what came before."""
+"""The type of a reproduction: functions that measure, compare and draw."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ class Reproduction(Generic[Data]):
     id : str
         As on the command line: `uflip reproduce ID`.
     title : str
-        What is reproduced, in one line.
+        Title in one line.
     source : str
         The paper, section and figure.
     steps : int
-        How often `measure` reports progress.
+        Number of progress reports of `measure`.
     measure : callable
-        Runs the experiments; takes the function that is told of progress.
+        Runs the experiments; takes a progress callback.
     rows : callable
-        Puts what was measured beside what was published.
+        Compares the measurements with the published values.
     draw : callable
-        Draws what was measured in the manner of the paper.
+        Draws the measurements in the manner of the paper.
     text : callable, optional
-        Lays out what was measured as the paper does; then only the rows that miss are printed.
+        Formats the measurements as the paper does; then only the rows that miss are printed.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Reproduction(Generic[Data]):
 
 @dataclass(frozen=True)
 class ReproductionOutcome:
-    """A reproduction that was carried out: its rows, and the series that its figure shows."""
+    """The outcome of a reproduction: its rows, and the series of its figure."""
 
     reproduction: Reproduction[Any]
     data: Any
@@ -57,14 +57,14 @@ class ReproductionOutcome:
 
 
 def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> ReproductionOutcome:
-    """Measure, and compare with the paper.
+    """Run a reproduction, and compare with the paper.
 
     Parameters
     ----------
     reproduction : Reproduction
         One of `uflip.reproduce.REPRODUCTIONS`.
     on_step : callable, optional
-        Called with (steps done, what the last one was).
+        Called with (steps done, name of the last one).
 
     Returns
     -------

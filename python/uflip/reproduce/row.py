@@ -1,7 +1,6 @@
-"""A published value beside ours: one line of what `uflip reproduce` prints.
+"""A row of `uflip reproduce`: a published value beside the simulated one.
 
-There is one rule for each kind of row, in `RULES`. A row may have a wider one with its reason,
-which is printed beside it.
+`RULES` has a tolerance for each kind of row. A row may have a wider one with a printed reason.
 """
 
 from dataclasses import dataclass
@@ -11,17 +10,17 @@ from uflip.reproduce.criterion import Criterion
 from uflip.reproduce.published import PUBLISHED
 
 RULES = {"prediction": 0.10, "fitted": 0.02, "equation": 0.02}
-"""Kind -> the share within which two numbers agree. A prediction stands on typical values of data
-sheets; what was fitted must come out, and a simulation must agree with an equation whose
-assumptions it shares. What rounds to the printed digits agrees as well."""
+"""Kind -> the share within which two numbers agree. A prediction rests on typical values of data
+sheets; a fitted value must come out, and a simulation must agree with an equation whose assumptions
+it shares. A value that rounds to the printed digits agrees as well."""
 
 ABOUT = 0.10
-"""A number that is printed with "about" is not known any better, whatever it is compared with."""
+"""Tolerance of a number that is printed with "about", for every kind of row."""
 
 
 @dataclass(frozen=True)
 class Wider:
-    """A tolerance of a row's own, and why it has one."""
+    """A wider tolerance of a row, and its reason."""
 
     share: float
     reason: str
@@ -30,12 +29,12 @@ class Wider:
 AS_PRINTED = Wider(
     0.05, "as printed, the equation leaves out the metadata page and the blocks that are kept free"
 )
-"""Of equation (2) with the numbers of OFC's report."""
+"""Tolerance of equation (2) with the numbers of OFC's report."""
 
 
 @dataclass(frozen=True)
 class ReproductionRow:
-    """One published value and what we have for it.
+    """One published value and the simulated one.
 
     Attributes
     ----------
@@ -44,24 +43,24 @@ class ReproductionRow:
     unit : str
         Its unit; "" for a plain ratio or count.
     published : float or str
-        The printed value, or the statement where no value is printed.
+        The printed value, or a statement in words.
     ours : float or str
-        The simulated value, or the words that a cell of a table has for it.
+        The simulated value, or the words of a table's cell for it.
     deviation : float or None
-        (ours - published) / published; None where no value is printed.
+        (ours - published) / published; None for a statement.
     tolerance : str
-        What agrees: a share, half a digit, or the condition that stands for the words.
+        The criterion: a share, half a digit, or the condition for the words.
     within : bool
         Whether the two agree.
     kind : str
-        "prediction": no constant of the device was set with an eye to the value; "fitted": one was,
-        to it or to one from which it follows; "equation": the published side is calculated.
+        "prediction": no constant of the device was set with the value in view; "fitted": one was
+        set for it or for one from which it follows; "equation": the published side is calculated.
     value_id : str or None
-        Which published value it is; None for an equation.
+        Id of the published value; None for an equation.
     fitted_by : tuple of str
-        The constants that were set with an eye to it.
+        The constants that were set with it in view.
     note : str
-        What one has to know to read the row; for a miss, the reason.
+        Explanation of the row; for a miss, the reason.
     """
 
     what: str
@@ -93,15 +92,15 @@ def printed(
     value_id : str
         One of `PUBLISHED`.
     ours : float
-        What was measured.
+        The simulated value.
     what : str, optional
-        A name of its own, where several rows have one value.
+        Name of the row, if several rows compare with one value.
     device : str, optional
         As of `evidence.fitted_by`.
     wider : Wider, optional
-        A tolerance of its own.
+        A wider tolerance.
     note : str
-        What one has to know.
+        Explanation of the row.
 
     Examples
     --------
@@ -130,7 +129,7 @@ def stated(
     device: str | None = None,
     note: str = "",
 ) -> ReproductionRow:
-    """Compare with what is said in words, which `criterion` turns into numbers.
+    """Compare with a statement in words, which `criterion` turns into numbers.
 
     Examples
     --------
@@ -155,7 +154,7 @@ def equation(
     wider: Wider | None = None,
     note: str = "",
 ) -> ReproductionRow:
-    """Compare with what an equation gives."""
+    """Compare with the result of an equation."""
     return _compared(
         "equation", what, unit, calculated, ours,
         share=RULES["equation"], rounds=0.0, wider=wider, value_id=None, fitted_by=(), note=note,

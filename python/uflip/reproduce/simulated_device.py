@@ -1,7 +1,7 @@
-"""A simulated device as experiments need it: overridden, brought into a state, cloned, measured.
+"""A simulated device for experiments: overridden, brought into a state, cloned, measured.
 
-`uflip.device.handle.Device` is a device of any kind and knows runs only. What is particular to
-simulated ones, the functional mode and copies, is added here, on the same native device.
+`uflip.device.handle.Device` is a device of any kind and only runs patterns. This module adds the
+functional mode and copies of simulated devices, on the same native device.
 """
 
 import json
@@ -21,12 +21,12 @@ from uflip.device.url import parse_url
 from uflip.spec import Spec
 
 Counters = dict[str, int]
-"""What a device counted: host_pages_written, pages_relocated, blocks_collected, ..."""
+"""Counters of a device: host_pages_written, pages_relocated, blocks_collected, ..."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What happened while one pattern, or several in a row, ran in the timed mode.
+    """The statistics of one pattern, or several in a row, in the timed mode.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Window:
     elapsed_ns : int
         From the first submission to the last completion, summed over the runs [ns].
     counters : dict
-        What the device counted meanwhile.
+        Counters of the device over that time.
     completed_ns : ndarray
-        When each I/O completed, in order (ios,) [ns from the beginning of the window].
+        Completion times of the I/Os, in order (ios,) [ns from the beginning of the window].
     """
 
     ios: int
@@ -52,7 +52,7 @@ class Window:
 
     @property
     def relocated_pages(self) -> float:
-        """Relocated pages a collected block; 0 where none was collected."""
+        """Relocated pages per collected block; 0 if no block was collected."""
         return relocated_pages(self.counters)
 
     def kiops_each_second(self) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ class Window:
 
 
 def relocated_pages(counters: Counters) -> float:
-    """Return relocated pages a collected block; 0 where none was collected.
+    """Return relocated pages per collected block; 0 if no block was collected.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def relocated_pages(counters: Counters) -> float:
 
 
 def device_url(profile: str, **overrides: Any) -> str:
-    """Name a simulated device, so that what is measured here can be repeated by hand.
+    """Return the URL of a simulated device, so that a measurement can be repeated by hand.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class SimulatedDevice:
     Parameters
     ----------
     url : str
-        As made by `device_url`.
+        A URL as of `device_url`.
     """
 
     def __init__(self, url: str, native: _native.Device | None = None) -> None:
@@ -101,16 +101,16 @@ class SimulatedDevice:
         self.page_bytes = int(profile["geometry"]["page_bytes"])
         """Data of a flash page [bytes]."""
         self.page_bytes_with_spare = self.page_bytes + int(profile["geometry"]["spare_bytes"])
-        """What travels over channel and bus for it [bytes]."""
+        """Bytes that channel and bus transfer for a page."""
         self.logical_pages = self._device.info.capacity_bytes // self.page_bytes
         """S_L: pages that the host can address."""
 
     def clone(self) -> Self:
-        """Return a device of its own in the same state."""
+        """Return a copy of the device in the same state."""
         return type(self)(self.url, self._device.native_copy())
 
     def __reduce__(self) -> "tuple[Callable[[str, bytes], SimulatedDevice], tuple[str, bytes]]":
-        """Travel to another process as what `uflip run --save` writes."""
+        """Pickle the device as a snapshot, as `uflip run --save` writes it."""
         with TemporaryDirectory(prefix="uflip-") as folder:
             path = Path(folder) / "device.snapshot"
             self._device.save(path)
@@ -121,7 +121,7 @@ class SimulatedDevice:
         self._device.idle(duration_ns)
 
     def apply(self, spec: Spec) -> Counters:
-        """Do what a pattern asks for in functional mode; returns what was counted."""
+        """Run a pattern in functional mode; return the counters."""
         counted: Counters = self._device.apply(spec)
         return counted
 
@@ -154,7 +154,7 @@ def _arrived(url: str, snapshot: bytes) -> SimulatedDevice:
 
 
 def joined(windows: Iterable[Window]) -> Window:
-    """Put windows one after another.
+    """Concatenate windows.
 
     Examples
     --------

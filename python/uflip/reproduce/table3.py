@@ -1,14 +1,14 @@
-"""uFLIP's Table 3 as data, and what it means that a cell of ours agrees with it.
+"""uFLIP's Table 3 as data, and the rules by which a simulated cell agrees with it.
 
 **Source**: uFLIP (CIDR 2009), Table 3 and §5.1. Two transcriptions of the table were compared; they
 agree in every cell.
 **Faithful**: all seven devices and ten columns, with the digits that are printed.
 **Simplified**: "=" and "x1" are a factor of 1.
-**Ambiguous**: a cell agrees where ours rounds to what is printed, or is within 5 % of it, by which
-the paper's own repetitions differed (§5.1), whichever is wider. Factors round on the scale that the
-table uses (1, 1.5, 2, 3, 4, ...; `uflip.report.key_row`); an area and a number of partitions must
-be the same power of two. `Cell.wide` keeps a wider reading beside it: a mean within 15 % or 0.1 ms,
-a pause within 20 %, a factor within a step of the scale or 25 %.
+**Ambiguous**: a simulated value agrees if it rounds to the printed one, or is within 5 % of it, by
+which the paper's own repetitions differed (§5.1), whichever is wider. Factors round on the scale
+that the table uses (1, 1.5, 2, 3, 4, ...; `uflip.report.key_row`); an area and a number of
+partitions must be the same power of two. `Cell.wide` is a wider reading: a mean within 15 % or
+0.1 ms, a pause within 20 %, a factor within a step of the scale or 25 %.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from uflip.experiment import IoCounts
 from uflip.report import key_row
 
 REPEATABILITY = 0.05
-"""By so much the paper's three runs of an experiment differed (§5.1)."""
+"""The share by which the paper's three runs of an experiment differed (§5.1)."""
 
 WIDE_MEAN_SHARE, WIDE_MEAN_MS = 0.15, 0.1
 WIDE_PAUSE_SHARE = 0.20
@@ -37,13 +37,13 @@ class Published:
     profile : str
         The simulated device.
     name : str
-        As the table calls it.
+        The name in the table.
     means : tuple of str
         SR, RR, SW, RW, as printed [ms].
     pause : str or None
-        As printed [ms]; None where the table is empty: no effect.
+        As printed [ms]; None for an empty cell: no effect.
     locality : tuple or None
-        (area [MB], factor); None where the table says "No".
+        (area [MB], factor); None for "No" in the table.
     partitions : tuple
         (partitions, factor).
     reverse, in_place, large_increments : float
@@ -125,12 +125,12 @@ IDS = dict(
         strict=True,
     )
 )  # fmt: skip
-"""Column -> how its values are named among the published ones."""
+"""Column -> name of its values in the ids of published values."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as printed, ours in the same words, and whether the two agree.
+    """A printed cell, the simulated one in the same words, and whether the two agree.
 
     Attributes
     ----------
@@ -139,9 +139,9 @@ class Cell:
     published, ours : str
         In the words of the table.
     deviation : float or None
-        (ours - published) / published, of the factor where there is a size as well.
+        (ours - published) / published; of the factor for a cell with a size and a factor.
     tolerance : str
-        What agrees.
+        The criterion.
     within : bool
         Whether the two agree.
     wide : bool
@@ -158,12 +158,12 @@ class Cell:
 
 
 def counts(profile: str) -> dict[str, IoCounts]:
-    """Return the lengths of runs of §5.1: IOIgnore and IOCount as the paper set them.
+    """Return IOIgnore and IOCount of runs as the paper set them (§5.1).
 
     Examples
     --------
     >>> counts("memoright")["RW"], counts("kingston-dti")["SR"]
-    (Counts(io_count=5120, io_ignore=30), Counts(io_count=512, io_ignore=0))
+    (IoCounts(io_count=5120, io_ignore=30), IoCounts(io_count=512, io_ignore=0))
     """
     if profile in SOLID_STATE_DISKS:
         short = IoCounts(1024, 0)
@@ -183,7 +183,7 @@ OTHER_PAUSE_NS = 1_000_000_000
 
 
 def compare(published: Published, row: KeyCharacteristics) -> list[Cell]:
-    """Put the `key_characteristics` of a summary beside a row of the table, cell by cell."""
+    """Compare the `key_characteristics` of a summary with a row of the table, cell by cell."""
     ours = dict(zip(COLUMNS, key_row.cells(row), strict=True))
     cells = [
         _mean(mean.removesuffix("_ms"), printed, row[mean])
@@ -221,7 +221,7 @@ def _half_a_digit(text: str) -> float:
 
 
 def _rounds(text: str, ours: float) -> bool:
-    """Whether a number rounds to what is printed, or is as near as the paper's repetitions."""
+    """Return whether a number rounds to the printed one, or is within the paper's repeatability."""
     printed = float(text)
     return abs(ours - printed) <= max(_half_a_digit(text), REPEATABILITY * printed)
 
@@ -284,7 +284,7 @@ def _factor(column: str, printed: float, ours: float | None) -> Cell:
 
 
 def _agree(printed: float, ours: float) -> bool:
-    """Whether two factors are the same word on the table's scale, or as near as repetitions."""
+    """Return whether factors round to the same step of the scale, or are as near as repetitions."""
     same = key_row.step_of(ours) == key_row.step_of(printed)
     return same or abs(ours / printed - 1) <= REPEATABILITY
 

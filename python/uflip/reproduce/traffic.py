@@ -1,4 +1,4 @@
-"""OFC's traffic generator: one-page requests with a bound on how many are outstanding.
+"""OFC's traffic generator: one-page requests with a limit of outstanding ones.
 
 A request that completes is followed by the next of the same sequence at once, so that a fixed
 number of requests is outstanding at any time: the queue depth of a pattern.
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from uflip.spec import Spec, basic, mix
 
 RUN_IOS = 500_000
-"""A longer window is made of runs of so many I/Os, because a run keeps a record of each."""
+"""I/Os of a run: longer windows consist of several runs, because a run records each I/O."""
 
 
 def random(mode: str, *, page_bytes: int, outstanding: int, ios: int, seed: int) -> Iterator[Spec]:
@@ -32,7 +32,7 @@ def random(mode: str, *, page_bytes: int, outstanding: int, ios: int, seed: int)
     page_bytes : int
         Size of a request [bytes].
     outstanding : int
-        Requests under way at any time.
+        Requests in flight.
     ios : int
         Requests in all.
     seed : int
@@ -64,7 +64,7 @@ def sequential(
     ios: int,
     run_ios: int = RUN_IOS,
 ) -> Iterator[Spec]:
-    """Make one stream of one-page requests that goes round the device, one run after another.
+    """Make a sequential stream of one-page requests that wraps round the device, run after run.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def sequential(
     page_bytes, outstanding, ios
         As for `random`.
     run_ios : int
-        Requests of a run; a run ends early where the device does.
+        Requests of a run; a run ends early at the end of the device.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def sequential(
 
 
 def mixed(read_percent: int, *, page_bytes: int, outstanding: int, ios: int, seed: int) -> Spec:
-    """Make random reads and writes, each request drawn, as a single run.
+    """Make a single run of random reads and writes, in which each request draws its kind.
 
     Parameters
     ----------
     read_percent : int
-        The chance of a read, 1 to 99 [%].
+        The probability of a read, 1 to 99 [%].
     page_bytes, outstanding, ios, seed
         As for `random`.
 
@@ -124,7 +124,7 @@ def mixed(read_percent: int, *, page_bytes: int, outstanding: int, ios: int, see
 
 
 def _parts(whole: int, part: int) -> Iterator[int]:
-    """Cut a whole into parts; the last one is what remains."""
+    """Divide a number into parts; the last one is the remainder."""
     yield from [part] * (whole // part)
     if whole % part:
         yield whole % part

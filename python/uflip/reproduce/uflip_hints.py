@@ -1,13 +1,13 @@
-"""What uFLIP says of its seven devices outside of Table 3: mixes, parallelism, alignment, pauses.
+"""uFLIP's statements about its seven devices outside of Table 3: mixes, parallelism, alignment.
 
 **Source**: uFLIP (CIDR 2009) §5.2 "Other Results", and §5.3, hints 1, 3, 6 and 7.
 **Faithful**: the micro-benchmarks over their whole ranges with the settings of §5.1, by the same
 plan and execution as `uflip run`.
-**Simplified**: hints 4 and 5 say what the columns Locality and Partitions of Table 3 say, and are
-not asked again; hint 2 is a conclusion from prices, and nothing that was measured.
-**Ambiguous**: "significantly" is taken as what does not round to "=" on the scale of Table 3; "no
-improvement" as none beyond the 5 % by which the paper's repetitions differed; a workload
-"degenerates to partitioned writes" where it costs the same as these, within the same step.
+**Simplified**: hints 4 and 5 repeat the columns Locality and Partitions of Table 3, and are not
+tested again; hint 2 is a conclusion from prices, not a measurement.
+**Ambiguous**: "significantly" is read as a factor that does not round to "=" on the scale of Table
+3; "no improvement" as none beyond the 5 % by which the paper's repetitions differed; a workload
+"degenerates to partitioned writes" if it costs the same as these, within the same step.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 USED = ("baseline", "granularity", "alignment", "pause", "mix", "parallelism", "partitioning")
 DEGREES = (1, 2, 4, 8, 16)
 LEAST = 0.95
-"""Two costs are the same from here to `REPEATS`: by so much the paper's repetitions differed."""
+"""Two costs are the same from here to `REPEATS`: the paper's repetitions differed by this much."""
 OFF_BYTES = 512
 
 ONE_STREAM = (
@@ -53,13 +53,13 @@ ALONE = "what is off the 16 KB merges its unit alone, in the 33 ms that SR and S
 
 @dataclass(frozen=True)
 class Data:
-    """Profile -> what was measured on it."""
+    """Profile -> measurements."""
 
     lines: dict[str, Lines]
 
 
 def measure(on_step: OnStep) -> Data:
-    """Run what is used of the benchmark on all seven, several at a time."""
+    """Run the needed micro-benchmarks on all seven devices, several in parallel."""
     profiles = [published.profile for published in table3.TABLE]
     documents = on_all(partial(benchmark, only=USED), profiles, on_step)
     return Data(
@@ -68,7 +68,7 @@ def measure(on_step: OnStep) -> Data:
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare each device with what is said of all, and Samsung with what is said of it."""
+    """Compare each device with statements about all, and Samsung with those about it."""
     found = []
     for profile, lines in data.lines.items():
         small, cost = cost_of_small(lines), degenerated(lines)
@@ -97,7 +97,7 @@ def rows(data: Data) -> list[ReproductionRow]:
 
 
 def draw(data: Data) -> "Figure":
-    """Draw what parallel reads gain, and what parallel sequential writes cost."""
+    """Draw the gain of parallel reads, and the cost of parallel sequential writes."""
     sheet, [reads, writes] = figure.panels(1, 2, height=4.0)
     names = {published.profile: published.name for published in table3.TABLE}
     for profile, lines in data.lines.items():

@@ -1,7 +1,7 @@
-"""What the initial state of a device does to what uFLIP measures on it: §4.1's future work.
+"""The effect of a device's initial state on the results of uFLIP: §4.1's future work.
 
-Each micro-benchmark begins on a copy of the device in the state in question, so that what differs
-comes from the state alone, and not from what was measured before.
+Each micro-benchmark begins on a copy of the device in the state in question, so that differences
+come from the state alone, and not from earlier measurements.
 
 **Source**: uFLIP (CIDR 2009) §4.1.
 **Faithful**: all nine micro-benchmarks over their whole ranges with IOIgnore and IOCount of §5.1;
@@ -89,7 +89,7 @@ Means = dict[str, float]
 
 @dataclass(frozen=True)
 class Data:
-    """What was measured.
+    """The measurements.
 
     Attributes
     ----------
@@ -157,25 +157,25 @@ def _measured(point: tuple[str, str]) -> _Measured:
 
 
 def _gathered(documents: list[Summary]) -> tuple[Means, list[str]]:
-    """Put the summaries of the micro-benchmarks together, baselines from the first."""
+    """Merge the summaries of the micro-benchmarks, with the baselines of the first."""
     baselines = documents[0]["baselines_ms"].items()
     means = {f"baseline {pattern}": mean for pattern, mean in baselines if mean is not None}
     row = key_row_of(documents[0]).copy()
     for document in documents:
         for name, runs in document["micro_benchmarks"].items():
             for run in runs:
-                if (said := run["statistics"]) is not None:
-                    means[f"{name} {run['pattern']} {run['value']}"] = said["mean_ns"] / 1e6
+                if (statistics := run["statistics"]) is not None:
+                    means[f"{name} {run['pattern']} {run['value']}"] = statistics["mean_ns"] / 1e6
         measured = key_row_of(document)
         for name in CHARACTERISTICS:
-            # That micro-benchmark tells it whose runs it needs.
+            # A characteristic comes from the micro-benchmark whose runs it needs.
             if measured[name]["verdict"] != "not_measured":
                 row[name] = measured[name]
     return means, cells(row)
 
 
 def _disturbed(device: Device, before: Means, how: Mapping[str, int]) -> Means:
-    """Write all over a copy, and put each baseline beside what it was."""
+    """Disturb a copy with writes, and return each baseline relative to before."""
     with device.clone() as disturbed:
         many = int(DISTURBED_PART * device.info.capacity_bytes) // BASELINE_IO_SIZE
         disturbed.apply(baseline("RW", io_count=many, seed=SEED + 1, **how))
@@ -198,14 +198,14 @@ def _small_writes(device: Device) -> float:
 
 
 def _rested_mean(device: Device, spec: Spec) -> float:
-    """Return the mean of the second half of a run on a device that had its rest [ms]."""
+    """Return the mean of the second half of a run on an idle device [ms]."""
     device.idle(10**10)
     times = np.asarray(device.run(spec).column("response_time_ns"))
     return float(times[len(times) // 2 :].mean()) / 1e6
 
 
 def rows(data: Data) -> list[ReproductionRow]:
-    """Compare with what the section says; what else differs is in the text."""
+    """Compare with the statements of the section; the text shows further differences."""
     fresh, random = data.small_writes["fresh"], data.small_writes["random"]
     found = [
         printed("uflip/4.1/samsung/fresh", fresh, note=NOTHING_TO_COPY),
@@ -226,7 +226,7 @@ def rows(data: Data) -> list[ReproductionRow]:
 
 
 def _most(disturbed: Mapping[str, Means]) -> float:
-    """Return the factor by which a baseline changes most, whichever its direction.
+    """Return the largest factor by which a baseline changes, in either direction.
 
     Examples
     --------
@@ -239,14 +239,14 @@ def _most(disturbed: Mapping[str, Means]) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """How the experiments of a kind from one state compare with those from the random state.
+    """Comparison of the experiments of a kind from one state with those from the random state.
 
     Attributes
     ----------
     experiments, equal : int
-        How many there are, and how many have the same mean within `REPEATABILITY`.
+        Number of experiments, and of those with the same mean within `REPEATABILITY`.
     mean, least, largest : float
-        Of the ratios: their geometric mean and ends.
+        Geometric mean, minimum and maximum of the ratios.
     most : str
         The experiment that changes most.
     """
@@ -260,7 +260,7 @@ class Difference:
 
 
 def difference(ours: Means, reference: Means) -> Difference:
-    """Compare experiment by experiment; those that one of the two lacks are left out.
+    """Compare experiment by experiment; experiments of only one state are left out.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def difference(ours: Means, reference: Means) -> Difference:
 
 
 def text(data: Data) -> str:
-    """Lay out the characteristics of each state, and what differs from the random one."""
+    """Format the characteristics of each state, and the differences from the random one."""
     rows_of_table = [
         Table(
             (f"sim:{device}", *COLUMNS), [(f"  {state}", *row) for state, row in states.items()]

@@ -4,7 +4,7 @@
 **Faithful**: the granularity and the locality micro-benchmark with the settings of §5.1, by the
 same plan and execution as `uflip run`.
 **Simplified**: nothing.
-**Ambiguous**: the figures have no numbers; what is compared is what the text says of them.
+**Ambiguous**: the figures have no numbers; the rows compare with statements of the text.
 """
 
 import math
@@ -31,7 +31,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Data:
-    """Name of a line → size [bytes] → mean; of figures 6 and 7 in ms, of figure 8 over SW."""
+    """Name of a line → size [bytes] → mean; figures 6 and 7 in ms, figure 8 relative to SW."""
 
     lines: dict[str, Curve]
 
@@ -74,7 +74,7 @@ LATENCY = (
 
 
 def rows_dti(data: Data) -> list[ReproductionRow]:
-    """Compare with what the text says of small sequential writes and of random ones."""
+    """Compare with the text's statements about small sequential writes and random ones."""
     lines = data.lines
     share = (lines["SW"][4 * KIB] / 4) / (lines["SW"][32 * KIB] / 32)
     random = lines["RW"]
@@ -90,7 +90,7 @@ DEVICES_8 = ("samsung", "memoright", "mtron")
 
 
 def measure_locality(on_step: OnStep) -> Data:
-    """Run the locality micro-benchmark on three devices, beside the baselines."""
+    """Run the locality micro-benchmark and the baselines on three devices."""
     lines = {}
     for number, profile in enumerate(DEVICES_8, start=1):
         document = benchmark(profile, ["baseline", "locality"])
@@ -102,7 +102,7 @@ def measure_locality(on_step: OnStep) -> Data:
 
 
 def rows_locality(data: Data) -> list[ReproductionRow]:
-    """Within a small area random writes cost nearly what sequential ones do."""
+    """Compare random writes within a small area with sequential writes."""
     rows = []
     for profile, curve in data.lines.items():
         small = max(mean for size, mean in curve.items() if size <= 4 * MIB)

@@ -1,8 +1,8 @@
-"""uFLIP's Table 3: seven simulated devices through the whole benchmark, beside the printed table.
+"""uFLIP's Table 3: the whole benchmark on seven simulated devices, beside the printed table.
 
-Most of the table was put into the devices: their FTLs were never published, and their constants
-were set until its cells came out. So the output counts per device how many constants there are, and
-scores apart the cells to which one was fitted and those to which none was.
+Most of the table is an input of the devices: their FTLs were never published, and their constants
+were set until its cells came out. So the output counts the constants of each device, and scores
+fitted and predicted cells separately.
 
 **Source**: uFLIP (CIDR 2009), Table 3; §4.1 for the state, §5.1 for IOIgnore, IOCount and pauses.
 **Faithful**: every cell comes from stored runs of the micro-benchmarks, by the rules that
@@ -72,7 +72,7 @@ MISSES = {
         for column in columns
     },
 }
-"""(profile, column) -> why it does not come out. A cell that is not here must agree."""
+"""(profile, column) -> the reason of a miss. A cell that is not here must agree."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Data:
 
 
 def measure(on_step: OnStep) -> Data:
-    """Run the whole benchmark on all seven, several at a time."""
+    """Run the whole benchmark on all seven devices, several in parallel."""
     profiles = [published.profile for published in table3.TABLE]
     documents = on_all(benchmark, profiles, on_step)
     return Data(
@@ -111,7 +111,7 @@ def _row(profile: str, one: table3.Cell) -> ReproductionRow:
 
 
 def value_id(profile: str, column: str) -> str:
-    """Return which published value a cell is.
+    """Return the id of the published value of a cell.
 
     Examples
     --------
@@ -123,14 +123,14 @@ def value_id(profile: str, column: str) -> str:
 
 @dataclass(frozen=True)
 class Table3Score:
-    """How one device, or all of them, do.
+    """The score of one device, or of all.
 
     Attributes
     ----------
     free_constants : int
-        Keys of the profile that were set with an eye to published values.
+        Keys of the profile that were set with published values in view.
     fitted, fitted_hits, predicted, predicted_hits : int
-        Cells to which some of them were fitted, or none; and how many of each agree.
+        Fitted and predicted cells, and the number of each that agree.
     wide_hits : int
         Cells of both kinds that agree on the wide scale.
     """
@@ -161,7 +161,7 @@ SCORES: tuple[str, ...] = (
 
 
 def text(data: Data) -> str:
-    """Lay both tables out together, printed above ours, and below them the scores."""
+    """Format both tables, printed rows above simulated ones, and the scores below."""
     rows: list[tuple[str, ...]] = []
     scores: dict[str, Table3Score] = {}
     for published in table3.TABLE:
@@ -205,7 +205,7 @@ def _summary(total: Table3Score) -> str:
 
 
 def draw(data: Data) -> "Figure":
-    """Draw the table: green where a cell agrees, with the printed value above ours."""
+    """Draw the table: green for cells that agree, the printed value above the simulated one."""
     sheet, [axis] = figure.panels(height=4.8)
     axis.axis("off")
     body, colors = [], []

@@ -4,8 +4,8 @@
 **Faithful**: long runs of the baseline patterns on devices in the random state; sequential reads,
 a batch of random writes, sequential reads again.
 **Simplified**: nothing.
-**Ambiguous**: how many random writes the batch of figure 5 has: 1,000 here, more than the start-up.
-When a write is an expensive one: when it takes ten times the cheapest.
+**Ambiguous**: the number of random writes in the batch of figure 5: 1,000 here, more than the
+start-up. The limit of an expensive write: ten times the cheapest one.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Data:
 
     response_time_ms: tuple[float, ...]
     before: int = 0
-    """So many of them came before the batch of random writes."""
+    """Number of reads before the batch of random writes."""
 
 
 def _times(device: Device, pattern: str, io_count: int, **changes: int) -> NDArray[np.float64]:
@@ -49,7 +49,7 @@ def _times(device: Device, pattern: str, io_count: int, **changes: int) -> NDArr
 
 
 def measure_mtron(on_step: OnStep) -> Data:
-    """Write at random to a rested Mtron."""
+    """Write at random to a Mtron that was idle before."""
     with open_device("sim:mtron") as device:
         device.idle(REST_NS)
         times = _times(device, "RW", 5120)
@@ -58,7 +58,7 @@ def measure_mtron(on_step: OnStep) -> Data:
 
 
 def rows_mtron(data: Data) -> list[ReproductionRow]:
-    """Start-up, levels, and what a short run without IOIgnore would say."""
+    """Compare start-up, levels, and the mean of a short run without IOIgnore."""
     times = np.array(data.response_time_ms)
     slow = times > EXPENSIVE * times.min()
     start_up = int(np.argmax(slow))
@@ -82,10 +82,10 @@ def measure_dti(on_step: OnStep) -> Data:
 
 
 def rows_dti(data: Data) -> list[ReproductionRow]:
-    """The period, and the mean of Table 3."""
+    """Compare the period, and the mean of Table 3."""
     times = np.array(data.response_time_ms)
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
-    # The first write closes what earlier ones left open, and does not belong to the pattern.
+    # The first write closes units that earlier writes left open, and is not part of the pattern.
     period = float(np.median(np.diff(slow[1:])))
     return [
         printed("uflip/fig4/kingston-dti/period", period),
@@ -106,7 +106,7 @@ def measure_lingering(on_step: OnStep) -> Data:
 
 
 def rows_lingering(data: Data) -> list[ReproductionRow]:
-    """Until which read the writes are felt."""
+    """Compare the number of reads that the writes slow down."""
     times = np.array(data.response_time_ms)
     before, after = times[: data.before], times[data.before :]
     felt = int(np.flatnonzero(after > 1.05 * before.max()).max(initial=-1)) + 1
@@ -135,9 +135,9 @@ def draw(title: str, below: str, data: Data) -> "Figure":
 
 
 def _draw_running_averages(axis: "Axes", times: NDArray[np.float64], shown: int) -> None:
-    """As in the paper's figure 3: dashed from the first I/O, solid from the first slow one on."""
+    """Draw averages as in figure 3: dashed from the first I/O, solid from the first slow one on."""
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
-    # A device whose first I/O is slow has no start-up to leave out.
+    # A device whose first I/O is slow has no start-up to ignore.
     starts = [(0, "--"), (int(slow[0]), "-")] if len(slow) and slow[0] > 0 else [(0, "--")]
     for start, style in starts:
         part = times[start:shown]

@@ -1,7 +1,7 @@
-"""Published values as data: every number and statement that a reproduction is compared with.
+"""Published values as data: all numbers and statements that reproductions compare with.
 
-Profiles say by these ids what a constant was fitted to (`[sources]`), reproductions name what they
-are compared with, and `uflip.reproduce.evidence` concludes which of the two a row is.
+Profiles name by these ids the values that a constant was fitted to (`[sources]`), reproductions
+the values that they compare with, and `uflip.reproduce.evidence` classifies a row by both.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ PUBLISHED: dict[str, Value] = {
 
 
 def with_what_determines(value_id: str) -> set[str]:
-    """Return a value's id with those of all values from which it follows.
+    """Return the ids of a value and of all values from which it follows.
 
     Examples
     --------

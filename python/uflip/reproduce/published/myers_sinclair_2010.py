@@ -28,13 +28,13 @@ VALUES = (
     _value("fig3/between", _3, INTEL, "writes between them", "529"),
     _value("fig3/longest", _3, INTEL, "peaks above 200 ms", "above 200", "ms"),
     _value("fig3/between_longest", _3, INTEL, "writes between those", "2182"),
-    # Its classes and stops make up the mean.
+    # The mean follows from its classes and stops.
     _value(
         "fig3/mean", _3, INTEL, "mean write", "1.5", "ms",
         ("fig3/below_300us", "fig3/above_1500us", "fig3/peaks", "fig3/between", "fig3/longest",
          "fig3/between_longest"),
     ),
-    # What the conclusion says of it is what figure 1 shows.
+    # The statement of the conclusion is that of figure 1.
     _value(
         "cliff/early", _7, KINGSTON, "writes before the cliff", "fewer than 50000", "",
         ("fig1/start_up",),
@@ -51,7 +51,7 @@ VALUES = (
         "cliff/intel", _3, INTEL, "mean of the first 5,000 writes, fresh, over the steady state",
         "no distinct start-up",
     ),
-    # Equations (1) and (3) make the peaks of the constants that were read off the simulation.
+    # Equations (1) and (3) compute the peaks from constants that were read off the simulation.
     _value("fig4/zero", _4, FAST, "zero-page merge", "5.548", "ms", ("fig4/n_valid",)),
     _value("fig4/full", _4, FAST, "full merge", "356.572", "ms", ("fig4/n_valid", "fig4/n_data")),
     _value("fig4/n_valid", _4, FAST, "N_valid", "32", "pages"),

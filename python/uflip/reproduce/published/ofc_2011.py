@@ -14,7 +14,7 @@ VALUES = (
     _value("drop_30_pages", "§V.B", "drop from 0 to 30 relocated pages (§V.B)", "50", "%"),
     _value("reads_mb", "abstract", "sequential reads", "115", "MB/s", ("sequential_reads",)),
     _value("writes_mb", "abstract", "sequential writes", "72", "MB/s", ("erasing_writes",)),
-    # Nothing was fitted to what follows, but to what some of it follows from.
+    # No constant was fitted to the values below, but to values from which some of them follow.
     _value("raw_writes", "§III", "raw writes, no processing (§III)", "20", "kIOPS"),
     _value("random_writes_30", "§V.C", "random writes, 30 % spare", "6", "kIOPS"),
     _value("random_writes_45", "§V.D", "random writes, 45 % spare", "8.5", "kIOPS"),

@@ -1,4 +1,4 @@
-"""Published values of uFLIP (CIDR 2009): Table 3, figures 3 to 8, and what is said of them."""
+"""Published values of uFLIP (CIDR 2009): Table 3, figures 3 to 8, and statements about them."""
 
 from uflip.reproduce import table3
 from uflip.reproduce.published.value import Paper, Value
@@ -37,12 +37,12 @@ def _t3(device: str, *columns: str) -> tuple[str, ...]:
 
 
 def _of_all(device: str) -> list[Value]:
-    """Return what is said of all devices, of one of them."""
-    # In pauses a device does what random writes wait for otherwise: nothing is gained or lost.
+    """Return the values of statements about all devices, for one device."""
+    # In pauses a device does the work that random writes wait for otherwise: the total is the same.
     pauses = (*_t3(device, "RW"), *_t3(device, "pause"))
-    # Writers that take turns are random writes, once they are more than the device's streams.
+    # Interleaved writers are random writes if there are more of them than the device has streams.
     writers = (*_t3(device, "RW"), *_t3(device, "partitions"))
-    # Whatever a command costs that reads of 32 KiB were fitted to, reads of 4 KiB bear for less.
+    # The cost of a command was fitted to reads of 32 KiB; reads of 4 KiB have it for fewer bytes.
     small = (*_t3(device, "SR"), *(("fig6/memoright/latency_SR",) if device == MEMORIGHT else ()))
     said: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         ("larger", "§5.3, hint 1", "cost of a KiB, SR of 4 KiB over 32 KiB",
@@ -61,7 +61,7 @@ def _of_all(device: str) -> list[Value]:
 
 
 def _of_states(device: str) -> list[Value]:
-    """Return what is said of the stability of two states, of one device."""
+    """Return the values of statements about the stability of two states, for one device."""
     said = (
         ("stable", "random state: most that a baseline changes by random writes",
          "only sequential writes disturb the state significantly"),
@@ -80,13 +80,13 @@ _FIG3, _FIG4, _FIG5, _FIG6 = (
 
 VALUES = (
     *(value for row in table3.TABLE for value in _of_table(row)),
-    # §4.1. What is out of the box was never written to.
+    # §4.1. A device out of the box was never written to.
     _value("4.1/samsung/fresh", "§4.1", SAMSUNG, "16 KB random write out of the box", "around 1",
            "ms"),
     _value("4.1/samsung/decrease", "§4.1", SAMSUNG, "the same after random writes, over it",
            "almost an order of magnitude", "", ("4.1/samsung/fresh", *_t3(SAMSUNG, "RW"))),
     *(value for device in (MTRON, SAMSUNG, DTI, "demo") for value in _of_states(device)),
-    # §4.2 and figure 3. A short run is low by what the start-up leaves out of it.
+    # §4.2 and figure 3. The mean of a short run is low because of its start-up.
     _value(_FIG3 + "start_up", "§5.1, figure 3", MTRON, "start-up", "about 125", "I/Os"),
     _value(
         _FIG3 + "cheap", "§4.2, figure 3", MTRON, "cheap writes", "0.4", "ms", _t3(MTRON, "SW")
@@ -103,7 +103,7 @@ VALUES = (
     _value(_FIG4 + "period", "§5.1, figure 4", DTI, "period", "about 128", "I/Os"),
     _value(_FIG4 + "slow", "figure 4", DTI, "slow write of each period", "about 40", "ms"),
     _value(_FIG4 + "mean", "figure 4", DTI, "mean", "2.9", "ms", _t3(DTI, "SW")),
-    # Figure 5: so many reads take their own time and that of the merges behind them.
+    # Figure 5: these reads take their own time and that of the merges in the background.
     _value(_FIG5 + "reads", "§5.1, figure 5", MTRON, "reads that feel the writes", "about 3,000",
            "I/Os"),
     _value(

@@ -26,7 +26,7 @@ class Value:
         Its unit; "" for a plain ratio, count or word.
     determined_by : tuple of str
         Ids of values from which this one follows, by arithmetic or because the paper prints the
-        same thing twice: what was fitted to one of them was fitted to this one as well.
+        same value twice: a constant that was fitted to one of them was fitted to this one as well.
     """
 
     id: str
@@ -39,7 +39,7 @@ class Value:
 
     @property
     def number(self) -> float | None:
-        """The printed number; None for words.
+        """Return the printed number; None for words.
 
         Examples
         --------
@@ -51,13 +51,13 @@ class Value:
 
     @property
     def about(self) -> bool:
-        """Whether the paper says "about": the digits promise more than it does."""
+        """Return whether the paper prints "about": the number is less exact than its digits."""
         match = NUMBER.fullmatch(self.printed)
         return match is not None and match["about"] is not None
 
     @property
     def half_a_digit(self) -> float:
-        """Half a unit of the last printed digit: whatever is nearer rounds to what is printed.
+        """Return half a unit of the last printed digit: nearer numbers round to the printed one.
 
         Examples
         --------
@@ -70,16 +70,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, for writing down what it prints as lines of a table.
+    """A paper, whose values are written as lines of a table.
 
     Attributes
     ----------
     prefix : str
-        How the ids of its values begin.
+        Prefix of the ids of its values.
     name : str
-        What stands before each place in it.
+        Name of the paper, before each section or figure.
     device : str
-        The profile that stands for its device, where it has only one.
+        The profile of its device, if it has only one.
     """
 
     prefix: str
