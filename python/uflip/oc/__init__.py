@@ -1,8 +1,8 @@
-"""uFLIP-OC: open-channel devices, whose host places data itself.
+"""uFLIP-OC: open-channel devices, on which the host places data.
 
-A package of its own beside `uflip.microbench`: jobs go over physical addresses instead of patterns
-over sectors, and a micro-benchmark measures as well as it lays out, because what it does next
-depends on the geometry alone.
+The package is separate from `uflip.microbench`: jobs use physical addresses instead of patterns
+over sectors, and a micro-benchmark both plans and measures, because its jobs depend on the
+geometry alone.
 """
 
 from uflip.data.spec import Job

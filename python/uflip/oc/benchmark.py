@@ -22,9 +22,9 @@ NS_A_MS = 1e6
 
 @dataclass(frozen=True)
 class OpenChannelFindings:
-    """What was found; None for what was left out.
+    """The results of the micro-benchmarks; None for those that were left out.
 
-    `order` has the statuses of a write that begins in the middle of a block; it comes with oc0.
+    `order` has the statuses of a write that begins in the middle of a block; oc0 measures it.
     """
 
     oc0: Oc0 | None
@@ -43,7 +43,7 @@ def layout(place: JobScope, names: Sequence[str]) -> list[PlannedRun]:
 
 
 def name_of(run: str) -> str:
-    """Return what a job is called whose id is numbered.
+    """Return the name of a job, without the number of its id.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def name_of(run: str) -> str:
 
 
 def measure(bench: Bench, names: Sequence[str]) -> OpenChannelFindings:
-    """Run micro-benchmarks by name, or take their logs from where they are kept."""
+    """Run micro-benchmarks by name, or read their stored logs."""
     return OpenChannelFindings(
         oc0.measure(bench) if oc0.NAME in names else None,
         oc1.measure(bench) if oc1.NAME in names and bench.place.sacrifice else None,
@@ -65,7 +65,7 @@ def measure(bench: Bench, names: Sequence[str]) -> OpenChannelFindings:
 
 
 def document(measured: OpenChannelFindings) -> OpenChannel:
-    """Turn what was found into plain data: what `--json` prints and a result folder keeps."""
+    """Return results as plain data, for `--json` and the result folder."""
     found: OpenChannel = {}
     if measured.oc0:
         found["oc0"] = {
@@ -145,7 +145,7 @@ def _ms(ns: int | None) -> float | None:
 
 
 def written(times: OpTimes, digits: int) -> list[str]:
-    """Write mean, percentiles and maximum [ms] in a table; a dash where one is not known."""
+    """Format mean, percentiles and maximum [ms] for a table, with a dash for unknown ones."""
     values = (
         times["mean_ms"], times["p5_ms"], times["p50_ms"], times["p95_ms"], times["p99_ms"],
         times["max_ms"],

@@ -1,15 +1,15 @@
-"""The five rules of the "unwritten contract" of SSDs, looked at with what was measured.
+"""The five rules of the "unwritten contract" of SSDs, checked against measurements.
 
 **Source**: uFLIP-OC (2017) §6; the rules are from He et al., "The Unwritten Contract of Solid State
 Drives" (EuroSys 2017).
-**Faithful**: the five rules, and the questions that uFLIP-OC puts to them; every verdict follows
-from measured numbers, which its evidence names, and comes out the other way where they do.
-**Simplified**: a verdict follows from a threshold that stands here, not from a model.
-**Ambiguous**: (1) what "locality" is without a mapping table. Here, as in the paper, it is that
-reads go to LUNs that are being written. (2) Grouping by death time and uniform lifetime: the paper
-says that placement is the host's own decision, and that reads and writes should be isolated. The
-first has a point only where keeping them apart works, the second where an erase is worth saving up
-for; both are measured.
+**Faithful**: the five rules, and the questions that uFLIP-OC asks about them; every verdict follows
+from measured numbers, which its evidence names, and depends on them.
+**Simplified**: a verdict follows from a threshold in this module, not from a model.
+**Ambiguous**: (1) the meaning of "locality" without a mapping table. Here, as in the paper, it is
+reads of LUNs that are being written. (2) Grouping by death time and uniform lifetime: the paper
+states that placement is the host's own decision, and that reads and writes should be isolated. The
+first is useful only if isolation works, the second if batches of erases save time; both are
+measured.
 """
 
 import math
@@ -24,7 +24,7 @@ from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.benchmark import NS_A_MS, OpenChannelFindings, times_summary
 from uflip.stats import summarise
 
-# A factor from which on one way is clearly better than the other.
+# A factor that counts as a clear difference.
 CLEARLY = 1.5
 
 TOO_FEW = (
@@ -40,7 +40,7 @@ VERDICTS = (HOLDS, TRIVIAL, NOT, PRICE, OWN, NOT_ALONE, SAME, NOT_MEASURED)
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, what became of it, and why.
+    """A rule, its verdict and the evidence.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class Rule:
 
 
 def revisit(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:
-    """Look at the five rules.
+    """Return the verdicts on the five rules.
 
     Parameters
     ----------
     measured : Measured
-        What was found.
+        The results of the micro-benchmarks.
     geometry : Geometry
-        Of the device.
+        The geometry of the device.
     """
     return [
         _request_scale(measured),
@@ -102,7 +102,7 @@ def _request_scale(measured: OpenChannelFindings) -> Rule:
 
 
 def _read_spreads(measured: OpenChannelFindings) -> tuple[float, float]:
-    """95th percentile of reads apart from writes, and on a LUN that is written [ms]."""
+    """Return the 95th percentile of reads away from writes, and on a LUN that is written [ms]."""
     assert measured.oc0
     assert measured.oc3
     apart = _p95(measured.oc3.halves, READ)
@@ -110,10 +110,10 @@ def _read_spreads(measured: OpenChannelFindings) -> tuple[float, float]:
 
 
 def _p95(series: ResponseSeries | None, op: int) -> float:
-    """95th percentile [ms]; not a number where too few commands tell it (`uflip.stats`)."""
+    """Return the 95th percentile [ms]; NaN if there are too few commands (`uflip.stats`)."""
     found = None if series is None else times_summary(series, op)
-    told = None if found is None else found["p95_ms"]
-    return math.nan if told is None else told
+    p95_ms = None if found is None else found["p95_ms"]
+    return math.nan if p95_ms is None else p95_ms
 
 
 def _locality(measured: OpenChannelFindings) -> Rule:
@@ -141,15 +141,15 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     if alignment is None:
         return Rule(name, says, NOT_MEASURED, "needs a block that may be erased")
     ended = sorted(set(alignment))
-    told = (
+    evidence = (
         f"A write of page 1 of an erased block ended with {', '.join(ended)} for its "
         f"{len(alignment)} addresses: "
     )
     if ended == ["out_of_order"]:
-        return Rule(name, says, TRIVIAL, told + "the device leaves no other way.")
+        return Rule(name, says, TRIVIAL, evidence + "the device leaves no other way.")
     if ended == ["done"]:
-        return Rule(name, says, NOT, told + "the device takes pages in any order.")
-    return Rule(name, says, NOT_MEASURED, told + "that says nothing of the order of pages.")
+        return Rule(name, says, NOT, evidence + "the device takes pages in any order.")
+    return Rule(name, says, NOT_MEASURED, evidence + "that says nothing of the order of pages.")
 
 
 def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
@@ -204,13 +204,13 @@ def _lifetime(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
 
 
 def _safe(worn: Oc1, geometry: Geometry) -> str:
-    """Say how long reads were right: of a block only where all of its pages were worn."""
+    """Return the erases until reads fail; a limit for the block only if all pages were worn."""
     first, pages = worn.first_failure(), worn.pages
     if pages < geometry.pages_per_block:
-        told = f"first failed after {first:,} erases" if first else f"failed in {worn.cycles:,}"
+        failed = f"first failed after {first:,} erases" if first else f"failed in {worn.cycles:,}"
         return (
             f"{'A' if first else 'No'} read of the {pages} pages that were worn, of "
-            f"{geometry.pages_per_block}, {told}, which says nothing of the others"
+            f"{geometry.pages_per_block}, {failed}, which says nothing of the others"
         )
     if first:
         return f"Reads may be taken for safe up to {first:,} erases, when the first one failed"
@@ -218,7 +218,7 @@ def _safe(worn: Oc1, geometry: Geometry) -> str:
 
 
 def write_variance(measured: OpenChannelFindings) -> str:
-    """Say what mixing does to writes of other threads (§5.2.2); "" where it was not measured."""
+    """Return the effect of mixing on writes of other threads (§5.2.2); "" if not measured."""
     if measured.oc3 is None:
         return ""
     mixes = measured.oc3.mixes

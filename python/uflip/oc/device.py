@@ -1,4 +1,4 @@
-"""An open-channel device: jobs over physical addresses go down, their logs come up."""
+"""An open-channel device: executes jobs over physical addresses, and returns their logs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,14 +19,14 @@ Address = tuple[int, int, int, int, int, int]
 
 
 class ResolvedJob(NamedTuple):
-    """A job with every default filled in, and what it amounts to."""
+    """A job with every default filled in, and its totals."""
 
     job: Job
     totals: JobTotals
 
 
 class FlashDevice(Saved):
-    """An open open-channel device. Jobs follow each other on it, and its state stays between them.
+    """An open open-channel device: runs jobs one after another, and keeps its state between them.
 
     Made by `open_flash_device`.
     """
@@ -35,34 +35,34 @@ class FlashDevice(Saved):
         self._native = native
         self.url = info.url
         self.info = info
-        """What is known about the device."""
-        self.looks_inside = False  # whether what happens inside of it is recorded with each job
+        """The description of the device."""
+        self.looks_inside = False  # whether each job records the device's internal operations
 
     def _opened(self) -> _native.FlashDevice:
         return self._native
 
     @property
     def geometry(self) -> Geometry:
-        """How many channels, LUNs and so on it has."""
+        """Return the numbers of channels, LUNs, blocks, ..."""
         return self.info.geometry
 
     @property
     def page_bytes(self) -> int:
-        """What is written together [bytes]."""
+        """Return the unit of writes [bytes]."""
         return self.geometry.page_bytes
 
     def resolve(self, job: Spec) -> ResolvedJob:
-        """Check a job and fill in the defaults; nothing is touched.
+        """Check a job and fill in the defaults, without any I/O.
 
         Returns
         -------
         ResolvedJob
-            Complete, and what it amounts to.
+            The complete job, and its totals.
 
         Raises
         ------
         UsageError
-            If it does not make sense, or leaves the geometry.
+            If the job is invalid, or exceeds the geometry.
 
         Examples
         --------
@@ -83,16 +83,17 @@ class FlashDevice(Saved):
         Parameters
         ----------
         job : Job
-            What to do.
+            The job to run.
         prepare : bool
-            Erase what it writes, and write what it only reads, before; neither is in the log.
+            Before the job, erase the blocks that it writes, and write the pages that it only
+            reads; the log has neither.
         on_progress : callable, optional
             Called about ten times a second with (done, total, last_response_ns).
 
         Raises
         ------
         UsageError
-            If the job does not make sense, or leaves the geometry.
+            If the job is invalid, or exceeds the geometry.
         InterruptedRun
             After Ctrl-C.
         """
@@ -146,7 +147,7 @@ class FlashDevice(Saved):
 
 
 def _fitting(address: Address) -> Address:
-    """Return an address whose numbers fit 64 bits; what does not is outside of every device."""
+    """Return an address whose numbers fit 64 bits; larger ones are outside of every device."""
     channel, lun, block, plane, page, sector = (min(max(n, -1), 1 << 62) for n in address)
     return channel, lun, block, plane, page, sector
 
@@ -158,7 +159,7 @@ def open_flash_device(url: str) -> FlashDevice:
     ----------
     url : str
         `sim:NAME` with a profile of an open-channel device, with or without overrides; or
-        `sim:FILE.snapshot`, as `FlashDevice.save` left it.
+        `sim:FILE.snapshot`, written by `FlashDevice.save`.
 
     Raises
     ------

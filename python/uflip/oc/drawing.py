@@ -1,4 +1,4 @@
-"""One figure of uFLIP-OC by its kind, for a paper; see `uflip.report.figures.paper`."""
+"""Single figures of uFLIP-OC for papers; see `uflip.report.figures.paper`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ Draw = Callable[[], "Figure"]
 
 
 def kinds_of(results: Results) -> dict[str, Draw]:
-    """Return what can be drawn of a result: kind -> a function that draws it."""
+    """Return the figures of a result: kind -> a function that draws it."""
     found, simulated = OpenChannelResult(results).measured, results.manifest.device.simulated
     charts: dict[str, Callable[[], Chart]] = {}
     if (alone := found.oc0) is not None:

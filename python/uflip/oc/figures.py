@@ -29,19 +29,19 @@ from uflip.report.figures.palette import INK, MUTED, look, readable_on
 
 READS, WRITES = look("RR").color, look("RW").color
 FAILING, FAILING_AREA = "#a3417c", "#cc79a7"
-# More dots than this say no more.
+# More dots add no information.
 MOST_DOTS = 12_000
-# The y axis ends where nearly all I/Os are; what lies above is said in words.
+# The y axis ends above nearly all I/Os; a text counts those beyond.
 TOP_PERCENTILE = 99.95
-# How far the scale of the map goes beyond its largest value.
+# Factor from the largest value to the end of the map's scale.
 PALE = 2.2
-# A line over cycles has a point for each mean of so many of them.
+# Number of points of a line over cycles; each point is a mean.
 LINE_POINTS = 400
 # Shades for least to most: ColorBrewer's Oranges and Blues, of nine classes (Brewer, 2003).
 ORANGES = ("fff5eb", "fee6ce", "fdd0a2", "fdae6b", "fd8d3c", "f16913", "d94801", "a63603", "7f2704")
 BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
 CELL = 0.47
-"""Half of a cell of the map: between cells are gaps, as it is a list of LUNs and no picture."""
+"""Half the side of a cell of the map, with gaps between cells: the map is a list of LUNs."""
 LEGEND = tuple(
     Polyline(color=color, width=0, marker="o", size=5, label=label)
     for label, color in (("writes", WRITES), ("reads", READS))
@@ -51,7 +51,7 @@ LEGEND = tuple(
 def bands(
     mixes: Mapping[str, ResponseSeries], titles: Mapping[str, str], *, simulated: bool
 ) -> Chart:
-    """Response time over the number of the I/O, a panel a mix (Figures 2 and 5)."""
+    """Return the chart of response times by I/O number, a panel for each mix (Figures 2 and 5)."""
     top = max(float(np.percentile(s.response_time_ms, TOP_PERCENTILE)) for s in mixes.values())
     y = Axis(0, top * 1.08, scales.RESPONSE_TIME)
     panels = []
@@ -64,8 +64,8 @@ def bands(
 
 
 def _dots(series: ResponseSeries) -> list[Mark]:
-    """A dot an I/O, reads over writes; both are thinned alike, evenly over the run."""
-    # A prime step: an even one would pick the same place of every mix.
+    """Return a dot for each I/O, reads over writes; both are thinned evenly over the run."""
+    # An odd step: an even one would pick the same position of every mix.
     step = max(1, len(series.op) // MOST_DOTS) | 1
     numbers = np.arange(0, len(series.op), step)
     found: list[Mark] = []
@@ -81,10 +81,10 @@ def _dots(series: ResponseSeries) -> list[Mark]:
 def heat_map(
     write_mb_per_s: NDArray[np.float64], read_mb_per_s: NDArray[np.float64], *, simulated: bool
 ) -> Chart:
-    """Throughput of every LUN, writes and reads (Figure 3)."""
+    """Return the chart of the throughput of every LUN, writes and reads (Figure 3)."""
     channels, luns = write_mb_per_s.shape
-    # From zero, and far from the darkest shade: a scale around the mean would make a landscape of
-    # nothing, and numbers must be read on it.
+    # From zero, and far from the darkest shade: a scale around the mean would exaggerate small
+    # differences, and the numbers must be readable.
     top = float(max(write_mb_per_s.max(), read_mb_per_s.max())) * PALE
     x = Axis(-0.5, luns - 0.5, "LUN", ticks=_numbers(luns), grid=False)
     y = Axis(channels - 0.5, -0.5, "channel", ticks=_numbers(channels), grid=False)
@@ -112,7 +112,7 @@ def _cells(values: NDArray[np.float64], top: float, shades: Sequence[str]) -> It
 
 
 def _shade(share: float, shades: Sequence[str]) -> str:
-    """A colour between the shades: 0 is the first, 1 the last."""
+    """Return a colour between the shades: 0 is the first, 1 the last."""
     anchors = np.array([[int(each[i : i + 2], 16) for i in (0, 2, 4)] for each in shades])
     at = np.linspace(0, 1, len(shades))
     red, green, blue = (round(float(np.interp(share, at, one))) for one in anchors.T)
@@ -120,7 +120,7 @@ def _shade(share: float, shades: Sequence[str]) -> str:
 
 
 def wear(worn: Oc1, *, simulated: bool) -> Chart:
-    """Times of erases, writes and reads on the left, failing reads on the right (Figure 4)."""
+    """Return the chart of erase, write and read times, and failing reads (Figure 4)."""
     # A last cycle whose erase failed has no pages.
     cycles = worn.cycles - worn.erase_failed
     at = np.unique(np.linspace(0, cycles - 1, LINE_POINTS).astype(np.int64))
@@ -140,9 +140,9 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
     first = worn.first_failure()
     if first is not None:
         marks.append(ReferenceLine(first, MUTED, width=0.9, dashes=DASHED, upright=True))
-        said = f"first failing read:\n{first:,} erases"
+        label = f"first failing read:\n{first:,} erases"
         marks.append(
-            Words(first, top * 0.96, said, color=MUTED, size=8, across="end", up="top", shift=-6.0)
+            Words(first, top * 0.96, label, color=MUTED, size=8, across="end", up="top", shift=-6.0)
         )
     panel = Panel(
         Axis(0, cycles, "erases of the block"),
@@ -161,18 +161,18 @@ def scalings(
     panels: Sequence[tuple[str, Sequence[str]]],
     simulated: bool,
 ) -> Chart:
-    """Throughput by degree of parallelism, the published values as rings (Tables 2 and 3).
+    """Return the chart of throughput by degree of parallelism, with published values as rings.
 
     Parameters
     ----------
     found : mapping
-        By name of the line.
+        Results by the name of the line.
     published : mapping, optional
         The paper's values by the same names.
     panels : sequence of (title, names)
-        Which lines stand together.
+        The lines of each panel.
     simulated : bool
-        Whether the device is.
+        Whether the device is simulated.
     """
     drawn = [
         _scaling_panel(title, {name: found[name] for name in names if name in found}, published)

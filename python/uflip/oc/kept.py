@@ -1,4 +1,4 @@
-"""A benchmark of an open-channel device in its result folder: what it found, read from its logs."""
+"""The result folder of an open-channel benchmark: its results, computed from the stored logs."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ from uflip.results.summarise import PATTERNS, around, experiment
 
 @dataclass(frozen=True)
 class Logs:
-    """Has the logs of jobs that are kept; see `uflip.oc.jobs.Bench`."""
+    """Returns stored logs of jobs; see `uflip.oc.jobs.Bench`."""
 
     place: JobScope
     runs: Mapping[str, StoredRun]
@@ -49,7 +49,7 @@ class Logs:
 
 
 def _problem(job: PlannedRun, log: _native.FlashTrace) -> str | None:
-    """Say why a log is not that of a job; None if it is."""
+    """Return why a log is not that of a job; None if it is."""
     made = table_of(typed_spec(msgspec.json.decode(log.job_json)))
     others = [key for key, value in table_of(job.spec).items() if made.get(key) != value]
     if others:
@@ -71,7 +71,7 @@ class _Worn(Struct, frozen=True):
 
 
 class OpenChannelResult:
-    """What a result folder of uFLIP-OC holds.
+    """A result folder of uFLIP-OC.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class OpenChannelResult:
 
     @cached_property
     def place(self) -> JobScope:
-        """What its jobs might use."""
+        """Return the blocks that its jobs may use."""
         kept, path = self.results.manifest, self.results.path / manifest.FILE_NAME
         if kept.scale not in SCALES:
             raise manifest.KIND.unreadable(path, f"scale {kept.scale}", ", ".join(SCALES))
@@ -97,7 +97,7 @@ class OpenChannelResult:
 
     @cached_property
     def measured(self) -> OpenChannelFindings:
-        """What was found by the micro-benchmarks of which every log is there."""
+        """Return the results of the micro-benchmarks whose logs are complete."""
         runs = {name_of(run.id): run for run in self.results.runs}
         planned = {entry.micro_benchmark for entry in self.results.manifest.plan}
         whole = [
@@ -110,17 +110,17 @@ class OpenChannelResult:
 
     @cached_property
     def rules(self) -> list[Rule]:
-        """The unwritten contract, revisited."""
+        """Return the verdicts on the unwritten contract."""
         return revisit(self.measured, self.place.geometry)
 
     def summary(self) -> Summary:
-        """The whole folder as one document: as of any benchmark, with `open_channel` beside.
+        """Return the summary of the folder, as of any benchmark, with `open_channel` added.
 
         Returns
         -------
         dict
             As `uflip.results.summary`, without baselines and key characteristics; `open_channel`
-            has what the micro-benchmarks found, and the verdicts of the `contract`.
+            has the results of the micro-benchmarks, and the verdicts of the `contract`.
         """
         benchmarks: dict[str, list[ExperimentSummary]] = {}
         for run in self.results.runs:

@@ -1,4 +1,4 @@
-"""What one job over physical addresses amounts to, as FOX prints it."""
+"""The statistics of one job over physical addresses, as FOX prints them."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from uflip.microbench.open_channel.series import ERASE, READ, WRITE, ResponseSer
 from uflip.oc.benchmark import times_summary
 
 OPERATIONS = ("read", "write", "erase")
-"""Words of the numbers in the column `op`."""
+"""Names of the numbers in the column `op`."""
 
 
 @dataclass(frozen=True)
 class FailedCommand:
-    """A command that failed: when, where, of which thread, how many addresses, and why."""
+    """A failed command: time, address, thread, number of addresses, and status."""
 
     thread: int
     submit_ns: int
@@ -30,26 +30,26 @@ class FailedCommand:
 
 @dataclass(frozen=True)
 class OneJob:
-    """What a job amounts to.
+    """The statistics of a job.
 
     Attributes
     ----------
     elapsed_ns : int
         From the first submission to the last completion [ns].
     commands : int
-        How many.
+        Number of commands.
     mb_per_s, ios_per_s : float
-        Throughput: reads and writes in the time of all commands, erases too.
+        Throughput: reads and writes over the time of all commands, erases included.
     commands_per_s : float
-        The same with erases counted.
+        Rate of all commands, erases included.
     reads, writes, erases : OpTimes or None
-        Response times; None without any.
+        Response times; None without such commands.
     failed : int
-        Commands of which an address failed.
+        Commands with a failed address.
     failures : dict
         Status -> commands that ended with it.
     first_failure : Failure or None
-        The first of them.
+        The first failed command.
     """
 
     elapsed_ns: int
@@ -66,14 +66,14 @@ class OneJob:
 
 
 def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
-    """Say what the log of a job amounts to.
+    """Return the statistics of the log of a job.
 
     Parameters
     ----------
     trace : FlashTrace
-        Of a job over pages.
+        The log of a job over pages.
     sector_bytes : int
-        Of its device [bytes].
+        Sector size of its device [bytes].
     """
     series = ResponseSeries.of(trace)
     numbers = np.asarray(trace.column("status"))
@@ -95,7 +95,7 @@ def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
 
 
 def _first_failure(trace: _native.FlashTrace) -> FailedCommand:
-    """Say which command failed first, and where."""
+    """Return the first failed command."""
     failed = np.flatnonzero(np.asarray(trace.column("failed")))
     row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
 

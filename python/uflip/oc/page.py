@@ -40,9 +40,9 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
     Parameters
     ----------
     measured : Measured
-        What was found.
+        The results of the micro-benchmarks.
     rules : sequence of Rule
-        The unwritten contract, revisited.
+        The verdicts on the unwritten contract.
     document : mapping
         The summary of the folder, see `uflip.oc.kept.OpenChannelResult.summary`.
 
@@ -59,7 +59,7 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
     info, runs = document["device"], document["runs_finished"]
     simulated = info.simulated
     geometry = info.geometry
-    told = f"{runs} of {document['runs_planned']} jobs"
+    progress = f"{runs} of {document['runs_planned']} jobs"
     page = ReportPage(
         benchmark="uFLIP-OC",
         source=SOURCE,
@@ -72,11 +72,11 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
             info.url,
             f"{geometry.channels} channels of {geometry.luns_per_channel} LUNs",
             f"scale {document['scale']}",
-            told,
+            progress,
             str(document["created_utc"]).replace("T", " ").replace("Z", " UTC"),
         ],
         simulated=simulated,
-        unfinished=None if document["status"] == "complete" else (document["status"], told),
+        unfinished=None if document["status"] == "complete" else (document["status"], progress),
         warnings=len(document["warnings"]),
         abstract=_abstract(measured),
         sections=[
@@ -95,28 +95,28 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
 
 
 def _abstract(measured: OpenChannelFindings) -> str:
-    """What was found, in a few sentences."""
-    said = []
+    """Return the main results in a few sentences."""
+    sentences = []
     if measured.oc0:
         write, read = measured.oc0.write_mb_per_s, measured.oc0.read_mb_per_s
-        said.append(
+        sentences.append(
             f"A LUN alone writes {np.median(write):.1f} and reads {np.median(read):.1f} MB/s."
         )
     if measured.oc3:
         both = measured.oc3.all_luns
-        said.append(
+        sentences.append(
             f"All of them together write {both['writes']:.0f} and read {both['reads']:.0f} MB/s."
         )
     if measured.oc1:
         first, pages = measured.oc1.first_failure(), measured.oc1.pages
         share = measured.oc1.failing_share()[-1]
-        said.append(
+        sentences.append(
             f"The first read of {pages} pages of a block fails after {first:,} erases; after "
             f"{measured.oc1.cycles:,}, {share:.0%} of these reads fail."
             if first
             else f"No read of {pages} pages of a block failed in {measured.oc1.cycles:,} cycles."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _bands(
@@ -133,16 +133,16 @@ def _heat(found: Oc0, sim: bool) -> Drawing:
 
 def _worn(found: Oc1, sim: bool) -> Drawing:
     chart = figures.wear(found, simulated=sim)
-    told = "Times on the left, failing reads on the right."
-    return draw(chart, "wear", "Wear of a block", told)
+    below = "Times on the left, failing reads on the right."
+    return draw(chart, "wear", "Wear of a block", below)
 
 
 def _scaled(
     found: Mapping[str, Scaling], panels: Sequence[tuple[str, Sequence[str]]], name: str, sim: bool
 ) -> Drawing:
     chart = figures.scalings(found, panels=panels, simulated=sim)
-    told = "A line for each way of having more."
-    return draw(chart, name, "Throughput by parallelism", told)
+    below = "A line for each way of having more."
+    return draw(chart, name, "Throughput by parallelism", below)
 
 
 def _oc0(found: Oc0 | None, sim: bool) -> Blocks:

@@ -1,4 +1,4 @@
-"""A device that jobs are executed on, and the block of it that may be lost."""
+"""The execution of jobs on a device, and the block that may be worn out."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from uflip.native_wait import OnProgress
 from uflip.oc.device import FlashDevice
 
 OnStep = Callable[[str, float], None]
-"""Called with what is being done, and how much of it is [0 to 1]."""
+"""Called with the name of the current job, and its progress [0 to 1]."""
 
 
 def _silent(_text: str, _share: float) -> None:
@@ -23,7 +23,7 @@ def _silent(_text: str, _share: float) -> None:
 
 @dataclass(frozen=True)
 class Session:
-    """A device and how to go about it: the logs of its jobs go to whoever asks for them."""
+    """A device with its scale and sacrificed block; runs jobs and returns their logs."""
 
     device: FlashDevice
     scale: Scale = SCALES["standard"]
@@ -32,7 +32,7 @@ class Session:
 
     @property
     def place(self) -> JobScope:
-        """What the jobs may use."""
+        """Return the blocks that the jobs may use."""
         return JobScope(self.device.geometry, self.scale, self.sacrifice)
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
@@ -48,8 +48,8 @@ def execute(
 ) -> _native.FlashTrace:
     """Execute a planned job, and return its log.
 
-    Of `oc0.order` the block is erased and nothing more: a job that begins in the middle of a block
-    would find the pages before it written.
+    For `oc0.order` the block is only erased: otherwise the preparation would write the pages before
+    the middle of the block, at which that job begins.
     """
     if job.parameter != oc0.FIRST_PAGE:
         return device.run(job.spec, on_progress=on_progress)
@@ -58,10 +58,9 @@ def execute(
 
 
 def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
-    """Decide which block is worn out.
+    """Return the block to wear out.
 
-    On a simulated device that is the last one if none is named; anything else loses no block that
-    nobody named.
+    On a simulated device the default is the last block; on any other device the user must name one.
 
     Parameters
     ----------
@@ -73,9 +72,9 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
     Raises
     ------
     RefusedError
-        If none is named for a device that is not simulated.
+        If no block is named for a device that is not simulated.
     UsageError
-        If it is no block of the device.
+        If the device has no such block.
 
     Examples
     --------
@@ -116,14 +115,14 @@ def check_unused(device: FlashDevice, place: JobScope) -> None:
     Parameters
     ----------
     device : FlashDevice
-        As it is before the first job.
+        The device before the first job.
     place : Place
-        What the jobs may use.
+        The blocks that the jobs may use.
 
     Raises
     ------
     RefusedError
-        If it is in use.
+        If the block is in use.
     """
     block = place.sacrifice
     if block is None:

@@ -1,4 +1,4 @@
-"""What a benchmark of an open-channel device found, as text for a terminal."""
+"""Results of an open-channel benchmark as text for a terminal."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ WIDTH = 96
 
 
 def text_of(kept: OpenChannelResult, document: Summary) -> str:
-    """Return what a result folder holds; `document` is its summary."""
+    """Return the text of a result folder; `document` is its summary."""
     parts = [head(document), render(kept.measured, kept.rules), warned(document["warnings"])]
     return "\n\n".join(part for part in parts if part)
 
