@@ -1,18 +1,18 @@
-"""The papers' closed forms: what a flash device should do, as pure functions of numbers.
+"""The papers' closed forms of flash devices, as pure functions of numbers.
 
 ========================  =====================================================================
 `channel`                 data rate of a flash channel, with and without die interleaving (OFC)
 `relocation`              valid pages in a collected block against the spare factor (OFC)
 `write_amplification`     page-mapped devices: FIFO, greedy, d-choices, random
-`hot_cold`                the same where some pages are written more often, mixed or separated
+`hot_cold`                the same with hot and cold pages, mixed or separated
 `bast`                    block-mapped devices with log blocks that belong to data blocks (BAST)
-`merges`                  Myers & Sinclair's equations: what one merge of FAST takes
+`merges`                  Myers & Sinclair's equations: the time of one merge of FAST
 `hybrid`                  block-mapped devices with a shared log: FAST
 ========================  =====================================================================
 
-A leaf: nothing here knows a run, a trace or a device, and nothing is drawn at random. Everything is
-keyword-only, takes plain numbers whose unit is the last word of the name, and raises
-`uflip.errors.UsageError` for a value outside its range.
+The models import no runs, traces or devices, and draw nothing at random. All parameters are
+keyword-only numbers whose unit is the last word of the name. A value outside its range raises
+`uflip.errors.UsageError`.
 """
 
 from uflip.models import (

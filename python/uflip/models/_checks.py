@@ -1,4 +1,4 @@
-"""Range checks of the models: one line where a number comes in, one error where it is wrong."""
+"""Range checks for the parameters of the models."""
 
 import math
 
@@ -25,7 +25,7 @@ def open_fraction(name: str, value: float, action: str = "give a share, not a pe
 
 
 def spare_factor(value: float) -> None:
-    """Raise unless the value can be OFC's spare factor (S_P - S_L)/S_P."""
+    """Raise unless the value is a possible spare factor (S_P - S_L)/S_P, as OFC defines it."""
     open_fraction("spare_factor", value, _SPARE)
 
 
@@ -56,7 +56,7 @@ def not_negative(**values: float) -> None:
 
 
 def count(name: str, value: int, *, at_least: int = 1, at_most: int | None = None) -> None:
-    """Raise unless the value is a whole number within its bounds."""
+    """Raise unless the value is an integer within its bounds."""
     whole = isinstance(value, int) or float(value).is_integer()
     if whole and at_least <= value and (at_most is None or value <= at_most):
         return

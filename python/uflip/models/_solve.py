@@ -1,6 +1,6 @@
 """The numerical tools of the models: two root finders and the digamma function.
 
-Written out so that the models need nothing but `math`; the tests hold them against SciPy.
+They are here so that the models need only `math`; the tests compare them with SciPy.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Simulated devices, one TOML file each, and where every number in it comes from."""
+"""Profiles of simulated devices: a TOML file for each, with the source of every number."""
 
 import json
 import tomllib
@@ -10,23 +10,23 @@ from uflip import _native
 from uflip.data.bounded_read import DocumentKind, read_text
 from uflip.errors import DeviceError, native_errors, unknown_name
 
-# The largest of ours has 7 KB.
+# The largest built-in profile has 7 KB.
 LARGEST_PROFILE = 1 << 20
 _FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class ConstantSource:
-    """Where a constant of a profile comes from.
+    """The source of a constant of a profile.
 
     Attributes
     ----------
     kind : str
         "data_sheet", "paper", "inferred", "fitted", "chosen", "guess" or "off".
     detail : str
-        Which data sheet, where in the paper, how it was concluded.
+        The data sheet, the place in the paper, or the reasoning.
     values : tuple of str
-        Ids of published values with an eye to which it was set; `*` stands for several.
+        Ids of the published values that it was set for; `*` matches several.
     """
 
     kind: str
@@ -50,18 +50,18 @@ def profile_names(interface: str | None = None) -> list[str]:
 
 @cache
 def zoned_names() -> tuple[str, ...]:
-    """Return the names of those that are written in zones."""
+    """Return the names of zoned devices."""
     tables = {name: tomllib.loads(read_profile(name)[1]) for name in profile_names()}
     return tuple(name for name, table in tables.items() if "zones" in table)
 
 
 def random_access_names() -> list[str]:
-    """Return the names of block devices that can be written anywhere: of all without zones."""
+    """Return the names of block devices without zones, which accept writes anywhere."""
     return [name for name in profile_names("block") if name not in zoned_names()]
 
 
 def profile_interface(name: str) -> str:
-    """Return how a simulated device is addressed: "block" or "open_channel".
+    """Return the interface of a simulated device: "block" or "open_channel".
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_profile(name: str) -> tuple[str, str, str]:
     Returns
     -------
     tuple of str
-        Name, TOML text, and where it comes from.
+        Name, TOML text, and path.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _kind() -> DocumentKind:
 
 
 def profile_sources(name: str) -> dict[str, ConstantSource]:
-    """Return where each constant of a profile comes from.
+    """Return the source of each constant of a profile.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def profile_sources(name: str) -> dict[str, ConstantSource]:
 
     Returns
     -------
-    dict of str to Source
+    dict of str to ConstantSource
         By key, in alphabetical order.
 
     Raises
@@ -132,7 +132,7 @@ def profile_sources(name: str) -> dict[str, ConstantSource]:
     Examples
     --------
     >>> profile_sources("fast-1gb")["read_ns"]
-    Source(kind='paper', detail='Myers & Sinclair Table 1', values=())
+    ConstantSource(kind='paper', detail='Myers & Sinclair Table 1', values=())
     """
     _, text, source = read_profile(name)
     return dict(_sources(text, source))

@@ -1,8 +1,8 @@
-"""The self-test: the simulator against closed forms that it knows nothing of.
+"""The self-test: the simulator against independent closed forms.
 
-What the simulator counts and times comes from moving pages one by one; what theory says comes from
-`uflip.models`. Both are right only if they agree. Three groups of checks, a file each, in the list
-below; each check has a device of its own and can be repeated by hand from its name.
+The counters and times of the simulator come from moving pages one by one; the expected values come
+from `uflip.models`. Both are right only if they agree. The list below has three groups of checks, a
+file each; each check has a device of its own, whose URL lets a user repeat it by hand.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ GROUPS: dict[str, Callable[[], list[SelfTest]]] = {
     "relocated pages of the cyclic buffer": relocation.checks,
     "rate of flash channels": channels.checks,
 }
-"""What a group of checks is about -> its checks, in the order in which they are made."""
+"""Subject of a group -> its checks, in the order of execution."""
 
 
 def checks() -> list[SelfTest]:
@@ -25,17 +25,17 @@ def checks() -> list[SelfTest]:
 
 
 def run(on_step: OnStep = ignore) -> list[SelfTestRow]:
-    """Make all checks, on all cores.
+    """Run all checks, on all cores.
 
     Parameters
     ----------
     on_step : callable, optional
-        Called with (checks made, name of the last one).
+        Called with (checks finished, name of the last one).
 
     Returns
     -------
-    list of Row
-        In the order of `checks`; the simulator is as it should be if all are `within`.
+    list of SelfTestRow
+        In the order of `checks`; the simulator is correct if all are `within`.
     """
     return on_all(SelfTest.made, checks(), on_step, lambda check: check.name)
 

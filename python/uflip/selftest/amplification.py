@@ -1,12 +1,12 @@
-"""Write amplification of each victim policy that theory knows, under uniform random writes.
+"""Write amplification of each victim policy with a closed form, under uniform random writes.
 
 **Source**: the closed forms of `uflip.models.write_amplification`, each with its own source.
 **Faithful**: uniform random single-page writes to every logical page, steady state, one pool.
 **Simplified**: some thousand blocks, where theory has infinitely many.
-**Ambiguous**: which blocks theory's T counts. A victim is chosen among the blocks that are full at
-that moment. A die begins to collect when the host opens the last block that it may: then its
-reserve is free, this block is open and as good as empty, and all others are full. So T is the
-blocks of the die, less `reserved_blocks`, less one. Several dies have a pool like that each.
+**Ambiguous**: the blocks that theory's T counts. A victim is chosen among the blocks that are full
+at that moment. A die begins to collect when the host opens the last block that it may: then its
+reserve is free, this block is open and nearly empty, and all others are full. So T is the blocks
+of the die, less `reserved_blocks`, less one. Each of several dies has such a pool.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,22 @@ from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.selftest.check import SelfTest
 from uflip.spec import basic
 
-# Where the theory holds.
+# Largest deviation from the theory.
 TOLERANCE = 0.01
 
 SPARE_FACTORS = (0.07, 0.125, 0.25, 0.5)
-# Pages a block -> blocks of the only die: larger blocks, fewer of them, so that all take as long.
+# Pages per block -> blocks of the only die: fewer larger blocks, so that all take as long.
 BLOCKS = {64: 4096, 256: 2048, 1024: 1024}
 RESERVED_BLOCKS = 1
 HELD_BLOCKS = RESERVED_BLOCKS + 1
 
 Model = Callable[..., float]  # of spare_factor and pages_per_block
 
-# Before anything is counted, so many device sizes are written, so that hardly a page (5 %) is left
-# where the first fill put it, and every block was collected about so many times.
+# Warm-up before counting: device sizes to write, so that hardly a page (5 %) has its place of the
+# first fill, and the number of times that every block is collected.
 WARM_UP_SIZES, WARM_UP_TURNS = 3, 5
-# Victims scatter about their mean, the more the more is left to chance. The mean over so many is
-# good to 0.3 %: random collection takes anything from empty to full.
+# Valid pages of victims vary, the more the more random the policy. Over this number the mean is
+# good to 0.3 % even with random victims, from empty to full.
 COUNTED_SIZES, COUNTED_VICTIMS = 2, 6_000
 MORE_VICTIMS = {"d_choices:2": 30_000, "random": 120_000}
 
@@ -89,7 +89,7 @@ def _measure(policy: str, pages_per_block: int, url: str) -> tuple[float, float]
         held_blocks=HELD_BLOCKS,
     )
     expected = POLICIES[policy](spare_factor=spare_factor, pages_per_block=pages_per_block)
-    gained = pages_per_block / expected  # host pages for which a collected block makes room
+    gained = pages_per_block / expected  # host pages that a collected block makes room for
     warm_up = max(WARM_UP_SIZES * pages, WARM_UP_TURNS * blocks * gained)
     victims = MORE_VICTIMS.get(policy, COUNTED_VICTIMS)
     counted = max(COUNTED_SIZES * pages, victims * gained)

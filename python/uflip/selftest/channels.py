@@ -1,10 +1,10 @@
-"""Rate of flash channels in the timed mode, against RB/(B + RT) and the bound on interleaved dies.
+"""Rate of flash channels in timed mode, against RB/(B + RT) and the bound for interleaved dies.
 
 **Source**: OFC (2011) §III; `uflip.models.channel`.
-**Faithful**: the report's typical values; one die a channel, and several whose cell times overlap;
-enough outstanding requests that every die always has the next one waiting.
-**Simplified**: no buses, no processing and no link in the way, no metadata pages, and a clean
-device for writes, so that nothing is erased: the formulas know none of these.
+**Faithful**: the report's typical values; one die per channel, and several whose cell times
+overlap; enough outstanding requests that every die always has the next one waiting.
+**Simplified**: no limits of buses, processing and link, no metadata pages, and a clean device for
+writes, so that nothing is erased: the formulas have none of these.
 **Ambiguous**: nothing.
 """
 
@@ -19,8 +19,8 @@ TOLERANCE = 0.01
 
 INTERFACE_BYTES_PER_S = 166_000_000
 CELL_NS = {"read": 25_000, "write": 200_000}
-# (channels, dies of each): alone, below, just below, just above and beyond the number of dies that
-# fills a channel, which is 2 for reads and 9 for writes; one channel, and four side by side.
+# (channels, dies of each): one die, and numbers below, just below, just above and beyond that which
+# fills a channel, 2 for reads and 9 for writes; one channel, and four in parallel.
 LAYOUTS = ((1, 1), (4, 1), (1, 2), (4, 2), (1, 4), (1, 8), (1, 9), (4, 16))
 REQUESTS_A_DIE = 3
 IOS = 40_000

@@ -1,4 +1,4 @@
-"""One check of the self-test, and the row that it gives."""
+"""A check of the self-test, and its row of results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SelfTestRow:
-    """What theory expects and what the simulator gives.
+    """The expected and the simulated value of a check.
 
     Attributes
     ----------
@@ -15,13 +15,13 @@ class SelfTestRow:
     device : str
         The simulated device, as `uflip info` and `uflip pattern` take it.
     expected : float
-        What the closed form gives.
+        Value of the closed form.
     measured : float
-        What the simulator gives.
+        Value of the simulator.
     deviation : float
         (measured - expected) / expected.
     tolerance : float
-        The largest deviation, either way, that is right.
+        The largest allowed deviation, in either direction.
     within : bool
         Whether the deviation is within the tolerance.
     """
@@ -37,14 +37,14 @@ class SelfTestRow:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """A check that can be made.
+    """A check of the self-test.
 
     Attributes
     ----------
     name, device, tolerance
         As in `SelfTestRow`.
     measure : callable
-        Makes the device of this name and returns (expected, measured).
+        Opens the device of this URL and returns (expected, measured).
     """
 
     name: str
@@ -53,11 +53,11 @@ class SelfTest:
     measure: Callable[[str], tuple[float, float]]
 
     def made(self) -> SelfTestRow:
-        """Make the check.
+        """Run the check.
 
         Examples
         --------
-        >>> Check("one", "sim:demo", 0.01, lambda device: (1.0, 1.005)).made().within
+        >>> SelfTest("one", "sim:demo", 0.01, lambda device: (1.0, 1.005)).made().within
         True
         """
         expected, measured = self.measure(self.device)

@@ -3,8 +3,8 @@
 **Source**: OFC (2011) §V.C, equation (2); `uflip.models.relocation`.
 **Faithful**: the device of Table II, its eight dies and metadata pages, at several spare factors.
 **Simplified**: nothing.
-**Ambiguous**: S_B and S_P of the equation: here the 127 pages of a block that hold data, and the
-blocks that can be victims; each die holds its reserve and the block that it has just opened.
+**Ambiguous**: S_B and S_P of the equation: here the 127 data pages of a block, and the blocks that
+can be victims; the reserve of each die and its open block cannot.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the keys of profiles mean: one TOML file for each interface, also for the docs."""
+"""The keys of profiles: one TOML file for each interface, also used for the documents."""
 
 import tomllib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a profile: its unit, what it may be, and what it means, as the docs say it."""
+    """A key of a profile: its allowed values, meaning and unit."""
 
     allowed: str
     meaning: str
