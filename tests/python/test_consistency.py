@@ -161,7 +161,7 @@ def test_a_finding_smaller_than_what_one_pattern_differs_by_is_not_given() -> No
     assert "a reverse write costs 2.0 times" in finding("order", document(1.03, **means))
     text = finding("order", document(4.3, **means))
     assert "reverse" not in text
-    assert "No effect that is larger than what one pattern differs by" in text
+    assert "No effect exceeds the differences between equal runs" in text
     assert "820 µs" in text
     assert "6 times" in text
 

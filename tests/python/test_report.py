@@ -154,7 +154,7 @@ def test_figures_are_numbered_as_they_stand(page: Page, html: str) -> None:
     assert [int(number) for number in re.findall(r"<b>Figure (\d+)\. ", html)] == expected
     # All have their numbers below; those of the phases stand there openly.
     numbered = [number for number, name in zip(expected, drawn, strict=True) if name != "phases"]
-    assert page.text.count("What the long baseline runs show (uFLIP §4.2)") == 1
+    assert page.text.count("Phases of the long baseline runs (uFLIP §4.2)") == 1
     assert [int(number) for number in re.findall(r"Data of figure (\d+)<", html)] == numbered
 
 
@@ -459,7 +459,7 @@ def test_reads_that_waited_for_writes_are_no_trace_but_told(document: dict[str, 
     assert "no lasting trace in the sequential reads after it; the slowest of them took 35" in text
     assert "of those before it 140 µs." in text
     assert "no read waited" not in text
-    assert "Runs leave out as much before they measure: reads what reads show, in I/Os" in text
+    assert "Runs leave out the start-up before they measure: reads that of reads, in I/Os" in text
 
 
 def test_tables_below_figures_have_what_is_drawn(document: dict[str, Any]) -> None:

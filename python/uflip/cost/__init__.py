@@ -1,9 +1,9 @@
-"""What data structures cost on a device: predicted from the patterns that were measured on it.
+"""Costs of data structures on a device, predicted from its measured patterns.
 
 ============  ===========================================================================
 `pricing`     the price of an I/O of any size, from the means of a benchmark
-`workloads`   the five workloads: their formula, and the I/Os that they really do
-`predict`     a formula with prices put in
+`workloads`   the five workloads: their formula, and their actual I/Os
+`predict`     a formula evaluated with prices
 `replay`      the I/Os of a workload on a simulated device, for the error of the formula
 ============  ===========================================================================
 

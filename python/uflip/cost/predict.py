@@ -1,4 +1,4 @@
-"""A formula with the prices of a device put in."""
+"""Predictions: formulas of workloads evaluated with the prices of a device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +14,23 @@ KIB, MIB = 1 << 10, 1 << 20
 DATA, MEMORY, BLOCK, PAGE, OPERATIONS = 256 * MIB, 16 * MIB, 128 * KIB, 4 * KIB, 4000
 AREA, GROWTH = 8 * MIB, 4
 PLACES = 4
-"""Workloads use so many times the size of their data: what is merged goes elsewhere."""
+"""Space of a workload, in multiples of its data: merged data is written elsewhere."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a workload will take on a device.
+    """The predicted cost of a workload on a device.
 
     Attributes
     ----------
     workload : Workload
-        Which.
+        The workload.
     given : Parameters
-        Of what.
+        Its parameters.
     parts : list of Part
-        What it consists of.
+        Its steps.
     missing : tuple of str
-        Patterns that have no price; nothing is predicted then.
+        Patterns without a price; nothing is predicted then.
     """
 
     workload: Workload
@@ -40,18 +40,18 @@ class Prediction:
 
     @property
     def time_ns(self) -> float | None:
-        """All of it [ns]; None where a price is missing."""
+        """Total time [ns]; None if a price is missing."""
         if self.missing:
             return None
         return sum(count * price for _, count, price in self.parts)
 
     def error(self, took_ns: int) -> float | None:
-        """How far off it is, relative to what was taken; None where nothing is predicted."""
+        """Return the relative error against a measured time; None without a prediction."""
         return None if self.time_ns is None else self.time_ns / took_ns - 1
 
 
 def parameters(capacity: int, **given: int | None) -> Parameters:
-    """Read parameters; what is not given suits the size of the device [bytes].
+    """Return parameters; missing ones are chosen by the size of the device [bytes].
 
     Raises
     ------
@@ -81,7 +81,7 @@ def parameters(capacity: int, **given: int | None) -> Parameters:
 
 
 def _check(given: Parameters, capacity: int) -> None:
-    # Sizes of I/Os come first: the others are multiples of them.
+    # Check the sizes of I/Os first: the others are multiples of them.
     limits = (
         ("page", 512, capacity, 512),
         ("block", 512, capacity, 512),
@@ -97,8 +97,8 @@ def _check(given: Parameters, capacity: int) -> None:
                 "The device is too small for this",
                 where=f"--{name}",
                 got=f"at most {format_size(most)}, on a device of {format_size(capacity)}",
-                allowed=f"room for {format_size(least)}",
-                action="take a smaller --block and --page, or results of a larger device",
+                allowed=f"space for {format_size(least)}",
+                action="use a smaller --block and --page, or results of a larger device",
             )
         if not least <= value <= most or value % step:
             raise UsageError(
@@ -112,7 +112,7 @@ def _check(given: Parameters, capacity: int) -> None:
 
 
 def check_priced(document: Summary, where: str) -> None:
-    """Refuse results of which no workload can be told, whatever it is.
+    """Reject results that have no price for any workload.
 
     Raises
     ------
@@ -132,16 +132,16 @@ def check_priced(document: Summary, where: str) -> None:
 def predict(
     document: Summary, given: Parameters, names: Sequence[str] | None = None
 ) -> list[Prediction]:
-    """Predict what workloads take on the device of a result.
+    """Return predictions of workloads on the device of a result.
 
     Parameters
     ----------
     document : mapping
         From `uflip.results.summary`.
     given : Parameters
-        Of the workloads.
+        Parameters of the workloads.
     names : sequence of str, optional
-        Which; all without it.
+        Names of workloads; by default all.
 
     Raises
     ------

@@ -1,12 +1,12 @@
-"""The price of an I/O: means of a benchmark, also for sizes and places that it did not measure.
+"""The price of an I/O: means of a benchmark, interpolated for sizes and areas between.
 
 **Source** uFLIP (CIDR 2009) §5.2, Figure 6: the cost of an I/O over its size is a line.
-**Faithful** Between two sizes that were measured the price lies on the line through them.
-**Simplified** Below the smallest size an I/O costs what that costs; above the largest the last
-line goes on. How much cheaper writes to a small area are is measured at one size of I/Os, and taken
-for all.
-**Ambiguous** What the paper leaves open is how to put prices together. Here I/Os follow each other
-one by one, and each costs what it costs among its own kind.
+**Faithful** Between two measured sizes the price lies on the line through them.
+**Simplified** Below the smallest size an I/O costs as much as that size; above the largest the last
+line is extended. The gain of writes to a small area is measured at one I/O size, and applied to
+all.
+**Ambiguous** The paper does not define how prices combine. Here I/Os follow each other one by one,
+and each costs as much as among I/Os of its own kind.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from uflip.data.summary import Summary
 from uflip.hints.means import Curve, Lines, baseline, lines_of
 
 BASELINE_IO_SIZE = 32 << 10
-"""I/O size of what varies something else [bytes], where there is no baseline that says it."""
+"""I/O size of experiments that vary something else [bytes], if no baseline reports it."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Prices:
 
     @staticmethod
     def of(document: Summary) -> "Prices":
-        """Take the prices out of a summary of results."""
+        """Extract the prices from a summary of results."""
         return Prices(lines_of(document))
 
     def sizes(self, pattern: str) -> Curve:
-        """Means over sizes, the baseline where nothing else was measured."""
+        """Return the means over sizes."""
         return self.lines.get(f"granularity {pattern}", {})
 
     def known(self, pattern: str) -> bool:
-        """Whether there is a price of a pattern."""
+        """Return whether a pattern has a price."""
         return len(self.sizes(pattern)) > 1
 
     def of_io(self, pattern: str, size: int) -> float:
-        """Price of an I/O of a size [bytes], in SR, RR, SW or RW [ns].
+        """Return the price of an I/O of a size [bytes], in SR, RR, SW or RW [ns].
 
         Examples
         --------
@@ -66,16 +66,16 @@ class Prices:
         return curve[sizes[-1]].ns
 
     def of_places(self, pattern: str, places: int) -> float:
-        """Price of a sequential I/O among places that take turns, over that of one alone."""
+        """Return the relative price of a sequential I/O that alternates between places."""
         return self._relative(f"partitioning {pattern}", pattern, places)
 
     def of_area(self, pattern: str, area: int) -> float:
-        """Price of a random I/O within an area [bytes], over that on the whole device."""
+        """Return the relative price of a random I/O within an area [bytes]."""
         return self._relative(f"locality {pattern}", pattern, area)
 
     def _relative(self, line: str, pattern: str, value: int) -> float:
         curve, alone = self.lines.get(line, {}), baseline(self.lines, pattern)
-        if alone is None:  # the same I/O size, among the sizes
+        if alone is None:  # use the same I/O size of granularity
             alone = self.sizes(pattern).get(BASELINE_IO_SIZE)
         if not curve or alone is None:
             return 1.0
@@ -83,7 +83,7 @@ class Prices:
 
 
 def _between(curve: Curve, value: int) -> float:
-    """Mean at a value: on a line over its logarithm, and at the ends what is there."""
+    """Return the mean at a value: log-linear between points, constant beyond the ends."""
     values = [each for each in curve if each > 0]
     if value <= values[0]:
         return curve[values[0]].ns

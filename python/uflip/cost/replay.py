@@ -1,10 +1,10 @@
-"""The I/Os of a workload on a simulated device, one after the other: how wrong is the formula?
+"""Replay of a workload's I/Os on a simulated device: the error of the formula.
 
-The device is made as the benchmark found it, and its free blocks are used up by random writes, as
-they are in the running phase that means are of. The I/Os are one list, replayed as `uflip replay`
-does: each follows the one before, and the response time of each is known. So an error is told by
-what it comes from: another number of I/Os than the formula has, or reads or writes that cost
-something else than they do among their own kind.
+The device is created as for the benchmark, and random writes use up its free blocks, as in the
+running phase that means are taken of. The I/Os form one list, replayed as by `uflip replay`: each
+follows the one before, and each response time is recorded. An error therefore has a visible cause:
+another number of I/Os than in the formula, or reads or writes that cost more or less than among
+I/Os of their own kind.
 """
 
 import tempfile
@@ -23,23 +23,23 @@ from uflip.errors import native_errors
 from uflip.spec import baseline
 
 WARM_UP_BYTES = 32 << 10
-"""Size of the writes that use free blocks up [bytes]: that of uFLIP's baselines."""
+"""Size of the writes that use up free blocks [bytes]: that of uFLIP's baselines."""
 SEED = 7
 MODES = "read", "write"
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What the I/Os of a workload took.
+    """The measured cost of a workload.
 
     Attributes
     ----------
     time_ns : int
-        All of them [ns].
+        Total time [ns].
     ios : dict
-        How many of either mode there were.
+        Number of I/Os by mode.
     ns_per_io : dict
-        Their mean response time [ns]; none of a mode that there is not.
+        Mean response time by mode [ns]; modes without I/Os are missing.
     """
 
     time_ns: int
@@ -48,12 +48,12 @@ class Replayed:
 
     @property
     def every_io(self) -> int:
-        """How many there were."""
+        """Total number of I/Os."""
         return sum(self.ios.values())
 
 
 def replay(url: str, workload: Workload, given: Parameters) -> Replayed:
-    """Do what a workload does on a new simulated device."""
+    """Run the I/Os of a workload on a new simulated device."""
     with open_device(url) as device:
         _use_up_free_blocks(device)
         ios = _list_of(workload.ios(given), device)
@@ -77,7 +77,7 @@ def _use_up_free_blocks(device: Device) -> None:
 
 
 def _list_of(ios: Iterator[Io], device: Device) -> _native.Ios:
-    """The I/Os as a list that a device can do; it is handed over in the form of fio's I/O logs."""
+    """Return the I/Os as a native list, passed in the format of fio's I/O logs."""
     info = device.info
     with tempfile.TemporaryDirectory() as folder, native_errors():
         path = Path(folder) / "workload.log"

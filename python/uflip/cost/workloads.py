@@ -1,12 +1,12 @@
-"""Five workloads: what each does in terms of patterns, and the I/Os that it really does.
+"""Five workloads: the formula of each in terms of patterns, and its actual I/Os.
 
 **Source** External merge sort and B-trees: Graefe, "Implementing Sorting in Database Systems" (ACM
 Comput. Surv. 38(3), 2006) and "Modern B-Tree Techniques" (2011). Levels: O'Neil et al., "The
 Log-Structured Merge-Tree" (Acta Inf. 33, 1996). Focused updates: uFLIP (CIDR 2009) §5.3, hint 4.
 **Faithful** The number of passes, levels, misses and moved bytes.
-**Simplified** One I/O at a time, and no time for the processor. Inner pages of a tree are in
-memory, and inserts split no leaf. A level is merged into the next as a whole.
-**Ambiguous** When a level is merged: as soon as it holds *growth* times what the one before does.
+**Simplified** One I/O at a time, and no CPU time. Inner pages of a tree are in memory, and inserts
+split no leaf. A level is merged into the next as a whole.
+**Ambiguous** When a level is merged: as soon as it is *growth* times as large as the one before.
 """
 
 import random
@@ -18,31 +18,31 @@ from math import ceil, log
 from uflip.cost.pricing import Prices
 
 Io = tuple[str, int, int]
-"""What an I/O does (`read`, `write`), its offset and its size [bytes]."""
+"""An I/O: mode (`read`, `write`), offset and size [bytes]."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the workloads are of.
+    """Parameters of the workloads.
 
     Attributes
     ----------
     data : int
-        Bytes that are sorted, ingested, appended, or that the leaves of the tree take [bytes].
+        Data to sort, ingest or append, or size of the leaves of the tree [bytes].
     memory : int
-        For sorting, for the pages of the tree, for what the tree of levels collects first [bytes].
+        Memory for sorting, for pages of the tree, or for the memtable of the levels [bytes].
     block : int
-        Of sequential I/Os [bytes].
+        Size of sequential I/Os [bytes].
     page : int
-        Of a leaf, a record of the log, an update [bytes].
+        Size of a leaf, a record of the log, an update [bytes].
     operations : int
-        Inserts, appended records, updates.
+        Number of inserts, appended records, updates.
     area : int
-        What updates in place go to [bytes].
+        Size of the area of updates in place [bytes].
     growth : int
-        How many times larger each level is than the one before.
+        Size of each level relative to the one before.
     seed : int
-        Of everything random.
+        Seed of all random numbers.
     """
 
     data: int
@@ -56,17 +56,17 @@ class Parameters:
 
     @property
     def runs(self) -> int:
-        """Sorted runs that fit into memory."""
+        """Number of sorted runs, each as large as memory."""
         return ceil(self.data / self.memory)
 
     @property
     def fan_in(self) -> int:
-        """Runs that are merged at a time: a block of memory for each, and one for the result."""
+        """Runs merged at a time: a block of memory for each, and one for the result."""
         return max(self.memory // self.block - 1, 2)
 
     @property
     def passes(self) -> int:
-        """How often everything is merged."""
+        """Number of merge passes over all data."""
         return ceil(log(self.runs, self.fan_in) - 1e-9) if self.runs > 1 else 0
 
     @property
@@ -81,10 +81,10 @@ class Parameters:
 
     @property
     def moved(self) -> float:
-        """How often each byte is written to a level: by one that is merged, or because it is there.
+        """How often each byte is written to a level, as new data or as data being merged with.
 
-        Level *i* gets what the one before holds when it is full, growth^i memories, and has what it
-        got since it was merged itself. The last one is never merged.
+        Level *i* gets the content of the level before when that is full, growth^i memories, and
+        contains what it got since it was merged itself. The last one is never merged.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class Parameters:
 
 
 Part = tuple[str, float, float]
-"""What is done, how often, and what each time costs [ns]."""
+"""Description of a step, its number, and the cost of each [ns]."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ class Workload:
     Attributes
     ----------
     name, title : str
-        As the command line knows it, and as a heading.
+        Its name on the command line, and as a heading.
     formula : str
-        In words of `Parameters`, as the docs explain it.
+        In terms of `Parameters`, as the docs explain it.
     needs : tuple of str
-        Patterns that must have a price.
+        Patterns that need a price.
     parts : callable
-        What it consists of, given prices and parameters.
+        Returns the steps, from prices and parameters.
     ios : callable
-        The I/Os that it does, given parameters.
+        Returns the I/Os, from parameters.
     """
 
     name: str
@@ -137,7 +137,7 @@ def _sort_parts(prices: Prices, given: Parameters) -> list[Part]:
     read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
     among = prices.of_places("SR", min(given.fan_in, given.runs))
     return [
-        ("read what is to be sorted", blocks, read),
+        ("read unsorted data", blocks, read),
         ("write sorted runs", blocks, write),
         ("read runs, in turns", blocks * given.passes, read * among),
         ("write merged runs", blocks * given.passes, write),
@@ -145,7 +145,7 @@ def _sort_parts(prices: Prices, given: Parameters) -> list[Part]:
 
 
 def _sort_ios(given: Parameters) -> Iterator[Io]:
-    """Sort what lies at the beginning; runs and results take turns in two areas behind it."""
+    """Sort the data at the beginning; runs and results alternate between two areas after it."""
     areas, block = [0, given.data, 2 * given.data], given.block
     per_run = given.memory // block * block
     for begin in range(0, given.data, per_run):
@@ -177,12 +177,12 @@ def _tree_parts(prices: Prices, given: Parameters) -> list[Part]:
     write = prices.of_io("RW", given.page) * prices.of_area("RW", given.data)
     return [
         ("read a leaf", missed, prices.of_io("RR", given.page)),
-        ("write a leaf that another one displaces", missed, write),
+        ("write an evicted leaf", missed, write),
     ]
 
 
 def _tree_ios(given: Parameters) -> Iterator[Io]:
-    """Insert at random; memory, which is full of changed leaves, keeps those used last."""
+    """Insert at random; memory, full of modified leaves, evicts the least recently used."""
     leaves, draw = given.data // given.page, random.Random(given.seed)
     held: OrderedDict[int, None] = OrderedDict()
     for leaf in draw.sample(range(leaves), min(given.memory // given.page, leaves)):
@@ -202,33 +202,33 @@ def _levels_parts(prices: Prices, given: Parameters) -> list[Part]:
     blocks = given.runs * (given.memory // given.block)
     read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
     return [
-        ("read what is merged", blocks * (given.moved - 1), read),
-        ("write what was merged", blocks * given.moved, write),
+        ("read levels to merge", blocks * (given.moved - 1), read),
+        ("write merged levels", blocks * given.moved, write),
     ]
 
 
 def _levels_ios(given: Parameters) -> Iterator[Io]:
-    """Ingest; a level that is full is merged into the next, both to a new place."""
+    """Ingest; a full level is merged into the next, and both move to a new place."""
     block, unit = given.block, given.memory // given.block
     ring = 4 * (given.data // block)
-    kept: list[list[int]] = [[] for _ in range(given.levels)]
+    stored: list[list[int]] = [[] for _ in range(given.levels)]
     cursor = 0
     for _ in range(given.runs):
-        coming: list[int] = []  # what memory has collected is not on the device
+        coming: list[int] = []  # the memtable is not on the device
         count = unit
         for level in range(given.levels):
-            old = coming + kept[level]
-            new = [(cursor + at) % ring for at in range(count + len(kept[level]))]
+            old = coming + stored[level]
+            new = [(cursor + at) % ring for at in range(count + len(stored[level]))]
             cursor += len(new)
             for number, place in enumerate(new):
                 if number < len(old):
                     yield "read", old[number] * block, block
                 yield "write", place * block, block
-            kept[level] = new
+            stored[level] = new
             is_last = level == given.levels - 1
             if is_last or len(new) < unit * given.growth ** (level + 1):
                 break
-            coming, count, kept[level] = new, len(new), []
+            coming, count, stored[level] = new, len(new), []
 
 
 def _log_parts(prices: Prices, given: Parameters) -> list[Part]:

@@ -1,4 +1,4 @@
-"""Design hints: what the measurements of a device say to whoever designs for it (uFLIP §5.3)."""
+"""Design hints: advice for designers, from the measurements of a device (uFLIP §5.3)."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class ClassSaid(TypedDict):
-    """The class of a device as plain data; `Classified` says what is what."""
+    """The class of a device as plain data; see `Classified`."""
 
     name: str
     meaning: str
@@ -73,7 +73,7 @@ class Advice:
     hints: tuple[Hint, ...]
 
     def as_dict(self) -> AdviceSaid:
-        """Plain data: `class` with what it follows from, and `hints`."""
+        """Return plain data: `class` with its reasons, and `hints`."""
         found = self.classified
         return {
             "class": {
@@ -94,14 +94,14 @@ def advise(
     entry_bytes: int = ENTRY_BYTES,
     prices: tuple[float, float] | None = None,
 ) -> Advice:
-    """Hold the seven hints against the results of a device.
+    """Check the seven hints against the results of a device.
 
     Parameters
     ----------
     document
         From `uflip.results.summary`.
     entry_bytes : int
-        Of an entry of an index, for the block size of lookups.
+        Size of an index entry, for the block size of lookups.
     prices : (float, float), optional
         Of the device, and of a GiB of memory, for the five-minute rule.
 
@@ -131,12 +131,12 @@ def advise(
     return Advice(classify(document), tuple(_with_next_run(hint, document) for hint in hints))
 
 
-# Not those of a hint that names one: mixes, pauses and processes are compared with baselines.
+# Further micro-benchmarks of a hint: mixes, pauses and processes are compared with baselines.
 ALSO_OF = {"parallelism": ("parallelism", "pause")}
 
 
 def _with_next_run(hint: Hint, document: Summary) -> Hint:
-    """Take the advice of an open hint away, and name the run that decides it."""
+    """Remove the advice of an open hint, and name the run that decides it."""
     if hint.verdict not in (UNDECIDED, NOT_MEASURED):
         return hint
     names = ",".join(("baseline", *ALSO_OF.get(hint.micro_benchmark, (hint.micro_benchmark,))))

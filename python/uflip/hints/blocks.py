@@ -1,8 +1,8 @@
-"""Which block size: what reads want by the five-minute rule, and what writes want.
+"""The best block size: for reads by the five-minute rule, and for writes by their cost per byte.
 
-A page of an index answers log₂ of its entries of the way to a record, and costs one random read and
-its place in memory. Larger pages answer more for a longer read, and fill memory with entries that
-nobody asked for.
+A page of an index resolves log₂ of its entries of the way to a record, and costs one random read
+and its space in memory. Larger pages resolve more for a longer read, and fill memory with entries
+that were not requested.
 
 **Source** Gray & Graefe, "The five-minute rule ten years later" (1997): utility of an index page
 log₂(entries), entries of 20 bytes, pages filled to 70 %; its size is best where utility over the
@@ -11,10 +11,10 @@ changes the rules" (DaMoN 2007), which uFLIP (2009) §5.3 applies.
 **Faithful** The utility, and the break-even interval: pages that are read again sooner than it
 belong in memory.
 **Simplified** Only sizes that were measured are compared.
-**Ambiguous** What writes want, on which the paper has "large": the smallest size whose cost a byte
-is within `LIKE` of the least that was measured. "A good trade-off": a size between the two, so that
-no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
-(`smaller_writes`), each beyond the intervals of what is compared.
+**Ambiguous** The best size for writes, for which the paper says "large": the smallest size whose
+cost per byte is within `LIKE` of the lowest measured. "A good trade-off": a size between the two,
+so that no larger page is more useful (`larger_reads`) and no smaller write nearly as cheap
+(`smaller_writes`), each beyond the intervals of the compared values.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """What reads and writes want, and what lies between.
+    """The best sizes for reads and for writes, and a size in between.
 
     Attributes
     ----------
     reads, writes : int
-        Best size for either [bytes].
+        Best size for each [bytes].
     between : int
         The power of two nearest to their geometric mean [bytes].
     """
@@ -46,7 +46,7 @@ class BlockSizes:
 
 
 def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> BlockSizes | None:
-    """Find the sizes from random reads and random writes over size; None of too few of them.
+    """Return the best sizes from random reads and writes over size; None with too few sizes.
 
     Examples
     --------
@@ -68,7 +68,9 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
 def larger_reads(
     reads: Curve, limit: int, entry_bytes: int = ENTRY_BYTES
 ) -> dict[int, Factor] | None:
-    """Usefulness of each page above a size over that of the best up to it; None without such.
+    """Return the usefulness of each page above a size, relative to the best up to that size.
+
+    None if no page up to that size was measured.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def larger_reads(
 
 
 def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
-    """Least cost a byte of all writes over that of each below a size.
+    """Return the lowest cost per byte of all writes, relative to that of each write below a size.
 
     Examples
     --------
@@ -101,7 +103,7 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
     cheapest = min(a_byte, key=lambda size: a_byte[size].ns)
     least = a_byte[cheapest]
     return {
-        # Of itself it is known exactly what it is.
+        # Its ratio to itself is exact.
         size: over(least, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
         for size, mean in a_byte.items()
         if size < limit
@@ -109,7 +111,7 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
 
 
 def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
-    """Utility of a page of an index over the time that reading it takes [1/ns].
+    """Return the utility of an index page divided by the time to read it [1/ns].
 
     Examples
     --------
@@ -120,7 +122,7 @@ def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
 
 
 def _answered(size: int, entry_bytes: int) -> float:
-    """How much of the way to a record a page answers: log₂ of its entries."""
+    """Return how much of a lookup a page resolves: log₂ of its entries."""
     entries = FILLED * size / entry_bytes
     return log2(entries) if entries > 1 else 0.0
 
@@ -131,11 +133,11 @@ def break_even_s(size: int, read: Mean, device_price: float, price_of_memory: fl
     Parameters
     ----------
     size : int
-        Of the page [bytes].
+        Size of the page [bytes].
     read : Mean
-        Of a random read of so much.
+        Mean of a random read of this size.
     device_price, price_of_memory : float
-        Of the device, and of a GiB of memory, in the same currency.
+        Price of the device, and of a GiB of memory, in the same currency.
 
     Examples
     --------

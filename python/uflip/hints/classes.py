@@ -1,18 +1,18 @@
-"""The class of a device, by what it copes with: uFLIP's coarse classification.
+"""The class of a device, by the patterns that it copes with: uFLIP's coarse classification.
 
 **Source** uFLIP (CIDR 2009) §5.2: Table 3 "could be used as the basis for a coarse classification";
-its text tells high-end SSDs, low-end SSDs and USB flash drives apart.
-**Faithful** What the text names for the high-end SSDs: random writes that behave like sequential
-ones after a pause (reclamation goes on while nothing else does), focused random writes that cost
-nearly what sequential ones do, reverse and in-place patterns that they cope with.
-**Simplified** Four classes; a device that copes with nothing is a USB drive whatever it is plugged
-into.
+its text distinguishes high-end SSDs, low-end SSDs and USB flash drives.
+**Faithful** The properties that the text names for the high-end SSDs: random writes that behave
+like sequential ones after a pause (the device reclaims space while it is idle), focused random
+writes that cost nearly as little as sequential ones, tolerance of reverse and in-place patterns.
+**Simplified** Four classes; a device that copes with no pattern is a USB drive, whatever its
+interface.
 **Ambiguous** "Cope with": without significant degradation, by the factor of
-`results.characteristics`. The paper has no device whose random writes cost what sequential ones do;
-such a one is a class of its own. The class is `UNDECIDED` where an interval includes the limit that
-a ratio is compared with, without an interval, where a run measured the start-up or the write cache,
-and where the same pattern differs by more when it is measured again; pauses and areas are those of
-the row of Table 3, by means.
+`results.characteristics`. In the paper no device has random writes as cheap as sequential ones;
+such a device is a class of its own. The class is `UNDECIDED` if an interval includes the limit of a
+ratio, if there is no interval, if a run measured the start-up or the write cache, and if the same
+pattern differs by more when it is measured again; pauses and areas are those of the row of Table 3,
+by means.
 """
 
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ from uflip.results.summarise import key_row_of
 
 ANYWHERE, HIGH, LOW, USB, UNDECIDED = "anywhere", "high-end", "low-end", "usb", "undecided"
 CLASSES = {
-    ANYWHERE: "random writes cost what sequential ones do, which no device of 2009 could",
-    HIGH: "reclaims while it is idle, and copes with unusual writes, as the high-end SSDs of 2009",
-    LOW: "copes with some unusual writes only, as the low-end SSDs of 2009",
-    USB: "copes with sequential writes alone, as the USB flash drives of 2009",
+    ANYWHERE: "random writes cost as much as sequential ones, unlike on any device of 2009",
+    HIGH: "reclaims space while idle, and copes with unusual writes, like high-end SSDs of 2009",
+    LOW: "copes with only some unusual writes, like low-end SSDs of 2009",
+    USB: "copes only with sequential writes, like USB flash drives of 2009",
     UNDECIDED: (
         "runs are missing, inside the start-up or the write cache, or an interval includes a limit"
     ),
 }
 
 UNUSUAL: tuple[tuple[Literal["reverse", "in_place"], int], ...] = (("reverse", -1), ("in_place", 0))
-"""Orders of writes that not every device copes with -> their Incr."""
+"""Write orders that some devices do not cope with -> their Incr."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Classified:
     name : str
         One of `CLASSES`.
     meaning : str
-        What it says.
+        Its description.
     random_as_sequential, reclaims_while_idle, focused_writes, unusual_orders : bool or None
-        What it follows from; None where that was not measured, or what was does not tell.
+        The reasons; None if a property was not measured, or is undecided.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Classified:
 
 
 def classify(document: Summary) -> Classified:
-    """Classify a device.
+    """Return the class of a device.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ def _over_sequential(lines: Lines, write: Mean | None) -> Factor | None:
 
 
 def _repeats(document: Summary, cost: Factor | None) -> bool:
-    """Whether the two patterns differ by more than they do when either is measured again."""
+    """Return whether the two patterns differ by more than repeated measurements of either do."""
     worst = worst_of(document["repeatability"], ("SW", "RW"))
     repeats_to = LIKE if worst is None else float(worst[1]["factor"])
-    # What repeats as well as that may be told to be alike.
+    # Below this factor, costs count as equal in any case.
     return cost is None or repeats_to <= LIKE or not within(cost.value, repeats_to)
 
 
 def _within(factor: Factor | None, limit: float) -> bool | None:
-    """Whether a factor is not beyond a limit; None where that is not known."""
+    """Return whether a factor is not beyond a limit; None if undecided."""
     beyond = None if factor is None else factor.beyond(limit)
     return None if beyond is None else not beyond

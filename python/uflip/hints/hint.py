@@ -1,4 +1,4 @@
-"""A hint of §5.3 held against a device: what it says, whether it holds, and what to do."""
+"""A hint of §5.3, checked against a device: statement, verdict, advice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,28 +16,27 @@ VERDICTS = (CONFIRMED, CONTRADICTED, UNDECIDED, NOT_MEASURED)
 
 @dataclass(frozen=True)
 class Hint:
-    """What became of a hint.
+    """The outcome of a hint.
 
     Attributes
     ----------
     number : int
         As in §5.3.
     statement : str
-        What it says of flash devices.
+        The statement about flash devices.
     verdict : str
-        One of `VERDICTS`: undecided where a run that the hint rests on is inside the start-up or
-        the write cache, or where an interval includes the limit; not measured where runs are
-        missing.
+        One of `VERDICTS`: undecided if a run that supports it is inside the start-up or the write
+        cache, or if an interval includes the limit; not measured if runs are missing.
     because : str
         The numbers, in a sentence.
     advice : str
-        What to do on this device; empty unless the hint is confirmed or contradicted.
+        Advice for this device; empty unless the hint is confirmed or contradicted.
     numbers : dict
-        Name with unit -> value: what the verdict follows from, and the limit it was held against.
+        Name with unit -> value: the numbers behind the verdict, and the limit.
     micro_benchmark : str
-        Whose figure shows it.
+        The micro-benchmark whose figure shows it.
     decided_by : str
-        The command of a run that decides an open hint; empty where it is decided.
+        The command of a run that would decide an open hint; otherwise empty.
     """
 
     number: int
@@ -51,11 +50,11 @@ class Hint:
 
     @property
     def next_step(self) -> str:
-        """What to do: the advice, or the run that decides the hint."""
+        """The advice, or the run that would decide the hint."""
         return self.advice or (f"to decide: {self.decided_by}" if self.decided_by else "")
 
     def as_dict(self) -> "HintSaid":
-        """Plain data, in the order of the fields."""
+        """Return plain data, in the order of the fields."""
         return {
             "number": self.number,
             "statement": self.statement,
@@ -95,9 +94,9 @@ def verdict_of(holds: bool | None) -> str:
 
 
 def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bool | None]:
-    """Return the case that says most about whether any is beyond a limit, and whether one is.
+    """Return the case that best decides whether any factor is beyond a limit, with the answer.
 
-    The largest of those that surely are; else, of those that may be; else of all.
+    This is the largest of the cases that are certainly beyond; else of the undecided; else of all.
 
     Examples
     --------
@@ -117,7 +116,7 @@ def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bo
 
 
 def words_of(factor: Factor) -> str:
-    """Write a factor with its interval; a marked one has none worth printing.
+    """Return a factor with its interval as text; a marked factor is shown without interval.
 
     Examples
     --------

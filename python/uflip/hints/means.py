@@ -1,13 +1,13 @@
-"""Means of a benchmark by what was asked for, and ratios of them with their intervals.
+"""Means of a benchmark by experiment, and ratios of them with their intervals.
 
 **Source** E. C. Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16 (1954): the
 interval of a ratio.
 **Faithful** An interval is that of all repetitions of an experiment (`results.agreement`).
-**Simplified** What is known of two means is taken not to depend on each other.
-**Ambiguous** Whether a ratio is beyond a limit whose side its interval does not tell: it is not
-known (`beyond`). Nor is it of a ratio without an interval: the mean of too few I/Os has none, and
-Fieller gives none where what it is over may as well be nothing. What is known exactly, as the one
-response time of a simulated read, has an interval of no width.
+**Simplified** Two means are assumed to be independent.
+**Ambiguous** Whether a ratio is beyond a limit that its interval includes: it is undecided
+(`beyond`). So is a ratio without an interval: the mean of too few I/Os has no interval, and Fieller
+gives none if the denominator may be zero. An exact value, like the single response time of a
+simulated read, has an interval of zero width.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ from uflip.results.summarise import BASELINE, experiments_of
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean response time, and half the width of its interval, None where it is not known [ns].
+    """A mean response time, and the half-width of its interval, None if unknown [ns].
 
-    `mark` is that of its runs, where they measured the start-up of the device or its write cache.
+    `mark` is that of its runs, if they measured the start-up of the device or its write cache.
     """
 
     ns: float
@@ -33,7 +33,7 @@ class Mean:
     mark: Mark | None = None
 
     def times(self, factor: float) -> "Mean":
-        """Return a multiple of it.
+        """Return a multiple of the mean.
 
         Examples
         --------
@@ -44,12 +44,12 @@ class Mean:
         return Mean(self.ns * factor, None if half is None else half * abs(factor), self.mark)
 
     def plus(self, ns: float) -> "Mean":
-        """Return it longer by a duration [ns]."""
+        """Return the mean plus a duration [ns]."""
         return Mean(self.ns + ns, self.half_width_ns, self.mark)
 
 
 def together(parts: Iterable[Mean]) -> Mean:
-    """Add means up; their intervals as those of what does not depend on each other.
+    """Return the sum of independent means, with its interval.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def first_mark(parts: Iterable["Mean | Factor"]) -> Mark | None:
 
 @dataclass(frozen=True)
 class Factor:
-    """A ratio of two means, and its interval; None where the interval is unknown.
+    """A ratio of two means, and its interval; None if the interval is unknown.
 
-    A factor with a `mark` decides nothing: one of its means is that of the start-up or the cache.
+    A factor with a `mark` decides nothing: one of its means includes the start-up or the cache.
     """
 
     value: float
@@ -84,9 +84,9 @@ class Factor:
     mark: Mark | None = None
 
     def beyond(self, limit: float) -> bool | None:
-        """Return whether it is above a limit; None where its interval includes the limit.
+        """Return whether the factor is above a limit; None if its interval includes the limit.
 
-        None also without an interval, and of a marked factor.
+        Also None without an interval, and for a marked factor.
 
         Examples
         --------
@@ -103,9 +103,9 @@ class Factor:
 
 
 def over(first: Mean, second: Mean) -> Factor:
-    """How many times the second the first is.
+    """Return the ratio of the first to the second mean.
 
-    Without an interval where one of the two has none, and where that of the second holds zero.
+    It has no interval if one of the means has none, or if that of the second includes zero.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def over(first: Mean, second: Mean) -> Factor:
 
 
 Curve = Mapping[int, Mean]
-"""Value of what varies -> mean, ascending."""
+"""Value of the varying parameter -> mean, ascending."""
 Lines = Mapping[str, Curve]
 """Micro-benchmark and pattern, as in "granularity RW" -> curve; baselines have one value, 0."""
 
 
 def lines_of(document: Summary) -> Lines:
-    """Take the means out of a summary of results.
+    """Extract the means from a summary of results.
 
     Parameters
     ----------
@@ -154,12 +154,12 @@ def _mean(run: ExperimentSummary) -> Mean | None:
 
 
 def baseline(lines: Lines, pattern: str) -> Mean | None:
-    """Return the mean of a baseline, None where it was not measured."""
+    """Return the mean of a baseline, None if it was not measured."""
     return lines.get(f"{BASELINE} {pattern}", {}).get(0)
 
 
 def baselines(lines: Lines, patterns: Sequence[str]) -> list[Mean] | None:
-    """Return the means of baselines, None where one of them was not measured."""
+    """Return the means of baselines, None if one of them was not measured."""
     found = [baseline(lines, pattern) for pattern in patterns]
     known = [mean for mean in found if mean is not None]
     return known if len(known) == len(found) else None

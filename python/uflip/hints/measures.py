@@ -1,11 +1,11 @@
-"""What the seven hints are about, as numbers: from the means of a benchmark, none interpolated.
+"""The measures behind the seven hints: from the means of a benchmark, without interpolation.
 
 **Source** uFLIP (CIDR 2009) §5.2 "Other Results" and §5.3.
 **Faithful** The comparisons that the paper's sentences make.
-**Simplified** The cost of an I/O over its size is taken as a line, t = a + s/r, as Figure 6 shows
-it for reads.
+**Simplified** The cost of an I/O over its size is assumed to be a line, t = a + s/r, as Figure 6
+shows for reads.
 **Ambiguous** A process among several waits for the others: throughput of n over that of one is
-n · t₁ / tₙ. The cost of a mix is compared with that of its I/Os by themselves in their shares.
+n · t₁ / tₙ. The cost of a mix is compared with the separate costs of its I/Os in their shares.
 """
 
 from collections.abc import Mapping
@@ -17,19 +17,19 @@ from uflip.hints.means import Curve, Factor, Lines, baseline, baselines, over, t
 
 KIB = 1 << 10
 SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
-"""What hint 1 is asked about: the smallest page that databases use, and the paper's I/O size."""
+"""Sizes of hint 1: the smallest page that databases use, and the paper's I/O size."""
 MOST_PROCESSES = 16
 
 
 @dataclass(frozen=True)
 class CostLine:
-    """The cost of an I/O over its size: `fixed_ns` that it has whatever its size, and a rate."""
+    """The cost of an I/O over its size: a fixed part `fixed_ns`, and a rate."""
 
     fixed_ns: float
     bytes_per_s: float
 
     def size_for(self, share: float) -> float:
-        """Return the size at which I/Os one by one reach so much of the rate [bytes].
+        """Return the size at which single I/Os reach this share of the rate [bytes].
 
         Examples
         --------
@@ -40,7 +40,7 @@ class CostLine:
 
 
 def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
-    """Cost of a byte in I/Os of 4 KiB, over that in I/Os of 32 KiB; None where not measured."""
+    """Return the cost per byte in I/Os of 4 KiB over that in I/Os of 32 KiB; None if missing."""
     curve = lines.get(f"granularity {pattern}", {})
     if SMALL_BYTES not in curve or LARGE_BYTES not in curve:
         return None
@@ -51,7 +51,7 @@ def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
 def cost_line(curve: Curve) -> CostLine | None:
     """Fit a line to means over sizes [bytes], by least squares of relative errors.
 
-    None of fewer than three sizes, and where a larger I/O is not dearer.
+    None with fewer than three sizes, or if larger I/Os are not more expensive.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def cost_line(curve: Curve) -> CostLine | None:
 
 
 def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:
-    """Cost of an I/O at each shift [bytes] over that of the same one at its natural boundary."""
+    """Return the cost of an I/O at each shift [bytes] relative to the aligned one."""
     curve = lines.get(f"alignment {pattern}", {})
     if 0 not in curve:
         return {}
@@ -80,7 +80,7 @@ def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:
 
 
 def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
-    """Return the smallest shift from which on none costs more than so many times the aligned I/O.
+    """Return the smallest shift from which on no I/O exceeds the limit.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
 
 
 def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
-    """Cost of each mix over that of its I/Os by themselves: (patterns, ratio) -> factor.
+    """Return the cost of each mix relative to its separate I/Os: (patterns, ratio) -> factor.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
 
 
 def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
-    """Throughput of so many processes over that of one.
+    """Return the throughput of several processes relative to one.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
 
 
 def degenerated(lines: Lines) -> Factor | None:
-    """Cost of a write of 16 sequential writers over that of one writer to 16 partitions."""
+    """Return the cost of 16 sequential writers relative to one writer to 16 partitions."""
     writers = lines.get("parallelism SW", {}).get(MOST_PROCESSES)
     partitions = lines.get("partitioning SW", {}).get(MOST_PROCESSES)
     if writers is None or partitions is None:
@@ -149,7 +149,7 @@ def degenerated(lines: Lines) -> Factor | None:
 
 
 def pauses(lines: Lines, pattern: str = "RW") -> dict[int, Factor]:
-    """Time for a pause and the I/O behind it, over that of an I/O without pauses."""
+    """Return the time of a pause and the next I/O, relative to an I/O without pauses."""
     alone = baseline(lines, pattern)
     if alone is None:
         return {}

@@ -1,14 +1,14 @@
-"""The seven design hints of uFLIP, each held against what was measured on a device.
+"""The seven design hints of uFLIP, each checked against the measurements of a device.
 
 **Source** uFLIP (CIDR 2009) §5.3, hints 1 to 7.
-**Faithful** What each hint claims is asked of the micro-benchmark that the paper draws it from.
+**Faithful** Each claim is checked with the micro-benchmark from which the paper draws it.
 **Simplified** Means are compared, not distributions.
-**Ambiguous** The paper's words as numbers, of which none was set by a device: "significantly" is
-what does not round to "=" on the scale of Table 3 (`LIKE`); "no improvement" none beyond 5 %, by
-which the paper's own repetitions differed (`REPEATS`). A hint is undecided, and gives no advice,
-where an interval includes the limit, where there is no interval, and where a run that it rests on
-measured the start-up of the device or its write cache. A hint to limit something is contradicted
-where nothing is to be gained by it. Hints make no statement about values between measured ones.
+**Ambiguous** The paper's words as numbers, none of which was tuned to a device: "significantly" is
+more than rounds to "=" on the scale of Table 3 (`LIKE`); "no improvement" is at most 5 %, by which
+the paper's own repetitions differed (`REPEATS`). A hint is undecided, and gives no advice, if an
+interval includes the limit, if there is no interval, or if a run that supports it measured the
+start-up of the device or its write cache. A hint to limit something is contradicted if the limit
+brings no gain. Hints make no statement about values between measured ones.
 """
 
 from itertools import takewhile
@@ -60,14 +60,14 @@ Row = KeyCharacteristics
 
 
 def latency(lines: Lines) -> Hint:
-    """Hint 1."""
+    """Return hint 1: latency of I/Os."""
     about = (1, "I/Os have a latency: larger ones are beneficial, even for reads")
     factor, line = cost_of_small(lines), cost_line(lines.get("granularity SR", {}))
     if factor is None:
         return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
     holds = factor.beyond(REPEATS)
     numbers: Numbers = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
-    because = f"a byte costs {words_of(factor)} in reads of 4 KiB what it does in reads of 32 KiB"
+    because = f"a byte in reads of 4 KiB costs {words_of(factor)} as much as in reads of 32 KiB"
     because += _doubt(factor, REPEATS)
     advice = ""
     if line is not None:
@@ -89,7 +89,7 @@ def block_size(
     entry_bytes: int = ENTRY_BYTES,
     prices: tuple[float, float] | None = None,
 ) -> Hint:
-    """Hint 2; prices are that of the device, and of a GiB of memory."""
+    """Return hint 2: block size; prices are that of the device, and of a GiB of memory."""
     about = (2, "Blocks of 32 KB are a good trade-off between reads and writes")
     reads, writes = (lines.get(f"granularity {pattern}", {}) for pattern in ("RR", "RW"))
     found = block_sizes(reads, writes, entry_bytes)
@@ -107,17 +107,18 @@ def block_size(
     }  # fmt: skip
     because = (
         f"pages of {format_size(found.reads)} are best for lookups (entries of {entry_bytes} "
-        f"bytes), and random writes are cheapest a byte from {format_size(found.writes)} on"
+        f"bytes), and random writes are cheapest per byte from {format_size(found.writes)} on"
     )
-    told: list[str] = []
+    parts: list[str] = []
     if holds is None:
         reason = MARKED[mark] if mark else f"the interval includes {format_size(LARGE_BYTES)}"
         because += f"; undecided: {reason}"
     else:
         low, high = sorted((found.reads, found.writes))
-        told.append(f"use blocks of {format_size(found.between if low < high else low)}")
+        parts.append(f"use blocks of {format_size(found.between if low < high else low)}")
         if low < high:
-            told.append(f"{format_size(low)} to {format_size(high)} by what is done more")
+            more_often = "depending on which is more frequent"
+            parts.append(f"{format_size(low)} to {format_size(high)}, {more_often}")
     if prices is not None:
         interval = break_even_s(found.reads, reads[found.reads], *prices)
         numbers |= {
@@ -125,21 +126,21 @@ def block_size(
         }  # fmt: skip
         because += (
             f"; five-minute rule: pages of {format_size(found.reads)} that are read again within "
-            f"{format_duration_ns(interval * 1e9)} belong into memory"
+            f"{format_duration_ns(interval * 1e9)} belong in memory"
         )
-    return Hint(*about, verdict_of(holds), because, "; ".join(told), numbers, "granularity")
+    return Hint(*about, verdict_of(holds), because, "; ".join(parts), numbers, "granularity")
 
 
 def _neither(one: bool | None, other: bool | None) -> bool | None:
-    """Whether neither is so; None where that is not known."""
+    """Return whether neither holds; None if that is unknown."""
     if one or other:
         return False
     return None if None in (one, other) else True
 
 
 def alignment(lines: Lines) -> Hint:
-    """Hint 3."""
-    about = (3, "Blocks should be aligned to flash pages: what is not costs a severe penalty")
+    """Return hint 3: alignment."""
+    about = (3, "Blocks should be aligned to flash pages; others have a severe penalty")
     every = {pattern: unaligned(lines, pattern) for pattern in PATTERNS}
     cases = {(p, shift): factor for p, found in every.items() for shift, factor in found.items()}
     if not cases:
@@ -163,13 +164,13 @@ def alignment(lines: Lines) -> Hint:
 
 
 def focus(lines: Lines, row: Row) -> Hint:
-    """Hint 4."""
+    """Return hint 4: focused random writes."""
     about = (4, "Random writes should be limited to a focused area")
     found, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or found["verdict"] == "not_measured":
         return _unknown(*about, "locality", "random writes within areas of several sizes")
     numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": LIKE}
-    anywhere = f"random writes cost {words_of(cost)} what sequential ones do"
+    anywhere = f"random writes cost {words_of(cost)} as much as sequential ones"
     beyond = cost.beyond(LIKE)
     if beyond is False:
         advice = "random writes may go anywhere"
@@ -192,7 +193,7 @@ def focus(lines: Lines, row: Row) -> Hint:
 def _within(
     about: tuple[int, str], lines: Lines, largest: float, anywhere: str, numbers: Numbers
 ) -> Hint:
-    """Hint 4 of a device with areas without degradation: are they cheaper than anywhere is?"""
+    """Return hint 4 for a device with areas without degradation: whether they are cheaper."""
     random, sequential = (_said(baseline(lines, pattern)) for pattern in ("RW", "SW"))
     curve = areas(lines["locality RW"])
     gains = {area: over(random, mean) for area, mean in curve.items() if area <= largest}
@@ -201,7 +202,7 @@ def _within(
         smallest = min(gains)
         gain = gains[smallest]
         holds = gain.beyond(LIKE)
-        because = f"{anywhere}, and {words_of(gain)} what they do within {format_size(smallest)}"
+        because = f"{anywhere}, and {words_of(gain)} as much as within {format_size(smallest)}"
         because += _doubt(gain, LIKE)
         if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
             because += "; undecided: smaller areas were not measured"
@@ -224,7 +225,7 @@ def _within(
 
 
 def partitions(lines: Lines, row: Row) -> Hint:
-    """Hint 5."""
+    """Return hint 5: partitions."""
     about = (5, "Sequential writes should be limited to a few partitions")
     found, sequential = row["partitions"], baseline(lines, "SW")
     if sequential is None or found["verdict"] == "not_measured":
@@ -241,10 +242,10 @@ def partitions(lines: Lines, row: Row) -> Hint:
         return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
     many = round(_said(found.get("partitions")))
     cost = format_ratio(_said(found["factor"]))
-    because = f"{many} partitions cost at most {cost} what one does"
+    because = f"{many} partitions cost at most {cost} as much as one"
     if found["verdict"] == "everywhere":
-        because += ", and that is the most that was measured"
-        advice = f"{many} places may be written side by side"
+        because += ", and that is the largest number that was measured"
+        advice = f"{many} places may be written in parallel"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "partitioning")
     curve = lines["partitioning SW"]
     after = next(value for value in curve if value > many)
@@ -256,13 +257,13 @@ def partitions(lines: Lines, row: Row) -> Hint:
 
 
 def _said(value: T | None) -> T:
-    """What goes with a verdict that something was found."""
-    assert value is not None, "found, and not said what"
+    """Return a value that is present with every verdict "found"."""
+    assert value is not None, "a finding without its value"
     return value
 
 
 def mixing(lines: Lines) -> Hint:
-    """Hint 6."""
+    """Return hint 6: mixes."""
     about = (6, "Combining a limited number of patterns is acceptable")
     cases = mixes(lines)
     if not cases:
@@ -272,7 +273,10 @@ def mixing(lines: Lines) -> Hint:
         **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": LIKE,
     }  # fmt: skip
     often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
-    because = f"{ratio} {often}{'s' * (ratio > 1)} to a {seldom} cost {words_of(factor)} their sum"
+    because = (
+        f"{ratio} {often}{'s' * (ratio > 1)} per {seldom} cost {words_of(factor)} as much as "
+        "separately"
+    )
     because += _doubt(factor, LIKE)
     advice = ""
     if beyond is not None:
@@ -284,7 +288,7 @@ def mixing(lines: Lines) -> Hint:
 
 
 def waiting(lines: Lines) -> Hint:
-    """Hint 7."""
+    """Return hint 7: concurrent and delayed I/Os."""
     about = (7, "Neither concurrent nor delayed I/Os improve the performance")
     parallel = {
         (pattern, degree): gain
@@ -292,10 +296,10 @@ def waiting(lines: Lines) -> Hint:
         for degree, gain in gains(lines, pattern).items()
         if degree > 1
     }
-    # How much a pause saves: the inverse of what pause and I/O cost together.
+    # Gain of a pause: the inverse of the cost of pause and I/O together.
     delayed = {pause: over_one(total) for pause, total in pauses(lines).items()}
     if not parallel or not delayed:
-        return _unknown(*about, "parallelism", "processes side by side, and pauses before writes")
+        return _unknown(*about, "parallelism", "parallel processes, and pauses before writes")
     (pattern, degree), gain, concurrent = surest(parallel, REPEATS)
     pause, saving, paused = surest(delayed, REPEATS)
     numbers = {
@@ -314,7 +318,7 @@ def waiting(lines: Lines) -> Hint:
     if holds is not None:
         advice = "issue I/Os one after the other, without pauses"
         if concurrent:
-            advice = f"keep several I/Os under way ({PATTERN_NAMES[pattern]}s: {degree})"
+            advice = f"keep several I/Os in flight ({PATTERN_NAMES[pattern]}s: {degree})"
         if paused:
             advice = f"leave {format_duration_ns(pause)} between random writes" + (
                 f"; {advice}" if concurrent else ""
@@ -323,12 +327,12 @@ def waiting(lines: Lines) -> Hint:
 
 
 def _block(size: float) -> str:
-    """Write a size as the power of two that holds it."""
+    """Return a size as text, rounded up to a power of two."""
     return format_size(1 << max(ceil(log2(max(size, 1.0))), 9))
 
 
 def over_one(factor: Factor) -> Factor:
-    """The inverse of a factor.
+    """Return the inverse of a factor.
 
     Examples
     --------
@@ -341,14 +345,14 @@ def over_one(factor: Factor) -> Factor:
 
 
 OPEN = {
-    "undecided": "a run that it rests on is inside the start-up, or never left the write cache",
+    "undecided": "a run that supports it is inside the start-up, or never left the write cache",
     "not_repeatable": "the same pattern differs by more when it is measured again",
 }
 """Verdict of a key characteristic that leaves a hint undecided -> the reason."""
 
 
 def _doubt(factor: Factor, limit: float) -> str:
-    """Return why a factor does not decide on which side of a limit it lies; empty if it does."""
+    """Return why a factor is undecided against a limit; empty if it is decided."""
     if factor.beyond(limit) is not None:
         return ""
     if factor.mark:

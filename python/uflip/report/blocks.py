@@ -1,8 +1,8 @@
-"""What a page is made of: paragraphs, tables, figures, as values.
+"""The building blocks of a page: paragraphs, tables, figures, as values.
 
-A section of a report returns blocks. A block is data, and its class has the name of the template
-that shows it (`templates/blocks/figure.html` for `Figure`): a new kind is a class here and a
-template there. No block holds HTML.
+A section of a report returns blocks. A block is data, and its class has the name of its template
+(`templates/blocks/figure.html` for `Figure`): a new kind is a class here and a template there. No
+block contains HTML.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing with its caption; the page numbers it, in the order in which figures stand.
+    """A drawing with its caption; the page numbers the figures in order.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class Figure:
     drawing
         From `uflip.report.figures.svg`.
     data
-        The numbers behind it.
+        The numbers behind it, as tables.
     found
-        What they say here.
+        The finding for this device.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Collapsible:
-    """What is shown on request."""
+    """A part that the reader can unfold."""
 
     summary: str
     body: "Sequence[Block]"
@@ -81,7 +81,7 @@ class Collapsible:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A micro-benchmark: its question, then what was measured, or why nothing was."""
+    """A micro-benchmark: its question, then its figure, or why it was not measured."""
 
     anchor: str
     title: str
@@ -91,14 +91,14 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Key figures side by side."""
+    """Key figures next to each other."""
 
     tiles: "Sequence[Tile]"
 
 
 @dataclass(frozen=True, slots=True)
 class WarningBlock:
-    """A doubt about the data, as it is stored, and the runs that it is about."""
+    """A warning about the data, and the runs concerned."""
 
     warning: summary.WarningSummary
     runs: Sequence[str]

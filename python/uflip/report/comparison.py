@@ -1,4 +1,4 @@
-"""A comparison made readable: lines for a terminal, and one page of HTML for all of them."""
+"""A comparison as lines for a terminal, and as one HTML page."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ HEAD = (
 )  # fmt: skip
 ALIGN = "lllrrrrrrl"
 APART = ("slower", "faster")
-# Both devices in words where they differ in more than a terminal shows.
+# Differing properties of the devices that a terminal shows.
 FACTS_SHOWN = 12
 
 
 def rows_of(comparison: ResultComparison, *, every: bool) -> list[ComparedExperiment]:
-    """Return every row, or those that are worth a look: the baselines, and what differs."""
+    """Return every row, or only the baselines and the experiments that differ."""
     if every:
         return list(comparison.rows)
     baselines = [row for row in comparison.rows if row.micro_benchmark == "baseline"]
@@ -33,7 +33,7 @@ def rows_of(comparison: ResultComparison, *, every: bool) -> list[ComparedExperi
 
 
 def table(rows: Sequence[ComparedExperiment]) -> Table:
-    """Lay rows out."""
+    """Return the table of some rows."""
     return Table(HEAD, [_cells(row) for row in rows], ALIGN)
 
 
@@ -61,7 +61,7 @@ def _ratio(value: float | None) -> str:
 
 
 def counted(comparison: ResultComparison) -> str:
-    """Say how many experiments have each verdict."""
+    """Return the number of experiments with each verdict, as a sentence."""
     count = comparison.count()
     told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
     why = Counter(row.unknown_because for row in comparison.rows if row.unknown_because)
@@ -75,16 +75,16 @@ def counted(comparison: ResultComparison) -> str:
 
 
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
-    """Tell a comparison on a terminal, line by line.
+    """Return the lines of a comparison for a terminal.
 
     Parameters
     ----------
     comparison : Comparison
-        What to tell.
+        The comparison to print.
     names : sequence of str
-        The two results, as they were named.
+        The names of the two results.
     every : bool
-        Every experiment, not only the baselines and what differs.
+        Whether to list every experiment, not only the baselines and differences.
     """
     lines = [
         f"first   {names[0]}  {comparison.first}",
@@ -101,7 +101,7 @@ def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool)
         counted(comparison),
     ]
     if not every:
-        lines.append("shown: the baselines, and what differs; --all shows every experiment")
+        lines.append("shown: the baselines and the differences; --all shows every experiment")
     return lines
 
 
@@ -119,7 +119,7 @@ def _plain(value: Any) -> str:
 
 
 def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], version: str) -> str:
-    """Make one page of several comparisons with the same first result.
+    """Return one page for several comparisons with the same first result.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
         Of uflip.
     """
     first = comparisons[0].first
-    heads = [f"{other} beside {names[0]}" for other in names[1:]]
+    heads = [f"{other} compared with {names[0]}" for other in names[1:]]
     sections = [
         Section(f"comparison-{number}", head, _body(each, f"ratios-{number}"))
         for number, (head, each) in enumerate(zip(heads, comparisons, strict=True), start=1)
@@ -139,7 +139,7 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
     how = [f"{name.replace('_', ' ')}: {meaning}." for name, meaning in VERDICTS.items()]
     reading = (
         "Ratios are second over first, with the interval of Fieller (1954) from the intervals of "
-        "both means. Up to 5 % of the experiments that are in truth the same differ by chance."
+        "both means. Up to 5 % of the experiments that are in fact equal differ by chance."
     )
     why = [f"unknown ({name.replace('_', ' ')}): {it}." for name, it in UNKNOWN_BECAUSE.items()]
     sections.append(
@@ -148,7 +148,7 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
     return render_page(
         ReportPage(
             benchmark="uFLIP",
-            source="Results of the same experiments side by side.",
+            source="Results of the same experiments compared.",
             version=version,
             device=first,
             title=f"{first}: comparison",

@@ -1,4 +1,4 @@
-"""What figures need beyond the summary: the I/Os of the baseline runs, as plain arrays."""
+"""Input of figures beyond the summary: the I/Os of the baseline runs, as plain arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ from uflip.results.summarise import BASELINE, PATTERNS
 
 Times = NDArray[np.float64]
 Document = Summary
-"""The summary of a result folder, from which everything on a page comes."""
+"""The summary of a result folder, the source of everything on a page."""
 
 
 def is_simulated(document: Document) -> bool:
-    """Whether a simulator made the numbers."""
+    """Return whether the device was simulated."""
     return bool(document["device"].simulated)
 
 
@@ -26,7 +26,7 @@ class BaselineTrace:
     """Response times of one baseline run (n,) [ms] in order of submission.
 
     `ignored` (n,) is true inside `io_ignore`; `causes_ms` holds arrays (n,) [ms] that sum to the
-    response time, and is empty for a device that does not tell. `repetition` counts from 1.
+    response time, and is empty if the device does not report causes. `repetition` counts from 1.
     """
 
     pattern: str
@@ -37,7 +37,7 @@ class BaselineTrace:
 
     @property
     def io_ignore(self) -> int:
-        """I/Os of the start-up."""
+        """Number of I/Os of the start-up."""
         return int(self.ignored.sum())
 
     @property
@@ -46,12 +46,12 @@ class BaselineTrace:
         return self.response_time_ms[~self.ignored]
 
     def mean_by_cause_ms(self, slowest: float = 1.0) -> dict[str, float]:
-        """Mean time per I/O and cause [ms], start-up left out.
+        """Return the mean time per I/O and cause [ms], without the start-up.
 
         Parameters
         ----------
         slowest
-            Share of the I/Os to look at, the slowest first; at least one.
+            Share of the I/Os to include, the slowest first; at least one I/O.
         """
         count = max(round(len(self.measured_ms) * slowest), 1)
         picked = np.argsort(self.measured_ms)[-count:]
@@ -66,7 +66,7 @@ Traces = Sequence[BaselineTrace]
 
 
 def baseline_traces(results: Results) -> list[BaselineTrace]:
-    """Read the baseline runs of a folder: SR RR SW RW where they are there, and no others."""
+    """Read the baseline runs of a folder in the order SR RR SW RW, if present."""
     groups = repeated([run for run in results.runs if run.micro_benchmark == BASELINE])
     found = {group[0].pattern: group for group in reversed(groups)}
     return [_read(run) for pattern in PATTERNS for run in found.get(pattern, [])]
@@ -84,7 +84,7 @@ def _read(run: StoredRun) -> BaselineTrace:
 
 
 def pooled(traces: Traces) -> list[BaselineTrace]:
-    """The I/Os of all repetitions of a pattern together, as the statistics have them."""
+    """Return the I/Os of all repetitions of a pattern together, as the statistics use them."""
     groups: dict[str, list[BaselineTrace]] = {}
     for trace in traces:
         groups.setdefault(trace.pattern, []).append(trace)
@@ -104,10 +104,10 @@ def _together(group: Traces) -> BaselineTrace:
 
 
 def first_runs(traces: Traces) -> list[BaselineTrace]:
-    """The first repetition of each pattern: what is drawn I/O by I/O is one run."""
+    """Return the first repetition of each pattern, for drawings of single I/Os."""
     return [trace for trace in traces if trace.repetition == 1]
 
 
 def are_repeated(traces: Traces) -> bool:
-    """Whether there is more than one run of a pattern."""
+    """Return whether a pattern has more than one run."""
     return any(trace.repetition > 1 for trace in traces)

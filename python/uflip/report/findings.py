@@ -1,4 +1,4 @@
-"""What the numbers of this device say: computed sentences, with the numbers they rest on.
+"""Findings: computed sentences about a device, with the numbers that support them.
 
 Each micro-benchmark has its rule (`uflip.microbench.finding`). A finding is dropped where the same
 pattern differs by as much when it is measured again (`repeatability`), and a run that measured the
@@ -20,7 +20,7 @@ from uflip.units import format_duration_ns
 
 
 def finding(micro_benchmark: str, document: Summary) -> str:
-    """One or two sentences on a micro-benchmark; empty if there is too little to say.
+    """Return one or two sentences on a micro-benchmark; empty if there is too little data.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def finding(micro_benchmark: str, document: Summary) -> str:
         runs = [
             run for run in runs if failed.isdisjoint(each["run"] for each in run["repetitions"])
         ]
-    # A device that does nothing has no properties to speak of.
+    # A null device has no properties.
     if not runs or document["device"].null:
         return ""
     known, ratios = MICRO_BENCHMARKS.get(micro_benchmark), Ratios()
@@ -67,7 +67,7 @@ def _undecided(runs: Sequence[ExperimentSummary]) -> str:
 
 
 def _with_failed_commands(document: Summary) -> set[str]:
-    """Return the runs in which commands failed: what these took is no property of the device."""
+    """Return the runs with failed commands: their times are not properties of the device."""
     return {
         run
         for warned in document.get("warnings", ())
@@ -79,7 +79,7 @@ def _with_failed_commands(document: Summary) -> set[str]:
 def _only_what_repeats(
     text: str, ratios: Ratios, repeated: Mapping[str, BaselineRepeats | None]
 ) -> str:
-    """Take a finding back, or qualify it, that is smaller than what one pattern differs by."""
+    """Withdraw or qualify a finding that is smaller than the differences of one pattern."""
     small = [
         worst
         for ratio, labels in ratios.told
@@ -91,25 +91,25 @@ def _only_what_repeats(
         return text
     label, found = max(small, key=lambda one: float(one[1]["factor"]))
     same = (
-        f"{PATTERN_NAMES[label].capitalize()}s as the baseline has them took from "
+        f"{PATTERN_NAMES[label].capitalize()}s like those of the baseline took from "
         f"{format_duration_ns(found['smallest_ns'])} to {format_duration_ns(found['largest_ns'])} "
         f"when they were measured {found['experiments']} times"
     )
     if len(small) == len(ratios.told):
-        return f"No effect that is larger than what one pattern differs by. {same}."
-    return f"{text} A factor below {times(float(found['factor']))} says nothing there. {same}."
+        return f"No effect exceeds the differences between equal runs. {same}."
+    return f"{text} A factor below {times(float(found['factor']))} is not significant. {same}."
 
 
 def headline(document: Summary) -> str:
-    """The four baselines in one sentence; empty if none was measured."""
+    """Return the four baselines in one sentence; empty if none was measured."""
     means = {name: ms for name, ms in document["baselines_ms"].items() if ms}
     if not means:
         return ""
     if document["device"].null:
         least, most = (duration_of_ms(end(means.values())) for end in (min, max))
         return (
-            "The null device does nothing: these are the costs of the harness, no device's "
-            f"properties. An I/O takes {least} to {most}."
+            "The null device does nothing: these are the costs of the harness, not of a device. "
+            f"An I/O takes {least} to {most}."
         )
     size = format_value(document["baseline_io_size_bytes"], "bytes")
     parts = [f"{PATTERN_NAMES.get(name, name)}s {duration_of_ms(ms)}" for name, ms in means.items()]
@@ -128,7 +128,7 @@ def headline(document: Summary) -> str:
 
 
 def _undecided_baselines(marked: Mapping[str, Mark]) -> str:
-    """Return which baselines are undecided and why, and what to do about it."""
+    """Return the undecided baselines with reasons and advice."""
     sentences = []
     for mark in MARKS:
         names = [

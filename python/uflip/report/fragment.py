@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: the tables of the report, without its page."""
+"""Results in a notebook: the tables of the report, without its page."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from uflip.results.summarise import describe_device
 
 
 def of_result(document: Summary) -> str:
-    """Baselines and micro-benchmarks of a result as HTML."""
+    """Return the baselines and micro-benchmarks of a result as HTML."""
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs, {document['status']}"
     means = document["baselines_ms"].items()
@@ -35,7 +35,7 @@ def of_result(document: Summary) -> str:
 
 
 def of_comparison(found: ResultComparison) -> str:
-    """The baselines and what differs, as HTML."""
+    """Return the baselines and the differences of a comparison as HTML."""
     doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in found.conditions]
     return _fragment(
         [

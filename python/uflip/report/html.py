@@ -1,9 +1,9 @@
-"""The report: one page of HTML with everything in it.
+"""The report of a block device: one self-contained HTML page.
 
-No network, no scripts: the page carries its figures and its style, forbids itself to load anything
-(Content-Security-Policy), and reads the same in ten years. It follows the reader's light or dark
-theme, prints on paper in light, and has the numbers of every figure in a table. The same results
-give the same bytes.
+The page uses no network and no scripts: it embeds its figures and its style, and its
+Content-Security-Policy forbids loading anything. It follows the reader's light or dark theme,
+prints in light colours, and has the numbers of every figure in a table. The same results give the
+same bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ from uflip.units import format_duration_ns
 
 Body = Callable[[Document, Traces], Sequence[Block]]
 
-# The page from top to bottom: anchor, heading, and what makes the body; without one a section is
-# left out.
+# The page from top to bottom: anchor, heading, and function of the body; a section with an empty
+# body is left out.
 SECTIONS: list[tuple[str, str, Body]] = [
     ("key-figures", "Key figures", sections.key_figures),
     ("key-characteristics", "Key characteristics", sections.key_characteristics),
@@ -42,7 +42,7 @@ SOURCE = (
 
 
 def build_page(document: Document, traces: Traces) -> str:
-    """Build the page from the summary and the I/Os of the baselines."""
+    """Return the page of a summary and the I/Os of the baselines."""
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs"
     finished = document["status"] == "complete"

@@ -1,7 +1,7 @@
-"""Key characteristics as a row of uFLIP's Table 3: the words and signs of its cells.
+"""Key characteristics as a row of uFLIP's Table 3, in the notation of its cells.
 
-The paper rounds: "=" where two costs are alike, else x1.5, x2, x3, ... Its scale is made a rule
-here (`step_of`), so that every row is rounded in the same way.
+The paper rounds: "=" for equal costs, else x1.5, x2, x3, ... `step_of` applies this scale as a
+rule, so that every row is rounded in the same way.
 """
 
 import math
@@ -19,7 +19,7 @@ COLUMNS = (
 )  # fmt: skip
 
 STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
-"""One digit, as the table prints factors, and x1.5; tens, and tens of tens, have the same steps."""
+"""Factors of one digit, as in the table, and x1.5; the steps repeat for tens and hundreds."""
 
 WORDS = {
     "none": "no",
@@ -56,7 +56,7 @@ def cells(characteristics: KeyCharacteristics) -> list[str]:
 
 
 def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
-    """Return the number behind each of the `cells`; None where a word stands.
+    """Return the number behind each of the `cells`; None for a cell with a word.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
 
 
 def factor(ratio: float | None) -> str:
-    """Return a factor in the words of the table.
+    """Return a factor in the notation of the table.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _bare(finding: CharacteristicVerdict) -> str:
 
 
 def anything_to_say(document: Summary) -> bool:
-    """Whether more than the baselines of a device was measured; one that does nothing has none."""
+    """Return whether more than the baselines was measured; always false for a null device."""
     row = document["key_characteristics"]
     return not (document["device"].null or row is None) and any(
         isinstance(finding, Mapping) and finding["verdict"] != "not_measured"
@@ -158,14 +158,14 @@ def anything_to_say(document: Summary) -> bool:
 
 
 def note() -> str:
-    """What one has to know to read the row."""
+    """Return the explanation of the row."""
     return (
-        "As in uFLIP's Table 3: factors over the sequential write; of large increments over the "
-        "random write. Pause: from which on random writes behave like sequential ones (cost up to "
-        f"x{LIKE:g}), with the measured pauses between which it lies. Locality, Partitions: the "
-        "largest measured up to which there is no significant degradation, and the most that it "
-        f"costs. Up to x{NEARLY:g} "
-        "is none, since the paper's table calls x2 none and x3 begins there: over the sequential "
-        "write, or over the smallest area (two partitions) where that already costs more. "
-        "?: the same pattern differs by more when it is measured again."
+        "As in uFLIP's Table 3: factors relative to the sequential write; for large increments, to "
+        "the random write. Pause: the shortest with which random writes behave like sequential "
+        f"ones (cost up to x{LIKE:g}), between the two measured pauses given. Locality, "
+        "Partitions: the largest measured value without significant degradation, and its maximum "
+        f"cost. A factor up to x{NEARLY:g} is not significant, since the paper's table ignores x2 "
+        "and x3 begins there. It is relative to the sequential write, or to the smallest area (two "
+        "partitions) if that already costs more. ?: the same pattern differs by more when it is "
+        "measured again."
     )

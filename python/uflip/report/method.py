@@ -1,6 +1,6 @@
 """The section *How these numbers were made*: state, phases, pause, run length, plan.
 
-Each part is a function of the summary: a heading, a figure, and what there is to say.
+Each part is a function of the summary that returns a heading, a figure and text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ Experiments = Mapping[str, Sequence[ExperimentSummary]]
 
 
 def how_made(document: Document, traces: Traces) -> Blocks:
-    """Everything that stands between the device and a number of this page."""
+    """Return the blocks of the section."""
     if document["device"].null:
-        # Nothing that could be in a state, have phases, linger, or be written to.
+        # A null device has no state, no phases and no after-effects.
         return _timing(document) + _lengths(document)
     return [
         *_timing(document),
@@ -48,7 +48,7 @@ def _timing(document: Document) -> Blocks:
     polled = "; a queue is polled" if device.completion == "polled" else ""
     timed = (
         f"Every I/O was timed from submission to completion on {clock}. Each process has one I/O "
-        f"under way at a time, where no queue depth is said{polled}. I/O mode: "
+        f"in flight, unless a queue depth is given{polled}. I/O mode: "
         f"{device.io or 'not stated'}; data written: {device.data or 'not stated'}."
     )
     itself = (
@@ -69,7 +69,7 @@ def _durability(document: Document) -> str:
     caches = ""
     if durability == CACHED:
         caches = (
-            " What a device with a volatile cache then does with it shows in these times only when "
+            " The work of a device with a volatile cache after that shows in these times only when "
             "the cache is full; --durability fua and flush:N measure it."
         )
     return f"Durability: {durability}, {meaning(durability, buffered=buffered)}.{caches}"
@@ -78,8 +78,8 @@ def _durability(document: Document) -> str:
 STATES = {
     "enforced": "was enforced (the device was preconditioned) right before the first run",
     "record": "had been enforced by an earlier command, and nothing else wrote to the device since",
-    "profile": "is that in which the simulated device is made",
-    "snapshot": "is that in which the simulated device was saved",
+    "profile": "is the initial state of the simulated device",
+    "snapshot": "is that of the snapshot of the simulated device",
 }
 
 
@@ -88,8 +88,8 @@ def _state(document: Document) -> Blocks:
     known_from = state["known_from"]
     if state["state_id"] is None or known_from is None:
         text = (
-            "The device was measured in the state in which it was found. What had been written to "
-            "it before changes what it does (uFLIP §4.1)."
+            "The device was measured in an unknown state. Earlier writes to it change its "
+            "performance (uFLIP §4.1)."
         )
     else:
         text = f"The state ({state['state']}, id {state['state_id']}) {STATES[known_from]}."
@@ -114,17 +114,17 @@ def _phases(document: Document, traces: Traces) -> Blocks:
         f"I/Os, period {format_count(phases['period_ios'])}."
     )
     use = (
-        " No run with a stop rule may end before it has made twice the start-up and ten periods."
+        " No run with a stop rule ends before twice the start-up and ten periods."
         if document["method"] == "auto"
-        else " Runs leave out as much before they measure: reads what reads show, in I/Os; writes "
-        "what writes show, in I/Os and in bytes written."
+        else " Runs leave out the start-up before they measure: reads that of reads, in I/Os; "
+        "writes that of writes, in I/Os and in bytes written."
         if document["method"] == "startup"
-        else " The lengths of the runs are fixed, and do not follow from them."
+        else " The lengths of the runs are fixed, and do not depend on them."
     )
     return [
         Heading("Phases"),
         *_drawn(figures.phases.figure(document, traces)),
-        Table(head, rows, "llrrlrl", "What the long baseline runs show (uFLIP §4.2)"),
+        Table(head, rows, "llrrlrl", "Phases of the long baseline runs (uFLIP §4.2)"),
         Paragraph(bounds + use),
     ]
 
@@ -154,33 +154,33 @@ def _pause(document: Document) -> Blocks:
         return [
             Heading("Pause between runs"),
             Paragraph(
-                f"Before each run the device was left alone for {planned}. How long runs linger on "
-                "this device is not known."
+                f"Before each run the device was idle for {planned}. The duration of after-effects "
+                "on this device is unknown."
             ),
         ]
     lingering = (
         f"After a batch of random writes {format_count(found['reads_affected'])} sequential reads "
         f"were slower than before it, for {format_duration_ns(found['lingering_ns'])}"
-        + ("." if found["over"] else ", and that was not over when the reads were.")
+        + ("." if found["over"] else ", and still were at the end of the reads.")
         if found["reads_affected"]
         else "A batch of random writes left no lasting trace in the sequential reads after it"
         f"{_slowest(found)}."
     )
     busy = found["device_busy_ns"]
     said = (
-        f" The device itself would have been busy for {format_duration_ns(busy)} if it had been "
-        "left alone: "
+        f" Without the reads, the device itself would have been busy for "
+        f"{format_duration_ns(busy)}: "
         + (
-            "work in the background, which went on when reads were as before."
+            "background work that continued after the reads were as fast as before."
             if busy > found["lingering_ns"]
-            else "reads felt it longer, because they share the device with it."
+            else "the reads were slower for longer, because they share the device with that work."
         )
         if busy is not None
         else ""
     )
     gap = found.get("gap_ns")
     apart = (
-        f" Between two batches the device had nothing to do for {format_duration_ns(gap)} at most."
+        f" Between two batches the device was idle for {format_duration_ns(gap)} at most."
         if gap
         else ""
     )
@@ -202,7 +202,7 @@ def _pause(document: Document) -> Blocks:
 
 
 def _slowest(found: Interference) -> str:
-    """The slowest read before and after the writes: a few slow ones are no lasting trace."""
+    """Return the slowest reads before and after the writes, as a sentence."""
     windows = found.get("windows")
     if not windows:
         return ""
@@ -223,21 +223,21 @@ def _lengths(document: Document) -> Blocks:
     together = [run["together"] for runs in experiments.values() for run in runs]
     repeated = [said for each in together if (said := each["converged"]) is not None]
     how = (
-        "Each run ended when its mean was known to 5 % with 95 % confidence, or a quarter "
-        "beyond the shortest length that the baselines allow."
+        "Each run ended when the 95 % interval of its mean was within 5 %, or a quarter beyond the "
+        "shortest length that the baselines allow."
         if document["method"] == "auto"
         else "Runs have the fixed lengths of their scale"
         + (", after the start-up" if document["method"] == "startup" else "")
-        + "; how well their means are known was analysed afterwards."
+        + "; the intervals of their means were computed afterwards."
     )
     return [
         Heading("Run length"),
         *_paragraphs(
             how,
             f"{converged} of {len(known)} runs have converged, and "
-            f"{sum(map(bool, repeated))} of {len(repeated)} experiments: of an experiment nothing "
-            "may speak against the interval of all repetitions, and that, by "
-            "their own intervals and by how they scatter, is at most 5 % of the mean or 2 % of the "
+            f"{sum(map(bool, repeated))} of {len(repeated)} experiments. An experiment has "
+            "converged if its analysis raises no doubt, and the interval over all repetitions, "
+            "from their own intervals and their scatter, is at most 5 % of the mean or 2 % of the "
             "slowest baseline.",
         ),
         *_drawn(figures.convergence.figure(document, experiments)),
@@ -299,10 +299,10 @@ def _repetitions(document: Document, experiments: Experiments) -> Blocks:
 
 
 def _times(document: Document, experiments: Experiments) -> str:
-    """How often runs were made: some more often than planned, because they were not known."""
+    """Return how often runs were made: more often than planned if their intervals were too wide."""
     most = max(len(run["repetitions"]) for runs in experiments.values() for run in runs)
     planned = document["repetitions"]
-    further = f", and up to {most} times what was not known by then" if most > planned else ""
+    further = f", and up to {most} times if the interval was too wide" if most > planned else ""
     return f"{planned} times{further}"
 
 
@@ -313,9 +313,9 @@ def _plan(document: Document) -> Blocks:
     return [
         Heading("Plan"),
         Paragraph(
-            "Runs without sequential writes come first; sequential writes get places of their own "
-            f"(uFLIP §4.2). The plan takes {len(spaces)} of them, with {resets} {noun} of the "
-            "state."
+            "Runs without sequential writes come first; sequential writes get target spaces of "
+            f"their own (uFLIP §4.2). The plan uses {len(spaces)} of them, with {resets} {noun} of "
+            "the state."
         ),
         *_drawn(figures.target_spaces.figure(document)),
     ]

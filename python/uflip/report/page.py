@@ -1,11 +1,10 @@
-"""A page of HTML from blocks: the one place where data becomes markup.
+"""HTML pages from blocks: the only module that turns data into markup.
 
-Templates (`templates/`) hold all the HTML there is. Whatever they are given is text and is escaped
-by Jinja where it enters the page, without exception; characters that turn writing around or cannot
-be seen are written out (`uflip.escape`). A name that a template does not get is an
-error and not a gap.
+All HTML is in the templates (`templates/`). Jinja escapes every text that enters a page, without
+exception; characters that reverse text or are invisible are replaced by their codes
+(`uflip.escape`). A name that a template does not get is an error, not a gap.
 
-The layout belongs to every report, of block devices and of open-channel devices alike: style,
+All reports, of block devices and of open-channel devices, share the layout: style,
 Content-Security-Policy, contents, numbers of the figures.
 """
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; one without a body is left out."""
+    """A part of a page; left out if its body is empty."""
 
     anchor: str
     heading: str
@@ -34,30 +33,30 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A report, from its head to its foot.
+    """A report, from head to foot.
 
     Attributes
     ----------
     benchmark, source
-        What was run, and the paper that it comes from, as a sentence.
+        Name of the benchmark, and a sentence that names its paper.
     version, created_utc
-        Of uflip, and of the results; the second may be empty.
+        Version of uflip, and date of the results; the date may be empty.
     device, title
-        What the report is about, and what a browser calls it.
+        Name of the device, and title of the page.
     badge
-        A word beside the name of the benchmark.
+        A word next to the name of the benchmark.
     facts
-        What is known at first sight; empty ones are left out.
+        Facts for the head; empty ones are left out.
     simulated
-        Whether to say that a simulator made the numbers.
+        Whether the device was simulated.
     unfinished
-        (status, "3 of 5 runs") of a benchmark that did not end well.
+        (status, "3 of 5 runs") of an incomplete benchmark.
     warnings
-        How many there are to read first.
+        Number of warnings.
     abstract
-        What was found, in a few sentences.
+        The findings in a few sentences.
     sections
-        From top to bottom.
+        The sections from top to bottom.
     """
 
     benchmark: str
@@ -76,7 +75,7 @@ class ReportPage:
 
 
 def render_page(page: ReportPage) -> str:
-    """Fill the layout.
+    """Return the HTML of a page.
 
     Raises
     ------
@@ -87,7 +86,7 @@ def render_page(page: ReportPage) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Fill a template; every text in `values` is escaped where it enters the HTML."""
+    """Return the HTML of a template; every text in `values` is escaped."""
     return _environment().get_template(template).render(values)
 
 
@@ -121,5 +120,5 @@ def _template_of(block: Block) -> str:
 
 
 def _variables(*, dark: bool) -> list[tuple[str, str]]:
-    """Names and colours of the theme."""
+    """Return the names and colours of the theme."""
     return [(name, night if dark else day) for day, (name, night) in palette.THEME.items()]

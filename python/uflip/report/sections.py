@@ -1,6 +1,6 @@
-"""The sections of the page, one function each: (summary, baseline I/Os) → blocks, none if nothing.
+"""The sections of the page: functions (summary, baseline I/Os) → blocks, possibly none.
 
-What they return is text and numbers; the templates make HTML of it.
+They return text and numbers; the templates make HTML of them.
 """
 
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ Blocks = Sequence[Block]
 
 
 def key_figures(document: Document, traces: Traces) -> Blocks:
-    """Four tiles and the words to read them."""
+    """Return the four tiles with a note."""
     note = (
-        "Response time of one I/O at a time, start-up left out. p50 is the median; 99 % of the "
-        "I/Os were not slower than p99 (a lower percentile stands where there are too few I/Os "
+        "Response time of one I/O at a time, without the start-up. p50 is the median; 99 % of the "
+        "I/Os were not slower than p99 (a lower percentile is shown if there are too few I/Os "
         f"for p99). {scale_note(traces)}"
     )
     return [Tiles(tiles(document, traces)), Paragraph(note, "note")]
 
 
 def key_characteristics(document: Document, _traces: Traces) -> Blocks:
-    """The device's row of Table 3."""
+    """Return the device's row of Table 3."""
     found = document["key_characteristics"]
     if found is None or not key_row.anything_to_say(document):
         return []
@@ -47,7 +47,7 @@ def key_characteristics(document: Document, _traces: Traces) -> Blocks:
 
 
 def design_hints(document: Document, _traces: Traces) -> Blocks:
-    """The seven hints of §5.3, held against this device."""
+    """Return the seven hints of §5.3, checked against this device."""
     if not key_row.anything_to_say(document):
         return []
     found = advise(document)
@@ -56,12 +56,12 @@ def design_hints(document: Document, _traces: Traces) -> Blocks:
         for hint in found.hints
     ]
     about = f"Class {found.classified.name}: {found.classified.meaning}."
-    table = Table(["Hint", "It says", "Because", "What to do"], rows)
+    table = Table(["Hint", "Statement", "Evidence", "Advice"], rows)
     return [Paragraph(about), table]
 
 
 def baselines(document: Document, traces: Traces) -> Blocks:
-    """What is drawn of the baselines."""
+    """Return the figures of the baselines."""
     drawn = (figure(document, traces) for figure in figures.BASELINES)
     return [figure for figure in drawn if figure]
 
@@ -69,13 +69,13 @@ def baselines(document: Document, traces: Traces) -> Blocks:
 READING = (
     "Lines join mean response times, as in the paper. The dash on a whisker is the median; the "
     "whisker spans p5 to p95 (minimum to maximum in runs too short for percentiles). Thin "
-    "dotted lines are the baselines. Where means leave the middle of their whiskers, a few very "
-    "slow I/Os carry them. Axes are logarithmic where the range asks for it."
+    "dotted lines are the baselines. A mean far from the middle of its whisker is caused by a few "
+    "very slow I/Os. Axes with a wide range are logarithmic."
 )
 
 
 def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
-    """All of the suite, in its order: question, figure, how to read it, what it says here."""
+    """Return all micro-benchmarks of the suite in order: question, figure, caption, finding."""
     there = set(document["micro_benchmarks"])
     suite = suite_of([*there, *(entry["micro_benchmark"] for entry in document["skipped"])])
     others = sorted(there - set(varied(suite)))
@@ -101,14 +101,14 @@ def _why_absent(name: str, document: Document) -> str:
 
 
 def summary(document: Document, _traces: Traces) -> Blocks:
-    """A row per experiment."""
+    """Return a table with one row per experiment."""
     found = tables.summary_tables(document)
-    intro = "Where the mean response time of each experiment was lowest and highest."
+    intro = "The lowest and the highest mean response time of each experiment."
     return [Paragraph(intro), *found] if found else []
 
 
 def warnings(document: Document, _traces: Traces) -> Blocks:
-    """Doubts with their advice; that there are none is worth saying too."""
+    """Return the warnings with their advice, or a note that there are no warnings."""
     if not document["warnings"]:
         return [Paragraph("None: no check raised a doubt about these data.")]
     return [_warned(warning) for warning in document["warnings"]]
@@ -120,20 +120,20 @@ def _warned(warning: Doubt) -> WarningBlock:
 
 
 def skipped(document: Document, _traces: Traces) -> Blocks:
-    """What was not run, and why."""
+    """Return the runs that were not made, and why."""
     parts: list[Block] = []
     if document["skipped"]:
-        parts.append(Paragraph("These runs were left out of the plan, for the reasons given."))
+        parts.append(Paragraph("These runs were left out of the plan for the given reasons."))
         parts.append(tables.skipped_table(document["skipped"]))
     if missing := document["missing"]:
-        told = f"{len(missing)} planned runs did not finish before the benchmark ended."
-        parts.append(Paragraph(told))
+        text = f"{len(missing)} planned runs did not finish before the benchmark ended."
+        parts.append(Paragraph(text))
         parts.append(Collapsible("Their names", [Paragraph(", ".join(missing), "note")]))
     return parts or [Paragraph("None: every run of the plan was made.")]
 
 
 def provenance(document: Document, _traces: Traces) -> Blocks:
-    """Everything needed to judge, and to repeat."""
+    """Return everything needed to judge and repeat the benchmark."""
     results = {
         key: document[key]
         for key in (
@@ -150,8 +150,8 @@ def provenance(document: Document, _traces: Traces) -> Blocks:
     columns = [tables.facts_table(values, name) for name, values in facts if values]
     every = tables.every_experiment_table(document)
     note = (
-        "Further runs of an experiment have seeds, and sequential writes places, of their own; the "
-        "specification of any run is in its file, and in the explorer."
+        "Further runs of an experiment have own seeds, and sequential writes own target "
+        "spaces; the specification of any run is in its file, and in the explorer."
     )
     about = Collapsible("Every experiment with its pattern specification", [every, Paragraph(note)])
     return [Facts(columns), about]

@@ -1,4 +1,4 @@
-"""Tables of a report: every number that a figure shows can be read off one of these."""
+"""Tables of a report: every number that a figure shows is in one of these."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ WITHOUT = "without the start-up: response time [ms], IOPS with pauses"
 
 
 def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
-    """The numbers behind a figure: a row per run, response times [ms]."""
+    """Return the numbers behind a figure: a row per run, response times [ms]."""
     experiments = by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     parameter = parameter_name(measured[0]["parameter"]) if measured else ""
@@ -53,7 +53,7 @@ def runs_table(micro_benchmark: str, runs: Sequence[Run]) -> Table:
 
 
 def components_tables(runs: Sequence[Run]) -> list[Table]:
-    """The two patterns within each mix [ms]."""
+    """Return the two patterns within each mix [ms]."""
     rows = [
         [
             run["pattern"],
@@ -72,7 +72,7 @@ def components_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def modes_tables(runs: Sequence[Run]) -> list[Table]:
-    """Reads, writes and trims apart, of runs that have several of them: rates, and times [ms]."""
+    """Return reads, writes and trims separately, for runs with several modes: rates, times [ms]."""
     rows = [
         [
             run["pattern"],
@@ -95,7 +95,7 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def statistics_cells(run: Run | MeasuredExperiment | Component | ModeStatistics) -> list[str]:
-    """Count and response times [ms] of a run or component that was measured."""
+    """Return the count and response times [ms] of a measured run or component."""
     said = run["statistics"]
     if said is None:
         raise ValueError("a run without statistics has no row")
@@ -103,7 +103,7 @@ def statistics_cells(run: Run | MeasuredExperiment | Component | ModeStatistics)
 
 
 def summary_tables(document: Summary) -> list[Table]:
-    """One row per experiment: where its mean was lowest and highest, and how far apart."""
+    """Return one row per experiment: its lowest and highest mean, and their ratio."""
     rows = []
     for name, runs in document["micro_benchmarks"].items():
         for pattern, experiment in by_pattern(runs).items():
@@ -131,7 +131,7 @@ def summary_tables(document: Summary) -> list[Table]:
 
 
 def baselines_tables(document: Summary) -> list[Table]:
-    """The baseline runs [ms]."""
+    """Return the baseline runs [ms]."""
     rows = [
         [
             run["pattern"],
@@ -147,7 +147,7 @@ def baselines_tables(document: Summary) -> list[Table]:
 
 
 def causes_tables(document: Summary) -> list[Table]:
-    """Mean time per I/O by cause [ms], and what the device counted, per baseline run."""
+    """Return the mean time per I/O by cause [ms], and the device counters, per baseline run."""
     told = [run for run in document["baselines"] if run.get("time_spent_ns")]
     if not told:
         return []
@@ -174,7 +174,7 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def every_experiment_table(document: Summary) -> Table:
-    """All experiments with the resolved pattern of their first run."""
+    """Return all experiments with the resolved pattern of their first run."""
     runs = [*document["baselines"]]
     for experiment in document["micro_benchmarks"].values():
         runs += experiment
@@ -194,7 +194,7 @@ def every_experiment_table(document: Summary) -> Table:
 
 
 def intervals_table(experiments: Mapping[str, Sequence[Run]]) -> Table:
-    """How well the mean of each run is known."""
+    """Return the confidence interval of the mean of each run."""
     rows = [
         [
             each["run"],
@@ -214,7 +214,7 @@ def intervals_table(experiments: Mapping[str, Sequence[Run]]) -> Table:
 
 
 def windows_table(windows: Batches) -> Table:
-    """What a batch of random writes leaves behind, window by window [ms]."""
+    """Return the after-effects of a batch of random writes, window by window [ms]."""
     batches = (("SR", windows["before"]), ("RW", windows.get("writes")), ("SR", windows["after"]))
     rows: list[list[str]] = []
     for pattern, batch in batches:
@@ -226,7 +226,7 @@ def windows_table(windows: Batches) -> Table:
 
 
 def places_table(spaces: Sequence[TargetSpace]) -> Table:
-    """Where runs write sequentially, in the order of the plan."""
+    """Return the target spaces of sequential writes, in the order of the plan."""
     rows = [
         [
             space["run"],
@@ -240,7 +240,7 @@ def places_table(spaces: Sequence[TargetSpace]) -> Table:
 
 
 def skipped_table(skipped: Sequence[SkippedRunSummary]) -> Table:
-    """Runs that were left out, with the reason of each group."""
+    """Return the runs that were left out, with the reason of each group."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for entry in skipped:
         parameter = entry["parameter"] or ""
@@ -255,7 +255,7 @@ def skipped_table(skipped: Sequence[SkippedRunSummary]) -> Table:
 
 
 def facts_table(facts: Mapping[str, object], caption: str) -> Table:
-    """Nested facts (device, host, harness) as rows of key and value."""
+    """Return nested facts (device, host, harness) as rows of key and value."""
     return Table(["", ""], list(_flat(facts)), "l", caption)
 
 
@@ -263,14 +263,14 @@ def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterable[list[str]]:
     for key, value in facts.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            # "details" only says that there is more: its keys speak for themselves.
+            # Drop the level "details" from the key: it carries no information.
             yield from _flat(value, prefix if key == "details" else f"{name}.")
         else:
             yield [name, _fact(key, value)]
 
 
 def _fact(key: str, value: object) -> str:
-    """A fact with its unit said in words where the name ends in one."""
+    """Return a fact as text, with the unit from its key."""
     if value is None or value == "":
         return "–"
     if isinstance(value, list):
@@ -293,6 +293,6 @@ def _plain(value: object) -> str:
 
 
 def _rate(run: Run | MeasuredExperiment | ModeStatistics) -> str:
-    """I/Os per second, as everything else in the row without the start-up; pauses count."""
+    """Return I/Os per second, without the start-up as everything in the row; pauses count."""
     ios_per_s = run["ios_per_s"]
     return "–" if ios_per_s is None else format_count(round(ios_per_s))

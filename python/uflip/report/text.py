@@ -1,7 +1,7 @@
-"""The summary on a terminal: plain text, one line per experiment, readable in a log file too.
+"""The summary on a terminal: plain text, one line per experiment, also for log files.
 
 A sparkline shows the means of an experiment from its first to its last value. All sparklines of a
-micro-benchmark share one logarithmic scale, so that lines can be compared with each other.
+micro-benchmark share one logarithmic scale, so that they can be compared.
 """
 
 import math
@@ -36,7 +36,7 @@ from uflip.units import format_count, format_duration_ns
 
 WIDTH = 100
 BARS = "▁▂▃▄▅▆▇█"
-# Below this ratio of largest to smallest mean a sparkline is flat: noise should not look like news.
+# Below this ratio of largest to smallest mean a sparkline is flat, so that noise stays invisible.
 LEAST_SPAN = 2.0
 
 
@@ -66,7 +66,7 @@ def render(document: Summary, *, full: bool = False) -> str:
 
 
 def next_commands(path: str, *, hints: bool = True) -> str:
-    """List what a user may want to do with a result folder next; `hints` need micro-benchmarks."""
+    """Return useful next commands for a result folder; `hints` need micro-benchmarks."""
     return "\n".join(
         (
             f"uflip explore {path}",
@@ -79,7 +79,7 @@ def next_commands(path: str, *, hints: bool = True) -> str:
 
 
 def sparkline(values: Sequence[float], low: float, high: float) -> str:
-    """Values as bars on a logarithmic scale from `low` to `high`.
+    """Return values as bars on a logarithmic scale from `low` to `high`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
 
 
 def head(document: Summary) -> str:
-    """Say what was measured, and how far that came."""
+    """Return what was measured, and whether it is complete."""
     device = document["device"]
     kind = "SIMULATED device" if device.simulated else "real device"
     if device.null:
@@ -174,7 +174,7 @@ def _benchmark_line(name: str, experiments: Mapping[str, Sequence[MeasuredExperi
 def _ends(
     experiments: Mapping[str, Sequence[MeasuredExperiment]],
 ) -> tuple[MeasuredExperiment, MeasuredExperiment]:
-    """The runs with the smallest and the largest value of all patterns."""
+    """Return the runs with the smallest and the largest value of all patterns."""
     firsts = [runs[0] for runs in experiments.values()]
     lasts = [runs[-1] for runs in experiments.values()]
     return min(firsts, key=lambda run: run["value"]), max(lasts, key=lambda run: run["value"])
@@ -220,7 +220,7 @@ def _full(name: str, runs: Sequence[Run]) -> str:
 
 
 def _modes(runs: Iterable[Run]) -> list[str]:
-    """Print reads, writes and trims apart, of runs that have several of them."""
+    """Return reads, writes and trims separately, for runs with several modes."""
     rows = [
         [
             run["pattern"],
@@ -253,7 +253,7 @@ def _skipped(skipped: Sequence[SkippedRunSummary]) -> str:
 
 
 def warned(warnings: Sequence[WarningSummary]) -> str:
-    """Show the doubts about the data, with what to do."""
+    """Return the warnings with their advice."""
     if not warnings:
         return ""
     lines = [f"Warnings: {len(warnings)}"]

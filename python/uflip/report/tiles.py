@@ -1,7 +1,7 @@
-"""Key figures: one tile per baseline pattern, with the shape of its distribution.
+"""Key figures: one tile per baseline pattern, with a histogram of its response times.
 
-A tile says mean, median and p99, and draws how the response times are spread: all four on the same
-logarithmic scale, so that shapes and places can be compared from tile to tile.
+A tile shows mean, median and p99, and a histogram: all four on the same logarithmic scale, so that
+the tiles can be compared.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ BAR_WIDTH, HEIGHT = 4, 34
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a strip, in its units; it stands on the ground."""
+    """A bar of a histogram, from the ground up, in its units."""
 
     left: int
     height: float
@@ -30,20 +30,20 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A pattern, and what an I/O of it costs; `mean` is empty if it was not measured.
+    """A pattern and its response times; `mean` is empty if it was not measured.
 
     Attributes
     ----------
     pattern, name, hue
-        Its label, what that means, and the variable of its colour.
+        Its label, its full name, and the CSS variable of its colour.
     mean
         Response time [ms].
     times
         (name, response time [ms]) of the median and of a percentile in the tail.
     ios
-        How many I/Os of which size.
+        Number and size of the I/Os.
     bars
-        How the response times are spread, in a strip of `width` by `height`.
+        Histogram of the response times, in a strip of `width` by `height`.
     """
 
     pattern: str
@@ -58,19 +58,19 @@ class Tile:
 
 
 def tiles(document: Document, traces: Traces) -> list[Tile]:
-    """Make the four tiles."""
+    """Return the four tiles."""
     edges = _common_edges(traces)
     bars = {trace.pattern: _histogram(trace, edges) for trace in pooled(traces)}
     return [_tile(document, pattern, bars.get(pattern, [])) for pattern in PATTERNS]
 
 
 def scale_note(traces: Traces) -> str:
-    """What the little histograms span, in words."""
+    """Return the range of the histograms, as a sentence."""
     edges = _common_edges(traces)
     if len(edges) == 0:
         return ""
     ends = " to ".join(f"{format_ms(edge * 1e6)} ms" for edge in (edges[0], edges[-1]))
-    return f"The strips show how response times are spread, on one logarithmic scale from {ends}."
+    return f"The strips are histograms of response times on one logarithmic scale from {ends}."
 
 
 def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
@@ -93,7 +93,7 @@ def _tile(document: Document, pattern: str, bars: Sequence[Bar]) -> Tile:
 
 
 def _common_edges(traces: Traces) -> np.ndarray:
-    """Bin edges [ms] over all patterns, even in the logarithm; empty without data."""
+    """Return common bin edges [ms] of all patterns, logarithmic; empty without data."""
     times = [trace.measured_ms[trace.measured_ms > 0] for trace in traces]
     every = np.concatenate(times) if times else np.empty(0)
     if len(every) == 0:
@@ -103,7 +103,7 @@ def _common_edges(traces: Traces) -> np.ndarray:
 
 
 def _histogram(trace: BaselineTrace, edges: np.ndarray) -> list[Bar]:
-    """Bars as high as the square root of the count: one slow I/O in a thousand is still seen."""
+    """Return bars with the square root of the count: one slow I/O in a thousand stays visible."""
     if len(edges) == 0:
         return []
     counts, _ = np.histogram(trace.measured_ms, edges)

@@ -1,4 +1,4 @@
-"""The words of a report: names of things, and response times as they are written."""
+"""Names and number formats of a report."""
 
 import re
 from hashlib import blake2b
@@ -8,14 +8,14 @@ from uflip.escape import shown
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
 
-# An id needs not to be read, only to be told from others.
+# An id must be unique, but need not be readable.
 LONGEST_ANCHOR = 60
-# What is longer makes a figure of nothing but its name.
+# A longer text would fill the whole figure.
 LONGEST_TEXT = 100
 
 
 def anchor(name: str) -> str:
-    """Make an id of a name: of letters, digits, - and _, and another one for another name.
+    """Return an HTML id for a name: letters, digits, - and _; different for different names.
 
     Examples
     --------
@@ -29,19 +29,19 @@ def anchor(name: str) -> str:
 
 
 def only_text(written: str) -> str:
-    """Text of a figure that is only shown, as XML can say it, cut to what a figure has room for."""
+    """Return a text that is safe in XML and on a screen, cut to the space in a figure."""
     clean = shown(written)
     return f"{clean[:LONGEST_TEXT]}…" if len(clean) > LONGEST_TEXT else clean
 
 
 def title(micro_benchmark: str) -> str:
-    """The name of a micro-benchmark as a heading; one that is not ours keeps its own name."""
+    """Return the heading of a micro-benchmark; unknown ones keep their own name."""
     known = MICRO_BENCHMARKS.get(micro_benchmark)
     return known.title if known else micro_benchmark.replace("_", " ").capitalize()
 
 
 def axis_name(parameter: str | None, unit: str | None) -> str:
-    """What stands under an axis: parameter and, where the labels do not say it, the unit."""
+    """Return the axis label: the parameter, and the unit unless the tick labels have it."""
     name = parameter_name(parameter)
     if parameter == "ratio":
         return f"{name} (I/Os of the first pattern per I/O of the second)"
@@ -51,9 +51,9 @@ def axis_name(parameter: str | None, unit: str | None) -> str:
 
 
 def format_ms(duration_ns: float | None) -> str:
-    """A response time in milliseconds with three significant digits; "–" where there is none.
+    """Return a response time in ms with three significant digits; "–" for None.
 
-    One unit throughout a table lets the eye compare: 0.0421, 0.421, 4.21, 42.1, 421.
+    One unit throughout a table makes values comparable: 0.0421, 0.421, 4.21, 42.1, 421.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def format_ms(duration_ns: float | None) -> str:
 
 
 def _padded(text: str) -> str:
-    """Keep trailing zeros that %g drops, so that three digits are always three digits."""
+    """Add the trailing zeros that %g drops, so that three digits are always shown."""
     digits = len(text.replace(".", "").lstrip("0"))
     if digits >= 3:
         return text
@@ -81,7 +81,7 @@ def _padded(text: str) -> str:
 
 
 def tail_percentile(statistics: StatisticsSummary) -> tuple[str, int | None]:
-    """The highest percentile up to p99 that the sample supports, with its name."""
+    """Return the highest percentile up to p99 that the sample supports, with its name."""
     tails = (
         ("p99", statistics["p99_ns"]),
         ("p95", statistics["p95_ns"]),
@@ -105,7 +105,7 @@ CAUSES = {
     "erase_ns": "erase (tBERS)",
     "free_page_wait_ns": "GC stall",
 }
-"""Causes by the names that the field has for them; the others are shown by their own."""
+"""Causes by their usual names in the field; the others are shown under their own names."""
 
 COUNTERS = {
     "pages_relocated": "valid pages copied",
@@ -119,7 +119,7 @@ COUNTERS = {
 
 
 def counter_name(counter: str) -> str:
-    """The name of a counter in words.
+    """Return the name of a counter.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def counter_name(counter: str) -> str:
 
 
 def cause_name(cause: str) -> str:
-    """The name of a cause column in words.
+    """Return the name of a cause column.
 
     Examples
     --------
