@@ -124,10 +124,10 @@ def _private(content: Manifest) -> dict[str, object]:
     if not device.simulated or _is_path(device.url):
         private["device.url"] = device.url
     private |= {f"device.details.{name}": getattr(device.details, name) for name in PRIVATE_DETAILS}
-    private = {name: content.host.get(name) for name in PRIVATE_HOST}
+    host = {name: content.host.get(name) for name in PRIVATE_HOST}
     return private | {
         f"host.{name}": " ".join(value) if isinstance(value, list) else value
-        for name, value in private.items()
+        for name, value in host.items()
     }
 
 
