@@ -54,7 +54,6 @@ ALLOWED = {
     "crates/method": 23,
     "crates/py": 23,
     "crates/serve": 49,
-    "crates/sim": 0,
     "crates/store": 29,
     "docs": 3,
     "docs/reference": 38,

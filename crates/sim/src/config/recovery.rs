@@ -8,7 +8,7 @@ use super::checks::InvalidKeys;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::media::Flash;
 use crate::flash::reliability::{Reliability, ReliabilityPart};
-use crate::flash::replaced::Replaced;
+use crate::flash::replacement::ReplacementTable;
 use crate::flash::wear_out::{Grain, WearOut, WearOutOptions, chance};
 use crate::ftl::{Retire, RetirementOptions};
 use crate::pool::free::FreeOrder;
@@ -65,10 +65,11 @@ impl Profile {
             None => flash,
         };
         let in_order = self.keeps_places();
-        let ordered = |replaced: Replaced| if in_order { replaced.in_order() } else { replaced };
+        let ordered =
+            |replaced: ReplacementTable| if in_order { replaced.in_order() } else { replaced };
         let Some((laws, recovery)) = self.wear_tables() else {
             let stands_in = in_order || self.levels_beneath();
-            let own = || self.levelled(ordered(Replaced::by_nothing(geometry)));
+            let own = || self.levelled(ordered(ReplacementTable::identity(geometry)));
             return Ok(if stands_in { flash.replacing(own()) } else { flash });
         };
         let options = WearOutOptions {
@@ -98,10 +99,15 @@ impl Profile {
     }
 
     /// Return the replacement blocks of a merging FTL; `None` if a die has too few good blocks.
-    fn replaced(&self) -> Option<Replaced> {
+    fn replaced(&self) -> Option<ReplacementTable> {
         let part = self.recovery.as_ref().filter(|_| self.merges())?;
         let retire_worn = part.retire == Retire::Blocks;
-        Replaced::new(self.known_geometry(), &self.geometry(), &self.bad_blocks(), retire_worn)
+        ReplacementTable::new(
+            self.known_geometry(),
+            &self.geometry(),
+            &self.bad_blocks(),
+            retire_worn,
+        )
     }
 
     /// Return whether wear levelling works below a merging FTL.
@@ -109,7 +115,7 @@ impl Profile {
         self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_threshold > 0)
     }
 
-    fn levelled(&self, replaced: Replaced) -> Replaced {
+    fn levelled(&self, replaced: ReplacementTable) -> ReplacementTable {
         match self.levels_beneath() {
             true => {
                 replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold)

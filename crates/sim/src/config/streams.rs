@@ -12,7 +12,7 @@ impl Profile {
 
     /// Return which open blocks of a plane take relocated pages.
     pub(crate) fn relocation_frontier(&self, gc: &GcPart) -> RelocationFrontier {
-        RelocationFrontier::of(gc.separate_streams, self.write_streams() as u8)
+        RelocationFrontier::for_streams(gc.separate_streams, self.write_streams() as u8)
     }
 
     pub(super) fn find_invalid_streams(&self, found: &mut InvalidKeys) {

@@ -158,8 +158,8 @@ impl Collector {
         for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
             let ftl = &parts.ftl;
             let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
-                || ftl.has_to_fold(plane)
-                || ftl.has_to_scrub(plane);
+                || ftl.has_block_to_fold(plane)
+                || ftl.has_scrub_waiting(plane);
             if due {
                 self.begin(plane, at, parts);
             }
@@ -217,7 +217,7 @@ impl Collector {
                 if !M::MINIMAL
                     && let Some(gather) = &mut parts.gather
                 {
-                    gather.set_moved_kind(parts.ftl.goes_with(&job.collection));
+                    gather.set_moved_kind(parts.ftl.relocation_role(&job.collection));
                 }
                 let (ftl, mut media) = parts.media::<M>(plane, at);
                 if !M::MINIMAL {
@@ -230,7 +230,7 @@ impl Collector {
                     if M::MINIMAL {
                         break;
                     }
-                    next = ftl.next_beside(&mut job.collection, item);
+                    next = ftl.next_in_flash_page(&mut job.collection, item);
                 }
             }
             Step::Erasing => return self.finish(plane, at, parts),
@@ -274,7 +274,7 @@ impl Collector {
             self.start_waiting_planes(parts.channel_of(plane), at, parts);
         }
         // Relocated pages may have used up what was just gained.
-        let due = parts.ftl.wants_collection::<Full>(plane) || parts.ftl.has_to_scrub(plane);
+        let due = parts.ftl.wants_collection::<Full>(plane) || parts.ftl.has_scrub_waiting(plane);
         if due {
             self.begin(plane, at, parts);
         }
@@ -350,7 +350,7 @@ fn read<M: FastPath>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u6
     let (kind, transfers) = match events.timing.read_transfers {
         _ if events.timing.copy_back => (Kind::Inside, 1),
         1 if !M::MINIMAL && flash.geometry.units() > 1 => {
-            (Kind::Read, ftl.valid_beside(from.page) as u16)
+            (Kind::Read, ftl.valid_in_flash_page(from.page) as u16)
         }
         whole => (Kind::Read, whole),
     };

@@ -17,7 +17,7 @@ impl Paged {
         hardware: &mut Hardware<'_>,
     ) -> Option<Attempt> {
         if self.ftl.has_room::<Full>(plane) {
-            self.ftl.found_room();
+            self.ftl.reset_urgency();
             return Some(Attempt::FreePage(plane));
         }
         if self.collector.collects(plane) {
@@ -78,7 +78,7 @@ impl Paged {
     /// collects keep waiting without a try.
     #[inline]
     fn choose_candidates(&mut self) {
-        let nowhere = self.ftl.has_room_nowhere();
+        let nowhere = self.ftl.no_plane_has_space();
         debug_assert!(
             !nowhere
                 || self.ftl.planes_from(PlaneIdx(0)).all(|plane| !self.ftl.has_room::<Full>(plane)),
@@ -87,7 +87,7 @@ impl Paged {
         if nowhere && self.collector.collects_all() {
             return self.waiting.end_pass();
         }
-        let (goes_on, collector) = (self.ftl.host_goes_on(), &self.collector);
+        let (goes_on, collector) = (self.ftl.host_plane_in_progress(), &self.collector);
         self.waiting.resume_pass(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
     }
 
@@ -99,7 +99,7 @@ impl Paged {
         let shape = *hardware.flash.geometry.shape();
         let steps = u64::from(shape.planes * shape.blocks_per_plane)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
-        if self.in_vain > self.ftl.patience(steps) {
+        if self.in_vain > self.ftl.max_attempts(steps) {
             if self.ftl.overrule_policy() {
                 self.in_vain = 0;
             } else {
@@ -114,7 +114,7 @@ impl Paged {
         {
             self.serve(self.waiting.stream());
             // A partly filled flash page is filled up first.
-            let turn = self.ftl.host_goes_on().unwrap_or(turn);
+            let turn = self.ftl.host_plane_in_progress().unwrap_or(turn);
             match self.allocate(turn, &mut others_wait, at, hardware) {
                 Attempt::NoRoom => {
                     self.waiting.keep();

@@ -76,7 +76,7 @@ impl Paged {
         if !M::MINIMAL
             && let Some(gather) = &mut self.gather
         {
-            gather.serve(self.ftl.served());
+            gather.serve(self.ftl.selected_role());
         }
         // With page buffers, the rest of a partly written unit has been read already.
         let whole = !M::MINIMAL && self.gather.is_some() || extent.covers(*page);
@@ -111,7 +111,7 @@ impl Paged {
                 return self.waiting.add(plane, *write, at);
             }
         }
-        let turn = self.ftl.turn::<M>(write.page);
+        let turn = self.ftl.choose_plane::<M>(write.page);
         let attempt = match self.ftl.has_room::<M>(turn) {
             true => Attempt::FreePage(turn),
             false => self.allocate(turn, &mut false, at, hardware),
@@ -170,7 +170,7 @@ impl Backend for Paged {
     #[inline(always)]
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
         self.scrub_if_due(at, hardware);
-        if self.ftl.keeps_apart() {
+        if self.ftl.has_write_streams() {
             let stream = self.ftl.stream_of(write.page, write.extent.stream());
             write.extent.set_stream(stream);
         }
@@ -280,7 +280,7 @@ impl Backend for Paged {
         let read = self.gather.iter_mut().flat_map(|gather| gather.cancel_trimmed(&pages));
         let waiting = self.waiting.remove_trimmed(&pages).into_iter().map(|waiter| waiter.write);
         for Write { page, target, .. } in read.chain(waiting) {
-            hardware.events.contents.iter_mut().for_each(|contents| contents.forgets(page.0));
+            hardware.events.contents.iter_mut().for_each(|contents| contents.drop_leaving(page.0));
             hardware.events.end(at, at, target.op());
         }
     }

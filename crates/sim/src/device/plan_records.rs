@@ -10,7 +10,7 @@ use super::event::Target;
 use super::jobs::Line;
 use super::merging::Merged;
 use super::planned_write::Written;
-use crate::flash::contents::planned::notes_of;
+use crate::flash::contents::plan_notes::notes_of;
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{Lpn, Place};
 use crate::flash::media::Flash;
@@ -26,8 +26,8 @@ pub(super) fn execute(
     flash: &mut Flash,
     contents: &mut Contents,
 ) -> Vec<u32> {
-    let planned = (!flash.keeps_notes()).then(|| notes_of(plan));
-    flash.carry_out(plan);
+    let planned = (!flash.records_notes()).then(|| notes_of(plan));
+    flash.execute(plan);
     let notes = planned.as_deref().unwrap_or_else(|| flash.notes());
     contents.decide_notes(notes, pages, of_map, time, &flash.nand)
 }
@@ -37,7 +37,7 @@ impl Merged {
     #[inline]
     pub(super) fn record_buffered(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
         if let Some(contents) = &mut hardware.events.contents {
-            contents.keeps(page.0, Merged::origin(target));
+            contents.hold_in_memory(page.0, Merged::origin(target));
         }
     }
 
@@ -58,7 +58,7 @@ impl Merged {
         if hardware.events.contents.is_some() {
             self.decide(written, hardware);
         } else {
-            hardware.flash.carry_out(&mut self.plan);
+            hardware.flash.execute(&mut self.plan);
         }
         self.read_only = hardware.flash.is_used_up();
     }
@@ -70,7 +70,9 @@ impl Merged {
         let pages: Vec<(u32, Origin)> = match written {
             Written::Nothing => Vec::new(),
             Written::Page(page, target) => vec![(page.0, Merged::origin(target))],
-            Written::Kept(extent) => extent.pages().map(|page| (page.0, Origin::Kept)).collect(),
+            Written::Kept(extent) => {
+                extent.pages().map(|page| (page.0, Origin::InMemory)).collect()
+            }
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
         let records = execute(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
@@ -79,7 +81,7 @@ impl Merged {
             && self.buffers
             && !flash.is_used_up()
         {
-            contents.keeps_no_more(page.0); // its buffered version is older
+            contents.release_from_memory(page.0); // its buffered version is older
         }
         self.ends(flash, contents);
     }
@@ -88,7 +90,7 @@ impl Merged {
     #[inline]
     pub(super) fn execute_untimed(&mut self, page: Option<Lpn>, flash: &mut Flash) {
         match self.contents.take() {
-            None => flash.carry_out(&mut self.plan),
+            None => flash.execute(&mut self.plan),
             Some((mut contents, origin)) => {
                 let page = page.map(|page| (page.0, origin)).into_iter();
                 let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);

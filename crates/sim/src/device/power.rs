@@ -55,9 +55,9 @@ impl SimDevice {
             AnyBackend::Zoned(_) => return,
         };
         let mut contents = Contents::new(profile.known_geometry(), pages);
-        if self.flash.others_stand_in() {
-            contents.stand_on(&self.flash.geometry, self.flash.is_ordered());
-            self.flash.keep_notes();
+        if self.flash.replaces_blocks() {
+            contents.track_physical_blocks(&self.flash.geometry, self.flash.is_ordered());
+            self.flash.record_notes();
         }
         if profile.reliability.is_some() {
             contents.list_defects(&self.flash.geometry);
@@ -103,7 +103,7 @@ impl SimDevice {
         if let AnyBackend::Merged(merged) = &mut self.backend
             && let Some((mut contents, _)) = merged.contents.take()
         {
-            contents.all_is_done();
+            contents.apply_all();
             self.events.keep_contents(contents);
         }
     }
@@ -153,7 +153,7 @@ impl SimDevice {
         let mut contents = self.events.contents.take().expect("it was there");
         let cut = contents.cut(at.0, protected);
         if let Some(defects) = contents.defects() {
-            self.flash.begin_anew(defects.listed(), contents.erased_blocks());
+            self.flash.reset_after_power_loss(defects.listed(), contents.erased_blocks());
         }
         let image = contents.read();
         let come_back = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());

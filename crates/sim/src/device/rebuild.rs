@@ -47,7 +47,7 @@ impl SimDevice {
             records = plan_records::execute(&mut plan, pages, |_| None, time, flash, contents);
         }
         if !time {
-            contents.all_is_done();
+            contents.apply_all();
         }
         let AnyBackend::Merged(merged) = &mut self.backend else { unreachable!("it merges") };
         (merged.ftl, merged.at_end, merged.read_only) = (ftl, None, false);
@@ -59,9 +59,9 @@ impl SimDevice {
 
     /// Set the flash state from `contents`.
     fn restore_flash(&mut self, contents: &Contents) {
-        let stand_in = contents.has_beneath().then(|| contents.stand_in());
+        let stand_in = contents.tracks_physical_blocks().then(|| contents.named_blocks());
         if let Some(named) = &stand_in {
-            self.flash.stand_in_again(named);
+            self.flash.restore_replacements(named);
         }
         let geometry = *contents.geometry();
         let blocks = (0..geometry.blocks()).map(BlockIdx);
@@ -78,8 +78,8 @@ impl SimDevice {
 
     /// Read the defect lists, if the flash has replacement blocks.
     pub(super) fn read_lists(&mut self, contents: &Contents) {
-        if let Some(defects) = contents.defects().filter(|_| contents.has_beneath()) {
-            self.flash.begin_anew(defects.listed(), contents.erased_blocks());
+        if let Some(defects) = contents.defects().filter(|_| contents.tracks_physical_blocks()) {
+            self.flash.reset_after_power_loss(defects.listed(), contents.erased_blocks());
         }
     }
 

@@ -30,7 +30,7 @@ use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::CollectMedia as _;
 use crate::flash::plan::Plan;
-use crate::ftl::Use;
+use crate::ftl::BlockUse;
 use crate::ftl::extent::Extent;
 
 /// The result and the duration of a recovery.
@@ -186,8 +186,8 @@ impl SimDevice {
     ) -> Vec<(BlockIdx, bool)> {
         let erase = |block| {
             let erased = self.flash.erase(block) && !contents.is_broken(block);
-            if contents.has_beneath() {
-                contents.erase_of_again(block, erased);
+            if contents.tracks_physical_blocks() {
+                contents.erase_physical_again(block, erased);
                 if !erased {
                     self.flash.retire_block(block);
                 }
@@ -212,7 +212,7 @@ impl SimDevice {
         let AnyBackend::Paged(paged) = &mut self.backend else { unreachable!("it lost power") };
         let uses = paged.ftl.restore(contents, erases, &mut self.flash);
         let blocks = paged.ftl.blocks();
-        contents.know_erases(|block| blocks.wear(block));
+        contents.set_erases(|block| blocks.wear(block));
         let listed = contents.list_all(&self.flash.nand, paged.ftl.failed_programs());
         self.use_blocks(&uses);
         listed
@@ -243,13 +243,13 @@ impl SimDevice {
 
     /// Set the programmed pages of each block from its use, so that further operations are checked
     /// against it. Blocks that will not be continued count as full or erased.
-    fn use_blocks(&mut self, uses: &[Use]) {
+    fn use_blocks(&mut self, uses: &[BlockUse]) {
         let geometry = self.flash.geometry;
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             let pages = match *used {
-                Use::Free | Use::Erased | Use::Bad => 0,
-                Use::Open { next, .. } => next.0 - geometry.first_page(block).0,
-                Use::Filled { .. } => geometry.shape().pages_per_block,
+                BlockUse::Free | BlockUse::Erased | BlockUse::Bad => 0,
+                BlockUse::Open { next, .. } => next.0 - geometry.first_page(block).0,
+                BlockUse::Filled { .. } => geometry.shape().pages_per_block,
             };
             self.flash.found_programmed(block, pages);
         }

@@ -3,7 +3,7 @@
 
 use crate::collections::bits;
 use crate::config::Profile;
-use crate::flash::contents::{Contents, Found};
+use crate::flash::contents::{BlockCondition, Contents};
 use crate::flash::geometry::{BlockIdx, DieIdx, Place, PlaneIdx};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
@@ -152,7 +152,7 @@ impl<'a> Scan<'a> {
     fn scan_block(
         &mut self,
         block: BlockIdx,
-        (found, programmed, is_used): (Found, u32, bool),
+        (found, programmed, is_used): (BlockCondition, u32, bool),
         contents: &Contents,
     ) {
         let geometry = self.flash.geometry;
@@ -167,11 +167,13 @@ impl<'a> Scan<'a> {
             self.read(metadata, self.spare_transfers);
         }
         let programmed = match found {
-            Found::Programmed(_) if matches!(self.order, ProgramOrder::ByTable) => programmed,
-            Found::Programmed(pages) => pages.min(geometry.data_pages()),
-            Found::Erased | Found::HalfErased => 0,
+            BlockCondition::Programmed(_) if matches!(self.order, ProgramOrder::ByTable) => {
+                programmed
+            }
+            BlockCondition::Programmed(pages) => pages.min(geometry.data_pages()),
+            BlockCondition::Erased | BlockCondition::HalfErased => 0,
         };
-        if found == Found::HalfErased || !is_used {
+        if found == BlockCondition::HalfErased || !is_used {
             self.half_erased.push(block);
         }
         let read = match self.order {

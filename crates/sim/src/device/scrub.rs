@@ -12,10 +12,10 @@ impl Paged {
     /// Start scrubs of the blocks that are due at `at`.
     pub(super) fn begin_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
-            self.ftl.must_scrub(block);
+            self.ftl.queue_scrub(block);
         }
         for plane in (0..hardware.flash.geometry.shape().planes).map(PlaneIdx) {
-            if self.ftl.has_to_scrub(plane) {
+            if self.ftl.has_scrub_waiting(plane) {
                 let (collector, mut parts) = self.split(hardware);
                 collector.begin(plane, at, &mut parts);
             }

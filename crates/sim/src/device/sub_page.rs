@@ -71,7 +71,7 @@ impl AnyBackend {
     fn unit_on_flash(&self, page: Lpn) -> Option<Place> {
         match self {
             AnyBackend::Paged(Paged { ftl, .. }) => {
-                ftl.lookup(page).filter(|from| !ftl.is_gathered(*from))
+                ftl.lookup(page).filter(|from| !ftl.is_in_open_flash_page(*from))
             }
             AnyBackend::Zoned(zoned) => zoned.lookup(page),
             AnyBackend::Merged(_) => unreachable!("merging FTLs map pages"),
@@ -91,9 +91,9 @@ impl Paged {
     /// Assign the host pages that follow to `stream`.
     #[inline]
     pub(super) fn serve(&mut self, stream: u8) {
-        if self.ftl.keeps_apart() {
-            self.ftl.serve(stream);
-            self.ftl.go_past_cache(false);
+        if self.ftl.has_write_streams() {
+            self.ftl.select_stream(stream);
+            self.ftl.bypass_cache(false);
             self.gather.iter_mut().for_each(|gather| gather.serve(stream));
         }
     }
@@ -106,7 +106,7 @@ impl Paged {
             return gather.wait_behind(*write, at);
         }
         let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
-        let old = old.filter(|from| !self.ftl.is_gathered(*from));
+        let old = old.filter(|from| !self.ftl.is_in_open_flash_page(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
             let token = DeviceEvent::UnitRead(gather.modify(*write)).into();
             let target = Target { token, report: Report::AtEnd, ..target };

@@ -8,7 +8,7 @@
 //! finish         what is left of a flash page, or of the zone, is programmed with nothing
 //! ```
 //!
-//! **Source**: as the states' (`ftl/zoned/book.rs`); that a reset costs erases and a finish the programs of
+//! **Source**: as the states' (`ftl/zoned/zone_states.rs`); that a reset costs erases and a finish the programs of
 //! what is left: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
 //! Namespaces (IEEE CLUSTER 2023), for a drive of which no more is published.
 //! **Faithful**: nothing is relocated: only the host's writes and the padding of a finish are
@@ -30,7 +30,7 @@ use crate::device::timed_flash::TimedFlash;
 use crate::flash::geometry::{Geometry, Lpn, Place};
 use crate::flash::media::{CollectMedia as _, Flash, Media as _};
 use crate::ftl::extent::Extent;
-use crate::ftl::zoned::{Book, Layout, ZonesPart};
+use crate::ftl::zoned::{Layout, ZoneStates, ZonesPart};
 use crate::timeline::{Op, Purpose, Timing};
 
 /// Progress of a zone's data.
@@ -48,7 +48,7 @@ struct Content {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Zoned {
     layout: Layout,
-    book: Book,
+    book: ZoneStates,
     contents: Vec<Content>,
 }
 
@@ -80,7 +80,7 @@ impl Zoned {
         let layout = Layout::new(geometry, part);
         let (zones, capacity) = (layout.zones(), layout.capacity());
         Zoned {
-            book: Book::new(zones, capacity, part.max_open_zones, part.max_active_zones),
+            book: ZoneStates::new(zones, capacity, part.max_open_zones, part.max_active_zones),
             contents: vec![Content::default(); zones as usize],
             layout,
         }

@@ -47,10 +47,10 @@ const NOWHERE: u16 = u16::MAX;
 
 impl InOrder {
     /// Create the tables of erased blocks.
-    pub(super) fn new(known: &Geometry) -> InOrder {
+    pub(super) fn new(logical: &Geometry) -> InOrder {
         InOrder {
-            pages_per_block: known.shape().pages_per_block,
-            blocks: vec![ERASED; known.blocks() as usize],
+            pages_per_block: logical.shape().pages_per_block,
+            blocks: vec![ERASED; logical.blocks() as usize],
             tables: Vec::new(),
             unused: Vec::new(),
         }

@@ -32,7 +32,7 @@ const HOLDS_DATA: u32 = u32::MAX;
 /// The wear levelling state of the blocks of an FTL.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Levelling {
-    known: Geometry,
+    logical: Geometry,
     dynamic: bool,
     /// Difference in erases between the most and the least worn block of a plane above which data moves; 0:
     /// never.
@@ -47,25 +47,25 @@ pub(crate) struct Levelling {
 
 impl Levelling {
     /// Create the state of a device with the FTL's geometry, on flash that was never erased.
-    pub(crate) fn new(known: Geometry, dynamic: bool, static_threshold: u32) -> Levelling {
-        let of_plane = |plane| known.blocks_of(plane).map(|block| (0, block.0)).collect();
-        let planes = known.shape().planes;
+    pub(crate) fn new(logical: Geometry, dynamic: bool, static_threshold: u32) -> Levelling {
+        let of_plane = |plane| logical.blocks_of(plane).map(|block| (0, block.0)).collect();
+        let planes = logical.shape().planes;
         Levelling {
-            known,
+            logical,
             dynamic,
             static_threshold,
             since: vec![0; planes as usize],
-            wear: vec![0; known.blocks() as usize],
+            wear: vec![0; logical.blocks() as usize],
             erased: (0..planes).map(PlaneIdx).map(of_plane).collect(),
         }
     }
 
     /// Reset after a power loss; `wear` returns the erase count of a block's physical block, if that is
     /// erased.
-    pub(super) fn begin_anew(&mut self, wear: impl Fn(BlockIdx) -> Option<u32>) {
+    pub(super) fn reset_after_power_loss(&mut self, wear: impl Fn(BlockIdx) -> Option<u32>) {
         self.since.fill(0);
         self.erased.iter_mut().for_each(BTreeSet::clear);
-        for block in 0..self.known.blocks() {
+        for block in 0..self.logical.blocks() {
             let erases = wear(BlockIdx(block));
             self.wear[block as usize] = erases.unwrap_or(HOLDS_DATA);
             let plane = self.plane_of(block);
@@ -75,7 +75,7 @@ impl Levelling {
 
     #[inline]
     fn plane_of(&self, block: u32) -> usize {
-        self.known.plane_of(BlockIdx(block)).0 as usize
+        self.logical.plane_of(BlockIdx(block)).0 as usize
     }
 
     /// Note that a page of `block` is programmed next. If it is the first, and another erased block is less
@@ -119,12 +119,12 @@ impl Levelling {
     ) -> Option<(BlockIdx, BlockIdx)> {
         let plane = self.plane_of(block.0);
         self.since[plane] += 1;
-        let every = self.known.shape().blocks_per_plane.div_ceil(STATIC_INTERVAL);
+        let every = self.logical.shape().blocks_per_plane.div_ceil(STATIC_INTERVAL);
         if self.static_threshold == 0 || self.since[plane] < every {
             return None;
         }
         self.since[plane] = 0;
-        let all = || self.known.blocks_of(PlaneIdx(plane as u32));
+        let all = || self.logical.blocks_of(PlaneIdx(plane as u32));
         let most = all().map(&wear).max()?;
         let held = all().filter(|block| self.wear[block.0 as usize] == HOLDS_DATA);
         let cold = held.min_by_key(|block| wear(*block))?;
@@ -149,7 +149,7 @@ mod tests {
     /// with data.
     #[test]
     fn what_is_chosen_is_what_a_look_at_all_blocks_finds() {
-        let known = Geometry::from(Shape {
+        let logical = Geometry::from(Shape {
             channels: 1,
             planes: 2,
             blocks_per_plane: 20,
@@ -159,7 +159,7 @@ mod tests {
             logical_pages: 1,
         });
         let (blocks, gap) = (40usize, 3);
-        let mut levelling = Levelling::new(known, true, gap);
+        let mut levelling = Levelling::new(logical, true, gap);
         let mut stands_in: Vec<usize> = (0..blocks).collect();
         let (mut wear, mut holds) = (vec![0u32; blocks], vec![false; blocks]);
         let (mut moved, mut changed, mut erased_of_plane) = (0, 0, [0u32; 2]);

@@ -18,7 +18,6 @@
 
 pub(crate) mod contents;
 mod counted;
-pub(crate) mod done;
 pub(crate) mod fast_path;
 pub(crate) mod geometry;
 mod in_order;
@@ -26,9 +25,10 @@ pub(crate) mod levelling;
 pub(crate) mod media;
 pub(crate) mod moves;
 pub(crate) mod nand;
+pub(crate) mod notes;
 pub(crate) mod places;
 pub(crate) mod plan;
+mod plan_blocks;
 pub(crate) mod reliability;
-pub(crate) mod replaced;
-mod touched;
+pub(crate) mod replacement;
 pub(crate) mod wear_out;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A merging FTL writes its decisions into a plan; it sees no clock and touches no cell. The flash executes
-//! the plan ([`Flash::carry_out`](super::media::Flash::carry_out)), and the timeline charges its time.
+//! the plan ([`Flash::execute`](super::media::Flash::execute)), and the timeline charges its time.
 //! Commands take effect in the order of the plan. Those between two barriers begin together: their dies
 //! decide which run in parallel.
 

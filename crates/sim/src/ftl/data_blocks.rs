@@ -180,7 +180,7 @@ impl DataBlocks {
 
     /// Remove `block`, which is not erased, from the free blocks.
     pub(crate) fn take_used(&mut self, block: BlockIdx) {
-        self.free.keep(|free| free != block.0);
+        self.free.retain(|free| free != block.0);
     }
 
     /// Add `block`, which was erased, to the free blocks.

@@ -23,7 +23,7 @@ use crate::flash::geometry::{BlockIdx, Lpn, Place};
 use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 
-pub(crate) use crate::pool::blocks::Use;
+pub(crate) use crate::pool::blocks::BlockUse;
 #[cfg(test)]
 pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::segment_bytes;

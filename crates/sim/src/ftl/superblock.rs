@@ -121,7 +121,7 @@ impl MergingFtl for Superblock {
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
         let pages = self.geometry.shape().pages_per_block;
         for block in found.blocks() {
-            self.free.keep(|free| free != block.0);
+            self.free.retain(|free| free != block.0);
             let places = (0..pages).map(|page| self.geometry.place(block, page));
             let held: Vec<(Place, Lpn, bool)> = places
                 .filter_map(|at| found.page_at(at).map(|(page, newest)| (at, page, newest)))

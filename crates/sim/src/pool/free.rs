@@ -94,7 +94,7 @@ impl FreePool {
     }
 
     /// Remove all units except those for which `is_free` returns true.
-    pub(crate) fn keep(&mut self, is_free: impl Fn(u32) -> bool) {
+    pub(crate) fn retain(&mut self, is_free: impl Fn(u32) -> bool) {
         for place in &mut self.places {
             match place {
                 Free::Oldest(list) => list.retain(|free| is_free(*free)),

@@ -11,7 +11,7 @@ use crate::pool::free::FreePool;
 
 /// The content of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Holds {
+pub(crate) enum StripeContent {
     Nothing,
     Data,
     Map,
@@ -23,7 +23,7 @@ pub(crate) struct Stripes {
     geometry: Geometry,
     width: u32,
     pages: u32,
-    holds: Vec<Holds>,
+    holds: Vec<StripeContent>,
     /// Per stripe: its number of valid pages.
     counts: Vec<u32>,
     /// Per physical page: one bit, set if it is valid.
@@ -53,7 +53,7 @@ impl Stripes {
             geometry,
             width,
             pages: Stripes::pages_of(&geometry, width),
-            holds: vec![Holds::Nothing; stripes as usize],
+            holds: vec![StripeContent::Nothing; stripes as usize],
             counts: vec![0; stripes as usize],
             valid: vec![0; geometry.pages().div_ceil(64) as usize],
             free: FreePool::full(1, stripes),
@@ -83,29 +83,29 @@ impl Stripes {
     }
 
     /// Return the number of stripes with this content.
-    pub(crate) fn holding(&self, what: Holds) -> u32 {
-        if what == Holds::Data { self.data.stripes } else { self.map.stripes }
+    pub(crate) fn holding(&self, what: StripeContent) -> u32 {
+        if what == StripeContent::Data { self.data.stripes } else { self.map.stripes }
     }
 
-    fn filling(&mut self, what: Holds) -> &mut Filling {
-        if what == Holds::Data { &mut self.data } else { &mut self.map }
+    fn filling(&mut self, what: StripeContent) -> &mut Filling {
+        if what == StripeContent::Data { &mut self.data } else { &mut self.map }
     }
 
     /// Whether the next page needs another stripe.
     #[inline]
-    pub(crate) fn is_filled(&self, what: Holds) -> bool {
-        let filling = if what == Holds::Data { &self.data } else { &self.map };
+    pub(crate) fn is_filled(&self, what: StripeContent) -> bool {
+        let filling = if what == StripeContent::Data { &self.data } else { &self.map };
         filling.stripe.is_none() || filling.next == self.pages
     }
 
     /// Return the pages left in the stripe that is being filled with this content.
-    pub(crate) fn left(&self, what: Holds) -> usize {
-        let filling = if what == Holds::Data { &self.data } else { &self.map };
+    pub(crate) fn left(&self, what: StripeContent) -> usize {
+        let filling = if what == StripeContent::Data { &self.data } else { &self.map };
         (self.pages - filling.next) as usize
     }
 
     /// Open an erased stripe for this content.
-    pub(crate) fn open(&mut self, what: Holds) {
+    pub(crate) fn open(&mut self, what: StripeContent) {
         let stripe = self.free.take(0).expect("a profile leaves an erased stripe");
         self.holds[stripe as usize] = what;
         let filling = self.filling(what);
@@ -115,7 +115,7 @@ impl Stripes {
 
     /// Allocate the next page of the open stripe; it counts as valid.
     #[inline]
-    pub(crate) fn take_page(&mut self, what: Holds) -> Place {
+    pub(crate) fn take_page(&mut self, what: StripeContent) -> Place {
         let filling = self.filling(what);
         let (stripe, offset) = (filling.stripe.expect("one was opened"), filling.next);
         filling.next += 1;
@@ -134,8 +134,8 @@ impl Stripes {
     }
 
     /// Return the full stripe with the fewest valid pages.
-    pub(crate) fn emptiest(&self, what: Holds) -> Option<u32> {
-        let open = if what == Holds::Data { self.data.stripe } else { self.map.stripe };
+    pub(crate) fn emptiest(&self, what: StripeContent) -> Option<u32> {
+        let open = if what == StripeContent::Data { self.data.stripe } else { self.map.stripe };
         let of_kind = self.holds.iter().zip(&self.counts).zip(0u32..);
         let full = of_kind.filter(|((holds, _), stripe)| **holds == what && Some(*stripe) != open);
         full.min_by_key(|((_, count), _)| **count).map(|(_, stripe)| stripe)
@@ -156,7 +156,7 @@ impl Stripes {
 
     /// Return the erased `stripe`, which holds no valid page, to the free pool.
     pub(crate) fn give_back(&mut self, stripe: u32) {
-        let what = std::mem::replace(&mut self.holds[stripe as usize], Holds::Nothing);
+        let what = std::mem::replace(&mut self.holds[stripe as usize], StripeContent::Nothing);
         self.filling(what).stripes -= 1;
         self.free.put(0, stripe);
     }
@@ -180,8 +180,8 @@ impl Stripes {
     }
 
     /// Mark `stripe` as filled with this content (recovery).
-    pub(crate) fn set_filled(&mut self, stripe: u32, what: Holds) {
-        self.free.keep(|free| free != stripe);
+    pub(crate) fn set_filled(&mut self, stripe: u32, what: StripeContent) {
+        self.free.retain(|free| free != stripe);
         self.holds[stripe as usize] = what;
         self.filling(what).stripes += 1;
     }
@@ -205,7 +205,7 @@ impl Stripes {
             assert_eq!(valid.len(), *count as usize);
             assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));
             assert_eq!(
-                self.holds[stripe as usize] == Holds::Nothing,
+                self.holds[stripe as usize] == StripeContent::Nothing,
                 self.free.iter().any(|free| free == stripe)
             );
         }

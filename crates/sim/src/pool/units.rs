@@ -253,7 +253,7 @@ impl FreeUnits {
 
     /// Remove `unit`, which is not erased, from the pool.
     pub(crate) fn take_used(&mut self, unit: UnitIdx) {
-        self.clean.keep(|free| free != unit.0);
+        self.clean.retain(|free| free != unit.0);
     }
 
     /// Add `unit`, which was erased.

@@ -54,7 +54,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn note_cells(&mut self, record: u32, begin: u64, end: u64) {
         let Timeline { contents, calendar, .. } = self;
         let contents = contents.as_mut().expect("it made the record");
-        for (at, token) in contents.known(record, begin, end, calendar.now) {
+        for (at, token) in contents.set_times(record, begin, end, calendar.now) {
             calendar.add_report(at.max(calendar.now), token);
         }
     }
@@ -105,7 +105,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             return self.note_cells(what.writes, begin, end);
         }
         let contents = self.contents.as_mut().expect("it made the record");
-        contents.begun(what.writes, begin);
+        contents.set_begin(what.writes, begin);
     }
 
     /// Assign `account` to a page of I/O number `io`.

@@ -5,7 +5,7 @@ use uflip_core::{Device as _, Io, Mode, Nanos};
 
 use super::plain::{BLOCKS, ERASE, PAGES, PROGRAM, READ, SPARE, write};
 use super::{audit, contents};
-use crate::flash::contents::Found;
+use crate::flash::contents::BlockCondition;
 use crate::{Profile, SimDevice};
 
 /// Create a block map on one die, where a block moves when another has one more erase.
@@ -25,7 +25,7 @@ fn device() -> SimDevice {
 /// Return the blocks with programmed pages that replace no block.
 fn left(device: &SimDevice) -> usize {
     let found = contents(device).on_flash().into_iter();
-    found.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used).count()
+    found.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used).count()
 }
 
 /// Deallocated data does not count as lost, timed or untimed.
@@ -72,7 +72,8 @@ fn what_is_left_of_a_move_is_erased_when_power_is_back() {
             let mut copy = device.clone();
             copy.cut_power(copy.now() + later).unwrap();
             let (left, found) = (left(&copy), contents(&copy).on_flash());
-            let erased = found.iter().filter(|(found, ..)| *found == Found::Erased).count();
+            let erased =
+                found.iter().filter(|(found, ..)| *found == BlockCondition::Erased).count();
             let recovery = copy.recover().unwrap();
             audit(&copy);
             unmoved += usize::from(left == 0);

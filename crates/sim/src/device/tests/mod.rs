@@ -20,7 +20,7 @@ use super::any::AnyBackend;
 use super::backend::Backend as _;
 use super::merging::Merged;
 use crate::Profile;
-use crate::flash::contents::{Contents, Found};
+use crate::flash::contents::{BlockCondition, Contents};
 use crate::flash::geometry::BlockIdx;
 use draw::Flash;
 use host::Host;
@@ -118,12 +118,12 @@ fn audit_merged(device: &SimDevice, merged: &Merged) {
         merged.ftl.audit();
     }
     let (contents, nand) = (contents(device), &device.flash.nand);
-    contents.audit_beneath(Some(&|known| device.flash.stands_in(known)));
+    contents.audit_physical_blocks(Some(&|known| device.flash.physical_block(known)));
     if wears_out(device) {
         for block in (0..device.flash.geometry.blocks()).map(BlockIdx) {
             assert_eq!(contents.is_listed(block), nand.is_bad(block), "the list has {block:?}");
         }
-        let named = contents.stand_in();
+        let named = contents.named_blocks();
         assert!(!named.iter().flatten().any(|block| nand.is_bad(*block)), "a bad block stands in");
     }
     let geometry = &device.flash.geometry;
@@ -175,7 +175,7 @@ fn assert_counted_on(before: &Counters, after: &Counters) {
 /// Cut the power of a device under the load of `host`, recover, and check; sometimes cut again
 /// during recovery.
 fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
-    let kept = contents(device).kept();
+    let kept = contents(device).in_memory();
     let before = device.counters().expect("it counts");
     let cut = host.cut(device);
     let saved =
@@ -184,9 +184,10 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     if wears_out(device) {
         seen.add(&seen.unlisted, unlisted(device));
     }
-    contents(device).audit_beneath(None);
+    contents(device).audit_physical_blocks(None);
     let left = contents(device).on_flash().into_iter();
-    let left = left.filter(|(found, _, used)| matches!(found, Found::Programmed(_)) && !used);
+    let left =
+        left.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used);
     seen.add(&seen.left, left.count() as u64);
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();

@@ -21,7 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
-use super::records::What;
+use super::records::RecordKind;
 use super::{Contents, Label};
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Ppn};
@@ -97,7 +97,7 @@ impl Contents {
             let retired = self.pages_of(block).map(|page| nand.is_page_retired(Ppn(page as u32)));
             cells.extend(retired.map(|retired| if retired { Cell::Torn } else { Cell::Erased }));
         }
-        Some(self.records.add(What::List(defect, block), &cells, Label::default()))
+        Some(self.records.add(RecordKind::List(defect, block), &cells, Label::default()))
     }
 
     /// List `defect` of `block`; its listed pages are those marked as torn in `cells`.
@@ -140,7 +140,7 @@ impl Contents {
 
     /// Record that the erase of `block`, which has ended by `now`, failed: it can neither be read nor erased.
     pub(crate) fn erase_failed(&mut self, block: BlockIdx, now: u64) {
-        self.let_end(now);
+        self.apply_ended(now);
         self.half_erase(block);
         self.cannot_be_erased(block);
     }

@@ -20,10 +20,10 @@
 //! writes; a page keeps its number when it is moved. Reading a torn page always fails.
 //! **Ambiguous**: the state of an operation at the very moment of its end; it has ended.
 
-mod cut;
 mod defects;
 mod physical_image;
-pub(crate) mod planned;
+pub(crate) mod plan_notes;
+mod power_cut;
 mod records;
 pub(crate) mod survey;
 mod wear;
@@ -33,11 +33,11 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::geometry::{BlockIdx, Geometry, Place, Ppn};
-use cut::Cut;
-pub(crate) use cut::{Found, Image};
 pub(crate) use defects::{Defect, Defects};
-use physical_image::Beneath;
-use records::{Records, What};
+use physical_image::PhysicalImage;
+use power_cut::PowerCutEffect;
+pub(crate) use power_cut::{BlockCondition, Image};
+use records::{RecordKind, Records};
 
 /// The content of a page according to its spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub(crate) struct Contents {
     leaving: BTreeMap<u32, VecDeque<u64>>,
     /// The version of each page that an FTL holds in memory. A version in the write cache is newer: data
     /// bypasses the cache only after the cache has released the page.
-    kept: BTreeMap<u32, u64>,
+    in_memory: BTreeMap<u32, u64>,
     /// Pages of which capacitors have saved a version that is nowhere else.
     saved: BTreeMap<u32, u64>,
     /// Deallocated pages, with the version that the host no longer needs.
@@ -99,7 +99,7 @@ pub(crate) struct Contents {
     /// Lists of defects, if flash wears out.
     defects: Option<Box<Defects>>,
     /// The physical blocks, if the FTL's blocks can be replaced by others.
-    beneath: Option<Box<Beneath>>,
+    physical_image: Option<Box<PhysicalImage>>,
 }
 
 /// The source of the version of a host page that is programmed.
@@ -110,7 +110,7 @@ pub(crate) enum Origin {
     /// It left the write cache.
     Cache,
     /// It was held in memory by an FTL.
-    Kept,
+    InMemory,
     /// It is a copy of another page.
     Page(Ppn),
     /// It is a new version of a mapping page.
@@ -137,11 +137,11 @@ impl Contents {
             arrivals: Vec::new(),
             cached: BTreeMap::new(),
             leaving: BTreeMap::new(),
-            kept: BTreeMap::new(),
+            in_memory: BTreeMap::new(),
             saved: BTreeMap::new(),
             deallocated: BTreeMap::new(),
             defects: None,
-            beneath: None,
+            physical_image: None,
         }
     }
 
@@ -159,20 +159,20 @@ impl Contents {
     }
 
     /// Note that the version of `page` from the host or from the write cache stays in memory.
-    pub(crate) fn keeps(&mut self, page: u32, from: Origin) {
+    pub(crate) fn hold_in_memory(&mut self, page: u32, from: Origin) {
         let version = self.version(page, from, true);
-        self.kept.insert(page, version);
+        self.in_memory.insert(page, version);
     }
 
     /// Note that the version of `page` in memory is no longer needed.
-    pub(crate) fn keeps_no_more(&mut self, page: u32) {
-        self.kept.remove(&page);
+    pub(crate) fn release_from_memory(&mut self, page: u32) {
+        self.in_memory.remove(&page);
     }
 
     /// Return the version of each page that is held in memory.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> Vec<(u32, u64)> {
-        self.kept.iter().map(|(page, version)| (*page, *version)).collect()
+    pub(crate) fn in_memory(&self) -> Vec<(u32, u64)> {
+        self.in_memory.iter().map(|(page, version)| (*page, *version)).collect()
     }
 
     /// Note that the version of `page` in the write cache leaves it for the flash.
@@ -189,7 +189,7 @@ impl Contents {
 
     /// Drop the version of `page` that left the write cache first: it was trimmed meanwhile and is not
     /// written.
-    pub(crate) fn forgets(&mut self, page: u32) {
+    pub(crate) fn drop_leaving(&mut self, page: u32) {
         let Some(leaving) = self.leaving.get_mut(&page) else { return };
         leaving.pop_front();
         if leaving.is_empty() {
@@ -211,7 +211,7 @@ impl Contents {
                 }
                 version
             }
-            Origin::Kept => self.kept.remove(&page).expect("it was kept"),
+            Origin::InMemory => self.in_memory.remove(&page).expect("the FTL holds it in memory"),
             Origin::Page(from) => match self.decided[from.0 as usize] {
                 Cell::Holds { version, .. } => version,
                 _ => 0,
@@ -254,12 +254,12 @@ impl Contents {
         let first = to.page.0 / units * units;
         let cells = &self.decided[first as usize..(first + units) as usize];
         let label = self.labels[to.block.0 as usize];
-        self.records.add(What::Program(Ppn(first)), cells, label)
+        self.records.add(RecordKind::Program(Ppn(first)), cells, label)
     }
 
     /// Queue the erase of `block`; returns the number of the record.
     pub(crate) fn erase(&mut self, block: BlockIdx) -> u32 {
-        let what = What::Erase { known: Some(block), block, fails: false };
+        let what = RecordKind::Erase { logical: Some(block), block, fails: false };
         self.records.add(what, &[], Label::default())
     }
 
@@ -277,16 +277,22 @@ impl Contents {
     }
 
     /// Record that the cells of a record are at work from `begin` on, possibly with interruptions.
-    pub(crate) fn begun(&mut self, record: u32, begin: u64) {
-        self.records.begun(record, begin);
+    pub(crate) fn set_begin(&mut self, record: u32, begin: u64) {
+        self.records.set_begin(record, begin);
     }
 
     /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
     /// completes, with their times.
-    pub(crate) fn known(&mut self, record: u32, begin: u64, end: u64, now: u64) -> Vec<(u64, u64)> {
-        let told = self.records.known(record, begin, end);
-        self.let_end(now);
-        told
+    pub(crate) fn set_times(
+        &mut self,
+        record: u32,
+        begin: u64,
+        end: u64,
+        now: u64,
+    ) -> Vec<(u64, u64)> {
+        let waiters = self.records.set_times(record, begin, end);
+        self.apply_ended(now);
+        waiters
     }
 
     /// Register `token` to be returned when all programs queued so far have ended. Returns that time,
@@ -301,7 +307,7 @@ impl Contents {
     }
 
     /// Apply the operations that have ended by `until`.
-    fn let_end(&mut self, until: u64) {
+    fn apply_ended(&mut self, until: u64) {
         while let Some((what, cells, label)) = self.records.ended(until) {
             self.ends(what, &cells, label);
             self.records.reuse(cells);
@@ -309,17 +315,19 @@ impl Contents {
     }
 
     /// Apply an operation that has ended.
-    fn ends(&mut self, what: What, cells: &[Cell], label: Label) {
+    fn ends(&mut self, what: RecordKind, cells: &[Cell], label: Label) {
         match what {
-            What::Program(first) => {
+            RecordKind::Program(first) => {
                 self.fill(first, cells, label);
                 let block = self.geometry.block_of(first);
                 self.labels_on_flash[block.0 as usize] = label;
                 self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(cells);
             }
-            What::List(defect, block) => self.listed(defect, block, cells),
-            What::Copy(copied) => self.copy(copied, false),
-            What::Erase { known, block, fails } => self.erase_of(known, block, fails),
+            RecordKind::List(defect, block) => self.listed(defect, block, cells),
+            RecordKind::Copy(copied) => self.copy(copied, false),
+            RecordKind::Erase { logical, block, fails } => {
+                self.erase_physical(logical, block, fails)
+            }
         }
     }
 }

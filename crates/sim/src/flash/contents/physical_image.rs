@@ -18,18 +18,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::records::{Copied, What};
-use super::{Cell, Contents, Cut, Defect, Found, Label, Origin};
-use crate::flash::done::{Holds, Moved, Note};
+use super::records::{PageCopy, RecordKind};
+use super::{BlockCondition, Cell, Contents, Defect, Label, Origin, PowerCutEffect};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::Nand;
+use crate::flash::notes::{BlockMove, Note, PageContent};
 
 /// In place of a page count: the erase of the block was interrupted, or has failed.
 const HALF_ERASED: u32 = u32::MAX;
 
 /// The physical blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Beneath {
+pub(super) struct PhysicalImage {
     /// Per block: pages programmed since it was erased.
     filled: Vec<u32>,
     /// Pages of a block are programmed in order: a page that is left out can no longer be programmed.
@@ -40,7 +40,7 @@ pub(super) struct Beneath {
     holds: Vec<Vec<Cell>>,
 }
 
-impl Beneath {
+impl PhysicalImage {
     /// Program a page of `block` after `before` others.
     fn program(&mut self, block: BlockIdx, _cell: Cell, before: u32) {
         let filled = &mut self.filled[block.0 as usize];
@@ -51,7 +51,7 @@ impl Beneath {
     }
 
     /// Copy a page, or a torn part of it, to another block.
-    fn copy(&mut self, Copied { old, into, pages, failed, .. }: Copied, _torn: bool) {
+    fn copy(&mut self, PageCopy { old, into, pages, failed, .. }: PageCopy, _torn: bool) {
         let [before, there] = [into, old].map(|block| self.filled[block.0 as usize]);
         assert!(before < pages, "{into:?} has {before} pages, and all of {old:?}");
         assert_eq!(there, pages + u32::from(failed), "some pages of {old:?} are under way");
@@ -78,9 +78,9 @@ impl Beneath {
 impl Contents {
     /// Track the physical blocks of the geometry `whole`. `is_ordered`: pages of a block are programmed in
     /// the FTL's order.
-    pub(crate) fn stand_on(&mut self, whole: &Geometry, is_ordered: bool) {
+    pub(crate) fn track_physical_blocks(&mut self, whole: &Geometry, is_ordered: bool) {
         let blocks = whole.blocks() as usize;
-        self.beneath = Some(Box::new(Beneath {
+        self.physical_image = Some(Box::new(PhysicalImage {
             filled: vec![0; blocks],
             is_ordered,
             #[cfg(test)]
@@ -109,27 +109,27 @@ impl Contents {
                 Note::Program { to, by, holds, fails } => {
                     let page = match holds {
                         _ if fails => None,
-                        Holds::Host => pages.next(),
-                        Holds::Page(from) => {
+                        PageContent::Host => pages.next(),
+                        PageContent::Page(from) => {
                             self.decided_at(from).map(|page| (page, Origin::Page(from)))
                         }
-                        Holds::Map => of_map(to).map(|page| (page, Origin::Map)),
-                        Holds::Nothing => None,
+                        PageContent::Map => of_map(to).map(|page| (page, Origin::Map)),
+                        PageContent::Nothing => None,
                     };
                     self.decide(to, page, 0, !fails);
                     self.labels[to.block.0 as usize].by = by;
                     Some(self.program(to))
                 }
                 Note::Copy { old, into, pages, failed, ends } => {
-                    if let Some(Moved { known, .. }) = ends {
-                        self.labels[known.0 as usize].by = into;
+                    if let Some(BlockMove { logical, .. }) = ends {
+                        self.labels[logical.0 as usize].by = into;
                     }
-                    let copied = Copied { old, into, pages, failed, ends: ends.map(named) };
-                    Some(self.records.add(What::Copy(copied), &[], Label::default()))
+                    let copied = PageCopy { old, into, pages, failed, ends: ends.map(named) };
+                    Some(self.records.add(RecordKind::Copy(copied), &[], Label::default()))
                 }
-                Note::Erase { known, block, fails } => {
-                    known.into_iter().for_each(|known| self.decide_erased(known));
-                    let what = What::Erase { known, block, fails };
+                Note::Erase { logical, block, fails } => {
+                    logical.into_iter().for_each(|logical| self.decide_erased(logical));
+                    let what = RecordKind::Erase { logical, block, fails };
                     Some(self.records.add(what, &[], Label::default()))
                 }
                 Note::List(block) => self.list(Defect::Block, block, nand),
@@ -151,75 +151,80 @@ impl Contents {
 
     /// Program `cells` from `first` on, in the physical block of `label`.
     pub(super) fn fill(&mut self, first: Ppn, cells: &[Cell], label: Label) {
-        if self.beneath.is_none() {
+        if self.physical_image.is_none() {
             return;
         }
-        let known = self.geometry.block_of(first);
-        let pages = self.pages_of(known);
-        let Some(beneath) = &mut self.beneath else { return };
+        let logical = self.geometry.block_of(first);
+        let pages = self.pages_of(logical);
+        let Some(physical_image) = &mut self.physical_image else { return };
         let before = &mut self.on_flash[pages];
-        if self.labels_on_flash[known.0 as usize].by != label.by {
+        if self.labels_on_flash[logical.0 as usize].by != label.by {
             // All pages programmed in the previous block have failed.
             assert!(before.iter().all(|cell| !matches!(cell, Cell::Holds { .. })));
             before.fill(Cell::Erased);
         }
         let before = before.iter().filter(|cell| **cell != Cell::Erased).count() as u32;
         for (more, cell) in (0..).zip(cells) {
-            beneath.program(label.by, *cell, before + more);
+            physical_image.program(label.by, *cell, before + more);
         }
     }
 
     /// Apply a copy that has ended. If `torn`, it was stopped after it had begun, and completes no move.
-    pub(super) fn copy(&mut self, copied: Copied, torn: bool) {
-        self.beneath.iter_mut().for_each(|beneath| beneath.copy(copied, torn));
-        let Some((known, failed)) = copied.ends.filter(|_| !torn) else { return };
+    pub(super) fn copy(&mut self, copied: PageCopy, torn: bool) {
+        self.physical_image.iter_mut().for_each(|image| image.copy(copied, torn));
+        let Some((logical, failed)) = copied.ends.filter(|_| !torn) else { return };
         failed.into_iter().for_each(|page| self.on_flash[page.0 as usize] = Cell::Erased);
-        self.labels_on_flash[known.0 as usize].by = copied.into;
+        self.labels_on_flash[logical.0 as usize].by = copied.into;
     }
 
     /// Apply an erase that has ended.
-    pub(super) fn erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx, fails: bool) {
-        self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, !fails));
+    pub(super) fn erase_physical(
+        &mut self,
+        logical: Option<BlockIdx>,
+        block: BlockIdx,
+        fails: bool,
+    ) {
+        self.physical_image.iter_mut().for_each(|image| image.erase(block, !fails));
         if fails {
             self.cannot_be_erased(block);
         }
-        if let Some(known) = known {
-            let pages = self.pages_of(known);
+        if let Some(logical) = logical {
+            let pages = self.pages_of(logical);
             self.on_flash[pages].fill(Cell::Erased);
-            self.labels_on_flash[known.0 as usize] = Label::default();
+            self.labels_on_flash[logical.0 as usize] = Label::default();
         }
     }
 
     /// Apply an erase that was stopped after it had begun.
-    pub(super) fn half_erase_of(&mut self, known: Option<BlockIdx>, block: BlockIdx) {
-        self.beneath.iter_mut().for_each(|beneath| beneath.erase(block, false));
-        if let Some(known) = known {
-            let pages = self.pages_of(known);
+    pub(super) fn half_erase_physical(&mut self, logical: Option<BlockIdx>, block: BlockIdx) {
+        self.physical_image.iter_mut().for_each(|image| image.erase(block, false));
+        if let Some(logical) = logical {
+            let pages = self.pages_of(logical);
             self.on_flash[pages].fill(Cell::Torn);
-            self.half_erased[known.0 as usize] = true;
-            self.labels_on_flash[known.0 as usize].by = block;
+            self.half_erased[logical.0 as usize] = true;
+            self.labels_on_flash[logical.0 as usize].by = block;
         }
     }
 
     /// Record that the physical `block` was erased again, or that this failed.
-    pub(crate) fn erase_of_again(&mut self, block: BlockIdx, erased: bool) {
-        let known = self.stand_in().iter().position(|by| *by == Some(block));
-        known.into_iter().for_each(|known| self.erased_again(BlockIdx(known as u32)));
-        self.erase_of(None, block, !erased);
+    pub(crate) fn erase_physical_again(&mut self, block: BlockIdx, erased: bool) {
+        let logical = self.named_blocks().iter().position(|by| *by == Some(block));
+        logical.into_iter().for_each(|logical| self.erased_again(BlockIdx(logical as u32)));
+        self.erase_physical(None, block, !erased);
     }
 
     /// Whether blocks can be replaced by others.
-    pub(crate) fn has_beneath(&self) -> bool {
-        self.beneath.is_some()
+    pub(crate) fn tracks_physical_blocks(&self) -> bool {
+        self.physical_image.is_some()
     }
 
     /// Clear blocks whose physical block is listed: all programs in it have failed, or its pages were copied.
     pub(super) fn forget_listed(&mut self) {
-        for known in (0..self.geometry.blocks()).map(BlockIdx) {
-            let pages = self.pages_of(known);
-            let by = self.labels_on_flash[known.0 as usize].by;
+        for logical in (0..self.geometry.blocks()).map(BlockIdx) {
+            let pages = self.pages_of(logical);
+            let by = self.labels_on_flash[logical.0 as usize].by;
             let erased = self.on_flash[pages.clone()].iter().all(|cell| *cell == Cell::Erased);
-            if self.beneath.is_some() && !erased && self.is_listed(by) {
+            if self.physical_image.is_some() && !erased && self.is_listed(by) {
                 let cells = &mut self.on_flash[pages];
                 let none = |cell: &Cell| matches!(cell, Cell::Erased | Cell::Torn);
                 assert!(cells.iter().all(none), "{by:?} holds something");
@@ -229,8 +234,9 @@ impl Contents {
     }
 
     /// Mark the pages left out of a block as torn.
-    pub(super) fn tear_what_is_left_out(&mut self) {
-        let Some(beneath) = self.beneath.as_mut().filter(|beneath| beneath.is_ordered) else {
+    pub(super) fn tear_skipped_pages(&mut self) {
+        let Some(physical_image) = self.physical_image.as_mut().filter(|image| image.is_ordered)
+        else {
             return;
         };
         let pages = self.geometry.shape().pages_per_block as usize;
@@ -241,37 +247,38 @@ impl Contents {
             let left_out = cells[..end].iter_mut().filter(|cell| **cell == Cell::Erased);
             for (before, cell) in (before..).zip(left_out) {
                 *cell = Cell::Torn;
-                beneath.program(label.by, Cell::Torn, before);
+                physical_image.program(label.by, Cell::Torn, before);
             }
         }
     }
 
     /// Return, per block of the FTL, the physical block that its label names, if any.
-    pub(crate) fn stand_in(&self) -> Vec<Option<BlockIdx>> {
+    pub(crate) fn named_blocks(&self) -> Vec<Option<BlockIdx>> {
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         let label = |block: BlockIdx| self.labels_on_flash[block.0 as usize];
-        let named =
-            blocks.map(|block| (self.found(block) != Found::Erased).then(|| label(block).by));
+        let named = blocks
+            .map(|block| (self.found(block) != BlockCondition::Erased).then(|| label(block).by));
         named.collect()
     }
 
     /// Return, per physical block, its state, its programmed pages, and whether it is in use.
-    pub(crate) fn on_flash(&self) -> Vec<(Found, u32, bool)> {
-        let known = |block| (self.found(block), self.programmed_pages(block));
+    pub(crate) fn on_flash(&self) -> Vec<(BlockCondition, u32, bool)> {
+        let condition = |block| (self.found(block), self.programmed_pages(block));
         let all = (0..self.geometry.blocks()).map(BlockIdx);
-        let Some(beneath) = &self.beneath else {
-            return all.map(known).map(|(found, pages)| (found, pages, true)).collect();
+        let Some(physical_image) = &self.physical_image else {
+            return all.map(condition).map(|(found, pages)| (found, pages, true)).collect();
         };
         let of = |filled: &u32| match *filled {
-            0 => (Found::Erased, 0, true),
-            HALF_ERASED => (Found::HalfErased, 0, false),
-            pages => (Found::Programmed(pages), pages, false),
+            0 => (BlockCondition::Erased, 0, true),
+            HALF_ERASED => (BlockCondition::HalfErased, 0, false),
+            pages => (BlockCondition::Programmed(pages), pages, false),
         };
-        let mut found: Vec<(Found, u32, bool)> = beneath.filled.iter().map(of).collect();
-        for (block, by) in all.zip(self.stand_in()) {
+        let mut found: Vec<(BlockCondition, u32, bool)> =
+            physical_image.filled.iter().map(of).collect();
+        for (block, by) in all.zip(self.named_blocks()) {
             if let Some(by) = by {
-                let (is, pages) = known(block);
-                found[by.0 as usize] = (is, pages, is != Found::HalfErased);
+                let (is, pages) = condition(block);
+                found[by.0 as usize] = (is, pages, is != BlockCondition::HalfErased);
             }
         }
         found
@@ -280,8 +287,10 @@ impl Contents {
     /// Return the physical blocks without programmed pages.
     pub(crate) fn erased_blocks(&self) -> impl Iterator<Item = BlockIdx> {
         let found = self.on_flash().into_iter();
-        let erased =
-            (0..).map(BlockIdx).zip(found).filter(|(_, (found, ..))| *found == Found::Erased);
+        let erased = (0..)
+            .map(BlockIdx)
+            .zip(found)
+            .filter(|(_, (found, ..))| *found == BlockCondition::Erased);
         erased.map(|(block, _)| block)
     }
 
@@ -293,32 +302,32 @@ impl Contents {
         at: u64,
     ) {
         for (record, (begin, end)) in records.iter().zip(times) {
-            self.known(*record, begin, end, 0);
+            self.set_times(*record, begin, end, 0);
         }
-        self.let_end(at);
-        self.stop_at(at, false, &mut Cut::default());
+        self.apply_ended(at);
+        self.stop_at(at, false, &mut PowerCutEffect::default());
     }
 }
 
-fn named(moved: Moved) -> (BlockIdx, Option<Ppn>) {
-    (moved.known, moved.failed.map(|place| place.page))
+fn named(moved: BlockMove) -> (BlockIdx, Option<Ppn>) {
+    (moved.logical, moved.failed.map(|place| place.page))
 }
 
 #[cfg(test)]
 impl Contents {
     /// Check that every label names a block with the right content, and that no two name the same. `by` gives
     /// the expected physical block.
-    pub(crate) fn audit_beneath(&self, by: Option<&dyn Fn(BlockIdx) -> BlockIdx>) {
-        let Some(beneath) = &self.beneath else { return };
-        let mut taken = vec![false; beneath.filled.len()];
-        for (known, named) in (0..).map(BlockIdx).zip(self.stand_in()) {
+    pub(crate) fn audit_physical_blocks(&self, by: Option<&dyn Fn(BlockIdx) -> BlockIdx>) {
+        let Some(physical_image) = &self.physical_image else { return };
+        let mut taken = vec![false; physical_image.filled.len()];
+        for (logical, named) in (0..).map(BlockIdx).zip(self.named_blocks()) {
             let Some(named) = named else { continue };
             let twice = std::mem::replace(&mut taken[named.0 as usize], true);
-            assert!(!twice, "{named:?} stands in for two blocks");
+            assert!(!twice, "{named:?} replaces two blocks");
             if let Some(by) = by {
-                assert_eq!(by(known), named, "stands in for {known:?}");
+                assert_eq!(by(logical), named, "the physical block of {logical:?}");
             }
-            if self.found(known) == Found::HalfErased {
+            if self.found(logical) == BlockCondition::HalfErased {
                 continue;
             }
             let order = |cell: &Cell| match *cell {
@@ -326,14 +335,14 @@ impl Contents {
                 Cell::Nothing => (1, 0),
                 Cell::Holds { page, version } => (2 + u64::from(page), version),
             };
-            let cells = &self.on_flash[self.pages_of(known)];
+            let cells = &self.on_flash[self.pages_of(logical)];
             let said = cells.iter().filter(|cell| **cell != Cell::Erased);
             let mut said: Vec<(u64, u64)> = said.map(order).collect();
             let mut holds: Vec<(u64, u64)> =
-                beneath.holds[named.0 as usize].iter().map(order).collect();
+                physical_image.holds[named.0 as usize].iter().map(order).collect();
             said.sort_unstable();
             holds.sort_unstable();
-            assert_eq!(said, holds, "what {named:?} holds, which stands in for {known:?}");
+            assert_eq!(said, holds, "the content of {named:?}, the physical block of {logical:?}");
         }
     }
 }

@@ -10,21 +10,21 @@ use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// The change that an operation makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum RecordKind {
     /// Programs a flash page, from this first page on.
     Program(Ppn),
     /// Programs the list of defects of a plane, with an entry for this block.
     List(Defect, BlockIdx),
     /// Copies the next page of a block to another. If it `ends` the move, the new block holds the content of
     /// this block of the FTL, except that of the failed page.
-    Copy(Copied),
-    /// Erases a physical block, which was the block `known` of the FTL, if any.
-    Erase { known: Option<BlockIdx>, block: BlockIdx, fails: bool },
+    Copy(PageCopy),
+    /// Erases a physical block, which was the block `logical` of the FTL, if any.
+    Erase { logical: Option<BlockIdx>, block: BlockIdx, fails: bool },
 }
 
 /// A copy of a page of `old`, which holds `pages` pages, and one more if a program of it has `failed`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Copied {
+pub(super) struct PageCopy {
     pub(super) old: BlockIdx,
     pub(super) into: BlockIdx,
     pub(super) pages: u32,
@@ -32,17 +32,17 @@ pub(super) struct Copied {
     pub(super) ends: Option<(BlockIdx, Option<Ppn>)>,
 }
 
-impl What {
+impl RecordKind {
     /// Whether an erase waits for it.
     fn programs(&self) -> bool {
-        matches!(self, What::Program(_) | What::Copy(_))
+        matches!(self, RecordKind::Program(_) | RecordKind::Copy(_))
     }
 
     /// Return the physical block that it erases.
     fn erases(&self) -> Option<BlockIdx> {
         match *self {
-            What::Erase { block, .. } => Some(block),
-            What::Program(_) | What::List(..) | What::Copy(_) => None,
+            RecordKind::Erase { block, .. } => Some(block),
+            RecordKind::Program(_) | RecordKind::List(..) | RecordKind::Copy(_) => None,
         }
     }
 }
@@ -50,7 +50,7 @@ impl What {
 /// An operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
-    pub(super) what: What,
+    pub(super) what: RecordKind,
     /// The content of the pages after it; for a list, the listed pages are torn.
     pub(super) cells: Vec<Cell>,
     /// The label of its block after it.
@@ -96,7 +96,7 @@ pub(super) struct Records {
 
 impl Records {
     /// Add an operation; returns its number, which is valid until it has ended.
-    pub(super) fn add(&mut self, what: What, cells: &[Cell], label: Label) -> u32 {
+    pub(super) fn add(&mut self, what: RecordKind, cells: &[Cell], label: Label) -> u32 {
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
         kept.extend_from_slice(cells);
@@ -113,14 +113,14 @@ impl Records {
     }
 
     /// Record that the cells of a record are at work from `begin` on, unless they already were.
-    pub(super) fn begun(&mut self, record: u32, begin: u64) {
+    pub(super) fn set_begin(&mut self, record: u32, begin: u64) {
         let record = self.records[record as usize - 1].as_mut().expect("it has not ended");
         record.begin = record.begin.min(begin);
     }
 
     /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
     /// completes, with their times.
-    pub(super) fn known(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
+    pub(super) fn set_times(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
         let record = self.records[index as usize].as_mut().expect("it has not ended");
         if record.what.erases().is_some() {
@@ -180,7 +180,7 @@ impl Records {
     /// Return the operation that ended first, if one has by `until`; its cells go back to [`Records::reuse`].
     /// If a program has ended, so has the erase before it, even if its end is not recorded yet: both may end
     /// at the same moment.
-    pub(super) fn ended(&mut self, until: u64) -> Option<(What, Vec<Cell>, Label)> {
+    pub(super) fn ended(&mut self, until: u64) -> Option<(RecordKind, Vec<Cell>, Label)> {
         let Reverse((end, _, index)) = *self.ends.peek()?;
         if end > until {
             return None;
@@ -201,9 +201,9 @@ impl Records {
     fn erase_before(&self, index: u32) -> Option<u32> {
         let record = self.records[index as usize].as_ref().expect("it has not ended");
         let there = match record.what {
-            What::Program(_) => record.label.by,
-            What::Copy(copied) => copied.into,
-            What::Erase { .. } | What::List(..) => return None,
+            RecordKind::Program(_) => record.label.by,
+            RecordKind::Copy(copied) => copied.into,
+            RecordKind::Erase { .. } | RecordKind::List(..) => return None,
         };
         let mut erases = self.erases.iter().filter(|(block, _)| *block == there);
         let (_, erase) = erases.find(|(_, erase)| {
@@ -235,22 +235,22 @@ mod tests {
     #[test]
     fn a_program_that_has_ended_says_that_the_erase_before_it_has() {
         let by = BlockIdx(3);
-        let erase = |block| What::Erase { known: None, block, fails: false };
+        let erase = |block| RecordKind::Erase { logical: None, block, fails: false };
         let mut records = Records::default();
         let other = records.add(erase(BlockIdx(0)), &[], Label::default());
         let before = records.add(erase(by), &[], Label::default());
         let label = Label { by, ..Label::default() };
-        let program = records.add(What::Program(Ppn(0)), &[Cell::Nothing], label);
+        let program = records.add(RecordKind::Program(Ppn(0)), &[Cell::Nothing], label);
         let later = records.add(erase(by), &[], Label::default());
-        records.known(program, 10, 10);
+        records.set_times(program, 10, 10);
         let ended = |records: &mut Records| records.ended(10).map(|(what, ..)| what);
         assert_eq!(ended(&mut records), Some(erase(by)));
-        assert_eq!(ended(&mut records), Some(What::Program(Ppn(0))));
+        assert_eq!(ended(&mut records), Some(RecordKind::Program(Ppn(0))));
         assert_eq!(ended(&mut records), None);
         // Its end is recorded now, and it ends only once.
-        records.known(before, 1, 10);
+        records.set_times(before, 1, 10);
         assert_eq!(ended(&mut records), None);
-        [other, later].into_iter().for_each(|erase| drop(records.known(erase, 11, 20)));
+        [other, later].into_iter().for_each(|erase| drop(records.set_times(erase, 11, 20)));
         let left: Vec<u64> = records.drain().iter().map(|record| record.number).collect();
         assert_eq!(left, [0, 3]);
     }

@@ -75,11 +75,11 @@ impl<'a> Survey<'a> {
             }
         }
         order.sort_unstable();
-        survey.drop_what_is_elsewhere(&order, &members);
+        survey.drop_superseded(&order, &members);
         survey
     }
 
-    fn drop_what_is_elsewhere(&mut self, order: &[(u64, u32, usize)], members: &[Vec<BlockIdx>]) {
+    fn drop_superseded(&mut self, order: &[(u64, u32, usize)], members: &[Vec<BlockIdx>]) {
         // Per page: its newest version, and the number of its copies.
         let mut best: Vec<(u64, u32)> = vec![(0, 0); self.newest.len()];
         for (.., index) in order {
@@ -201,6 +201,6 @@ impl<'a> Survey<'a> {
                 _ => return Holding::Mixed,
             };
         }
-        found.expect("what can tell nothing is not kept")
+        found.expect("a group that is kept has a readable page")
     }
 }

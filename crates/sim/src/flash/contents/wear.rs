@@ -26,7 +26,7 @@ impl Contents {
     }
 
     /// Set the erase counts that the FTL has.
-    pub(crate) fn know_erases(&mut self, erases: impl Fn(BlockIdx) -> u32) {
+    pub(crate) fn set_erases(&mut self, erases: impl Fn(BlockIdx) -> u32) {
         for (block, known) in (0..).map(BlockIdx).zip(&mut self.erases) {
             *known = erases(block);
         }

@@ -6,7 +6,7 @@ use super::{CollectMedia, Media};
 use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 use crate::flash::nand::{Nand, PageOrder};
-use crate::flash::replaced::Replaced;
+use crate::flash::replacement::ReplacementTable;
 use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
 
 /// NAND and counters, shared by both modes. As [`Media`] it is the untimed mode.
@@ -18,7 +18,7 @@ pub(crate) struct Flash {
     /// The effects of wear; `None` if flash does not wear out.
     pub(super) wear_out: Option<Box<WearOut>>,
     /// Replacements of blocks and pages under merging FTLs, if there are any.
-    pub(super) replaced: Option<Box<Replaced>>,
+    pub(super) replacements: Option<Box<ReplacementTable>>,
     /// The blocks with one bit a cell, and the times of their pages, if there is an SLC cache.
     slc: Option<Box<Slc>>,
     /// The read retries of the last page that was read.
@@ -47,7 +47,7 @@ impl Flash {
             nand,
             counters,
             wear_out: None,
-            replaced: None,
+            replacements: None,
             slc: None,
             retries: 0,
             clock: BEFORE,
@@ -70,8 +70,8 @@ impl Flash {
     }
 
     /// Return this flash with replacement of failed blocks.
-    pub(crate) fn replacing(mut self, replaced: Replaced) -> Flash {
-        self.replaced = Some(Box::new(replaced));
+    pub(crate) fn replacing(mut self, replacements: ReplacementTable) -> Flash {
+        self.replacements = Some(Box::new(replacements));
         self
     }
 
@@ -109,14 +109,14 @@ impl Flash {
     }
 
     /// Reset after a power loss with these retired blocks and pages, a bit each, and these erased blocks.
-    pub(crate) fn begin_anew(
+    pub(crate) fn reset_after_power_loss(
         &mut self,
         (bad, pages): (&[bool], &[u64]),
         erased: impl Iterator<Item = BlockIdx>,
     ) {
         self.nand.found_retired(bad, pages);
         if let Some(wear_out) = &mut self.wear_out {
-            wear_out.begin_anew(erased);
+            wear_out.reset_after_power_loss(erased);
         }
     }
 

@@ -2,12 +2,12 @@
 //! in the untimed mode they take none. Merging FTLs request them with a [plan](crate::flash::plan).
 
 mod array;
-mod found;
-mod moved;
-mod planned;
+mod block_moves;
+mod plan_executor;
+mod recovery;
 mod scrub;
+mod untimed_plan;
 mod vector;
-mod worn;
 
 pub(crate) use array::Flash;
 

@@ -5,7 +5,7 @@
 //! the end of the reserve.
 
 use super::Flash;
-use super::worn::Worn;
+use super::plan_executor::PlanExecutor;
 use crate::flash::geometry::BlockIdx;
 use crate::flash::plan::Plan;
 
@@ -24,11 +24,12 @@ impl Flash {
     /// Copy `block` to a reserve block; `plan` receives the executed operations. Does nothing if the reserve
     /// is empty or the FTL does not use `block`.
     pub(crate) fn scrub(&mut self, block: BlockIdx, plan: &mut Plan) {
-        let known = self.replaced.as_ref().and_then(|replaced| replaced.known(block));
-        let held = known.filter(|_| !self.nand.programmed(block).is_empty());
-        if let Some(known) = held {
-            self.replaced().notes.clear();
-            let scrubbed = Worn { flash: self, done: plan }.scrub(known);
+        let logical =
+            self.replacements.as_ref().and_then(|replacements| replacements.logical(block));
+        let held = logical.filter(|_| !self.nand.programmed(block).is_empty());
+        if let Some(logical) = held {
+            self.replacements().notes.clear();
+            let scrubbed = PlanExecutor { flash: self, executed: plan }.scrub(logical);
             self.counters.blocks_scrubbed += u64::from(scrubbed);
         }
     }

@@ -8,8 +8,8 @@
 //! If pages are programmed in order and none is retired, one number per block is enough: the page that may be
 //! programmed next. One comparison checks a program, one a read; all other cases are out of the hot path.
 
-mod copied;
-mod found;
+mod copy;
+mod recovery;
 
 use crate::collections::bits;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};

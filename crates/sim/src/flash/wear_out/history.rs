@@ -95,10 +95,10 @@ impl History {
     }
 
     /// Reset after a power loss, with these erased blocks.
-    pub(super) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
+    pub(super) fn reset_after_power_loss(&mut self, erased: impl Iterator<Item = BlockIdx>) {
         erased.for_each(|block| self.erased(block));
         if let Some(scrub) = &mut self.scrub {
-            scrub.begin_anew(&self.reads, &self.since, |since| since != NEVER);
+            scrub.reset_after_power_loss(&self.reads, &self.since, |since| since != NEVER);
         }
     }
 

@@ -107,7 +107,7 @@ pub(crate) struct ReadOutcome {
 
 /// The purpose of a random number; keeps the sequences independent.
 #[derive(Clone, Copy)]
-enum Lot {
+enum Draw {
     Factory = 1,
     Quality = 2,
     Read = 3,
@@ -143,7 +143,7 @@ impl WearOut {
 
     /// Whether `block` is bad from the factory, with the probability `chance`.
     pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
-        lot(seed, Lot::Factory, block.0, 0) < chance
+        draw(seed, Draw::Factory, block.0, 0) < chance
     }
 
     /// Read `from` at `clock`, whose block was erased `erases` times in this simulation.
@@ -162,7 +162,7 @@ impl WearOut {
 
     /// Return the outcome of a read of `page` whose first attempt has the error rate `rate`.
     fn outcome(&self, page: Ppn, erases: u32, mut rate: Rber) -> ReadOutcome {
-        let drawn = lot(self.seed, Lot::Read, group(page, self.grain.read), erases);
+        let drawn = draw(self.seed, Draw::Read, group(page, self.grain.read), erases);
         for retries in 0..=self.read_retries {
             if drawn >= self.laws.failing_below(rate) {
                 return ReadOutcome { retries, corrected: true };
@@ -188,9 +188,9 @@ impl WearOut {
     }
 
     /// Reset after a power loss, with these erased blocks; the counts of the others are kept.
-    pub(crate) fn begin_anew(&mut self, erased: impl Iterator<Item = BlockIdx>) {
+    pub(crate) fn reset_after_power_loss(&mut self, erased: impl Iterator<Item = BlockIdx>) {
         if let Some(history) = &mut self.history {
-            history.begin_anew(erased);
+            history.reset_after_power_loss(erased);
         }
     }
 
@@ -220,14 +220,14 @@ impl WearOut {
     #[inline(never)]
     fn draws_failure(&self, to: Place, erases: u32) -> bool {
         let page = self.geometry.flash_page(to.page);
-        lot(self.seed, Lot::Program, page, erases) < self.scaled(self.program_failures, erases)
+        draw(self.seed, Draw::Program, page, erases) < self.scaled(self.program_failures, erases)
     }
 
     /// Whether the next erase of a block with `erases` erases fails: by chance, or because it would take too
     /// long. A block endures the cycles of its data sheet, so the one after these is judged first.
     pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
         self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
-            || lot(self.seed, Lot::Erase, block.0, erases)
+            || draw(self.seed, Draw::Erase, block.0, erases)
                 < self.scaled(self.erase_failures, erases)
     }
 
@@ -258,7 +258,7 @@ impl WearOut {
         let shared = self.pages_of_a_cell;
         let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
         let number = group(page.page, self.grain.quality);
-        self.laws.page(lot(self.seed, Lot::Quality, number, 0), high)
+        self.laws.page(draw(self.seed, Draw::Quality, number, 0), high)
     }
 
     /// Scale a probability, given at the rated erases, in proportion to the erases.
@@ -276,7 +276,7 @@ pub(crate) fn chance(p: f64) -> u64 {
 
 /// Return the random number for `what` at a place and a time: mixed twice, so that neighbours are
 /// independent.
-fn lot(seed: u64, what: Lot, place: u32, time: u32) -> u64 {
+fn draw(seed: u64, what: Draw, place: u32, time: u32) -> u64 {
     let key = finalise(seed.wrapping_add((what as u64).wrapping_mul(GOLDEN_GAMMA)));
     finalise(key ^ mix(u64::from(place) << 32 | u64::from(time)))
 }

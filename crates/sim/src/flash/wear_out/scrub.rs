@@ -46,7 +46,7 @@ impl Scrub {
 
     /// Rebuild the lists from the reads of each block and the time of its first program; `is_there` tests
     /// whether such a time stands for data.
-    pub(super) fn begin_anew(
+    pub(super) fn reset_after_power_loss(
         &mut self,
         reads: &[u32],
         since: &[u64],

@@ -3,7 +3,7 @@
 //! Shared properties are determined once: for the flash page, whether its program failed; for sectors of the
 //! same quality, their error rate. Only the random number is drawn per sector.
 
-use super::{Lot, ReadOutcome, WearOut, group, lot};
+use super::{Draw, ReadOutcome, WearOut, draw, group};
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::reliability::Rber;
 
@@ -55,7 +55,7 @@ impl WearOut {
         if is_lost {
             return ReadOutcome { retries: self.read_retries, corrected: false };
         }
-        let drawn = lot(self.seed, Lot::Read, group(from.page, self.grain.read), erases);
+        let drawn = draw(self.seed, Draw::Read, group(from.page, self.grain.read), erases);
         if drawn >= below {
             return ReadOutcome { retries: 0, corrected: true };
         }

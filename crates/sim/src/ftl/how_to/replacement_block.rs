@@ -1,17 +1,17 @@
-//! Replacement block: a block map, where a few blocks at a time may have their pages written once more elsewhere.
+//! Replacement block: a block map in which a few blocks at a time may have rewritten pages in a replacement block.
 //!
 //! ```text
-//! data block     A B C D      C is written again
-//! replacement    . . c .      lookup: c, and A B D where they were
-//!                A B c D      it is needed for something else: the rest is copied to it, the data block erased
+//! data block     A B C D      C is rewritten
+//! replacement    . . c .      lookup: c here, and A B D in the data block
+//!                A B c D      folded: the rest is copied to it, the data block erased
 //! ```
 //!
 //! **Source**: A. Ban, Flash file system optimized for page-mode flash technologies (US patent 5,937,425, 1999), whose
 //! replacement units keep the offsets of the unit that they replace.
 //! **Faithful**: fixed offsets in both blocks; the replacement becomes the data block when it is folded.
 //! **Simplified**: one replacement behind a block, where the patent chains several behind each unit.
-//! **Ambiguous**: when it is folded: here when a page is written a third time, or another block needs a replacement
-//! and this one has its own the longest.
+//! **Ambiguous**: when it is folded: here when a page is written a third time, or when another block needs a
+//! replacement and this one is the oldest.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ pub struct ReplacementPart {
     pub replaced_at_once: u32,
 }
 
-/// The map of blocks, and those that have a replacement, the one that has it the longest first.
+/// The map of blocks, and the replacement blocks, the oldest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReplacementBlock {
     data: DataBlocks,
@@ -46,7 +46,7 @@ pub(crate) struct ReplacementBlock {
 struct Replacement {
     logical: u32,
     block: BlockIdx,
-    /// Of each page of the logical block, one bit: it was programmed here, and is the newest.
+    /// Per page of the logical block, one bit: it was programmed here, and is the newest version.
     programmed: Vec<u64>,
     newest: Vec<u64>,
 }
@@ -108,7 +108,7 @@ impl MergingFtl for ReplacementBlock {
     }
 
     fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        // A block that had a replacement is found twice, and is merged.
+        // A logical block with a replacement is found twice, and is merged.
         self.data.restore(found, plan, |_, _| false);
     }
 
@@ -119,18 +119,18 @@ impl MergingFtl for ReplacementBlock {
 }
 
 impl ReplacementBlock {
-    /// The logical block of `page`, and its number there.
+    /// Return the logical block of `page`, and its offset there.
     fn split(&self, page: Lpn) -> (u32, usize) {
         let logical = self.data.logical_block(page);
         (logical, (page.0 - self.data.pages_of(logical).start) as usize)
     }
 
-    /// Which of the replacements is that of `logical`.
+    /// Return the index of the replacement of `logical`.
     fn replacement_of(&self, logical: u32) -> Option<usize> {
         self.replacements.iter().position(|other| other.logical == logical)
     }
 
-    /// From now on pages of `logical` are written once more: in which of the replacements.
+    /// Begin a replacement of `logical`; returns its index.
     fn begin(&mut self, logical: u32) -> usize {
         let block = self.data.take_free(self.data.home(logical));
         let none = vec![0; self.data.pages_of(logical).len().div_ceil(64)];
@@ -139,7 +139,7 @@ impl ReplacementBlock {
         self.replacements.len() - 1
     }
 
-    /// The replacement gets what it has not, and becomes the data block.
+    /// Copy the missing pages to the replacement, which becomes the data block.
     fn fold(&mut self, at: usize, plan: &mut Plan) {
         let Some(replacement) = self.replacements.remove(at) else { return };
         let Replacement { logical, block, programmed, newest } = replacement;

@@ -9,7 +9,7 @@ use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
-use crate::pool::blocks::{Stream, Taken};
+use crate::pool::blocks::{AllocatedPage, Stream};
 
 /// A block being collected. The caller decides when its next page moves.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -23,9 +23,9 @@ pub(crate) struct Collection {
     /// The destination of its pages.
     pub(super) stream: Stream,
     /// Reserved pages: those that it may still have to move.
-    pub(super) promised: u32,
+    pub(super) reserved: u32,
     /// Reserved mapping pages: those that it may still have to program.
-    pub(super) promised_mapping: u32,
+    pub(super) reserved_mapping: u32,
 }
 
 /// A page to move: a valid one, or one that is moved as an artificial load (figure 5(a)).
@@ -43,9 +43,9 @@ impl PageMap {
         plane: PlaneIdx,
         media: &mut impl CollectMedia,
     ) -> Option<Collection> {
-        let of_map = |kept: &MapOnFlash| kept.has_reclaimable(plane, &self.blocks);
+        let of_map = |flash_map: &MapOnFlash| flash_map.has_reclaimable(plane, &self.blocks);
         let of_map = self.on_flash.as_deref().is_some_and(of_map);
-        let asked = of_map || self.has_to_fold(plane) || self.has_to_scrub(plane);
+        let asked = of_map || self.has_block_to_fold(plane) || self.has_scrub_waiting(plane);
         if !self.blocks.has_reclaimable(plane) && !asked {
             return None;
         }
@@ -70,10 +70,10 @@ impl PageMap {
             moved: 0,
             scrubs,
             stream,
-            promised: 0,
-            promised_mapping: 0,
+            reserved: 0,
+            reserved_mapping: 0,
         };
-        self.promise(&mut collection);
+        self.reserve(&mut collection);
         Some(collection)
     }
 
@@ -95,22 +95,24 @@ impl PageMap {
             if !self.has_room_to_collect() {
                 return None;
             }
-        } else if let Some(apart) = &self.apart {
+        } else if let Some(host_streams) = &self.host_streams {
             // Separate streams are counted in blocks.
             let block = self.options.geometry.data_pages();
-            if !self.fits_apart(apart, None, Some((None, block))) {
+            if !self.fits_streams(host_streams, None, Some((None, block))) {
                 return None;
             }
-        } else if self.blocks.pages_for_relocation() < self.promised + most + self.owed() {
-            self.keep_for_next();
+        } else if self.blocks.pages_for_relocation() < self.reserved + most + self.padding_reserve()
+        {
+            self.reserve_for_next();
             return None;
         }
         if let Some(block) = self.fold_if_due(plane) {
             return Some((block, Stream::Relocated));
         }
-        self.ask_policy_again();
-        if let Some(victim) = self.due_whatever_it_holds(plane, media) {
-            let of_map = self.on_flash.as_mut().is_some_and(|kept| kept.remove(plane, victim));
+        self.stop_overruling();
+        if let Some(victim) = self.scrub_or_levelling_victim(plane, media) {
+            let of_map =
+                self.on_flash.as_mut().is_some_and(|flash_map| flash_map.remove(plane, victim));
             if !of_map {
                 self.options.victims.remove(plane, victim, &self.blocks);
             }
@@ -128,13 +130,13 @@ impl PageMap {
     /// Note that `collection` moved `page`.
     #[inline]
     fn moved(&mut self, collection: &Collection, page: Lpn) {
-        if let (Some(kept), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
-            kept.moved(collection.plane, page);
+        if let (Some(flash_map), Stream::Relocated) = (&mut self.on_flash, collection.stream) {
+            flash_map.moved(collection.plane, page);
         }
     }
 
     /// Drop the valid pages that `collection` does not move; see [`RelocationLoad::Exactly`].
-    fn give_up_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
+    fn drop_surplus(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
         let (RelocationLoad::Exactly(number), Stream::Relocated) =
             (self.options.load, collection.stream)
         else {
@@ -156,7 +158,7 @@ impl PageMap {
     /// Return the next page of the victim to move; `None` once all valid pages have moved.
     #[inline(always)]
     pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
-        if self.has_moved_enough(collection) {
+        if self.has_reached_load(collection) {
             cold_path();
             return None;
         }
@@ -194,13 +196,13 @@ impl PageMap {
         media: &mut D,
     ) {
         let Item { from, page } = item;
-        self.spend::<D::Path>(collection, 1);
+        self.use_reserve::<D::Path>(collection, 1);
         if page.is_some() && !self.blocks.is_valid(from.page) {
             media.read_for_nothing(from);
             return;
         }
         if !D::Path::MINIMAL {
-            self.serve_pages_of(from.block);
+            self.select_stream_of(from.block);
         }
         media.holds(page, || self.blocks.kind(collection.stream) as u8);
         let Some(to) = self.copy(from, collection.stream, media) else { return };
@@ -224,11 +226,11 @@ impl PageMap {
         from: Place,
         stream: Stream,
         media: &mut D,
-    ) -> Option<Taken> {
+    ) -> Option<AllocatedPage> {
         let plane = self.plane_for::<D::Path>(Some(from.plane), stream)?;
         let mut to = self.blocks.take_page_of::<D::Path>(plane, stream);
         if !media.relocate(from, to.place) {
-            to = self.copy_instead(from, to, stream, media)?;
+            to = self.retry_copy(from, to, stream, media)?;
         }
         Some(to)
     }
@@ -236,15 +238,15 @@ impl PageMap {
     /// Retry after programming `to` failed, with other pages until one is programmed.
     #[cold]
     #[inline(never)]
-    fn copy_instead(
+    fn retry_copy(
         &mut self,
         from: Place,
-        mut to: Taken,
+        mut to: AllocatedPage,
         stream: Stream,
         media: &mut impl CollectMedia,
-    ) -> Option<Taken> {
+    ) -> Option<AllocatedPage> {
         loop {
-            to = self.page_instead(to, stream, media)?;
+            to = self.replacement_page(to, stream, media)?;
             if media.relocate(from, to.place) {
                 return Some(to);
             }
@@ -253,19 +255,19 @@ impl PageMap {
 
     /// Erase the victim, which has no valid page left.
     pub(crate) fn finish(&mut self, collection: &Collection, media: &mut impl CollectMedia) {
-        self.promised -= collection.promised;
-        self.kept_for_next *= u32::from(self.promised > 0);
-        self.release_apart(collection.victim, collection.promised);
-        self.give_up_surplus(collection, media);
+        self.reserved -= collection.reserved;
+        self.reserved_for_next *= u32::from(self.reserved > 0);
+        self.release_in_stream(collection.victim, collection.reserved);
+        self.drop_surplus(collection, media);
         if self.on_flash.is_some() {
-            self.write_moved(collection.plane, collection.promised_mapping, media);
+            self.write_moved(collection.plane, collection.reserved_mapping, media);
         }
         // Pages that could not move for lack of free pages stay, and so does their block.
         if self.blocks.valid_count(collection.victim) > 0 {
             return self.end_of_life();
         }
         let erased = media.erase(collection.victim);
-        self.forget_scrub(collection.plane, collection.victim);
+        self.remove_scrub(collection.plane, collection.victim);
         self.reuse(collection.plane, collection.victim, erased, media);
     }
 
@@ -275,7 +277,7 @@ impl PageMap {
     pub(super) fn make_room(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) -> bool {
         // After two passes a policy has considered every block of the plane. If nothing was gained by then,
         // the moved pages came back to this plane.
-        for _ in 0..self.patience(self.options.geometry.shape().blocks_per_plane.into()) {
+        for _ in 0..self.max_attempts(self.options.geometry.shape().blocks_per_plane.into()) {
             if self.has_made_room(plane) {
                 return true;
             }
@@ -295,7 +297,7 @@ impl PageMap {
     /// Move all valid pages of a victim, page by page; returns their number.
     fn move_all(&mut self, collection: &Collection, media: &mut impl CollectMedia) -> u32 {
         let Collection { plane, victim: block, stream, .. } = *collection;
-        self.serve_pages_of(block);
+        self.select_stream_of(block);
         let mut pages = std::mem::take(&mut self.scratch);
         pages.clear();
         self.blocks.drain_valid(block, |page| pages.push(page));
@@ -323,15 +325,15 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) {
         let block = collection.victim;
-        self.give_up_surplus(&collection, media);
+        self.drop_surplus(&collection, media);
         collection.next = Ppn(self.options.geometry.first_page(block).0
             + self.options.geometry.shape().pages_per_block);
         let moved = match media.unworn() {
-            Some(flash) if self.is_straight() => self.move_straight(&collection, flash),
+            Some(flash) if self.has_fast_path() => self.move_fast(&collection, flash),
             _ => self.move_all(&collection, media),
         };
         collection.moved += moved;
-        self.spend::<Full>(&mut collection, moved);
+        self.use_reserve::<Full>(&mut collection, moved);
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }

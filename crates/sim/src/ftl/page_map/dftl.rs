@@ -104,7 +104,7 @@ pub(crate) struct MapOnFlash {
     /// Per plane: mapping pages whose entries its collection has changed.
     moved: Vec<Vec<u32>>,
     /// Mapping pages reserved for collections under way, which may still have to program them.
-    pub(super) promised: u32,
+    pub(super) reserved: u32,
 }
 
 impl MapOnFlash {
@@ -126,7 +126,7 @@ impl MapOnFlash {
             first,
             closed: vec![Vec::new(); planes],
             moved: vec![Vec::with_capacity(geometry.shape().pages_per_block as usize); planes],
-            promised: 0,
+            reserved: 0,
         }
     }
 
@@ -211,7 +211,7 @@ impl PageMap {
         let planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
         let wanting = planes.filter(|plane| self.wants_collection::<Full>(*plane));
         wanting.min_by_key(|plane| {
-            let emptiest = self.kept().emptiest(*plane, &self.blocks);
+            let emptiest = self.flash_map().emptiest(*plane, &self.blocks);
             emptiest.map_or(u16::MAX, |block| self.blocks.valid_count(block))
         })
     }
@@ -225,26 +225,26 @@ impl PageMap {
         room: bool,
         media: &mut impl CollectMedia,
     ) -> Option<WrittenBack> {
-        let kept = self.kept_mut();
-        let segment = kept.segment_of(page);
-        let hit = kept.cache.find(segment);
+        let flash_map = self.flash_map_mut();
+        let segment = flash_map.segment_of(page);
+        let hit = flash_map.cache.find(segment);
         media.look_up_map(hit);
         if hit {
             return None;
         }
-        let leaves = kept.cache.leaves_changed();
+        let leaves = flash_map.cache.leaves_changed();
         let mut written = leaves.map(|_| WrittenBack::NoRoom);
         if let (Some(mapping_page), true) = (leaves, room) {
             written = self.write_mapping_page(mapping_page, media).map(WrittenBack::To);
-            self.kept_mut().cache.wrote_back(mapping_page);
+            self.flash_map_mut().cache.wrote_back(mapping_page);
         }
-        let kept = self.kept();
-        let mapping_page = Lpn(kept.first + kept.cache.mapping_page_of(segment));
+        let flash_map = self.flash_map();
+        let mapping_page = Lpn(flash_map.first + flash_map.cache.mapping_page_of(segment));
         if let Some(at) = self.lookup(mapping_page) {
             media.read_mapping(at);
         }
         if leaves.is_none() || room {
-            self.kept_mut().cache.insert(segment);
+            self.flash_map_mut().cache.insert(segment);
         }
         written
     }
@@ -255,7 +255,7 @@ impl PageMap {
         mapping_page: u32,
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
-        let page = Lpn(self.kept().first + mapping_page);
+        let page = Lpn(self.flash_map().first + mapping_page);
         let Some(plane) = self.plane_for::<Full>(None, Stream::Mapping) else {
             self.end_of_life();
             return None;
@@ -264,7 +264,7 @@ impl PageMap {
         let old = self.lookup(page);
         media.holds(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
         while !media.program_mapping(to.place, old) {
-            match self.page_instead(to, Stream::Mapping, media) {
+            match self.replacement_page(to, Stream::Mapping, media) {
                 Some(other) => to = other,
                 None => {
                     self.end_of_life();
@@ -280,27 +280,27 @@ impl PageMap {
         Some(to.place.plane)
     }
 
-    /// Write every mapping page whose entries the collection of `plane` has changed. `promised` pages were
+    /// Write every mapping page whose entries the collection of `plane` has changed. `reserved` pages were
     /// reserved for this.
     pub(super) fn write_moved(
         &mut self,
         plane: PlaneIdx,
-        promised: u32,
+        reserved: u32,
         media: &mut impl CollectMedia,
     ) {
-        let mut pages = std::mem::take(&mut self.kept_mut().moved[plane.0 as usize]);
+        let mut pages = std::mem::take(&mut self.flash_map_mut().moved[plane.0 as usize]);
         pages.sort_unstable();
         pages.dedup();
-        let unused = promised - pages.len() as u32;
+        let unused = reserved - pages.len() as u32;
         for mapping_page in &pages {
-            self.kept_mut().promised -= 1;
+            self.flash_map_mut().reserved -= 1;
             self.write_mapping_page(*mapping_page, media);
-            self.kept_mut().cache.wrote_all(*mapping_page);
+            self.flash_map_mut().cache.wrote_all(*mapping_page);
         }
         pages.clear();
-        let kept = self.kept_mut();
-        kept.promised -= unused;
-        kept.moved[plane.0 as usize] = pages;
+        let flash_map = self.flash_map_mut();
+        flash_map.reserved -= unused;
+        flash_map.moved[plane.0 as usize] = pages;
     }
 
     /// Whether the host can write a page, which opens a block if `opens`. There must be space for that page,
@@ -324,27 +324,27 @@ impl PageMap {
     /// Return the relocated and the mapping pages that the collections under way and one more may need.
     fn needed_to_collect(&self) -> (u32, u32) {
         let most = self.options.geometry.data_pages();
-        let kept = self.kept();
-        (self.promised + most, kept.promised + kept.mapping_pages().min(most))
+        let flash_map = self.flash_map();
+        (self.reserved + most, flash_map.reserved + flash_map.mapping_pages().min(most))
     }
 
     /// Return a mapping block of `plane` that should be collected before any other block, and remove it from
     /// its list.
     pub(super) fn mapping_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
-        let kept = self.kept();
-        let block = kept.emptiest(plane, &self.blocks)?;
+        let flash_map = self.flash_map();
+        let block = flash_map.emptiest(plane, &self.blocks)?;
         let valid = u32::from(self.blocks.valid_count(block));
         let worth = 2 * valid <= self.options.geometry.data_pages();
-        if !worth || !self.blocks.fits(self.promised, kept.promised + valid) {
+        if !worth || !self.blocks.fits(self.reserved, flash_map.reserved + valid) {
             return None;
         }
-        self.kept_mut().remove(plane, block);
+        self.flash_map_mut().remove(plane, block);
         Some(block)
     }
 
     /// Whether opening another block for `stream` leaves space for everything that is reserved.
     pub(super) fn may_open(&self, stream: Stream) -> bool {
-        self.blocks.fits_after(stream, true, self.promised, self.kept().promised)
+        self.blocks.fits_after(stream, true, self.reserved, self.flash_map().reserved)
     }
 
     pub(super) fn plane_with_open_page(&self, stream: Stream) -> Option<PlaneIdx> {
@@ -352,11 +352,11 @@ impl PageMap {
         planes.find(|plane| self.blocks.has_open_page(*plane, stream))
     }
 
-    fn kept(&self) -> &MapOnFlash {
+    fn flash_map(&self) -> &MapOnFlash {
         self.on_flash.as_ref().expect("the map is on flash")
     }
 
-    fn kept_mut(&mut self) -> &mut MapOnFlash {
+    fn flash_map_mut(&mut self) -> &mut MapOnFlash {
         self.on_flash.as_mut().expect("the map is on flash")
     }
 }

@@ -42,7 +42,7 @@ impl PageMap {
 
     /// Return to normal operation: a page that had waited found space.
     #[cold]
-    pub(crate) fn found_room(&mut self) {
+    pub(crate) fn reset_urgency(&mut self) {
         self.overrules = 0;
         if self.urgent {
             (self.urgent, self.overruled) = (false, false);
@@ -53,9 +53,9 @@ impl PageMap {
     /// pages. Where the host shares open blocks with relocated pages, it would otherwise take these pages as
     /// they come, and in the end only one collection would run for all planes.
     #[cold]
-    pub(super) fn keep_for_next(&mut self) {
-        if self.promised > 0 {
-            self.leave_for_next();
+    pub(super) fn reserve_for_next(&mut self) {
+        if self.reserved > 0 {
+            self.set_reserve_for_next();
         }
     }
 
@@ -63,18 +63,18 @@ impl PageMap {
     /// reserve and needs the rest; the emptiest block is what it gains most from.
     pub(super) fn go_on_collecting(&mut self) {
         self.overruled = true;
-        self.leave_for_next();
+        self.set_reserve_for_next();
     }
 
     /// Reserve a block of pages, which the host may not use until the next collection has begun.
-    fn leave_for_next(&mut self) {
+    fn set_reserve_for_next(&mut self) {
         let shared = self.blocks.cost_of_host_page(false) > 0;
-        self.kept_for_next = if shared { self.pages_for_any_victim() } else { 0 };
+        self.reserved_for_next = if shared { self.pages_for_any_victim() } else { 0 };
     }
 
     /// Stop overruling the policy once every plane has its reserve again.
     #[inline]
-    pub(super) fn ask_policy_again(&mut self) {
+    pub(super) fn stop_overruling(&mut self) {
         if self.overruled && !self.urgent {
             let reserve =
                 self.options.geometry.shape().planes * self.options.reserved_blocks as u32;
@@ -96,14 +96,14 @@ impl PageMap {
             return Some((block, Stream::Relocated));
         }
         let valid = |block: BlockIdx| u32::from(self.blocks.valid_count(block));
-        let kept = self.on_flash.as_deref();
-        let of_map = kept.and_then(|kept| kept.emptiest(plane, &self.blocks));
+        let flash_map = self.on_flash.as_deref();
+        let of_map = flash_map.and_then(|flash_map| flash_map.emptiest(plane, &self.blocks));
         let of_map = of_map.filter(|block| valid(*block) < self.blocks.usable(*block));
         let of_map = of_map.filter(|block| self.has_room_for(*block, 0, valid(*block)));
         // Separate streams: there may be space for one and not for another.
         let data = self.blocks.emptiest_that(plane, |block| {
             let moved = self.pages_to_move(valid(block));
-            let mapping = kept.map_or(0, |kept| moved.min(kept.mapping_pages()));
+            let mapping = flash_map.map_or(0, |flash_map| moved.min(flash_map.mapping_pages()));
             self.has_room_for(block, moved, mapping)
         });
         // Moving a mapping page changes no other mapping page.
@@ -130,10 +130,17 @@ impl PageMap {
     /// Whether `moved` pages of `victim` and `mapping` mapping pages fit in addition to everything reserved.
     fn has_room_for(&self, victim: BlockIdx, moved: u32, mapping: u32) -> bool {
         match &self.on_flash {
-            Some(kept) => self.blocks.fits(self.promised + moved, kept.promised + mapping),
-            None => match &self.apart {
-                Some(apart) => self.fits_apart(apart, None, Some((Some(victim), moved))),
-                None => self.blocks.pages_for_relocation() >= self.promised + moved + self.owed(),
+            Some(flash_map) => {
+                self.blocks.fits(self.reserved + moved, flash_map.reserved + mapping)
+            }
+            None => match &self.host_streams {
+                Some(host_streams) => {
+                    self.fits_streams(host_streams, None, Some((Some(victim), moved)))
+                }
+                None => {
+                    self.blocks.pages_for_relocation()
+                        >= self.reserved + moved + self.padding_reserve()
+                }
             },
         }
     }
@@ -146,7 +153,7 @@ impl PageMap {
 
     /// Return how many attempts to make while each gains something. Normally a pass through all blocks is
     /// enough; if urgent, every attempt may gain a single page.
-    pub(crate) fn patience(&self, pass: u64) -> u64 {
+    pub(crate) fn max_attempts(&self, pass: u64) -> u64 {
         let gains = if self.urgent { u64::from(self.options.geometry.data_pages()) } else { 1 };
         2 * pass * gains
     }

@@ -12,7 +12,7 @@ impl PageMap {
 
     /// Whether `collection` moves no more valid pages; see [`RelocationLoad::Exactly`].
     #[inline(always)]
-    pub(super) fn has_moved_enough(&self, collection: &Collection) -> bool {
+    pub(super) fn has_reached_load(&self, collection: &Collection) -> bool {
         matches!(self.options.load, RelocationLoad::Exactly(_))
             && collection.stream == Stream::Relocated
             && collection.moved >= self.load()
@@ -46,40 +46,40 @@ impl PageMap {
     }
 
     /// Reserve the pages that `collection` may need.
-    pub(super) fn promise(&mut self, collection: &mut Collection) {
+    pub(super) fn reserve(&mut self, collection: &mut Collection) {
         let valid = u32::from(self.blocks.valid_count(collection.victim));
         if collection.stream == Stream::Mapping {
-            collection.promised_mapping = valid;
+            collection.reserved_mapping = valid;
         } else {
-            collection.promised = self.pages_for_victim(valid);
-            let most = self.on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
-            collection.promised_mapping = collection.promised.min(most);
+            collection.reserved = self.pages_for_victim(valid);
+            let most = self.on_flash.as_ref().map_or(0, |flash_map| flash_map.mapping_pages());
+            collection.reserved_mapping = collection.reserved.min(most);
         }
-        self.promised += collection.promised;
-        self.kept_for_next = 0;
-        self.promise_apart(collection.victim, collection.promised);
-        if let Some(kept) = &mut self.on_flash {
-            kept.promised += collection.promised_mapping;
+        self.reserved += collection.reserved;
+        self.reserved_for_next = 0;
+        self.reserve_in_stream(collection.victim, collection.reserved);
+        if let Some(flash_map) = &mut self.on_flash {
+            flash_map.reserved += collection.reserved_mapping;
         }
     }
 
     /// Release the reserve of `pages` pages, which `collection` has moved.
     #[inline]
-    pub(super) fn spend<M: FastPath>(&mut self, collection: &mut Collection, pages: u32) {
+    pub(super) fn use_reserve<M: FastPath>(&mut self, collection: &mut Collection, pages: u32) {
         if M::MINIMAL {
-            collection.promised -= pages;
-            self.promised -= pages;
+            collection.reserved -= pages;
+            self.reserved -= pages;
             return;
         }
         match (&mut self.on_flash, collection.stream) {
-            (Some(kept), Stream::Mapping) => {
-                collection.promised_mapping -= pages;
-                kept.promised -= pages;
+            (Some(flash_map), Stream::Mapping) => {
+                collection.reserved_mapping -= pages;
+                flash_map.reserved -= pages;
             }
             _ => {
-                collection.promised -= pages;
-                self.promised -= pages;
-                self.release_apart(collection.victim, pages);
+                collection.reserved -= pages;
+                self.reserved -= pages;
+                self.release_in_stream(collection.victim, pages);
             }
         }
     }

@@ -18,7 +18,6 @@ mod collect;
 mod dftl;
 mod error_aware;
 mod free_space;
-mod gathering;
 mod gc_reserve;
 mod hot_cold;
 mod restore;
@@ -26,6 +25,7 @@ mod retirement;
 mod scrub_queue;
 mod slc;
 mod streams;
+mod sub_page;
 mod untimed;
 mod write;
 
@@ -37,10 +37,10 @@ pub use hot_cold::HotColdPart;
 pub use retirement::Retire;
 use retirement::Retirement;
 pub(crate) use retirement::{RetirementOptions, read_only};
-use scrub_queue::Scrubs;
+use scrub_queue::ScrubQueue;
 use slc::Slc;
 pub(crate) use slc::SlcOptions;
-use streams::Apart;
+use streams::HostStreams;
 
 use crate::collections::huge;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
@@ -120,11 +120,11 @@ pub(crate) struct PageMap {
     /// Retired blocks and pages, on flash that wears out.
     pub(in crate::ftl) retirement: Option<Box<Retirement>>,
     /// State of several host write streams.
-    apart: Option<Box<Apart>>,
+    host_streams: Option<Box<HostStreams>>,
     /// The blocks of an SLC cache.
     slc: Option<Box<Slc>>,
     /// Blocks waiting to be scrubbed.
-    scrubs: Option<Box<Scrubs>>,
+    scrubs: Option<Box<ScrubQueue>>,
     /// The policy is overruled and the emptiest block is the victim: until every plane has its reserve or, if
     /// urgent, until a page has found space; see `free_space.rs`.
     overruled: bool,
@@ -137,17 +137,17 @@ pub(crate) struct PageMap {
     since_static: Vec<u32>,
     /// Pages reserved for collections under way, which may still have to move them; the host leaves them
     /// free.
-    pub(in crate::ftl) promised: u32,
+    pub(in crate::ftl) reserved: u32,
     /// Pages that the host leaves free in addition: a block of them, if a due collection could not begin for
     /// lack of pages while others were under way.
-    kept_for_next: u32,
+    reserved_for_next: u32,
     /// The valid pages of a victim; reused to avoid allocation.
     pub(in crate::ftl) scratch: Vec<Ppn>,
     /// The same as logical pages.
     moving: Vec<Lpn>,
     /// If units are packed into flash pages: the plane of the last unit, per host stream and then per stream
     /// of relocated pages.
-    gathers: Vec<PlaneIdx>,
+    last_plane: Vec<PlaneIdx>,
 }
 
 /// Marks an empty entry of the two arrays; elsewhere it is an `Option`.
@@ -172,11 +172,11 @@ impl PageMap {
             None => (&[][..], geometry.data_pages()),
         };
         let on_flash = options.mapping.map(|mapping| Box::new(MapOnFlash::new(&geometry, mapping)));
-        let mapping_pages = on_flash.as_ref().map_or(0, |kept| kept.mapping_pages());
+        let mapping_pages = on_flash.as_ref().map_or(0, |flash_map| flash_map.mapping_pages());
         let pages = geometry.shape().logical_pages + mapping_pages;
         // An SLC cache is an additional stream beside the only one of the host.
         let hosts = options.write_streams + u8::from(options.slc.is_some());
-        let relocation = RelocationFrontier::of(options.separate, options.write_streams);
+        let relocation = RelocationFrontier::for_streams(options.separate, options.write_streams);
         let streams = Streams {
             hosts,
             slc_pages: options.slc.map(|slc| slc.pages),
@@ -193,19 +193,19 @@ impl PageMap {
             blocks,
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
-            apart: Apart::new(hosts, relocation, options.hot_cold),
+            host_streams: HostStreams::new(hosts, relocation, options.hot_cold),
             slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().planes))),
-            scrubs: options.scrubs.then(|| Box::new(Scrubs::new(geometry.shape().planes))),
+            scrubs: options.scrubs.then(|| Box::new(ScrubQueue::new(geometry.shape().planes))),
             overruled: false,
             urgent: false,
             overrules: 0,
             full: false,
             since_static: vec![0; geometry.shape().planes as usize],
-            promised: 0,
-            kept_for_next: 0,
+            reserved: 0,
+            reserved_for_next: 0,
             scratch: Vec::with_capacity(geometry.shape().pages_per_block as usize),
             moving: Vec::with_capacity(geometry.shape().pages_per_block as usize),
-            gathers: {
+            last_plane: {
                 let frontiers = usize::from(relocation.open_blocks(hosts).max(1));
                 vec![PlaneIdx(0); 2 * usize::from(hosts) + frontiers]
             },
@@ -257,8 +257,8 @@ impl PageMap {
     /// Clear the map entry of `page`.
     fn forget(&mut self, page: Lpn) {
         self.map[page.0 as usize] = NOWHERE;
-        if let Some(kept) = &mut self.on_flash {
-            kept.changed(page);
+        if let Some(flash_map) = &mut self.on_flash {
+            flash_map.changed(page);
         }
     }
 
@@ -292,7 +292,7 @@ impl PageMap {
             assert!(self.blocks.is_valid(Ppn(*at)), "a mapped page is valid");
             valid[geometry.block_of(Ppn(*at)).0 as usize] += 1;
         }
-        for page in (0..geometry.pages()).map(Ppn).filter(|page| self.blocks.is_to_come(*page)) {
+        for page in (0..geometry.pages()).map(Ppn).filter(|page| self.blocks.is_pending(*page)) {
             assert!(self.blocks.is_valid(page), "{page:?} of an open block will be valid");
             mapped += 1;
             valid[geometry.block_of(page).0 as usize] += 1;

@@ -16,10 +16,10 @@
 use std::collections::BTreeMap;
 
 use super::PageMap;
-use crate::flash::contents::{Contents, Found, Image, Label};
+use crate::flash::contents::{BlockCondition, Contents, Image, Label};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, Ppn};
 use crate::flash::media::Flash;
-use crate::pool::blocks::{Stream, Use};
+use crate::pool::blocks::{BlockUse, Stream};
 use crate::pool::free::FreeOrder;
 
 impl PageMap {
@@ -30,7 +30,7 @@ impl PageMap {
         contents: &Contents,
         again: &[(BlockIdx, bool)],
         flash: &mut Flash,
-    ) -> Vec<Use> {
+    ) -> Vec<BlockUse> {
         if let Some(listed) = contents.defects() {
             self.find_defects(listed);
         }
@@ -55,7 +55,7 @@ impl PageMap {
         }
         let mut filled: Vec<(u64, BlockIdx, u8)> = Vec::new();
         for (index, used) in (0..).zip(&uses) {
-            if let Use::Filled { role } = *used {
+            if let BlockUse::Filled { role } = *used {
                 filled.push((image.blocks[index as usize].1.opened, BlockIdx(index), role));
             }
         }
@@ -64,9 +64,9 @@ impl PageMap {
             let stream = self.blocks.stream_in(role, self.on_flash.is_some());
             self.blocks.close(block, stream);
             let place = Place { page: Ppn(0), block, plane: self.options.geometry.plane_of(block) };
-            self.is_closed_now(place, stream);
+            self.register_closed(place, stream);
         }
-        for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == Use::Erased) {
+        for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == BlockUse::Erased) {
             let block = BlockIdx(at as u32);
             let erased = again.iter().all(|(other, erased)| *other != block || *erased);
             self.reuse(self.options.geometry.plane_of(block), block, erased, flash);
@@ -77,39 +77,41 @@ impl PageMap {
 
     /// Correct the use of blocks that seem to be free: listed ones are bad. Those that were erased `again`,
     /// or had a failed program, must be checked.
-    fn set_apart(&self, uses: &mut [Use], contents: &Contents, again: &[(BlockIdx, bool)]) {
-        again.iter().for_each(|(block, _)| uses[block.0 as usize] = Use::Erased);
+    fn set_apart(&self, uses: &mut [BlockUse], contents: &Contents, again: &[(BlockIdx, bool)]) {
+        again.iter().for_each(|(block, _)| uses[block.0 as usize] = BlockUse::Erased);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             if contents.is_listed(block) {
-                *used = Use::Bad;
-            } else if *used == Use::Free && self.failed_programs().binary_search(&block).is_ok() {
-                *used = Use::Erased;
+                *used = BlockUse::Bad;
+            } else if *used == BlockUse::Free
+                && self.failed_programs().binary_search(&block).is_ok()
+            {
+                *used = BlockUse::Erased;
             }
         }
     }
 
     /// Return the use of every block.
-    fn uses(&self, image: &Image) -> Vec<Use> {
+    fn uses(&self, image: &Image) -> Vec<BlockUse> {
         let geometry = &self.options.geometry;
         let mut uses = Vec::with_capacity(image.blocks.len());
         // Per plane and role: the block opened last, of those with a page left, and when.
         let mut last: BTreeMap<(u32, u8), (u64, usize)> = BTreeMap::new();
         for (block, (found, label)) in (0..).map(BlockIdx).zip(&image.blocks) {
             let Label { role, opened, .. } = *label;
-            let Found::Programmed(pages) = *found else {
-                uses.push(Use::Free);
+            let BlockCondition::Programmed(pages) = *found else {
+                uses.push(BlockUse::Free);
                 continue;
             };
             let next = Ppn(geometry.first_page(block).0 + pages);
-            let mut used = Use::Filled { role };
-            if let Some(next) = self.blocks.goes_on_with(block, role, next) {
+            let mut used = BlockUse::Filled { role };
+            if let Some(next) = self.blocks.next_usable_page(block, role, next) {
                 let newest = last.entry((geometry.plane_of(block).0, role)).or_insert((0, 0));
                 if opened > newest.0 {
                     if newest.0 > 0 {
                         uses[newest.1] = used;
                     }
                     *newest = (opened, uses.len());
-                    used = Use::Open { role, next };
+                    used = BlockUse::Open { role, next };
                 }
             }
             uses.push(used);
@@ -131,16 +133,17 @@ impl PageMap {
     pub(crate) fn label(&self, block: BlockIdx) -> Label {
         let (role, order) = self.blocks.label(block);
         let plane = self.options.geometry.plane_of(block);
-        let of_map = self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
+        let of_map =
+            self.on_flash.as_ref().is_some_and(|flash_map| flash_map.is_closed(plane, block));
         let role = if of_map { self.blocks.kind(Stream::Mapping) as u8 } else { role };
         Label { role, opened: 1 + order, erases: self.blocks.wear(block), by: block }
     }
 
     /// Register a full block with the component that chooses it: mapping blocks, SLC cache or policy.
-    pub(super) fn is_closed_now(&mut self, of: Place, stream: Stream) {
+    pub(super) fn register_closed(&mut self, of: Place, stream: Stream) {
         let Place { block, plane, .. } = of;
         match (&mut self.on_flash, stream) {
-            (Some(kept), Stream::Mapping) => kept.closed(plane, block),
+            (Some(flash_map), Stream::Mapping) => flash_map.closed(plane, block),
             _ if self.blocks.is_cache(block) => {
                 self.slc.iter_mut().for_each(|slc| slc.filled(plane, block));
             }

@@ -26,7 +26,7 @@ use crate::flash::contents::{Defect, Defects};
 use crate::flash::fast_path::Full;
 use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
-use crate::pool::blocks::{Stream, Taken};
+use crate::pool::blocks::{AllocatedPage, Stream};
 use crate::pool::free::FreeOrder;
 
 /// The part of a block with worn pages that is retired.
@@ -137,12 +137,12 @@ impl PageMap {
     /// Return another page of `stream` after programming `to` failed, on the same plane if it has one.
     #[cold]
     #[inline(never)]
-    pub(super) fn page_instead(
+    pub(super) fn replacement_page(
         &mut self,
-        to: Taken,
+        to: AllocatedPage,
         stream: Stream,
         media: &mut impl CollectMedia,
-    ) -> Option<Taken> {
+    ) -> Option<AllocatedPage> {
         let Place { plane, block, .. } = to.place;
         self.program_failed(block, media);
         self.blocks.mark_invalid(to.place);

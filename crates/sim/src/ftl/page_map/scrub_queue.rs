@@ -14,26 +14,25 @@ use crate::flash::media::CollectMedia;
 
 /// Blocks that are to be moved because of their reads or their age.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Scrubs {
+pub(super) struct ScrubQueue {
     /// Per plane: waiting blocks, the oldest request first; some may still be open.
     due: Vec<VecDeque<BlockIdx>>,
     /// Per plane: the last collection was for space, although a block waited.
-    gave_way: Vec<bool>,
+    yielded: Vec<bool>,
     /// Per plane: the block taken from the queue last, until its collection begins.
     moving: Vec<Option<BlockIdx>>,
 }
 
-impl Scrubs {
-    pub(super) fn new(planes: u32) -> Scrubs {
-        let (due, gave_way) =
-            (vec![VecDeque::new(); planes as usize], vec![false; planes as usize]);
-        Scrubs { due, gave_way, moving: vec![None; planes as usize] }
+impl ScrubQueue {
+    pub(super) fn new(planes: u32) -> ScrubQueue {
+        let (due, yielded) = (vec![VecDeque::new(); planes as usize], vec![false; planes as usize]);
+        ScrubQueue { due, yielded, moving: vec![None; planes as usize] }
     }
 }
 
 impl PageMap {
     /// Queue `block` to be moved.
-    pub(crate) fn must_scrub(&mut self, block: BlockIdx) {
+    pub(crate) fn queue_scrub(&mut self, block: BlockIdx) {
         let plane = self.options.geometry.plane_of(block);
         let scrubs = self.scrubs.as_mut().expect("blocks are due where they are scrubbed");
         scrubs.due[plane.0 as usize].push_back(block);
@@ -41,7 +40,7 @@ impl PageMap {
 
     /// Whether a block of `plane` waits that can be moved.
     #[inline]
-    pub(crate) fn has_to_scrub(&self, plane: PlaneIdx) -> bool {
+    pub(crate) fn has_scrub_waiting(&self, plane: PlaneIdx) -> bool {
         self.scrubs.is_some() && self.next_scrub(plane).is_some()
     }
 
@@ -53,20 +52,21 @@ impl PageMap {
 
     /// Whether `block` of `plane` is full, with data or mapping pages, and not a victim.
     fn is_full(&self, plane: PlaneIdx, block: BlockIdx) -> bool {
-        let of_map = || self.on_flash.as_ref().is_some_and(|kept| kept.is_closed(plane, block));
+        let of_map =
+            || self.on_flash.as_ref().is_some_and(|flash_map| flash_map.is_closed(plane, block));
         self.blocks.is_closed(block) || of_map()
     }
 
     /// Remove `block` of `plane`, which was erased, from the queue.
     #[inline]
-    pub(super) fn forget_scrub(&mut self, plane: PlaneIdx, block: BlockIdx) {
+    pub(super) fn remove_scrub(&mut self, plane: PlaneIdx, block: BlockIdx) {
         if let Some(scrubs) = &mut self.scrubs {
             scrubs.due[plane.0 as usize].retain(|other| *other != block);
         }
     }
 
     /// Return a block of `plane` that is to be moved now, even if that frees no page.
-    pub(super) fn due_whatever_it_holds(
+    pub(super) fn scrub_or_levelling_victim(
         &mut self,
         plane: PlaneIdx,
         media: &mut impl CollectMedia,
@@ -75,23 +75,23 @@ impl PageMap {
         if self.is_overruled() {
             return None;
         }
-        if let Some(block) = self.scrub_due(plane) {
+        if let Some(block) = self.scrub_victim(plane) {
             return Some(block);
         }
-        let block = self.least_worn_due(plane)?;
+        let block = self.static_levelling_victim(plane)?;
         media.levels();
         Some(block)
     }
 
-    fn scrub_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
+    fn scrub_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let at = self.next_scrub(plane)?;
         let wanted = self.wants_collection::<Full>(plane);
         let scrubs = self.scrubs.as_mut()?;
-        let gave_way = &mut scrubs.gave_way[plane.0 as usize];
-        if wanted && !std::mem::replace(gave_way, true) {
+        let yielded = &mut scrubs.yielded[plane.0 as usize];
+        if wanted && !std::mem::replace(yielded, true) {
             return None;
         }
-        *gave_way = false;
+        *yielded = false;
         let block = scrubs.due[plane.0 as usize].remove(at);
         scrubs.moving[plane.0 as usize] = block;
         block
@@ -104,7 +104,7 @@ impl PageMap {
     }
 
     /// Return the block that static wear levelling moves now, if any.
-    fn least_worn_due(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
+    fn static_levelling_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let gap = self.options.static_threshold;
         let per_plane = self.options.geometry.shape().blocks_per_plane;
         if gap == 0 || self.since_static[plane.0 as usize] < per_plane.div_ceil(STATIC_INTERVAL) {

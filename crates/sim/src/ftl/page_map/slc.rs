@@ -44,12 +44,12 @@ pub(in crate::ftl) struct Slc {
     /// The host is idle: blocks of the cache are folded.
     idle: bool,
     /// Writes bypass the cache.
-    past: bool,
+    bypass: bool,
 }
 
 impl Slc {
     pub(super) fn new(of: SlcOptions, planes: u32) -> Slc {
-        Slc { of, full: vec![VecDeque::new(); planes as usize], idle: false, past: false }
+        Slc { of, full: vec![VecDeque::new(); planes as usize], idle: false, bypass: false }
     }
 
     /// Record that `block` of `plane` is full.
@@ -78,29 +78,29 @@ impl PageMap {
 
     /// Return the role of the open block that takes the host's pages.
     #[inline]
-    pub(crate) fn served(&self) -> u8 {
-        self.blocks.served()
+    pub(crate) fn selected_role(&self) -> u8 {
+        self.blocks.selected_role()
     }
 
     /// Set whether the following writes bypass the cache.
     #[inline]
-    pub(crate) fn go_past_cache(&mut self, past: bool) {
+    pub(crate) fn bypass_cache(&mut self, bypass: bool) {
         if let Some(slc) = &mut self.slc {
-            slc.past = past;
+            slc.bypass = bypass;
         }
     }
 
     /// Return the free blocks that `plane` keeps from the host: the reserve, and those that the cache may
     /// still open.
     #[inline]
-    pub(super) fn kept_free<M: FastPath>(&self, plane: PlaneIdx) -> usize {
-        let for_cache = if M::MINIMAL { 0 } else { self.kept_for_cache(plane) };
+    pub(super) fn reserved_free<M: FastPath>(&self, plane: PlaneIdx) -> usize {
+        let for_cache = if M::MINIMAL { 0 } else { self.reserved_for_cache(plane) };
         self.options.reserved_blocks + for_cache
     }
 
     /// Return the free blocks of `plane` that only the cache may open.
     #[inline]
-    pub(super) fn kept_for_cache(&self, plane: PlaneIdx) -> usize {
+    pub(super) fn reserved_for_cache(&self, plane: PlaneIdx) -> usize {
         let Some(slc) = &self.slc else { return 0 };
         let open = u32::from(self.blocks.has_open_cache(plane));
         slc.of.blocks.saturating_sub(slc.full_in(plane) + open) as usize
@@ -109,42 +109,42 @@ impl PageMap {
     /// Return the plane whose partly filled flash page in the cache takes the host's next unit, and select
     /// the cache.
     #[inline]
-    pub(super) fn cache_goes_on(&mut self) -> Option<PlaneIdx> {
-        if self.slc.as_ref().is_none_or(|slc| slc.past) {
+    pub(super) fn cache_plane_in_progress(&mut self) -> Option<PlaneIdx> {
+        if self.slc.as_ref().is_none_or(|slc| slc.bypass) {
             return None;
         }
-        self.blocks.serve(CACHE);
-        let plane = self.goes_on(Stream::Host);
+        self.blocks.select_stream(CACHE);
+        let plane = self.plane_in_progress(Stream::Host);
         if plane.is_none() {
-            self.blocks.serve(0);
+            self.blocks.select_stream(0);
         }
         plane
     }
 
     /// Whether a unit on `plane` continues a partly filled flash page outside the cache.
     #[inline]
-    pub(super) fn has_begun_past_cache(&self, plane: PlaneIdx) -> bool {
-        self.blocks.served() != CACHE && self.goes_on(Stream::Host) == Some(plane)
+    pub(super) fn has_open_page_past_cache(&self, plane: PlaneIdx) -> bool {
+        self.blocks.selected_role() != CACHE && self.plane_in_progress(Stream::Host) == Some(plane)
     }
 
     /// Whether `plane` has an SLC block to fold in idle time.
     #[inline]
-    pub(crate) fn has_to_fold(&self, plane: PlaneIdx) -> bool {
+    pub(crate) fn has_block_to_fold(&self, plane: PlaneIdx) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.full_in(plane) > 0)
     }
 
     /// Whether the host's next page fits into the cache of `plane`. Selects the cache if so, and ordinary
     /// blocks otherwise.
     #[inline]
-    pub(super) fn finds_cache(&mut self, plane: PlaneIdx) -> bool {
+    pub(super) fn fits_cache(&mut self, plane: PlaneIdx) -> bool {
         let Some(slc) = &self.slc else { return false };
-        let past = slc.past;
-        self.blocks.serve(CACHE);
+        let bypass = slc.bypass;
+        self.blocks.select_stream(CACHE);
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
-        let may_open = !past && (!opens || self.may_open_cache(plane));
+        let may_open = !bypass && (!opens || self.may_open_cache(plane));
         let finds = may_open && self.fits_host_page(plane, opens);
         if !finds {
-            self.blocks.serve(0);
+            self.blocks.select_stream(0);
         }
         finds
     }
@@ -156,7 +156,7 @@ impl PageMap {
         match slc.full_in(plane) {
             full if full < slc.of.blocks => free > self.options.reserved_blocks,
             // One free block is left for pages that bypass the cache.
-            full => full < slc.of.blocks_max && free > self.kept_free::<Full>(plane) + 1,
+            full => full < slc.of.blocks_max && free > self.reserved_free::<Full>(plane) + 1,
         }
     }
 

@@ -25,15 +25,15 @@ use crate::pool::blocks::{RelocationFrontier, Stream};
 
 /// State of several write streams.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(in crate::ftl) struct Apart {
+pub(in crate::ftl) struct HostStreams {
     /// Classifies pages as hot or cold, if the host gives no hints.
     detector: Option<Detector>,
     /// Per open block of a plane: pages reserved for collections under way, which may still move them there.
-    promised: Vec<u32>,
+    reserved: Vec<u32>,
 }
 
 /// A page to be allocated.
-pub(super) struct Wanted {
+pub(super) struct PageRequest {
     /// The role of the open block that takes it.
     pub(super) kind: usize,
     /// Pages that it consumes.
@@ -41,16 +41,16 @@ pub(super) struct Wanted {
     pub(super) opens: bool,
 }
 
-impl Apart {
+impl HostStreams {
     /// Create the state of `streams` host streams; `None` for one stream.
     pub(super) fn new(
         streams: u8,
         relocation: RelocationFrontier,
         detector: Option<HotColdPart>,
-    ) -> Option<Box<Apart>> {
-        let promised = vec![0; usize::from(streams + relocation.open_blocks(streams).max(1))];
+    ) -> Option<Box<HostStreams>> {
+        let reserved = vec![0; usize::from(streams + relocation.open_blocks(streams).max(1))];
         let detector = detector.map(Detector::new);
-        (streams > 1).then(|| Box::new(Apart { detector, promised }))
+        (streams > 1).then(|| Box::new(HostStreams { detector, reserved }))
     }
 }
 
@@ -58,9 +58,9 @@ impl PageMap {
     /// Return the stream of a write of `page`. Called once for every page that the host writes.
     #[inline]
     pub(crate) fn stream_of(&mut self, page: Lpn, hint: u8) -> u8 {
-        match &mut self.apart {
+        match &mut self.host_streams {
             None => 0,
-            Some(apart) => match &mut apart.detector {
+            Some(host_streams) => match &mut host_streams.detector {
                 None => hint,
                 Some(detector) => u8::from(detector.written(page)),
             },
@@ -69,8 +69,8 @@ impl PageMap {
 
     /// Whether the host has several streams.
     #[inline]
-    pub(crate) fn keeps_apart(&self) -> bool {
-        self.apart.is_some()
+    pub(crate) fn has_write_streams(&self) -> bool {
+        self.host_streams.is_some()
     }
 
     /// Return the number of host streams.
@@ -80,71 +80,72 @@ impl PageMap {
 
     /// Select the stream of the next host page.
     #[inline]
-    pub(crate) fn serve(&mut self, stream: u8) {
-        if self.apart.is_some() {
-            self.blocks.serve(stream);
+    pub(crate) fn select_stream(&mut self, stream: u8) {
+        if self.host_streams.is_some() {
+            self.blocks.select_stream(stream);
         }
     }
 
     /// Select the stream of the pages that are moved from `victim`.
     #[inline]
-    pub(super) fn serve_pages_of(&mut self, victim: BlockIdx) {
-        if self.apart.is_some() {
-            self.blocks.serve_pages_of(victim);
+    pub(super) fn select_stream_of(&mut self, victim: BlockIdx) {
+        if self.host_streams.is_some() {
+            self.blocks.select_stream_of(victim);
         }
     }
 
     /// Return the role of the open block that takes the pages of `collection`.
-    pub(crate) fn goes_with(&self, collection: &Collection) -> u8 {
-        self.blocks.goes_with(collection.victim)
+    pub(crate) fn relocation_role(&self, collection: &Collection) -> u8 {
+        self.blocks.relocation_role(collection.victim)
     }
 
     /// Reserve `pages` pages in the stream of `victim`.
     #[inline]
-    pub(super) fn promise_apart(&mut self, victim: BlockIdx, pages: u32) {
-        if let Some(apart) = &mut self.apart {
-            apart.promised[usize::from(self.blocks.goes_with(victim))] += pages;
+    pub(super) fn reserve_in_stream(&mut self, victim: BlockIdx, pages: u32) {
+        if let Some(host_streams) = &mut self.host_streams {
+            host_streams.reserved[usize::from(self.blocks.relocation_role(victim))] += pages;
         }
     }
 
     /// Release `pages` reserved pages in the stream of `victim`.
     #[inline]
-    pub(super) fn release_apart(&mut self, victim: BlockIdx, pages: u32) {
-        if let Some(apart) = &mut self.apart {
-            apart.promised[usize::from(self.blocks.goes_with(victim))] -= pages;
+    pub(super) fn release_in_stream(&mut self, victim: BlockIdx, pages: u32) {
+        if let Some(host_streams) = &mut self.host_streams {
+            host_streams.reserved[usize::from(self.blocks.relocation_role(victim))] -= pages;
         }
     }
 
     /// Whether all reserved pages and the `wanted` page fit, if each stream fills blocks of its own; and
     /// `more` pages of another victim, in its stream or in any.
-    pub(super) fn fits_apart(
+    pub(super) fn fits_streams(
         &self,
-        apart: &Apart,
-        wanted: Option<Wanted>,
+        host_streams: &HostStreams,
+        wanted: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
         let opens = wanted.as_ref().is_some_and(|wanted| wanted.opens);
         let pages = more.map_or(0, |(_, pages)| pages);
-        self.fits_easily(apart, opens, pages) || self.fits_counted(apart, wanted, more)
+        self.fits_easily(host_streams, opens, pages)
+            || self.fits_counted(host_streams, wanted, more)
     }
 
     /// Whether everything fits in the worst case: no open block has a page left, and every stream opens one
     /// that it does not fill. Usually true. Called with every unit, hence no division.
     #[inline]
-    fn fits_easily(&self, apart: &Apart, opens: bool, more: u32) -> bool {
+    fn fits_easily(&self, host_streams: &HostStreams, opens: bool, more: u32) -> bool {
         let least = u64::from(self.blocks.least_usable());
-        let promised: u64 = apart.promised.iter().map(|pages| u64::from(*pages)).sum();
-        let begun = apart.promised.len() as u64 + 1;
-        let most = promised + u64::from(more) + begun * least;
+        let reserved: u64 = host_streams.reserved.iter().map(|pages| u64::from(*pages)).sum();
+        let begun = host_streams.reserved.len() as u64 + 1;
+        let most = reserved + u64::from(more) + begun * least;
         most + u64::from(opens) * least <= u64::from(self.blocks.free_blocks()) * least
     }
 
-    /// [`PageMap::fits_apart`], counted stream by stream.
+    /// [`PageMap::fits_streams`], counted stream by stream.
     #[cold]
     fn fits_counted(
         &self,
-        apart: &Apart,
-        wanted: Option<Wanted>,
+        host_streams: &HostStreams,
+        wanted: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
         let least = self.blocks.least_usable();
@@ -156,16 +157,17 @@ impl PageMap {
         for (kind, open) in self.blocks.open_pages().iter().enumerate() {
             let taken = match &wanted {
                 Some(wanted) if kind == wanted.kind => wanted.pages,
-                _ => self.owed_to(kind as u8),
+                _ => self.padding_of_stream(kind as u8),
             };
             let is_opened = wanted.as_ref().is_some_and(|it| it.opens && it.kind == kind);
             let opened = u32::from(is_opened) * least;
             let left = (open + opened).saturating_sub(taken);
             let own = |(victim, _): &(Option<BlockIdx>, u32)| {
-                victim.is_some_and(|victim| usize::from(self.blocks.goes_with(victim)) == kind)
+                victim
+                    .is_some_and(|victim| usize::from(self.blocks.relocation_role(victim)) == kind)
             };
             let moved = more.filter(own).map_or(0, |(_, pages)| pages);
-            needed += (apart.promised[kind] + moved).saturating_sub(left).div_ceil(least);
+            needed += (host_streams.reserved[kind] + moved).saturating_sub(left).div_ceil(least);
         }
         if let Some((None, pages)) = more {
             needed += pages.div_ceil(least);
@@ -176,30 +178,30 @@ impl PageMap {
     /// Whether a host page fits into the open block on `plane`, or into one that is opened.
     #[inline]
     pub(super) fn fits_host_page(&self, plane: PlaneIdx, opens: bool) -> bool {
-        let Some(apart) = &self.apart else { return true };
-        let kept = self.kept_for_next;
-        if self.fits_easily(apart, opens, kept) {
+        let Some(host_streams) = &self.host_streams else { return true };
+        let next = self.reserved_for_next;
+        if self.fits_easily(host_streams, opens, next) {
             return true;
         }
-        let kind = usize::from(self.blocks.served());
-        let wanted = Wanted { kind, pages: self.pages_taken(plane), opens };
-        self.fits_counted(apart, Some(wanted), (kept > 0).then_some((None, kept)))
+        let kind = usize::from(self.blocks.selected_role());
+        let wanted = PageRequest { kind, pages: self.pages_taken(plane), opens };
+        self.fits_counted(host_streams, Some(wanted), (next > 0).then_some((None, next)))
     }
 
     /// Return `plane`, which has no open page of `stream`. If opening a block would leave too little space
     /// for the reserved pages, return a plane that has an open page instead.
     #[inline]
-    pub(super) fn without_opening(
+    pub(super) fn prefer_open_page(
         &self,
-        apart: &Apart,
+        host_streams: &HostStreams,
         plane: PlaneIdx,
         stream: Stream,
     ) -> PlaneIdx {
-        if self.fits_easily(apart, true, 0) {
+        if self.fits_easily(host_streams, true, 0) {
             return plane;
         }
-        let wanted = Wanted { kind: self.blocks.kind(stream), pages: 1, opens: true };
-        if self.fits_counted(apart, Some(wanted), None) {
+        let wanted = PageRequest { kind: self.blocks.kind(stream), pages: 1, opens: true };
+        if self.fits_counted(host_streams, Some(wanted), None) {
             return plane;
         }
         self.plane_with_open_page(stream).unwrap_or(plane)
@@ -212,16 +214,17 @@ impl PageMap {
     /// If some are.
     #[cfg(test)]
     pub(crate) fn check_streams(&self) {
-        let left = self.apart.as_ref().map_or(0, |apart| apart.promised.iter().sum());
-        assert_eq!((left, self.promised), (0, 0), "what was promised was kept or given back");
+        let left =
+            self.host_streams.as_ref().map_or(0, |host_streams| host_streams.reserved.iter().sum());
+        assert_eq!((left, self.reserved), (0, 0), "every reserved page was used or released");
     }
 
     /// Return the pages that may have to stay empty after the host's last units in `stream`.
-    fn owed_to(&self, stream: u8) -> u32 {
-        if !self.gathers() || stream >= self.blocks.write_streams() {
+    fn padding_of_stream(&self, stream: u8) -> u32 {
+        if !self.packs_units() || stream >= self.blocks.write_streams() {
             return 0;
         }
         let planes = 0..self.options.geometry.shape().planes;
-        planes.map(|plane| self.blocks.left_to_gather(PlaneIdx(plane), stream)).sum()
+        planes.map(|plane| self.blocks.left_in_flash_page(PlaneIdx(plane), stream)).sum()
     }
 }

@@ -14,13 +14,13 @@ use crate::pool::blocks::Stream;
 impl PageMap {
     /// Whether the fast path applies: no map on flash, no retirement, no separate streams.
     #[inline]
-    pub(super) fn is_straight(&self) -> bool {
-        self.on_flash.is_none() && self.retirement.is_none() && self.apart.is_none()
+    pub(super) fn has_fast_path(&self) -> bool {
+        self.on_flash.is_none() && self.retirement.is_none() && self.host_streams.is_none()
     }
 
     /// Whether the FTL has only map, accounting and policies: see [`crate::flash::fast_path`].
     pub(crate) fn is_minimal(&self) -> bool {
-        self.is_straight() && self.slc.is_none() && self.scrubs.is_none() && !self.gathers()
+        self.has_fast_path() && self.slc.is_none() && self.scrubs.is_none() && !self.packs_units()
     }
 
     /// Write pages, each in whole or in part and with its stream, as [`PageMap::write`] does.
@@ -29,36 +29,36 @@ impl PageMap {
         pages: impl Iterator<Item = (Lpn, bool, u8)>,
         flash: &mut Flash,
     ) {
-        if !self.is_straight() || flash.unworn().is_none() {
+        if !self.has_fast_path() || flash.unworn().is_none() {
             return pages.for_each(|(page, whole, stream)| {
                 let stream = self.stream_of(page, stream);
                 self.write(page, whole, stream, flash);
             });
         }
-        if self.gathers() {
-            self.write_straight::<Full>(pages, flash);
+        if self.packs_units() {
+            self.write_fast::<Full>(pages, flash);
         } else {
-            self.write_straight::<Minimal>(pages, flash);
+            self.write_fast::<Minimal>(pages, flash);
         }
     }
 
     #[inline(always)]
-    fn write_straight<M: FastPath>(
+    fn write_fast<M: FastPath>(
         &mut self,
         pages: impl Iterator<Item = (Lpn, bool, u8)>,
         flash: &mut Flash,
     ) {
         let mut written = 0;
         for (page, whole, _) in pages {
-            let plane = self.turn::<M>(page);
+            let plane = self.choose_plane::<M>(page);
             let ordinary = self.blocks.has_open_page(plane, Stream::Host)
                 && !self.wants_collection::<M>(plane)
-                && self.promised == 0;
+                && self.reserved == 0;
             if !ordinary {
-                self.write_in_turn(plane, page, whole, flash);
+                self.write_from(plane, page, whole, flash);
                 continue;
             }
-            self.goes_to::<M>(plane, Stream::Host);
+            self.set_last_plane::<M>(plane, Stream::Host);
             let taken = self.blocks.take_open_page(plane, Stream::Host);
             let to = taken.place;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
@@ -79,16 +79,16 @@ impl PageMap {
     }
 
     /// Move all valid pages of a victim; returns their number.
-    pub(super) fn move_straight(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
-        if self.gathers() {
-            self.move_straight_of::<Full>(collection, flash)
+    pub(super) fn move_fast(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
+        if self.packs_units() {
+            self.move_fast_of::<Full>(collection, flash)
         } else {
-            self.move_straight_of::<Minimal>(collection, flash)
+            self.move_fast_of::<Minimal>(collection, flash)
         }
     }
 
     #[inline(always)]
-    fn move_straight_of<M: FastPath>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
+    fn move_fast_of<M: FastPath>(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         let Collection { plane: home, victim, stream, .. } = *collection;
         let mut pages = std::mem::take(&mut self.moving);
         let valid = usize::from(self.blocks.valid_count(victim));

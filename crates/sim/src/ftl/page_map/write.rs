@@ -4,7 +4,7 @@ use super::PageMap;
 use crate::flash::fast_path::{FastPath, Full};
 use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
-use crate::pool::blocks::{Stream, Taken};
+use crate::pool::blocks::{AllocatedPage, Stream};
 
 impl PageMap {
     /// Write `page` of `stream` at once, with every collection that is due. If only a part of it is written,
@@ -19,22 +19,22 @@ impl PageMap {
         stream: u8,
         media: &mut impl CollectMedia,
     ) {
-        self.serve(stream);
-        self.go_past_cache(true);
-        let turn = self.turn::<Full>(page);
-        self.write_in_turn(turn, page, whole, media);
+        self.select_stream(stream);
+        self.bypass_cache(true);
+        let first = self.choose_plane::<Full>(page);
+        self.write_from(first, page, whole, media);
     }
 
-    /// Like [`PageMap::write`], with `turn` as the first plane to try.
-    pub(super) fn write_in_turn(
+    /// Like [`PageMap::write`], with `first` as the first plane to try.
+    pub(super) fn write_from(
         &mut self,
-        turn: PlaneIdx,
+        first: PlaneIdx,
         page: Lpn,
         whole: bool,
         media: &mut impl CollectMedia,
     ) {
-        let has_room = self.has_room::<Full>(turn);
-        let plane = if has_room { Some(turn) } else { self.plane_with_room(turn, media) };
+        let has_room = self.has_room::<Full>(first);
+        let plane = if has_room { Some(first) } else { self.plane_with_room(first, media) };
         let Some(plane) = plane else { return self.end_of_life() };
         self.write_to(plane, page, whole, media);
         if self.wants_collection::<Full>(plane) {
@@ -44,9 +44,9 @@ impl PageMap {
 
     /// Return the plane that the host's `page` should go to.
     #[inline]
-    pub(crate) fn turn<M: FastPath>(&mut self, page: Lpn) -> PlaneIdx {
+    pub(crate) fn choose_plane<M: FastPath>(&mut self, page: Lpn) -> PlaneIdx {
         if !M::MINIMAL
-            && let Some(plane) = self.host_goes_on()
+            && let Some(plane) = self.host_plane_in_progress()
         {
             return plane;
         }
@@ -59,8 +59,8 @@ impl PageMap {
         if !M::MINIMAL && self.slc.is_some() {
             // A partly filled flash page outside the cache is filled first. Otherwise it would stay so, and
             // its plane would be chosen for all further units.
-            let begun = self.has_begun_past_cache(plane);
-            if begun && self.has_room_past_cache::<M>(plane) || self.finds_cache(plane) {
+            let begun = self.has_open_page_past_cache(plane);
+            if begun && self.has_room_past_cache::<M>(plane) || self.fits_cache(plane) {
                 return true;
             }
         }
@@ -71,16 +71,16 @@ impl PageMap {
     #[inline]
     fn has_room_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
-        if opens && self.blocks.free_in(plane) <= self.kept_free::<M>(plane) {
+        if opens && self.blocks.free_in(plane) <= self.reserved_free::<M>(plane) {
             return false;
         }
         if !M::MINIMAL && self.on_flash.is_some() {
             return self.has_room_with_map(opens);
         }
-        if !M::MINIMAL && self.apart.is_some() {
+        if !M::MINIMAL && self.host_streams.is_some() {
             return self.fits_host_page(plane, opens);
         }
-        let needed = self.promised + self.kept_for_next + self.cost_on::<M>(plane, opens);
+        let needed = self.reserved + self.reserved_for_next + self.cost_on::<M>(plane, opens);
         self.blocks.pages_for_relocation() >= needed
     }
 
@@ -105,7 +105,7 @@ impl PageMap {
                 }
             }
         }
-        self.goes_to::<D::Path>(plane, Stream::Host);
+        self.set_last_plane::<D::Path>(plane, Stream::Host);
         let mut to = self.blocks.take_page_of::<D::Path>(plane, Stream::Host);
         if !plain && self.slc.is_some() && self.blocks.is_cache(to.place.block) {
             media.set_slc(to.place.block);
@@ -113,7 +113,7 @@ impl PageMap {
         let old = self.lookup(page);
         media.holds(Some(page), || self.blocks.kind(Stream::Host) as u8);
         while !media.program(to.place, if whole { None } else { old }) {
-            match self.page_instead(to, Stream::Host, media) {
+            match self.replacement_page(to, Stream::Host, media) {
                 Some(other) => to = other,
                 None => return self.refuse(),
             }
@@ -122,8 +122,8 @@ impl PageMap {
             self.invalidate(old);
         }
         self.place(page, to.place);
-        if !plain && let Some(kept) = &mut self.on_flash {
-            kept.changed(page);
+        if !plain && let Some(flash_map) = &mut self.on_flash {
+            flash_map.changed(page);
         }
         self.close_if_full(to, Stream::Host, media);
         true
@@ -139,34 +139,34 @@ impl PageMap {
     /// Whether the host has opened the last block of `plane` that it may.
     #[inline]
     pub(crate) fn wants_collection<M: FastPath>(&self, plane: PlaneIdx) -> bool {
-        self.blocks.free_in(plane) <= self.kept_free::<M>(plane)
+        self.blocks.free_in(plane) <= self.reserved_free::<M>(plane)
     }
 
     /// Whether `plane` has fewer than `goal` free blocks.
     pub(crate) fn has_fewer_free(&self, plane: PlaneIdx, goal: usize) -> bool {
-        self.blocks.free_in(plane) < goal + self.kept_for_cache(plane)
+        self.blocks.free_in(plane) < goal + self.reserved_for_cache(plane)
     }
 
-    /// Return the planes to try for a host page: `turn` first, then all.
-    pub(crate) fn planes_from(&self, turn: PlaneIdx) -> impl Iterator<Item = PlaneIdx> + use<> {
-        [turn].into_iter().chain((0..self.options.geometry.shape().planes).map(PlaneIdx))
+    /// Return the planes to try for a host page: `first` first, then all.
+    pub(crate) fn planes_from(&self, first: PlaneIdx) -> impl Iterator<Item = PlaneIdx> + use<> {
+        [first].into_iter().chain((0..self.options.geometry.shape().planes).map(PlaneIdx))
     }
 
-    /// Return a plane that has space, or gains some by collecting: `turn` itself, or the first other one. A
+    /// Return a plane that has space, or gains some by collecting: `first` itself, or the first other one. A
     /// plane on which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed if planes
     /// differ).
     #[cold]
     fn plane_with_room(
         &mut self,
-        turn: PlaneIdx,
+        first: PlaneIdx,
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         loop {
-            let mut planes = self.planes_from(turn);
+            let mut planes = self.planes_from(first);
             let found =
                 planes.find(|plane| self.has_room::<Full>(*plane) || self.make_room(*plane, media));
             if found.is_some() {
-                self.found_room();
+                self.reset_urgency();
                 return found;
             }
             if !self.overrule_policy() {
@@ -192,12 +192,12 @@ impl PageMap {
             return Some(plane);
         }
         let plane = self.plane_with_page::<M>(home, stream)?;
-        let Some(apart) = &self.apart else { return Some(plane) };
+        let Some(host_streams) = &self.host_streams else { return Some(plane) };
         if self.blocks.has_open_page(plane, stream) {
             return Some(plane);
         }
-        let plane = self.without_opening(apart, plane, stream);
-        self.goes_to::<M>(plane, stream);
+        let plane = self.prefer_open_page(host_streams, plane, stream);
+        self.set_last_plane::<M>(plane, stream);
         Some(plane)
     }
 
@@ -210,18 +210,18 @@ impl PageMap {
     ) -> Option<PlaneIdx> {
         match home {
             Some(home) if self.options.same_die && self.blocks.has_page(home, stream) => {
-                if !M::MINIMAL && self.apart.is_some() {
-                    self.goes_to::<M>(home, stream);
+                if !M::MINIMAL && self.host_streams.is_some() {
+                    self.set_last_plane::<M>(home, stream);
                 }
                 Some(home)
             }
-            _ if !M::MINIMAL && self.gathers() => {
-                let going_on = self.goes_on(stream);
+            _ if !M::MINIMAL && self.packs_units() => {
+                let going_on = self.plane_in_progress(stream);
                 if going_on.is_some() {
                     return going_on;
                 }
                 let plane = self.options.allocator.choose_with_page(&self.blocks, stream)?;
-                self.goes_to::<M>(plane, stream);
+                self.set_last_plane::<M>(plane, stream);
                 Some(plane)
             }
             _ => self.options.allocator.choose_with_page(&self.blocks, stream),
@@ -232,7 +232,7 @@ impl PageMap {
     #[inline(always)]
     pub(in crate::ftl) fn close_if_full(
         &mut self,
-        taken: Taken,
+        taken: AllocatedPage,
         stream: Stream,
         media: &mut impl CollectMedia,
     ) {
@@ -252,7 +252,7 @@ impl PageMap {
             self.program_failed(block, media);
         }
         // The block may be chosen only now that its last page is accounted for.
-        self.is_closed_now(last, stream);
+        self.register_closed(last, stream);
     }
 
     /// Return the metadata page at the end of `block`, if the geometry has one. Blocks of an SLC cache end

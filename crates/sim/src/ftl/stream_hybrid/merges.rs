@@ -163,7 +163,7 @@ impl StreamHybrid {
         self.logs.iter_mut().for_each(|log| log.drop_unit(logical));
         plan.barrier();
         self.replace_data_unit(logical, target);
-        self.bring_next(page, extent, rest, plan);
+        self.expect_next(page, extent, rest, plan);
     }
 
     /// Write `page` to the place that a merge around the host's data has left for it.
@@ -178,12 +178,12 @@ impl StreamHybrid {
         let unit = self.map[logical as usize].expect("a merge made it");
         let to = self.layout.place(unit, offset);
         plan.program(to, extent.rest(page, || rest));
-        self.bring_next(page, extent, rest, plan);
+        self.expect_next(page, extent, rest, plan);
     }
 
     /// Expect the next page of the host write in the same unit. The map is stored after its last page:
     /// storing it may take a unit, and so erase the one with `rest`.
-    fn bring_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>, plan: &mut Plan) {
+    fn expect_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>, plan: &mut Plan) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
         self.bringing = goes_on.then_some(Bringing { next, rest });
@@ -224,7 +224,7 @@ impl StreamHybrid {
     }
 
     /// Abandon the background merge of `logical`, which the host changes: its copies are obsolete.
-    pub(super) fn leave_alone(&mut self, logical: u32) {
+    pub(super) fn abandon_merge(&mut self, logical: u32) {
         if let Some(index) = self.job.iter().position(|reclaim| reclaim.logical == logical) {
             let reclaim = self.job.remove(index);
             self.free.discard(reclaim.target);

@@ -200,7 +200,7 @@ impl MergingFtl for StreamHybrid {
             (self.before, self.current) = (self.current, extent.begin());
         }
         let (logical, offset) = self.unit_of(page);
-        self.leave_alone(logical);
+        self.abandon_merge(logical);
         let brought = self.bringing.take().filter(|brought| brought.next == page);
         if let Some(Bringing { rest, .. }) = brought {
             self.bring(page, extent, rest, plan);
@@ -223,7 +223,7 @@ impl MergingFtl for StreamHybrid {
     }
 
     fn trim(&mut self, page: Lpn) {
-        self.leave_alone(self.unit_of(page).0);
+        self.abandon_merge(self.unit_of(page).0);
         self.set_dead(page);
         self.leave_logs(page);
     }

@@ -31,7 +31,7 @@ use crate::flash::plan::Plan;
 use crate::ftl::extent::Extent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::ftl::{FtlOptions, MergingFtl};
-use crate::pool::stripes::{Holds, Stripes};
+use crate::pool::stripes::{StripeContent, Stripes};
 
 pub use part::StripesPart;
 use part::{ENTRY_BYTES, RESERVE, map_size};
@@ -114,11 +114,11 @@ impl MergingFtl for StripeMap {
         if self.changed.len() >= self.most_changed {
             self.store_changed(plan);
         }
-        if self.stripes.is_filled(Holds::Data) {
+        if self.stripes.is_filled(StripeContent::Data) {
             self.open_data(plan);
         }
         let rest = extent.rest(page, || self.lookup(page));
-        let to = self.stripes.take_page(Holds::Data);
+        let to = self.stripes.take_page(StripeContent::Data);
         plan.program(to, rest);
         self.place(page, to);
         self.change(map_page);
@@ -152,7 +152,7 @@ impl MergingFtl for StripeMap {
     fn rebuild(&mut self, found: &Survey<'_>, _plan: &mut Plan) {
         let of_host = self.geometry.shape().logical_pages;
         for stripe in found.groups().iter().copied() {
-            let mut what = Holds::Data;
+            let mut what = StripeContent::Data;
             let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
             for block in &blocks {
                 for offset in 0..self.geometry.shape().pages_per_block {
@@ -160,7 +160,7 @@ impl MergingFtl for StripeMap {
                     let Some((page, newest)) = found.page_at(at) else { continue };
                     self.reverse[at.page.0 as usize] = page.0;
                     if page.0 >= of_host {
-                        what = Holds::Map;
+                        what = StripeContent::Map;
                     }
                     if newest {
                         self.map[page.0 as usize] = at.page.0;
@@ -179,7 +179,7 @@ impl MergingFtl for StripeMap {
         for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != NOWHERE) {
             assert_eq!(self.reverse[*at as usize], page);
         }
-        assert!(self.stripes.holding(Holds::Map) <= self.most_map_stripes);
+        assert!(self.stripes.holding(StripeContent::Map) <= self.most_map_stripes);
         assert!(self.changed.len() <= self.most_changed);
         assert!(self.changed.iter().all(|page| bits::has(&self.is_changed, *page as usize)));
     }
@@ -234,14 +234,15 @@ impl StripeMap {
     fn store(&mut self, map_pages: &[u32], plan: &mut Plan) {
         let mut rest = map_pages;
         while !rest.is_empty() {
-            if self.stripes.is_filled(Holds::Map) {
+            if self.stripes.is_filled(StripeContent::Map) {
                 self.open_map(plan);
             }
-            let (fit, others) = rest.split_at(rest.len().min(self.stripes.left(Holds::Map)));
+            let (fit, others) =
+                rest.split_at(rest.len().min(self.stripes.left(StripeContent::Map)));
             rest = others;
             let mut pages = std::mem::take(&mut self.stored);
             pages.clear();
-            pages.extend(fit.iter().map(|map_page| self.place_anew(*map_page)));
+            pages.extend(fit.iter().map(|map_page| self.reallocate(*map_page)));
             plan.store_map(&pages);
             self.stored = pages;
         }
@@ -249,10 +250,10 @@ impl StripeMap {
 
     /// Allocate the next place of `map_page`; also returns the place of its unchanged entries, if they must
     /// be read.
-    fn place_anew(&mut self, map_page: u32) -> (Place, Option<Place>) {
+    fn reallocate(&mut self, map_page: u32) -> (Place, Option<Place>) {
         let page = self.logical(map_page);
         let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
-        let to = self.stripes.take_page(Holds::Map);
+        let to = self.stripes.take_page(StripeContent::Map);
         self.place(page, to);
         self.cache.wrote_all(map_page);
         bits::remove(&mut self.is_changed, map_page as usize);
@@ -280,15 +281,15 @@ impl StripeMap {
 impl StripeMap {
     /// Open a stripe for data. If too few are left then, the valid pages of the emptiest one are moved to it.
     fn open_data(&mut self, plan: &mut Plan) {
-        self.stripes.open(Holds::Data);
-        let for_map = self.most_map_stripes - self.stripes.holding(Holds::Map);
+        self.stripes.open(StripeContent::Data);
+        let for_map = self.most_map_stripes - self.stripes.holding(StripeContent::Map);
         if self.stripes.free() >= RESERVE + for_map {
             return;
         }
         plan.begin_reclaim();
-        let victim = self.stripes.emptiest(Holds::Data).expect("most stripes are full");
+        let victim = self.stripes.emptiest(StripeContent::Data).expect("most stripes are full");
         let mut concerned = std::mem::take(&mut self.concerned);
-        self.move_all(victim, Holds::Data, plan);
+        self.move_all(victim, StripeContent::Data, plan);
         let pages = self.moves.iter().map(|(from, _)| self.reverse[from.page.0 as usize]);
         concerned.extend(pages.map(|page| page / self.entries_a_page));
         concerned.sort_unstable();
@@ -304,17 +305,17 @@ impl StripeMap {
     /// Open a stripe for pages of the map. If they have reached their limit, the valid pages of the emptiest
     /// one are moved to it.
     fn open_map(&mut self, plan: &mut Plan) {
-        let all = self.stripes.holding(Holds::Map) == self.most_map_stripes;
-        self.stripes.open(Holds::Map);
+        let all = self.stripes.holding(StripeContent::Map) == self.most_map_stripes;
+        self.stripes.open(StripeContent::Map);
         if all {
-            let victim = self.stripes.emptiest(Holds::Map).expect("all but one are full");
-            self.move_all(victim, Holds::Map, plan);
+            let victim = self.stripes.emptiest(StripeContent::Map).expect("all but one are full");
+            self.move_all(victim, StripeContent::Map, plan);
             self.erase(victim, plan);
         }
     }
 
     /// Move the valid pages of `victim` to the open stripe with the same content, which has space for them.
-    fn move_all(&mut self, victim: u32, what: Holds, plan: &mut Plan) {
+    fn move_all(&mut self, victim: u32, what: StripeContent, plan: &mut Plan) {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {

@@ -119,7 +119,7 @@ impl CollectMedia for Shadow {
 
 impl Shadow {
     /// Execute `plan`, page by page.
-    pub(super) fn carry_out(&mut self, plan: &Plan) {
+    pub(super) fn execute(&mut self, plan: &Plan) {
         for command in plan.commands() {
             match *command {
                 Cmd::Read(from) => self.read(from),

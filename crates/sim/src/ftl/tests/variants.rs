@@ -29,7 +29,7 @@ prop_compose! {
         let write_streams = if mapping.0.is_some() { 1 } else { streams };
         let (data_pages, metadata_pages) = (data_pages * units, metadata_pages * units);
         let planes = channels * dies_per_channel;
-        let relocation = RelocationFrontier::of(separate, write_streams);
+        let relocation = RelocationFrontier::for_streams(separate, write_streams);
         let open = u32::from(write_streams + relocation.open_blocks(write_streams));
         let most = planes * more_blocks * data_pages;
         let logical_pages = (most * fullness / 100).max(1);

@@ -1,14 +1,14 @@
 //! Zones: no translation. The host writes zones in order and resets them as a whole, at fixed places of the
 //! flash.
 //!
-//! [`book`] has the states of zones, [`layout`] the places of their pages.
+//! [`zone_states`] has the states of zones, [`layout`] the places of their pages.
 
-mod book;
 mod layout;
+mod zone_states;
 
-pub(crate) use book::Book;
 pub(crate) use layout::Layout;
 pub use layout::{ZoneDies, ZonesPart};
+pub(crate) use zone_states::ZoneStates;
 
 /// Its name in the list of FTLs.
 pub(crate) const ZONED: &str = "zoned";

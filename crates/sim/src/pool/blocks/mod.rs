@@ -10,11 +10,11 @@ mod restore;
 mod streams;
 mod valid;
 
-pub(crate) use restore::Use;
+pub(crate) use restore::BlockUse;
 pub(crate) use streams::{CACHE, WRITE_STREAMS_MAX};
 
+pub(crate) use open::AllocatedPage;
 use open::Open;
-pub(crate) use open::Taken;
 use streams::KINDS_MAX;
 
 use crate::collections::{bits, huge};
@@ -46,7 +46,7 @@ pub(crate) enum RelocationFrontier {
 impl RelocationFrontier {
     /// Return the frontier of a device with `write_streams` host streams. `separate`: relocated pages of all
     /// streams share one block.
-    pub(crate) fn of(separate: bool, write_streams: u8) -> RelocationFrontier {
+    pub(crate) fn for_streams(separate: bool, write_streams: u8) -> RelocationFrontier {
         match (separate, write_streams) {
             (true, _) => RelocationFrontier::Single,
             (false, 0 | 1) => RelocationFrontier::Shared,

@@ -21,7 +21,7 @@ impl Open {
 
 /// An allocated page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct AllocatedPage {
     pub(crate) place: Place,
     /// The page fills its block.
     pub(crate) is_last: bool,
@@ -34,13 +34,17 @@ impl Blocks {
     /// # Panics
     /// If the plane has no page left.
     #[inline(always)]
-    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+    pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
         self.take_page_of::<Full>(plane, stream)
     }
 
     /// Like [`Blocks::take_page`], for a device of one make.
     #[inline(always)]
-    pub(crate) fn take_page_of<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+    pub(crate) fn take_page_of<M: FastPath>(
+        &mut self,
+        plane: PlaneIdx,
+        stream: Stream,
+    ) -> AllocatedPage {
         let index = self.open_of(plane, stream);
         if self.open[index].is_full() {
             self.open_another(plane, stream);
@@ -55,29 +59,29 @@ impl Blocks {
     /// Allocate the next page of the block that `plane` has open for `stream`, on a device without retired
     /// pages.
     #[inline]
-    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: Stream) -> Taken {
+    pub(crate) fn take_open_page(&mut self, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
         self.take_open(self.open_of(plane, stream), plane, stream)
     }
 
     #[inline(always)]
-    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: Stream) -> Taken {
+    fn take_open(&mut self, index: usize, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
         self.open_pages[self.kind(stream)] -= 1;
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
         let place = Place { page, block: BlockIdx(open.block), plane };
-        Taken { place, is_last: open.is_full() }
+        AllocatedPage { place, is_last: open.is_full() }
     }
 
     /// Whether the next page of `stream` on `plane` continues a partly filled flash page.
     #[inline]
-    pub(crate) fn is_gathering(&self, plane: PlaneIdx, stream: Stream) -> bool {
+    pub(crate) fn has_open_flash_page(&self, plane: PlaneIdx, stream: Stream) -> bool {
         let open = &self.open[self.open_of(plane, stream)];
         open.next != open.end && self.geometry.begun_in_flash_page(Ppn(open.next)) > 0
     }
 
     /// Whether the flash page of `at` is partly filled, and so not programmed yet.
-    pub(crate) fn is_gathered(&self, at: Place) -> bool {
+    pub(crate) fn is_in_open_flash_page(&self, at: Place) -> bool {
         let first = at.plane.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
         self.open[first..first + self.streams].iter().any(|open| {

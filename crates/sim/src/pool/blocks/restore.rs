@@ -5,7 +5,7 @@ use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// The use of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Use {
+pub(crate) enum BlockUse {
     /// Erased and free.
     Free,
     /// Open in this role; its next page is `next`.
@@ -21,7 +21,7 @@ pub(crate) enum Use {
 impl Blocks {
     /// Reset the accounting to blocks with the given use and erase count. `keys` order the free blocks. The
     /// caller then sets which pages are valid, and then which blocks are closed.
-    pub(crate) fn restore(&mut self, uses: &[Use], wear: &[u32], keys: &[u32]) {
+    pub(crate) fn restore(&mut self, uses: &[BlockUse], wear: &[u32], keys: &[u32]) {
         self.free.clear();
         self.free_in.fill(0);
         (self.free_blocks, self.free_pages) = (0, 0);
@@ -29,12 +29,12 @@ impl Blocks {
             let at = block.0 as usize;
             self.wear[at] = wear[at];
             match *used {
-                Use::Free => self.found_free(block, keys[at]),
-                Use::Erased | Use::Bad => {}
-                Use::Filled { role } => {
+                BlockUse::Free => self.found_free(block, keys[at]),
+                BlockUse::Erased | BlockUse::Bad => {}
+                BlockUse::Filled { role } => {
                     self.role_of.get_mut(at).into_iter().for_each(|of| *of = role)
                 }
-                Use::Open { role, next } => self.found_open(block, role, next),
+                BlockUse::Open { role, next } => self.found_open(block, role, next),
             }
         }
     }
@@ -60,7 +60,7 @@ impl Blocks {
 
     /// Return the first usable page of `block` from `next` on, if it is opened in `role` and such a page
     /// exists.
-    pub(crate) fn goes_on_with(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
+    pub(crate) fn next_usable_page(&self, block: BlockIdx, role: u8, next: Ppn) -> Option<Ppn> {
         let end = self.end_of(block, role).0;
         let next = match self.retired.is_empty() {
             true => next.0,

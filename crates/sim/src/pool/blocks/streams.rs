@@ -31,16 +31,16 @@ impl Blocks {
 
     /// Select the stream of the host pages that are allocated next.
     #[inline]
-    pub(crate) fn serve(&mut self, stream: u8) {
+    pub(crate) fn select_stream(&mut self, stream: u8) {
         debug_assert!(stream < self.hosts, "a stream that there is");
         self.kinds[Stream::Host as usize] = stream;
     }
 
     /// Select the stream of the pages that are relocated from `block` next.
     #[inline]
-    pub(crate) fn serve_pages_of(&mut self, block: BlockIdx) {
+    pub(crate) fn select_stream_of(&mut self, block: BlockIdx) {
         if self.relocation != RelocationFrontier::Single {
-            self.kinds[Stream::Relocated as usize] = self.goes_with(block);
+            self.kinds[Stream::Relocated as usize] = self.relocation_role(block);
         }
     }
 
@@ -63,7 +63,7 @@ impl Blocks {
 
     /// Return the role of the open block that takes pages relocated from `block`.
     #[inline]
-    pub(crate) fn goes_with(&self, block: BlockIdx) -> u8 {
+    pub(crate) fn relocation_role(&self, block: BlockIdx) -> u8 {
         match (self.relocation, self.stream_of(block)) {
             (RelocationFrontier::Single, _) => self.hosts,
             (RelocationFrontier::PerStream, stream) => self.hosts + stream,
@@ -93,7 +93,7 @@ impl Blocks {
 
     /// Return the role of the open block that takes host pages now.
     #[inline]
-    pub(crate) fn served(&self) -> u8 {
+    pub(crate) fn selected_role(&self) -> u8 {
         self.kinds[Stream::Host as usize]
     }
 
@@ -104,7 +104,7 @@ impl Blocks {
 
     /// Return how many pages are left in the flash page that is partly filled on `plane` for a host stream.
     #[inline]
-    pub(crate) fn left_to_gather(&self, plane: PlaneIdx, stream: u8) -> u32 {
+    pub(crate) fn left_in_flash_page(&self, plane: PlaneIdx, stream: u8) -> u32 {
         let next = self.open[plane.0 as usize * self.streams + usize::from(stream)].next;
         match self.geometry.begun_in_flash_page(Ppn(next)) {
             0 => 0,

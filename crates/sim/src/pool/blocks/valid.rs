@@ -137,7 +137,7 @@ impl Blocks {
 
     /// Whether `page` is in an open block and not programmed yet: it counts as valid in advance.
     #[cfg(test)]
-    pub(crate) fn is_to_come(&self, page: Ppn) -> bool {
+    pub(crate) fn is_pending(&self, page: Ppn) -> bool {
         self.open.iter().any(|open| (open.next..open.end).contains(&page.0))
             && !self.is_retired(page)
     }

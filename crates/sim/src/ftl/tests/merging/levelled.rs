@@ -7,7 +7,7 @@ use super::write_whole;
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
-use crate::flash::replaced::Replaced;
+use crate::flash::replacement::ReplacementTable;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 
 /// Erases between the most and the least worn block of any plane, after random writes to a quarter of a device that was
@@ -16,7 +16,7 @@ fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     let (geometry, tables) = one_for_all();
     let options = MergingOptions::of(name, geometry, tables);
     let mut ftl = Merging::by_name(&options).expect("a device");
-    let replaced = Replaced::by_nothing(geometry).levelled(dynamic, threshold);
+    let replaced = ReplacementTable::identity(geometry).levelled(dynamic, threshold);
     let mut flash = Flash::new(geometry, PageOrder::Any).replacing(replaced);
     let pages = geometry.shape().logical_pages;
     (0..pages).for_each(|page| write_whole(&mut ftl, Lpn(page), &mut flash));

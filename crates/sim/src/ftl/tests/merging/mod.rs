@@ -21,7 +21,7 @@ use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions, Tables};
 use shapes::{geometries, one_for_all, stripes, units};
-use worn::{carry_out, place};
+use worn::{execute, place};
 
 const PAGE: u64 = 4096;
 
@@ -211,7 +211,7 @@ fn work(
             1 => {
                 let mut plan = Plan::default();
                 ftl.reclaim(&mut plan);
-                carry_out(&mut plan, &mut media, worn.as_deref_mut());
+                execute(&mut plan, &mut media, worn.as_deref_mut());
             }
             2 if worn.is_some() => {
                 let block = uniform(&mut rng, u64::from(whole.blocks())) as u32;
@@ -273,7 +273,7 @@ fn write(
         media.merged = None;
         let mut plan = Plan::default();
         ftl.write(page, &extent, &mut plan);
-        carry_out(&mut plan, media, worn.as_deref_mut());
+        execute(&mut plan, media, worn.as_deref_mut());
         if worn.as_ref().is_some_and(|worn| worn.is_used_up()) {
             return;
         }
@@ -290,7 +290,7 @@ fn write(
 pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     let mut plan = Plan::default();
     ftl.write(page, &Extent::single(page, true, 0), &mut plan);
-    flash.carry_out(&mut plan);
+    flash.execute(&mut plan);
 }
 
 /// `make soak`: every merging FTL under ten million host operations.

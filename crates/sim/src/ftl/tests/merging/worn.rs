@@ -5,7 +5,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Place, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
-use crate::flash::replaced::Replaced;
+use crate::flash::replacement::ReplacementTable;
 use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{Wear, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
@@ -19,7 +19,7 @@ fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Fla
     let blocks_per_plane = shape.blocks_per_plane + kept;
     let whole = known.with_shape(Shape { blocks_per_plane, ..shape });
     let (wears_out, bad) = flash_of(whole, wear);
-    let replaced = Replaced::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
+    let replaced = ReplacementTable::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
     let replaced = match levels {
         (false, 0) => replaced,
         (dynamic, gap) => replaced.levelled(dynamic, gap),
@@ -33,23 +33,23 @@ fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Fla
 
 /// Flash without wear, whose pages are programmed in order.
 pub(super) fn in_order(known: Geometry) -> Flash {
-    let replaced = Replaced::by_nothing(known).in_order();
+    let replaced = ReplacementTable::identity(known).in_order();
     Flash::new(known, PageOrder::Ascending).replacing(replaced)
 }
 
 /// Execute `plan`: the shadow does the executed operations of flash that wears out.
-pub(super) fn carry_out(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
+pub(super) fn execute(plan: &mut Plan, media: &mut Shadow, worn: Option<&mut Flash>) {
     if let Some(worn) = worn {
-        worn.carry_out(plan);
+        worn.execute(plan);
     }
-    media.carry_out(plan);
+    media.execute(plan);
 }
 
 /// Replace `block`, if flash wears out and a block is in reserve.
 pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash>) {
     let mut plan = Plan::default();
     worn.into_iter().for_each(|worn| worn.scrub(block, &mut plan));
-    media.carry_out(&plan);
+    media.execute(&plan);
 }
 
 /// The physical place of the FTL's page at `at`.

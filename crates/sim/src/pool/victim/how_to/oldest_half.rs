@@ -2,7 +2,7 @@
 //!
 //! **Source**: none; an example of how a victim policy is added.
 //! **Faithful**: nothing is claimed.
-//! **Simplified**: all candidates are looked at, which takes longer the more blocks a plane has.
+//! **Simplified**: all candidates are examined, which takes longer the more blocks a plane has.
 //! **Ambiguous**: half of an odd number: rounded up, so that a single block is a candidate. Which of
 //! several minima: the oldest.
 

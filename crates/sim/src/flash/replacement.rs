@@ -22,21 +22,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::done::Note;
 use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx};
 use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
 use crate::flash::moves::{Piece, Row};
+use crate::flash::notes::Note;
 use crate::flash::plan::Plan;
 
 /// The replacement table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacementTable {
     /// The device as the FTL sees it: fewer blocks a plane.
-    known: Geometry,
-    stands_in: Vec<BlockIdx>,
+    logical: Geometry,
+    physical: Vec<BlockIdx>,
     /// Every block is its own physical block.
-    by_nothing: bool,
+    is_identity: bool,
     /// Per plane: unused blocks; the last is the next.
     reserve: Vec<Vec<BlockIdx>>,
     /// A block with worn pages is replaced; otherwise only failures are.
@@ -48,7 +48,7 @@ pub(crate) struct Replaced {
     /// Wear levelling, which swaps blocks.
     levelling: Option<Box<Levelling>>,
     /// The content of the flash is tracked: notes are recorded, and execution stops when `used_up`.
-    pub(super) keeps_notes: bool,
+    pub(super) records_notes: bool,
     #[serde(skip)]
     pub(super) notes: Vec<Note>,
     /// The last plan; reused to avoid allocation, and boxed, since it is taken out for every write.
@@ -58,17 +58,17 @@ pub(crate) struct Replaced {
     pieces: Vec<Piece>,
 }
 
-impl Replaced {
-    /// Create the table for an FTL that sees `known` of `whole`, whose `bad` blocks cannot be used; `None` if
+impl ReplacementTable {
+    /// Create the table for an FTL that sees `logical` of `whole`, whose `bad` blocks cannot be used; `None` if
     /// a plane has fewer good blocks than the FTL sees.
     pub(crate) fn new(
-        known: Geometry,
+        logical: Geometry,
         whole: &Geometry,
         bad: &[BlockIdx],
         retire_worn: bool,
-    ) -> Option<Replaced> {
-        let (mut stands_in, mut reserve) = (Vec::new(), Vec::new());
-        let needed = known.shape().blocks_per_plane as usize;
+    ) -> Option<ReplacementTable> {
+        let (mut physical, mut reserve) = (Vec::new(), Vec::new());
+        let needed = logical.shape().blocks_per_plane as usize;
         for plane in (0..whole.shape().planes).map(PlaneIdx) {
             let good = whole.blocks_of(plane).filter(|block| bad.binary_search(block).is_err());
             let mut good: Vec<BlockIdx> = good.collect();
@@ -77,21 +77,21 @@ impl Replaced {
             }
             let mut spare = good.split_off(needed);
             spare.reverse();
-            stands_in.extend(good);
+            physical.extend(good);
             reserve.push(spare);
         }
         let (used_up, in_order, levelling, planned) = (false, None, None, None);
-        let (by_nothing, keeps_notes, notes) = (false, false, Vec::new());
-        Some(Replaced {
-            known,
-            stands_in,
-            by_nothing,
+        let (is_identity, records_notes, notes) = (false, false, Vec::new());
+        Some(ReplacementTable {
+            logical,
+            physical,
+            is_identity,
             reserve,
             retire_worn,
             used_up,
             in_order,
             levelling,
-            keeps_notes,
+            records_notes,
             notes,
             planned,
             pieces: Vec::new(),
@@ -99,35 +99,36 @@ impl Replaced {
     }
 
     /// Create a table without replacements: every block of the FTL is its own physical block.
-    pub(crate) fn by_nothing(known: Geometry) -> Replaced {
-        let replaced = Replaced::new(known, &known, &[], false).expect("no block is bad");
-        Replaced { by_nothing: true, ..replaced }
+    pub(crate) fn identity(logical: Geometry) -> ReplacementTable {
+        let replacements =
+            ReplacementTable::new(logical, &logical, &[], false).expect("no block is bad");
+        ReplacementTable { is_identity: true, ..replacements }
     }
 
     /// Return this table with pages programmed in order.
-    pub(crate) fn in_order(self) -> Replaced {
-        Replaced { in_order: Some(InOrder::new(&self.known)), ..self }
+    pub(crate) fn in_order(self) -> ReplacementTable {
+        ReplacementTable { in_order: Some(InOrder::new(&self.logical)), ..self }
     }
 
     /// Return this table with wear levelling.
-    pub(crate) fn levelled(self, dynamic: bool, static_threshold: u32) -> Replaced {
-        let levelling = Levelling::new(self.known, dynamic, static_threshold);
-        Replaced { levelling: Some(Box::new(levelling)), ..self }
+    pub(crate) fn levelled(self, dynamic: bool, static_threshold: u32) -> ReplacementTable {
+        let levelling = Levelling::new(self.logical, dynamic, static_threshold);
+        ReplacementTable { levelling: Some(Box::new(levelling)), ..self }
     }
 
     /// Return the physical block of `block`.
     #[inline]
     pub(super) fn block(&self, block: BlockIdx) -> BlockIdx {
-        self.stands_in[block.0 as usize]
+        self.physical[block.0 as usize]
     }
 
     /// Return the place in `whole` of the FTL's page at `place`.
     #[inline(always)]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
-        if self.by_nothing && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
+        if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
             return place;
         }
-        let own = || self.known.page_in_block(place);
+        let own = || self.logical.page_in_block(place);
         let page = self.in_order.as_ref().map_or_else(own, |table| table.page(place));
         whole.place(self.block(place.block), page)
     }
@@ -149,7 +150,7 @@ impl Replaced {
     /// source and will be in the target, and no notes are recorded.
     #[inline]
     pub(super) fn finds_pieces(&mut self, row: &Row) -> bool {
-        let is_minimal = self.by_nothing && self.levelling.is_none() && !self.keeps_notes;
+        let is_minimal = self.is_identity && self.levelling.is_none() && !self.records_notes;
         let Some(table) = self.in_order.as_ref().filter(|_| is_minimal) else { return false };
         self.pieces.clear();
         for piece in row.pieces() {
@@ -171,8 +172,8 @@ impl Replaced {
 
     /// Swap the physical blocks of two blocks.
     pub(super) fn change_places(&mut self, one: BlockIdx, other: BlockIdx) {
-        self.stands_in.swap(one.0 as usize, other.0 as usize);
-        self.by_nothing = false;
+        self.physical.swap(one.0 as usize, other.0 as usize);
+        self.is_identity = false;
     }
 
     /// Record that the physical block of `block` is erased, with the erase count `wear`.
@@ -191,10 +192,10 @@ impl Replaced {
         may_fail: bool,
         wear: impl Fn(BlockIdx) -> u32,
     ) -> Option<(BlockIdx, BlockIdx)> {
-        let Replaced { levelling, stands_in, reserve, known, .. } = self;
+        let ReplacementTable { levelling, physical, reserve, logical, .. } = self;
         let levelling = levelling.as_mut()?;
-        let is_safe = !may_fail || !reserve[known.plane_of(block).0 as usize].is_empty();
-        is_safe.then(|| levelling.moves(block, |block| wear(stands_in[block.0 as usize])))?
+        let is_safe = !may_fail || !reserve[logical.plane_of(block).0 as usize].is_empty();
+        is_safe.then(|| levelling.moves(block, |block| wear(physical[block.0 as usize])))?
     }
 
     /// Restore the programmed pages of the FTL's `block`; returns their number, if pages are programmed in
@@ -211,7 +212,7 @@ impl Replaced {
     /// Restore the table after a power loss. `named` is the physical block of each of the FTL's blocks, if
     /// its label is readable. `erased` blocks replace the others, and the rest is in reserve; `wear` returns
     /// the erase count of a block.
-    pub(super) fn begin_anew(
+    pub(super) fn reset_after_power_loss(
         &mut self,
         named: &[Option<BlockIdx>],
         erased: &[BlockIdx],
@@ -223,18 +224,18 @@ impl Replaced {
         for block in erased.iter().rev() {
             self.reserve[whole.plane_of(*block).0 as usize].push(*block);
         }
-        for (known, by) in (0..).map(BlockIdx).zip(named) {
-            if let Some(by) = by.or_else(|| self.next(known)) {
-                self.stands_in[known.0 as usize] = by;
+        for (logical, by) in (0..).map(BlockIdx).zip(named) {
+            if let Some(by) = by.or_else(|| self.next(logical)) {
+                self.physical[logical.0 as usize] = by;
             }
         }
-        let stands_in = &self.stands_in;
-        self.by_nothing = (0..).map(BlockIdx).zip(stands_in).all(|(known, by)| known == *by);
-        self.in_order = self.in_order.take().map(|_| InOrder::new(&self.known));
+        let physical = &self.physical;
+        self.is_identity = (0..).map(BlockIdx).zip(physical).all(|(logical, by)| logical == *by);
+        self.in_order = self.in_order.take().map(|_| InOrder::new(&self.logical));
         if let Some(levelling) = &mut self.levelling {
-            levelling.begin_anew(|known| match named[known.0 as usize] {
+            levelling.reset_after_power_loss(|logical| match named[logical.0 as usize] {
                 Some(_) => None,
-                None => Some(wear(stands_in[known.0 as usize])),
+                None => Some(wear(physical[logical.0 as usize])),
             });
         }
     }
@@ -258,25 +259,25 @@ impl Replaced {
         next
     }
 
-    /// Like [`Replaced::next`], but an empty reserve is not an end of life.
+    /// Like [`ReplacementTable::next`], but an empty reserve is not an end of life.
     pub(super) fn spare(&mut self, block: BlockIdx) -> Option<BlockIdx> {
-        self.reserve[self.known.plane_of(block).0 as usize].pop()
+        self.reserve[self.logical.plane_of(block).0 as usize].pop()
     }
 
     /// Add `erased`, the former physical block of `block`, to the end of the reserve of its plane.
     pub(super) fn give_back(&mut self, block: BlockIdx, erased: BlockIdx) {
-        self.reserve[self.known.plane_of(block).0 as usize].insert(0, erased);
+        self.reserve[self.logical.plane_of(block).0 as usize].insert(0, erased);
     }
 
     /// Return the FTL's block whose physical block is `block`, if any.
-    pub(super) fn known(&self, block: BlockIdx) -> Option<BlockIdx> {
-        let at = self.stands_in.iter().position(|other| *other == block);
+    pub(super) fn logical(&self, block: BlockIdx) -> Option<BlockIdx> {
+        let at = self.physical.iter().position(|other| *other == block);
         at.map(|at| BlockIdx(at as u32))
     }
 
     /// Make `by` the physical block of `block`.
     pub(super) fn replace(&mut self, block: BlockIdx, by: BlockIdx) {
-        self.stands_in[block.0 as usize] = by;
-        self.by_nothing = false;
+        self.physical[block.0 as usize] = by;
+        self.is_identity = false;
     }
 }

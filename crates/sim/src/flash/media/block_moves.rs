@@ -1,55 +1,55 @@
 //! Moves of whole rows of pages, and of blocks under a merging FTL: a failed block is replaced; a block that
 //! wears too little, or was read too often, is copied.
 
-use super::worn::Worn;
+use super::plan_executor::PlanExecutor;
 use super::{CollectMedia as _, Flash};
-use crate::flash::done::{Moved, Note};
 use crate::flash::geometry::{BlockIdx, Place};
 use crate::flash::moves::Row;
+use crate::flash::notes::{BlockMove, Note};
 
-impl Worn<'_> {
-    /// Handle the erase of the FTL's block `known`, successful or not: an unfit physical block is replaced.
-    pub(super) fn is_erased(&mut self, known: BlockIdx, erased: bool) {
-        let block = self.flash.replaced().block(known);
-        let unfit = !erased || self.flash.replaced().retire_worn && self.has_worn_pages(block);
-        if !unfit || self.replace(known, None) {
-            self.stands_in_erased(known);
+impl PlanExecutor<'_> {
+    /// Handle the erase of the FTL's block `logical`, successful or not: an unfit physical block is replaced.
+    pub(super) fn is_erased(&mut self, logical: BlockIdx, erased: bool) {
+        let block = self.flash.replacements().block(logical);
+        let unfit = !erased || self.flash.replacements().retire_worn && self.has_worn_pages(block);
+        if !unfit || self.replace(logical, None) {
+            self.record_erased(logical);
         }
     }
 
-    /// Record that the physical block of `known` is erased.
-    fn stands_in_erased(&mut self, known: BlockIdx) {
-        let block = self.flash.replaced().block(known);
+    /// Record that the physical block of `logical` is erased.
+    fn record_erased(&mut self, logical: BlockIdx) {
+        let block = self.flash.replacements().block(logical);
         let wear = self.flash.nand.erases(block);
-        self.flash.replaced().is_erased(known, wear);
+        self.flash.replacements().is_erased(logical, wear);
     }
 
     /// Move the data of the FTL's block `cold` to the physical block of `free`, which is erased; `free`
     /// receives the old block of `cold`.
     pub(super) fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
-        let old = self.flash.replaced().block(cold);
-        let by = self.flash.replaced().block(free);
+        let old = self.flash.replacements().block(cold);
+        let by = self.flash.replacements().block(free);
         let kept = self.flash.nand.programmed(old);
-        self.done.barrier();
-        if !self.stands_in(Moved { known: cold, failed: None }, by, &kept) {
-            let next = self.flash.replaced().next(free).expect("one is left");
-            self.flash.replaced().replace(free, next);
-            return self.stands_in_erased(free);
+        self.executed.barrier();
+        if !self.move_block(BlockMove { logical: cold, failed: None }, by, &kept) {
+            let next = self.flash.replacements().next(free).expect("one is left");
+            self.flash.replacements().replace(free, next);
+            return self.record_erased(free);
         }
         let erased = self.erase_left(old);
-        self.done.barrier();
+        self.executed.barrier();
         self.flash.counters.blocks_levelled += 1;
-        self.flash.replaced().replace(free, old);
+        self.flash.replacements().replace(free, old);
         self.is_erased(free, erased);
     }
 
     /// Erase `old`, whose pages were all copied; returns false if that fails.
     fn erase_left(&mut self, old: BlockIdx) -> bool {
         let extra_ns = self.flash.erase_extra_ns(old);
-        self.done.barrier();
-        self.done.erase_worn(old, extra_ns);
+        self.executed.barrier();
+        self.executed.erase_worn(old, extra_ns);
         let erased = self.flash.erase(old);
-        self.note(Note::Erase { known: None, block: old, fails: !erased });
+        self.note(Note::Erase { logical: None, block: old, fails: !erased });
         erased
     }
 
@@ -60,18 +60,18 @@ impl Worn<'_> {
         pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
     }
 
-    /// Replace the physical block of the FTL's block `known`. `failed`: the page whose program failed,
+    /// Replace the physical block of the FTL's block `logical`. `failed`: the page whose program failed,
     /// physical and as the FTL numbers it; `None` if the block is empty. Returns false if no block is left.
-    pub(super) fn replace(&mut self, known: BlockIdx, failed: Option<(Place, Place)>) -> bool {
-        let old = self.flash.replaced().block(known);
+    pub(super) fn replace(&mut self, logical: BlockIdx, failed: Option<(Place, Place)>) -> bool {
+        let old = self.flash.replacements().block(logical);
         let mut kept = match failed {
             Some(_) => self.flash.nand.programmed(old),
             None => Vec::new(),
         };
         let (at, failed) = failed.unzip();
         kept.retain(|page| Some(self.flash.geometry.place(old, *page)) != at);
-        while let Some(by) = self.flash.replaced().next(known) {
-            if self.stands_in(Moved { known, failed }, by, &kept) {
+        while let Some(by) = self.flash.replacements().next(logical) {
+            if self.move_block(BlockMove { logical, failed }, by, &kept) {
                 self.retire(old);
                 return true;
             }
@@ -81,12 +81,12 @@ impl Worn<'_> {
 
     /// Make `by` the physical block of the `moved` block, with copies of its pages `kept`. Returns false if a
     /// copy fails; `by` is then retired.
-    fn stands_in(&mut self, moved: Moved, by: BlockIdx, kept: &[u32]) -> bool {
-        let old = self.flash.replaced().block(moved.known);
+    fn move_block(&mut self, moved: BlockMove, by: BlockIdx, kept: &[u32]) -> bool {
+        let old = self.flash.replacements().block(moved.logical);
         let geometry = self.flash.geometry;
-        if self.flash.keeps_notes() && !kept.is_empty() {
+        if self.flash.records_notes() && !kept.is_empty() {
             // Some of them may still be in progress.
-            self.done.settle();
+            self.executed.settle();
         }
         let (pages, failed) = (kept.len() as u32, moved.failed.is_some());
         for (left, page) in (0..kept.len()).rev().zip(kept) {
@@ -98,31 +98,31 @@ impl Worn<'_> {
                 return false;
             }
         }
-        self.flash.replaced().replace(moved.known, by);
+        self.flash.replacements().replace(moved.logical, by);
         true
     }
 
     /// Retire `block`.
     fn retire(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
-        if self.flash.keeps_notes() {
-            self.done.list(self.flash.geometry.place(block, 0));
+        if self.flash.records_notes() {
+            self.executed.list(self.flash.geometry.place(block, 0));
             self.note(Note::List(block));
         }
     }
 
-    /// Copy the FTL's block `known` to a reserve block; its old block is erased and joins the reserve.
+    /// Copy the FTL's block `logical` to a reserve block; its old block is erased and joins the reserve.
     /// Returns false if the reserve is empty.
-    pub(super) fn scrub(&mut self, known: BlockIdx) -> bool {
-        let old = self.flash.replaced().block(known);
+    pub(super) fn scrub(&mut self, logical: BlockIdx) -> bool {
+        let old = self.flash.replacements().block(logical);
         let kept = self.flash.nand.programmed(old);
-        let moved = Moved { known, failed: None };
-        while let Some(by) = self.flash.replaced().spare(known) {
-            if !self.stands_in(moved, by, &kept) {
+        let moved = BlockMove { logical, failed: None };
+        while let Some(by) = self.flash.replacements().spare(logical) {
+            if !self.move_block(moved, by, &kept) {
                 continue;
             }
             match self.erase_left(old) {
-                true => self.flash.replaced().give_back(known, old),
+                true => self.flash.replacements().give_back(logical, old),
                 false => self.retire(old),
             }
             return true;
@@ -135,12 +135,12 @@ impl Flash {
     /// Move the pages of `row`, if all its pieces are at their places in the source and the target block;
     /// returns false if it moved none. No page can fail.
     pub(super) fn moves_in_order(&mut self, row: &Row) -> bool {
-        let Flash { replaced, nand, counters, .. } = self;
-        let replaced = replaced.as_mut().expect("pages are programmed in order");
-        if !nand.is_regular() || !replaced.finds_pieces(row) {
+        let Flash { replacements, nand, counters, .. } = self;
+        let replacements = replacements.as_mut().expect("pages are programmed in order");
+        if !nand.is_regular() || !replacements.finds_pieces(row) {
             return false;
         }
-        for piece in replaced.take_pieces() {
+        for piece in replacements.take_pieces() {
             nand.copy_piece(piece);
         }
         let pages = u64::from(row.pages.count_ones());

@@ -2,18 +2,18 @@
 
 use super::Contents;
 use crate::collections::bits;
-use crate::flash::done::{Holds, Note};
 use crate::flash::geometry::{Place, Ppn};
+use crate::flash::notes::{Note, PageContent};
 use crate::flash::plan::{Cmd, Plan};
 
 /// Return the programs and erases of `plan`, in order.
 pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
     let program = |to: Place, holds| Note::Program { to, by: to.block, holds, fails: false };
-    let copy = |from: Place, to| program(to, Holds::Page(from.page));
+    let copy = |from: Place, to| program(to, PageContent::Page(from.page));
     let mut notes = Vec::new();
     for command in plan.commands() {
         match *command {
-            Cmd::Program { to, .. } => notes.push(program(to, Holds::Host)),
+            Cmd::Program { to, .. } => notes.push(program(to, PageContent::Host)),
             Cmd::Copy { from, to } => notes.push(copy(from, to)),
             Cmd::CopySet { from, to, set } => {
                 let words = plan.words(set);
@@ -29,11 +29,13 @@ pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
                 }))
             }
             Cmd::StoreMap(pages) => {
-                notes.extend(plan.moves(pages).iter().map(|moved| program(moved.to, Holds::Map)));
+                notes.extend(
+                    plan.moves(pages).iter().map(|moved| program(moved.to, PageContent::Map)),
+                );
             }
-            Cmd::ProgramMap(to) => notes.push(program(to, Holds::Nothing)),
+            Cmd::ProgramMap(to) => notes.push(program(to, PageContent::Nothing)),
             Cmd::Erase { block, .. } => {
-                notes.push(Note::Erase { known: Some(block), block, fails: false });
+                notes.push(Note::Erase { logical: Some(block), block, fails: false });
             }
             Cmd::Read(_) | Cmd::LoadMap(_) | Cmd::FailedRead(_) | Cmd::FailedProgram(_) => {}
             Cmd::Count(_) | Cmd::Barrier | Cmd::List(_) | Cmd::Settle => {}
@@ -51,7 +53,7 @@ impl Contents {
     }
 
     /// Apply all decisions.
-    pub(crate) fn all_is_done(&mut self) {
+    pub(crate) fn apply_all(&mut self) {
         self.finish();
         self.forget();
         self.on_flash.clone_from(&self.decided);

@@ -5,7 +5,7 @@ use super::plan::{Cmd, Plan};
 
 impl Plan {
     /// Record the blocks of the plan `asked`, which this plan executes with replaced blocks.
-    pub(crate) fn stands_for(&mut self, asked: &Plan) {
+    pub(crate) fn record_requested(&mut self, asked: &Plan) {
         asked.blocks(|block| self.asked.push(block));
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::records::What;
+use super::records::RecordKind;
 use super::{Cell, Contents, Label};
 use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
 
 /// The effect of a power loss on the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct PowerCutEffect {
     /// Flash pages whose cells were being programmed.
     pub(crate) torn: u32,
     /// Flash pages whose program was queued.
@@ -21,7 +21,7 @@ pub(crate) struct Cut {
 
 /// The state in which a block is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum BlockCondition {
     Erased,
     /// Its erase was interrupted.
     HalfErased,
@@ -34,14 +34,14 @@ pub(crate) enum Found {
 pub(crate) struct Image {
     /// Per logical page: the place of its newest readable version.
     pub(crate) map: Vec<Option<Ppn>>,
-    pub(crate) blocks: Vec<(Found, Label)>,
+    pub(crate) blocks: Vec<(BlockCondition, Label)>,
 }
 
 impl Contents {
     /// Lose power at `at`. If `protected`, capacitors keep power long enough to program all accepted data.
-    pub(crate) fn cut(&mut self, at: u64, protected: bool) -> Cut {
-        self.let_end(at);
-        let mut cut = Cut::default();
+    pub(crate) fn cut(&mut self, at: u64, protected: bool) -> PowerCutEffect {
+        self.apply_ended(at);
+        let mut cut = PowerCutEffect::default();
         let newest = if protected { self.newest() } else { BTreeMap::new() };
         self.stop_at(at, protected, &mut cut);
         self.saved.clear();
@@ -79,40 +79,42 @@ impl Contents {
 
     /// Stop operations that have not ended by `at` or, if `protected`, finish them. Only data on flash
     /// remains.
-    pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut Cut) {
+    pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut PowerCutEffect) {
         for record in self.records.drain() {
             let begun = record.begin < at;
             match record.what {
                 what if protected => self.ends(what, &record.cells, record.label),
                 what if begun => self.stops(what, record.cells.len(), record.label, cut),
-                What::Program(_) | What::List(..) | What::Copy(_) => cut.not_begun += 1,
-                What::Erase { .. } => {}
+                RecordKind::Program(_) | RecordKind::List(..) | RecordKind::Copy(_) => {
+                    cut.not_begun += 1
+                }
+                RecordKind::Erase { .. } => {}
             }
         }
         self.forget_listed();
-        self.tear_what_is_left_out();
+        self.tear_skipped_pages();
         self.decided.clone_from(&self.on_flash);
         self.relabel();
         self.labels.clone_from(&self.labels_on_flash);
     }
 
     /// Stop an operation on `pages` pages that had begun.
-    fn stops(&mut self, what: What, pages: usize, label: Label, cut: &mut Cut) {
+    fn stops(&mut self, what: RecordKind, pages: usize, label: Label, cut: &mut PowerCutEffect) {
         match what {
-            What::Program(first) => {
+            RecordKind::Program(first) => {
                 self.fill(first, &vec![Cell::Torn; pages], label);
                 let block = self.geometry.block_of(first);
                 self.labels_on_flash[block.0 as usize] = label;
                 self.on_flash[first.0 as usize..][..pages].fill(Cell::Torn);
                 cut.torn += 1;
             }
-            What::Copy(copied) => {
+            RecordKind::Copy(copied) => {
                 self.copy(copied, true);
                 cut.torn += 1;
             }
-            What::List(..) => cut.torn += 1,
-            What::Erase { known, block, .. } => {
-                self.half_erase_of(known, block);
+            RecordKind::List(..) => cut.torn += 1,
+            RecordKind::Erase { logical, block, .. } => {
+                self.half_erase_physical(logical, block);
                 cut.half_erased += 1;
             }
         }
@@ -123,7 +125,7 @@ impl Contents {
         self.arrivals.clear();
         self.cached.clear();
         self.leaving.clear();
-        self.kept.clear();
+        self.in_memory.clear();
     }
 
     /// Return the newest versions that the device has accepted, in memory or on flash.
@@ -133,7 +135,7 @@ impl Contents {
             let known = newest.entry(page).or_insert(0);
             *known = (*known).max(version);
         };
-        let elsewhere = self.kept.iter().chain(&self.saved);
+        let elsewhere = self.in_memory.iter().chain(&self.saved);
         elsewhere.for_each(|(page, version)| add(*page, *version));
         for (page, versions) in &self.leaving {
             versions.iter().for_each(|version| add(*page, *version));
@@ -177,22 +179,22 @@ impl Contents {
     /// Clear the labels of blocks without programmed pages.
     fn relabel(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
-            if self.found(block) == Found::Erased {
+            if self.found(block) == BlockCondition::Erased {
                 self.labels_on_flash[block.0 as usize] = Label::default();
             }
         }
     }
 
-    pub(super) fn found(&self, block: BlockIdx) -> Found {
+    pub(super) fn found(&self, block: BlockIdx) -> BlockCondition {
         if self.half_erased[block.0 as usize] {
-            return Found::HalfErased;
+            return BlockCondition::HalfErased;
         }
         let pages = &self.on_flash[self.pages_of(block)];
         match pages.iter().rposition(|cell| *cell != Cell::Erased) {
-            None => Found::Erased,
+            None => BlockCondition::Erased,
             Some(last) => {
                 let units = self.geometry.units();
-                Found::Programmed((last as u32 + 1).next_multiple_of(units))
+                BlockCondition::Programmed((last as u32 + 1).next_multiple_of(units))
             }
         }
     }

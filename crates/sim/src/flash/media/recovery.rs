@@ -12,19 +12,20 @@ impl Flash {
         end: u32,
         programmed: impl Fn(u32) -> bool,
     ) {
-        let Flash { nand, replaced, .. } = self;
-        let by = replaced.as_ref().map_or(block, |replaced| replaced.block(block));
+        let Flash { nand, replacements, .. } = self;
+        let by = replacements.as_ref().map_or(block, |replacements| replacements.block(block));
         if nand.is_in_any_order() {
             return nand.found_pages(by, programmed);
         }
-        let found = replaced.as_mut().and_then(|replaced| replaced.found(block, programmed));
+        let found =
+            replacements.as_mut().and_then(|replacements| replacements.found(block, programmed));
         nand.found_programmed(by, found.unwrap_or(end));
     }
 
     /// Restore the replacement of blocks: `named` is the physical block of each of the FTL's blocks. All
     /// other good blocks are erased.
-    pub(crate) fn stand_in_again(&mut self, named: &[Option<BlockIdx>]) {
-        let Flash { nand, replaced, geometry, .. } = self;
+    pub(crate) fn restore_replacements(&mut self, named: &[Option<BlockIdx>]) {
+        let Flash { nand, replacements, geometry, .. } = self;
         let mut taken = vec![false; geometry.blocks() as usize];
         named.iter().flatten().for_each(|block| taken[block.0 as usize] = true);
         let others = (0..geometry.blocks()).map(BlockIdx);
@@ -36,7 +37,7 @@ impl Flash {
                 false => nand.found_programmed(*block, 0),
             }
         }
-        let replaced = replaced.as_mut().expect("others stand in for blocks");
-        replaced.begin_anew(named, &erased, geometry, |block| nand.erases(block));
+        let replacements = replacements.as_mut().expect("blocks can be replaced");
+        replacements.reset_after_power_loss(named, &erased, geometry, |block| nand.erases(block));
     }
 }

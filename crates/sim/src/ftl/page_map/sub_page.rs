@@ -26,45 +26,45 @@ use crate::pool::blocks::Stream;
 impl PageMap {
     /// Whether several units make a flash page.
     #[inline]
-    pub(super) fn gathers(&self) -> bool {
+    pub(super) fn packs_units(&self) -> bool {
         self.options.geometry.units() > 1
     }
 
     /// Return the plane of the partly filled flash page that takes the next unit of `stream`, if there is
     /// one.
     #[inline]
-    pub(super) fn goes_on(&self, stream: Stream) -> Option<PlaneIdx> {
-        let plane = self.gathers[self.gathers_at(stream)];
-        (self.gathers() && self.blocks.is_gathering(plane, stream)).then_some(plane)
+    pub(super) fn plane_in_progress(&self, stream: Stream) -> Option<PlaneIdx> {
+        let plane = self.last_plane[self.last_plane_index(stream)];
+        (self.packs_units() && self.blocks.has_open_flash_page(plane, stream)).then_some(plane)
     }
 
-    /// Like [`PageMap::goes_on`], for the host.
+    /// Like [`PageMap::plane_in_progress`], for the host.
     #[inline]
-    pub(crate) fn host_goes_on(&mut self) -> Option<PlaneIdx> {
-        if !self.gathers() {
+    pub(crate) fn host_plane_in_progress(&mut self) -> Option<PlaneIdx> {
+        if !self.packs_units() {
             return None;
         }
         if self.slc.is_some()
-            && let Some(plane) = self.cache_goes_on()
+            && let Some(plane) = self.cache_plane_in_progress()
         {
             return Some(plane);
         }
-        self.goes_on(Stream::Host)
+        self.plane_in_progress(Stream::Host)
     }
 
     /// Record that the next unit of `stream` goes to `plane`.
     #[inline(always)]
-    pub(super) fn goes_to<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) {
+    pub(super) fn set_last_plane<M: FastPath>(&mut self, plane: PlaneIdx, stream: Stream) {
         if M::MINIMAL {
             return;
         }
-        let at = self.gathers_at(stream);
-        self.gathers[at] = plane;
+        let at = self.last_plane_index(stream);
+        self.last_plane[at] = plane;
     }
 
-    /// Return the index of `stream` in `gathers`; the host's streams come first.
+    /// Return the index of `stream` in `last_plane`; the host's streams come first.
     #[inline]
-    fn gathers_at(&self, stream: Stream) -> usize {
+    fn last_plane_index(&self, stream: Stream) -> usize {
         let moved = stream as usize & 1;
         moved * usize::from(self.blocks.write_streams()) + self.blocks.kind(stream)
     }
@@ -83,11 +83,11 @@ impl PageMap {
     /// rest may have to stay empty.
     #[inline]
     pub(super) fn pages_taken(&self, plane: PlaneIdx) -> u32 {
-        if !self.gathers() {
+        if !self.packs_units() {
             return 1;
         }
-        if self.blocks.is_gathering(plane, Stream::Host) {
-            return self.blocks.left_to_gather(plane, self.blocks.served());
+        if self.blocks.has_open_flash_page(plane, Stream::Host) {
+            return self.blocks.left_in_flash_page(plane, self.blocks.selected_role());
         }
         self.options.geometry.units()
     }
@@ -95,12 +95,12 @@ impl PageMap {
     /// Whether [`PageMap::has_room`] is certainly false for every plane: collections under way need all pages
     /// that are left. This saves one check per plane.
     #[inline]
-    pub(crate) fn has_room_nowhere(&self) -> bool {
-        if self.on_flash.is_some() || self.apart.is_some() {
+    pub(crate) fn no_plane_has_space(&self) -> bool {
+        if self.on_flash.is_some() || self.host_streams.is_some() {
             return false;
         }
         let (left, needed) =
-            (self.blocks.pages_for_relocation(), self.promised + self.kept_for_next);
+            (self.blocks.pages_for_relocation(), self.reserved + self.reserved_for_next);
         let cost = self.blocks.cost_of_host_page(false);
         let most = cost * self.options.geometry.units();
         left < needed + cost || left < needed + most && left < needed + self.least_taken()
@@ -111,30 +111,31 @@ impl PageMap {
     /// each plane may have a partly filled one.
     fn least_taken(&self) -> u32 {
         let cost = self.blocks.cost_of_host_page(false);
-        if cost == 0 || !self.gathers() || self.options.same_die {
+        if cost == 0 || !self.packs_units() || self.options.same_die {
             return cost;
         }
-        let begun = |plane: &PlaneIdx| self.blocks.is_gathering(*plane, Stream::Host);
-        let planes = self.gathers.iter().copied().filter(begun);
+        let begun = |plane: &PlaneIdx| self.blocks.has_open_flash_page(*plane, Stream::Host);
+        let planes = self.last_plane.iter().copied().filter(begun);
         planes.map(|plane| self.pages_taken(plane)).min().unwrap_or(self.options.geometry.units())
     }
 
     /// Return the pages that may have to stay empty after the host's last unit.
-    pub(super) fn owed(&self) -> u32 {
+    pub(super) fn padding_reserve(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
-        self.goes_on(Stream::Host)
-            .map_or(0, |plane| shared * self.blocks.left_to_gather(plane, self.blocks.served()))
+        self.plane_in_progress(Stream::Host).map_or(0, |plane| {
+            shared * self.blocks.left_in_flash_page(plane, self.blocks.selected_role())
+        })
     }
 
     /// Whether `at` is in a flash page that is not full yet.
     #[inline]
-    pub(crate) fn is_gathered(&self, at: Place) -> bool {
-        self.gathers() && self.blocks.is_gathered(at)
+    pub(crate) fn is_in_open_flash_page(&self, at: Place) -> bool {
+        self.packs_units() && self.blocks.is_in_open_flash_page(at)
     }
 
     /// Pad the host's partly filled flash page on `plane`.
     pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
-        while self.blocks.is_gathering(plane, Stream::Host) {
+        while self.blocks.has_open_flash_page(plane, Stream::Host) {
             let taken = self.blocks.take_page(plane, Stream::Host);
             media.pad(taken.place);
             self.blocks.mark_invalid(taken.place);
@@ -144,8 +145,12 @@ impl PageMap {
 
     /// Return the next unit to move, if it was read together with `item`.
     #[inline]
-    pub(crate) fn next_beside(&self, collection: &mut Collection, item: Item) -> Option<Item> {
-        if !self.gathers() || self.has_moved_enough(collection) {
+    pub(crate) fn next_in_flash_page(
+        &self,
+        collection: &mut Collection,
+        item: Item,
+    ) -> Option<Item> {
+        if !self.packs_units() || self.has_reached_load(collection) {
             return None;
         }
         let next = self.blocks.next_valid(collection.victim, collection.next)?;
@@ -159,7 +164,7 @@ impl PageMap {
     /// Return the number of valid units from `from`, the first valid one, to the end of its flash page. They
     /// are read now and moved when that read has ended; their map entries are prefetched.
     #[inline]
-    pub(crate) fn valid_beside(&self, from: Ppn) -> u32 {
+    pub(crate) fn valid_in_flash_page(&self, from: Ppn) -> u32 {
         let geometry = &self.options.geometry;
         let units = geometry.units() - geometry.begun_in_flash_page(from);
         let valid = (from.0..from.0 + units).filter(|unit| self.blocks.is_valid(Ppn(*unit)));

@@ -8,17 +8,17 @@ impl Flash {
     /// Execute `plan` in order. If blocks or pages can be replaced, `plan` then contains the executed
     /// operations instead: physical places and failures.
     #[inline]
-    pub(crate) fn carry_out(&mut self, plan: &mut Plan) {
-        if self.replaced.is_some() {
-            return self.carry_out_worn(plan);
+    pub(crate) fn execute(&mut self, plan: &mut Plan) {
+        if self.replacements.is_some() {
+            return self.execute_replaced(plan);
         }
         for command in plan.commands() {
-            self.obey(command, plan);
+            self.execute_command(command, plan);
         }
     }
 
     #[inline]
-    fn obey(&mut self, command: &Cmd, plan: &Plan) {
+    fn execute_command(&mut self, command: &Cmd, plan: &Plan) {
         match *command {
             Cmd::Read(from) => self.read(from),
             Cmd::Program { to, rest } => {

@@ -33,7 +33,7 @@ struct Entry {
 
 /// The states of all zones.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Book {
+pub(crate) struct ZoneStates {
     zones: Vec<Entry>,
     /// Pages of a zone.
     capacity: u32,
@@ -46,10 +46,10 @@ pub(crate) struct Book {
     implicit: VecDeque<u32>,
 }
 
-impl Book {
-    pub(crate) fn new(zones: u32, capacity: u32, max_open: u32, max_active: u32) -> Book {
+impl ZoneStates {
+    pub(crate) fn new(zones: u32, capacity: u32, max_open: u32, max_active: u32) -> ZoneStates {
         let empty = Entry { state: ZoneState::Empty, pointer: 0 };
-        Book {
+        ZoneStates {
             zones: vec![empty; zones as usize],
             capacity,
             max_open,
@@ -195,7 +195,7 @@ mod tests {
         let states = [Empty, ImplicitlyOpen, ExplicitlyOpen, Closed, Full];
         for (mode, outcomes) in table {
             for (state, expected) in states.into_iter().zip(outcomes) {
-                let mut book = Book::new(4, 10, 2, 3);
+                let mut book = ZoneStates::new(4, 10, 2, 3);
                 let reach: &[Mode] = match state {
                     ExplicitlyOpen => &[Mode::Open],
                     Closed => &[Mode::Open, Mode::Close],
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_changes_nothing() {
-        let mut book = Book::new(2, 10, 0, 0);
+        let mut book = ZoneStates::new(2, 10, 0, 0);
         assert_eq!(book.write(0, Some(1), 1), Err(ZoneStatus::InvalidWrite));
         assert_eq!(book.write(0, Some(0), 11), Err(ZoneStatus::BoundaryError));
         assert_eq!((book.state(0), book.pointer(0)), (ZoneState::Empty, 0));
@@ -231,10 +231,10 @@ mod tests {
 
     #[test]
     fn limits_hold_and_the_zone_that_was_opened_first_gives_way() {
-        let mut book = Book::new(6, 10, 2, 3);
+        let mut book = ZoneStates::new(6, 10, 2, 3);
         assert_eq!((book.write(0, None, 1), book.write(1, None, 1)), (Ok(0), Ok(0)));
         assert_eq!(book.write(2, None, 1), Ok(0));
-        let states = |book: &Book| (0..4).map(|zone| book.state(zone)).collect::<Vec<_>>();
+        let states = |book: &ZoneStates| (0..4).map(|zone| book.state(zone)).collect::<Vec<_>>();
         use ZoneState::{Closed, Empty, ExplicitlyOpen, ImplicitlyOpen};
         assert_eq!(states(&book), [Closed, ImplicitlyOpen, ImplicitlyOpen, Empty]);
         assert_eq!(book.write(3, None, 1), Err(ZoneStatus::TooManyActive));
@@ -263,7 +263,7 @@ mod tests {
     proptest! {
         #[test]
         fn books_agree_with_a_list(commands in proptest::collection::vec((0u32..5, 0u8..6, 1u32..5), 1..200)) {
-            let (mut book, mut naive) = (Book::new(5, 8, 2, 3), Naive::default());
+            let (mut book, mut naive) = (ZoneStates::new(5, 8, 2, 3), Naive::default());
             naive.zones = vec![(ZoneState::Empty, 0); 5];
             for (zone, what, pages) in commands {
                 let (state, pointer) = naive.zones[zone as usize];
