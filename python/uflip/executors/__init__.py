@@ -1,18 +1,18 @@
-"""The same work at many points, wherever there is room for it.
+"""Executors: run the same work at many points, on threads, processes or a cluster.
 
-`executor`    what an executor is
-`work`        what is sent to it: picklable, and the same wherever it is done
-`threads`     on this machine, in this process: native calls release the interpreter's lock
-`processes`   on this machine, in processes: for work that holds it
+`executor`    the interface of executors
+`work`        a picklable task, with the same result on every executor
+`threads`     threads of this process: native calls release the interpreter's lock
+`processes`   processes of this machine: for work that holds the lock
 `cluster`     Dask's workers, here or on other machines (`pip install 'uflip[cluster]'`)
-`scheduler`   how Dask's scheduler is spoken to, for `cluster`
-`news`        what work tells while it lasts
-`running`     `on_all`: results in the order of the points; `using`: who carries out
+`scheduler`   connection to Dask's scheduler, for `cluster`
+`progress_messages`  messages from work in progress
+`run`         `on_all`: results in the order of the points; `using`: select the executor
 
-Whoever has many points calls `on_all` and does not know where they are carried out; whoever knows
-says so around it, with `using`. Results are the same bit for bit, whichever executor and however
-many workers: a point knows nothing of the others, and results are put in the order of the points.
-A worker that dies costs the time of what it was at, which is done again.
+Code with many points calls `on_all`; the caller selects the executor around it, with `using`.
+Results are identical bit for bit, for every executor and number of workers: points are independent,
+and results are in the order of the points. A worker that dies costs only the time of its current
+points, which are run again.
 """
 
 from uflip.executors.executor import Executor, OnStep, ignore

@@ -1,19 +1,18 @@
-"""Dask's workers: processes here, or those of a scheduler that somebody runs.
+"""Dask's workers as an executor: local processes, or the workers of a running scheduler.
 
     this process ── points, a thousand at a time ──▶ scheduler ──▶ worker, worker, worker …
-                 ◀── results as they are over ──────
+                 ◀── results when they finish ──────
 
-A task costs Dask milliseconds, on a machine that is busy ten: points that are over sooner go in
-bundles (`bundles`).
-A worker that dies is Dask's to notice: what it was at goes to another. A point whose workers died
-too often for the scheduler's taste is handed over again, a few times, by itself. A task that nobody
-waits for any more sees so at its next look, as a thread of this process does.
+A task costs Dask milliseconds, ten on a busy machine: shorter points are sent in bundles
+(`Bundles`). Dask detects a dead worker and reassigns its tasks. A point that Dask gives up after
+too many deaths is submitted again, alone, a few times. A task that was cancelled notices it at its
+next check, as a thread of this process does.
 
-Whoever may connect to a scheduler can run any program on its workers. The loopback address keeps
-out other machines, but neither other users of this machine nor containers that share its network.
-So a scheduler that is started here also asks for a certificate: TLS in both directions, with a key
-that exists only in the memory of its processes. Other schedulers are protected by those who run
-them (docs/how-to/use-several-machines.md).
+Any client of a scheduler can run any program on its workers. The loopback address keeps out other
+machines, but neither other users of this machine nor containers that share its network. So a
+scheduler that is started here also requires a certificate: TLS in both directions, with a key that
+exists only in the memory of its processes. Other schedulers are protected by their operators
+(docs/how-to/use-several-machines.md).
 """
 
 import logging
@@ -41,18 +40,17 @@ from uflip.executors.task_batches import Bundles
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# So many tasks are with the scheduler at a time: enough for some hundred workers, and soon taken
-# back.
+# Maximum number of tasks at the scheduler: enough for some hundred workers, and quickly cancelled.
 WINDOW = 1024
-# How long to wait for the first worker of a scheduler, and for any after the last is gone [s]:
+# Maximum wait for the first worker of a scheduler, and for any worker after the last is gone [s]:
 # nannies start a new one within seconds, machines within minutes.
 FIRST_WORKER_S, NO_WORKER_S = 60.0, 120.0
-# How often to look for workers while nothing is over [s], and how long to sleep between two looks.
+# Interval between checks for workers while nothing finishes [s], and between two polls.
 LOOK_S, SLICE_S = 5.0, 0.1
 
 
 class Cluster:
-    """The workers of a scheduler; made by `local` and `at`."""
+    """The workers of a scheduler; created by `local` and `at`."""
 
     def __init__(
         self,
@@ -68,13 +66,13 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many threads the workers have together, now."""
+        """Current number of threads of all workers."""
         return sum(self._client.nthreads().values())
 
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place, result) of each point when it is over."""
+        """Yield (index, result) of each point when it finishes."""
         from distributed import KilledWorker, as_completed
 
         bundles = Bundles(len(points), alone=any(map(_needs, points)))
@@ -97,7 +95,7 @@ class Cluster:
                     died = future.cancelled() or isinstance(error, KilledWorker)
                     if isinstance(error, Exception) and not died:
                         raise error
-                    # Without an error a worker died that had the result: Dask would begin again.
+                    # Cancelled without an error: the worker with the result died.
                     self._take_back([future])
                     if (place := bundles.died(places)) is not None:
                         raise killed(points[place])
@@ -106,29 +104,29 @@ class Cluster:
             self._take_back(list(at_work))
 
     def labels(self) -> set[str]:
-        """Return the labels that workers were started with (`dask worker --resources`)."""
+        """Return the labels of the workers (`dask worker --resources`)."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         return {label for worker in workers.values() for label in worker["resources"]}
 
     def ask(self, worker: str, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function in a worker now, whatever it is at; it is to be over soon.
+        """Call a short function in a worker now, while its tasks run.
 
         Raises
         ------
         Exception
-            What the function raised; if the worker is gone.
+            The exception of the function; or an error if the worker is gone.
         """
         answers = self._client.run(function, *arguments, workers=[worker])
         found: Result = answers[worker]
         return found
 
     def listen(self, name: str, on_news: Callable[[Any], None]) -> None:
-        """Call what is given with all that work tells to a name from now on."""
+        """Subscribe a callback to the messages of a topic."""
         self._client.subscribe_topic(name, lambda event: on_news(event[1]))
 
     def deafen(self, name: str) -> None:
-        """No longer."""
-        with suppress(Exception):  # of a scheduler that is gone
+        """Unsubscribe from a topic."""
+        with suppress(Exception):  # the scheduler may be gone
             self._client.unsubscribe_topic(name)
 
     def _send(
@@ -146,7 +144,7 @@ class Cluster:
         return sent
 
     def _over(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
-        """Wait for something to be over; an error where nobody is left to do it."""
+        """Wait for finished tasks; raise an error if no suitable worker is left."""
         looked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
             self._keep_complete()
@@ -184,12 +182,12 @@ class Cluster:
 
     def _take_back(self, futures: "list[Future]") -> None:
         if futures:
-            with suppress(Exception):  # of a scheduler that is gone
+            with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(futures, force=True)
 
 
 class _NobodyWaits(signals.Leaving):
-    """Whether a task was taken back, as its worker knows."""
+    """Whether a task was cancelled, according to its worker."""
 
     def __init__(self) -> None:
         from distributed.worker import get_worker, thread_state
@@ -198,7 +196,7 @@ class _NobodyWaits(signals.Leaving):
 
     @property
     def gone(self) -> bool:  # type: ignore[override]
-        """Look for the task."""
+        """Look up the state of the task."""
         task = self._tasks.get(self._key)
         return task is None or task.state in {"cancelled", "resumed"}
 
@@ -219,7 +217,7 @@ def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
             over.results.append(work(point))
             over.seconds.append(time.monotonic() - began)
     except KeyboardInterrupt as error:
-        # As such it would end the worker.
+        # A KeyboardInterrupt would end the worker.
         raise RuntimeError("nobody waits for this any more") from error
     finally:
         signals.leaving.reset(token)
@@ -228,17 +226,17 @@ def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
 
 @contextmanager
 def local(workers: int) -> Iterator[Cluster]:
-    """Start so many processes on this machine, and end them with the block.
+    """Start worker processes on this machine, and stop them at the end of the block.
 
     Parameters
     ----------
     workers : int
-        Each with one thread.
+        Number of processes, each with one thread.
 
     Raises
     ------
     UnavailableError
-        If Dask is not installed, or what it needs for TLS.
+        If Dask, or its library for TLS, is not installed.
     """
     with ExitStack() as stack:
         distributed = stack.enter_context(library())
@@ -251,7 +249,7 @@ def local(workers: int) -> Iterator[Cluster]:
             threads_per_worker=1,
             host="127.0.0.1",
             security=temporary_security(distributed),
-            # Without an address the scheduler serves pages to every network, on one port for all.
+            # Without an address the scheduler would serve its pages to every network.
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
@@ -264,7 +262,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def at(scheduler: str) -> Iterator[Cluster]:
-    """Use the workers of a scheduler that runs already.
+    """Use the workers of a running scheduler.
 
     Parameters
     ----------
@@ -285,14 +283,14 @@ def at(scheduler: str) -> Iterator[Cluster]:
 
 
 def _files_in(folder: str) -> Any:
-    """Let Dask keep its files in a folder that is gone afterwards, not in one for everybody."""
+    """Let Dask keep its files in a temporary folder, not in a shared one."""
     import dask
 
     return dask.config.set({"temporary-directory": folder})
 
 
 def _complete(cluster: Any, workers: int) -> None:
-    """Let there be so many again: Dask forgets those it gave up, and keeps those that failed."""
+    """Restore the number of workers: Dask drops lost workers, and keeps failed ones."""
     from distributed.core import Status
 
     def forget() -> None:
@@ -301,7 +299,7 @@ def _complete(cluster: Any, workers: int) -> None:
                 del cluster.workers[name]
         cluster.scale(workers)
 
-    cluster.loop.add_callback(forget)  # the thread that changes them
+    cluster.loop.add_callback(forget)  # on the thread that owns the workers
 
 
 def _closed(cluster: Any) -> None:
@@ -310,5 +308,5 @@ def _closed(cluster: Any) -> None:
 
 
 def _needs(point: object) -> str:
-    """Return the label that a point needs of its worker; empty: none."""
+    """Return the label that a point requires of its worker; empty for none."""
     return str(getattr(point, "needs", ""))

@@ -1,17 +1,17 @@
-"""What an executor is: somewhere to carry out the same work at many points.
+"""The interface of executors, which run the same work at many points.
 
 ::
 
-    points  0 1 2 3 4 5 …      handed over in their order
+    points  0 1 2 3 4 5 …      submitted in order
             │ │ │
     workers ▒ ▒ ▒              as many at a time as there are
             │ │ │
-    results 1 0 2 …            told as they are over, each with its place
+    results 1 0 2 …            yielded when they finish, each with its index
 
-Three promises. What was told is over, and told once. Whoever stops listening (an error, Ctrl-C)
-ends the rest: what has not begun never does, and what has is told to stop. Where a worker dies, its
-points are carried out again, `MOST_DEATHS` times at most: a point that kills whoever takes it up
-would do so for ever.
+Three guarantees. Each result is yielded once, when its point has finished. Closing the iterator (an
+error, Ctrl-C) ends the rest: waiting points never begin, and running points are cancelled. If a
+worker dies, its points are run again, `MOST_DEATHS` times at most, since a point that crashes its
+worker would do so for ever.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,40 +24,40 @@ Point = TypeVar("Point")
 Result = TypeVar("Result")
 
 OnStep = Callable[[int, str], None]
-"""Called with (points done, what the last one was)."""
+"""Called with (points done, name of the last one)."""
 
-# A machine that is rebooted, a worker that is out of memory, a second one: bad luck. More is the
-# point's own doing.
+# A rebooted machine or a worker without memory may hit a point a few times by chance. After more
+# deaths the point itself is the cause.
 MOST_DEATHS = 5
 
 LOOK_UP_S = 0.1
-"""How often whoever waits for futures looks up [s]."""
+"""Polling interval while waiting for futures [s]."""
 
 
 class LocalPoint(Protocol):
-    """A point that not every worker can carry out."""
+    """A point that only some workers can run."""
 
     @property
     def needs(self) -> str:
-        """The label of those that can; empty: everybody can."""
+        """The label of these workers; empty for any worker."""
 
 
 class Executor(Protocol):
-    """Carries out work at points."""
+    """Runs work at points."""
 
     @property
     def workers(self) -> int:
-        """How many points are carried out at a time, as far as is known."""
+        """Number of points that run at a time, as far as known."""
 
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place, result) of each point when it is over, in whichever order that is.
+        """Yield (index, result) of each point when it finishes, in any order.
 
         Raises
         ------
         Exception
-            What the work raised first; the rest is ended.
+            The first exception of the work; the rest is ended.
         """
 
 
@@ -66,21 +66,21 @@ def ignore(done: int, text: str) -> None:
 
 
 def killed(point: Any) -> DeviceError:
-    """Return the error for a point that every worker dies of."""
+    """Return the error for a point that crashes every worker."""
     return DeviceError(
         "This task crashed every worker that ran it",
         where=str(point)[:200],
         got=f"{MOST_DEATHS} deaths",
-        allowed="a point that a worker lives through",
-        action="see why: too little memory for as many at a time is the usual reason",
+        allowed="a point that a worker can run",
+        action="find the cause: usually too little memory for this number of workers",
     )
 
 
 def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
-    """Yield each future when it is over; of several that are, those first that were first given.
+    """Yield each future when it finishes; several finished ones in the given order.
 
-    `concurrent.futures.as_completed` may miss a signal: of one that comes just before the thread
-    goes to sleep Python hears when it wakes up, which is when the first is over.
+    `concurrent.futures.as_completed` may miss a signal: Python handles a signal that arrives just
+    before the thread goes to sleep only when the thread wakes up, when the first future finishes.
     """
     left = list(futures)
     while left:

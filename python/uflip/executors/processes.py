@@ -1,9 +1,9 @@
-"""On this machine: one process a worker, for work that holds the interpreter's lock.
+"""Processes of this machine as an executor, for work that holds the interpreter's lock.
 
-A pool of processes is of no use any more when one of them dies, so a new one takes over, with what
-was not over yet. Processes are forked from one that has loaded what they need and has no threads: a
-fork of this one would take half of the threads of the native part along. They hear of Ctrl-C from
-this process alone, and are gone with it, however it ends.
+A pool is unusable after one of its processes dies, so a new pool runs the unfinished points.
+Processes are forked from a server process without threads that has loaded the required modules: a
+fork of this process would copy the native part without its threads. The workers ignore Ctrl-C,
+which this process forwards, and end with this process, however it ends.
 """
 
 import os
@@ -18,19 +18,19 @@ from typing import Any, Self
 from uflip import signals
 from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
 
-# What work needs that takes time to load.
+# Modules of the work that take time to load.
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
 class _LeaveEvent(signals.Leaving):
-    """Whether the process that waits has left, as told by an event."""
+    """Whether the waiting process has given up, as an event."""
 
     def __init__(self, event: Any) -> None:
         self._event = event
 
     @property
     def gone(self) -> bool:  # type: ignore[override]
-        """Ask the event."""
+        """Return the state of the event."""
         return bool(self._event.is_set())
 
 
@@ -38,7 +38,7 @@ _told: _LeaveEvent | None = None
 
 
 def _begin(event: Any) -> None:
-    """In a new process: leave signals to the parent, and do not outlive it."""
+    """Initialise a worker process: ignore signals, and end with the parent."""
     global _told  # noqa: PLW0603 -- of this process, which belongs to one pool
     _told = _LeaveEvent(event)
     for number in signals.SIGNALS:
@@ -48,7 +48,7 @@ def _begin(event: Any) -> None:
 
 def _follow_parent() -> None:
     parent = parent_process()
-    assert parent is not None, "a worker is somebody's child"
+    assert parent is not None, "a worker has a parent"
     connection.wait([parent.sentinel])
     os._exit(1)
 
@@ -62,12 +62,12 @@ def _call(work: Callable[[Any], Any], point: Any) -> Any:
 
 
 class Processes:
-    """As many processes as there are cores, from the first point on until the block is left.
+    """A process per core, from the first point to the end of the block.
 
     Parameters
     ----------
     workers : int, optional
-        So many instead.
+        Number of processes instead.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Processes:
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place, result) of each point when it is over."""
+        """Yield (index, result) of each point when it finishes."""
         left = dict(enumerate(points))
         deaths = 0
         try:
@@ -104,7 +104,7 @@ class Processes:
                 if left and deaths >= MOST_DEATHS:
                     raise killed(next(iter(left.values())))
         finally:
-            if left:  # an error, or nobody listens any more
+            if left:  # an error, or the iterator was closed
                 self._end()
 
     def _until_one_dies(
@@ -113,7 +113,7 @@ class Processes:
         pool = self._begun()
         try:
             futures = {pool.submit(_call, work, point): place for place, point in [*points.items()]}
-        except BrokenProcessPool:  # before everything was handed over
+        except BrokenProcessPool:  # before all points were submitted
             self._end()
             return
         broken = False
@@ -136,7 +136,7 @@ class Processes:
         return self._pool
 
     def _end(self) -> None:
-        """Tell what is at work to stop, and wait: who is just starting must find the pool."""
+        """Cancel running work and wait, since a starting process needs the pool."""
         if self._pool is not None:
             self._gone.set()
             self._pool.shutdown(wait=True, cancel_futures=True)

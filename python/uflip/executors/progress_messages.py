@@ -1,8 +1,8 @@
-"""What work tells while it lasts: from wherever it is carried out to whoever waits for it.
+"""Messages from running work to the waiting caller, on any executor.
 
-Results come at the end, and a benchmark takes hours. Whoever waits listens to a name, the work
-tells to that name: in this process by a call, in a worker of Dask through its scheduler. News are
-plain data, come on another thread, and may be lost; no result ever depends on them.
+Results come at the end, and a benchmark takes hours. The caller subscribes to a topic, and the work
+publishes to it: in this process by a call, in a worker of Dask through its scheduler. Messages are
+plain data, arrive on another thread, and may be lost; no result depends on them.
 """
 
 import sys
@@ -14,33 +14,33 @@ from uuid import uuid4
 from uflip.executors.run import current
 
 OnNews = Callable[[Any], None]
-"""Called with what the work tells, as JSON knows it: a tuple arrives as a list."""
+"""Called with a message as JSON data: a tuple arrives as a list."""
 
 _listening: dict[str, OnNews] = {}
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """An executor whose work is carried out in other processes that tell and answer."""
+    """An executor with remote processes that can send messages and answer calls."""
 
     elsewhere: bool
 
     def labels(self) -> set[str]:
-        """Return what workers say that they have."""
+        """Return the labels of the workers."""
 
     def ask(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a worker now."""
 
     def listen(self, name: str, on_news: OnNews) -> None:
-        """Call what is given with all that is told to a name from now on."""
+        """Subscribe a callback to the messages of a topic."""
 
     def deafen(self, name: str) -> None:
-        """No longer."""
+        """Unsubscribe from a topic."""
 
 
 @contextmanager
 def heard(on_news: OnNews) -> Iterator[str]:
-    """Listen in this block to what work of the current executor tells; gives the name to tell to.
+    """Subscribe to messages of the current executor's work in this block; return the topic.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def heard(on_news: OnNews) -> Iterator[str]:
 
 
 def tell(name: str, news: Any) -> None:
-    """Tell something to whoever listens to a name, if anybody does."""
+    """Publish a message to a topic, if anybody has subscribed."""
     if (on_news := _listening.get(name)) is not None:
         on_news(news)
     elif "distributed" in sys.modules:
         from distributed import get_worker
 
-        with suppress(ValueError):  # this is no worker
+        with suppress(ValueError):  # not in a worker
             get_worker().log_event(name, news)

@@ -1,4 +1,4 @@
-"""Who carries out, and results in the order of their points."""
+"""Select the executor, and return results in the order of their points."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -13,13 +13,13 @@ _current: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
 
 def current() -> Executor:
-    """Return who carries out: what `using` says, or else threads on all cores."""
+    """Return the executor selected by `using`, by default threads on all cores."""
     return _current.get() or Threads()
 
 
 @contextmanager
 def using(executor: Executor) -> Iterator[Executor]:
-    """Let an executor carry out what is asked for in this block."""
+    """Select the executor for the points of this block."""
     token = _current.set(executor)
     try:
         yield executor
@@ -28,7 +28,7 @@ def using(executor: Executor) -> Iterator[Executor]:
 
 
 class _Inside:
-    """A worker's own `on_all` stays with that worker: it has one place, and no pool of its own."""
+    """Runs nested `on_all` calls on the same worker, without a pool of their own."""
 
     def __init__(self, work: WorkerTask) -> None:
         self.work = work
@@ -41,14 +41,15 @@ class _Inside:
 def each(
     function: Callable[[Point], Result], points: Sequence[Point]
 ) -> Iterator[tuple[int, Result]]:
-    """Yield (place, result) of each point when it is over; closing it ends the rest.
+    """Yield (index, result) of each point when it finishes; closing the iterator ends the rest.
 
     Parameters
     ----------
     function : callable
-        Makes its own device; of a module, or a `functools.partial` of such, so that it can be sent.
+        A function of a module, or a `functools.partial` of one, so that it can be pickled. It
+        creates its own device.
     points : sequence
-        What to call it with.
+        Its arguments.
     """
     outcomes = current().outcomes(_Inside(WorkerTask(function)), points)
     return cast("Iterator[tuple[int, Result]]", outcomes)
@@ -67,9 +68,9 @@ def on_all(
     function, points
         As for `each`.
     on_step : callable, optional
-        Called after each point, in the order in which they are over.
+        Called after each point, in the order in which they finish.
     name : callable, optional
-        Says what a point is.
+        Returns the name of a point.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def on_all(
     Raises
     ------
     Exception
-        What the function raised first; points that have not begun never do.
+        The first exception of the function; waiting points never begin.
 
     Examples
     --------

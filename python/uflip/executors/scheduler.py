@@ -1,4 +1,4 @@
-"""Dask's scheduler as we use it: our settings, a connection, and the errors where there is none."""
+"""Connection to Dask's scheduler: settings, client, and errors if it is missing."""
 
 import gc
 from collections.abc import Iterator
@@ -10,30 +10,30 @@ from uflip.errors import UnavailableError
 if TYPE_CHECKING:
     from distributed import Client
 
-# How long to wait for a scheduler, and for what was started here to end [s].
+# Maximum wait for a scheduler, and for the end of local processes [s].
 CONNECT_S, CLOSE_S = 10.0, 10.0
 
 SETTINGS = {
-    # Looks into every thread a hundred times a second.
+    # The profiler samples every thread a hundred times a second.
     "distributed.worker.profile.enabled": False,
-    # Workers are gone with whoever started them.
+    # Workers end with the process that started them.
     "distributed.worker.daemon": True,
-    # Points may be devices in their state, some megabytes each.
+    # Points may include device snapshots of some megabytes each.
     "distributed.admin.large-graph-warning-threshold": "1 TB",
-    # What is away for so long is given up, and started anew at the next look. The 15 s of Dask are
-    # over where a worker is killed again while it starts.
+    # A worker lost for this time is given up, and replaced at the next check. Dask's 15 s are too
+    # short if a worker is killed again while it starts.
     "distributed.deploy.lost-worker-timeout": "60s",
-    # The pages of scheduler and workers ask for no certificate: serve none.
+    # The HTTP pages of scheduler and workers require no certificate: serve none.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # With it memory is given back after each point and cleared for the next, a sixth of its time.
+    # This setting returns memory after each point, which costs a sixth of the time.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
 }
 
 
 @contextmanager
 def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
-    """Talk to a scheduler within this block.
+    """Connect to a scheduler within this block.
 
     Raises
     ------
@@ -47,8 +47,8 @@ def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
     except (OSError, ValueError, TypeError) as error:
         problem = str(error).splitlines()[0] if str(error) else type(error).__name__
     if problem:
-        # What is left of the client takes a lock of Dask when it is collected: not while the next
-        # client, which holds that lock, waits for the thread that happens to collect it.
+        # The garbage collector takes a lock of Dask when it frees the client. Do that now, not
+        # while the next client holds that lock and waits for the collecting thread.
         gc.collect()
         raise UnavailableError(
             "The scheduler does not answer",
@@ -61,13 +61,13 @@ def client_of(distributed: Any, where: Any) -> "Iterator[Client]":
     try:
         yield client
     finally:
-        with suppress(Exception):  # of a scheduler that is gone
+        with suppress(Exception):  # the scheduler may be gone
             client.close(timeout=CLOSE_S)
 
 
 @contextmanager
 def library() -> Iterator[Any]:
-    """Import Dask, with our settings until the block is left."""
+    """Import Dask, with our settings until the end of the block."""
     try:
         import dask
         import distributed
@@ -78,15 +78,15 @@ def library() -> Iterator[Any]:
 
 
 def temporary_security(distributed: Any) -> Any:
-    """Make a key and certificates for one cluster; they exist only in memory.
+    """Return a key and certificates for one cluster; they exist only in memory.
 
     Raises
     ------
     UnavailableError
-        If the library that makes them is not installed.
+        If the library for certificates is not installed.
     """
     try:
-        import cryptography  # noqa: F401 -- whether it is there
+        import cryptography  # noqa: F401 -- check that it is installed
     except ImportError as error:
         raise _missing("TLS between processes needs a library", error, "cryptography") from error
     return distributed.Security.temporary()
@@ -112,10 +112,10 @@ def no_worker(
         where=address_of(client),
         got=f"none for {seconds:.0f} s",
         allowed="at least one",
-        action="start `dask worker` with this address on each machine that is to take part",
+        action="start `dask worker` with this address on each machine to be used",
     )
 
 
 def address_of(client: "Client") -> str:
-    """Return where the scheduler of a client is."""
+    """Return the address of a client's scheduler."""
     return str(getattr(client.scheduler, "address", "--scheduler"))

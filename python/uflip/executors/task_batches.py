@@ -1,33 +1,33 @@
-"""How many points make a task: so many that what a task costs is little beside what it does.
+"""Size of tasks: enough points that the overhead of a task is small.
 
-The first go one by one, and tell how long a point takes. Where a bundle's worker died, its points
-go one by one again, so that a point which kills is found, and its neighbours are not blamed.
+The first points go one by one and show how long a point takes. If the worker of a bundle dies, its
+points go one by one again, so that a crashing point is found without blaming its neighbours.
 """
 
 from collections import Counter, deque
 
 from uflip.executors.executor import MOST_DEATHS
 
-# A task should take so long [s]: a hundred times what Dask adds to it, and soon enough over that
-# little is lost with a worker and progress is seen.
+# Target duration of a task [s]: a hundred times the overhead of Dask, but short enough that a dead
+# worker loses little and progress is visible.
 LONG_ENOUGH_S = 0.5
-# Points differ: what looked short may not be.
+# Maximum number of points in a bundle, since their durations differ.
 MOST_POINTS = 64
-# So many are measured before any go together.
+# Number of points measured before bundles are used.
 FIRST = 8
-# How much the next point tells about how long points take.
+# Weight of the latest point in the mean duration.
 WEIGHT = 0.1
 
 
 class Bundles:
-    """The points that are not at work, in bundles.
+    """The waiting points, in bundles.
 
     Parameters
     ----------
     count : int
-        How many points there are; they are known by their place.
+        Number of points; they are identified by their index.
     alone : bool
-        Whether each goes by itself, however short: it asks for a worker of its own.
+        Whether each point is sent alone, because it requires a certain worker.
     """
 
     def __init__(self, count: int, *, alone: bool = False) -> None:
@@ -40,11 +40,11 @@ class Bundles:
 
     @property
     def left(self) -> int:
-        """How many points wait."""
+        """Number of waiting points."""
         return len(self._waiting) + len(self._alone)
 
     def next(self, most: int) -> list[list[int]]:
-        """Take up to so many bundles; few at first, until it is known how long points take.
+        """Take up to `most` bundles; few at first, until the duration of points is known.
 
         Examples
         --------
@@ -68,15 +68,15 @@ class Bundles:
         return found
 
     def took(self, seconds: list[float]) -> None:
-        """Take note of how long points took [s]."""
+        """Record the durations of points [s]."""
         for one in seconds:
             self._seen += 1
-            # The mean of the first, then one that forgets slowly.
+            # The mean of the first points, then an exponential moving average.
             weight = max(WEIGHT, 1 / self._seen)
             self._seconds = one * weight + (self._seconds or 0.0) * (1 - weight)
 
     def died(self, places: list[int]) -> int | None:
-        """Put back what a worker died of; returns a point that too many did."""
+        """Put back the points of a dead worker; return a point with too many deaths."""
         if len(places) == 1:
             self._deaths[places[0]] += 1
             if self._deaths[places[0]] >= MOST_DEATHS:

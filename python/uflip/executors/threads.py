@@ -1,4 +1,4 @@
-"""In this process: one thread a worker, or the thread that asks."""
+"""Threads of this process as an executor, or the calling thread alone."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +11,14 @@ from uflip.executors.executor import Result, completed
 
 
 class Threads:
-    """As many threads as there are cores; native calls release the interpreter's lock.
+    """A thread per core; native calls release the interpreter's lock.
 
     Parameters
     ----------
     workers : int, optional
-        So many points at a time instead.
+        Number of threads instead.
     patient : bool
-        Whether what has begun is waited for, where an error or Ctrl-C ends the rest.
+        Whether running points are waited for after an error or Ctrl-C.
     """
 
     def __init__(self, workers: int | None = None, *, patient: bool = False) -> None:
@@ -28,7 +28,7 @@ class Threads:
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place, result) of each point when it is over."""
+        """Yield (index, result) of each point when it finishes."""
         pool = ThreadPoolExecutor(max_workers=self.workers)
         leaving = signals.Leaving()
         token = signals.leaving.set(leaving)
@@ -40,11 +40,11 @@ class Threads:
         try:
             for future in completed(futures):
                 if leaving.gone and isinstance(future.exception(), signals.ProcessTerminated):
-                    continue  # one of the others failed, and is told
+                    continue  # a consequence of another failure, which is raised
                 yield futures[future], future.result()
         finally:
-            # After an error or Ctrl-C: what has not begun never does, what has ends at its next
-            # look.
+            # After an error or Ctrl-C: waiting points never begin, and running points end at their
+            # next check.
             leaving.gone = True
             with signals.shielded():
                 pool.shutdown(wait=self._patient, cancel_futures=True)
@@ -55,18 +55,18 @@ def _call(leaving: signals.Leaving, work: Callable[[Any], Any], point: Any) -> A
     try:
         return work(point)
     except Exception:
-        leaving.gone = True  # what has not begun never does
+        leaving.gone = True  # waiting points never begin
         raise
 
 
 class Here:
-    """The thread that asks, one point after the other: for points of points."""
+    """The calling thread, one point after the other: for nested points."""
 
     workers = 1
 
     def outcomes(
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (place, result) of each point, in order."""
+        """Yield (index, result) of each point, in order."""
         for place, point in enumerate(points):
             yield place, work(point)

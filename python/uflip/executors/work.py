@@ -1,8 +1,8 @@
-"""Work as it is sent to a worker: a function, and what was switched for whoever asks for it.
+"""A task for a worker: a function, and the context settings of the caller.
 
-Threads would inherit what was switched; processes and other machines must be told. So all are told
-in the same way, and a point gives the same wherever it is carried out. A simulator of another
-version would give something else: it refuses.
+Threads would inherit context settings; processes and other machines do not. So all workers get them
+in the same way, and a point has the same result everywhere. A worker with another version of the
+simulator refuses the task.
 """
 
 from collections.abc import Callable
@@ -16,16 +16,16 @@ from uflip.errors import UnavailableError
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """A function of a point, for any worker; picklable where the function is.
+    """A function of a point, for any worker; picklable if the function is.
 
     Attributes
     ----------
     function : callable
-        Makes its own device, so that points know nothing of each other.
+        Creates its own device, so that points are independent.
     cached : bool
-        Whether simulated devices come from the worker's cache and go there.
+        Whether simulated devices may come from the worker's cache, and be added to it.
     simulator : str
-        The version that the results belong to.
+        Version of the simulator that the results belong to.
     """
 
     function: Callable[[Any], Any]
@@ -33,7 +33,7 @@ class WorkerTask:
     simulator: str = _native.SIMULATOR_VERSION
 
     def __call__(self, point: Any) -> Any:
-        """Carry it out here."""
+        """Run the function on this worker."""
         if self.simulator != _native.SIMULATOR_VERSION:
             raise UnavailableError(
                 "A worker has another version of the simulator",

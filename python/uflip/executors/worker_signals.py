@@ -1,8 +1,8 @@
-"""In a worker of `--workers`, before anything else: Ctrl-C is for the process that started it.
+"""Signal handling in a worker of `--workers`: ignore Ctrl-C, which is for the parent process.
 
-A terminal sends it, and that it closes, to all of its processes. The one that waits takes the work
-back and ends the workers; one that ended by itself would say so over the prompt. Dask calls
-`dask_setup` in each process that it starts, also in those that take the place of a dead one.
+A terminal sends Ctrl-C and SIGHUP to all of its processes. The parent cancels the work and ends the
+workers; a worker that ended by itself would print a message over the prompt. Dask calls
+`dask_setup` in each process that it starts, replacements of dead ones included.
 """
 
 import signal
@@ -12,6 +12,6 @@ OF_TERMINALS = (signal.SIGINT, signal.SIGHUP)
 
 
 def dask_setup(_worker: object) -> None:
-    """Leave them to the parent."""
+    """Ignore the signals of terminals."""
     for number in OF_TERMINALS:
         signal.signal(number, signal.SIG_IGN)

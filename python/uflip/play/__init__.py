@@ -1,12 +1,12 @@
-"""Play: a simulated device is changed, and something is run on it there and then.
+"""Play: change a simulated device in the explorer, and run something on it at once.
 
 ============  ===========================================================================
-`form`        what can be changed of a device, and what can be run on it, as plain data
-`wanted`      what somebody asked for, read and held against what is allowed here
-`player`      a process of its own that makes the runs: `python -m uflip.play.player`
-`stage`       who may run when: one at a time, so long, so large; what is kept of it
+`form`          editable keys and possible runs of a device, as plain data
+`play_request`  a request, parsed and checked against the limits
+`player`        the subprocess that makes the runs: `python -m uflip.play.player`
+`stage`         scheduling: one run at a time, with limits; storage of the latest results
 ============  ===========================================================================
 
-What is made is a result folder like any other: it is looked at, compared and counted by what looks
-at all of them. It goes when the explorer ends.
+A run produces an ordinary result folder, which is shown and compared like any other. It is removed
+when the explorer ends.
 """

@@ -1,7 +1,7 @@
-"""What can be changed of a simulated device, and what can be run on it.
+"""The editable keys of a simulated device, and its possible runs.
 
-Names, units, what each key may be and what it means are those of the table of keys that the docs
-are made of (`uflip.profiles.keys`); values are those of the profile, every key of it.
+Names, units, allowed values and meanings of keys come from the table of keys of the docs
+(`uflip.profiles.keys`); values are those of the profile, for every key.
 """
 
 import json
@@ -21,28 +21,28 @@ from uflip.profiles import random_access_names
 from uflip.profiles.keys import Key, known_keys
 from uflip.units import format_size
 
-# A list of words in backticks, and nothing else: then it can be chosen from.
+# A list of words in backticks, and nothing else: a choice.
 WORDS = re.compile(r"`([a-z0-9_]+)`(?:, |$)")
-# Keys that decide which keys there are: a registry knows their values.
+# Keys that determine the other keys: a registry has their values.
 REGISTERED = ("ftl", "gc", "allocator")
 
 
 class DeviceChoice(TypedDict):
-    """A device that can be chosen."""
+    """A device to choose."""
 
     name: str
     description: str
 
 
 class Worded(TypedDict):
-    """A pattern, and what it is called."""
+    """A pattern, and its full name."""
 
     name: str
     words: str
 
 
 class Runnable(TypedDict):
-    """What can be run, and which question it answers."""
+    """A possible run, and the question that it answers."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class Runnable(TypedDict):
 
 
 class KeyRow(TypedDict):
-    """A key of the device: its value, that of the profile where there is one, what it may be."""
+    """A key of the device: its value, the value in its profile, and the allowed values."""
 
     name: str
     value: str
@@ -69,7 +69,7 @@ class KeyTable(TypedDict):
 
 
 class Form(TypedDict):
-    """A device as it would be, what can be changed of it, and what can be run on it."""
+    """A device with changes, its editable keys, and its possible runs."""
 
     device: str
     url: str
@@ -85,19 +85,19 @@ class Form(TypedDict):
 
 
 def form(device: str, changes: Mapping[str, str]) -> Form:
-    """Describe a device as it would be with some keys changed.
+    """Return the form of a device with some keys changed.
 
     Parameters
     ----------
     device : str
         The name of a profile.
     changes : mapping of str to str
-        Keys and their values, as in the name of a device.
+        Keys and their values, as in a device URL.
 
     Raises
     ------
     UsageError
-        For an unknown name or key, or a value that it cannot have.
+        For an unknown name or key, or a value that is not allowed.
     """
     plain = inspect_sim(DeviceUrl(f"sim:{device}", "sim", device_of(device, {}).name))
     target = device_of(device, changes)
@@ -114,7 +114,7 @@ def form(device: str, changes: Mapping[str, str]) -> Form:
         "patterns": [{"name": name, "words": words} for name, words in PATTERN_NAMES.items()],
         "options": OPTIONS,
         "benchmarks": [
-            {"name": PATTERN, "title": "One pattern", "question": "What does it take?"},
+            {"name": PATTERN, "title": "One pattern", "question": "What does it cost?"},
             *_benchmarks(),
         ],
         "limits": LIMITS,
@@ -131,7 +131,7 @@ def _description(name: str) -> str:
 
 
 def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
-    """Say what follows from the keys."""
+    """Return properties that follow from the keys."""
     shape = info.profile.geometry
     flash = info.details.flash_bytes or 0
     dies = shape.channels * shape.dies_per_channel
@@ -161,7 +161,7 @@ def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[KeyTable]:
 
 
 def _others(info: DeviceInfo) -> list[str]:
-    """Keys that this device has not, and could have."""
+    """Return the keys that this device lacks, and could have."""
     return [
         key
         for table, keys in known_keys("block").items()

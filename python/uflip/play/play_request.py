@@ -1,8 +1,8 @@
-"""What somebody asked for, read and held against what is allowed here.
+"""Requests of the play page, parsed and checked against the limits.
 
-A page asks with three things: the name of a profile, keys of it that are to be different, and what
-is to be run: one pattern with its parameters, or one of the micro-benchmarks at the quick scale. No
-path is among them, so that nothing of this machine is opened but profiles that come with uflip.
+A request has three parts: the name of a profile, changed keys, and the run: one pattern with its
+parameters, or one of the micro-benchmarks at the quick scale. It contains no path, so that only
+built-in profiles are opened.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from uflip.spec import BASELINES, Spec, baseline
 from uflip.units import format_count, format_size
 
 PATTERN = "pattern"
-"""What is run where it is no micro-benchmark."""
+"""The run that is not a micro-benchmark."""
 OPTIONS = (
     "io_size", "io_count", "io_ignore", "target_size", "io_shift", "time", "pause", "burst",
     "parallel_degree", "queue_depth", "seed",
@@ -31,7 +31,7 @@ MOST_BYTES = 64 << 30
 MOST_FLASH_BYTES = 64 << 30
 MOST_SECONDS = 120
 MOST_MEMORY_BYTES = 3 << 30
-"""Of addresses: the largest device takes 1 GiB, and libraries reserve more than they use."""
+"""Address space: the largest device takes 1 GiB, and libraries reserve more than they use."""
 LIMITS = {
     "ios": MOST_IOS,
     "bytes": MOST_BYTES,
@@ -39,17 +39,17 @@ LIMITS = {
     "seconds": MOST_SECONDS,
     "memory_bytes": MOST_MEMORY_BYTES,
 }
-"""What runs here at most: somebody waits for it, beside the explorer."""
+"""Limits of a run, which runs next to the explorer while the user waits."""
 
 
 @dataclass(frozen=True)
 class PlayRequest:
-    """A device and what is run on it.
+    """A device, and a run on it.
 
     Attributes
     ----------
     url : str
-        The device, with what is different about it.
+        The device, with its overrides.
     benchmark : str
         `PATTERN`, or the name of a micro-benchmark.
     spec : Spec or None
@@ -65,7 +65,7 @@ class PlayRequest:
 
 
 def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
-    """Name a simulated device with some keys changed.
+    """Return the URL of a simulated device with some keys changed.
 
     Raises
     ------
@@ -78,17 +78,17 @@ def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
 
 
 def read_wanted(document: object) -> PlayRequest:
-    """Read what a page asks for.
+    """Parse a request.
 
     Parameters
     ----------
     document : object
-        What it sent: device, keys, benchmark, pattern, options.
+        Fields: device, keys, benchmark, pattern, options.
 
     Raises
     ------
     UsageError
-        If it is none, or more than runs here.
+        If it is invalid, or exceeds the limits.
     """
     device, keys = _text(document, "device"), _texts(document, "keys")
     target = device_of(device, keys)
@@ -118,7 +118,7 @@ def _check_flash(info: DeviceInfo) -> None:
             where=info.url,
             got=f"{format_size(flash)} of flash",
             allowed=f"at most {format_size(MOST_FLASH_BYTES)}",
-            action="fewer blocks per die, or `uflip run` on the command line",
+            action="use fewer blocks per die, or `uflip run` on the command line",
         )
 
 
@@ -130,7 +130,7 @@ def _check_length(totals: Totals) -> None:
             where="io_count",
             got=f"{format_count(totals.total_ios)} I/Os, {format_size(moved)}",
             allowed=f"at most {format_count(MOST_IOS)} I/Os and {format_size(MOST_BYTES)}",
-            action="a smaller io_count, or `uflip pattern` on the command line",
+            action="use a smaller io_count, or `uflip pattern` on the command line",
         )
 
 
@@ -145,7 +145,7 @@ def _text(document: object, name: str) -> str:
     raise UsageError(
         "The request lacks a field",
         where=name,
-        got="nothing" if found is None else "something else",
+        got="nothing" if found is None else "another value",
         allowed=f"a text of at most {MOST_TEXT} characters",
         action="send it with the others",
     )
@@ -158,6 +158,6 @@ def _texts(document: object, name: str) -> dict[str, str]:
     raise UsageError(
         "The overrides are not an object of strings",
         where=name,
-        allowed="name and text of each",
+        allowed="a name and a text for each",
         action="send an object of texts",
     )

@@ -1,14 +1,14 @@
-"""A process of its own that makes the runs: `python -m uflip.play.player FOLDER MEMORY_BYTES`.
+"""A subprocess that makes the runs: `python -m uflip.play.player FOLDER MEMORY_BYTES`.
 
-It is told what to do in one line on its standard input, says how far it is in lines on its standard
-output, and ends when nobody holds its standard input any more::
+It reads its request as one line from standard input, writes its progress as lines to standard
+output, and ends when its standard input is closed::
 
     < {"url": "sim:demo?spare_factor=0.3", "benchmark": "pattern", "spec": {…}, "label": "RW"}
     > {"share": 0.41, "words": "0001-pattern-RW-io_size-4096"}
-    > {"error": {…}}                                  only where it failed
+    > {"error": {…}}                                  only if it failed
 
-A device that is larger than the memory that it may have costs this process and nobody else, and who
-has no patience any more ends it.
+A device that exceeds the memory limit ends only this process. The parent ends it after the time
+limit.
 """
 
 import json
@@ -35,7 +35,7 @@ from uflip.session.state import AS_IS
 
 
 def main() -> None:
-    """Make what the first line of the standard input asks for."""
+    """Make the run that the first line of the standard input requests."""
     signals.install()
     wanted = msgspec.json.decode(sys.stdin.readline(), type=PlayRequest, dec_hook=spec_hook)
     Thread(target=_end_with_the_other, daemon=True).start()
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
-    """Make a result folder of what is wanted."""
+    """Make a result folder for a request."""
     if wanted.benchmark != PATTERN:
         request = BenchmarkRequest(
             device=wanted.url, scale="quick", only=[wanted.benchmark], inside=True
@@ -67,7 +67,7 @@ def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
         begin(request, folder, teller)
         return
     info = inspect_device(wanted.url)
-    assert wanted.spec is not None, "a pattern has one"
+    assert wanted.spec is not None, "a request of a pattern has a spec"
     plan = single.plan_of(wanted.spec, info, label=wanted.label, durability="cached")
     with signals.shielded(), open_watched(wanted.url, info, teller) as device:
         device.looks_inside = True
@@ -77,14 +77,14 @@ def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
 
 
 class Teller:
-    """Says how far the runs are."""
+    """Reports the progress of the runs."""
 
     def __init__(self) -> None:
         self._runs = 1
         self._last = ""
 
     def __call__(self, event: SessionEvent) -> None:
-        """Say what an event says."""
+        """Report an event."""
         if isinstance(event, RunsBegin):
             self._runs = len(event.plan.runs)
         elif isinstance(event, StateProgress):

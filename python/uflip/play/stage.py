@@ -1,4 +1,4 @@
-"""Who may run when: one at a time, so long, so large; and what is kept of it."""
+"""Scheduling of runs: one at a time, with limits; and storage of the latest results."""
 
 import json
 import shutil
@@ -21,15 +21,15 @@ from uflip.errors import UflipError, UnavailableError, UsageError
 from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, PlayRequest
 
 KEPT = 12
-"""Results that stay."""
+"""Number of results that are stored."""
 PATIENCE_S = 2.0
-"""How long a run that is to end may take to."""
+"""Maximum time for a run to end after a request."""
 LINES = 20
-"""What a process said last, where it did not end in order."""
+"""Number of last output lines stored, for a process that crashed."""
 
 
 class PlayedSaid(TypedDict):
-    """One of the things that were run, as plain data; `Played` says what is what."""
+    """A run as plain data; see `Played`."""
 
     number: int
     url: str
@@ -45,24 +45,24 @@ class PlayedSaid(TypedDict):
 
 @dataclass
 class Played:
-    """One of the things that were run.
+    """One run.
 
     Attributes
     ----------
     number : int
-        Counts from 1.
+        Number of the run, from 1.
     wanted : Wanted
-        What was run.
+        The request.
     folder : Path
-        Where its result is.
+        Its result folder.
     state : str
         running, done, failed or stopped.
     share : float
-        How much of it is made.
+        Finished share.
     words : str
-        What is being made.
+        Current step.
     error : dict or None
-        Why it failed, as `UflipError.parts` has it.
+        Why it failed, as from `UflipError.parts`.
     """
 
     number: int
@@ -76,7 +76,7 @@ class Played:
     took_s: float = 0.0
 
     def as_dict(self) -> PlayedSaid:
-        """Return it as plain data."""
+        """Return plain data."""
         now = monotonic() - self.began if self.state == "running" else self.took_s
         return {
             "number": self.number,
@@ -93,12 +93,12 @@ class Played:
 
 
 class Stage:
-    """Where things are run, one at a time; `close` ends what runs and removes what was made.
+    """Makes runs, one at a time; `close` ends the current run and removes all results.
 
     Parameters
     ----------
     memory_bytes : int
-        What a run may have of it.
+        Memory limit of a run.
     """
 
     def __init__(self, memory_bytes: int = MOST_MEMORY_BYTES) -> None:
@@ -110,19 +110,19 @@ class Stage:
         self._made = 0
 
     def played(self) -> list[Played]:
-        """What was run, the latest last."""
+        """Return the runs, the latest last."""
         with self._lock:
             return [*self._played]
 
     def begin(self, wanted: PlayRequest) -> Played:
-        """Begin to run something.
+        """Start a run.
 
         Raises
         ------
         UsageError
-            If something is running.
+            If another run is in progress.
         UnavailableError
-            If there is no place for results.
+            If there is no folder for results.
         """
         with self._lock:
             if self._process is not None:
@@ -141,7 +141,7 @@ class Stage:
         return one
 
     def stop(self) -> None:
-        """End what runs; what it made is thrown away."""
+        """End the current run, and discard its result."""
         with self._lock:
             process = self._process
             if process is not None:
@@ -150,7 +150,7 @@ class Stage:
             _end(process)
 
     def close(self) -> None:
-        """End what runs, and remove everything."""
+        """End the current run, and remove everything."""
         self.stop()
         with self._lock:
             if self._root is not None:
@@ -173,17 +173,17 @@ class Stage:
         return self._root
 
     def _follow(self, process: "subprocess.Popen[str]", one: Played) -> None:
-        """Take note of what the process says until it ends."""
+        """Record the output of the process until it ends."""
         patience = Timer(MOST_SECONDS, self._too_long, (process, one))
         patience.daemon = True
         patience.start()
         said: deque[str] = deque(maxlen=LINES)
         with process:
-            assert process.stdout is not None, "it was asked for"
+            assert process.stdout is not None, "it is a pipe"
             for line in process.stdout:
                 try:
                     told = json.loads(line)
-                except ValueError:  # what the native part or Python says at their end
+                except ValueError:  # last output of the native part or Python
                     said.append(line)
                     continue
                 one.share = told.get("share", one.share)
@@ -200,7 +200,7 @@ class Stage:
                 self._played.remove(one)
             if one.state == "stopped" or one.error is not None:
                 shutil.rmtree(one.folder, ignore_errors=True)
-            # Only what has ended in its own time takes the place of another one.
+            # Only a run that ended by itself replaces an older one.
             while len(self._played) > KEPT:
                 shutil.rmtree(self._played.popleft().folder, ignore_errors=True)
             if one.state == "running":
@@ -228,8 +228,8 @@ def _started(one: Played, memory_bytes: int) -> "subprocess.Popen[str]":
         errors="replace",
         start_new_session=True,  # Ctrl-C in the terminal is for the explorer, which ends this one
     )
-    assert process.stdin is not None, "it was asked for"
-    with suppress(OSError):  # it ended at once: its exit code says why
+    assert process.stdin is not None, "it is a pipe"
+    with suppress(OSError):  # it ended at once: see its exit code
         process.stdin.write(msgspec.json.encode(one.wanted).decode() + "\n")
         process.stdin.flush()
     return process

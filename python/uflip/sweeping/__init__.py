@@ -1,17 +1,17 @@
-"""One pattern on many simulated devices: grids, samples, what matters, and what is best.
+"""Sweeps: one pattern on many simulated devices, as grids or samples, with rankings.
 
-`points`       which combinations: every one, or a sample
-`sampling`     random, Latin hypercube and Sobol' samples
-`measuring`    what a point gives
-`data_set`     rows on disk: Parquet beside a manifest, resumed after a kill
-`columns`      a row as flat columns, and back
-`ranking`      which point is best
-`costs`        spare flash and memory
-`pareto`       which points nobody beats in everything
-`sensitivity`  which names matter, by Sobol' indices
+`points`         combinations: all, or a sample
+`sampling`       random, Latin hypercube and Sobol' samples
+`measure_point`  measurement of a point
+`data_set`       rows on disk: Parquet with a manifest, resumed after a kill
+`columns`        a row as flat columns, and back
+`ranking`        the best point
+`costs`          spare flash and memory
+`pareto`         the points that no other beats in all objectives
+`sensitivity`    influence of each name, by Sobol' indices
 
-Points know nothing of each other: a row is what the same command would give alone, wherever and
-with however many others it was measured (`uflip.executors`).
+Points are independent: a row is identical to that of the same command alone, on any executor
+(`uflip.executors`) and among any number of others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,43 +58,43 @@ def sweep(
     data: str | PathLike[str] | None = None,
     on_step: OnStep = ignore,
 ) -> list[SweepRow]:
-    """Run a pattern on every combination of the values that vary, or on a sample of them.
+    """Run a pattern on every combination of the varied values, or on a sample of them.
 
     Parameters
     ----------
     url : str
-        A simulated device; its own overrides hold at every point.
+        A simulated device; its own overrides apply to every point.
     spec : str, Basic, Mix or Parallel
         The pattern: SR, RR, SW or RW, or as `uflip.baseline` and the like make it.
     vary : mapping
         Name -> values, or a `Range` of numbers. A name is one of `uflip.spec.CHANGEABLE`,
         "durability", or else a key of the profile.
     sample : Sample, optional
-        Draw so many combinations instead of taking all. Those that make no device are left out.
+        Draw combinations instead of taking all. Those that make no device are left out.
     durability : str
-        What writes wait for, see `uflip.durability`, where it does not vary.
+        When writes are complete, see `uflip.durability`, unless it varies.
     warm_up : float
-        Before the run, write so many times the size of the device in functional mode, by the same
-        pattern with another seed: what is measured is then its steady state.
+        Before the run, write this multiple of the device size in functional mode, by the same
+        pattern with another seed: the run then measures the steady state.
     timed : bool
-        False: run in functional mode, at the speed of memory. There are no times then, only what
-        was counted.
+        False: run in functional mode, at the speed of memory. There are then no times, only
+        counters.
     data : path, optional
-        A new folder for the rows; `planned_again(data).carry_out()` goes on with it.
+        A new folder for the rows; `planned_again(data).carry_out()` resumes it.
     on_step : callable, optional
         Called after each point.
 
     Returns
     -------
     list of Row
-        In the order of the points, whoever carried them out; see `uflip.executors.using`.
+        In the order of the points, on any executor; see `uflip.executors.using`.
 
     Raises
     ------
     UsageError
         If the device is not simulated, nothing varies, or a point of a grid makes no device or
-        pattern; for a warm-up by a pattern that writes no data, and for writes that wait for their
-        durability in functional mode.
+        pattern; for a warm-up by a pattern that writes no data, and for a durability other than
+        cached in functional mode.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def sweep(
 
 
 def _plain(name: str, values: Any) -> list[Any] | Range:
-    """Return values as Python has them: numpy's are of types of their own."""
+    """Return values as Python types: numpy has types of its own."""
     if isinstance(values, Range):
         return values
     if isinstance(values, str) or not isinstance(values, Iterable):

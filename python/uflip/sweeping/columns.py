@@ -1,8 +1,8 @@
-"""A row as flat columns, as tables have them, and back.
+"""A row as flat columns of a table, and back.
 
-What varied comes first, under its name; then what was measured. Statistics have `all_`, `read_` or
-`write_` before their name, or a mode that any row has beside these; counters stand last, those of
-all rows: a device has the counters of its FTL.
+The varied values come first, under their names; then the measurements. Names of statistics begin
+with `all_`, `read_` or `write_`, or another mode that occurs in the rows. Counters come last, those
+of all rows: each FTL has its own counters.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from uflip.sweeping.row import Statistics, SweepRow
 _APART = ("values", "reads", "writes", "counters", "statistics", "others")
 MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _APART)
 ALL = "all"
-"""Stands before statistics of all modes together."""
+"""Prefix of statistics of all modes together."""
 
 
 def _named(mode: str) -> list[str]:
@@ -30,8 +30,8 @@ OF_ANY = frozenset(column for mode in (ALL, *MODES) for column in _named(mode))
 
 
 def columns(rows: Sequence[SweepRow]) -> list[str]:
-    """List the columns of rows."""
-    # A counter may be called as a name that varies; no two columns are.
+    """Return the columns of rows."""
+    # A counter may have the name of a varied parameter; columns are unique.
     counters = dict.fromkeys(name for row in rows for name in row.counters)
     names = [*rows[0].values] if rows else []
     there = {mode for row in rows for mode in row.others}
@@ -40,7 +40,7 @@ def columns(rows: Sequence[SweepRow]) -> list[str]:
 
 
 def flat(row: SweepRow) -> Table:
-    """Return a row by its columns; what it does not have is None."""
+    """Return a row by its columns; missing values are None."""
     measured = {name: getattr(row, name) for name in MEASURED}
     every = {ALL: row.statistics, "read": row.reads, "write": row.writes, **row.others}
     of_modes = {
@@ -52,7 +52,7 @@ def flat(row: SweepRow) -> Table:
 
 
 def row_of(point: SweepPoint, found: Table) -> SweepRow:
-    """Return the row that `flat` made columns of."""
+    """Return the row of the columns that `flat` made."""
     known = {*MEASURED, *OF_ANY, *point.values}
     measured = {name: found[name] for name in MEASURED if name not in ("device", "durability")}
     counters = {n: v for n, v in found.items() if n not in known and v is not None}

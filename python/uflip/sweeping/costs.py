@@ -1,32 +1,32 @@
-"""What a configuration costs: flash that the host does not get, and memory of the controller.
+"""Costs of a configuration: spare flash, and memory of the controller.
 
 **Source** DFTL (ASPLOS 2009) §2 for the map's share of a controller's memory.
-**Faithful** Spare capacity: what flash there is, less what the host can address.
+**Faithful** Spare capacity: flash size minus the size that the host can address.
 **Simplified** Memory is that of the map and of the write cache; buffers of pages in flight are
-small beside them.
-**Ambiguous** What an entry of a map takes: 4 bytes where the whole map of pages is in memory, whose
-index is the address; what the profile gives to a cache of it, or to pages of it, otherwise. Of the
-tables of a hybrid FTL the profiles say nothing: their memory is not known.
+small in comparison.
+**Ambiguous** Size of a map entry: 4 bytes if the whole page map is in memory, indexed by address;
+otherwise the memory that the profile gives to a map cache, or to map pages. Profiles do not give
+the tables of a hybrid FTL: its memory is unknown.
 """
 
 from dataclasses import dataclass
 
 from uflip.data.device import DeviceInfo
 
-# Of a map that is an array of physical addresses.
+# Entry of a map that is an array of physical addresses.
 ENTRY_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Bytes of spare flash, and of memory; None where they are not known."""
+    """Bytes of spare flash, and of memory; None if unknown."""
 
     spare_bytes: int | None
     memory_bytes: int | None
 
 
 def costs(info: DeviceInfo) -> Costs:
-    """Return what a simulated device costs.
+    """Return the costs of a simulated device.
 
     Examples
     --------

@@ -1,17 +1,17 @@
-"""The rows of a sweep on disk: a Parquet data set, and the manifest that says what they are.
+"""The rows of a sweep on disk: a Parquet data set with a manifest.
 
 ::
 
     FOLDER/
-      sweep.json          what is swept, and every point (`uflip.data.sweep`)
-      parts/000000-DIGEST.parquet, …   rows as they came, each with its place among the points
-      points.parquet      all rows in the order of the points, once all are there; the parts are
-                          gone then
+      sweep.json          the design, and every point (`uflip.data.sweep`)
+      parts/000000-DIGEST.parquet, …   rows as they were measured, each with the index of its point
+      points.parquet      all rows in the order of the points, when complete; the parts are then
+                          removed
 
-A part gets its name when it is complete and synced, so a kill costs the rows since the last one: a
-few seconds. `points.parquet` follows from the rows alone, bit for bit, whoever measured them, and
-its digest stands in the manifest. Files that do not fit their digests count as if they were not
-there: their points are measured again. One process at a time works on a folder.
+A part is renamed to its final name when it is complete and synced, so a kill loses only the rows of
+the last few seconds. `points.parquet` depends only on the rows, bit for bit, on any executor, and
+its digest is in the manifest. Files with a wrong digest are ignored: their points are measured
+again. One process at a time works on a folder.
 """
 
 import io
@@ -39,10 +39,10 @@ from uflip.sweeping.row import SweepRow
 PARTS, ALL = "parts", "points.parquet"
 PLACE = "point"
 OPTION = "--data"
-# A part is written when it has so many rows, or so long [s] after the last one.
+# A part is written after this number of rows, or this time [s] since the last one.
 PART_ROWS, PART_S = 1024, 1.0
 
-# What a file of rows unpacks to at most: a hundred thousand rows take some ten megabytes.
+# Maximum uncompressed size: a hundred thousand rows take some ten megabytes.
 MOST_BYTES = 1 << 30
 
 ROWS = DocumentKind(
@@ -56,7 +56,7 @@ _TEXTS = {"device", "durability"}
 
 
 def check_new(folder: Path) -> None:
-    """Refuse a folder that rows cannot go to, before any work is done.
+    """Check that rows can be stored in a folder, before any work is done.
 
     Raises
     ------
@@ -67,16 +67,16 @@ def check_new(folder: Path) -> None:
 
 
 def kept(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
-    """Read what there is of a sweep, finished or not: place among its points -> row.
+    """Read the rows of a sweep, finished or not: index of the point -> row.
 
     Raises
     ------
     ResultsError, UnavailableError
-        If there is no sweep, or nothing that reads Parquet.
+        If there is no sweep, or no library that reads Parquet.
     """
     manifest = document.read(folder)
     names, found = [*manifest.design.vary], {}
-    spec = cast("Functions", manifest.design.spec)  # as `read` has checked
+    spec = cast("Functions", manifest.design.spec)  # checked by `read`
     rows = DataSet(folder, manifest)
     rows.check()
     for content in rows.contents():
@@ -89,7 +89,7 @@ def kept(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
 
 
 class DataSet:
-    """The rows of one sweep; made by `begun` and `opened`."""
+    """The rows of one sweep; created by `begun` and `opened`."""
 
     def __init__(self, folder: Path, manifest: SweepManifest) -> None:
         self.folder = folder
@@ -104,12 +104,12 @@ class DataSet:
     def begun(
         cls, folder: Path, design: Design, points: Sequence[Sequence[Value]]
     ) -> Iterator["DataSet"]:
-        """Make a new folder; what was added is there when the block is left, however it is.
+        """Create a new folder; added rows are stored when the block is left, in any way.
 
         Raises
         ------
         ResultsError
-            If anything has the name.
+            If the name exists.
         """
         manifest = SweepManifest(
             uflip_version=_native.__version__,
@@ -127,12 +127,12 @@ class DataSet:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path) -> Iterator["DataSet"]:
-        """Go on with a folder; what was added is there when the block is left, however it is.
+        """Resume a folder; added rows are stored when the block is left, in any way.
 
         Raises
         ------
         ResultsError
-            If there is no sweep, another simulator made it, or somebody is at work on it.
+            If there is no sweep, another simulator wrote it, or another process uses it.
         """
         arrow()
         manifest = document.read(folder)
@@ -142,8 +142,7 @@ class DataSet:
                 where=str(folder),
                 got=manifest.simulator,
                 allowed=_native.SIMULATOR_VERSION,
-                action=f"go on with uflip {manifest.uflip_version}, or sweep again into another "
-                "folder",
+                action=f"resume it with uflip {manifest.uflip_version}, or use another folder",
             )
         held = lock.acquire_alone(folder)
         try:
@@ -156,7 +155,7 @@ class DataSet:
             lock.release(held)
 
     def rows(self, points: Sequence[SweepPoint]) -> dict[int, SweepRow]:
-        """Read the rows that are there: place among the points -> row."""
+        """Read the stored rows: index of the point -> row."""
         found: dict[int, SweepRow] = {}
         for content in self.contents():
             place = content.pop(PLACE)
@@ -165,14 +164,14 @@ class DataSet:
         return found
 
     def contents(self) -> Iterator[Table]:
-        """Read the rows that are there, as they came."""
+        """Read the stored rows, in the order in which they were measured."""
         for path in self._parts():
             yield from self._read(path, path.stem.partition("-")[2])
         if self.manifest.rows is not None:
             yield from self._read(self.folder / ALL, self.manifest.rows)
 
     def check(self) -> None:
-        """Refuse rows that are not those that were written: for readers, who cannot measure again.
+        """Reject damaged rows: for readers, which cannot measure them again.
 
         Raises
         ------
@@ -189,14 +188,14 @@ class DataSet:
             )
 
     def add(self, place: int, row: SweepRow) -> None:
-        """Keep a row."""
+        """Add a row."""
         self._new[place] = row
         late = time.monotonic() - self._written_s >= PART_S
         if late or len(self._new) >= PART_ROWS:
             self._write()
 
     def finish(self, rows: Sequence[SweepRow]) -> None:
-        """Put all rows in one file, in order; the parts are gone then."""
+        """Write all rows to one file, in order, and remove the parts."""
         self._write()
         content = _parquet(self.manifest, dict(enumerate(rows)))
         write_file(self.folder / ALL, content)
@@ -218,7 +217,7 @@ class DataSet:
         self._written_s = time.monotonic()
 
     def _read(self, path: Path, digest: str) -> list[Table]:
-        """Read the rows of a file; of one that is damaged, or of others, none."""
+        """Read the rows of a file; none if it is damaged or of another sweep."""
         content = _bytes(path, digest)
         if content is None:
             return []
@@ -238,9 +237,9 @@ class DataSet:
 
 
 def _bytes(path: Path, digest: str) -> bytes | None:
-    """Read a file of rows; None where it is not there, or does not fit its digest.
+    """Read a file of rows; None if it is missing, or has another digest.
 
-    The parts of older versions have none.
+    The parts of older versions have no digest.
     """
     with suppress(ResultsError):
         content = read_document(path, ROWS)
@@ -250,7 +249,7 @@ def _bytes(path: Path, digest: str) -> bytes | None:
 
 
 def _parquet(manifest: SweepManifest, rows: Mapping[int, SweepRow]) -> bytes:
-    """Return rows by their places as a Parquet file; the same rows, the same bytes."""
+    """Return rows by index as a Parquet file; equal rows give equal bytes."""
     pyarrow = arrow()
     from pyarrow import parquet
 
@@ -270,7 +269,7 @@ def _parquet(manifest: SweepManifest, rows: Mapping[int, SweepRow]) -> bytes:
 
 
 def _kind(name: str, varied: list[Value] | Range | None) -> Any:
-    """Return the type of a column; values that are of several kinds are text."""
+    """Return the type of a column; values of several types are stored as text."""
     pyarrow = arrow()
     if isinstance(varied, Range):
         varied = [varied.low, varied.high]
@@ -295,7 +294,7 @@ def arrow() -> Any:
     Raises
     ------
     UnavailableError
-        If it is not there.
+        If it is not installed.
     """
     try:
         import pyarrow

@@ -1,7 +1,7 @@
-"""What a point of a sweep gives: the device, a warm-up if asked for, and the run.
+"""Measurement of a point of a sweep: the device, an optional warm-up, and the run.
 
-The device is made from its profile, in the state of that profile; the cache makes the second sweep
-of the same devices start at once.
+The device is created from its profile, in the profile's state; with the cache a second sweep of the
+same devices starts at once.
 """
 
 import json
@@ -19,7 +19,7 @@ from uflip.sweeping.row import SweepRow
 
 
 def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:
-    """Measure a point, as it would be measured alone."""
+    """Measure a point, exactly as it would be measured alone."""
     with open_device(point.url, durability=point.durability) as device:
         if warm_up > 0:
             _warm_up(device, point.spec, warm_up)
@@ -27,7 +27,7 @@ def measure(point: SweepPoint, *, warm_up: float, timed: bool) -> SweepRow:
 
 
 def _warm_up(device: Device, spec: Functions, times: float) -> None:
-    """Write by the same pattern, with a seed of its own, until it is enough."""
+    """Write by the same pattern, with another seed, the given multiple of the device size."""
     info = device.info
     written = resolve(spec, info).totals.bytes_written
     rounds = times * info.capacity_bytes / max(written, 1)
@@ -35,7 +35,7 @@ def _warm_up(device: Device, spec: Functions, times: float) -> None:
 
 
 def _longer(spec: Functions, rounds: float) -> Functions:
-    """Make a pattern so many times as long."""
+    """Return a pattern of that multiple of its length."""
     if isinstance(spec, Parallel):
         return spec.but(patterns=tuple(_longer(each, rounds) for each in spec.patterns))
     io_count = max(1, round(spec.ios * rounds))

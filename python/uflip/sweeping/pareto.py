@@ -1,7 +1,7 @@
-"""Which points nobody beats in everything: the front between what is had and what it costs.
+"""The Pareto front of a sweep: points that no other beats in all objectives.
 
 A point is *beaten* by one that is no worse in any objective and better in one. The others are the
-front (Pareto 1906): whoever wants more of one objective pays with another.
+front (Pareto 1906): an improvement in one objective costs something in another.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from uflip.sweeping.row import SweepRow
 
 
 def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) -> tuple[str, ...]:
-    """Refuse what is no objective.
+    """Reject unknown objectives.
 
     Raises
     ------
     UsageError
-        It lists what is one; for a single one, or one that is said twice.
+        With a list of objectives; also for fewer than two, or repeated ones.
     """
     known = [*COSTS, *measures(spec, timed=timed)]
     for name in names:
@@ -30,26 +30,26 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
             where="--pareto",
             got=",".join(names),
             allowed="two or more, each once, as in spare_bytes,memory_bytes,p99",
-            action="name another one, or take --best for a single one",
+            action="name another one, or use --best for a single one",
         )
     return tuple(names)
 
 
 def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
-    """Return the places of the rows that no other beats, in the order of the objectives.
+    """Return the indices of the rows that no other beats, in the order of the objectives.
 
     Parameters
     ----------
     rows : sequence of Row
-        What `sweep` returned; those without one of the objectives are on no front.
+        From `sweep`; rows without one of the objectives are not on the front.
     objectives : sequence of str
-        Of `COSTS` and `uflip.sweeping.ranking.measures`: rates are better the higher, all others
-        the lower.
+        Of `COSTS` and `uflip.sweeping.ranking.measures`: higher rates are better, lower values of
+        all others.
 
     Returns
     -------
     list of int
-        Rows that are alike in all objectives are all there.
+        Rows that are equal in all objectives are all included.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     scored = [
         (score, place) for place, row in enumerate(rows) if (score := _score(row, objectives))
     ]
-    # Nobody is beaten by who comes later in this order.
+    # In this order no row is beaten by a later one.
     scored.sort()
     found: list[tuple[tuple[float, ...], int]] = []
     for score, place in scored:
@@ -77,7 +77,7 @@ def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
 
 
 def _score(row: SweepRow, objectives: Sequence[str]) -> tuple[float, ...] | None:
-    """Return what is the better the less; None where something is not known."""
+    """Return the objectives with signs, lower is better; None if a value is missing."""
     values = [measured(row, name) for name in objectives]
     signs = [-1 if name in RATES else 1 for name in objectives]
     known = [sign * value for sign, value in zip(signs, values, strict=True) if value is not None]

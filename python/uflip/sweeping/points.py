@@ -1,4 +1,4 @@
-"""Which combinations a sweep meets; each is checked before any device is made."""
+"""The combinations of a sweep; each is checked before any device is created."""
 
 import itertools
 import math
@@ -18,15 +18,15 @@ from uflip.spec import CHANGEABLE, Functions, Replay, changed
 from uflip.sweeping.row import Values
 from uflip.sweeping.sampling import drawn
 
-# Each is a device of its own; what is more is a slip of the hand.
+# Each is a device of its own; a larger number is probably a typing error.
 MOST_POINTS = 100_000
-# What writes wait for varies as a parameter does.
+# Durability varies like a parameter.
 DURABILITY = "durability"
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One combination: a device, a complete pattern, and which values make it this one."""
+    """One combination: a device, a complete pattern, and the varied values."""
 
     values: Values
     url: str
@@ -35,7 +35,7 @@ class SweepPoint:
 
     @cached_property
     def identity(self) -> tuple[str, str, str]:
-        """What is alike here gives the same row, but for the values that name it."""
+        """The key of a point: equal keys give equal rows, except for the varied values."""
         return self.url, self.durability, text_of(self.spec)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Chosen:
 def points(
     url: str, spec: Functions, vary: Mapping[str, Sequence[Any]], durability: str = CACHED
 ) -> list[SweepPoint]:
-    """List every combination, the last name varying fastest; all of them are checked.
+    """Return every combination, the last name varying fastest; all of them are checked.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ def points(
 
 
 def combinations(design: Design) -> list[list[Value]]:
-    """List the values of each point, in the order of the names.
+    """Return the values of each point, in the order of the names.
 
     Raises
     ------
     UsageError
-        If nothing varies, or there are too many; for a range where every combination is asked for.
+        If nothing varies, or there are too many combinations; for a range without a sample.
     """
     for name, values in design.vary.items():
         if isinstance(values, Range):
@@ -106,7 +106,7 @@ def combinations(design: Design) -> list[list[Value]]:
                 where=name,
                 got="no value",
                 allowed="NAME=V1,V2,...",
-                action="name the values, or leave the key out",
+                action="give the values, or leave out the key",
             )
     if design.sample is not None:
         _check_count(design.sample.points(len(design.vary)), "--sample")
@@ -118,7 +118,7 @@ def combinations(design: Design) -> list[list[Value]]:
             where="--vary",
             got=f"{ranges[0]}={design.vary[ranges[0]]}",
             allowed="values, LOW..HIGH/STEP, or a range with --sample",
-            action="list the values, or say how many combinations to draw: --sample lhs:100",
+            action="list the values, or draw a sample of combinations: --sample lhs:100",
         )
     lists = [values for values in design.vary.values() if not isinstance(values, Range)]
     _check_count(math.prod(map(len, lists)), "--vary")
@@ -137,13 +137,13 @@ def _check_count(count: int, where: str) -> None:
 
 
 def checked(design: Design, values: Sequence[Sequence[Value]]) -> Chosen:
-    """Make the points of combinations; those of a grid, and of a Sobol' design, must all be.
+    """Return the points of combinations; in a grid and a Sobol' design all must be possible.
 
     Raises
     ------
     UsageError
-        For a device that is not simulated, or a point that makes no device or pattern: any, or
-        where they were drawn at random, all.
+        If the device is not simulated, or a point makes no device or pattern: any point, or for a
+        random sample all points.
     """
     if parse_url(design.device).kind != "sim":
         raise UsageError(
@@ -183,14 +183,14 @@ def _point(design: Design, values: Values) -> SweepPoint:
     try:
         info = inspect_device(url)
     except UsageError as error:
-        # A name that is no key of the profile may have been meant for one of the pattern.
+        # An unknown profile key may be a misspelt parameter of the pattern.
         unknown = error.got.strip("'")
         if unknown not in overrides or not error.what.startswith("Unknown key"):
             raise
         known = (*CHANGEABLE, DURABILITY, *error.allowed.split(", "))
         raise unknown_name("name of what varies", unknown, known, where=unknown) from None
     complete = resolve(spec, info).spec
-    assert not isinstance(complete, Replay), "what functions make stays so"
+    assert not isinstance(complete, Replay), "resolving keeps the kind of a pattern"
     durability = chosen(durability)
     if not design.timed and durability != CACHED:
         raise UsageError(
@@ -198,6 +198,6 @@ def _point(design: Design, values: Values) -> SweepPoint:
             where=DURABILITY,
             got=durability,
             allowed=CACHED,
-            action="take times (without --untimed), or leave the durability away",
+            action="measure times (without --untimed), or leave out the durability",
         )
     return SweepPoint(values, url, complete, durability)

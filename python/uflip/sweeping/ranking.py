@@ -1,4 +1,4 @@
-"""Which point of a sweep is best, and by what that can be asked."""
+"""The best point of a sweep, and the measures for ranking."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from uflip.stats import PERCENTILES, supports
 from uflip.sweeping.row import SweepRow
 
 RATES = {"iops": "ios_per_s", "bytes_per_s": "bytes_per_s"}
-"""What a point is better for with more of it: name -> field of a row."""
+"""Measures for which higher is better: name -> field of a row."""
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p99_9", "max", "std")
-"""What a point is better for with less of [ns]; in a mix `read_` or so stands before it."""
+"""Measures for which lower is better [ns]; in a mix with a prefix such as `read_`."""
 WRITE_AMPLIFICATION = "write_amplification"
 COSTS = ("spare_bytes", "memory_bytes")
-"""What a point costs, see `uflip.sweeping.costs`: for fronts, where something stands against it."""
+"""Costs of a point, see `uflip.sweeping.costs`: only for Pareto fronts."""
 
 
 def measures(spec: Spec, *, timed: bool = True) -> list[str]:
-    """List what the points of a sweep can be ranked by.
+    """Return the measures by which the points of a sweep can be ranked.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
 
 
 def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--best") -> None:
-    """Refuse what the points of a sweep cannot be ranked by.
+    """Reject measures that the points of a sweep do not have.
 
     Raises
     ------
     UsageError
-        It lists what they can be ranked by.
+        With a list of the possible measures.
     """
     known = measures(spec, timed=timed)
     if by not in known:
@@ -51,14 +51,14 @@ def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--be
 
 
 def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
-    """Say whether a row of a pattern may have a measure; False where it is known not to.
+    """Return whether a row of a pattern may have a measure; False if it certainly lacks it.
 
     Parameters
     ----------
     spec : Basic, Mix or Parallel
         Complete, as `uflip.device.resolve.resolve` returns it.
     by : str
-        One of `measures`, for this pattern or for another one that is swept with it.
+        One of `measures`, for this pattern or for another one of the same sweep.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
     if by not in measures(spec, timed=timed) or all(each.mode == "trim" for each in spec.parts):
         return False
     if by in (*RATES, *COSTS, WRITE_AMPLIFICATION) or spec.stop is not None:
-        return True  # how many I/Os there will be is not known
+        return True  # the number of I/Os is not known in advance
     name = f"{by.removeprefix('read_').removeprefix('write_')}_ns"
     most = _most(spec)
     if name in PERCENTILES:
@@ -78,7 +78,7 @@ def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
 
 
 def _most(spec: Functions) -> int:
-    """Return how many I/Os statistics are of, or a bound: in a mix it is all that are made."""
+    """Return the number of I/Os in the statistics, or an upper bound for a mix."""
     if isinstance(spec, Parallel):
         return sum(map(_most, spec.patterns))
     if isinstance(spec, Basic):
@@ -87,7 +87,7 @@ def _most(spec: Functions) -> int:
 
 
 def measured(row: SweepRow, by: str) -> float | None:
-    """Return what a row is ranked by; None where too few I/Os tell it.
+    """Return a measure of a row; None if it has too few I/Os.
 
     Parameters
     ----------
@@ -108,19 +108,19 @@ def measured(row: SweepRow, by: str) -> float | None:
 
 
 def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
-    """Return the best row: the highest rate, the least response time or write amplification.
+    """Return the best row: the highest rate, the lowest response time or write amplification.
 
     Parameters
     ----------
     rows : sequence of Row
-        What `sweep` returned.
+        From `sweep`.
     by : str
         One of `measures`.
 
     Returns
     -------
     Row or None
-        The first of those that are alike; None where no row has what they are ranked by.
+        The first of equal rows; None if no row has the measure.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a point of a sweep gave."""
+"""A row of a sweep: the measurements of one point."""
 
 from dataclasses import asdict, dataclass, field
 
@@ -6,43 +6,43 @@ from uflip.data.document import Table
 from uflip.data.spec_base import MODES
 
 Values = Table
-"""What varies: name -> value at a point."""
+"""The varied values of a point, by name."""
 Statistics = dict[str, int | float | None]
-"""As `uflip.stats.RunStatistics` has them."""
+"""As in `uflip.stats.RunStatistics`."""
 
 
 @dataclass(frozen=True)
 class SweepRow:
-    """What a point gave.
+    """The measurements of a point.
 
     Attributes
     ----------
     values : dict
-        What varied.
+        The varied values.
     device : str
-        The device's URL: what is measured here can be repeated by hand.
+        The device's URL, for repeating the run by hand.
     durability : str
-        What writes waited for, see `uflip.durability`.
+        When writes were complete, see `uflip.durability`.
     spare_bytes, memory_bytes : int or None
-        What the configuration costs, see `uflip.sweeping.costs`; None where it is not known.
+        Costs of the configuration, see `uflip.sweeping.costs`; None if unknown.
     ios : int
         I/Os of the run, ignored ones included.
     elapsed_ns : int or None
-        From the first submission to the last completion [ns]; None where no time passed.
+        From the first submission to the last completion [ns]; None in functional mode.
     ios_per_s, bytes_per_s : float or None
-        Rates of what is not ignored, in the time that it takes.
+        Rates of the I/Os that are not ignored.
     reads, writes : dict or None
-        Of the response times of either: mean_ns, std_ns, percentiles, ...; None without any.
+        Statistics of their response times: mean_ns, std_ns, percentiles, ...; None without any.
     write_amplification : float or None
-        Bytes programmed over bytes that the host wrote; None where it wrote none.
+        Bytes programmed over bytes that the host wrote; None if it wrote none.
     relocated_pages_per_block : float or None
-        Pages moved a collected block; None where none was collected.
+        Pages relocated per collected block; None if no block was collected.
     counters : dict
-        What the device counted during the run.
+        Device counters of the run.
     statistics : dict or None
-        Of the response times of all I/Os together, as `uflip pattern` has them; None without any.
+        Statistics of the response times of all I/Os, as in `uflip pattern`; None without any.
     others : dict
-        Mode -> the same of what is neither read nor written: "trim", "append", "reset", ...
+        Mode -> statistics of other I/Os: "trim", "append", "reset", ...
     """
 
     values: Values
@@ -64,10 +64,10 @@ class SweepRow:
 
     @property
     def times(self) -> dict[str, Statistics]:
-        """Mode -> its response times, of those there are, in the order of `MODES`."""
+        """Response times by mode, for modes with I/Os, in the order of `MODES`."""
         every = {"read": self.reads, "write": self.writes, **self.others}
         return {mode: times for mode in MODES if (times := every.get(mode))}
 
     def as_dict(self) -> Table:
-        """Plain data, in the order of the fields."""
+        """Return plain data, in the order of the fields."""
         return asdict(self)

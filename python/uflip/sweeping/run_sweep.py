@@ -1,4 +1,4 @@
-"""A sweep from its design to its rows: by whoever carries out, kept on disk, resumed."""
+"""A sweep from its design to its rows: on any executor, stored on disk, resumable."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -25,20 +25,20 @@ WARMING = ("write", "append")
 
 @dataclass(frozen=True)
 class Planned:
-    """A sweep that can be carried out.
+    """A planned sweep.
 
     Attributes
     ----------
     design : Design
-        What it does.
+        Its design.
     points : list of Point
         In the order of the rows.
     impossible : list
-        (values, error) of combinations of a sample that make no device; there are no rows of them.
+        (values, error) of combinations of a sample that make no device; they have no rows.
     folder : Path or None
-        Where the rows are kept.
+        Folder for the rows.
     begun : bool
-        Whether that is there already.
+        Whether the folder exists already.
     """
 
     design: Design
@@ -49,7 +49,7 @@ class Planned:
 
     @cached_property
     def places(self) -> dict[tuple[str, str, str], int]:
-        """Identity -> the first of the points that are alike: each is measured once."""
+        """Index of the first point of each identity: equal points are measured once."""
         found: dict[tuple[str, str, str], int] = {}
         for place, point in enumerate(self.points):
             found.setdefault(point.identity, place)
@@ -57,16 +57,16 @@ class Planned:
 
     @property
     def distinct(self) -> int:
-        """How many points are measured."""
+        """Number of distinct points."""
         return len(self.places)
 
     def carry_out(self, on_step: OnStep = ignore) -> list[SweepRow]:
-        """Measure what is not there.
+        """Measure the points that have no stored row.
 
         Parameters
         ----------
         on_step : callable, optional
-            Called after each point; first with how many are there, if any are.
+            Called after each point; first with the number of stored rows, if any.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Planned:
         Raises
         ------
         ResultsError
-            If the folder cannot be written, another simulator began it, or somebody is at work.
+            If the folder cannot be written, is of another simulator, or is in use.
         """
         with self._kept() as kept:
             found = {} if kept is None else kept.rows(self.points)
@@ -85,7 +85,7 @@ class Planned:
             if done:
                 on_step(done, "as kept")
             work = partial(measure, warm_up=self.design.warm_up, timed=self.design.timed)
-            # A device that was drawn is hardly met again: nothing is gained by keeping it.
+            # Sampled devices rarely occur again: caching them gains nothing.
             once = nullcontext() if self.design.sample is None else cache.switched_off()
             with once:
                 outcomes = each(work, [self.points[place] for place in missing])
@@ -121,16 +121,16 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
     Parameters
     ----------
     design : Design
-        What it is to do.
+        Its design.
     folder : Path, optional
-        A new one, for the rows.
+        A new folder for the rows.
 
     Raises
     ------
     UsageError
         As `uflip.sweeping.sweep`.
     ResultsError
-        If the folder is there.
+        If the folder exists.
     """
     if not design.vary:
         raise UsageError(
@@ -154,7 +154,7 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
             "`--warm-up` needs a pattern that writes data",
             where="warm_up",
             got=str(design.warm_up),
-            action="leave it away, or vary a pattern that writes",
+            action="leave it out, or vary a pattern that writes",
         )
     if folder is not None:
         data_set.check_new(folder)
@@ -163,12 +163,12 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
 
 
 def planned_again(folder: Path) -> Planned:
-    """Take up a sweep whose rows are kept in a folder.
+    """Return the plan of a sweep from its folder, to resume it.
 
     Raises
     ------
     ResultsError
-        If there is none.
+        If the folder contains no sweep.
     """
     manifest = read(folder)
     points = checked(manifest.design, manifest.points).points
@@ -176,7 +176,7 @@ def planned_again(folder: Path) -> Planned:
 
 
 def kept(folder: Path) -> list[SweepRow]:
-    """Read the rows that a folder has, whichever simulator they are of.
+    """Read the rows of a folder, from any version of the simulator.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def kept(folder: Path) -> list[SweepRow]:
 
 
 def _named(row: SweepRow, point: SweepPoint) -> SweepRow:
-    """Return a row under the values of a point that is alike."""
+    """Return a row under the values of an equal point."""
     if row.values == point.values:
         return row
     return SweepRow(**(vars(row) | {"values": point.values}))

@@ -1,14 +1,13 @@
-"""Combinations drawn from what varies: at random, by a Latin hypercube, or for Sobol' indices.
+"""Samples of combinations: random, by a Latin hypercube, or for Sobol' indices.
 
-Each name is a side of the unit cube, its values lie along it side by side, and points of the cube
-are what is drawn:
+Each name is a side of the unit cube, divided among its values. Samples are points of the cube:
 
 **Source** Latin hypercubes: McKay, Beckman, Conover (Technometrics 1979). Sobol' indices: the
 design of Saltelli et al. (Computer Physics Communications 2010), on Sobol' sequences.
 **Faithful** scipy draws the hypercube (`scipy.stats.qmc`), SALib the design, without second order.
 **Simplified** Nothing.
-**Ambiguous** What a name with a list of values is to a method for numbers: each value has a stretch
-as long as the others.
+**Ambiguous** Names with a list of values in a method for numbers: each value has an equal part of
+the side.
 """
 
 from collections.abc import Mapping
@@ -23,12 +22,12 @@ from uflip.errors import UnavailableError, UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The largest number below 1: a method may draw the end of a side.
+# The largest number below 1: a method may return the end of a side.
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
 def drawn(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[Value]]:
-    """Draw the values of each point; the same seed draws the same.
+    """Draw the values of each point, reproducibly from the seed.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def _shares(names: int, sample: Sample) -> "NDArray[Any]":
             where="--sample",
             got=str(sample),
             allowed="sobol:64, sobol:128, sobol:256, ...",
-            action="take the next power of two",
+            action="use the next power of two",
         )
     sobol = library("SALib.sample.sobol", "--sample sobol")
     found = sobol.sample(problem(names), sample.count, calc_second_order=False, seed=sample.seed)
@@ -70,7 +69,7 @@ def _shares(names: int, sample: Sample) -> "NDArray[Any]":
 
 
 def problem(names: int) -> Table:
-    """Say to SALib what varies: sides of the unit cube."""
+    """Return the problem for SALib: sides of the unit cube."""
     return {
         "num_vars": names,
         "names": [str(number) for number in range(names)],
@@ -79,12 +78,12 @@ def problem(names: int) -> Table:
 
 
 def library(module: str, where: str) -> Any:
-    """Import what `uflip[sweep]` brings.
+    """Import a library of `uflip[sweep]`.
 
     Raises
     ------
     UnavailableError
-        If it is not there.
+        If it is not installed.
     """
     from importlib import import_module
 

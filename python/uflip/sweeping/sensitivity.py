@@ -1,11 +1,11 @@
-"""Which of the names that vary matter: shares of the variance of a measure, by Sobol' indices.
+"""Sensitivity to the varied names: shares of the variance of a measure, by Sobol' indices.
 
 **Source** Sobol' (Mathematics and Computers in Simulation 2001); the estimators of Saltelli et al.
 (Computer Physics Communications 2010), by SALib.
-**Faithful** First order: what varying the name alone explains. Total: what would remain if all
-others were known, its interactions included. Intervals of 95 % by bootstrap.
+**Faithful** First order: the share explained by the name alone. Total: the share that would remain
+if all others were fixed, its interactions included. Intervals of 95 % by bootstrap.
 **Simplified** No second order: it would take twice as many points.
-**Ambiguous** What a measure without any variance says: no name matters, all indices are 0.
+**Ambiguous** A measure without variance: no name has influence, and all indices are 0.
 """
 
 import warnings
@@ -21,15 +21,15 @@ from uflip.sweeping.row import SweepRow
 from uflip.sweeping.sampling import library, problem
 
 FEWEST = 64
-"""Points of a sample, each with its neighbours, below which chance makes most of an index."""
-# The same rows give the same intervals.
+"""Base points of a sample below which an index is mostly chance."""
+# A fixed seed, so that equal rows give equal intervals.
 SEED = 1
 RESAMPLES = 200
 
 
 @dataclass(frozen=True)
 class Index:
-    """Of one name: shares of the variance, each with the half width of its interval."""
+    """Shares of the variance of one name, each with the half-width of its interval."""
 
     name: str
     first: float
@@ -39,12 +39,12 @@ class Index:
 
 
 def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
-    """Return the indices of every name that varies.
+    """Return the indices of every varied name.
 
     Parameters
     ----------
     rows : sequence of Row
-        Of a sweep with `Sample("sobol", ...)`, all of them.
+        All rows of a sweep with `Sample("sobol", ...)`.
     by : str
         One of `uflip.sweeping.ranking.measures`.
 
@@ -56,7 +56,7 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
     Raises
     ------
     UsageError
-        If a row has too few I/Os to tell.
+        If a row has too few I/Os for the measure.
     """
     values = [measured(row, by) for row in rows]
     known = [value for value in values if value is not None]
@@ -67,7 +67,7 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
     if np.ptp(found) == 0:
         return [Index(name, 0.0, 0.0, 0.0, 0.0) for name in names]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of resamples without variance
+        warnings.simplefilter("ignore")  # resamples without variance
         said = library("SALib.analyze.sobol", "--sensitivity").analyze(
             problem(len(names)),
             found,
@@ -80,14 +80,14 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
 
 
 def check(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
-    """Refuse points of which some are known not to tell a measure, before any is measured.
+    """Reject points that certainly lack a measure, before any is measured.
 
     Raises
     ------
     UsageError
         If a point has too few I/Os, or none of the mode.
     UnavailableError
-        If the library that tells indices is not there.
+        If the library for indices is not installed.
     """
     telling = sum(may_tell(point.spec, by, timed=timed) for point in points)
     if telling < len(points):
@@ -101,16 +101,16 @@ def _untold(by: str, telling: int, points: int) -> UsageError:
         where="--sensitivity",
         got=f"{by} of {telling} of {points} points",
         allowed="a measure that every point has",
-        action="give more I/Os with --io-count, or ask for another measure",
+        action="give more I/Os with --io-count, or use another measure",
     )
 
 
 def doubt(rows: Sequence[SweepRow]) -> str | None:
-    """Say why the indices of a sweep are to be doubted; None where nothing speaks against them."""
+    """Return why the indices of a sweep are doubtful; None if they are not."""
     points = len(rows) // (len(rows[0].values) + 2)
     if points >= FEWEST:
         return None
     return (
-        f"{points} points are too few to tell names apart: draw {FEWEST} or more "
+        f"{points} points are too few to distinguish the names: draw {FEWEST} or more "
         f"(--sample sobol:{FEWEST})"
     )
