@@ -1,21 +1,21 @@
-//! What a device is made of, as far as somebody would have to ask with every page.
+//! The specialization for minimal devices: optional features are excluded at compile time.
 //!
-//! Most devices have planes, channels and a page map, and nothing else: no flash that wears out, no write cache, no
-//! rings, buses or priorities, no map on flash, nobody who records what happens. That is known before the first
-//! I/O. What every page passes is compiled twice, and the code for a [`Minimal`] device does not ask for what it
-//! does not have. Everything else goes the way of the [`Full`], which a plain device may go as well: both do
-//! the same.
+//! Most devices have only planes, channels and a page map. They have no flash that wears out, no write cache,
+//! no rings, buses or priorities, no map on flash, and no recording. This is known before the first I/O. Code
+//! that runs for every page is therefore compiled twice, and the code for a [`Minimal`] device does not check
+//! for optional features. All other devices use the code for [`Full`], which a minimal device may use as
+//! well: both give the same result.
 
-/// One or the other.
+/// The kind of device for which code is compiled.
 pub(crate) trait FastPath {
-    /// There is nothing that a device need not have.
+    /// The device has no optional feature.
     const MINIMAL: bool;
 }
 
-/// See [`FastPath::MINIMAL`].
+/// A device without optional features; see [`FastPath::MINIMAL`].
 pub(crate) struct Minimal;
 
-/// Whatever there is.
+/// A device with any features.
 pub(crate) struct Full;
 
 impl FastPath for Minimal {

@@ -11,7 +11,7 @@
 //! **Source**: Kim et al., "A space-efficient flash translation layer for CompactFlash systems" (IEEE
 //! Trans. Consumer Electronics 48(2), 2002).
 //! **Faithful**: one log block a data block, written from its first page on; the three merges.
-//! **Simplified**: maps are in memory; one erased block is kept beside data and log.
+//! **Simplified**: maps are in memory; one erased block is reserved in addition to data and log.
 //! **Ambiguous**: which log block is merged to make space for another: here the least recently written, which
 //! the closed form in `python/uflip/models/hybrid.py` assumes too. A full log block is merged by the write
 //! that filled it.

@@ -6,7 +6,7 @@
 //! **Source**: Gal & Toledo, "Algorithms and data structures for flash memories" (ACM Computing
 //! Surveys 2005) §2.2; Myers & Sinclair (2010) §2.2 in words.
 //! **Faithful**: block-level map, fixed offsets, a merge for every overwrite.
-//! **Simplified**: one erased block is kept beside the data; none is collected ahead.
+//! **Simplified**: one erased block is reserved in addition to the data; no block is collected ahead.
 //! **Ambiguous**: whether the erase is part of the write that caused it: here it is. A host write of
 //! several pages merges a block once; the pages that it brings itself are not copied.
 

@@ -39,7 +39,7 @@ impl DataBlocks {
         // A device that may lose power needs a block to finish interrupted merges.
         let (others, what) = match options.durable {
             false => (others, what.to_owned()),
-            true => (others + 1, format!("{what}, 1 for merges that power cut short")),
+            true => (others + 1, format!("{what}, 1 to finish interrupted merges")),
         };
         let shape = geometry.shape();
         let blocks = u64::from(geometry.blocks());
@@ -49,7 +49,7 @@ impl DataBlocks {
         }
         Err(Error::usage("The device has too few blocks for its FTL")
             .got(format!("{blocks} blocks, of which the host's data takes {data}"))
-            .allowed(format!("{} blocks or more: {what} besides", data + others))
+            .allowed(format!("{} blocks or more, for the data plus {what}", data + others))
             .action("raise spare_factor or blocks_per_die"))
     }
 

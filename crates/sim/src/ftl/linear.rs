@@ -119,7 +119,7 @@ impl MergingFtl for Linear {
         ])?;
         let layout = layout(part, options.geometry)?;
         if part.open_units > layout.logical_units() {
-            return Err(Error::usage("The linear FTL must have units open")
+            return Err(Error::usage("The number of open units is out of range")
                 .got(format!("open_units = {}", part.open_units))
                 .allowed(format!("1 to {}, the units of the host's data", layout.logical_units()))
                 .action("change open_units"));

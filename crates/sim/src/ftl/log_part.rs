@@ -40,13 +40,13 @@ pub(super) fn check_log(options: &FtlOptions<'_, LogPart>, least: u32) -> Result
     let part = options.table;
     let blocks = options.geometry.blocks();
     if part.log_blocks < least || part.log_blocks >= blocks {
-        return Err(Error::usage("The number of log blocks makes no device")
+        return Err(Error::usage("The number of log blocks is out of range")
             .got(format!("log_blocks = {} of {blocks} blocks", part.log_blocks))
             .allowed(format!("{least} or more, and fewer than there are blocks"))
             .action("change log_blocks"));
     }
     if part.compat != Compat::None && options.name != "fast" {
-        return Err(Error::usage("Only FAST has faults to be compatible with")
+        return Err(Error::usage("Only FAST supports 'compat'")
             .got(format!("a 'compat' with ftl = \"{}\"", options.name))
             .allowed("compat = \"none\"")
             .action("change one of the two"));

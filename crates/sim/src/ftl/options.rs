@@ -69,7 +69,7 @@ impl MergingOptions<'_> {
     /// Return the error for a profile that lacks the `table` of its FTL.
     pub(super) fn lacks(&self, table: &str) -> Error {
         let ftl = self.name;
-        Error::usage("This FTL has numbers of its own, which the profile does not give")
+        Error::usage("The profile lacks the table of its FTL")
             .got(format!("ftl = \"{ftl}\" without a table [{table}]"))
             .action(format!("add [{table}]; docs/reference/profiles.md explains its keys"))
     }

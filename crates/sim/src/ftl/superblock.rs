@@ -13,7 +13,7 @@
 //! **Faithful**: page-level mapping inside a superblock only; collection inside a superblock, of a block
 //! without valid pages first, then of the one with the fewest; a global limit on update blocks.
 //! **Simplified**: the map is in memory; the papers keep it in the spare areas of the pages. Superblocks
-//! have as many logical blocks as the profile says, and never split.
+//! have the number of logical blocks of the profile, and never split.
 //! **Ambiguous**: the kind of a merge: a block that is erased without copying is a switch merge, one whose
 //! valid pages fit into the open block is a partial merge, any other a full merge.
 

@@ -55,19 +55,19 @@ impl Layout {
         let page = shape.page_bytes;
         let bytes = |bytes: u32| format_bytes(u64::from(bytes));
         if cluster_bytes == 0 || !cluster_bytes.is_multiple_of(page) || cluster_bytes / page > 64 {
-            return Err(Error::usage("Clusters are no whole flash pages")
+            return Err(Error::usage("Clusters must be 1 to 64 whole flash pages")
                 .got(format!("cluster_bytes = {cluster_bytes}"))
                 .allowed(format!("1 to 64 pages of {}", bytes(page)))
                 .action("change cluster_bytes"));
         }
         if banks == 0 || !shape.planes.is_multiple_of(banks) {
-            return Err(Error::usage("The dies cannot be shared out to the banks")
+            return Err(Error::usage("The banks do not divide the dies")
                 .got(format!("banks = {banks} of {} dies", shape.planes))
                 .allowed("a number that divides the dies")
                 .action("change banks"));
         }
         if own_channels && !shape.channels.is_multiple_of(banks) {
-            return Err(Error::usage("Not every bank can have channels of its own")
+            return Err(Error::usage("The banks do not divide the channels")
                 .got(format!("banks = {banks}, {} channels, own_channels = true", shape.channels))
                 .allowed("banks that divide the channels")
                 .action("change banks, or set own_channels = false"));
@@ -78,7 +78,7 @@ impl Layout {
             && u64::from(unit_bytes).is_multiple_of(row)
             && unit_bytes.is_multiple_of(cluster_bytes);
         if !whole {
-            return Err(Error::usage("Merge units are no whole blocks and clusters")
+            return Err(Error::usage("Merge units are not whole blocks and clusters")
                 .got(format!("unit_bytes = {unit_bytes}"))
                 .allowed(format!(
                     "multiples of {} (a block of each of {planes_per_bank} dies) and of {}",
@@ -126,7 +126,7 @@ impl Layout {
         }
         Err(Error::usage("The device has too few merge units for its FTL")
             .got(format!("{units} units, of which the host's data takes {}", self.logical_units()))
-            .allowed(format!("{needed} units or more: {what} besides"))
+            .allowed(format!("{needed} units or more, for the data plus {what}"))
             .action("raise spare_factor or blocks_per_die"))
     }
 

@@ -88,7 +88,7 @@ impl Flash {
         self.wear_out.is_some()
     }
 
-    /// Whether pages are programmed in order, none is retired, all hold the same bits a cell and never fail.
+    /// Whether pages are programmed in order, none is retired, all hold the same number of bits a cell, and no operation fails.
     pub(crate) fn is_minimal(&self) -> bool {
         self.wear_out.is_none() && self.slc.is_none() && self.nand.is_regular()
     }

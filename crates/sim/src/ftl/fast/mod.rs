@@ -19,7 +19,7 @@
 //! **Faithful**: one sequential log block, which every write of a first page opens; random log blocks
 //! shared by all data blocks, reclaimed in the order of filling; switch, partial and full merges.
 //! **Simplified**: maps are in memory. Data blocks are merged one after the other, the pages of each as
-//! its planes allow. One erased block is kept beside data and log.
+//! its planes allow. One erased block is reserved in addition to data and log.
 //! **Ambiguous**: a write to the block of the sequential log that is not its next page: beyond its last page,
 //! a partial merge includes the page; inside, a full merge does (as in FlashSim's code). If a random log
 //! block with a page of that block is reclaimed, the merge is partial. `compat = "flashsim2010"` reproduces
@@ -165,7 +165,7 @@ fn refuse_lossy(lossy: bool) -> Result<()> {
     if !lossy {
         return Ok(());
     }
-    Err(Error::usage("FAST with faults gives up data when it merges")
+    Err(Error::usage("This variant of FAST loses data when it merges")
         .got("compat = \"flashsim2010\" with [power_loss]")
         .allowed("compat = \"none\"")
         .action("change it"))

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! the policy, twice through every plane ─▶ the emptiest block, until every plane has its reserve ─▶ the
-//! emptiest block, until a page has found room ─▶ the device is full
+//! emptiest block, until a page has found space ─▶ the device is full
 //! ```
 //!
 //! A policy that chooses at random, or considers only a few blocks, may use up the free space of a small
@@ -22,7 +22,7 @@ use super::PageMap;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::Stream;
 
-/// How often the policy is asked again once every plane has its reserve, while no page finds space.
+/// How often the policy is tried again once every plane has its reserve, while no page finds space.
 const OVERRULES_MAX: u32 = 64;
 
 impl PageMap {

@@ -111,17 +111,14 @@ impl PageMap {
         if !self.full {
             return read_only();
         }
-        Error::new(
-            ErrorKind::Device,
-            "The simulated device has no room left: no die can be collected",
-        )
-        .got(format!(
-            "{} free blocks in all, {} in reserve a die",
-            self.blocks.free_blocks(),
-            self.options.reserved_blocks
-        ))
-        .allowed("reads")
-        .action("make a new device, with more spare space or fewer reserved blocks")
+        Error::new(ErrorKind::Device, "The simulated device is full: no die can be collected")
+            .got(format!(
+                "{} free blocks in all, {} in reserve a die",
+                self.blocks.free_blocks(),
+                self.options.reserved_blocks
+            ))
+            .allowed("reads")
+            .action("make a new device, with more spare space or fewer reserved blocks")
     }
 
     /// Make the device read-only: no plane can take a page. On flash that does not wear out, no accepted

@@ -95,7 +95,7 @@ fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<Layout>
         return Ok(None);
     }
     if bytes >= part.cluster_bytes || !part.cluster_bytes.is_multiple_of(bytes) {
-        return Err(Error::usage("Small clusters are no parts of clusters")
+        return Err(Error::usage("Small clusters do not divide clusters")
             .got(format!("small_cluster_bytes = {bytes}"))
             .allowed(format!("0, or less than cluster_bytes = {}, dividing it", part.cluster_bytes))
             .action("change small_cluster_bytes"));
@@ -134,7 +134,7 @@ impl MergingFtl for StreamHybrid {
         ];
         for (key, got, least, most) in ranges {
             if got < least || got > most {
-                return Err(Error::usage(format!("Profile key '{key}' makes no stream hybrid"))
+                return Err(Error::usage(format!("Profile key '{key}' is out of range"))
                     .got(got.to_string())
                     .allowed(format!("{least} to {most}"))
                     .action(

@@ -26,7 +26,7 @@ pub(super) const ENTRY_BYTES: u32 = 4;
 /// Size of the stripes for the map, as a multiple of the size of the map.
 pub(super) const MAP_ROOM: u32 = 4;
 
-/// Erased stripes besides those that the map may still take: one for data, one for the map.
+/// Erased stripes in addition to those that the map may still take: one for data, one for the map.
 pub(super) const RESERVE: u32 = 2;
 
 /// Return the pages of the map, and the stripes that they may take: the multiple of its size, and one that is
@@ -53,12 +53,12 @@ pub(super) fn check(options: &FtlOptions<'_, StripesPart>) -> Result<()> {
     let page = u64::from(shape.page_bytes);
     let (cached, changed) = (part.map_memory_bytes / page, part.map_changed_bytes / page);
     if changed == 0 || changed > cached {
-        return Err(Error::usage("The part of the map in memory makes no device")
+        return Err(Error::usage("The part of the map in memory has an invalid size")
             .got(format!(
                 "map_memory_bytes = {}, map_changed_bytes = {}",
                 part.map_memory_bytes, part.map_changed_bytes
             ))
-            .allowed(format!("a page of {page} bytes or more changed, and no more than in memory"))
+            .allowed(format!("map_changed_bytes from {page} (a page) to map_memory_bytes"))
             .action("change one of the two"));
     }
     let pages = Stripes::pages_of(&geometry, part.stripe_dies);

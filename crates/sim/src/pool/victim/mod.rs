@@ -44,7 +44,7 @@ impl PolicyOptions {
             Some(got) => Err(Error::usage(format!("Victim policy '{name}' takes no parameter"))
                 .got(format!("'{name}:{got}'"))
                 .allowed(name)
-                .action("leave out what follows the name")),
+                .action("remove the colon and the number")),
         }
     }
 
@@ -71,10 +71,10 @@ fn split_name(text: &str) -> Result<(&str, Option<u32>)> {
         return Ok((text, None));
     };
     let parsed = number.parse().map_err(|_| {
-        Error::usage("The number behind a policy's name cannot be read")
+        Error::usage("The number after a policy's name is not a whole number")
             .got(format!("'{text}'"))
             .allowed("NAME or NAME:NUMBER, as in greedy_window:8")
-            .action("write a whole number behind the colon, or leave both out")
+            .action("write a whole number after the colon, or remove both")
     })?;
     Ok((name, Some(parsed)))
 }
