@@ -149,7 +149,7 @@ def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: s
     with many.site.sessions() as session:
         wanted = ResultQuery(sort=sign + sort, per_page=500)
         everything = browse.results(session, None, wanted).page.rows
-        last = paging._told(everything[-1].sort_value, everything[-1].sort_row)
+        last = paging._cursor_text(everything[-1].sort_value, everything[-1].sort_row)
     before, _ = turned(
         many.site,
         lambda **place: ResultQuery(**{"before": last} | place, sort=sign + sort, per_page=23),
