@@ -27,7 +27,7 @@ from uflip.device.cache import FOLDER
 from uflip.device.opener import open_device
 from uflip.spec import baseline
 
-# What is written to, and how: devices whose causes differ most.
+# Devices and patterns: those whose response times have the most different causes.
 SIMULATED = (
     ("sim:demo", "RW"),
     ("sim:mtron", "RW"),

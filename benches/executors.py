@@ -54,7 +54,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def swept(points: int, ios: int) -> Any:
-    """Sweep so many devices, with so many writes each."""
+    """Sweep `points` devices, with `ios` writes each."""
     writes = baseline("RW", io_size="4k", io_count=ios)
     return sweep(URL, writes, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
 
@@ -112,7 +112,7 @@ def measure(kind: str, points: int, ios: int, duration_s: float, rounds: int) ->
     alone, both = [], []
     for _ in range(rounds):
         with made(kind, 1):
-            swept(4, ios)  # whoever works has loaded what it takes
+            swept(4, ios)  # the workers have loaded their modules
             alone.append(seconds(partial(swept, points, ios)))
         with made(kind, 2):
             swept(8, ios)

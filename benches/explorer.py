@@ -47,7 +47,7 @@ def explorer(row: Row) -> list[dict[str, Any]]:
 
 
 def _stored(path: Path, ios: int) -> None:
-    """Store a run of so many I/Os: of the null device, which costs least."""
+    """Store a run of `ios` I/Os of the null device, which costs least."""
     spec = baseline("RR", io_size=4096, io_count=ios, seed=1)
     planned = PlannedRun("0001-baseline-RR", "baseline", "RR", "io_size", 4096, "bytes", spec)
     with open_device("sim:demo?blocks_per_die=64" if ios < IOS else "null") as device:

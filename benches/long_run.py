@@ -1,6 +1,6 @@
 """A run of very many I/Os on a simulated device: memory, bytes on disk, and reading a part of it.
 
-python benches/long_run.py 100000000    so many I/Os; `make bench` makes ten million
+python benches/long_run.py 100000000    number of I/Os; `make bench` uses ten million
 """
 
 import json
@@ -39,11 +39,11 @@ took = time.perf_counter() - begin
 trace.write_parquet(str(folder / "run.parquet"), "{}")
 print(json.dumps([took, before, peak()]))
 """
-"""Makes the run, and stores it, in a process whose memory is told: before it, and at most."""
+"""Script that runs and stores, and prints the memory of its process: before, and at most."""
 
 
 def long_run_rows(row: Callable[..., Row], ios: int = IOS) -> list[Row]:
-    """Rows of a run of so many random reads of 4 KiB.
+    """Return the rows of a run of `ios` random reads of 4 KiB.
 
     Parameters
     ----------

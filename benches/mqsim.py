@@ -89,7 +89,7 @@ SETUPS = (
 )
 
 
-# What is further from MQSim than TOLERANCE, and why: docs/reference/mqsim.md.
+# Columns that differ from MQSim by more than TOLERANCE; docs/reference/mqsim.md has the reasons.
 CHAINS = ("p99_us",)
 COMMANDS = ("mean_us", "p99_us")
 DIFFERS = {
@@ -145,7 +145,7 @@ def between(before: Ended | None, after: Ended) -> Measured:
 
 
 def link_ns(payload: int) -> float:
-    """Return how long so many bytes, headers included, take on all lanes [ns]."""
+    """Return the time of a payload, headers included, on all lanes [ns]."""
     return payload / LANES / LANE_GB_PER_S
 
 
@@ -261,7 +261,7 @@ def cells(theirs: float | None, our: float | None, digits: int) -> list[str]:
 
 
 def surprises(setup: Setup, theirs: Measured, our: Measured) -> list[str]:
-    """Return what differs although it should not, and what agrees although it is said not to."""
+    """Return unexpected differences, and expected differences that do not occur."""
     found = []
     for column in COLUMNS:
         one, other = getattr(theirs, column), getattr(our, column)

@@ -15,7 +15,7 @@ from typing import Any
 Row = dict[str, Any]
 
 TIMES = 5
-"""Of each command, of which the median is told; the first, which finds cold caches, is not."""
+"""Repetitions of each command; the median is shown, without the first, which finds cold caches."""
 
 
 def reporting_rows(row: Callable[..., Row], program: Path) -> list[Row]:
@@ -59,7 +59,7 @@ def rows_of(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
 
 def measure(command: Sequence[object]) -> tuple[float, float]:
     """How long a command takes [s], and how much memory at most [MiB]."""
-    # As where it is installed: modules are compiled by whoever comes first, and kept.
+    # As in an installation: the first process compiles modules, and stores them.
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, env=kept)

@@ -1,6 +1,6 @@
 """How fast a results site answers: `python benches/results_site.py [--database URL] [--submit]`.
 
-Rows of so many results of 500 devices are written into the database as submissions leave them;
+Rows of many results of 500 devices are written into the database as submissions leave them;
 then 20 clients ask, each on its own, a page and a pause of a second on average, through a server of
 its own process: they turn the pages of the list from the first on, filter it, search a model, look
 at devices and at the table of all. Printed are medians, 95th percentiles and the most memory that
@@ -128,7 +128,7 @@ def measure(results: int, database: str | None, benchmark: Path | None) -> None:
         with site.sessions.begin() as session:
             token = new_token(session, "sender", "submitter")
         with site.sessions() as session, session.get_bind().engine.connect() as made:
-            # What a server does by itself some minutes after so many rows came.
+            # A server does this by itself some minutes after many rows arrive.
             alone = made.execution_options(isolation_level="AUTOCOMMIT")
             alone.exec_driver_sql("VACUUM ANALYZE" if database else "ANALYZE")
         site.close()

@@ -98,7 +98,7 @@ def lines(text: str) -> list[str]:
 
 
 def compared(outputs: list[Cell]) -> list[Any]:
-    """What must be the same: texts, and how many pictures there are."""
+    """Return the outputs that must agree: texts, and the number of pictures."""
     return [each.get("text") or [each["data"].get(kind) for kind in COMPARED] for each in outputs]
 
 

@@ -33,7 +33,7 @@ with_pip() {
   # Byte code is made when a module is first used, and only of those that are.
   $venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --require-hashes "$@"
 }
-# pip is asked where uv finds nothing: a mirror, say, that only pip was told of.
+# pip is used if uv finds nothing: for a mirror, say, that only pip is configured for.
 install() {
   "$uv" pip install -q --python $venv/bin/python --require-hashes "$@" 2>/dev/null || with_pip "$@"
 }

@@ -28,7 +28,7 @@ from uflip.stats import summarise
 CLEARLY = 1.5
 
 TOO_FEW = (
-    "needs 200 reads or more: a 95th percentile is told where ten commands lie beyond it "
+    "needs 200 reads or more: a 95th percentile needs ten commands beyond it "
     "(--scale standard makes more)"
 )
 

@@ -170,7 +170,7 @@ def _oc1(found: Oc1 | None, sim: bool) -> Blocks:
     if found is None:
         return []
     first = found.first_failure()
-    ended = "an erase failed" if found.erase_failed else "so many cycles were asked for"
+    ended = "an erase failed" if found.erase_failed else "the requested cycles were done"
     worn = Figure(
         "wear",
         "Wear of one block",
