@@ -54,7 +54,6 @@ ALLOWED = {
     "crates/store": 29,
     "python/uflip/profiles": 2,
     "python/uflip/report": 25,
-    "python/uflip/web": 43,
     "tests/python": 2,
     "web/src": 12,
 }

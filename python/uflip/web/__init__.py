@@ -1,20 +1,20 @@
 """The explorer: result folders in a browser, down to every I/O. `uflip explore` starts it.
 
 =============  =======================================================================
-`server`       a socket of this machine alone, the browser, the end
-`app`          which address answers what, and who is answered
-`folders`      which result folders lie below those that were named; nothing else opens
-`views`        a list, a result, a comparison: as plain data
-`open_run`     a run that is looked at: its I/Os, and what is kept of it in memory
-`grid`         response times in brief, fine enough to zoom without reading everything
-`window`       what is drawn of a stretch of a run
-`inside`       what was recorded inside a simulated device meanwhile
-`channel`      what was found of an open-channel device
-`playing`      what the page of Play asks for
-`slow`         the slowest I/Os, and what they have in common
-`static/`      the page: made of `web/` by `make web`, and kept here, so that nobody needs Node
+`server`         a loopback server, the browser, shutdown
+`app`            routes and access control
+`folders`        the result folders below the given ones; nothing else is opened
+`views`          a list, a result, a comparison: as plain data
+`open_run`       an open run: its I/Os, and its caches in memory
+`grid`           response times summarised in blocks, so that zooming reads little
+`window`         the picture of a stretch of a run
+`device_log`     the device log of a simulated device
+`channel`        the findings about an open-channel device
+`play`           requests of the Play page
+`slow_ios`       the slowest I/Os, and their common traits
+`static/`        the page: built from `web/` by `make web`, and stored here: users need no Node
 =============  =======================================================================
 
-The page asks, Python answers with numbers and names, and nothing that is drawn is decided here but
-this: the least and the most of every column are those of the I/Os in it, exactly.
+Python answers requests of the page with numbers and names; the page draws them. One rule holds for
+every picture: the minimum and the maximum of each column are exactly those of its I/Os.
 """

@@ -1,13 +1,13 @@
-"""What the explorer's page is told of single I/Os, of dies and of open channels, as types.
+"""Types of the page's documents about single I/Os, dies and open channels.
 
-As `uflip.web.api_types`, which has the results, their runs and comparisons.
+See `uflip.web.api_types` for those about results, runs and comparisons.
 """
 
 from typing import NotRequired, TypedDict
 
 
 class Cause(TypedDict):
-    """What an I/O spent time on."""
+    """A cause of an I/O's response time."""
 
     name: str
     code: int
@@ -15,8 +15,8 @@ class Cause(TypedDict):
     ns: int
 
 
-class Whom(TypedDict):
-    """What a die did, and for whom: an I/O, a job of the FTL, or nobody who is known."""
+class DieOperation(TypedDict):
+    """An operation of a die, and its originator, if known: an I/O or a job of the FTL."""
 
     what: str
     die: int
@@ -27,21 +27,21 @@ class Whom(TypedDict):
     valid: NotRequired[int]
 
 
-class Share(Whom):
-    """Operations of one purpose and job together."""
+class Share(DieOperation):
+    """Operations of one purpose and job, summed up."""
 
     count: int
     ns: int
 
 
 class Did(Share):
-    """The same, and on which dies."""
+    """The same, with their dies."""
 
     dies: list[int]
 
 
 class Wait(TypedDict):
-    """A wait for the write cache or a free page [ns since the first I/O]; what its die did then."""
+    """A wait for the write cache or a free page [ns since the first I/O], and what its die did."""
 
     kind: str
     page: int
@@ -53,9 +53,9 @@ class Wait(TypedDict):
 
 
 class Flash(TypedDict):
-    """What the flash did for an I/O, and what it waited for.
+    """Flash operations of an I/O, and what it waited for.
 
-    `rows`: the operations that were done for it, or whose end it waited for.
+    `rows`: the operations made for it, or whose end it waited for.
     """
 
     did: list[Did]
@@ -64,8 +64,8 @@ class Flash(TypedDict):
     rows: list[int]
 
 
-class Operation(Whom):
-    """One operation: when it was asked for, began and ended [ns since the run began]."""
+class Operation(DieOperation):
+    """One operation: requested, start and end time [ns since the run began]."""
 
     asked: int
     begin: int
@@ -79,7 +79,7 @@ class Operation(Whom):
 
 
 class Lane(TypedDict):
-    """A row of the picture: a channel (die -1), or one of its dies."""
+    """A row of the Gantt chart: a channel (die -1), or one of its dies."""
 
     name: str
     channel: int
@@ -87,7 +87,7 @@ class Lane(TypedDict):
 
 
 class Io(TypedDict):
-    """One I/O; its columns are those of its log, a block device's or an open-channel one's."""
+    """One I/O; its columns are those of its log, of a block device or an open-channel device."""
 
     number: int
     causes: list[Cause]
@@ -106,7 +106,7 @@ class Io(TypedDict):
 
 
 class Common(TypedDict):
-    """A trait: which share of the slow I/Os has it, and which of all."""
+    """A trait: its share among the slow I/Os, and among all."""
 
     name: str
     value: str
@@ -116,7 +116,7 @@ class Common(TypedDict):
 
 
 class Slowest(TypedDict):
-    """The slowest I/Os of a stretch, and what they have in common."""
+    """The slowest I/Os of a stretch, and their common traits."""
 
     ios: list[Io]
     slow: int
@@ -126,7 +126,7 @@ class Slowest(TypedDict):
 
 
 class Spread(TypedDict):
-    """How many I/Os of some runs are in each class of response time, and the longest of all."""
+    """Histogram of the response times of some runs, with the maximum."""
 
     runs: int
     count: int
@@ -136,7 +136,7 @@ class Spread(TypedDict):
 
 
 class ResponseBands(TypedDict):
-    """Response times of a mix, every so many."""
+    """Response times of a mix, thinned out."""
 
     mix: str
     ios: int
@@ -148,14 +148,14 @@ class ResponseBands(TypedDict):
 
 
 class Luns(TypedDict):
-    """Throughput of every LUN, a row a channel."""
+    """Throughput of every LUN, one row per channel."""
 
     write_mb_per_s: list[list[float]]
     read_mb_per_s: list[list[float]]
 
 
 class BlockWear(TypedDict):
-    """Times and failing reads over the erases of a block."""
+    """Times and failed reads over the erases of a block."""
 
     block: str
     cycles: int
@@ -178,7 +178,7 @@ class Scaled(TypedDict):
 
 
 class Ruled(TypedDict):
-    """A rule of the unwritten contract, and what became of it."""
+    """A rule of the unwritten contract, with its verdict."""
 
     name: str
     says: str
@@ -187,7 +187,7 @@ class Ruled(TypedDict):
 
 
 class Channel(TypedDict):
-    """What was found of an open-channel device."""
+    """The findings about an open-channel device."""
 
     bands: list[ResponseBands]
     shares: list[ResponseBands]
@@ -205,7 +205,7 @@ class Die(TypedDict):
 
 
 class DeviceLogView(TypedDict):
-    """What was recorded inside a simulated device."""
+    """The device log of a simulated device."""
 
     ios: list[int]
     at_ns: list[int]

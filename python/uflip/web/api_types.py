@@ -1,9 +1,8 @@
-"""What the explorer's page is told, as types: the documents behind its addresses.
+"""Types of the documents that the explorer's page requests.
 
-They are plain data, as `uflip.data.summary` is: dictionaries whose keys stand here, checked by mypy
-wherever one is made, and written as JSON by `uflip.web.app`. Response times are in nanoseconds,
-sizes in bytes; null where a number is not known. Texts may be anybody's: the page shows them as
-text.
+They are plain data, like `uflip.data.summary`: dictionaries with these keys, checked by mypy where
+they are made, and written as JSON by `uflip.web.app`. Response times are in nanoseconds, sizes in
+bytes; null for an unknown number. Texts are untrusted: the page shows them only as text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSumm
 from uflip.hints.hint import HintSaid
 
 Problem = dict[str, str]
-"""The parts of an error, as `UflipError.parts` has them."""
+"""The parts of an error, as from `UflipError.parts`."""
 
 
 class Failed(TypedDict):
@@ -27,7 +26,7 @@ class Failed(TypedDict):
 
 
 class Glance(TypedDict):
-    """A row of the list, of what the manifest of a folder says."""
+    """A row of the list, from the manifest of a folder."""
 
     key: str
     name: str
@@ -45,7 +44,7 @@ class Glance(TypedDict):
 
 
 class RunCountsView(TypedDict):
-    """What the runs of a folder say at a glance; `numbers` are those behind the cells."""
+    """Overview of the runs of a folder; `numbers` are those behind the cells."""
 
     status: str
     finished: int
@@ -58,19 +57,19 @@ class RunCountsView(TypedDict):
 
 
 class Known(RunCountsView):
-    """The same with the codes of its doubts."""
+    """The same with the codes of its warnings."""
 
     warnings: list[str]
 
 
 class WarningRow(Known):
-    """The same, and of which folder."""
+    """The same, with the key of its folder."""
 
     key: str
 
 
 class SweepGlance(TypedDict):
-    """A sweep in the list: what its manifest says."""
+    """A sweep in the list, from its manifest."""
 
     key: str
     name: str
@@ -83,11 +82,11 @@ class SweepGlance(TypedDict):
 
 
 class SweepAxis(TypedDict):
-    """What a sweep has a number or a word of at each point.
+    """An axis of a sweep: a varied value or a measure of each point.
 
-    `better` is -1 where less is better, 1 where more is, 0 of what varies. `unit` is "ns", "bytes",
-    "bytes_per_s", "per_s", or empty; `words` are the values that are no numbers, in order: the
-    points then have their places.
+    `better` is -1 if lower is better, 1 if higher is, 0 for varied values. `unit` is "ns", "bytes",
+    "bytes_per_s", "per_s", or empty; `words` are the values that are not numbers, in order: points
+    then hold indices into them.
     """
 
     name: str
@@ -99,7 +98,7 @@ class SweepAxis(TypedDict):
 
 
 class Sweep(SweepGlance):
-    """A sweep with its rows: for each point that was measured a value for each axis."""
+    """A sweep with its rows: for each measured point a value for each axis."""
 
     axes: list[SweepAxis]
     places: list[int]
@@ -119,7 +118,7 @@ class ResultList(TypedDict):
 
 
 class Rows(TypedDict):
-    """Rows that were asked for."""
+    """The requested rows."""
 
     rows: list[WarningRow | Failed]
 
@@ -143,20 +142,20 @@ class ExperimentView(TypedDict):
 
 
 class ExperimentPoint(ExperimentView):
-    """The same where it stands on the axis of its figure."""
+    """The same with its position on the axis of its figure."""
 
     at: float
 
 
 class Tick(TypedDict):
-    """A value of the parameter that varied, and where it stands."""
+    """A value of the varied parameter, and its position on the axis."""
 
     at: float
     label: str
 
 
 class Pattern(TypedDict):
-    """The experiments of a pattern, in their order."""
+    """The experiments of a pattern, in order."""
 
     pattern: str
     words: str
@@ -164,7 +163,7 @@ class Pattern(TypedDict):
 
 
 class MicroBenchmarkView(TypedDict):
-    """What is drawn and said of a micro-benchmark, of those runs in which one parameter varies."""
+    """Figure and texts of a micro-benchmark, for runs that vary one parameter."""
 
     name: str
     parameter: str | None
@@ -180,7 +179,7 @@ class MicroBenchmarkView(TypedDict):
 
 
 class WarningView(WarningSummary):
-    """A doubt about the data, and the runs that it names."""
+    """A warning about the data, with the ids of its runs."""
 
     runs: list[str]
 
@@ -199,7 +198,7 @@ class NamedRun(TypedDict):
 
 
 class ResultView(RunCountsView):
-    """A result: its numbers, its micro-benchmarks, its doubts, its runs."""
+    """A result: its numbers, its micro-benchmarks, its warnings, its runs."""
 
     key: str
     name: str
@@ -227,14 +226,14 @@ class ResultView(RunCountsView):
 
 
 class Spent(TypedDict):
-    """Time that went into a cause, an I/O on average."""
+    """Mean time of an I/O for a cause."""
 
     words: str
     ns: float
 
 
 class RunView(NamedRun):
-    """What a run says in numbers."""
+    """The numbers of a run."""
 
     key: str
     result: str
@@ -259,7 +258,7 @@ class RunView(NamedRun):
 
 
 class Side(Known):
-    """One of the results that are compared."""
+    """One of the compared results."""
 
     key: str
     name: str
@@ -279,7 +278,7 @@ class ComparedRow(comparison.ComparedExperimentDocument):
 
 
 class Pair(TypedDict):
-    """A result beside the first; as `uflip.data.comparison.ComparisonDocument`, facts as text."""
+    """A result compared with the first; as `uflip.data.comparison.ComparisonDocument`."""
 
     first: str
     second: str
@@ -292,7 +291,7 @@ class Pair(TypedDict):
 
 
 class ComparisonView(TypedDict):
-    """Results side by side, each with the first."""
+    """Results next to each other, each compared with the first."""
 
     results: list[Side]
     columns: Sequence[str]

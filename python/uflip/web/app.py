@@ -1,13 +1,13 @@
-"""Which address answers what, and who is answered.
+"""Routes of the explorer, and access control.
 
 ::
 
     http://127.0.0.1:PORT/TOKEN/                  the page, its script, its style
-    http://127.0.0.1:PORT/TOKEN/api/…             what the page asks for
+    http://127.0.0.1:PORT/TOKEN/api/…             the requests of the page
 
-Whoever does not know the token gets nothing, and neither does a page of somebody else that has
-made the browser ask: its name stands in Origin, and in Host where it had its own name lead here.
-Only GET and HEAD are known, and POST where a page of ours runs something (`uflip.web.play`).
+Requests without the token are refused. So are requests that another site's page makes through the
+browser: its name is in Origin, and in Host if its own name resolves to this address (DNS
+rebinding). Only GET and HEAD are allowed, and POST for runs of our own page (`uflip.web.play`).
 """
 
 import hmac
@@ -60,16 +60,16 @@ STATUS = {"usage": 400, "results": 404, "unavailable": 501}
 
 
 class Guard:
-    """Answers nobody but the browser that was given the address.
+    """ASGI middleware: answers only the browser that opened the printed URL.
 
     Parameters
     ----------
     app : ASGI application
-        What answers those who may ask.
+        The protected application.
     token : str
-        What the address begins with.
+        The first part of the path.
     port : int
-        Of this server.
+        The port of this server.
     """
 
     def __init__(self, app: "ASGIApp", token: str, port: int) -> None:
@@ -110,7 +110,7 @@ class Guard:
 
     @staticmethod
     def _only_reads(scope: "Scope", said: Mapping[str, str]) -> bool:
-        """Whether nothing is changed; but what is run, a page of ours may ask for, and says so."""
+        """Return whether the request changes nothing, or is a run of our own page."""
         if scope["method"] in ("GET", "HEAD"):
             return True
         of_ours = "origin" in said and said.get("content-type") == play.CONTENT
@@ -120,14 +120,14 @@ class Guard:
 def application(
     roots: Sequence[Path], token: str, port: int, stage: Stage, sockets: Sequence[Path] = ()
 ) -> "ASGIApp":
-    """Make what answers the page, which also shows what is served at some sockets.
+    """Return the explorer's application, optionally with the statistics sockets of servers.
 
     Raises
     ------
     UnavailableError
         If Starlette is not installed.
     UsageError
-        If a folder is none.
+        If a path is not a folder.
     """
     return Guard(_routes(Opened(Folders(roots)), stage, token, sockets), token, port)
 
@@ -158,14 +158,14 @@ def _routes(opened: Opened, stage: Stage, token: str, sockets: Sequence[Path]) -
 
 
 def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]":
-    """Make the addresses under which results are looked at, and nothing is run.
+    """Return the routes for reading results, without any that run something.
 
     Parameters
     ----------
     opened : Opened
-        What may be looked at.
+        The results that may be read.
     prefix : str
-        What every address begins with.
+        The beginning of every path.
     offered : sequence of str
         The links at the head of the page: "site" (the page above it), "results", "play", "served".
     """
@@ -207,7 +207,7 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
 
 
 def missing_library() -> UnavailableError:
-    """Make the error for an environment without what the explorer needs."""
+    """Return the error for an environment without the explorer's libraries."""
     return UnavailableError(
         "The explorer needs Starlette and uvicorn",
         where="uflip explore",
@@ -222,7 +222,7 @@ def _content(file: str, offered: Sequence[str]) -> bytes:
     return content.replace(b'data-views="results"', f'data-views="{" ".join(offered)}"'.encode(), 1)
 
 
-# Starlette calls plain functions on threads, so that none waits for another one.
+# Starlette runs plain functions on threads, so that none waits for another one.
 def _static(_request: "Request", *, content: bytes, name: str) -> "Response":
     from starlette.responses import Response
 
@@ -248,7 +248,7 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
 
 
 async def _done(request: "Request", *, act: play.Act) -> "Response":
-    """Do what a page asks for, on a thread."""
+    """Carry out an action of the page, on a thread."""
     from starlette.concurrency import run_in_threadpool
 
     try:
@@ -283,7 +283,7 @@ def _failed(error: UflipError) -> "Response":
 
 
 def _document(document: object, status: int = 200, **headers: str) -> "Response":
-    """Answer with JSON in ASCII: a name may hold what UTF-8 does not know."""
+    """Answer with JSON in ASCII: a name may contain characters that UTF-8 cannot encode."""
     from starlette.responses import Response
 
     content = json.dumps(document, allow_nan=False)
@@ -321,7 +321,7 @@ def _io(opened: Opened, query: Query) -> api_io_types.Io:
             where="number",
             got=f"{wanted:g}",
             allowed=f"0 to {run.io_count - 1}",
-            action="ask for one of the run",
+            action="use the number of an I/O of the run",
         )
     found = one(run, int(wanted))
     if (flash := gantt.beside(run, int(wanted))) is not None:
@@ -341,7 +341,7 @@ def _compare(opened: Opened, query: Query) -> api_types.ComparisonView:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(
-            "A comparison is of two results to eight",
+            "A comparison needs two to eight results",
             where="keys",
             got=f"{len(keys)} of them",
             allowed=f"2 to {MOST_COMPARED}",

@@ -1,4 +1,4 @@
-"""Running averages of a run, as uFLIP draws them: with the start-up, and without it.
+"""Running averages of a run, as in uFLIP: with the start-up, and without it.
 
 **Source** uFLIP (CIDR 2009) §5.1, Figure 3: dashed with the start-up phase, solid without.
 """
@@ -15,7 +15,7 @@ from uflip.web.open_run import OpenRun
 def averages(
     run: OpenRun, stretches: Sequence[tuple[int, int]], step: int, times: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """Running averages at the end of every row of `step` I/Os, where there is one stream."""
+    """Return the averages at the end of every row of `step` I/Os, for a single stream."""
     grid = run.grid()
     if grid is None or len(grid.streams) != 2 or len(stretches) != 1 or not len(times):
         return {}
@@ -26,7 +26,10 @@ def averages(
 
 
 def averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Averages of all I/Os before each end (n,), with the start-up and without; NaN before it."""
+    """Return averages over all I/Os before each end (n,), with and without the start-up.
+
+    Those without it are NaN inside the start-up.
+    """
     ignored = min(run.io_ignore, run.io_count)
     behind = np.where(ends > ignored, ends - ignored, 0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,7 @@
-"""What was found of an open-channel device, as it is drawn: bands, LUNs, wear, parallelism, rules.
+"""Findings about an open-channel device, for drawing: bands, LUNs, wear, parallelism, rules.
 
-The numbers are those of `uflip.oc`, which the report draws; of long series every so many are sent,
-an odd number apart, so that no place of a mix is always left out.
+The numbers are those of `uflip.oc`, which the report draws too. Long series are thinned out by an
+odd step, so that no position of a mix is always left out.
 """
 
 from collections.abc import Mapping
@@ -23,19 +23,19 @@ LINE_POINTS = 600
 
 
 def channel(opened: Opened, key: str) -> api_io_types.Channel:
-    """Return what was found in a folder of uFLIP-OC.
+    """Return the findings of a uFLIP-OC folder.
 
     Raises
     ------
     UsageError
-        If it is of another benchmark.
+        If the folder is of another benchmark.
     """
     results = opened.results(key)
     if not results.is_open_channel:
         raise UsageError(
             "Not an open-channel device",
             where=opened.place(key).name,
-            got="a device that has sectors",
+            got="a block device",
             allowed="results of uFLIP-OC",
             action="open it as a result",
         )

@@ -1,10 +1,10 @@
-"""Connections of a server of ours: how many there may be, and how long a client may be waited for.
+"""Limits for connections of our servers: their number, and deadlines for clients.
 
-uvicorn waits for the rest of a request as long as the connection stands, and counts a request when
-it is whole. So a silent client with many connections would shut everybody else out. Here a
-request has to arrive within a time that follows from its length, an answer has to be taken, and
-where all places are taken the connection that waits longest leaves: of the address that has the
-most of those that wait, so that nobody crowds out others.
+uvicorn waits for the rest of a request as long as the connection is open, and counts a request only
+when it is complete. So a silent client with many connections would block everybody else. Here a
+request has to arrive within a time that depends on its length, and a response has to be read. If
+all connections are used, the one that has waited longest is closed, of the address with the most
+waiting connections, so that no client crowds out others.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from typing import Any
 import h11
 
 HEAD_S = 10.0
-"""For the head of a request: a few hundred bytes, in one packet most often [s]."""
+"""Deadline for the head of a request: a few hundred bytes, usually in one packet [s]."""
 BODY_S, BODY_BYTES_PER_S = 20.0, 16 << 10
-"""For a body, and a second more for each of these bytes: 128 kbit/s (Apache's
+"""Deadline for a body, plus a second for each of these bytes: 128 kbit/s (Apache's
 `mod_reqtimeout` has the same rule). A part of 8 MiB has 9 minutes."""
 SEND_S = 60.0
-"""For a client to take the 64 KiB that wait to be sent [s]."""
+"""Deadline for a client to read the 64 KiB in the send buffer [s]."""
 MOST_UNREAD_BYTES = 16 << 20
-"""Of a body that was refused: so much is let come, so that its sender reads why."""
+"""Bytes of a refused body that are still accepted, so that its sender reads the reason."""
 MOST_CONNECTIONS = 1000
 
 
 def limited_protocol() -> type[asyncio.Protocol]:
-    """Return the class of connections that uvicorn is to use: its own, with deadlines."""
+    """Return uvicorn's connection class with deadlines."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     return type("LimitedConnection", (_Limits, H11Protocol), {})
@@ -36,7 +36,7 @@ def limited_protocol() -> type[asyncio.Protocol]:
 class _Limits(asyncio.Protocol):
     """A connection of uvicorn with deadlines and a limited number."""
 
-    # Of uvicorn's part.
+    # Attributes of uvicorn's class.
     client: tuple[str, int] | None
     connections: set[Any]
     conn: h11.Connection
@@ -53,20 +53,20 @@ class _Limits(asyncio.Protocol):
     _received = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request."""
+        """Start waiting for a request."""
         super().connection_made(transport)
         self._look()
         _make_room(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel all deadlines."""
         for timer in (self._deadline, self._taken):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Receive a part of a request."""
         self._received += len(data)
         super().data_received(data)
         self._look()
@@ -75,29 +75,29 @@ class _Limits(asyncio.Protocol):
             self.transport.abort()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request."""
+        """Continue with the next request."""
         super().on_response_complete()  # type: ignore[misc]
         self._look()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection without a next request, and do not wait until all is sent."""
+        """Close a connection without a next request, with a limit for unsent data."""
         super().timeout_keep_alive_handler()  # type: ignore[misc]
         self.loop.call_later(SEND_S, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """Wait until the client takes what is to be sent, for some time."""
+        """Start the deadline for the client to read."""
         super().pause_writing()
         self._taken = self.loop.call_later(SEND_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Send more."""
+        """Cancel that deadline."""
         super().resume_writing()
         if self._taken is not None:
             self._taken.cancel()
 
     @property
     def waits(self) -> bool:
-        """Whether the client is waited for, and not the client for us."""
+        """Whether the server waits for the client."""
         return not self.transport.is_closing() and (
             self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
             or self.cycle is None
@@ -105,12 +105,12 @@ class _Limits(asyncio.Protocol):
         )
 
     def _look(self) -> None:
-        """Start a deadline where something else is awaited than before, or of another request."""
+        """Start a deadline if something else is awaited than before, or another request."""
         awaited = ""
         if self.conn.their_state is h11.SEND_BODY:
             awaited = "body"
         elif self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
-            awaited = "head"  # between two requests the time of uvicorn counts
+            awaited = "head"  # between two requests uvicorn's own timeout applies
         if (awaited, self.cycle) == self._awaited:
             return
         self._awaited = (awaited, self.cycle)
@@ -123,7 +123,7 @@ class _Limits(asyncio.Protocol):
     def _check(self) -> None:
         """Close a connection that is too slow."""
         awaited = self._awaited[0]
-        if self.flow.read_paused:  # by us: the client cannot send
+        if self.flow.read_paused:  # paused by the server: the client cannot send
             self._since, self._received = self.loop.time(), 0
         left = self._since + _allowed_s(awaited, self._received) - self.loop.time()
         if left <= 0:
@@ -137,11 +137,11 @@ def _allowed_s(awaited: str, received: int) -> float:
 
 
 def _make_room(connections: set[Any]) -> None:
-    """Close connections that wait, as long as there are too many."""
+    """Close waiting connections while there are too many."""
     while len(connections) > most_connections():
         waiting = [each for each in connections if each.waits]
         if not waiting:
-            return  # all are being answered, and end: the rate of requests is limited elsewhere
+            return  # all are being answered; the rate of requests is limited elsewhere
         crowd = Counter(_host(each) for each in waiting).most_common(1)[0][0]
         oldest = min((each for each in waiting if _host(each) == crowd), key=_since)
         connections.discard(oldest)
@@ -157,15 +157,15 @@ def _since(connection: Any) -> float:
 
 
 def most_connections() -> int:
-    """Return how many connections there may be: half of the descriptors of this process."""
+    """Return the maximum number of connections: half of this process's file descriptors."""
     return min(MOST_CONNECTIONS, _descriptors() // 2)
 
 
 def accepted_at_once() -> int:
-    """Return how many connections may be accepted before any is looked at: the `backlog`.
+    """Return the length of the accept queue (the `backlog`).
 
-    A quarter of the descriptors is left for files and the database. As many as are needed are asked
-    of the system first.
+    A quarter of the file descriptors is left for files and the database. If necessary, the limit of
+    the process is raised first.
     """
     limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= limit < 4 * MOST_CONNECTIONS and limit != hard:

@@ -1,9 +1,9 @@
-"""What was recorded inside a simulated device during a run, as it is drawn.
+"""The device log of a simulated device during a run, for drawing.
 
-Write amplification is that of the field, bytes programmed over bytes that the host wrote, between
-one sample and the next. Blocks of a die are put together in `COLUMNS` columns, so that a picture
-has a size that does not depend on the device; the most erased of a column counts, so that a hot
-block is not averaged away.
+Write amplification is bytes programmed over bytes that the host wrote, between one sample and the
+next. Blocks of a die are grouped into `COLUMNS` columns, so that the size of the picture does not
+depend on the device. A column shows its most erased block, so that a hot block is not averaged
+away.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ COLUMNS = 128
 
 
 def inside(opened: Opened, key: str, name: str) -> api_io_types.DeviceLogView | None:
-    """Return what was recorded during a run; None where nothing was."""
+    """Return the device log of a run; None if nothing was recorded."""
     found = read_inside(opened.run(key, name).run)
     if found is None:
         return None
@@ -44,7 +44,7 @@ def inside(opened: Opened, key: str, name: str) -> api_io_types.DeviceLogView | 
 
 
 def _amplification(samples: dict[str, NDArray[np.int64]], page_bytes: int) -> list[float | None]:
-    """Bytes programmed over bytes written since the sample before; None where none were."""
+    """Return bytes programmed over bytes written since the previous sample; None without writes."""
     programmed = np.diff(samples["pages_programmed"]) * page_bytes
     return _ratio(programmed, np.diff(samples["written_bytes"]))
 
@@ -59,7 +59,7 @@ def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> list[float | N
 
 
 def _by_die(values: NDArray[np.int64], dies: int) -> list[list[int]]:
-    """The most of each column of blocks, a row a die."""
+    """Return the maximum of each column of blocks, one row per die."""
     rows = values.reshape(dies, -1)
     blocks = rows.shape[1]
     starts = np.unique(np.arange(COLUMNS) * blocks // COLUMNS) if blocks else np.zeros(0, int)
@@ -68,7 +68,7 @@ def _by_die(values: NDArray[np.int64], dies: int) -> list[list[int]]:
 
 
 def _distribution(found: DeviceLog) -> list[int] | None:
-    """How many full blocks have so many valid pages, from none to all."""
+    """Return the number of full blocks by their number of valid pages, from none to all."""
     if found.valid is None:
         return None
     full = found.valid[found.valid >= 0]

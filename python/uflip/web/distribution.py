@@ -1,4 +1,4 @@
-"""How the response times of an experiment are spread: all its runs together, start-up left out."""
+"""Distribution of the response times of an experiment: all its runs together, without start-up."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from uflip.web.query import Query, text
 
 
 def told(opened: Opened, query: Query) -> Spread:
-    """Count the I/Os of the runs that are asked for in each class of response time.
+    """Return the number of I/Os of the requested runs in each class of response time.
 
     Raises
     ------

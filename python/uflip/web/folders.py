@@ -1,8 +1,8 @@
-"""Which result folders lie below those that were named on the command line.
+"""The result folders below those given on the command line.
 
-A folder is known by a key that is made of its place, and only keys that a walk found are answered:
-no path ever comes in from outside. What is a link, or leads out of a folder that was named, is not
-followed and not opened.
+A folder is identified by a key derived from its path, and only keys of folders found by a walk are
+accepted: no path ever comes from outside. Links, and paths that leave a given folder, are not
+followed or opened.
 """
 
 import os
@@ -17,17 +17,17 @@ from uflip.errors import ResultsError, UsageError
 from uflip.results.integrity import OPEN_CHANNEL
 
 FORMER = OPEN_CHANNEL
-"""What a folder of `uflip oc` had in the place of a manifest."""
+"""The file of a folder of an older `uflip oc`, instead of a manifest."""
 MOST_FOLDERS = 200_000
-"""Looked into at most: somebody who names / is answered, too."""
+"""Maximum number of folders searched, so that / also gets an answer."""
 KEPT = 12
-"""Results that stay open."""
+"""Number of results that stay open."""
 Stamp = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class ResultFolder:
-    """A result folder: its key, its name from where it was found, and where it is."""
+    """A result folder: its key, its name relative to the given folder, and its path."""
 
     key: str
     name: str
@@ -35,17 +35,17 @@ class ResultFolder:
 
 
 class Folders:
-    """The result folders below some that were named.
+    """The result folders below the given ones.
 
     Parameters
     ----------
     roots : sequence of Path
-        Result folders, or folders with such in them, at any depth.
+        Result folders, or folders that contain some, at any depth.
 
     Raises
     ------
     UsageError
-        If one of them is no folder.
+        If one of them is not a folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
@@ -56,17 +56,17 @@ class Folders:
 
     @property
     def roots(self) -> list[Path]:
-        """The folders that were named."""
+        """The given folders."""
         return list(self._roots)
 
     def add(self, root: Path) -> None:
-        """Look into one more folder, of ours."""
+        """Add a folder of the explorer itself."""
         with self._lock:
             if root not in self._own:
                 self._own.append(root)
 
     def scan(self) -> list[ResultFolder]:
-        """Walk through all folders, and find the results as they are now."""
+        """Walk through all folders, and return the current results."""
         found: dict[str, ResultFolder] = {}
         for root in [*self._roots, *self._own]:
             for path in _below(root):
@@ -76,7 +76,7 @@ class Folders:
         return list(found.values())
 
     def sweeps(self) -> list[ResultFolder]:
-        """Find the sweeps below the folders that were named, as they are now."""
+        """Return the current sweeps below the given folders."""
         found: dict[str, ResultFolder] = {}
         for root in self._roots:
             for path in _below(root, _is_sweep):
@@ -84,33 +84,33 @@ class Folders:
         return list(found.values())
 
     def find_sweep(self, key: str) -> ResultFolder:
-        """Find a sweep by its key.
+        """Return a sweep by its key.
 
         Raises
         ------
         ResultsError
-            If there is none, any more.
+            If it does not exist any more.
         """
         found = next((place for place in self.sweeps() if place.key == key), None)
         if found is None:
             raise ResultsError(
                 "There is no such sweep",
                 where=key,
-                got="nothing of this name below the folders that were named",
+                got="no sweep with this key below the given folders",
                 allowed="one of those in the list of results",
-                action="go back to the list; a folder that was moved has another address",
+                action="go back to the list; a moved folder has another address",
             )
         refuse_names(found)
         _refuse_links(found)
         return found
 
     def find(self, key: str) -> ResultFolder:
-        """Find a folder by its key.
+        """Return a folder by its key.
 
         Raises
         ------
         ResultsError
-            If there is none, any more.
+            If it does not exist any more.
         """
         with self._lock:
             place = self._known.get(key)
@@ -120,9 +120,9 @@ class Folders:
             raise ResultsError(
                 "There is no such result folder",
                 where=place.name if place else key,
-                got="nothing of this name below the folders that were named",
+                got="no result with this key below the given folders",
                 allowed="one of those in the list of results",
-                action="go back to the list; a folder that was moved has another address",
+                action="go back to the list; a moved folder has another address",
             )
         refuse_names(place)
         _refuse_links(place)
@@ -130,7 +130,7 @@ class Folders:
 
 
 def stamp_of(place: ResultFolder) -> Stamp:
-    """What changes when a benchmark goes on in a folder, or the folder is another one."""
+    """Return a stamp that changes when a benchmark resumes in a folder, or the folder changes."""
     names = (manifest.FILE_NAME, "ledger.jsonl")
     return tuple(_look(place.path / name) for name in names)
 
@@ -154,20 +154,20 @@ def _root(path: Path) -> Path:
         if found.is_dir():
             return found
         got = "a file"
-        action = "of a trace `uflip replay FILE DEVICE --out FOLDER` makes one; explore that folder"
+        action = "`uflip replay FILE DEVICE --out FOLDER` makes one of a trace; explore that folder"
     except (OSError, RuntimeError) as error:
         got = getattr(error, "strerror", None) or str(error)
     raise UsageError(
         "There is no folder to explore",
         where=str(path),
         got=got,
-        allowed="a result folder, or a folder with such in it",
+        allowed="a result folder, or a folder that contains some",
         action=action,
     )
 
 
 def _below(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
-    """Folders of results, or of others, at and below one; links are not followed."""
+    """Yield folders of results, or of another kind, at and below a root; follow no links."""
     for number, (name, folders, _) in enumerate(os.walk(root)):
         path = Path(name)
         if _is_result(path) or _is_sweep(path):
@@ -188,7 +188,7 @@ def _is_sweep(path: Path) -> bool:
 
 
 def refuse_names(place: ResultFolder) -> None:
-    """Refuse a folder whose name is no text: its files cannot be named to what reads them.
+    """Reject a folder whose name is not valid text: its files could not be opened by name.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def refuse_names(place: ResultFolder) -> None:
 
 
 def _refuse_links(place: ResultFolder) -> None:
-    """Refuse a folder with links in it: they could lead to what nobody named."""
+    """Reject a folder that contains links: they could lead outside of the given folders."""
     within = (manifest.RUNS, "summaries", "parts")
     for folder in (place.path, *(place.path / name for name in within)):
         try:
@@ -221,10 +221,10 @@ def _refuse_links(place: ResultFolder) -> None:
                 where=place.name,
                 got=f"a symbolic link in {folder.name}",
                 allowed="files of its own",
-                action="copy the files to where the link is",
+                action="copy the files to the place of the link",
             )
 
 
 def key_of(path: Path) -> str:
-    """Make the key by which a page names a folder."""
+    """Return the key by which a page names a folder."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()

@@ -1,13 +1,15 @@
-"""What the dies and channels of a simulated device did in a stretch of a run, as it is drawn.
+"""Gantt chart of the dies and channels of a simulated device in a stretch of a run.
 
-Of a short stretch every operation is drawn; of a long one the share of each piece of time that each
-lane was busy with what. The two are one picture: a row a lane, a channel above its dies.
+In a short stretch every operation is drawn; in a long one the share of each time interval that each
+lane was busy with each purpose. Both have the same layout: one row per lane, a channel above its
+dies.
 
-**Source** The Gantt chart of scheduling (a row a resource), with the die queues of OFC (2011) §III.
-**Faithful** Every operation that was kept; what an operation waited for is whoever had its die, or
-its channel, meanwhile.
+**Source** The Gantt chart of scheduling (a row per resource), with the die queues of OFC (2011)
+§III.
+**Faithful** Every recorded operation. An operation waited for those that occupied its die, or its
+channel, meanwhile.
 **Simplified** With cache program a page is in the register of a die while the cells program the one
-before: drawn is what the die does, and the transfer on its channel.
+before: the chart shows the work of the die, and the transfer on its channel.
 **Ambiguous** Nothing.
 """
 
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from uflip.errors import ResultsError, UsageError
 from uflip.results.device_log import read_inside
 from uflip.results.operations import JOBS, WAITS, WHATS
-from uflip.web.api_io_types import Did, Flash, Lane, Operation, Share, Wait, Whom
+from uflip.web.api_io_types import Did, DieOperation, Flash, Lane, Operation, Share, Wait
 from uflip.web.die_operations import Lanes
 from uflip.web.open_results import Opened
 from uflip.web.open_run import OpenRun
@@ -29,7 +31,7 @@ from uflip.web.query import Query, number, text
 from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 MOST = 12_000
-"""Operations that are drawn one by one."""
+"""Maximum number of operations drawn individually."""
 LEAST_COLUMNS, MOST_COLUMNS = 16, 800
 CACHE = WAITS.index("write cache")
 Whole = NDArray[np.int64]
@@ -42,11 +44,11 @@ def _lanes(run: OpenRun) -> Lanes | None:
         return None
     run.wait()
     grid = run.grid()
-    assert grid is not None, "it was waited for"
+    assert grid is not None, "wait() makes it"
     begin = int(grid.first_ns.min()) if len(grid) else 0
     numbers = None
     if run.run.is_job or len(grid.streams) > 2:
-        # The loop submits what is due earliest, of several the first stream.
+        # The event loop submits the earliest I/O; with equal times, that of the first stream.
         numbers = np.argsort(run.column("submit_ns", 0, run.io_count), kind="stable")
     return Lanes(found.operations, numbers, begin, holds=run.run.is_job)
 
@@ -57,16 +59,16 @@ def _of(run: OpenRun) -> Lanes | None:
     try:
         return _lanes(run)
     except ResultsError:
-        return None  # it is the look inside that is lost, and nothing of the run
+        return None  # only the device log is damaged, not the run
 
 
 def lanes_of(opened: Opened, key: str, name: str) -> tuple[OpenRun, Lanes]:
-    """Return a run and what was recorded of its dies.
+    """Return a run and the recorded operations of its dies.
 
     Raises
     ------
     UsageError
-        If nothing was.
+        If none were recorded.
     """
     run = opened.run(key, name)
     lanes = _of(run)
@@ -74,7 +76,7 @@ def lanes_of(opened: Opened, key: str, name: str) -> tuple[OpenRun, Lanes]:
         raise UsageError(
             "The flash operations of this run were not recorded",
             where=name,
-            got="a run without it",
+            got="a run without a device log",
             allowed="a run on a simulated device, recorded with --inside",
             action=f"uflip run {run.results.manifest.device.url} --inside",
         )
@@ -84,7 +86,7 @@ def lanes_of(opened: Opened, key: str, name: str) -> tuple[OpenRun, Lanes]:
 def gantt(
     run: OpenRun, lanes: Lanes, axis: Axis, stretch: tuple[float, float], columns: int
 ) -> Picture:
-    """Draw a stretch of a run; parameters as of `uflip.web.window.picture`."""
+    """Return the picture of a stretch of a run; parameters as of `uflip.web.window.picture`."""
     begin, end = _times(run, lanes, axis, *stretch)
     of = lanes.of
     seen = np.flatnonzero((of.end > begin) & (of.asked < end))
@@ -117,7 +119,7 @@ def gantt(
 
 
 def drawn(opened: Opened, query: Query) -> Picture:
-    """Answer the page: a picture of a stretch."""
+    """Return the requested picture."""
     run = opened.run(text(query, "key"), text(query, "run"))
     lanes = _of(run)
     if lanes is None:
@@ -128,19 +130,19 @@ def drawn(opened: Opened, query: Query) -> Picture:
 
 
 def told(opened: Opened, query: Query) -> Operation:
-    """Answer the page: one operation, and what it waited for."""
+    """Return the requested operation, and what it waited for."""
     _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
     return operation(lanes, int(number(query, "row")))
 
 
 def beside(run: OpenRun, number: int) -> Flash | None:
-    """What the flash did for an I/O; None where that is not known."""
+    """Return the flash operations of an I/O; None if they are unknown."""
     lanes = _of(run)
     return None if lanes is None else of_io(lanes, number)
 
 
 def _times(run: OpenRun, lanes: Lanes, axis: Axis, low: float, high: float) -> tuple[int, int]:
-    """The stretch as times since the run began."""
+    """Return the stretch as times since the run began."""
     if axis == AXES[1]:
         return int(lanes.begin_ns + low), int(lanes.begin_ns + max(high, low + 1))
     start = min(max(int(low), 0), max(run.io_count - 1, 0))
@@ -185,7 +187,7 @@ def _drawn(lanes: Lanes, seen: Whole, low: int, high: int) -> Arrays:
 
 
 def _shares(lanes: Lanes, shown: list[Lane], edges: NDArray[np.float64]) -> NDArray[Any]:
-    """Shares of time, in 255ths (lanes × whats × pieces of time,)."""
+    """Return shares of time, in 255ths (lanes × purposes × time intervals,)."""
     of = lanes.of
     found = np.zeros((len(shown), len(WHATS), len(edges) - 1), np.uint8)
     wide = float(edges[1] - edges[0])
@@ -201,7 +203,7 @@ def _shares(lanes: Lanes, shown: list[Lane], edges: NDArray[np.float64]) -> NDAr
 
 
 def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How long a lane, with intervals one behind the other, was busy before each moment (n,)."""
+    """Return the busy time of a lane with disjoint intervals before each moment (n,)."""
     if not len(begin):
         return np.zeros(len(at))
     before = np.concatenate([[0], np.cumsum(end - begin)])
@@ -213,7 +215,7 @@ def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.
 
 
 def operation(lanes: Lanes, row: int) -> Operation:
-    """Say everything about one operation, and what it waited for."""
+    """Return all details of one operation, and what it waited for."""
     of = lanes.of
     if not 0 <= row < len(of):
         raise UsageError(
@@ -221,10 +223,10 @@ def operation(lanes: Lanes, row: int) -> Operation:
             where="row",
             got=str(row),
             allowed=f"0 to {len(of) - 1}",
-            action="ask for one of the run",
+            action="use the number of an operation of the run",
         )
     return {
-        **_whom(lanes, row),
+        **_die_operation(lanes, row),
         "asked": int(of.asked[row]),
         "begin": int(of.begin[row]),
         "end": int(of.end[row]),
@@ -243,9 +245,9 @@ def _channel_wait(lanes: Lanes, row: int) -> int:
     return int(of.sent[row]) - lanes.came_to_channel(row) if is_sent else 0
 
 
-def _whom(lanes: Lanes, row: int) -> Whom:
+def _die_operation(lanes: Lanes, row: int) -> DieOperation:
     of = lanes.of
-    found: Whom = {"what": WHATS[of.what[row]], "die": int(of.clocks[of.die[row]])}
+    found: DieOperation = {"what": WHATS[of.what[row]], "die": int(of.clocks[of.die[row]])}
     if lanes.io[row] >= 0:
         found["io"] = int(lanes.io[row])
     if of.job[row] >= 0:
@@ -259,7 +261,7 @@ def _whom(lanes: Lanes, row: int) -> Whom:
 
 
 def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
-    """Say for whom operations waited, those of one purpose and job together, the longest first."""
+    """Return what operations waited for, grouped by purpose and job, the longest first."""
     of = lanes.of
     found = _Shares(lanes, channel=channel)
     for row in rows:
@@ -271,7 +273,7 @@ def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[
 
 
 class _Shares:
-    """How long a die or a channel was busy with what, those of one purpose and job together."""
+    """Busy time of a die or a channel, grouped by purpose and job."""
 
     def __init__(self, lanes: Lanes, *, channel: bool = False) -> None:
         of = lanes.of
@@ -280,29 +282,29 @@ class _Shares:
         self.found: OrderedDict[tuple[int, ...], Share] = OrderedDict()
 
     def add(self, rows: Whole, low: int, high: int) -> None:
-        """Add what these operations, in order, did in a stretch of time."""
+        """Add the work of these operations, in order, in a stretch of time."""
         of, lanes, known = self.lanes.of, self.lanes, low
         for row in rows.tolist():
-            # A read from the die for which a program holds a channel passes meanwhile.
+            # A read from the die for which a program holds a channel may overtake it.
             ns = min(int(self.end[row]), high) - max(int(self.begin[row]), known)
             if ns <= 0:
                 continue
             known = max(known, min(int(self.end[row]), high))
             of_job = int(of.job[row])
-            whom = (int(of.what[row]), of_job, -1 if of_job >= 0 else int(lanes.io[row]))
-            each = self.found.setdefault(whom, {**_whom(lanes, row), "count": 0, "ns": 0})
+            group = (int(of.what[row]), of_job, -1 if of_job >= 0 else int(lanes.io[row]))
+            each = self.found.setdefault(group, {**_die_operation(lanes, row), "count": 0, "ns": 0})
             each["count"] += 1
             each["ns"] += ns
 
     def sorted(self) -> list[Share]:
-        """Return them, the longest first."""
+        """Return the groups, the longest first."""
         return sorted(self.found.values(), key=lambda each: -int(each["ns"]))
 
 
 def of_io(lanes: Lanes, number: int) -> Flash | None:
-    """Say what the flash did for an I/O, and what it waited for; None where that is gone.
+    """Return the flash operations of an I/O, and what it waited for; None if they are not stored.
 
-    The program of the page whose place in the write cache it got counts as done for it.
+    The program that freed the I/O's slot in the write cache counts as one of its operations.
     """
     of = lanes.of
     own = np.flatnonzero(lanes.io == number)
@@ -315,7 +317,9 @@ def of_io(lanes: Lanes, number: int) -> Flash | None:
     grouped: OrderedDict[tuple[int, int], Did] = OrderedDict()
     for row in order.tolist():
         key = int(of.what[row]), int(of.job[row])
-        each = grouped.setdefault(key, {**_whom(lanes, row), "count": 0, "ns": 0, "dies": []})
+        each = grouped.setdefault(
+            key, {**_die_operation(lanes, row), "count": 0, "ns": 0, "dies": []}
+        )
         each["count"] += 1
         each["ns"] += int(of.end[row] - of.begin[row])
         die = int(of.clocks[of.die[row]])
@@ -331,7 +335,7 @@ def of_io(lanes: Lanes, number: int) -> Flash | None:
 
 
 def _wait(lanes: Lanes, row: int) -> Wait:
-    """Say what a page waited for outside of the dies, and what its die did meanwhile."""
+    """Return a page's wait outside of the dies, and what its die did meanwhile."""
     waits = lanes.of.waits
     die, begin, end = (int(each[row]) for each in (waits.die, waits.begin, waits.end))
     found = _Shares(lanes)

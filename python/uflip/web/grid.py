@@ -1,14 +1,14 @@
-"""Response times of a run in brief, in memory: fine enough to zoom without reading all of it.
+"""Response times of a run, summarised in blocks in memory, so that zooming reads little.
 
 ::
 
     stream 0                         stream 1
     [ block ][ block ][ block ][blo] [ block ][ block ]…
-      min max sum, first and last submission, how many I/Os in each class of response time
+      min max sum, first and last submission, histogram of response times
 
-`uflip.results.pyramid` is on disk, so that a run is drawn at once; this is made of the I/Os while
-somebody looks at that, and has what the pyramid has not: blocks that keep to a stream, when they
-were submitted, and how response times are spread within them.
+`uflip.results.pyramid` is on disk, so that a run can be drawn at once. The grid is built from the
+I/Os while the user looks at the pyramid, and adds what that lacks: blocks within one stream, their
+submission times, and histograms of their response times.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ from uflip import _native
 from uflip.results.columns import window
 
 BLOCKS = 16384
-"""At most, and at least half as many of a run that is long enough."""
+"""Maximum number of blocks; a long run has at least half as many."""
 CLASSES = 256
 PER_OCTAVE = 8
 PIECE = 1 << 19
-"""I/Os that are in memory at once."""
+"""Number of I/Os in memory at once."""
 Log = _native.Trace | _native.FlashTrace
 Whole = NDArray[np.int64]
 
@@ -39,19 +39,19 @@ class Grid:
     Attributes
     ----------
     starts : numpy.ndarray
-        First I/O of each block, and behind them the number of I/Os (b + 1,).
+        First I/O of each block, followed by the number of I/Os (b + 1,).
     size : int
         I/Os in a block, a power of two; fewer in the last one of a stream.
     streams : numpy.ndarray
-        First I/O of each stream, and behind them the number of I/Os.
+        First I/O of each stream, followed by the number of I/Os.
     min_ns, max_ns, sum_ns : numpy.ndarray
-        Of the response times in each block (b,) [ns].
+        Statistics of the response times in each block (b,) [ns].
     first_ns, last_ns : numpy.ndarray
-        When its first and its last I/O was submitted (b,) [ns].
+        Submission of its first and of its last I/O (b,) [ns].
     ended_ns : numpy.ndarray
-        When the last of its I/Os to end had ended (b,) [ns].
+        Latest completion of its I/Os (b,) [ns].
     spread : numpy.ndarray
-        How many I/Os of each block are in each class of response time (b, CLASSES).
+        Number of I/Os of each block in each class of response time (b, CLASSES).
     """
 
     starts: Whole
@@ -70,9 +70,9 @@ class Grid:
 
 
 def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
-    """Class of each response time (n,) [ns]: eight in an octave, equally wide.
+    """Return the class of each response time (n,) [ns]: eight per octave, equally wide.
 
-    The exponent and the first bits of a floating-point number are that already.
+    The exponent and the first bits of a floating-point number are exactly that.
 
     Examples
     --------
@@ -86,13 +86,13 @@ def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 def edges_ns() -> NDArray[np.float64]:
-    """Lower edges of the classes, and the upper one of the last (CLASSES + 1,) [ns]."""
+    """Return the lower edges of the classes, and the upper edge of the last (CLASSES + 1,) [ns]."""
     octave, eighth = np.divmod(np.arange(CLASSES + 1), PER_OCTAVE)
     return np.ldexp(1 + eighth / PER_OCTAVE, octave)
 
 
 def grid_of(log: Log) -> Grid:
-    """Make the grid of a run; reads all of it once, a piece at a time."""
+    """Return the grid of a run; reads all of it once, a piece at a time."""
     n = len(log)
     streams = _streams(log, n)
     size = 1 << max((max(n - 1, 0) // BLOCKS).bit_length(), 4)
@@ -108,7 +108,7 @@ def grid_of(log: Log) -> Grid:
 
 
 def _streams(log: Log, n: int) -> Whole:
-    """First I/O of each stream, or of each thread of an open-channel job, and n."""
+    """Return the first I/O of each stream, or of each thread of an open-channel job, and n."""
     if n == 0:
         return np.array([0, n])
     name = "thread" if isinstance(log, _native.FlashTrace) else "stream"
@@ -121,7 +121,7 @@ def _streams(log: Log, n: int) -> Whole:
 
 
 def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
-    """Blocks that are read together, of at most `PIECE` I/Os."""
+    """Yield ranges of blocks that are read together, of at most `PIECE` I/Os."""
     step = max(PIECE // size, 1)
     blocks = len(starts) - 1
     for low in range(0, blocks, step):
@@ -129,7 +129,7 @@ def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
-    """Add the rows of blocks that follow each other, given where they start and end."""
+    """Add the rows of consecutive blocks, given their boundaries."""
     low, high = int(starts[0]), int(starts[-1])
     times = window(log, "response_time_ns", low, high).astype(np.int64)
     submitted = window(log, "submit_ns", low, high).astype(np.int64)
@@ -151,7 +151,7 @@ def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
 
 
 def merged(values: NDArray[Any], starts: Sequence[int] | Whole, how: np.ufunc) -> NDArray[Any]:
-    """Put neighbouring rows together, given where each group starts."""
+    """Aggregate neighbouring rows, given the start of each group."""
     if not len(values):
         return values
     found: NDArray[Any] = how.reduceat(values, starts)

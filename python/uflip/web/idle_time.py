@@ -1,10 +1,10 @@
-"""How long a device had rested before each I/O: since all that were submitted before it had ended.
+"""Idle time of a device before each I/O: since the end of all I/Os submitted before it.
 
 ::
 
     stream 0   ├── 1 ──┤             ├── 3 ──┤
     stream 1       ├────── 2 ──────┤
-                                   ├─┤           the rest before 3: 2 ended after 1
+                                   ├─┤           idle before 3: 2 ended after 1
 """
 
 from itertools import pairwise
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from uflip.web.open_run import OpenRun
 
 NOTHING = -1
-"""The rest before an I/O that none was submitted before."""
+"""Value of an I/O without earlier I/Os."""
 Whole = NDArray[np.int64]
 
 
 def rests(run: OpenRun, low: int, high: int) -> Whole:
-    """How long the device had rested before I/Os `low` to `high` (n,) [ns]; or `NOTHING`.
+    """Return the idle time before I/Os `low` to `high` (n,) [ns]; or `NOTHING`.
 
-    None where one that was submitted before is under way, in whichever stream.
+    It is 0 while an I/O that was submitted before is in flight, in any stream.
     """
     run.wait()
     grid = run.grid()
-    assert grid is not None, "whoever waited has it"
+    assert grid is not None, "wait() makes it"
     submitted = run.column("submit_ns", low, high).astype(np.int64)
     ended = np.full(len(submitted), NOTHING)
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
@@ -38,7 +38,7 @@ def rests(run: OpenRun, low: int, high: int) -> Whole:
         begins = run.column("submit_ns", begin, end).astype(np.int64)
         ends = begins + run.column("response_time_ns", begin, end).astype(np.int64)
         latest = np.maximum.accumulate(np.concatenate([[before], ends]))
-        # Of those of its own stream that were submitted at once, the first came first.
+        # I/Os of its own stream with equal submission times count in their order.
         own = np.arange(low, high) - begin
         is_own = (own >= grid.starts[first] - begin) & (own < grid.starts[last] - begin)
         place = np.where(is_own, own, np.searchsorted(begins, submitted))

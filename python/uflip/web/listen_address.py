@@ -1,4 +1,4 @@
-"""An address to answer at, for whoever serves pages: the explorer and the site."""
+"""Listening sockets for the explorer and the site."""
 
 import errno
 import socket
@@ -7,28 +7,28 @@ from uflip.errors import UsageError
 
 
 def listening(host: str, port: int, asked: str) -> socket.socket:
-    """Return a socket that is bound to an address, and is to be closed.
+    """Return a socket bound to an address; the caller closes it.
 
     Parameters
     ----------
     host : str
         An address of this machine.
     port : int
-        0: a free one.
+        The port; 0: a free one.
     asked : str
-        By which options it was asked for.
+        The options that selected it, for the error.
 
     Raises
     ------
     UsageError
-        If the port is in use, or the address none of this machine.
+        If the port is in use, or the address is not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: without, the second part of an answer waits until the first is
-        # acknowledged, which takes 40 ms.
+        # Connections inherit it. Without it the second part of a response waits for the
+        # acknowledgement of the first, which takes 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
     except (OSError, OverflowError) as error:
@@ -41,7 +41,7 @@ def listening(host: str, port: int, asked: str) -> socket.socket:
             got="another program listens there"
             if taken
             else getattr(error, "strerror", None) or str(error),
-            allowed="an address of this machine and a port that nobody uses",
+            allowed="an address of this machine and a free port",
             action="give another --port; 0 is a free one",
         ) from error
     return listener

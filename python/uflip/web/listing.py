@@ -1,6 +1,6 @@
-"""The list of results: what a manifest says at a glance, and what a folder says when it is read.
+"""The list of results: first from manifests, then from the runs of each folder.
 
-A thousand folders are listed before a second is over; what their runs say follows, some at a time.
+A thousand folders are listed within a second; the columns about runs follow in batches.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ from uflip.web.folders import FORMER, ResultFolder, refuse_names, stamp_of
 from uflip.web.open_results import Latest, Opened
 
 ROWS = 20_000
-"""Rows that are kept."""
+"""Maximum number of cached rows."""
 
 
 class _Warned(Struct, frozen=True):
@@ -39,7 +39,7 @@ class _State(Struct, frozen=True):
 
 
 class _Glance(Struct, frozen=True):
-    """What a row shows of a manifest: nothing of it is checked but its kind."""
+    """The fields of a manifest that a row shows; only its format is checked."""
 
     format: str
     format_version: int
@@ -56,7 +56,7 @@ class _Glance(Struct, frozen=True):
 
 
 class Listing:
-    """Rows of results, each kept until its folder changes.
+    """Rows of results, each cached until its folder changes.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class Listing:
         self._rows: Latest[WarningRow | Failed] = Latest(ROWS)
 
     def glances(self) -> list[Glance | Failed]:
-        """Say of every folder what its manifest says."""
+        """Return the row of every folder, from its manifest."""
         return [
             self._glances.get(place.key, stamp_of(place), partial(_glance, place))
             for place in self._opened.folders.scan()
         ]
 
     def row(self, key: str) -> WarningRow | Failed:
-        """Say of a folder what its runs say: its row of Table 3, and how many means are known."""
+        """Return the runs of a folder: its row of Table 3, and the number of converged means."""
         place = self._opened.place(key)
         return self._rows.get(key, stamp_of(place), partial(_row, place))
 
@@ -112,7 +112,7 @@ def _glance(place: ResultFolder) -> Glance | Failed:
 
 
 def _read(path: Path, content: bytes) -> _Glance | Manifest:
-    """Read what a row shows; what does not look as it should is read as a whole, or refused."""
+    """Parse the fields of a row; if that fails, parse the whole manifest, or raise an error."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = msgspec.json.decode(content, type=_Glance)
         if (found.format, found.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
@@ -129,7 +129,7 @@ def _row(place: ResultFolder) -> WarningRow | Failed:
 
 
 def of_summary(document: Summary) -> Known:
-    """Say what a row of the list says of a summary."""
+    """Return the part of a row that comes from a summary."""
     known = [
         run["together"]["converged"]
         for _, run in experiments_of(document)

@@ -1,4 +1,4 @@
-"""Results that are open: read once, and again when a benchmark went on in their folder."""
+"""Open results: read once, and again when a benchmark resumes in their folder."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from uflip.web.folders import Folders, ResultFolder, Stamp, stamp_of
 from uflip.web.open_run import OpenRun
 
 RESULTS, RUNS = 8, 3
-"""How many stay open."""
+"""Number of results and runs that stay open."""
 T = TypeVar("T")
 
 
 class Latest(Generic[T]):
-    """The values that were asked for latest, each made once while its stamp stays the same.
+    """A cache of the latest values, each valid while its stamp stays the same.
 
     Parameters
     ----------
     most : int
-        How many are kept.
+        Maximum number of values.
     """
 
     def __init__(self, most: int) -> None:
@@ -34,7 +34,7 @@ class Latest(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: str, stamp: Stamp, make: Callable[[], T]) -> T:
-        """Return the value of a key: made now, unless it was made at this stamp."""
+        """Return the value of a key; make it unless it is cached with this stamp."""
         with self._lock:
             lock = self._locks.setdefault(key, Lock())
         with lock:
@@ -50,12 +50,12 @@ class Latest(Generic[T]):
 
 
 class Opened:
-    """What is open of some folders.
+    """The open results and runs of some folders.
 
     Parameters
     ----------
     folders : Folders
-        Where results may be.
+        The folders of the results.
     """
 
     def __init__(self, folders: Folders) -> None:
@@ -69,18 +69,18 @@ class Opened:
         return self.folders.find(key)
 
     def results(self, key: str) -> Results:
-        """Open a folder, or return it as it is open.
+        """Open a folder, or return it from the cache.
 
         Raises
         ------
         ResultsError
-            If it is none, or cannot be read.
+            If it is not a result, or cannot be read.
         """
         place = self.place(key)
         return self._results.get(key, stamp_of(place), partial(Results.load, place.path))
 
     def summary(self, key: str) -> Summary:
-        """Summarise a folder; see `uflip.benchmarks.summary`."""
+        """Return the summary of a folder; see `uflip.benchmarks.summary`."""
         stamp = stamp_of(self.place(key))
         return self._summaries.get(key, stamp, lambda: summary(self.results(key)))
 

@@ -1,6 +1,6 @@
-"""A run that is looked at: its I/Os where they are, and what is kept of it in memory.
+"""An open run: its I/Os in their file, and its caches in memory.
 
-A run of ten million I/Os takes half a second to read: until that is done, on a thread beside, it is
+A run of ten million I/Os takes half a second to read. A thread reads it, and until then the run is
 drawn from its pyramid.
 """
 
@@ -22,13 +22,13 @@ from uflip.results.pyramid import Pyramid
 from uflip.web.grid import Grid, Log, grid_of
 
 AT_ONCE = 1 << 20
-"""A grid of so many I/Os is made while somebody waits [I/Os]."""
+"""Maximum number of I/Os of a grid that is made at once, not on a thread."""
 PART, PARTS = 1 << 16, 96
-"""I/Os of a column that a file keeps together, and how many such parts stay in memory: 50 MB."""
+"""I/Os of a column that a file stores together, and number of cached parts: 50 MB."""
 
 
 class OpenRun:
-    """A run, its file read when it is needed.
+    """A run whose file is read on demand.
 
     Parameters
     ----------
@@ -49,35 +49,35 @@ class OpenRun:
 
     @cached_property
     def summary(self) -> RunSummary:
-        """What the run alone says, as it was kept."""
+        """The stored summary of the run."""
         return self.results.summary_of([self.run])
 
     @cached_property
     def pyramid(self) -> Pyramid | None:
-        """The run in brief, as it was kept."""
+        """The stored pyramid of the run."""
         return self.results.pyramid_of(self.run)
 
     @cached_property
     def log(self) -> Log:
-        """Its I/Os, in their file where they are many."""
+        """Its I/Os; those of a long run stay in their file."""
         return self.run.log() if self.run.is_job else self.run.trace()
 
     @cached_property
     def causes(self) -> list[str]:
-        """What the time of an I/O is divided into; nothing on a real device."""
+        """The causes of response times; empty for a real device."""
         return list(self.log.causes)
 
     def column(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """I/Os `start` to `stop` of a column (n,).
+        """Return I/Os `start` to `stop` of a column (n,).
 
-        A file is unpacked a part at a time, however few I/Os are wanted: the parts that were are
-        kept for a while, because whoever looks at some I/Os looks at their neighbours next.
+        A file is decompressed a part at a time, however few I/Os are requested. The parts are
+        cached for a while, because the next request is usually for neighbours.
         """
         alike = self._alike(name, start, stop) if start < stop <= len(self.log) else None
         if alike is not None:
             return alike
         if stop - start > PART or len(self.log) <= PART or start >= stop:
-            with self._lock:  # a file is read at one place at a time
+            with self._lock:  # only one thread reads a file at a time
                 return window(self.log, name, start, stop)
         pieces = []
         for part in range(start // PART, (stop - 1) // PART + 1):
@@ -86,7 +86,7 @@ class OpenRun:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _alike(self, name: str, start: int, stop: int) -> NDArray[Any] | None:
-        """A column in which all I/Os are alike; to read it, the pattern would be gone through."""
+        """Return a column in which all I/Os are equal, without decoding the pattern."""
         spec = self.run.spec
         if not isinstance(spec, Basic):
             return None
@@ -111,21 +111,21 @@ class OpenRun:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is such a column."""
+        """Return whether the run has a column."""
         return name in self.log.columns
 
     @property
     def io_count(self) -> int:
-        """How many I/Os there are."""
+        """Number of I/Os."""
         return int(self.summary.io_count)
 
     @property
     def io_ignore(self) -> int:
-        """How many belong to the start-up."""
+        """Number of I/Os of the start-up."""
         return int(self.summary.io_ignore)
 
     def grid(self) -> Grid | None:
-        """Return the grid; None while it is made, which the first call begins.
+        """Return the grid; None while a thread makes it, which the first call starts.
 
         Raises
         ------
@@ -136,9 +136,9 @@ class OpenRun:
             raise UsageError(
                 "The explorer has no picture of this job",
                 where=self.run.id,
-                got="a row a cycle of program and erase",
-                allowed="runs with a row an I/O",
-                action="`uflip report` shows how the block wore out",
+                got="a row per cycle of program and erase",
+                allowed="runs with a row per I/O",
+                action="`uflip report` shows the wear of the block",
             )
         if self._grid is None and self.io_count <= AT_ONCE:
             self._make()
@@ -150,7 +150,7 @@ class OpenRun:
         return self._grid
 
     def wait(self) -> None:
-        """Wait until the grid is there."""
+        """Wait for the grid."""
         self.grid()
         if self._making is not None:
             self._making.join()
@@ -170,14 +170,14 @@ class OpenRun:
 
     @cached_property
     def prefix_ns(self) -> NDArray[np.int64]:
-        """Sum of the response times before each block, and of all (b + 1,) [ns]."""
-        assert self._grid is not None, "asked for where there is a grid"
+        """Return the sum of the response times before each block, and of all (b + 1,) [ns]."""
+        assert self._grid is not None, "the caller has made the grid"
         return np.concatenate([[0], np.cumsum(self._grid.sum_ns)])
 
     def sum_before(self, number: int) -> int:
-        """Sum of the response times of all I/Os before this one [ns]."""
+        """Return the sum of the response times of all I/Os before this one [ns]."""
         grid = self._grid
-        assert grid is not None, "asked for where there is a grid"
+        assert grid is not None, "the caller has made the grid"
         block = int(np.searchsorted(grid.starts, number, "right")) - 1
         if block >= len(grid.starts) - 1:
             return int(self.prefix_ns[-1])
@@ -186,5 +186,5 @@ class OpenRun:
 
     @cached_property
     def ignored_ns(self) -> int:
-        """Sum of the response times of the start-up of a run of one stream [ns]."""
+        """Sum of the response times of the start-up, for a run of one stream [ns]."""
         return self.sum_before(min(self.io_ignore, self.io_count))

@@ -1,7 +1,7 @@
-"""What the page of Play asks for: the form, what was run; and, by POST, that something be run.
+"""Requests of the Play page: the form, the list of runs; and, by POST, starting a run.
 
-A link alone starts nothing: that takes a POST of the page itself, which says so in Origin and sends
-JSON, as no form of another page can.
+A link alone starts nothing. A run needs a POST of our own page, which is visible in Origin, with a
+JSON body, which a form of another page cannot send.
 """
 
 import json
@@ -21,30 +21,30 @@ ACTS = "api/play/"
 CONTENT = "application/json"
 LARGEST_BODY = 1 << 16
 KEY = "key."
-"""Before the names of keys in an address: parameters of patterns have such names, too."""
+"""Prefix of device keys in a URL: parameters of patterns may have the same names."""
 FIRST = "demo"
 Act = Callable[[object], Mapping[str, object]]
-"""Does what a document asks for, and says what became of it."""
+"""Carries out an action of a document, and returns its result."""
 
 
 class Keyed(PlayedSaid):
-    """What was run, with the key under which its result is looked at."""
+    """A run, with the key of its result."""
 
     key: str
 
 
 def is_act(path: str) -> bool:
-    """Whether something is asked for here rather than told."""
+    """Return whether a path is an action rather than a query."""
     return path.split("/", 2)[2:] != [] and path.split("/", 2)[2].startswith(ACTS)
 
 
 async def body(request: "Request") -> object:
-    """Read what was sent.
+    """Read the body of a request.
 
     Raises
     ------
     UsageError
-        If it is too much, or no JSON, or a text in it is none.
+        If it is too large, not JSON, or contains invalid text.
     """
     content = b""
     async for part in request.stream():
@@ -58,7 +58,7 @@ async def body(request: "Request") -> object:
             )
     try:
         document = json.loads(content)
-        # Half a pair of surrogates is no text, though JSON can write it.
+        # An unpaired surrogate is not valid text, though JSON can encode it.
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise UsageError(
@@ -71,7 +71,7 @@ async def body(request: "Request") -> object:
 
 
 def shown(query: Mapping[str, str]) -> Form:
-    """Return the form of a device with some keys changed; what is wrong with them is part of it."""
+    """Return the form of a device with some keys changed; errors in them are part of the form."""
     changes = {name[len(KEY) :]: text for name, text in query.items() if name.startswith(KEY)}
     device = query.get("device") or FIRST
     plain = form(device, {})
@@ -82,12 +82,12 @@ def shown(query: Mapping[str, str]) -> Form:
 
 
 def played(stage: Stage, folders: Folders) -> dict[str, list[Keyed]]:
-    """Return what was run, and what is running."""
+    """Return all runs, the current one included."""
     return {"played": [_one(each, folders) for each in stage.played()]}
 
 
 def acts(stage: Stage, folders: Folders) -> dict[str, Act]:
-    """Return what can be asked for by POST, by name."""
+    """Return the actions of POST requests, by name."""
 
     def begin(document: object) -> Keyed:
         return _one(stage.begin(read_wanted(document)), folders)

@@ -1,4 +1,4 @@
-"""What an address asks for behind its question mark: words, numbers, or an error that names one."""
+"""Parameters in the query of a URL: words and numbers, with errors that name the parameter."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ LARGEST = float(1 << 62)
 
 
 def text(query: Query, name: str) -> str:
-    """Read a word.
+    """Return a word.
 
     Raises
     ------
@@ -28,12 +28,12 @@ def text(query: Query, name: str) -> str:
 
 
 def number(query: Query, name: str) -> float:
-    """Read a number.
+    """Return a number.
 
     Raises
     ------
     UsageError
-        If it is missing, none, or beyond all that is counted here.
+        If it is missing, not a number, or beyond the largest count.
     """
     said = query.get(name, "")
     try:

@@ -1,4 +1,4 @@
-"""Devices that are served at this moment: what their servers tell of them when a page asks."""
+"""Devices being served: statistics from their servers, requested by the page."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ MOST_BYTES = 1 << 24
 
 
 class ServiceTimes(TypedDict):
-    """How long something took [ns], so often; null where nothing did."""
+    """Statistics of times [ns]; null without samples."""
 
     count: int
     mean_ns: int | None
@@ -28,13 +28,13 @@ class ServiceTimes(TypedDict):
 
 
 class Lately(ServiceTimes):
-    """The same in the last whole stretch of time."""
+    """The same in the last complete interval."""
 
     span_ns: int
 
 
 class FlashNow(TypedDict):
-    """Erase blocks, and what was programmed since the device is served."""
+    """Erase blocks, and bytes programmed since serving began."""
 
     blocks: int
     free_blocks: int
@@ -42,7 +42,7 @@ class FlashNow(TypedDict):
 
 
 class ExportNow(TypedDict):
-    """What was asked of one export, and what became of its device."""
+    """Requests to one export, and the state of its device."""
 
     name: str
     reads: int
@@ -65,7 +65,7 @@ class ExportNow(TypedDict):
 
 
 class ClientCounts(TypedDict):
-    """Who is connected, and who was."""
+    """Numbers of clients: connected, in total, refused."""
 
     now: int
     in_all: int
@@ -73,7 +73,7 @@ class ClientCounts(TypedDict):
 
 
 class ServerStatus(TypedDict):
-    """What a server tells."""
+    """The statistics of a server."""
 
     elapsed_ns: int
     clients: ClientCounts
@@ -81,31 +81,31 @@ class ServerStatus(TypedDict):
 
 
 class Server(ServerStatus):
-    """The same, and where it was asked."""
+    """The same, with its socket."""
 
     socket: str
 
 
 class Silent(TypedDict):
-    """A socket at which no server tells anything."""
+    """A socket without an answering server."""
 
     socket: str
     error: Problem
 
 
 class Servers(TypedDict):
-    """All that were asked."""
+    """All servers of the page."""
 
     servers: list[Server | Silent]
 
 
 def told(sockets: Sequence[Path]) -> Servers:
-    """Ask every server what it has served so far.
+    """Return the statistics of every server.
 
     Parameters
     ----------
     sockets : sequence of Path
-        What `uflip serve --stats` was given.
+        The sockets of `uflip serve --stats`.
     """
     return {"servers": [_server(path) for path in sockets]}
 
@@ -118,19 +118,19 @@ def _server(path: Path) -> Server | Silent:
     for export in document["exports"]:
         flash = export.get("flash")
         pages = None if flash is None else {"pages_programmed": flash["programmed_bytes"]}
-        # Zeroes are written as data is.
+        # Write zeroes program flash like data.
         written = export["bytes_written"] + export["bytes_zeroed"]
         export["write_amplification"] = write_amplification(pages, 1, written)
     return {"socket": str(path), **document}
 
 
 def ask(path: Path) -> ServerStatus:
-    """Ask one server what it has served so far.
+    """Return the statistics of one server.
 
     Raises
     ------
     DeviceError
-        If nobody answers, or with something else.
+        If nobody answers, or the answer is invalid.
     """
     text = bytearray()
     try:
@@ -141,13 +141,13 @@ def ask(path: Path) -> ServerStatus:
                 text += more
         document: ServerStatus = json.loads(text)
         if not {"exports", "clients", "elapsed_ns"} <= document.keys():
-            raise ValueError("a document of something else")
+            raise ValueError("another document")
     except (OSError, ValueError, AttributeError) as error:
         raise DeviceError(
             "The server does not report statistics",
             where=str(path),
             got=str(error),
-            allowed="the socket that `uflip serve --stats` was given, while it serves",
+            allowed="the socket of `uflip serve --stats`, while it serves",
             action="start it again, or name another socket",
         ) from error
     return document

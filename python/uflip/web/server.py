@@ -1,4 +1,4 @@
-"""A server of this machine alone, for as long as somebody looks: a socket, a browser, the end."""
+"""The server of the explorer on the loopback address: socket, browser, shutdown."""
 
 import secrets
 import webbrowser
@@ -24,16 +24,16 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Serving:
-    """A server that answers.
+    """A running server.
 
     Attributes
     ----------
     url : str
-        Where it answers, token included.
+        Its URL, token included.
     port : int
-        Of this machine alone.
+        Its port, on the loopback address.
     thread : Thread
-        What it runs on.
+        Its thread.
     """
 
     url: str
@@ -41,7 +41,7 @@ class Serving:
     thread: Thread
 
     def wait(self) -> None:
-        """Wait until it ends, which it does not, or until a signal raises here."""
+        """Wait until the server ends, or a signal raises an exception here."""
         while self.thread.is_alive():
             self.thread.join(LOOK_S)
 
@@ -50,21 +50,21 @@ class Serving:
 def serving(
     roots: Sequence[Path], port: int = 0, sockets: Sequence[Path] = ()
 ) -> Iterator[Serving]:
-    """Serve the explorer of some folders while this block lasts.
+    """Serve the explorer of some folders during this block.
 
     Parameters
     ----------
     roots : sequence of Path
-        What may be read.
+        The folders that may be read.
     port : int
-        On which port; 0: a free one.
+        The port; 0: a free one.
     sockets : sequence of Path
-        Where servers of devices tell what they serve.
+        Statistics sockets of `uflip serve`.
 
     Raises
     ------
     UsageError
-        If a folder is none, or the port is in use.
+        If a path is not a folder, or the port is in use.
     UnavailableError
         If Starlette or uvicorn is not installed.
     """
@@ -89,7 +89,7 @@ def serving(
             server_header=False,
         )
         server = uvicorn.Server(config)
-        # Signals are ours: on a thread of its own the server leaves them alone.
+        # uvicorn installs no signal handlers outside of the main thread.
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -107,18 +107,18 @@ def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[
             raise UnavailableError(
                 "The explorer did not start",
                 where="uflip explore",
-                action="try again; where it fails again, report it with the lines above",
+                action="try again; if it fails again, report it with the lines above",
             )
         sleep(0.01)
 
 
 @contextmanager
 def opened_in_browser(url: str) -> Iterator[bool]:
-    """Open the page where there is a desktop; gives whether a browser was asked.
+    """Open the page if there is a desktop; return whether a browser was called.
 
-    The address has the token in it, and everybody on this machine sees the arguments of a process.
-    So the browser is given the name of a file that leads there, for this user alone, which is there
-    until the block is left.
+    The URL contains the token, and all users of this machine see the arguments of a process. So the
+    browser gets the path of a file that redirects to it. The file is readable only for this user,
+    and exists until the end of the block.
     """
     if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY")):
         yield False
@@ -126,7 +126,7 @@ def opened_in_browser(url: str) -> Iterator[bool]:
     with TemporaryDirectory(prefix="uflip-explore-") as folder:  # for its owner alone
         page = Path(folder) / "explorer.html"
         page.touch(mode=0o600)
-        # An address of ours: letters, digits and what needs no escaping.
+        # Our own URL: letters, digits and characters that need no escaping.
         leads = (resources.files("uflip.web") / "redirect.html").read_text("utf-8")
         page.write_text(leads.replace("ADDRESS", url), "utf-8")
         yield webbrowser.open(page.as_uri())

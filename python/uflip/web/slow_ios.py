@@ -1,8 +1,8 @@
-"""The slowest I/Os of a stretch, and what they have in common.
+"""The slowest I/Os of a stretch, and their common traits.
 
-**Source** uFLIP (CIDR 2009) §3.3: response times are kept one by one, because means hide what flash
-does. A trait is ranked by its lift, as in the mining of rules: its share among the slow ones over
-its share among all.
+**Source** uFLIP (CIDR 2009) §3.3: response times are stored one by one, because means hide the
+behaviour of flash. Traits are ranked by their lift, as in association rule mining: the share among
+the slow I/Os over the share among all.
 **Faithful** Every I/O of the stretch is counted.
 **Simplified** One trait at a time, never two together.
 **Ambiguous** "Slow". Here: the slowest hundredth, and at least `FEWEST` and at most `MOST` I/Os.
@@ -31,28 +31,28 @@ SHARE, FEWEST, MOST = 0.01, 10, 10_000
 SHOWN = 50
 TRAITS = 8
 LEAST_LIFT = 1.15
-"""Below it a trait is as frequent among the slow as it is anyway."""
+"""Below this lift a trait is about as frequent among the slow I/Os as among all."""
 DEVIATIONS = 3.0
-"""So many standard deviations beyond what chance gives; some fifty traits are tried."""
+"""Required standard deviations beyond chance, since some fifty traits are tried."""
 BOUNDARIES = tuple(1 << k for k in (14, 15, 16, 17, 18, 20, 22))
-"""Sizes that an address can be a multiple of: from a flash page to some erase blocks [bytes]."""
+"""Alignments of addresses to test: from a flash page to some erase blocks [bytes]."""
 EIGHTS = 8
-"""The run in so many parts: are the slow ones early or late?"""
+"""Number of parts of the run, to test whether the slow I/Os are early or late."""
 IDLE_NS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 @dataclass(frozen=True)
 class Trait:
-    """Something that I/Os can have in common.
+    """A common trait of I/Os.
 
     Attributes
     ----------
     name, value
-        What it is.
+        The property and its value.
     slow, every
-        How many of the slow ones have it, and how many of all.
+        Number of slow I/Os with the trait, and of all I/Os with it.
     of_slow, of_every
-        Out of how many.
+        Number of slow I/Os, and of all.
     """
 
     name: str
@@ -64,23 +64,23 @@ class Trait:
 
     @property
     def lift(self) -> float:
-        """How many times as frequent it is among the slow ones."""
+        """Frequency among the slow I/Os relative to all."""
         return (self.slow / self.of_slow) / (self.every / self.of_every)
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether so many would hardly have it if the slow ones were picked blindly."""
+        """Whether the trait is more frequent than in a random selection of that size."""
         share = self.every / self.of_every
         expected = share * self.of_slow
         return self.slow - expected > DEVIATIONS * sqrt(expected * (1 - share))
 
     @property
     def rank(self) -> float:
-        """Higher where it tells more: how much of the slow ones it explains beyond chance."""
+        """Score for sorting: the share of the slow I/Os that it explains beyond chance."""
         return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
 
     def as_dict(self) -> Common:
-        """Plain data."""
+        """Return plain data."""
         return {
             "name": self.name,
             "value": self.value,
@@ -93,18 +93,18 @@ class Trait:
 def slowest(
     run: OpenRun, start: int, stop: int, shown: int = SHOWN, *, traits: bool = True
 ) -> Slowest:
-    """Find the slowest I/Os of a stretch, and what they have in common.
+    """Return the slowest I/Os of a stretch, and their common traits.
 
     Parameters
     ----------
     run : OpenRun
-        Which.
+        The run.
     start, stop : int
-        Numbers of I/Os.
+        First and last number of the I/Os.
     shown : int
-        How many are told one by one.
+        Number of I/Os to list.
     traits : bool
-        Whether to look for what they have in common.
+        Whether to search for common traits.
     """
     run.wait()
     start, stop = max(start, 0), min(stop, run.io_count)
@@ -126,7 +126,7 @@ def slowest(
 
 
 def one(run: OpenRun, number: int) -> Io:
-    """Say everything about one I/O: its row, what its time was spent on, and what came before."""
+    """Return all details of one I/O: its row, its causes, and the idle time before it."""
     hidden = {*run.causes, *({HOST_GAP} if _is_imported(run) else ())}
     names = [name for name in run.log.columns if name not in hidden]
     columns = {name: int(run.column(name, number, number + 1)[0]) for name in names}
@@ -147,7 +147,7 @@ def one(run: OpenRun, number: int) -> Io:
 
 
 def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
-    """Pick at most so many I/Os of a stretch: the slowest, and every so many of the others (n,)."""
+    """Return at most `most` I/Os of a stretch (n,): the slowest, and a sample."""
     run.wait()
     start, stop = max(start, 0), min(stop, run.io_count)
     count = max(stop - start, 0)
@@ -158,7 +158,7 @@ def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
 
 
 def _is_imported(run: OpenRun) -> bool:
-    """Whether submissions follow from a log of whole milliseconds: rests between I/Os do not."""
+    """Return whether times come from a log in whole milliseconds: idle times are then unknown."""
     return run.results.manifest.scale == IMPORTED
 
 
@@ -168,7 +168,7 @@ def _begin_of(run: OpenRun) -> int:
 
 
 def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64]:
-    """Numbers of the slowest I/Os, the slowest first; of equal ones the first."""
+    """Return the numbers of the slowest I/Os, the slowest first; of equal ones the first."""
     numbers, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for low, high in _pieces(start, stop):
         these = run.column("response_time_ns", low, high).astype(np.int64)
@@ -194,7 +194,7 @@ Counts = dict[tuple[str, str], int]
 
 
 def _traits(run: OpenRun, start: int, stop: int, slow: NDArray[np.int64]) -> list[Trait]:
-    """Traits that are more frequent among the slow ones, those that tell most first."""
+    """Return traits that are more frequent among the slow I/Os, the most significant first."""
     of_slow: Counts = {}
     of_every: Counts = {}
     for low, high in _pieces(start, stop):
@@ -215,7 +215,7 @@ Mark = tuple[tuple[str, str], NDArray[np.bool_]]
 
 
 def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator[Mark]:
-    """Every trait, and which I/Os of a piece have it."""
+    """Yield every trait, with the I/Os of a piece that have it."""
     for name, words in (("mode", dict(enumerate(MODES))), ("component", _PARTS)):
         if run.has(name):
             values = run.column(name, low, high)

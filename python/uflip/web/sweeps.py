@@ -1,8 +1,8 @@
-"""Sweeps as the page is told of them: what varied and what was measured, a number for each point.
+"""Sweeps for the page: varied values and measures, as one number per point and axis.
 
-A page that draws ten thousand lines needs numbers in rows and knows what each of them is: an axis
-has its unit, says whether less or more of it is better, and what is no number is the place of a
-word in a list. A sweep that is at work is shown as far as it is.
+A page that draws ten thousand lines needs rows of numbers and their meaning: an axis has its unit,
+and whether less or more is better; a value that is not a number is an index into a list of words.
+A sweep in progress is shown as far as it is.
 """
 
 from functools import partial
@@ -21,10 +21,10 @@ from uflip.web.folders import Folders, ResultFolder, refuse_names
 from uflip.web.open_results import Latest
 
 OPEN = 4
-"""Sweeps that stay open, some ten megabytes each."""
+"""Number of sweeps that stay open, some ten megabytes each."""
 LISTED = 200
-"""Sweeps in the list; each has its manifest read."""
-# From so many times its least value on, an axis is logarithmic.
+"""Maximum number of sweeps in the list, since each manifest is read."""
+# An axis with at least this ratio of maximum to minimum is logarithmic.
 WIDE = 30.0
 UNITS = {"iops": "per_s", "bytes_per_s": "bytes_per_s", WRITE_AMPLIFICATION: ""}
 UNITS |= dict.fromkeys(COSTS, "bytes")
@@ -36,7 +36,7 @@ class Sweeps:
     Parameters
     ----------
     folders : Folders
-        Where they may be.
+        The folders of the sweeps.
     """
 
     def __init__(self, folders: Folders) -> None:
@@ -45,28 +45,28 @@ class Sweeps:
         self._told: Latest[Sweep] = Latest(OPEN)
 
     def listed(self) -> list[SweepGlance | Failed]:
-        """Say of every sweep what its manifest says."""
+        """Return the row of every sweep, from its manifest."""
         return [
             self._glances.get(place.key, _stamp(place.path), partial(_glance, place))
             for place in self._folders.sweeps()[:LISTED]
         ]
 
     def told(self, key: str) -> Sweep:
-        """Say everything of a sweep.
+        """Return a sweep with its rows.
 
         Raises
         ------
         ResultsError
-            If there is none, or it cannot be read.
+            If it does not exist, or cannot be read.
         UnavailableError
-            If nothing here reads Parquet.
+            If no library for Parquet is installed.
         """
         place = self._folders.find_sweep(key)
         return self._told.get(key, _stamp(place.path), partial(_told, place))
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """What changes when a sweep goes on."""
+    """Return a stamp that changes when a sweep progresses."""
     found = []
     for name in (document.FILE_NAME, PARTS, ALL):
         try:

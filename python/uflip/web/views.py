@@ -1,6 +1,6 @@
-"""A result, one of its runs, and results side by side, as plain data with the words of the report.
+"""A result, a run, and a comparison, as plain data with the texts of the report.
 
-Names are text that anybody may have written: the page shows them as text and as nothing else.
+Names are untrusted text: the page shows them only as text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from uflip.web.open_results import Opened
 
 
 def result(opened: Opened, key: str) -> api_types.ResultView:
-    """Return a result: its numbers, its micro-benchmarks, its doubts, its runs."""
+    """Return a result: its numbers, its micro-benchmarks, its warnings, its runs."""
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
     names = [run.id for run in results.runs]
@@ -75,7 +75,7 @@ def result(opened: Opened, key: str) -> api_types.ResultView:
 
 
 def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
-    """Return the class of a device and its design hints, as the report has them."""
+    """Return the class of a device and its design hints, as in the report."""
     if is_job or not anything_to_say(document):
         return None
     found = advise(document)
@@ -85,7 +85,7 @@ def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
 
 
 def _by_parameter(runs: Sequence[ExperimentSummary]) -> list[list[ExperimentSummary]]:
-    """Take runs apart by what varies: a value of one parameter says nothing beside another's."""
+    """Group runs by the varied parameter: values of different parameters are not comparable."""
     found: dict[str | None, list[ExperimentSummary]] = {}
     for run in runs:
         found.setdefault(run["parameter"], []).append(run)
@@ -147,7 +147,7 @@ def _experiment(
 
 
 def _warning(warning: WarningSummary, runs: Sequence[str]) -> api_types.WarningView:
-    """Return a doubt with the runs that it names, and its numbers without them."""
+    """Return a warning with the runs that it names, and its numbers without them."""
     named: list[str] = []
     _find(warning["numbers"], set(runs), named)
     numbers = {name: each for name, each in warning["numbers"].items() if name != "runs"}
@@ -155,7 +155,7 @@ def _warning(warning: WarningSummary, runs: Sequence[str]) -> api_types.WarningV
 
 
 def _find(value: object, runs: set[str], found: list[str]) -> None:
-    """Gather the ids of runs in plain data, the worst one first."""
+    """Collect the ids of runs in plain data, the worst one first."""
     if isinstance(value, str) and value in runs:
         found.append(value)
     elif isinstance(value, Mapping):
@@ -181,7 +181,7 @@ def _named(run: StoredRun) -> api_types.NamedRun:
 
 
 def run(opened: Opened, key: str, name: str) -> api_types.RunView:
-    """Return what a run says in numbers; its I/Os are asked for stretch by stretch."""
+    """Return the numbers of a run; its I/Os are requested stretch by stretch."""
     one = opened.run(key, name)
     said = cast("ExperimentSummary", plain(one.summary))
     results: Results = one.results
@@ -214,7 +214,7 @@ def run(opened: Opened, key: str, name: str) -> api_types.RunView:
 
 
 def comparison(opened: Opened, keys: Sequence[str]) -> api_types.ComparisonView:
-    """Return two results or more side by side, each with the first."""
+    """Return two or more results, each compared with the first."""
     documents = [opened.summary(key) for key in keys]
     first, *others = documents
     return {

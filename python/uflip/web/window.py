@@ -1,12 +1,12 @@
-"""What is drawn of a stretch of a run: single I/Os where they are few, else rows of neighbours.
+"""The picture of a stretch of a run: single I/Os if they are few, else rows of neighbours.
 
 **Source** The min-max aggregation of M4 (Jugel et al., PVLDB 2014), as in `uflip.results.pyramid`.
-**Faithful** The least and the most of each row are those of the I/Os in it, so that no spike is
-lost at any zoom.
+**Faithful** The minimum and the maximum of each row are those of its I/Os, so that no spike is lost
+at any zoom.
 **Simplified** A row is a power of two of neighbours of one stream, never a part of a pixel: rows
-stay where they are while one looks around. So a row at an end of the stretch can reach beyond it.
-**Ambiguous** Time. A row stands where its I/Os were submitted, from the first to the last, so that
-rows of streams that run side by side lie over each other.
+stay in place while the user moves the view. So a row at an end of the stretch may reach beyond it.
+**Ambiguous** Time. A row extends from the first to the last submission of its I/Os, so that rows of
+parallel streams overlap.
 """
 
 import json
@@ -29,9 +29,9 @@ from uflip.web.slow_ios import sample
 Axis = Literal["number", "time"]
 AXES: tuple[Axis, ...] = ("number", "time")
 POINTS = 6000
-"""I/Os that are drawn one by one."""
+"""Maximum number of I/Os drawn individually."""
 RAW = 1 << 19
-"""I/Os that are read for one picture; of more, blocks are taken together."""
+"""Maximum number of I/Os read for one picture; beyond it, blocks are aggregated."""
 LEAST_COLUMNS, MOST_COLUMNS = 16, 4096
 POINT_COLUMNS = (
     "submit_ns", "response_time_ns", "offset_bytes", "io_size_bytes", "mode", "component", "stream",
@@ -40,18 +40,18 @@ POINT_COLUMNS = (
 Stretch = tuple[int, int]
 Arrays = dict[str, NDArray[Any]]
 Header = Mapping[str, object]
-"""Of a picture: what JSON holds."""
+"""Header of a picture: JSON data."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What is drawn: a header of plain data, and arrays that belong to it."""
+    """A picture: a header of plain data, and its arrays."""
 
     header: Header
     arrays: Mapping[str, NDArray[Any]]
 
     def pack(self) -> bytes:
-        """Return it as bytes: length of the header, header, arrays, each at a multiple of 8."""
+        """Return bytes: length of the header, header, arrays, each at a multiple of 8."""
         about, parts, place = [], [], 0
         for name, values in self.arrays.items():
             flat = _portable(values)
@@ -65,18 +65,18 @@ class Picture:
 
 
 def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> Picture:
-    """Draw a stretch of a run.
+    """Return the picture of a stretch of a run.
 
     Parameters
     ----------
     run : OpenRun
-        Which.
+        The run.
     axis : str
         One of `AXES`.
     low, high : float
         The stretch: numbers of I/Os, or time since the first submission [ns].
     columns : int
-        Rows at most, roughly.
+        Approximate maximum number of rows.
     """
     columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
     grid = run.grid()
@@ -103,7 +103,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
 
 
 def addresses(run: OpenRun, start: int, stop: int) -> Picture:
-    """Draw where the I/Os of a stretch went: of many, some (`uflip.web.slow_ios.sample`)."""
+    """Return the addresses of a stretch's I/Os, sampled if many (`uflip.web.slow_ios.sample`)."""
     numbers = sample(run, start, stop, POINTS)
     arrays: Arrays = {"number": numbers}
     if len(numbers):
@@ -120,7 +120,7 @@ def addresses(run: OpenRun, start: int, stop: int) -> Picture:
 def _pieces_of(
     run: OpenRun, name: str, low: int, high: int, numbers: NDArray[np.int64]
 ) -> list[NDArray[Any]]:
-    """Some I/Os of a column, read a piece at a time."""
+    """Return selected I/Os of a column, read a piece at a time."""
     found = []
     for begin in range(low, high, RAW):
         end = min(begin + RAW, high)
@@ -131,7 +131,7 @@ def _pieces_of(
 
 
 def _numbered(grid: Grid, low: float, high: float) -> list[Stretch]:
-    """Return the I/Os that are numbered so, a stretch for each stream."""
+    """Return the I/Os in a range of numbers, a stretch for each stream."""
     found = []
     for first, last in pairwise(grid.streams.tolist()):
         start = min(max(floor(low), first), last)
@@ -142,7 +142,7 @@ def _numbered(grid: Grid, low: float, high: float) -> list[Stretch]:
 
 
 def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[Stretch]:
-    """Return the I/Os that were submitted then [ns], a stretch for each stream."""
+    """Return the I/Os submitted in a range of time [ns], a stretch for each stream."""
     found = []
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
         from_block = first + int(np.searchsorted(grid.last_ns[first:last], low))
@@ -154,7 +154,7 @@ def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[Stretc
 
 
 def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float) -> Stretch:
-    """Leave out what was submitted before or after, in the blocks at the ends."""
+    """Cut off the I/Os submitted before or after, in the blocks at the ends."""
     start, stop = stretch
     head = run.column("submit_ns", start, min(start + size, stop))
     tail_from = max(stop - size, start)
@@ -181,7 +181,7 @@ def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, objec
 def _from_ios(
     run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
 ) -> tuple[dict[str, object], Arrays]:
-    """Rows of I/Os that are read."""
+    """Return rows of I/Os, read from the file."""
     total = sum(stop - start for start, stop in stretches)
     step = 1 << (max(total - 1, 1) // columns).bit_length()
     widened = [(_aligned(grid, start, step), stop) for start, stop in stretches]
@@ -214,7 +214,7 @@ def _from_ios(
 def _from_blocks(
     run: OpenRun, grid: Grid, stretches: Sequence[Stretch], columns: int
 ) -> tuple[dict[str, object], Arrays]:
-    """Rows of whole blocks."""
+    """Return rows of whole blocks."""
     total = sum(stop - start for start, stop in stretches)
     together = max(-(-total // grid.size // columns), 1)
     picked: list[NDArray[np.int64]] = []
@@ -255,9 +255,9 @@ def _from_blocks(
 
 
 def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
-    """The whole run as its pyramid has it, while the I/Os are read."""
+    """Return the whole run from its pyramid, while the I/Os are being read."""
     pyramid = run.pyramid
-    assert pyramid is not None, "a log whose rows are no I/Os is short"
+    assert pyramid is not None, "a log without a pyramid is short"
     over = pyramid.over_number if axis == "number" else pyramid.over_time
     factor = 1 << (max(len(over) - 1, 1) // columns).bit_length()
     pyramid = pyramid.coarser(factor)
@@ -289,7 +289,7 @@ def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
 
 
 def _aligned(grid: Grid, number: int, step: int) -> int:
-    """Return where the row begins that an I/O is in."""
+    """Return the start of the row of an I/O."""
     stream = int(grid.streams[np.searchsorted(grid.streams[:-1], number, "right") - 1])
     return number - (number - stream) % step
 
@@ -305,26 +305,26 @@ def _numbers(stretches: Sequence[Stretch]) -> NDArray[np.int64]:
 
 
 def _inside(stretches: Sequence[Stretch], widened: Sequence[Stretch]) -> NDArray[np.bool_]:
-    """Which I/Os of widened stretches are within the stretches themselves."""
+    """Return which I/Os of widened stretches are within the stretches themselves."""
     pairs = zip(stretches, widened, strict=True)
     return np.concatenate([np.arange(wide[0], wide[1]) >= each[0] for each, wide in pairs])
 
 
 def _covered(stretches: Sequence[Stretch]) -> dict[str, int]:
-    """From which I/O to which the numbers are."""
+    """Return the range of I/O numbers of some stretches."""
     if not stretches:
         return {"start": 0, "stop": 0}
     return {"start": min(each[0] for each in stretches), "stop": max(e[1] for e in stretches)}
 
 
 def _said(times: NDArray[np.int64]) -> Header:
-    """Statistics of I/Os that were read (n,) [ns]."""
+    """Return statistics of response times (n,) [ns]."""
     found = summarise(times).as_dict() if len(times) else {"count": 0}
     return {**found, "exact": True}
 
 
 def _spread(spread: NDArray[Any], header: dict[str, object]) -> Arrays:
-    """Leave out the classes at the ends that nothing is in, and say which the first is."""
+    """Cut off empty classes at the ends; store the first class in the header."""
     used = np.flatnonzero(spread.sum(axis=0))
     first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
     header["first_class"], header["classes"] = first, stop - first
@@ -332,7 +332,7 @@ def _spread(spread: NDArray[Any], header: dict[str, object]) -> Arrays:
 
 
 def _portable(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values as a browser knows them: real numbers, or whole ones of 32 or 8 bits."""
+    """Return the values in types for a browser: floats, or integers of 32 or 8 bits."""
     if values.dtype == np.bool_:
         return values.astype("<u1")
     if values.dtype.itemsize == 1:
