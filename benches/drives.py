@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import uflip
-from uflip.microbench.finding import duration_of_ms
+from uflip.microbench.finding import format_ms
 from uflip.units import format_size
 
 Point = Mapping[str, Any]
@@ -36,7 +36,7 @@ def spent(point: Point) -> str:
 
 def mean(point: Point) -> str:
     """Return the mean response time as people read it."""
-    return duration_of_ms(point["statistics"]["mean_ns"] / 1e6)
+    return format_ms(point["statistics"]["mean_ns"] / 1e6)
 
 
 def value(point: Point) -> str:
@@ -45,7 +45,7 @@ def value(point: Point) -> str:
     if point["unit"] == "bytes":
         return format_size(given)
     if point["unit"] == "ns":
-        return duration_of_ms(given / 1e6)
+        return format_ms(given / 1e6)
     return str(given)
 
 
@@ -83,7 +83,7 @@ def baselines(document: Mapping[str, Any]) -> Iterator[list[str]]:
         yield [
             point["pattern"],
             mean(point),
-            "" if tail is None else duration_of_ms(tail / 1e6),
+            "" if tail is None else format_ms(tail / 1e6),
             "" if amplification is None else f"{amplification:.2f}",
             spent(point),
         ]

@@ -7,8 +7,8 @@ import pytest
 
 import uflip
 from uflip.accuracy import long_run
-from uflip.accuracy.claims import ClaimComparison, compare, key_of, questions
-from uflip.accuracy.long_run import LongRun, Question, absorbed_bytes
+from uflip.accuracy.claims import ClaimComparison, compare, key_of, long_run_specs
+from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
 from uflip.accuracy.table import TableEntry, printed, results, rows
 from uflip.data.summary import Summary
 from uflip.device.resolve import resolve
@@ -27,8 +27,8 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UFLIP_CACHE_DIR", str(tmp_path / "devices"))
 
 
-def question(url: str, spec: Spec) -> Question:
-    return Question(url, None, 10**9, resolve(spec, uflip.inspect_device(url)).spec)
+def question(url: str, spec: Spec) -> LongRunSpec:
+    return LongRunSpec(url, None, 10**9, resolve(spec, uflip.inspect_device(url)).spec)
 
 
 def test_what_a_device_takes_in_advance_is_what_its_profile_describes() -> None:
@@ -99,7 +99,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Summary:
 
 
 def test_claims_and_headlines_are_held_against_long_runs(document: Summary) -> None:
-    asked = questions(document)
+    asked = long_run_specs(document)
     answers = {
         key_of(name, run): answer(run["statistics"]["mean_ns"])
         for name, runs in (

@@ -11,8 +11,8 @@ from scipy import stats
 from uflip.analysis import analyse
 from uflip.device.opener import open_device
 from uflip.methodology import Choices, make_plan
-from uflip.methodology.rounds import CONFIDENCE, needed_by
-from uflip.methodology.target_spaces import elsewhere
+from uflip.methodology.rounds import CONFIDENCE, repetitions_for
+from uflip.methodology.target_spaces import draw_target
 from uflip.proof import families
 from uflip.results import Results, summary
 from uflip.results.agreement import (
@@ -146,8 +146,8 @@ def test_reads_of_one_place_are_known_from_eight_on_by_their_scatter() -> None:
     by_scatter = stats.t.ppf(0.975, 2) * stats.sem([213.0, 213.0, 216.0])
     assert three["half_width_ns"] == pytest.approx(by_scatter, rel=2e-3)
     assert three["converged"] is False
-    assert needed_by(with_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
-    assert needed_by(with_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
+    assert repetitions_for(with_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
+    assert repetitions_for(with_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
     assert together(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
     assert peers_among([of_one_place(means) for means in like], 1500) is None
 
@@ -158,7 +158,7 @@ def test_what_is_claimed_of_one_place_each_is_seldom_false() -> None:
     for _ in range(200):
         every, made = random.choice(PLACES, 48).tolist(), 3
         while (
-            more := needed_by(with_certainty(of_one_place(every[:made]), 1500), made) or 0
+            more := repetitions_for(with_certainty(of_one_place(every[:made]), 1500), made) or 0
         ) > made:
             made = min(more, 2 * made)
         said = together(of_one_place(every[:made]), 1500)
@@ -279,7 +279,7 @@ def test_halves_of_a_mix_stay_apart() -> None:
     part = baseline("RR", io_size=4096, target_size=1 << 28)
     spec = mix(part.but(target_offset=0), part.but(target_offset=half), 1)
     for seed in range(200):
-        moved = elsewhere(spec, CAPACITY, seed)
+        moved = draw_target(spec, CAPACITY, seed)
         first, second = moved.parts
         assert first.begin + (1 << 28) <= half
         assert half <= second.begin <= CAPACITY - (1 << 28)

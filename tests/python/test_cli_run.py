@@ -33,7 +33,7 @@ from uflip.methodology import (
     estimate,
     make_plan,
 )
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.results import Results
 
 MIB = 1 << 20
@@ -578,7 +578,7 @@ def test_info_says_what_is_known(here: Path) -> None:
     assert info["capacity_bytes"] == 64 * MIB
     assert info["wear"]["unknown"] or info["wear"]["percentage_used"] is not None
     assert "\nwear " in uflip("info", "file:new.bin", "--size", "64MiB").out
-    assert info["micro_benchmarks"] == [*suited("sectors")]
+    assert info["micro_benchmarks"] == [*micro_benchmarks_for("sectors")]
     done = uflip("info", "sim:dfc")
     assert "oc0, oc1, oc2, oc3" in done.out
     done = uflip("info", SMALL_SIM)

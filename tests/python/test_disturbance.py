@@ -14,7 +14,7 @@ import pytest
 from command_line import start, uflip
 from fused import fused, needed, stop
 
-from uflip.device.disturbance import check_target, disturbed
+from uflip.device.disturbance import check_target, count_disturbances
 from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError
@@ -39,7 +39,7 @@ def seen(device: Device, meanwhile: Callable[[], object]) -> dict[str, int]:
     meanwhile()
     after = device.standing()
     check_target(before, after, device.url)
-    return disturbed(before, after, [trace], buffered=device.info.buffered)
+    return count_disturbances(before, after, [trace], buffered=device.info.buffered)
 
 
 def test_a_quiet_run_is_not_disturbed(target: Path) -> None:

@@ -28,7 +28,7 @@ from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES, UsageError
 from uflip.experiment import Context
-from uflip.microbench import MICRO_BENCHMARKS, suited, varied
+from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied
 from uflip.profiles import profile_names
 from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
@@ -221,7 +221,9 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
     assert {kind: (int(code), meaning) for code, kind, meaning in table} == EXIT_CODES
 
 
-@pytest.mark.parametrize("name", [*suited("sectors"), *varied("today"), *varied("zones")])
+@pytest.mark.parametrize(
+    "name", [*micro_benchmarks_for("sectors"), *varied("today"), *varied("zones")]
+)
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
     shown = " ".join(section("reference/micro-benchmarks.md", name).split())
     formats = {

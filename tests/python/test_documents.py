@@ -19,7 +19,7 @@ import stored
 from command_line import uflip
 
 from uflip.data import manifest, state_record
-from uflip.data.document import DEEPEST, deepest, no_file_name, plain
+from uflip.data.document import DEEPEST, file_name_problem, nesting_depth, plain
 from uflip.data.spec import read_spec
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError, UsageError
@@ -179,7 +179,7 @@ def test_what_is_no_honest_json_is_an_error(
 def test_a_run_id_is_the_name_of_a_file(
     unproven: Path, tmp_path: Path, name: str, problem: str
 ) -> None:
-    assert problem in str(no_file_name(name))
+    assert problem in str(file_name_problem(name))
     shutil.copytree(unproven, tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     document = json.loads(path.read_text())
@@ -245,9 +245,9 @@ def test_a_manifest_is_read_as_it_was_written(unproven: Path) -> None:
 
 
 def test_levels_are_counted_outside_of_texts() -> None:
-    assert deepest(b"1") == 0
-    assert deepest(b'{"a": [1, {"b": []}], "c": {}}') == 4
-    assert deepest(b'{"a": "[[[[ \\" ]["}') == 1
+    assert nesting_depth(b"1") == 0
+    assert nesting_depth(b'{"a": [1, {"b": []}], "c": {}}') == 4
+    assert nesting_depth(b'{"a": "[[[[ \\" ]["}') == 1
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])
@@ -262,7 +262,7 @@ def test_levels_are_those_of_a_reader_that_takes_a_byte_at_a_time(
         content = "".join(parts).encode()
         # A text that does not end is the first fault, and the last thing that any parser sees.
         content = content[: len(content) - drawn.choice([0, 0, 1])]
-        assert deepest(content) == _deepest_by_bytes(content), content
+        assert nesting_depth(content) == _deepest_by_bytes(content), content
 
 
 def _deepest_by_bytes(content: bytes) -> int:
@@ -286,7 +286,7 @@ def test_no_text_takes_longer_to_look_at_than_its_length_or_more_memory(some: by
     hostile = b'{"x":"' + some * ((2 << 20) // len(some))
     tracemalloc.start()
     try:
-        deepest(hostile)
+        nesting_depth(hostile)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()

@@ -22,7 +22,7 @@ from fused import forget_partitions
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
 from uflip.device.handle import Device
-from uflip.device.identity import other_medium
+from uflip.device.identity import medium_difference
 from uflip.device.opener import open_device
 from uflip.errors import EXIT_CODES, DeviceError, RefusedError, UflipError
 from uflip.spec import baseline
@@ -540,7 +540,7 @@ def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> Non
 def test_a_medium_is_known_by_its_brand_or_by_the_number_the_kernel_gave_it(
     was: dict[str, Any], now: dict[str, Any], same: bool
 ) -> None:
-    assert (other_medium(was, stored.described("block", details=now)) is None) is same
+    assert (medium_difference(was, stored.described("block", details=now)) is None) is same
 
 
 def test_what_was_read_is_never_what_is_written(make_file: Callable[..., Path]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from uflip.device.opener import Making, open_device
+from uflip.device.opener import CreationProgress, open_device
 from uflip.reproduce import uflip_states as states
 from uflip.results.characteristics import LIKE
 
@@ -91,7 +91,7 @@ def test_the_text_has_a_line_for_each_state_and_disturbance() -> None:
 def test_a_device_that_takes_long_says_how_long_by_its_pace() -> None:
     times = iter((0, 500_000_000, 2_000_000_000, 30_000_000_000, 55_000_000_000))
     told: list[tuple[int, int, int]] = []
-    making = Making(lambda *progress: told.append(progress), lambda: next(times))
+    making = CreationProgress(lambda *progress: told.append(progress), lambda: next(times))
     making(1, 1000, 0)  # too early to know
     making(400, 1000, 0)  # three seconds are not long
     assert told == []

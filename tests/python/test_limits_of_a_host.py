@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from uflip.data.device import DeviceWear
 from uflip.data.manifest import Disk
-from uflip.device.block_queue import beneath, temperature_of
+from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.opener import open_device
-from uflip.device.virtual import behind, behind_device, place_of
+from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
 from uflip.results import Results
 from uflip.results.environment_warnings import about_circumstances
 from uflip.results.rate_limit import TREND_Z, Pace, limit, pace_of, trend
@@ -325,17 +325,17 @@ def test_what_is_no_disk_is_known_by_its_place_or_name(
     tmp_path: Path, place: str, said: dict[str, str], expected: str | None
 ) -> None:
     disk = tree(tmp_path, place, "8:0", **said)
-    assert behind(8, 0, tmp_path) == expected
+    assert virtual_disk_kind(8, 0, tmp_path) == expected
     partition = disk / f"{disk.name}p1"
     partition.mkdir()
     (partition / "partition").write_text("1\n")
     (tmp_path / "dev" / "block" / "8:1").symlink_to(partition)
-    assert behind(8, 1, tmp_path) == expected
-    assert behind(8, 2, tmp_path) is None
+    assert virtual_disk_kind(8, 1, tmp_path) == expected
+    assert virtual_disk_kind(8, 2, tmp_path) is None
 
 
 def test_a_simulated_device_has_no_disk() -> None:
-    assert behind_device(open_device("null").info) is None
+    assert virtual_disk_of(open_device("null").info) is None
 
 
 DISK = {
@@ -374,7 +374,7 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
     number = target.stat().st_dev
     a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=63)
     info = stored.described("file", url=f"file:{target}")
-    assert structs.asdict(beneath(info, tmp_path / "sys") or Disk()) == {
+    assert structs.asdict(disk_below(info, tmp_path / "sys") or Disk()) == {
         "name": "nvme0n1",
         "model": "Fast 9000",
         "transport": "nvme",
@@ -391,11 +391,11 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
         "group_rates": {},
     }
     (tmp_path / "sys/devices/pci0/nvme/nvme0/nvme0n1/device/model").unlink()
-    known = beneath(info, tmp_path / "sys")
+    known = disk_below(info, tmp_path / "sys")
     assert known is not None
     assert known.unknown == ("model",)
-    assert beneath(info, tmp_path / "nowhere") is None
-    assert beneath(open_device("null").info) is None
+    assert disk_below(info, tmp_path / "nowhere") is None
+    assert disk_below(open_device("null").info) is None
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
     """On this machine, whatever its disk is."""
     target, out = tmp_path / "target.bin", tmp_path / "out"
     number = tmp_path.stat().st_dev
-    expected = behind(os.major(number), os.minor(number))
+    expected = virtual_disk_kind(os.major(number), os.minor(number))
     chosen = ("--size", "4MiB", "--buffered", "--scale", "quick", "--only", "order", "--pause",
               "1ms", "--state", "as-is", "--quiet", "--out", out)  # fmt: skip
     done = uflip("run", f"file:{target}", *chosen)
@@ -452,7 +452,7 @@ def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
     if told:
         assert told[0]["numbers"] == {"virtual_disk": expected}
         disk = json.loads((out / "manifest.json").read_text())["host"]["disk"]
-        place = place_of(os.major(number), os.minor(number))
+        place = sysfs_path(os.major(number), os.minor(number))
         assert disk is None if place is None else disk["name"] in place.parts
         assert json.loads((out / "manifest.json").read_text())["host"]["virtual_disk"] == expected
 
@@ -472,19 +472,19 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
     monkeypatch.setattr(
         benchmark_run, "temperature_of", lambda info: temperature_of(info, tmp_path / "sys")
     )
-    told = benchmark_run.after(info, (0, 0))
+    told = benchmark_run.final_state(info, (0, 0))
     assert told.temperature_celsius == 71.85
     assert told.stolen_share is None or 0 <= told.stolen_share <= 1
     out = tmp_path / "out"
     device = open_device(f"file:{tmp_path / 'scratch'}", size=1 << 20, buffered=True)
-    plan = single.plan_of(
+    plan = single.plan_pattern(
         baseline("RR", io_size=4096, io_count=40, io_ignore=0, target_size=1 << 20),
         device.info,
         label="RR",
         durability="fua",
     )
     with device:
-        benchmark_run.new_work(device, plan, out, AS_IS).carry_out()
+        benchmark_run.new_benchmark_run(device, plan, out, AS_IS).carry_out()
     kept = Results.load(out).manifest
     after = kept.host["after"]
     assert isinstance(after, dict)

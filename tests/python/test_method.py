@@ -14,7 +14,7 @@ from uflip.device.opener import open_device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Choices, interference, make_plan
 from uflip.methodology.interference import WINDOW, lingering
-from uflip.methodology.phases import adapted, find_phases
+from uflip.methodology.phases import adapt_spec, find_phases
 from uflip.methodology.run_lengths import MIN_IOS
 from uflip.results import Results, summary
 from uflip.spec import baseline, read_spec
@@ -70,9 +70,9 @@ def test_no_run_ends_before_the_phases_were_seen() -> None:
     def fewest(of: PlannedRun, startup: int, period: int) -> int:
         seen = {"ios": 10**7, "startup_ios": startup, "reasons": []}
         phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": seen}}
-        return int(adapted(of, phases, 32768).stop.min_ios)
+        return int(adapt_spec(of, phases, 32768).stop.min_ios)
 
-    assert adapted(run, None, 32768) == run.spec
+    assert adapt_spec(run, None, 32768) == run.spec
     assert fewest(run, 10, 3) == MIN_IOS
     assert fewest(run, 1500, 128) == 2 * 1500 + 10 * 128
     assert fewest(small, 1500, 128) == 4 * 2 * 1500 + 10 * 128, "as many bytes"

@@ -18,9 +18,9 @@ from uflip.microbench import (
     MICRO_BENCHMARKS,
     alignment,
     check_names,
+    micro_benchmarks_for,
     mix,
     partitioning,
-    suited,
     varied,
 )
 from uflip.microbench.micro_benchmark import Addresses
@@ -60,11 +60,11 @@ def test_the_nine_of_the_paper_are_there_in_its_order_behind_the_baselines() -> 
         "baseline", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
     ]  # fmt: skip
-    assert [name for name in suited("sectors") if name in paper] == paper
-    assert [*varied()] == [name for name in suited("sectors") if name != "baseline"]
+    assert [name for name in micro_benchmarks_for("sectors") if name in paper] == paper
+    assert [*varied()] == [name for name in micro_benchmarks_for("sectors") if name != "baseline"]
 
 
-@pytest.mark.parametrize("name", suited("sectors"))
+@pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
 def test_each_says_what_a_report_needs(name: str) -> None:
     one = MICRO_BENCHMARKS[name]
     assert one.name == name
@@ -166,7 +166,7 @@ def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: 
             assert getattr(run.spec, experiment.parameter) == run.value
 
 
-@pytest.mark.parametrize("name", suited("sectors"))
+@pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
     for experiment in lay_out(name, scale):
@@ -277,7 +277,7 @@ def test_bursts_have_two_groups_at_least() -> None:
 # Every device
 
 
-@pytest.mark.parametrize("name", suited("sectors"))
+@pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("capacity", "sector"),
@@ -335,7 +335,9 @@ def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:
 
 
 def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
-    names = [run.id for name in suited("sectors") for e in lay_out(name) for run in e.runs]
+    names = [
+        run.id for name in micro_benchmarks_for("sectors") for e in lay_out(name) for run in e.runs
+    ]
     assert len(set(names)) == len(names)
     assert not any("/" in name or " " in name for name in names)
     run = lay_out("granularity")[3].runs[0]
@@ -344,7 +346,12 @@ def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
 
 
 def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
-    seeds = [run.spec.seed for name in suited("sectors") for e in lay_out(name) for run in e.runs]
+    seeds = [
+        run.spec.seed
+        for name in micro_benchmarks_for("sectors")
+        for e in lay_out(name)
+        for run in e.runs
+    ]
     assert len(set(seeds)) == len(seeds)
     assert max(seeds) < 2**53
     assert run_seed(1, "mix", "SR/RW", 4) == run_seed(1, "mix", "SR/RW", 4)
@@ -354,7 +361,7 @@ def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
 def test_an_unknown_micro_benchmark_lists_the_known_ones() -> None:
     with pytest.raises(UsageError) as caught:
         check_names(["granularty"], "sectors")
-    assert caught.value.allowed == ", ".join(suited("sectors"))
+    assert caught.value.allowed == ", ".join(micro_benchmarks_for("sectors"))
     assert "granularity" in caught.value.action
 
 
@@ -364,14 +371,16 @@ def test_one_that_needs_another_kind_of_device_is_told_from_one_that_is_none(
 ) -> None:
     with pytest.raises(UsageError, match="needs another kind of device") as caught:
         check_names([name], device)
-    assert caught.value.allowed == ", ".join(suited(device))
+    assert caught.value.allowed == ", ".join(micro_benchmarks_for(device))
 
 
 def test_the_list_is_shared_out_among_the_kinds_of_devices() -> None:
-    suites = [suited("sectors", suite) for suite in ("uflip", "today", "zones")]
-    every = {name: one for each in suites for name, one in each.items()} | suited("physical")
+    suites = [micro_benchmarks_for("sectors", suite) for suite in ("uflip", "today", "zones")]
+    every = {name: one for each in suites for name, one in each.items()} | micro_benchmarks_for(
+        "physical"
+    )
     assert every == MICRO_BENCHMARKS
     place = JobScope(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
-    for name, one in suited("physical").items():
+    for name, one in micro_benchmarks_for("physical").items():
         assert {job.micro_benchmark for job in one.jobs(place)} == {name}
         assert one.question

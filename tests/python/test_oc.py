@@ -21,7 +21,7 @@ from msgspec import structs
 from uflip import _native
 from uflip.data.spec import Job
 from uflip.errors import RefusedError, UsageError
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel import oc3
 from uflip.microbench.open_channel.jobs import SCALES, JobScope, Scale
 from uflip.microbench.open_channel.oc0 import MIXES
@@ -49,7 +49,7 @@ def measured() -> tuple[Any, FlashDevice]:
     """All four micro-benchmarks on the other geometry."""
     device = open_flash_device(OTHER)
     session = Session(device, Scale(blocks=2, cycles=30, wear_pages=8), (2, 1, 7))
-    return measure(session, [*suited("physical")]), device
+    return measure(session, [*micro_benchmarks_for("physical")]), device
 
 
 # Jobs
@@ -240,7 +240,7 @@ def measured_at_length(url: str) -> tuple[Any, FlashDevice]:
     """Measure with 200 reads and more, so that each mix has a 95th percentile."""
     device = open_flash_device(url.replace("blocks_per_plane=8", "blocks_per_plane=32"))
     session = Session(device, Scale(blocks=32, cycles=30, wear_pages=8), (2, 1, 7))
-    return measure(session, [*suited("physical")]), device
+    return measure(session, [*micro_benchmarks_for("physical")]), device
 
 
 def verdicts(url: str) -> dict[str, str]:
@@ -363,7 +363,9 @@ def test_a_mix_of_readers_and_writers_is_called_what_it_is(
 def test_nothing_is_said_of_reads_apart_from_writes_on_one_channel() -> None:
     url = "sim:dfc?channels=1&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
     device = open_flash_device(url)
-    found = measure(Session(device, Scale(2, 30, 8), (0, 1, 7)), [*suited("physical")])
+    found = measure(
+        Session(device, Scale(2, 30, 8), (0, 1, 7)), [*micro_benchmarks_for("physical")]
+    )
     rules = revisit(found, device.geometry)
     assert not any("nan" in rule.evidence for rule in rules)
     assert rules[3].verdict == NOT_MEASURED

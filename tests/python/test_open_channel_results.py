@@ -19,7 +19,7 @@ from uflip import _native
 from uflip.data.open_channel import OpenChannel
 from uflip.data.run_summary import FOLDER
 from uflip.errors import InterruptedRun, ResultsError, UflipError, UsageError
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.oc import open_flash_device
 from uflip.oc.benchmark import layout, measure, name_of
@@ -54,7 +54,7 @@ def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
     """Against the same benchmark on a device of its own, whose logs were never stored."""
     session = Session(open_flash_device(OTHER), SCALES["quick"], (2, 1, 7))
     kept = OpenChannelResult(Results.load(folder))
-    assert plain(kept.measured) == plain(measure(session, [*suited("physical")]))
+    assert plain(kept.measured) == plain(measure(session, [*micro_benchmarks_for("physical")]))
     assert kept.measured.oc1 is not None
     assert kept.measured.oc1.cycles > 10
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:
 
 def test_plans_have_a_name_for_each_job() -> None:
     session = Session(open_flash_device(OTHER), SCALES["standard"], (2, 1, 7))
-    runs = layout(session.place, [*suited("physical")])
+    runs = layout(session.place, [*micro_benchmarks_for("physical")])
     names = [name_of(run.id) for run in runs]
     asked = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
     assert len(set(names)) == len(asked) == len(runs) == JOBS

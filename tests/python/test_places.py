@@ -24,7 +24,7 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
-from uflip.methodology.target_spaces import APART, BLOCK, Places
+from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
 from uflip.spec import Basic, Spec, baseline, basic, mix
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -274,7 +274,7 @@ def test_places_are_found_whenever_there_are_any(
     capacity: int, specs: list[Spec], block: int
 ) -> None:
     """Beside a list of blocks, and a search through all offsets."""
-    places, taken = Places(capacity, block=block), set[int]()
+    places, taken = SpaceAllocator(capacity, block=block), set[int]()
     for spec in specs:
         if spec.target_size > capacity:
             continue
@@ -301,7 +301,7 @@ def blocks(spec: Spec, block: int) -> set[int]:
 
 
 def test_patterns_with_gaps_come_between_each_other() -> None:
-    places = Places(GIB + MIB, block=BLOCK)
+    places = SpaceAllocator(GIB + MIB, block=BLOCK)
     spec = ordered(16, 1024)
     for _ in range(8):
         assert places.move(spec).reset is None
@@ -310,7 +310,7 @@ def test_patterns_with_gaps_come_between_each_other() -> None:
 
 
 def test_what_finds_no_room_is_told_by_what_it_writes_not_by_its_blocks() -> None:
-    places = Places(4 * MIB)
+    places = SpaceAllocator(4 * MIB)
     spec = baseline("SW", io_size=32 * KIB, target_size=5 * MIB // 2, io_count=80)
     assert places.move(spec).reset is None
     assert "sequentially to 2.5 MiB within 2.5 MiB" in str(places.move(spec).reset)
@@ -320,7 +320,7 @@ def test_a_mix_writes_in_one_half_and_leaves_the_other_undisturbed() -> None:
     half = 32 * GIB
     reads = baseline("RR", io_size=32768, target_size=half)
     mixed = mix(reads, baseline("SW", io_size=32768, target_size=MIB), 2, io_count=32)
-    places = Places(64 * GIB)
+    places = SpaceAllocator(64 * GIB)
     first = places.move(mixed).spec
     assert (first.second.target_offset, first.first.target_offset) == (0, half)
     # Something in the second half: what is read at random must not lie there any more.

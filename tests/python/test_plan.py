@@ -20,9 +20,9 @@ from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.footprint import together, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan
-from uflip.methodology.long_baseline import goes_on_in
+from uflip.methodology.long_baseline import longer_baseline_in
 from uflip.methodology.target_spaces import BLOCK
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.results import Results
 from uflip.spec import Mix, Spec
 
@@ -57,7 +57,9 @@ def test_what_disturbs_more_comes_later_and_the_rest_in_the_order_of_the_paper()
         assert names == sorted(names, key=seen.index)
         # Of what disturbs, first what needs half of the device undisturbed.
         first = ["baseline", "mix"] if disturbs else []
-        paper = [name for name in suited("sectors") if name not in (*first, "baseline")]
+        paper = [
+            name for name in micro_benchmarks_for("sectors") if name not in (*first, "baseline")
+        ]
         assert seen == [*first, *(name for name in paper if name in seen)]
 
 
@@ -239,7 +241,7 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
     totals = [resolve(run.spec, plan.device).totals for run in plan.runs]
     assert estimated.runs == len(plan.runs)
     # Baselines of writes are made again, longer, where a buffer answers them.
-    longest = {run.id: goes_on_in(plan, run) for run in plan.runs}
+    longest = {run.id: longer_baseline_in(plan, run) for run in plan.runs}
     longer = {
         name: resolve(spec, plan.device).totals
         for name, spec in longest.items()

@@ -14,7 +14,7 @@ from command_line import uflip, unchanged
 from uflip.data.plan import PlanFile, RunEntry
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
-from uflip.methodology import Choices, Plan, make_plan, read_plan, within, write_plan
+from uflip.methodology import Choices, Plan, make_plan, read_plan, within_limits, write_plan
 from uflip.methodology.estimate import estimate
 from uflip.results import Results
 
@@ -161,7 +161,7 @@ def test_a_plan_keeps_within_its_limits() -> None:
     plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
     whole = estimate(plan)
     for bytes_written, time_ns in [(100 * MIB, None), (None, 20 * 10**9), (0, None), (GIB, 10**10)]:
-        cut = within(plan, bytes_written, time_ns)
+        cut = within_limits(plan, bytes_written, time_ns)
         estimated = estimate(cut)
         if bytes_written is not None:
             assert estimated.bytes_written <= bytes_written < whole.bytes_written
@@ -169,7 +169,7 @@ def test_a_plan_keeps_within_its_limits() -> None:
             assert estimated.time_ns <= time_ns < whole.time_ns
         assert len(cut.runs) + len(cut.skipped) == len(plan.runs) + len(plan.skipped)
         assert cut.runs
-    assert within(plan, None, None) == plan
+    assert within_limits(plan, None, None) == plan
 
 
 @pytest.mark.parametrize("capacity", [64 * MIB, 128 * MIB, 256 * MIB])
@@ -179,9 +179,9 @@ def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) ->
     info = stored.described(capacity_bytes=capacity)
     plan = make_plan(info, "quick", 1, Choices(only=("order", "pause", "bursts", "partitioning")))
     assert plan.resets
-    assert estimate(within(plan, limit, None)).bytes_written <= limit
+    assert estimate(within_limits(plan, limit, None)).bytes_written <= limit
     seconds = int(limit / MIB * 1e8)
-    assert estimate(within(plan, None, seconds)).time_ns <= seconds
+    assert estimate(within_limits(plan, None, seconds)).time_ns <= seconds
 
 
 def test_batches_that_belong_together_are_left_out_together() -> None:
@@ -189,7 +189,7 @@ def test_batches_that_belong_together_are_left_out_together() -> None:
     plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
     seen = set()
     for seconds in range(1, 30):
-        cut = within(plan, None, seconds * 10**9)
+        cut = within_limits(plan, None, seconds * 10**9)
         kept = [run for run in cut.runs if run.micro_benchmark == "interference"]
         left_out = [skip for skip in cut.skipped if skip.micro_benchmark == "interference"]
         assert (len(kept), len(left_out)) in ((3, 0), (0, 3))
@@ -200,7 +200,7 @@ def test_batches_that_belong_together_are_left_out_together() -> None:
 
 def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
     plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
-    cut = within(plan, GIB, None)
+    cut = within_limits(plan, GIB, None)
     left_out = {run.id for run in plan.runs} - {run.id for run in cut.runs}
     first_reset = next(run for run in plan.runs if run.reset_before)
     assert first_reset.id in left_out

@@ -27,7 +27,7 @@ from uflip.footprint import (
     together,
     written_sequentially,
 )
-from uflip.methodology import Choices, Plan, make_plan, what_is_left
+from uflip.methodology import Choices, Plan, make_plan, remaining_plan
 from uflip.methodology.target_spaces import BLOCK
 from uflip.results import Results, atomic, lock
 from uflip.results.columns import as_array
@@ -241,7 +241,7 @@ def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: 
     plan = a_plan(capacity)
     for cut in range(len(plan.runs)):
         done = {run.id for run in plan.runs[:cut]}
-        left = what_is_left(plan, done, just_reset=False)
+        left = remaining_plan(plan, done, just_reset=False)
         assert [run.id for run in left.runs] == [run.id for run in plan.runs]
         # The run that was cut short wrote to its old place, then comes what is left.
         written = [*plan.runs[: cut + 1], *left.runs[cut:]]
@@ -263,17 +263,17 @@ def test_a_reset_that_was_done_is_not_done_again() -> None:
     marked = replace(plan.runs[first], reset_before=True)
     plan = replace(plan, runs=(*plan.runs[:first], marked, *plan.runs[first + 1 :]))
     done = {run.id for run in plan.runs[:first]}
-    assert what_is_left(plan, done, just_reset=False).runs[first].reset_before
-    left = what_is_left(plan, done, just_reset=True).runs[first]
+    assert remaining_plan(plan, done, just_reset=False).runs[first].reset_before
+    left = remaining_plan(plan, done, just_reset=True).runs[first]
     assert not left.reset_before
     assert left.spec != plan.runs[first].spec, "it may have begun to write"
 
 
 def test_nothing_is_left_of_a_plan_that_is_done() -> None:
     plan = a_plan(only=("order",))
-    assert what_is_left(plan, {run.id for run in plan.runs}, just_reset=False) == plan
+    assert remaining_plan(plan, {run.id for run in plan.runs}, just_reset=False) == plan
     reading = replace(plan, runs=tuple(run for run in plan.runs if run.pattern == "SR"))
-    assert what_is_left(reading, set(), just_reset=False) == reading
+    assert remaining_plan(reading, set(), just_reset=False) == reading
 
 
 # A full disk, and a power cut

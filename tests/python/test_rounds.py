@@ -33,7 +33,7 @@ from uflip.methodology import (
 )
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
 from uflip.methodology.plan_options import MOST_REPETITIONS
-from uflip.methodology.rounds import APART, needed_by, needed_repetitions, next_round
+from uflip.methodology.rounds import APART, needed_repetitions, next_round, repetitions_for
 from uflip.methodology.run_lengths import TWICE, shortest
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
@@ -268,4 +268,4 @@ def test_what_a_quiet_one_and_an_odd_one_need(
         "surely": False,
         "hopeless": False,
     }
-    assert needed_by(cast(Certainty, said), made) == needed
+    assert repetitions_for(cast(Certainty, said), made) == needed

@@ -17,8 +17,8 @@ from uflip.experiment import PlannedRun
 from uflip.flash_waits import Writes, is_buffered, writes_of
 from uflip.footprint import written_sequentially
 from uflip.methodology import Choices, make_plan
-from uflip.methodology.long_baseline import goes_on_in, next_length
-from uflip.methodology.phases import MARGIN, adapted
+from uflip.methodology.long_baseline import longer_baseline_in, next_length
+from uflip.methodology.phases import MARGIN, adapt_spec
 from uflip.results import Results
 from uflip.results.startup_check import StartupInput, check_runs, inside_startup, mark_of
 from uflip.results.summarise import experiments_of, summary
@@ -121,7 +121,7 @@ def test_quick_runs_leave_out_what_a_baseline_shows_and_keep_their_length(startu
     for run in plan.runs:
         if run.micro_benchmark in ("baseline", "interference"):
             continue
-        spec = adapted(run, phases, 32 * KIB)
+        spec = adapt_spec(run, phases, 32 * KIB)
         assert spec.io_count - spec.io_ignore == kept[name(run)], run.id
         assert spec.io_count <= run.spec.io_count
         bound = in_rows(run.spec, Startup(0, int(np.ceil(MARGIN * startup)), 32 * KIB))
@@ -355,13 +355,13 @@ def test_what_cannot_write_the_spare_space_keeps_its_length(
     pattern: str, device: str, scale: str, method: str | None
 ) -> None:
     run, plan = baseline_run(pattern, device, scale, method=method, repetitions=1)
-    assert goes_on_in(plan, run) is None
+    assert longer_baseline_in(plan, run) is None
 
 
 def test_a_baseline_goes_on_beyond_the_spare_space_where_time_allows() -> None:
     """512 GB are sold of 512 GiB: 6.87 %. Of 32 GiB these are 2.2 GiB."""
     run, plan = baseline_run("RW", "sim:tlc-nvme", "standard", repetitions=1)
-    longest = goes_on_in(plan, run)
+    longest = longer_baseline_in(plan, run)
     assert longest.io_count * 32 * KIB >= 0.0687 * plan.target_size
     assert longest.io_ignore == longest.io_count // 2
     fast = open_device("null", size=64 * MIB).run(baseline("RW", io_count=1000, io_size=4096))
@@ -375,7 +375,7 @@ def test_sequential_writes_have_room_to_go_on() -> None:
     _, plan = baseline_run("SW", "sim:tlc-nvme", "standard", repetitions=3)
     writing = [run for run in plan.runs if run.spec.writes_sequentially]
     begins = [run.spec.parts[0].begin for run in writing]
-    sizes = [written_sequentially(goes_on_in(plan, run)).size for run in writing]
+    sizes = [written_sequentially(longer_baseline_in(plan, run)).size for run in writing]
     assert len(writing) == 3
     for begin, size, following in zip(begins, sizes, [*begins[1:], plan.target_size], strict=True):
         assert begin + size <= following

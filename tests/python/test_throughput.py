@@ -14,7 +14,7 @@ import uflip as package
 from uflip._native import Trace
 from uflip.device.opener import open_device
 from uflip.microbench.layout import ROUNDS
-from uflip.microbench.today.queue_depth import enough, rate
+from uflip.microbench.today.queue_depth import rate, smallest_best_depth
 from uflip.microbench.words import by_pattern
 from uflip.results.throughput import measured_amount, rates
 from uflip.spec import Spec, baseline, basic, mix
@@ -119,7 +119,7 @@ def test_appends_are_no_faster_than_pages_of_their_zone(tmp_path: Path, scale: s
     assert found[-1]["value"] == 64
     for each in found:
         assert rate(each) == pytest.approx(2e9 / 637_880, rel=0.001)
-    assert enough(found)["value"] == 1
+    assert smallest_best_depth(found)["value"] == 1
 
 
 def test_the_benchmark_of_the_queue_says_what_the_link_can(tmp_path: Path) -> None:
@@ -134,6 +134,6 @@ def test_the_benchmark_of_the_queue_says_what_the_link_can(tmp_path: Path) -> No
         assert all(run["io_count"] >= ROUNDS * run["value"] for run in runs)
         assert all(rate(run) < 1.01 * bound for run in runs)
         assert all(rate(run) > 0.99 * bound for run in runs[2:])
-        assert enough(runs)["value"] == 4
+        assert smallest_best_depth(runs)["value"] == 4
         assert all(run["ios_per_s"] == rate(run) for run in runs)
-    assert f"{round(rate(enough(found['RR']))):,} at depth 4" in said
+    assert f"{round(rate(smallest_best_depth(found['RR']))):,} at depth 4" in said

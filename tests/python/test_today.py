@@ -21,7 +21,7 @@ from uflip.data.summary import MeasuredExperiment
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, PlannedRun
-from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, suited, varied
+from uflip.microbench import MICRO_BENCHMARKS, check_names, micro_benchmarks_for, suite_of, varied
 from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH
 from uflip.microbench.words import by_pattern
@@ -77,7 +77,9 @@ def mean_ns(run: MeasuredExperiment) -> float:
 
 
 def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
-    assert set(suited("sectors")) & set(suited("sectors", "today")) == {"baseline"}
+    assert set(micro_benchmarks_for("sectors")) & set(micro_benchmarks_for("sectors", "today")) == {
+        "baseline"
+    }
     assert NAMES == [
         "queue_depth",
         "read_under_write",
@@ -90,7 +92,7 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
         "deallocate",
     ]
     assert check_names(None, "sectors", "today") == ["baseline", *NAMES]
-    assert not suited("physical", "today")
+    assert not micro_benchmarks_for("physical", "today")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_a_plan_is_of_one_suite(only: Any, addresses: Any, suite: str, said: str
 def test_results_say_which_suite_they_are_of() -> None:
     for name in NAMES:
         assert suite_of(["baseline", name]) == "today"
-    assert suite_of(["baseline"]) == suite_of(suited("sectors")) == "uflip"
+    assert suite_of(["baseline"]) == suite_of(micro_benchmarks_for("sectors")) == "uflip"
 
 
 # The layout
@@ -162,7 +164,7 @@ def test_quick_ranges_are_parts_of_the_standard_ones(name: str) -> None:
             assert totals.bytes_written <= 2 * GIB, run.id
 
 
-@pytest.mark.parametrize("name", suited("sectors", "today"))
+@pytest.mark.parametrize("name", micro_benchmarks_for("sectors", "today"))
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("capacity", "sector"),

@@ -8,7 +8,7 @@ from command_line import uflip
 
 from uflip.device.catalogue import inspect_device
 from uflip.methodology import Choices, describe_wear, estimate, make_plan, wear_of
-from uflip.methodology.wear import of_smart_log
+from uflip.methodology.wear import wear_from_smart_log
 from uflip.results import Results
 from uflip.spec import Mix
 
@@ -29,7 +29,7 @@ TB, GIB = 10**12, 1 << 30
 def test_a_share_of_the_endurance_follows_from_what_was_written_before(
     percentage_used: int, written: int, adds: int, share: float, bound: str
 ) -> None:
-    wear = of_smart_log(percentage_used, written)
+    wear = wear_from_smart_log(percentage_used, written)
     assert wear.share(adds) == pytest.approx(share)
     assert wear.bound == bound
     said = describe_wear(wear, adds)
@@ -38,7 +38,7 @@ def test_a_share_of_the_endurance_follows_from_what_was_written_before(
 
 
 def test_a_device_that_does_not_count_writes_still_says_how_worn_it_is() -> None:
-    wear = of_smart_log(7, 0)
+    wear = wear_from_smart_log(7, 0)
     assert wear.share(TB) is None
     assert describe_wear(wear, TB).startswith("unknown: ")
     assert "7 % are used" in describe_wear(wear, TB)

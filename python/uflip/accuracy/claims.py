@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from uflip.accuracy.long_run import LongRun, Question
+from uflip.accuracy.long_run import LongRun, LongRunSpec
 from uflip.data.spec import Pattern, typed_spec
 from uflip.data.summary import (
     CHARACTERISTICS,
@@ -107,7 +107,7 @@ def key_of(name: str, run: ExperimentSummary) -> Key:
     return name, run["pattern"], run["value"]
 
 
-def questions(document: Summary) -> dict[Key, Question]:
+def long_run_specs(document: Summary) -> dict[Key, LongRunSpec]:
     """Return the long runs for the claims of a summary, by experiment."""
     state = document["state"]
     request = state["request"] if state["known_from"] == "enforced" else None
@@ -115,7 +115,7 @@ def questions(document: Summary) -> dict[Key, Question]:
     if document["interference"] is not None:
         pause = max(pause, int(document["interference"]["pause_ns"]))
     return {
-        key_of(name, run): Question(
+        key_of(name, run): LongRunSpec(
             url=document["device"].url,
             state=request,
             pause_ns=pause,

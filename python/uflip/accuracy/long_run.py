@@ -53,7 +53,7 @@ SEED = 20_090_104
 
 
 @dataclass(frozen=True)
-class Question:
+class LongRunSpec:
     """The definition of a long run; equal claims share one.
 
     Attributes
@@ -86,7 +86,7 @@ class Question:
         spec = table_of(self.spec if self.fixed_length else _lengthened(self.spec, 1, info))
         rest = [table_of(each) for each in self.before]
         rules = [PASSES, AGREE, FEWEST, MOST_IOS, MOST_OVERWRITES]
-        return cache.name_of(
+        return cache.cache_key(
             "long run", info.model, info.profile_table, self.state, self.pause_ns, spec, rest, rules
         )
 
@@ -118,7 +118,7 @@ class LongRun:
     settled: bool
 
 
-def long_run(question: Question) -> LongRun:
+def long_run(question: LongRunSpec) -> LongRun:
     """Return the long run of a question, from the cache if it was made before."""
     path = cache.folder().parent / "long-runs" / f"{question.name}.json"
     if cache.limit_bytes():
@@ -132,11 +132,11 @@ def long_run(question: Question) -> LongRun:
     return found
 
 
-def _measured(question: Question) -> LongRun:
+def _measured(question: LongRunSpec) -> LongRun:
     device = _prepared(question)
     info = device.info
     if question.fixed_length:
-        return _looked_at(_run(device, question.spec, question.pause_ns), settled=True)
+        return _evaluate(_run(device, question.spec, question.pause_ns), settled=True)
     writes = any(part.is_write for part in question.spec.parts)
     needed = PASSES * absorbed_bytes(info) if writes else 0
     rows = FEWEST
@@ -146,7 +146,7 @@ def _measured(question: Question) -> LongRun:
         before = _programmed_bytes(fresh)
         trace = _run(fresh, spec, question.pause_ns)
         passed = max(_programmed_bytes(fresh) - before, trace.bytes_written)
-        found = _looked_at(trace)
+        found = _evaluate(trace)
         enough = passed >= needed
         if (enough and found.settled) or _is_longest(question.spec, found, info):
             return found
@@ -187,7 +187,7 @@ def _in_state(url: str, state: str | None) -> Device:
     return device
 
 
-def _prepared(question: Question) -> Device:
+def _prepared(question: LongRunSpec) -> Device:
     """Return a separate device in the state of a question."""
     state = None if question.state is None else json.dumps(question.state)
     device = _in_state(question.url, state).clone()
@@ -218,7 +218,7 @@ def _is_longest(spec: Pattern, found: LongRun, info: DeviceInfo) -> bool:
     return bool(space) and found.bytes_written >= MOST_OVERWRITES * info.capacity_bytes
 
 
-def _looked_at(trace: _native.Trace, *, settled: bool = False) -> LongRun:
+def _evaluate(trace: _native.Trace, *, settled: bool = False) -> LongRun:
     """Compare the last half of a run with the quarter and the eighth before; all if `settled`."""
     submitted = np.asarray(trace.column("submit_ns"))
     order = np.argsort(submitted, kind="stable")

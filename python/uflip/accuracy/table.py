@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uflip import api
-from uflip.accuracy.claims import MOST_CLAIM, MOST_HEADLINE, Accuracy, compare, questions
-from uflip.accuracy.long_run import Question, long_run
+from uflip.accuracy.claims import MOST_CLAIM, MOST_HEADLINE, Accuracy, compare, long_run_specs
+from uflip.accuracy.long_run import LongRunSpec, long_run
 from uflip.executors import OnStep, ignore, on_all
 from uflip.options import Options
 from uflip.results import Results, summary
@@ -73,7 +73,7 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
         Called after each long run, in the order in which they end.
     """
     documents = [summary(Results.load(folder)) for folder in folders]
-    asked = [questions(document) for document in documents]
+    asked = [long_run_specs(document) for document in documents]
     # Long runs shared by several results are made once, those of a device one after the other.
     different = {question.name: question for each in asked for question in each.values()}
     found = on_all(long_run, [*different.values()], on_step, _told)
@@ -86,7 +86,7 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
     return [AccuracyRow(device, scale, accuracy) for (device, scale), accuracy in table.items()]
 
 
-def _told(question: Question) -> str:
+def _told(question: LongRunSpec) -> str:
     return question.url
 
 

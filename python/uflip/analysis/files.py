@@ -68,9 +68,9 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     """
     start = read_start(path, KIND, LONGEST_LINE)
     times = (
-        _of_parquet(path, column, unit)
+        _read_parquet(path, column, unit)
         if start.startswith(PARQUET_MAGIC)
-        else _of_text(path, start, column, unit)
+        else _read_text(path, start, column, unit)
     )
     if len(times) > 1 and (times == times[0]).all():
         raise UsageError(
@@ -83,7 +83,7 @@ def read_times(path: Path, column: str | None = None, unit: str | None = None) -
     return times
 
 
-def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
+def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
     if column is None or column == COLUMN:
         try:
             with native_errors():
@@ -92,7 +92,7 @@ def _of_parquet(path: Path, column: str | None, unit: str | None) -> Times:
             pass  # a table of another program
         else:
             _check_unit(path, unit, "The times of a run are in nanoseconds")
-            return _of_trace(path, trace)
+            return _read_trace(path, trace)
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -130,7 +130,7 @@ def _check_unit(path: Path, unit: str | None, what: str) -> None:
         )
 
 
-def _of_trace(path: Path, trace: _native.Trace) -> Times:
+def _read_trace(path: Path, trace: _native.Trace) -> Times:
     """Return the response times of a run of uflip."""
     return _in_step(path, trace.column(COLUMN), trace.column(STREAM_COLUMN))
 
@@ -154,7 +154,7 @@ def _in_step(path: Path, values: ArrayLike, streams: ArrayLike) -> Times:
     return mean
 
 
-def _of_text(path: Path, start: bytes, column: str | None, unit: str | None) -> Times:
+def _read_text(path: Path, start: bytes, column: str | None, unit: str | None) -> Times:
     first = _first_line(path, start)
     if column in (None, MSR_COLUMNS[-1]) and _is_msr(first):
         has_names = tuple(first) == MSR_COLUMNS

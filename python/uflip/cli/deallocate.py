@@ -15,7 +15,7 @@ from uflip.cli.common import (
     read_size,
     save_option,
 )
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_target_allowed
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 
@@ -89,7 +89,7 @@ def command(
     if dry_run:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
-        check_before_all(device, **target)
+        check_target_allowed(device, **target)
     from uflip.cli.common import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
@@ -143,14 +143,14 @@ def _deallocate(
     from uflip.cli.common import save_device
     from uflip.cli.progress_events import Watching
     from uflip.session.open_device import open_watched
-    from uflip.session.state import believed
+    from uflip.session.state import valid_record
 
     with (
         Watching(quiet=quiet) as watch,
         signals.shielded(),
         open_watched(device, info, watch, io_timeout_ns=io_timeout_ns, **target) as opened,
     ):
-        record = believed(opened.info, device)
+        record = valid_record(opened.info, device)
         traces = [opened.run(each) for each in trims]
         if record is not None:
             record.forget()

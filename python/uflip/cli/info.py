@@ -20,7 +20,7 @@ from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
 from uflip.escape import in_line
 from uflip.methodology import describe_used, wear_of
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.profiles import ConstantSource, profile_names, profile_sources
 from uflip.units import format_duration_ns, format_size
 
@@ -51,12 +51,12 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     if info.real:
         wear = wear_of(info)
         document["wear"] = plain(wear) if as_json else describe_used(wear)
-    document["micro_benchmarks"] = [*suited(info.addresses)]
-    if of_today := suited(info.addresses, "today"):
+    document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses)]
+    if of_today := micro_benchmarks_for(info.addresses, "today"):
         document["micro_benchmarks_of_today"] = [*of_today]
     if info.zoned:
         # The others write at random, or overwrite data.
-        document["micro_benchmarks"] = [*suited(info.addresses, "zones")]
+        document["micro_benchmarks"] = [*micro_benchmarks_for(info.addresses, "zones")]
         del document["micro_benchmarks_of_today"]
     if as_json:
         echo_json(document)

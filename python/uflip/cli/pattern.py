@@ -37,7 +37,7 @@ from uflip.cli.pattern_preset import (
     run_preset,
 )
 from uflip.cli.terminal import echo, echo_json
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_target_allowed
 from uflip.errors import UsageError
 from uflip.spec import Functions
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from uflip.data.device import DeviceInfo
     from uflip.data.single_run import OneRun
     from uflip.data.spec import Spec
-    from uflip.device.disturbance import Standing
+    from uflip.device.disturbance import TargetStatus
     from uflip.device.handle import Device
     from uflip.native_wait import OnProgress
 
@@ -132,12 +132,12 @@ def command(
     )
     _check_inside(device, preset, inside)
     if writable:  # before plans and numpy are loaded
-        check_before_all(device, **target)
+        check_target_allowed(device, **target)
     from uflip import signals
     from uflip.cli.progress import run_display
     from uflip.cli.progress_events import Watching
     from uflip.device.catalogue import inspect_device
-    from uflip.device.disturbance import check_target, disturbed
+    from uflip.device.disturbance import check_target, count_disturbances
     from uflip.device.resolve import resolve
     from uflip.results.single_run import describe
     from uflip.session.open_device import open_watched
@@ -162,7 +162,7 @@ def command(
                 spool = spool_folder(info, trace_file or inside)
                 trace, before, after = _run_once(opened, spec, show, spool, inside is not None)
                 check_target(before, after, device)
-                others = disturbed(before, after, [trace], buffered=buffered)
+                others = count_disturbances(before, after, [trace], buffered=buffered)
                 _store_result(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
@@ -176,7 +176,7 @@ def command(
 
 def _run_once(
     opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
-) -> "tuple[Trace, Standing | None, Standing | None]":
+) -> "tuple[Trace, TargetStatus | None, TargetStatus | None]":
     """Run the pattern; return its trace, and the status of the target before and after."""
     before = opened.standing()
     opened.looks_inside = inside
@@ -242,7 +242,7 @@ def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path |
     from uflip.session import single
 
     label = single.label_of(spec)
-    plan = single.plan_of(spec, opened.info, label=label, durability=opened.durability)
+    plan = single.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
     single.keep(opened, plan, trace, folder)
 
 

@@ -34,7 +34,7 @@ from uflip.methodology import (
     wear_of,
     write_plan,
 )
-from uflip.methodology.long_baseline import goes_on_in
+from uflip.methodology.long_baseline import longer_baseline_in
 from uflip.methodology.refresh import TIMES, refreshes
 from uflip.results import checksums, outputs
 from uflip.session import BenchmarkRequest
@@ -141,7 +141,7 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
         notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
     if any(run.spec.stop for run in plan.runs):
         notes.append("lengths: a run ends when its mean has converged; each line shows the maximum")
-    longer = [spec for run in plan.runs if (spec := goes_on_in(plan, run)) is not None]
+    longer = [spec for run in plan.runs if (spec := longer_baseline_in(plan, run)) is not None]
     if longer:
         most = max(spec.ios * spec.io_bytes for spec in longer)
         notes.append(

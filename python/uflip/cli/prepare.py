@@ -18,7 +18,7 @@ from uflip.cli.common import (
     whole,
 )
 from uflip.cli.state import target_options
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_target_allowed
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 
@@ -86,7 +86,7 @@ def command(
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
         # Before anything else is loaded.
-        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+        check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
     from uflip.cli.prepare_device import prepare
 
     prepare(

@@ -19,7 +19,7 @@ from uflip.session.events import (
     SessionEvent,
     StateBegins,
     StateProgress,
-    WearTold,
+    WearReport,
 )
 from uflip.units import format_count, format_duration_ns, format_size
 
@@ -59,7 +59,7 @@ class Watching:
         elif isinstance(event, StateProgress):
             assert self._state is not None, "it has begun"
             self._draw(event.done / event.total, self._state.text(event.done, event.total))
-        elif isinstance(event, WearTold):
+        elif isinstance(event, WearReport):
             self._begin(f"wear: {describe_wear(event.wear, event.bytes_written)}", 0)
         elif isinstance(event, RunsBegin):
             self._begin(_announce(event.plan, event.estimate, event.done), len(event.plan.runs))

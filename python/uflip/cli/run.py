@@ -21,7 +21,7 @@ from uflip.cli.executor_options import carried_out, executor_options
 from uflip.cli.plan_options import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_target_allowed
 from uflip.errors import InterruptedRun, UsageError
 from uflip.escape import plain
 
@@ -153,9 +153,9 @@ def command(
 def _is_of_several(folder: Path | None) -> bool:
     if folder is None:
         return False
-    from uflip.session.multi_device import is_of_several
+    from uflip.session.multi_device import is_multi_device
 
-    return is_of_several(folder)
+    return is_multi_device(folder)
 
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
@@ -171,7 +171,7 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
     if device is None:
         raise no_device("run")
     # Refuse a protected target before plans and numpy are loaded.
-    check_before_all(device, **{name: options[name] for name in OF_THE_TARGET})
+    check_target_allowed(device, **{name: options[name] for name in OF_THE_TARGET})
     from uflip.cli.progress_events import Watching
     from uflip.session import BenchmarkRequest, begin
 

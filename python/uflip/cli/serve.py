@@ -30,10 +30,10 @@ from uflip.data.device_reports import ServedDocument
 from uflip.data.folder import refuse_results
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
-from uflip.device.opener import Making, Report, open_device
+from uflip.device.opener import CreationProgress, Report, open_device
 from uflip.device.serving import (
     Export,
-    Told,
+    ServerResult,
     check_data,
     listen_tcp,
     listen_unix,
@@ -235,7 +235,7 @@ def _opened(devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bo
     """Open devices, and bring them into a state."""
     opened = []
     for url in devices:
-        making = None if quiet else Making(_announcing(url))
+        making = None if quiet else CreationProgress(_announcing(url))
         opened.append(stack.enter_context(open_device(url, on_progress=making)))
     for device in opened:
         _bring(device, state)
@@ -270,7 +270,7 @@ def _bring(device: Device, state: str) -> None:
 
 
 def _serve(
-    begin: Callable[[], "_native.Handle[Told]"],
+    begin: Callable[[], "_native.Handle[ServerResult]"],
     listeners: list[_native.Listener],
     exports: list[Export],
     program: str | None,
@@ -300,7 +300,7 @@ def _serve(
     return served(handle)
 
 
-def _wait_for_a_signal(handle: "_native.Handle[Told]", *, quiet: bool) -> None:
+def _wait_for_a_signal(handle: "_native.Handle[ServerResult]", *, quiet: bool) -> None:
     if not quiet:
         echo("Ctrl-C ends it")
     while not handle.wait(SLICE_S):

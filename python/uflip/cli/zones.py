@@ -15,7 +15,7 @@ from uflip.cli.common import (
     open_options,
     save_option,
 )
-from uflip.device.guard import check_before_all
+from uflip.device.guard import check_target_allowed
 from uflip.device.options import check_options
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
@@ -94,7 +94,7 @@ def command(
     asked = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
     changes = any(zones is not None for zones in asked.values())
     if changes and not dry_run:
-        check_before_all(device, size=size, buffered=buffered, data=data, destroy=destroy)
+        check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
     else:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     from uflip.cli.common import check_saving, save_device

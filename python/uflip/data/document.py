@@ -63,7 +63,7 @@ def decode(
     UflipError
         Of the class in `kind`, with the fault and its position in the document.
     """
-    if deepest(content) > DEEPEST:
+    if nesting_depth(content) > DEEPEST:
         raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
     try:
         return msgspec.json.decode(content, type=shape, dec_hook=dec_hook)
@@ -94,7 +94,7 @@ def plain(document: Struct | Mapping[str, object]) -> Table:
     return content
 
 
-def deepest(content: bytes) -> int:
+def nesting_depth(content: bytes) -> int:
     """Count the levels of lists and objects in a JSON text, at most.
 
     Runs on untrusted bytes before any parser: the time is linear in their number for every input,
@@ -125,7 +125,7 @@ def _chunks(content: bytes) -> Iterator[bytes]:
         start = end
 
 
-def no_file_name(name: str) -> str | None:
+def file_name_problem(name: str) -> str | None:
     """Return why a text cannot be the name of one of our files; None if it can.
 
     Examples

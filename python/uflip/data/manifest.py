@@ -46,7 +46,7 @@ from uflip.data.document import (
     Text,
     check,
     decode,
-    no_file_name,
+    file_name_problem,
 )
 from uflip.data.phases import Interference, Phases
 from uflip.data.spec import Spec, spec_hook
@@ -89,7 +89,7 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
     reset_before: bool = False
 
     def __post_init__(self) -> None:
-        if (problem := no_file_name(self.id)) is not None:
+        if (problem := file_name_problem(self.id)) is not None:
             raise ValueError(f"a run id that is {problem}")
         if isinstance(self.value, int) and abs(self.value) > LARGEST:
             raise ValueError("a value beyond 64 bits")
@@ -133,7 +133,7 @@ class SkippedRun(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Text
 
 
-def left_of(skipped: object) -> SkippedRun:
+def skipped_entry_of(skipped: object) -> SkippedRun:
     """Return the entry of a skipped run, an object with the same fields."""
     return msgspec.convert(skipped, SkippedRun, from_attributes=True)
 

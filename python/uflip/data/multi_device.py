@@ -28,7 +28,7 @@ from uflip.data.document import (
     Positive,
     Text,
     decode,
-    no_file_name,
+    file_name_problem,
 )
 
 FORMAT_VERSION: Literal[1] = 1
@@ -108,7 +108,7 @@ def read(folder: Path) -> MultiDeviceManifest:
     found = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)
     names = [entry.folder for entry in found.devices]
     for name in names:
-        if reason := no_file_name(name):
+        if reason := file_name_problem(name):
             raise KIND.unreadable(path, f"'folder': {reason}", "names as uflip makes them")
     if len({*names}) < len(names):
         raise KIND.unreadable(path, "a folder for two devices", "a folder for each")

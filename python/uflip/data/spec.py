@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import msgspec
 
 from uflip import _native
-from uflip.data.document import DEEPEST, Table, deepest
+from uflip.data.document import DEEPEST, Table, nesting_depth
 from uflip.data.job import Job, JobTotals
 from uflip.data.pattern import (
     Basic,
@@ -120,7 +120,7 @@ def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     text = msgspec.json.encode(content) if isinstance(content, Mapping) else content
     data = text.encode() if isinstance(text, str) else text
     try:
-        if deepest(data) <= DEEPEST:
+        if nesting_depth(data) <= DEEPEST:
             found: Pattern = msgspec.json.decode(data, type=Pattern)
             return found
         reason = f"more than {DEEPEST} levels"

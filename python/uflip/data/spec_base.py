@@ -59,12 +59,12 @@ class Stop(SpecBase, frozen=True):
     @property
     def fewest(self) -> int:
         """Least number of I/Os; an error if the rule lacks it."""
-        return given(self.min_ios, "stop.min_ios")
+        return require(self.min_ios, "stop.min_ios")
 
     @property
     def most(self) -> int:
         """Largest number of I/Os; an error if the rule lacks it."""
-        return given(self.max_ios, "stop.max_ios")
+        return require(self.max_ios, "stop.max_ios")
 
 
 class MixPart(SpecBase, frozen=True):
@@ -121,12 +121,12 @@ class MixPart(SpecBase, frozen=True):
     @property
     def io_bytes(self) -> int:
         """Size of an I/O [bytes]; an error if the pattern lacks it."""
-        return given(self.io_size, "io_size")
+        return require(self.io_size, "io_size")
 
     @property
     def target_bytes(self) -> int:
         """Size of the target space [bytes]; an error if the pattern lacks it."""
-        return given(self.target_size, "target_size")
+        return require(self.target_size, "target_size")
 
     @property
     def shift(self) -> int:
@@ -215,12 +215,12 @@ class Spec:
     @property
     def ios(self) -> int:
         """`io_count`; an error if the specification lacks it."""
-        return given(self.io_count, "io_count")
+        return require(self.io_count, "io_count")
 
     @property
     def ignored_ios(self) -> int:
         """`io_ignore`; an error if the specification lacks it."""
-        return given(self.io_ignore, "io_ignore")
+        return require(self.io_ignore, "io_ignore")
 
     @property
     def most_ios(self) -> int:
@@ -259,7 +259,7 @@ class Spec:
         return [(part.begin, part.end) for part in self.parts if part.is_sequential_write]
 
 
-def given(value: int | None, name: str) -> int:
+def require(value: int | None, name: str) -> int:
     """Return a given value; raise an error with its name if it is missing."""
     if value is None:
         raise UsageError(

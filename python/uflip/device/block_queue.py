@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from uflip.data.device import DeviceInfo
 from uflip.data.manifest import Disk
 from uflip.device.control_group import limits_of_group
-from uflip.device.virtual import number_of, place_of
+from uflip.device.virtual import device_number, sysfs_path
 
 SECTOR = 512
 """Unit of the begin of a partition in sysfs [bytes]."""
@@ -27,7 +27,7 @@ SECTOR = 512
 TRANSPORTS = {"usb": "usb", "nvme": "nvme", "ata": "ata", "mmc": "mmc", "virtio": "virtio"}
 
 
-def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
+def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
     """Describe the disk of a file or block device; None without one, or if nothing is known.
 
     Parameters
@@ -42,8 +42,8 @@ def beneath(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
     Disk or None
         I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
     """
-    number = number_of(info)
-    place = None if number is None else place_of(*number, system)
+    number = device_number(info)
+    place = None if number is None else sysfs_path(*number, system)
     if place is None:
         return None
     is_partition = (place / "partition").exists()
@@ -76,7 +76,7 @@ def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | Non
     >>> from uflip import open_device
     >>> temperature_of(open_device("null").info)
     """
-    told = beneath(info, system)
+    told = disk_below(info, system)
     return None if told is None else told.temperature_celsius
 
 

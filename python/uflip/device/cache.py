@@ -104,7 +104,7 @@ def limit_bytes() -> int:
     return 0 if is_switched_off() else parse_size(os.environ.get(SIZE) or DEFAULT_SIZE, SIZE)
 
 
-def name_of(*content: Any) -> str:
+def cache_key(*content: Any) -> str:
     """Return the hash of everything that determines a device; the simulator version is added.
 
     Examples
@@ -124,7 +124,7 @@ def cached(
     Parameters
     ----------
     name : str
-        From `name_of`.
+        From `cache_key`.
     make : callable
         Creates the device if it is missing.
     on_progress : callable, optional

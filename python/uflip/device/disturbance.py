@@ -18,7 +18,7 @@ from uflip.data.device import DeviceInfo
 from uflip.errors import DeviceError
 
 
-class Standing(TypedDict):
+class TargetStatus(TypedDict):
     """The status of a target; see `crates/host/src/target_status.rs`."""
 
     size_bytes: int
@@ -40,10 +40,10 @@ Counted = Literal[
 SECTOR_BYTES = 512
 
 WRITTEN = frozenset({"closed_by_writers", "modified"})
-"""Counters of `disturbed` that show possible changes of the target's data by other processes."""
+"""Counters of `count_disturbances` that show changes of the target by other processes."""
 
 
-def check_target(before: Standing | None, after: Standing | None, url: str) -> None:
+def check_target(before: TargetStatus | None, after: TargetStatus | None, url: str) -> None:
     """Refuse a run whose target has changed.
 
     Raises
@@ -70,7 +70,7 @@ def check_target(before: Standing | None, after: Standing | None, url: str) -> N
         )
 
 
-def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
+def check_not_shrunk(standing: TargetStatus | None, info: DeviceInfo) -> None:
     """Refuse a target that has become shorter since it was opened.
 
     Raises
@@ -89,23 +89,23 @@ def check_whole(standing: Standing | None, info: DeviceInfo) -> None:
     )
 
 
-def as_opened(standing: Standing | None) -> Standing | None:
+def undisturbed_since_open(standing: TargetStatus | None) -> TargetStatus | None:
     """Return the status of a target as if no other process had used it since it was opened."""
     if standing is None:
         return None
-    untouched = Standing(**standing)
+    untouched = TargetStatus(**standing)
     for key in ("opened", "closed_by_writers", "changed_by_others"):
         untouched[key] = None if standing[key] is None else 0
     return untouched
 
 
-def disturbed(
-    before: Standing | None,
-    after: Standing | None,
+def count_disturbances(
+    before: TargetStatus | None,
+    after: TargetStatus | None,
     traces: list[Trace],
     *,
     buffered: bool,
-    since: Standing | None = None,
+    since: TargetStatus | None = None,
 ) -> dict[str, int]:
     """Return counters of other processes' activity on the target during runs; empty without any.
 
@@ -143,7 +143,7 @@ def disturbed(
     return {key: count for key, count in found.items() if count > 0}
 
 
-def _more(before: Standing, after: Standing, key: Counted) -> int:
+def _more(before: TargetStatus, after: TargetStatus, key: Counted) -> int:
     was, now = before[key], after[key]
     return 0 if was is None or now is None else now - was
 

@@ -18,7 +18,7 @@ from uflip.units import format_size
 BLOCK_BYTES = 512
 
 
-def check_before_all(
+def check_target_allowed(
     url: str,
     *,
     size: int | None,

@@ -13,8 +13,8 @@ from uflip import _native
 from uflip import durability as durabilities
 from uflip.data.device import DeviceInfo, read_info
 from uflip.data.spec import Spec, text_of
-from uflip.device.cache import cached, name_of
-from uflip.device.disturbance import Standing
+from uflip.device.cache import cache_key, cached
+from uflip.device.disturbance import TargetStatus
 from uflip.device.management import Managed
 from uflip.device.resolve import resolve_state
 from uflip.device.snapshot_file import Saved
@@ -81,7 +81,7 @@ class Device(Managed, Saved):
             text = self._opened().counters_json()
         return None if text is None else json.loads(text)
 
-    def standing(self) -> Standing | None:
+    def standing(self) -> TargetStatus | None:
         """Return the current status of a file or block device; None for any other device.
 
         `uflip.device.disturbance` compares it before and after a run.
@@ -254,7 +254,7 @@ class Device(Managed, Saved):
             return self._opened()
 
         # The same writes to the same simulated device may be in the cache.
-        after = name_of(before, "enforce", state)
+        after = cache_key(before, "enforce", state)
         self._native = cached(after, make)
         self._state_name = after
         if on_progress is not None and not made:

@@ -53,7 +53,7 @@ def medium(info: DeviceInfo) -> Identity:
     return {name: value for name in MEDIUM if (value := getattr(info.details, name))}
 
 
-def other_medium(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
+def medium_difference(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
     """Return the difference between the earlier and the current medium of a device.
 
     Parameters

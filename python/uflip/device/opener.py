@@ -237,7 +237,7 @@ def open_null(size_bytes: int | None) -> _native.Device:
         return _native.Device.null(NULL_CAPACITY_BYTES if size_bytes is None else size_bytes)
 
 
-class Making:
+class CreationProgress:
     """Reports the progress of creating a simulated device, and the time left by its pace so far.
 
     The cost of its writes cannot be predicted: the number of relocations per write depends on all

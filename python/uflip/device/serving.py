@@ -17,7 +17,7 @@ REAL_TIME = 1.0
 
 LONGEST_NAME = 255
 
-Told = tuple[str, _native.NativeError | None]
+ServerResult = tuple[str, _native.NativeError | None]
 """Result of the native server: a document, and an error of the recording."""
 
 
@@ -112,7 +112,7 @@ def serve(
     *,
     statistics: _native.Listener | None = None,
     record: Path | None = None,
-) -> "_native.Handle[Told]":
+) -> "_native.Handle[ServerResult]":
     """Serve devices until the work is cancelled; clients may connect as soon as this returns.
 
     Parameters
@@ -174,7 +174,7 @@ def serve(
         )
 
 
-def served(handle: "_native.Handle[Told]") -> tuple[ServedDocument, UflipError | None]:
+def served(handle: "_native.Handle[ServerResult]") -> tuple[ServedDocument, UflipError | None]:
     """Return the statistics after the end of the server, and an error of the recording."""
     with native_errors():
         text, broken = handle.result()

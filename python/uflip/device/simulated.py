@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from uflip import _native
 from uflip.data.bounded_read import DocumentKind, read_start
 from uflip.data.device import DeviceInfo, read_info
-from uflip.device.cache import cached, name_of
+from uflip.device.cache import cache_key, cached
 from uflip.device.url import SNAPSHOT, DeviceUrl, read_override
 from uflip.errors import UsageError, native_errors
 from uflip.native_wait import MAKING_PATIENCE_S, OnProgress, finished
@@ -48,7 +48,7 @@ def open_sim(target: DeviceUrl, on_progress: OnProgress | None = None) -> _nativ
 
 def state_name(info: DeviceInfo) -> str:
     """Return the cache name of the state in which a device is opened."""
-    return name_of(info.model, info.profile_table, info.details.snapshot)
+    return cache_key(info.model, info.profile_table, info.details.snapshot)
 
 
 def open_flash(target: DeviceUrl) -> _native.FlashDevice:

@@ -39,7 +39,7 @@ NAMES = {
 SOFTWARE = {"loop": "a loop device", "zram": "memory (zram)", "ram": "memory", "nbd": "a network"}
 
 
-def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
+def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
     """Return what a virtual disk is in reality; None without evidence for a virtual one.
 
     Parameters
@@ -49,7 +49,7 @@ def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
     system : Path
         The sysfs mount.
     """
-    place = place_of(major, minor, system)
+    place = sysfs_path(major, minor, system)
     if place is None:
         return None
     disk = place.parent if (place / "partition").exists() else place
@@ -67,7 +67,7 @@ def behind(major: int, minor: int, system: Path = Path("/sys")) -> str | None:
     return None
 
 
-def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
+def virtual_disk_of(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
     """Return what the disk of a device is in reality; None without evidence for a virtual one.
 
     Parameters
@@ -77,11 +77,11 @@ def behind_device(info: DeviceInfo, system: Path = Path("/sys")) -> str | None:
     system : Path
         The sysfs mount.
     """
-    number = number_of(info)
-    return None if number is None else behind(*number, system)
+    number = device_number(info)
+    return None if number is None else virtual_disk_kind(*number, system)
 
 
-def number_of(info: DeviceInfo) -> tuple[int, int] | None:
+def device_number(info: DeviceInfo) -> tuple[int, int] | None:
     """Return the number of the block device of a target, or of the one below its file system."""
     if not info.real:
         return None
@@ -93,7 +93,7 @@ def number_of(info: DeviceInfo) -> tuple[int, int] | None:
     return os.major(number), os.minor(number)
 
 
-def place_of(major: int, minor: int, system: Path = Path("/sys")) -> Path | None:
+def sysfs_path(major: int, minor: int, system: Path = Path("/sys")) -> Path | None:
     """Return the path of a block device in sysfs; None without one."""
     try:
         return (system / "dev" / "block" / f"{major}:{minor}").resolve(strict=True)

@@ -41,11 +41,11 @@ from uflip.methodology.events import (
 from uflip.methodology.execute import execute
 from uflip.methodology.harness import measure_harness
 from uflip.methodology.history import History
-from uflip.methodology.limits import check_worth_running, within
+from uflip.methodology.limits import check_worth_running, within_limits
 from uflip.methodology.plan import Plan, make_plan
 from uflip.methodology.plan_file import read_plan, write_plan
 from uflip.methodology.plan_options import Choices, method_for, overwrites_for
-from uflip.methodology.resume import what_is_left
+from uflip.methodology.resume import remaining_plan
 from uflip.methodology.state import (
     Enforcement,
     OnState,
@@ -87,9 +87,9 @@ __all__ = [
     "overwrites_for",
     "plan_state",
     "read_plan",
+    "remaining_plan",
     "state_of_profile",
     "wear_of",
-    "what_is_left",
-    "within",
+    "within_limits",
     "write_plan",
 ]

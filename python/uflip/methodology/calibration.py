@@ -14,9 +14,9 @@ from uflip.data.phases import Interference, Phases
 from uflip.experiment import PlannedRun
 from uflip.flash_waits import quickest_ns
 from uflip.methodology import interference, long_baseline
-from uflip.methodology.phases import adapted, find_phases, once_more
+from uflip.methodology.phases import adapt_spec, find_phases, fixed_length_spec
 from uflip.methodology.plan import Plan
-from uflip.microbench import keeps_its_length
+from uflip.microbench import has_own_length
 from uflip.microbench.layout import LABELS
 from uflip.spec import Spec
 
@@ -24,7 +24,7 @@ BASELINE = "baseline"
 RESPONSE = "response_time_ns"
 
 
-class Noting(Protocol):
+class FindingStore(Protocol):
     """Storage of findings and finished runs; `uflip.results.ResultsWriter` is one."""
 
     def note(self, key: str, value: Phases | Interference) -> None:
@@ -50,7 +50,7 @@ class Calibration:
     def __init__(
         self,
         plan: Plan,
-        noting: Noting,
+        noting: FindingStore,
         lingering: Interference | None = None,
     ) -> None:
         self._plan = plan
@@ -106,22 +106,22 @@ class Calibration:
 
     def adapted(self, run: PlannedRun) -> Spec:
         """Return the specification of a run, adapted to the phases known by then."""
-        if keeps_its_length(run):
+        if has_own_length(run):
             return run.spec
         ours = run.micro_benchmark in (BASELINE, interference.NAME)
         if run.spec.stop is None and (ours or self._plan.method != "startup"):
             return run.spec
         phases, io_size = self.phases(before=run), self._io_size()
         if run.micro_benchmark != BASELINE and run.spec.stop is not None:
-            fixed = once_more(run, phases, io_size)
+            fixed = fixed_length_spec(run, phases, io_size)
             # A run of some thousand I/Os does not always show its start-up.
             if fixed.io_ignore:
                 return fixed
-        return adapted(run, phases, io_size)
+        return adapt_spec(run, phases, io_size)
 
     def longer(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
         """Return the next longer baseline after others of the same run; None without one."""
-        longest = long_baseline.goes_on_in(self._plan, run)
+        longest = long_baseline.longer_baseline_in(self._plan, run)
         if longest is None:
             return None
         reads = self._ids_of(BASELINE, self._plan.runs).get("RR")
@@ -133,7 +133,7 @@ class Calibration:
 
     def once_more(self, run: PlannedRun) -> Spec:
         """Return the specification of a further repetition, by the phases known by then."""
-        return once_more(run, self.phases(before=run), self._io_size())
+        return fixed_length_spec(run, self.phases(before=run), self._io_size())
 
     def _io_size(self) -> int:
         """Return the I/O size of the runs that show the phases [bytes]."""

@@ -69,7 +69,7 @@ def estimate(plan: Plan) -> PlanEstimate:
     cost = cost_of(plan.device.kind)
     rested = list(zip(plan.runs, _pauses_ns(plan), strict=True))
     each = tuple(
-        _going_on(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
+        _with_longer_baseline(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
         for run, ns in rested
     )
     fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in rested]
@@ -123,11 +123,11 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     return RunEstimate(ios, read, written, time_ns)
 
 
-def _going_on(
+def _with_longer_baseline(
     plan: Plan, run: PlannedRun, laid_out: RunEstimate, cost: Cost, rest_ns: int
 ) -> RunEstimate:
     """Add the longer repeats of a baseline, as on a device that answers from a buffer."""
-    longer = long_baseline.goes_on_in(plan, run)
+    longer = long_baseline.longer_baseline_in(plan, run)
     if longer is None:
         return laid_out
     totals = resolve(longer, plan.device).totals
@@ -148,7 +148,7 @@ def _written(plan: Plan, run: PlannedRun) -> int:
 
 
 # Share of a run from which its pace predicts the rest.
-TOLD_SHARE = 0.05
+PACE_SHARE = 0.05
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -202,7 +202,7 @@ class TimeLeft:
         if index >= len(self._times_ns):
             return 0.0
         at_hand = self._patterns[index]
-        told = taken_ns > 0 and share_done >= TOLD_SHARE
+        told = taken_ns > 0 and share_done >= PACE_SHARE
         whole_ns = taken_ns / share_done if told else self._expected_ns(index)
         pace = (
             {at_hand: (whole_ns + self._rests_ns[index]) / self._times_ns[index]}

@@ -27,11 +27,11 @@ from uflip.data.summary import WarningSummary
 from uflip.device.counter_samples import counter_samples
 from uflip.device.disturbance import (
     WRITTEN,
-    Standing,
-    as_opened,
+    TargetStatus,
+    check_not_shrunk,
     check_target,
-    check_whole,
-    disturbed,
+    count_disturbances,
+    undisturbed_since_open,
 )
 from uflip.device.handle import Device
 from uflip.errors import UsageError
@@ -47,15 +47,15 @@ from uflip.methodology.events import (
     ignore,
 )
 from uflip.methodology.history import History
-from uflip.methodology.outcome import Finisher, Tally, ending
+from uflip.methodology.outcome import Finisher, Tally, store_outcome
 from uflip.methodology.plan import Plan
 from uflip.methodology.refresh import refresh_bytes, refresh_spec
-from uflip.methodology.run_groups import Growing, disturbing, groups, to_be_made
+from uflip.methodology.run_groups import PlanStore, disturbing_runs, groups, runs_to_make
 from uflip.methodology.state import OnState
 from uflip.microbench import has_rounds
 
 
-class Writer(Growing, Finisher, Protocol):
+class Writer(PlanStore, Finisher, Protocol):
     """Storage of finished runs; `uflip.results.ResultsWriter` is one."""
 
     @property
@@ -115,12 +115,12 @@ def execute(
     """
     tally, started_ns = Tally(len(done), lambda: found.planned), time.monotonic_ns()
     left: int | None = None
-    left_to_make = to_be_made(plan, done, all_of_them=replay is not None)
-    with ending(writer, tally):
+    left_to_make = runs_to_make(plan, done, all_of_them=replay is not None)
+    with store_outcome(writer, tally):
         # On a device with earlier runs, no new run may come before them.
-        closed = replay is None and any(run.id in done for run in disturbing(plan))
-        stood = as_opened(device.standing())
-        check_whole(stood, device.info)
+        closed = replay is None and any(run.id in done for run in disturbing_runs(plan))
+        stood = undisturbed_since_open(device.standing())
+        check_not_shrunk(stood, device.info)
         for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
             signals.check()
             index, run = group[0]
@@ -168,9 +168,9 @@ def _make(
     history: History,
     on_progress: Callable[[int, int, int], None],
     *,
-    before: Standing | None,
+    before: TargetStatus | None,
     spool: Path,
-) -> tuple[list[_Made], Standing | None]:
+) -> tuple[list[_Made], TargetStatus | None]:
     """Let the device idle, then make a run, or several without a pause between them.
 
     `before` is the status of the target after the previous run; the new status is returned.
@@ -197,7 +197,7 @@ def _make(
     stands = device.standing()
     check_target(stood, stands, device.url)
     buffered = device.info.buffered
-    others = disturbed(stood, stands, traces, buffered=buffered, since=before)
+    others = count_disturbances(stood, stands, traces, buffered=buffered, since=before)
     if WRITTEN & others.keys():
         history.lost()
     made: list[_Made] = []

@@ -11,7 +11,7 @@ from uflip.methodology.state import Enforcement, OnState, enforce_state, next_st
 from uflip.spec import Spec, read_spec
 
 
-class Noted(Protocol):
+class StateStore(Protocol):
     """Storage for the state of a device; `uflip.results.StateRecord` is one."""
 
     def begin(self, request: StateRequest, total_ios: int) -> int:
@@ -30,7 +30,7 @@ class Noted(Protocol):
         """Record that the state is unknown."""
 
 
-class Nowhere:
+class NoStateStore:
     """A record without storage, for devices that end with the process."""
 
     def begin(self, request: StateRequest, total_ios: int) -> int:  # noqa: ARG002
@@ -61,10 +61,10 @@ class History:
         Stores each change.
     """
 
-    def __init__(self, state_id: str | None, noted: Noted | None = None) -> None:
+    def __init__(self, state_id: str | None, noted: StateStore | None = None) -> None:
         self.state_id = state_id
         """The current state of the device."""
-        self._noted = Nowhere() if noted is None else noted
+        self._noted = NoStateStore() if noted is None else noted
 
     def enforce(self, device: Device, wanted: Enforcement, on_state: OnState | None = None) -> None:
         """Enforce a state on the device, continuing an interrupted attempt.

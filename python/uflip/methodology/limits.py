@@ -6,14 +6,14 @@ from uflip.errors import UsageError
 from uflip.experiment import PlannedRun, Skipped
 from uflip.methodology.estimate import estimate
 from uflip.methodology.plan import Plan
-from uflip.methodology.run_groups import without_a_rest
+from uflip.methodology.run_groups import group_unpaused
 from uflip.units import format_duration_ns, format_size
 
 # Prefix of skip reasons that are limits.
 MAY = "the plan may "
 
 
-def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
+def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -> Plan:
     """Leave out runs that exceed a limit.
 
     Runs are taken in their order as long as they fit. One that does not is skipped with the reason,
@@ -40,7 +40,7 @@ def within(plan: Plan, max_bytes_written: int | None, max_time_ns: int | None) -
     skipped = list(plan.skipped)
     written, time_ns, reset_due = 0, 0, False
     costs = estimate(plan).each
-    for group in without_a_rest(enumerate(plan.runs)):
+    for group in group_unpaused(enumerate(plan.runs)):
         first = group[0][1]
         reset_due = reset_due or first.reset_before
         resets = reset_due and first.spec.writes_sequentially

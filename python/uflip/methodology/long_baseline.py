@@ -46,7 +46,7 @@ PATTERNS = ("SW", "RW")
 WORTHWHILE, LONGER = 2, 8
 
 
-def goes_on(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
+def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) -> Basic | None:
     """Return the longest repeat of a baseline; None for a run without one.
 
     Parameters
@@ -72,10 +72,10 @@ def _of_length(spec: Basic, ios: int) -> Basic:
     return longer.but(target_size=ios * spec.io_bytes) if spec.writes_sequentially else longer
 
 
-def goes_on_in(plan: "Plan", run: PlannedRun) -> Basic | None:
+def longer_baseline_in(plan: "Plan", run: PlannedRun) -> Basic | None:
     """Return the same for a run of a plan."""
     info = structs.replace(plan.device, capacity_bytes=plan.target_size)
-    return goes_on(run, info, plan.scale, plan.method)
+    return longer_baseline(run, info, plan.scale, plan.method)
 
 
 def next_length(longest: Basic, made: Trace) -> Basic | None:

@@ -29,7 +29,7 @@ import numpy as np
 
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology.refresh import writes_within_a_part
-from uflip.methodology.target_spaces import OwnPlaces, elsewhere
+from uflip.methodology.target_spaces import SpaceDrawer, draw_target
 from uflip.microbench import in_turn
 from uflip.spec import Basic, Mix, Spec
 
@@ -39,7 +39,7 @@ BASELINE = "baseline"
 STAGES = UNDISTURBING, WITHIN_A_PART, SEQUENTIAL = 0, 1, 2
 
 
-def in_order(
+def order_runs(
     runs: Sequence[PlannedRun],
     lingering: Sequence[PlannedRun],
     repetitions: int,
@@ -64,7 +64,7 @@ def in_order(
     again = [run for run in every if run not in telling]
     if shuffled:
         once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
-        again = [run for each in once for run in by_chance(each, seed, capacity)]
+        again = [run for each in once for run in shuffle_disturbing(each, seed, capacity)]
     if staged:
         again.sort(key=lambda run: (stage_of(run.spec, capacity), run.spec.writes))
     disturbing = [run for run in again if run.spec.writes_sequentially]
@@ -82,7 +82,7 @@ def in_order(
     ]
 
 
-def by_chance(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
+def shuffle_disturbing(runs: Iterable[PlannedRun], seed: int, capacity: int) -> list[PlannedRun]:
     """Shuffle those runs of a repetition that disturb the state.
 
     The disturbance by a run then affects another experiment in each repetition: it becomes scatter,
@@ -127,25 +127,27 @@ def _repeated(
     runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
 ) -> list[PlannedRun]:
     """Return all runs, then all of them again with other seeds and target spaces."""
-    first, places = list(runs), OwnPlaces(capacity)
-    every = [_at_own_place(run, places, seed, capacity) for run in first]
+    first, places = list(runs), SpaceDrawer(capacity)
+    every = [_move_to_own_space(run, places, seed, capacity) for run in first]
     for number in range(2, repetitions + 1):
         every += [repeat(run, number, seed, capacity, places) for run in first]
     return every
 
 
-def _at_own_place(run: PlannedRun, places: OwnPlaces, seed: int, capacity: int) -> PlannedRun:
+def _move_to_own_space(
+    run: PlannedRun, places: SpaceDrawer, seed: int, capacity: int
+) -> PlannedRun:
     """Move the first repetition away from offset 0; a baseline is the first run and stays there."""
     if run.micro_benchmark == BASELINE:
         return run
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value)
-    return replace(run, spec=elsewhere(run.spec, capacity, own, places))
+    return replace(run, spec=draw_target(run.spec, capacity, own, places))
 
 
 def repeat(
-    run: PlannedRun, number: int, seed: int, capacity: int, places: OwnPlaces | None = None
+    run: PlannedRun, number: int, seed: int, capacity: int, places: SpaceDrawer | None = None
 ) -> PlannedRun:
     """Return another repetition of a run: another seed, another place."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = elsewhere(run.spec, capacity, own, places).but(seed=own)
+    spec = draw_target(run.spec, capacity, own, places).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

@@ -46,7 +46,7 @@ class Tally:
 
 
 @contextmanager
-def ending(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]:
+def store_outcome(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterator[None]:
     """Store the outcome of the enclosed work, and add the finished runs to an error message.
 
     Parameters

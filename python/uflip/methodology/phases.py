@@ -78,7 +78,7 @@ def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesO
         with suppress(UsageError):
             series = np.asarray(times, dtype=np.float64)
             seen: PhasesOfPattern = analyse(series).as_dict()
-            ios = settled(series, seen["startup_ios"])
+            ios = settled_ios(series, seen["startup_ios"])
             begin, rest = float(series[: ios or None].mean()), float(series[ios:].mean())
             found[label] = {
                 **seen,
@@ -89,7 +89,7 @@ def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesO
     return found
 
 
-def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
+def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     """Return where the initial parts of a run that differ from its running phase end.
 
     Parameters
@@ -126,12 +126,12 @@ def settled(times_ns: NDArray[np.float64], startup_ios: int) -> int:
     return startup_ios if startup_ios < first // PARTS[0] else 0
 
 
-def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
-    """Return the specification of a run of fixed length: the shortest that `adapted` allows.
+def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
+    """Return the specification of a run of fixed length: the shortest that `adapt_spec` allows.
 
     It ignores the start-up of the baselines, whether or not this run would show it.
     """
-    spec = adapted(run, phases, io_size)
+    spec = adapt_spec(run, phases, io_size)
     most = _rule(run.spec).most
     known = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
     safe = replace(known, writes=math.ceil(MARGIN * known.writes))
@@ -143,7 +143,7 @@ def once_more(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     return spec.but(stop=None, io_count=ios, io_ignore=left_out)
 
 
-def adapted(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
+def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     """Return the specification of a run on a device with these phases.
 
     Parameters

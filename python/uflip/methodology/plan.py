@@ -30,8 +30,8 @@ from uflip.experiment import (
     Skipped,
 )
 from uflip.methodology import interference
-from uflip.methodology.long_baseline import goes_on
-from uflip.methodology.order import BASELINE, in_order
+from uflip.methodology.long_baseline import longer_baseline
+from uflip.methodology.order import BASELINE, order_runs
 from uflip.methodology.plan_options import (
     Choices,
     check_io_size,
@@ -42,15 +42,15 @@ from uflip.methodology.plan_options import (
     pause_for,
     repetitions_for,
 )
-from uflip.methodology.run_lengths import self_timed
-from uflip.methodology.space_allocation import fewest_resets, placed_runs
+from uflip.methodology.run_lengths import with_stop_rule
+from uflip.methodology.space_allocation import allocate_spaces, fewest_resets
 from uflip.methodology.state import (
     Enforcement,
     default_state,
     plan_state,
 )
-from uflip.methodology.target_spaces import Places
-from uflip.microbench import MICRO_BENCHMARKS, check_names, keeps_its_length
+from uflip.methodology.target_spaces import SpaceAllocator
+from uflip.microbench import MICRO_BENCHMARKS, check_names, has_own_length
 from uflip.spec import Spec
 from uflip.units import format_size
 
@@ -162,8 +162,8 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
     ]
     runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
-    lingering = interference.lay_out(context) if _finds_its_pause(context, runs, chosen) else []
-    ordered = in_order(
+    lingering = interference.lay_out(context) if _measures_pause(context, runs, chosen) else []
+    ordered = order_runs(
         runs,
         lingering,
         repetitions,
@@ -174,9 +174,9 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     )
 
     def longest(run: PlannedRun) -> Spec:
-        return goes_on(run, context.info, scale, method) or run.spec
+        return longer_baseline(run, context.info, scale, method) or run.spec
 
-    placed = placed_runs(ordered, context.capacity, chosen.used_bytes, longest)
+    placed = allocate_spaces(ordered, context.capacity, chosen.used_bytes, longest)
     if state is None:
         placed = placed.without_resets()
     return Plan(
@@ -200,11 +200,11 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
 
 def _timed(run: PlannedRun, method: str) -> PlannedRun:
     """Apply the stop rule to a run, except to baselines and runs that need a fixed length."""
-    fixed = method != "auto" or run.micro_benchmark == BASELINE or keeps_its_length(run)
-    return run if fixed else self_timed(run)
+    fixed = method != "auto" or run.micro_benchmark == BASELINE or has_own_length(run)
+    return run if fixed else with_stop_rule(run)
 
 
-def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
+def _measures_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choices) -> bool:
     """Return whether the pause is measured: where writes of a run may linger in the next one."""
     if chosen.pause_ns is not None or context.info.zoned:
         return False
@@ -212,7 +212,7 @@ def _finds_its_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choic
     return whole or (not context.info.null and any(run.spec.writes for run in runs))
 
 
-def _warnings(context: Context, places: Places, *, resets: bool) -> list[WarningSummary]:
+def _warnings(context: Context, places: SpaceAllocator, *, resets: bool) -> list[WarningSummary]:
     if not places.resets or resets or context.info.null:
         return []
     return [

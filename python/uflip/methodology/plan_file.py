@@ -24,7 +24,7 @@ from uflip.data.plan import (
     RunEntry,
 )
 from uflip.data.toml_text import read_toml
-from uflip.device.identity import model_identity, other_medium
+from uflip.device.identity import medium_difference, model_identity
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
@@ -105,7 +105,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
         has an unsupported run, or overlapping sequential writes without a reset.
     """
     content = read_toml(path, KIND)
-    head = _shaped(content, PlanFile, str(path))
+    head = _check_shape(content, PlanFile, str(path))
     if head.format != FORMAT or not 1 <= head.format_version <= FORMAT_VERSION:
         raise _wrong(
             str(path),
@@ -152,11 +152,11 @@ def check_device(path: Path, info: DeviceInfo) -> None:
     UflipError
         If it is for another device, or another medium.
     """
-    head = _shaped(read_toml(path, KIND), PlanFile, str(path))
+    head = _check_shape(read_toml(path, KIND), PlanFile, str(path))
     _check_device(head.device, info, path)
 
 
-def _shaped(content: Any, shape: type[Shape], where: str) -> Shape:
+def _check_shape(content: Any, shape: type[Shape], where: str) -> Shape:
     """Check the keys of a table and the types of their values."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
     for key in content:
@@ -201,7 +201,7 @@ def _check_medium(device: Mapping[str, object], info: DeviceInfo, path: Path) ->
     nothing = info.details.brand is None or info.details.brand_is_new
     if "brand" not in device or (info.kind == "file" and nothing):
         return  # a file may be rebuilt for a plan
-    if other := other_medium({"brand": device["brand"]}, info):
+    if other := medium_difference({"brand": device["brand"]}, info):
         raise RefusedError(
             "This plan is for another medium",
             where=f"{path}, [device]",
@@ -220,7 +220,7 @@ def _check_names(head: PlanFile, path: Path) -> None:
 def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
     """Return the durability; older plans imply it by the kind of device."""
     if head.durability is not None:
-        with _found_in(f"{path}, durability"):
+        with _error_position(f"{path}, durability"):
             return durabilities.chosen(head.durability)
     if head.format_version >= DURABILITY_SINCE:
         raise _wrong(str(path), "no key 'durability'", durabilities.FORMS)
@@ -241,12 +241,12 @@ def _check_target(size: int, info: DeviceInfo, path: Path) -> None:
 def _read_state(head: PlanFile, info: DeviceInfo, path: Path) -> Enforcement | None:
     if head.state is None:
         return None
-    with _found_in(f"{path}, [state]"):
+    with _error_position(f"{path}, [state]"):
         return plan_request(info, head.state)
 
 
 @contextmanager
-def _found_in(where: str) -> Iterator[None]:
+def _error_position(where: str) -> Iterator[None]:
     """Add the position in the file to an error."""
     try:
         yield
@@ -258,8 +258,8 @@ def _found_in(where: str) -> Iterator[None]:
 def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
     where = f"{path}, run number {number}"
     name = entry.get("id") if isinstance(entry, Mapping) else None
-    with _found_in(f"{path}, run {_shortened(name)}" if isinstance(name, str) else where):
-        return PlannedRun(**msgspec.structs.asdict(_shaped(entry, RunEntry, where)))
+    with _error_position(f"{path}, run {_shortened(name)}" if isinstance(name, str) else where):
+        return PlannedRun(**msgspec.structs.asdict(_check_shape(entry, RunEntry, where)))
 
 
 def _spec_of(kind: type, content: object) -> Spec:
@@ -281,7 +281,7 @@ def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
 
 def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
     """Check that a run fits on the device; return the extents of its sequential writes."""
-    with _found_in(f"{path}, run {run.id}"):
+    with _error_position(f"{path}, run {run.id}"):
         return written_sequentially(resolve(run.spec, info).spec)
 
 

@@ -18,11 +18,11 @@ from dataclasses import replace
 from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, together, written_sequentially
 from uflip.methodology.plan import Plan
-from uflip.methodology.target_spaces import APART, BLOCK, Places
+from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
 from uflip.microbench import in_turn
 
 
-def what_is_left(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
+def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
     """Return the plan for resuming on a real device.
 
     Parameters
@@ -61,7 +61,9 @@ def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
     # Spaces that later runs read, or write at random, must not be disturbed either.
     to_come += [all_but_written_sequentially(each.spec) for each in after]
     for block in (APART, BLOCK):
-        places = Places(plan.target_size, block=block, disturbed=disturbed, taken=together(to_come))
+        places = SpaceAllocator(
+            plan.target_size, block=block, disturbed=disturbed, taken=together(to_come)
+        )
         placed = places.move(run.spec)
         if placed.reset is None:
             return replace(run, spec=placed.spec)

@@ -44,13 +44,20 @@ from uflip.device.resolve import resolve
 from uflip.experiment import PlannedRun
 from uflip.methodology import interference
 from uflip.methodology.estimate import estimate
-from uflip.methodology.order import BASELINE, SEQUENTIAL, by_chance, is_wide, repeat, stage_of
+from uflip.methodology.order import (
+    BASELINE,
+    SEQUENTIAL,
+    is_wide,
+    repeat,
+    shuffle_disturbing,
+    stage_of,
+)
 from uflip.methodology.plan import Plan
 from uflip.methodology.plan_options import REPETITIONS
 from uflip.methodology.refresh import refresh_bytes
 from uflip.methodology.run_lengths import TWICE
-from uflip.methodology.space_allocation import behind
-from uflip.microbench import keeps_its_length
+from uflip.methodology.space_allocation import place_after
+from uflip.microbench import has_own_length
 from uflip.spec import Mix, Spec
 
 # Two looks at three and at five repetitions are wrong more often than at three and at eight: the
@@ -82,7 +89,7 @@ class RepetitionSource(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _Wish:
+class _Candidate:
     """An experiment, and the repetitions that it needs to converge."""
 
     runs: Sequence[PlannedRun]
@@ -97,7 +104,7 @@ class _Wish:
     """Whether each repetition needs a reset."""
 
 
-_Turns = list[list[tuple[_Wish, int]]]
+_Passes = list[list[tuple[_Candidate, int]]]
 """For each pass, the experiments to repeat and the index of their further repetition."""
 
 
@@ -125,9 +132,9 @@ def next_round(
     if plan.state is None and now == SEQUENTIAL:
         return None
     experiments = _experiments(plan, done)
-    granted: list[_Wish] = []
+    granted: list[_Candidate] = []
     left = _left_ios(plan, told, experiments, once_more)
-    wishes = _wishes(plan, told, experiments, once_more, _slowest_ns(done, told))
+    wishes = _candidates(plan, told, experiments, once_more, _slowest_ns(done, told))
     wishes = [wish for wish in wishes if stage_of(wish.spec, plan.target_size) == now]
     for wish in sorted(wishes, key=lambda wish: (wish.is_wide, wish.ios)):
         if not wish.now:
@@ -138,15 +145,15 @@ def next_round(
         granted.append(wish)
     others = [wish for wish in wishes if wish not in granted]
     most_bytes = _unwritten_bytes(plan, done, told)
-    more = _within(plan, done, granted, lambda some: _turns(some, others, left), most_bytes)
+    more = _within(plan, done, granted, lambda some: _passes(some, others, left), most_bytes)
     return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
 
 
 def _within(
     plan: Plan,
     done: Sequence[PlannedRun],
-    granted: Sequence[_Wish],
-    turns_of: Callable[[Sequence[_Wish]], _Turns],
+    granted: Sequence[_Candidate],
+    turns_of: Callable[[Sequence[_Candidate]], _Passes],
     most_bytes: float,
 ) -> tuple[PlannedRun, ...]:
     """Lay out a round within a limit of bytes, resets included; drop the most expensive ones.
@@ -155,7 +162,7 @@ def _within(
     """
     some = len(granted)
     while some:
-        more = behind(plan.target_size, done, _more(plan, turns_of(granted[:some])))
+        more = place_after(plan.target_size, done, _more(plan, turns_of(granted[:some])))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
         some -= max(some // 16, 1)
@@ -166,7 +173,7 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
     """Return the repetitions of each experiment whose runs have a stop rule."""
     found: dict[Key, list[PlannedRun]] = {}
     for run in runs:
-        if run.micro_benchmark in (BASELINE, interference.NAME) or keeps_its_length(run):
+        if run.micro_benchmark in (BASELINE, interference.NAME) or has_own_length(run):
             continue
         if run.spec.stop is not None or run.repetition > plan.repetitions:
             key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
@@ -214,27 +221,29 @@ def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: RepetitionSou
     return left
 
 
-def _wishes(
+def _candidates(
     plan: Plan,
     told: RepetitionSource,
     experiments: Mapping[Key, Sequence[PlannedRun]],
     once_more: Callable[[PlannedRun], Spec],
     slowest_ns: float | None,
-) -> list[_Wish]:
+) -> list[_Candidate]:
     wishes = []
     asked = [(" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()]
     every = told.together(asked, slowest_ns)
     for runs, said in zip(experiments.values(), every, strict=True):
         made = len(runs)
-        more = max((needed_by(said, made) or 0) - made, 0)
+        more = max((repetitions_for(said, made) or 0) - made, 0)
         spec = once_more(runs[0])
         each = _totals(plan, spec).total_ios
         now = min(more, (GROWTH - 1) * made)
-        wishes.append(_Wish(runs, spec, now, more * each, each, is_wide(spec, plan.target_size)))
+        wishes.append(
+            _Candidate(runs, spec, now, more * each, each, is_wide(spec, plan.target_size))
+        )
     return wishes
 
 
-def needed_by(said: Certainty, made: int) -> int | None:
+def repetitions_for(said: Certainty, made: int) -> int | None:
     """Return the repetitions that an experiment needs, by its own scatter and that of its peers.
 
     Returns
@@ -295,7 +304,7 @@ def _student(repetitions: float) -> float:
     return float(_native.student_quantile(1 - CONFIDENCE, repetitions - 1))
 
 
-def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> _Turns:
+def _passes(granted: Sequence[_Candidate], others: Sequence[_Candidate], left_ios: int) -> _Passes:
     """Return, per pass, the experiments to repeat and their repetition numbers.
 
     Passes with few writing runs are filled up to `APART`, first with the cheapest experiments, of
@@ -303,7 +312,7 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
     in it writes, as the cost exceeds the gain. The round ends when no I/Os are left.
     """
     made: Counter[int] = Counter()
-    turns: _Turns = []
+    turns: _Passes = []
     everyone = [wish for wish in (*granted, *others) if wish.spec.writes and not wish.is_wide]
     for turn in range(1, max((wish.now for wish in granted), default=0) + 1):
         now = [wish for wish in granted if turn <= wish.now]
@@ -327,7 +336,7 @@ def _turns(granted: Sequence[_Wish], others: Sequence[_Wish], left_ios: int) -> 
     return turns
 
 
-def _more(plan: Plan, turns: _Turns) -> list[PlannedRun]:
+def _more(plan: Plan, turns: _Passes) -> list[PlannedRun]:
     """Lay out a round pass by pass, so that repetitions of one experiment lie apart.
 
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
@@ -336,7 +345,7 @@ def _more(plan: Plan, turns: _Turns) -> list[PlannedRun]:
     runs: list[PlannedRun] = []
     for turn in turns:
         now = [_repetition(plan, wish, number) for wish, number in turn]
-        runs += by_chance(now, plan.seed, plan.target_size)
+        runs += shuffle_disturbing(now, plan.seed, plan.target_size)
     runs.sort(key=lambda run: run.spec.writes_sequentially and not isinstance(run.spec, Mix))
     return [
         replace(run, id=f"{number:04d}-{run.id}")
@@ -344,7 +353,7 @@ def _more(plan: Plan, turns: _Turns) -> list[PlannedRun]:
     ]
 
 
-def _repetition(plan: Plan, wish: _Wish, number: int) -> PlannedRun:
+def _repetition(plan: Plan, wish: _Candidate, number: int) -> PlannedRun:
     first = wish.runs[0]
     bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec, reset_before=False)
     return repeat(bare, len(wish.runs) + number, plan.seed, plan.target_size)

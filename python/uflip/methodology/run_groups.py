@@ -25,14 +25,14 @@ Numbered = tuple[int, PlannedRun]
 """A run with its index in the plan, from 0."""
 
 
-class Growing(RepetitionSource, Protocol):
+class PlanStore(RepetitionSource, Protocol):
     """Storage of the growing plan; `uflip.results.ResultsWriter` is one."""
 
     def grow(self, plan: Sequence[PlannedRun]) -> None:
         """Store a plan with more runs."""
 
 
-def to_be_made(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
+def runs_to_make(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[Numbered]:
     """Return the runs that are not stored, or all of them, with their indices."""
     return [
         (index, run)
@@ -41,7 +41,7 @@ def to_be_made(plan: Plan, done: Collection[str], *, all_of_them: bool) -> list[
     ]
 
 
-def without_a_rest(runs: Iterable[Numbered]) -> list[list[Numbered]]:
+def group_unpaused(runs: Iterable[Numbered]) -> list[list[Numbered]]:
     """Group runs that must follow each other at once: the batches of one experiment."""
     groups: list[list[Numbered]] = []
     for index, run in runs:
@@ -65,7 +65,7 @@ def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool
 def groups(
     plan: Plan,
     left: list[Numbered],
-    writer: Growing,
+    writer: PlanStore,
     found: Calibration,
     on_event: Callable[[Event], None],
     *,
@@ -80,7 +80,7 @@ def groups(
     for stage in STAGES:
         while True:
             end = ends_of_stages(plan.runs, plan.target_size)[stage]
-            yield from without_a_rest([each for each in left if made <= each[0] < end])
+            yield from group_unpaused([each for each in left if made <= each[0] < end])
             made = end
             grown = next_round(plan, made, writer, found.once_more)
             if grown is None or (closed and stage != SEQUENTIAL):
@@ -92,10 +92,10 @@ def groups(
             found.grown(plan)
             writer.grow(plan.runs)
             on_event(PlanGrew(plan))
-    yield from without_a_rest([each for each in left if each[0] >= made])
+    yield from group_unpaused([each for each in left if each[0] >= made])
 
 
-def disturbing(plan: Plan) -> Sequence[PlannedRun]:
+def disturbing_runs(plan: Plan) -> Sequence[PlannedRun]:
     """Return the first run that disturbs the state, and all after it."""
-    disturbing = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
-    return plan.runs[next(disturbing, len(plan.runs)) :]
+    indices = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
+    return plan.runs[next(indices, len(plan.runs)) :]

@@ -28,7 +28,7 @@ MAX_TIME_NS = 300_000_000_000
 MIX_IOS = 1 << 19
 
 
-def self_timed(run: PlannedRun) -> PlannedRun:
+def with_stop_rule(run: PlannedRun) -> PlannedRun:
     """Let a run end when its mean has converged; its planned length becomes its budget."""
     spec = run.spec
     budget = spec.ios

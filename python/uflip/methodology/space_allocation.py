@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from uflip.experiment import PlannedRun
 from uflip.footprint import together, written_sequentially
 from uflip.methodology.run_lengths import shortest
-from uflip.methodology.target_spaces import APART, BLOCK, Places
+from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
 from uflip.microbench import in_turn
 from uflip.spec import Basic, Spec
 
@@ -22,7 +22,7 @@ class PlacedRuns:
 
     runs: tuple[PlannedRun, ...]
     why_reset: Mapping[str, str]
-    places: Places
+    places: SpaceAllocator
 
     def without_resets(self) -> "PlacedRuns":
         """Return the same without resets: for a device that is measured as-is."""
@@ -31,7 +31,7 @@ class PlacedRuns:
         )
 
 
-def behind(
+def place_after(
     target_size: int, done: Sequence[PlannedRun], more: Iterable[PlannedRun]
 ) -> tuple[PlannedRun, ...]:
     """Allocate spaces after those of finished runs, with a reset before the first without space.
@@ -48,35 +48,35 @@ def behind(
     disturbed = together([written_sequentially(run.spec) for run in since])
     # Earlier plans may have used the space before the first of them.
     used = 0 if resets or not len(disturbed) else int(disturbed.begins[0])
-    return _placed_in(more, Places(target_size, used, BLOCK, disturbed=disturbed)).runs
+    return _placed_in(more, SpaceAllocator(target_size, used, BLOCK, disturbed=disturbed)).runs
 
 
-def as_laid_out(run: PlannedRun) -> Spec:
+def planned_spec(run: PlannedRun) -> Spec:
     """Return the specification of a run: it needs no more space than that."""
     return run.spec
 
 
-def placed_runs(
+def allocate_spaces(
     runs: Sequence[PlannedRun],
     capacity: int,
     used_bytes: int,
-    longest: Callable[[PlannedRun], Spec] = as_laid_out,
+    longest: Callable[[PlannedRun], Spec] = planned_spec,
 ) -> PlacedRuns:
     """Allocate separate spaces to sequential writes: far apart if that needs no more resets.
 
     `longest` returns the specification with the largest space that a run may need.
     """
-    far = _placed_in(runs, Places(capacity, used_bytes, APART), longest)
+    far = _placed_in(runs, SpaceAllocator(capacity, used_bytes, APART), longest)
     if not far.why_reset:
         return far
-    close = _placed_in(runs, Places(capacity, used_bytes, BLOCK), longest)
+    close = _placed_in(runs, SpaceAllocator(capacity, used_bytes, BLOCK), longest)
     return min(far, close, key=lambda placed: len(placed.why_reset))
 
 
 def _placed_in(
     runs: Iterable[PlannedRun],
-    places: Places,
-    longest: Callable[[PlannedRun], Spec] = as_laid_out,
+    places: SpaceAllocator,
+    longest: Callable[[PlannedRun], Spec] = planned_spec,
 ) -> PlacedRuns:
     placed: list[PlannedRun] = []
     why: dict[str, str] = {}
@@ -104,4 +104,4 @@ def fewest_resets(runs: Sequence[PlannedRun], placed: PlacedRuns, used_bytes: in
     if not placed.why_reset or not any(run.spec.stop for run in runs):
         return len(placed.why_reset)
     short = [replace(run, spec=shortest(run.spec)) for run in runs]
-    return len(placed_runs(short, placed.places.capacity, used_bytes).why_reset)
+    return len(allocate_spaces(short, placed.places.capacity, used_bytes).why_reset)

@@ -21,11 +21,11 @@ of Order alone would span 48 GiB of a device that is "never reset". (2) How larg
 paper names 128 KB (§4.1), and its devices map in units of up to some MB. Spaces keep a distance of
 `APART` if that needs no reset, else of `BLOCK` (`plan`). (3) Where a space begins: at a multiple of
 `APART`, except where I/Os with gaps interleave with those of others. (4) Where the repetitions of
-other runs go: to random spaces of their own (`elsewhere`). The cost of a read depends on the dies
+other runs go: to random spaces of their own (`draw_target`). The cost of a read depends on the dies
 of its pages, so three visits to one space agree perfectly about that space and do not describe the
 device. The first repetition of all but the baselines is random as well: runs that all begin at
 offset 0 find the preceding run's part of the map in the memory of the device. Draws avoid the
-spaces of earlier runs (`OwnPlaces`).
+spaces of earlier runs (`SpaceDrawer`).
 """
 
 from typing import NamedTuple, TypeVar
@@ -68,7 +68,7 @@ class PlacedSpec(NamedTuple):
     reset: str | None
 
 
-class Places:
+class SpaceAllocator:
     """Allocates spaces on a device, and tracks the spaces touched since the last reset.
 
     Parameters
@@ -233,7 +233,7 @@ def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
     return spec.but(first=first, second=second)
 
 
-class OwnPlaces:
+class SpaceDrawer:
     """Draws target spaces that no earlier run of the plan used, while there is room.
 
     A second run in the same space finds its part of the map in the memory of the device, and its
@@ -263,7 +263,7 @@ class OwnPlaces:
         return moved
 
 
-def elsewhere(spec: Spec, capacity: int, seed: int, places: OwnPlaces | None = None) -> Spec:
+def draw_target(spec: Spec, capacity: int, seed: int, places: SpaceDrawer | None = None) -> Spec:
     """Return the specification with randomly drawn target spaces, where there is room.
 
     Parameters

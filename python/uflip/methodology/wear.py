@@ -45,7 +45,7 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
     DeviceWear
     """
     if info.simulated:
-        return of_profile(info.profile)
+        return wear_from_profile(info.profile)
     if info.null:
         return DeviceWear(unknown="there is nothing that could wear")
     path = Path(info.url.removeprefix("file:").removeprefix("block:"))
@@ -55,13 +55,13 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
     if told.unknown is not None:
         return DeviceWear(unknown=told.unknown)
     return msgspec.structs.replace(
-        of_smart_log(told.percentage_used, told.bytes_written),
+        wear_from_smart_log(told.percentage_used, told.bytes_written),
         available_spare_percent=told.available_spare_percent,
         temperature_celsius=told.temperature_celsius,
     )
 
 
-def of_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
+def wear_from_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
     """Return the wear of an NVMe device from its SMART log.
 
     Examples
@@ -80,7 +80,7 @@ def of_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
     return DeviceWear(float(percentage_used), bytes_written, endurance, bound)
 
 
-def of_profile(profile: Profile) -> DeviceWear:
+def wear_from_profile(profile: Profile) -> DeviceWear:
     """Return the wear of a simulated device from its profile."""
     if profile.reliability is None:
         return DeviceWear(unknown="the profile has no rated erases (rated_cycles)")

@@ -96,7 +96,7 @@ varies nothing: it contains the long runs of the four baseline patterns that all
 compared with."""
 
 
-def suited(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:
+def micro_benchmarks_for(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark]:
     """Return the micro-benchmarks of a suite that support these addresses, in order."""
     return {
         name: one
@@ -107,7 +107,11 @@ def suited(addresses: Addresses, suite: str = SUITE) -> dict[str, MicroBenchmark
 
 def varied(suite: str = SUITE) -> dict[str, MicroBenchmark]:
     """Return those of a suite over sectors that vary a parameter: all but the baseline."""
-    return {name: one for name, one in suited("sectors", suite).items() if name != BASELINE}
+    return {
+        name: one
+        for name, one in micro_benchmarks_for("sectors", suite).items()
+        if name != BASELINE
+    }
 
 
 def suite_of(names: Iterable[str]) -> str:
@@ -122,7 +126,7 @@ def suite_of(names: Iterable[str]) -> str:
     return next((suite for suite in SUITES[::-1] if there & set(varied(suite))), SUITE)
 
 
-def keeps_its_length(run: PlannedRun) -> bool:
+def has_own_length(run: PlannedRun) -> bool:
     """Return whether the length of a run is part of its question, and fixed for every method."""
     known = MICRO_BENCHMARKS.get(run.micro_benchmark)
     return known is not None and known.own_length
@@ -167,13 +171,13 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     """
     if suite not in SUITES:
         raise unknown_name("suite", suite, SUITES, where="--suite")
-    known = suited(addresses, suite)
+    known = micro_benchmarks_for(addresses, suite)
     if not known:
         raise UsageError(
             "The suite does not support this kind of device",
             where="--suite",
             got=suite,
-            allowed=", ".join(name for name in SUITES if suited(addresses, name)),
+            allowed=", ".join(name for name in SUITES if micro_benchmarks_for(addresses, name)),
             action="name another suite, or a device whose addresses are sectors",
         )
     names = [*known] if only is None else [*only]
@@ -184,7 +188,7 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
 
 
 def _not_here(name: str, addresses: Addresses, suite: str) -> UsageError:
-    known, there = suited(addresses, suite), MICRO_BENCHMARKS.get(name)
+    known, there = micro_benchmarks_for(addresses, suite), MICRO_BENCHMARKS.get(name)
     if there is None:
         return unknown_name("micro-benchmark", name, known, where="--only")
     if there.addresses != addresses:

@@ -16,7 +16,7 @@ micro-benchmark has its rule in its file, or uses `largest_effect`.
 from collections.abc import Callable, Mapping, Sequence
 
 from uflip.data.summary import MeasuredExperiment
-from uflip.microbench.words import format_ratio, format_value, parameter_name, times
+from uflip.microbench.words import format_ratio, format_times, format_value, parameter_name
 from uflip.units import format_duration_ns
 
 Run = MeasuredExperiment
@@ -35,7 +35,7 @@ class Ratios:
     def times(self, ratio: float, *labels: str) -> str:
         """Return the ratio as a number of times."""
         self.told.append((ratio, labels))
-        return times(ratio)
+        return format_times(ratio)
 
     def factor(self, ratio: float, *labels: str) -> str:
         """Return the ratio as a factor."""
@@ -84,6 +84,6 @@ def _at(run: Run) -> str:
     return f"{mean} at {parameter_name(run['parameter'])} = {value}"
 
 
-def duration_of_ms(milliseconds: float) -> str:
+def format_ms(milliseconds: float) -> str:
     """Return a response time [ms] with a suitable unit."""
     return format_duration_ns(milliseconds * 1e6)

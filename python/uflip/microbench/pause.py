@@ -12,7 +12,7 @@ from uflip.microbench.finding import (
     Experiments,
     Means,
     Ratios,
-    duration_of_ms,
+    format_ms,
     largest_effect,
     mean_ns,
 )
@@ -61,7 +61,7 @@ def finding(measured: Experiments, baselines: Means, ratios: Ratios) -> str:
     length = format_value(last["value"], last["unit"])
     return (
         f"With {length} after each I/O a random write takes {format_duration_ns(mean_ns(last))}, "
-        f"without a pause {duration_of_ms(reference)}."
+        f"without a pause {format_ms(reference)}."
     )
 
 

@@ -65,7 +65,7 @@ def format_ratio(ratio: float) -> str:
     return f"×{_times(ratio)}"
 
 
-def times(ratio: float) -> str:
+def format_times(ratio: float) -> str:
     """Return a ratio as a number of times, for a sentence.
 
     Examples

@@ -16,7 +16,7 @@ from uflip.data.open_channel import RuleFound
 from uflip.data.spec import Job, table_of, typed_spec
 from uflip.data.summary import ExperimentSummary, Summary
 from uflip.experiment import PlannedRun
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
@@ -102,7 +102,7 @@ class OpenChannelResult:
         planned = {entry.micro_benchmark for entry in self.results.manifest.plan}
         whole = [
             name
-            for name in suited("physical")
+            for name in micro_benchmarks_for("physical")
             if name in planned
             and all(name_of(job.id) in runs for job in layout(self.place, [name]))
         ]

@@ -28,7 +28,7 @@ from uflip.device.catalogue import inspect_device
 from uflip.errors import UflipError
 from uflip.methodology import RunProgress
 from uflip.play.play_request import PATTERN, PlayRequest
-from uflip.session import BenchmarkRequest, SessionEvent, begin, new_work, single
+from uflip.session import BenchmarkRequest, SessionEvent, begin, new_benchmark_run, single
 from uflip.session.events import RunsBegin, StateProgress
 from uflip.session.open_device import open_watched
 from uflip.session.state import AS_IS
@@ -68,10 +68,10 @@ def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
         return
     info = inspect_device(wanted.url)
     assert wanted.spec is not None, "a request of a pattern has a spec"
-    plan = single.plan_of(wanted.spec, info, label=wanted.label, durability="cached")
+    plan = single.plan_pattern(wanted.spec, info, label=wanted.label, durability="cached")
     with signals.shielded(), open_watched(wanted.url, info, teller) as device:
         device.looks_inside = True
-        new_work(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
+        new_benchmark_run(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
             on_event=teller
         )
 

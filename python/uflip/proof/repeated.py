@@ -24,7 +24,7 @@ import numpy as np
 from uflip.analysis import analyse, run_length
 from uflip.data.summary import MeanSummary, Together
 from uflip.executors import on_all
-from uflip.methodology.rounds import GROWTH, needed_by
+from uflip.methodology.rounds import GROWTH, repetitions_for
 from uflip.methodology.run_lengths import longest
 from uflip.proof import families as make
 from uflip.proof.families import Family, Random, Times
@@ -254,7 +254,7 @@ def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...
         said = each_with_certainty([""] * len(every), [one.runs for one in every], None)
         for number, (one, known) in enumerate(zip(every, said, strict=True)):
             made = len(one.runs)
-            wanted[number] = min(max(needed_by(known, made) or 0, made), GROWTH * made)
+            wanted[number] = min(max(repetitions_for(known, made) or 0, made), GROWTH * made)
         if all(len(one.runs) == count for one, count in zip(every, wanted, strict=True)):
             return [one.trial(known) for one, known in zip(every, said, strict=True)]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, Summary
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.microbench.finding import Ratios, duration_of_ms, largest_effect
-from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, times
+from uflip.microbench.finding import Ratios, format_ms, largest_effect
+from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_times, format_value
 from uflip.results.agreement import AGREEMENT
 from uflip.results.consistency import within, worst_of
 from uflip.results.convergence import MARKS, Mark
@@ -97,7 +97,9 @@ def _only_what_repeats(
     )
     if len(small) == len(ratios.told):
         return f"No effect exceeds the differences between equal runs. {same}."
-    return f"{text} A factor below {times(float(found['factor']))} is not significant. {same}."
+    return (
+        f"{text} A factor below {format_times(float(found['factor']))} is not significant. {same}."
+    )
 
 
 def headline(document: Summary) -> str:
@@ -106,13 +108,13 @@ def headline(document: Summary) -> str:
     if not means:
         return ""
     if document["device"].null:
-        least, most = (duration_of_ms(end(means.values())) for end in (min, max))
+        least, most = (format_ms(end(means.values())) for end in (min, max))
         return (
             "The null device does nothing: these are the costs of the harness, not of a device. "
             f"An I/O takes {least} to {most}."
         )
     size = format_value(document["baseline_io_size_bytes"], "bytes")
-    parts = [f"{PATTERN_NAMES.get(name, name)}s {duration_of_ms(ms)}" for name, ms in means.items()]
+    parts = [f"{PATTERN_NAMES.get(name, name)}s {format_ms(ms)}" for name, ms in means.items()]
     listed = parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + f" and {parts[-1]}"
     text = f"At {size} an I/O takes on average: {listed}."
     marked = {run["pattern"]: mark for run in document["baselines"] if (mark := mark_of(run))}
@@ -123,7 +125,7 @@ def headline(document: Summary) -> str:
         worst = worst_of(document.get("repeatability") or {}, ("SW", "RW"))
         limit = 1.0 if worst is None else float(worst[1]["factor"])
         if limit <= 1 + AGREEMENT or not within(ratio, limit):
-            text += f" A random write costs {times(ratio)} a sequential one."
+            text += f" A random write costs {format_times(ratio)} a sequential one."
     return text
 
 

@@ -22,7 +22,7 @@ from uflip.methodology import Choices, Plan, make_plan
 from uflip.reproduce import table3
 from uflip.results import Results, summary
 from uflip.results.characteristics import characteristics
-from uflip.session import new_work
+from uflip.session import new_benchmark_run
 from uflip.session.state import AS_IS, known_state
 
 
@@ -72,7 +72,7 @@ def benchmark_on(device: Device, plan: Plan) -> Summary:
     begun = known_state(device.info, plan.state, None) or AS_IS
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         command = ["uflip", "reproduce"]
-        work = new_work(device, plan, Path(folder) / "result", begun, command=command)
+        work = new_benchmark_run(device, plan, Path(folder) / "result", begun, command=command)
         work.carry_out(on_event=lambda _event: signals.check())
         found = summary(Results.load(work.writer.path))
     row = characteristics(found["baselines_ms"], found["micro_benchmarks"])

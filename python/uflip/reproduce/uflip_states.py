@@ -29,7 +29,7 @@ from uflip.device.opener import open_device
 from uflip.executors import OnStep, on_all
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import Choices, make_plan
-from uflip.microbench import suited
+from uflip.microbench import micro_benchmarks_for
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.criterion import at_least, below, between
@@ -140,7 +140,7 @@ def _measured(point: tuple[str, str]) -> _Measured:
     profile, state = point
     documents = []
     with open_device(f"sim:{profile}?{STATES[state]}") as device:
-        for micro_benchmark in suited("sectors"):
+        for micro_benchmark in micro_benchmarks_for("sectors"):
             with device.clone() as copy:
                 only = ("baseline", micro_benchmark)
                 choices = Choices(

@@ -8,7 +8,7 @@ import msgspec
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
-from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, left_of
+from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Manifest, entry_of, skipped_entry_of
 from uflip.data.summary import WarningSummary
 from uflip.durability import CACHED
 
@@ -87,7 +87,7 @@ def manifest_of(
             "durability": durability,
             "state": state,
             "plan": [entry_of(run) for run in plan],
-            "skipped": [left_of(each) for each in skipped],
+            "skipped": [skipped_entry_of(each) for each in skipped],
             "warnings": [dict(entry) for entry in warnings],
             "elapsed_s": None,
         },

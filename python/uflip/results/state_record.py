@@ -17,7 +17,7 @@ from uflip import _native
 from uflip.data import state_record
 from uflip.data.device import DeviceInfo
 from uflip.data.state_record import StateDocument, StateRequest, Written
-from uflip.device.identity import MEDIUM, identity, medium, other_medium
+from uflip.device.identity import MEDIUM, identity, medium, medium_difference
 from uflip.errors import RefusedError, ResultsError
 from uflip.results import atomic
 from uflip.results.result_dir import why_not
@@ -180,7 +180,7 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
         return StateRecord(path, info, None)
     undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
     known = {name: value for name, value in state.device.items() if name not in MEDIUM}
-    same = known == identity(info) and other_medium(state.device, info) is None
+    same = known == identity(info) and medium_difference(state.device, info) is None
     trusted = same and undisturbed
     return StateRecord(path, info, state if trusted else None)
 

@@ -22,7 +22,7 @@ Request ─▶ begin ─▶ check ─▶ plan ─▶ open ─▶ state ─▶ fo
 """
 
 from uflip.session.benchmark import begin, resume
-from uflip.session.benchmark_run import BenchmarkRun, new_work
+from uflip.session.benchmark_run import BenchmarkRun, new_benchmark_run
 from uflip.session.events import OnEvent, SessionEvent, ignore
 from uflip.session.request import BenchmarkRequest
 
@@ -33,6 +33,6 @@ __all__ = [
     "SessionEvent",
     "begin",
     "ignore",
-    "new_work",
+    "new_benchmark_run",
     "resume",
 ]

@@ -13,11 +13,11 @@ from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing, why_not
 from uflip.results.state_record import check_place, default_path
-from uflip.session.benchmark_run import new_work
-from uflip.session.events import OnEvent, WearTold, ignore
-from uflip.session.open_channel import begin_jobs, go_on_with_jobs
+from uflip.session.benchmark_run import new_benchmark_run
+from uflip.session.events import OnEvent, WearReport, ignore
+from uflip.session.open_channel import begin_jobs, resume_jobs
 from uflip.session.request import BenchmarkRequest
-from uflip.session.resume import go_on
+from uflip.session.resume import resume_benchmark
 from uflip.session.state import bring_into_state, known_state, record_of
 
 
@@ -75,7 +75,9 @@ def begin(
             assert plan.state is not None, "a device as it is, is in its state"
             begun = bring_into_state(device, plan.state, record, on_event)
         wear = _tell_wear(device.info, plan, on_event)
-        work = new_work(device, plan, folder, begun, record=record, wear=wear, command=command)
+        work = new_benchmark_run(
+            device, plan, folder, begun, record=record, wear=wear, command=command
+        )
         work.carry_out(request.max_time_ns, on_event)
     return folder
 
@@ -116,9 +118,9 @@ def resume(
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
         if writer.manifest.is_of_jobs:
-            go_on_with_jobs(writer, device, on_event)
+            resume_jobs(writer, device, on_event)
             return folder
-        work = go_on(
+        work = resume_benchmark(
             writer,
             device=device,
             destroy=destroy,
@@ -134,7 +136,7 @@ def resume(
 def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
     wear = wear_of(info)
     if not info.null and not (info.simulated and wear.unknown):
-        on_event(WearTold(wear, estimate(plan).bytes_written))
+        on_event(WearReport(wear, estimate(plan).bytes_written))
     return wear
 
 

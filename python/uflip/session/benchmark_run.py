@@ -12,9 +12,9 @@ from msgspec import structs
 from uflip._native import Trace
 from uflip.data.device import DeviceInfo, DeviceWear, with_details
 from uflip.data.manifest import After, DeviceState
-from uflip.device.block_queue import beneath, temperature_of
+from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.handle import Device
-from uflip.device.virtual import behind_device
+from uflip.device.virtual import virtual_disk_of
 from uflip.experiment import PlannedRun
 from uflip.methodology import (
     Calibration,
@@ -69,7 +69,7 @@ class BenchmarkRun:
         """
         done = self.writer.done
         if self.device.info.real:
-            self.writer.at_end = partial(after, self.device.info, processor_time())
+            self.writer.at_end = partial(final_state, self.device.info, processor_time())
         on_event(RunsBegin(self.plan, estimate(self.plan), len(done)))
         execute(
             self.plan,
@@ -84,7 +84,7 @@ class BenchmarkRun:
         )
 
 
-def after(info: DeviceInfo, before: tuple[int, int]) -> After:
+def final_state(info: DeviceInfo, before: tuple[int, int]) -> After:
     """Read temperature, wear and stolen time of a real device after its benchmark.
 
     `before` is the result of `processor_time` before the first run.
@@ -94,7 +94,7 @@ def after(info: DeviceInfo, before: tuple[int, int]) -> After:
     return After(temperature_of(info), wear_of(info), share)
 
 
-def new_work(
+def new_benchmark_run(
     device: Device,
     plan: Plan,
     out: Path,
@@ -130,8 +130,8 @@ def new_work(
     """
     worn = wear_of(plan.device) if wear is None else wear
     host = host_provenance(sys.argv if command is None else command) | {
-        "virtual_disk": behind_device(plan.device),
-        "disk": msgspec.to_builtins(beneath(plan.device)),
+        "virtual_disk": virtual_disk_of(plan.device),
+        "disk": msgspec.to_builtins(disk_below(plan.device)),
     }
     writer = ResultsWriter.create(
         out,

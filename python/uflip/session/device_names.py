@@ -8,7 +8,7 @@ from uflip.device.url import parse_url
 from uflip.errors import UsageError
 
 
-def host_of(device: str) -> tuple[str, str]:
+def split_host(device: str) -> tuple[str, str]:
     """Split a name into the label of the device's host (empty without one) and its URL.
 
     Examples
@@ -20,7 +20,7 @@ def host_of(device: str) -> tuple[str, str]:
     return (host, url) if at and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", host) else ("", device)
 
 
-def folders_of(devices: Sequence[str]) -> list[str]:
+def folder_names(devices: Sequence[str]) -> list[str]:
     """Return a folder name for each device, derived from the device.
 
     Examples
@@ -57,4 +57,4 @@ def check_names(devices: list[str]) -> None:
             action="name it once; --repetitions makes each run more often",
         )
     for name in devices:
-        parse_url(host_of(name)[1])
+        parse_url(split_host(name)[1])

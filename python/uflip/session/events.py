@@ -60,7 +60,7 @@ class StateProgress:
 
 
 @dataclass(frozen=True)
-class WearTold:
+class WearReport:
     """Wear of the device, and the bytes that the runs of a plan will write."""
 
     wear: DeviceWear
@@ -92,7 +92,7 @@ SessionEvent = (
     | DeviceProgress
     | StateBegins
     | StateProgress
-    | WearTold
+    | WearReport
     | RunsBegin
     | JobsBegin
     | Event

@@ -36,13 +36,13 @@ from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.session.benchmark import check_out, folder_name
-from uflip.session.device_names import check_names, folders_of, host_of
+from uflip.session.device_names import check_names, folder_names, split_host
 from uflip.session.multi_device_task import (
     DeviceOutcome,
     DeviceTask,
-    brought,
     destroy_for,
-    made,
+    fetch_results,
+    run_task,
     status_of,
 )
 from uflip.session.remote_results import WorkerGoneError
@@ -97,7 +97,7 @@ def begin_all(
     check_out(folder)
     wanted = {name: getattr(request, name) for name in MultiDeviceOptions.__struct_fields__}
     options = msgspec.convert(wanted, MultiDeviceOptions)
-    entries = [DeviceEntry(*pair) for pair in zip(names, folders_of(names), strict=True)]
+    entries = [DeviceEntry(*pair) for pair in zip(names, folder_names(names), strict=True)]
     manifest = MultiDeviceManifest(
         uflip_version=_native.__version__,
         created_utc=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -148,7 +148,7 @@ def resume_all(
     return _carry_out(folder, left, over, together, on_news)
 
 
-def is_of_several(folder: Path) -> bool:
+def is_multi_device(folder: Path) -> bool:
     """Return whether a folder is one of `begin_all`."""
     return (folder / document.FILE_NAME).is_file()
 
@@ -185,10 +185,13 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
     deaths = 0
     while left:
         try:
-            with using(executor), closing(cast("Any", each(made, [*left.values()]))) as outcomes:
+            with (
+                using(executor),
+                closing(cast("Any", each(run_task, [*left.values()]))) as outcomes,
+            ):
                 for _, outcome in outcomes:
                     try:
-                        yield brought(executor, outcome, left[outcome.place])
+                        yield fetch_results(executor, outcome, left[outcome.place])
                     except WorkerGoneError:  # its folder still exists; a retry finds it complete
                         deaths += 1
                         if deaths > MOST_DEATHS * len(batch):
@@ -233,9 +236,9 @@ def _points(
         DeviceTask(
             place=place,
             device=entry.device,
-            needs=host_of(entry.device)[0],
+            needs=split_host(entry.device)[0],
             id=manifest.id,
-            request=BenchmarkRequest(device=host_of(entry.device)[1], **options),
+            request=BenchmarkRequest(device=split_host(entry.device)[1], **options),
             tokens=tuple(tokens),
             out=folder / entry.folder,
             command=tuple(sys.argv),

@@ -24,7 +24,13 @@ from uflip.session.events import (
     SessionEvent,
     StateProgress,
 )
-from uflip.session.remote_results import AWAY, RemoteFolder, WorkerGoneError, fetch, left_in
+from uflip.session.remote_results import (
+    REMOTE_RESULTS,
+    RemoteFolder,
+    WorkerGoneError,
+    fetch,
+    list_remote_folder,
+)
 from uflip.session.request import BenchmarkRequest
 
 # Interval of progress messages; through a scheduler each costs a millisecond [s].
@@ -79,7 +85,7 @@ class DeviceTask:
     @property
     def folder(self) -> Path:
         """Its result folder, as the worker sees it."""
-        return AWAY / self.id / self.out.name if self.away else self.out
+        return REMOTE_RESULTS / self.id / self.out.name if self.away else self.out
 
     def __str__(self) -> str:
         return self.device
@@ -117,7 +123,7 @@ class DeviceOutcome:
         return cls(point.place, point.device, results, "failed", error)
 
 
-def made(point: DeviceTask) -> DeviceOutcome:
+def run_task(point: DeviceTask) -> DeviceOutcome:
     """Begin or resume the benchmark of a device.
 
     Raises
@@ -127,7 +133,9 @@ def made(point: DeviceTask) -> DeviceOutcome:
     """
     try:
         request = replace(point.request, destroy=destroy_for(point))
-        watch = Watched(lambda share, text: tell(point.told_to, [point.place, share, text]))
+        watch = ProgressReporter(
+            lambda share, text: tell(point.told_to, [point.place, share, text])
+        )
         folder = point.folder
         if not folder.exists():
             begin(request, folder, watch, command=point.command)
@@ -148,7 +156,7 @@ def made(point: DeviceTask) -> DeviceOutcome:
         return DeviceOutcome.of_error(point, _unexpected(point, error))
 
 
-def brought(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
+def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
     """Fetch the results of a device that was measured on another machine.
 
     Raises
@@ -175,7 +183,7 @@ def _ended(point: DeviceTask, status: str) -> DeviceOutcome:
         results = f"{point.folder} at {point.needs or 'a worker'}"
         return DeviceOutcome(point.place, point.device, results, status)
     return DeviceOutcome(
-        point.place, point.device, str(point.out), status, left=left_in(point.folder)
+        point.place, point.device, str(point.out), status, left=list_remote_folder(point.folder)
     )
 
 
@@ -207,7 +215,7 @@ def destroy_for(point: DeviceTask) -> str | None:
     raise refused
 
 
-class Watched:
+class ProgressReporter:
     """Converts the events of a session into a finished share, and reports it now and then.
 
     Parameters

@@ -16,7 +16,7 @@ from uflip.durability import of_open_channel
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
-from uflip.methodology.outcome import Tally, ending
+from uflip.methodology.outcome import Tally, store_outcome
 from uflip.microbench import check_names
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, JobScope
@@ -136,7 +136,7 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
     )
 
 
-def go_on_with_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:
+def resume_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) -> None:
     """Make the missing jobs of a folder.
 
     Raises
@@ -174,7 +174,7 @@ def _carry_out(
     done = set(writer.done)
     tally = Tally(len(done), lambda: len(runs))
     on_event(JobsBegin(device.url, len(runs), len(done)))
-    with ending(writer, tally, "jobs"):
+    with store_outcome(writer, tally, "jobs"):
         for index, run in enumerate(runs):
             signals.check()
             on_event(RunStarted(index, run))

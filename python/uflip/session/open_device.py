@@ -4,7 +4,7 @@ from typing import Any
 
 from uflip.data.device import DeviceInfo
 from uflip.device.handle import Device
-from uflip.device.opener import Making, Report, open_device
+from uflip.device.opener import CreationProgress, Report, open_device
 from uflip.device.url import parse_url
 from uflip.session.events import (
     DeviceBegins,
@@ -30,7 +30,7 @@ def open_watched(url: str, info: DeviceInfo, on_event: OnEvent, **options: Any) 
         For `open_device`.
     """
     if parse_url(url).kind == "sim":
-        return open_device(url, on_progress=Making(_reporting(url, on_event)), **options)
+        return open_device(url, on_progress=CreationProgress(_reporting(url, on_event)), **options)
     missing = info.details.to_be_written_bytes
     if not missing:
         return open_device(url, **options)

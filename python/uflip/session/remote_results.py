@@ -18,7 +18,7 @@ from uflip.errors import ResultsError, UnavailableError
 from uflip.executors.progress_messages import Remote
 from uflip.results.result_dir import made_beside
 
-AWAY = Path("results") / "sent"
+REMOTE_RESULTS = Path("results") / "sent"
 """Folder of results on the host of a drive, below the working directory of its worker."""
 # Message size that a scheduler forwards without problems [bytes].
 PIECE_BYTES = 4 << 20
@@ -47,7 +47,7 @@ class RemoteFolder:
     files: tuple[tuple[str, int, str], ...]
 
 
-def left_in(folder: Path) -> RemoteFolder:
+def list_remote_folder(folder: Path) -> RemoteFolder:
     """List a folder; called in a Dask worker."""
     from distributed import get_worker
 
@@ -74,7 +74,7 @@ def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
         for name, size, digest in left.files:
             _fetch_file(executor, left, hidden, (name, size, digest))
     # They have arrived: the remote copy only costs space.
-    _ask(executor, left.worker, _let_go, left.folder)
+    _ask(executor, left.worker, _remove_folder, left.folder)
 
 
 def _fetch_file(
@@ -113,10 +113,10 @@ def _piece(path: str, begin: int) -> bytes:
         return file.read(PIECE_BYTES)
 
 
-def _let_go(folder: str) -> bytes:
+def _remove_folder(folder: str) -> bytes:
     """Remove a fetched folder, and parents that are empty then."""
     shutil.rmtree(folder, ignore_errors=True)
-    for above in (Path(folder).parent, AWAY):
+    for above in (Path(folder).parent, REMOTE_RESULTS):
         try:
             above.rmdir()
         except OSError:

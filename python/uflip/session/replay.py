@@ -26,12 +26,12 @@ from uflip.methodology import estimate
 from uflip.results import ResultsWriter
 from uflip.results.result_dir import refuse_existing
 from uflip.session.benchmark import check_out, folder_name
-from uflip.session.benchmark_run import new_work
+from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.events import OnEvent, ignore
 from uflip.session.open_device import open_watched
 from uflip.session.request import BenchmarkRequest
-from uflip.session.resume import go_on
-from uflip.session.single import plan_of_run
+from uflip.session.resume import resume_benchmark
+from uflip.session.single import plan_single_run
 from uflip.session.state import AS_IS, known_state, record_of
 from uflip.session.trace_sources import read_recording
 
@@ -118,11 +118,11 @@ def replay(
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
     info = request.inspect()
-    recording, summary = _possible(recording, summary, info, wanted.trace)
+    recording, summary = _supported_ios(recording, summary, info, wanted.trace)
     ios = _fitted(recording, wanted, info)
     run = _run_of(wanted, info, ios)
     durability, doubts = request.durability_of(), _doubts(summary, ios)
-    plan = plan_of_run(run, info, scale=SCALE, durability=durability, warnings=doubts)
+    plan = plan_single_run(run, info, scale=SCALE, durability=durability, warnings=doubts)
     estimate(plan)
     with (
         signals.shielded(),
@@ -145,7 +145,7 @@ def replay(
         device.give(ios)
         record = record_of(device.info, request.device, request.record) if writable else None
         begun = known_state(device.info, None, record) or AS_IS
-        new_work(device, plan, folder, begun, record=record).carry_out(None, on_event)
+        new_benchmark_run(device, plan, folder, begun, record=record).carry_out(None, on_event)
     return folder
 
 
@@ -187,11 +187,11 @@ def resume(
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
         try:
-            ios = _the_same(writer, recording, wanted)
+            ios = _check_same_ios(writer, recording, wanted)
         except BaseException:
             writer.close()
             raise
-        work = go_on(
+        work = resume_benchmark(
             writer,
             device=device,
             destroy=destroy,
@@ -205,13 +205,13 @@ def resume(
     return folder
 
 
-def _the_same(
+def _check_same_ios(
     writer: ResultsWriter, recording: _native.Recording, wanted: ReplayRequest
 ) -> _native.Ios:
     """Return the I/Os of a resumed replay; refuse different ones."""
     kept = writer.manifest
     summary = json.loads(recording.summary_json())
-    recording, _ = _possible(recording, summary, kept.device, wanted.trace)
+    recording, _ = _supported_ios(recording, summary, kept.device, wanted.trace)
     spec = kept.plan[0].spec if kept.plan else None
     if not isinstance(spec, ReplaySpec):
         raise UsageError(
@@ -234,13 +234,13 @@ def _the_same(
     )
 
 
-def deepest(info: DeviceInfo) -> int:
+def default_queue_depth(info: DeviceInfo) -> int:
     """Return the default queue depth of an open loop: that of the device, limited for real ones."""
     return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
 
 
 def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
-    depth = wanted.queue_depth or (1 if wanted.speed is None else deepest(info))
+    depth = wanted.queue_depth or (1 if wanted.speed is None else default_queue_depth(info))
     name = re.sub(r"[^A-Za-z0-9.]+", "-", wanted.trace.name).strip("-.")[:40] or "trace"
     return PlannedRun(
         id=f"0001-{NAME}-{name}",
@@ -253,7 +253,7 @@ def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> Planne
     )
 
 
-def _possible(
+def _supported_ios(
     recording: _native.Recording, summary: Recorded, info: DeviceInfo, trace: Path
 ) -> tuple[_native.Recording, Recorded]:
     """Leave out I/Os that the device does not support."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from uflip.benchmark_options import SCALE, SEED, SUITE
 from uflip.data.device import OPEN_CHANNEL, DeviceInfo
 from uflip.device.catalogue import inspect_device
-from uflip.device.guard import check_before_all, check_simulated
+from uflip.device.guard import check_simulated, check_target_allowed
 from uflip.device.handle import Device
 from uflip.device.identity import model_identity
 from uflip.device.options import DATA, IO_TIMEOUT_NS
@@ -25,7 +25,7 @@ from uflip.methodology import (
     overwrites_for,
     plan_state,
     read_plan,
-    within,
+    within_limits,
 )
 from uflip.methodology.plan_file import check_device
 from uflip.session.events import OnEvent
@@ -142,7 +142,7 @@ class BenchmarkRequest:
         """Refuse a device that must not be written to, before anything else is checked."""
         if self.inside:
             check_simulated(self.device)
-        check_before_all(
+        check_target_allowed(
             self.device,
             size=self.size,
             buffered=self.buffered,
@@ -184,7 +184,7 @@ class BenchmarkRequest:
             scale = SCALE if self.scale is None else self.scale
             seed = SEED if self.seed is None else self.seed
             plan = make_plan(info, scale, seed, self._choices(info))
-        return within(plan, self.max_bytes_written, self.max_time_ns)
+        return within_limits(plan, self.max_bytes_written, self.max_time_ns)
 
     def settled(self, plan: Plan, info: DeviceInfo) -> Plan:
         """Return the plan for the device, now that it is open.

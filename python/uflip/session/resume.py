@@ -13,11 +13,11 @@ from uflip.data.spec import Replay as ReplaySpec
 from uflip.data.summary import WarningSummary
 from uflip.device.catalogue import inspect_device
 from uflip.device.handle import Device
-from uflip.device.identity import identity, medium, other_medium
+from uflip.device.identity import identity, medium, medium_difference
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, ResultsError, UsageError
 from uflip.experiment import PlannedRun, Skipped
-from uflip.methodology import Calibration, History, Plan, what_is_left
+from uflip.methodology import Calibration, History, Plan, remaining_plan
 from uflip.methodology.state import plan_request
 from uflip.results import ResultsWriter
 from uflip.results.state_record import StateRecord, default_path, open_record
@@ -73,7 +73,7 @@ def planned_runs(kept: Manifest) -> list[PlannedRun]:
     return [PlannedRun(**structs.asdict(entry)) for entry in kept.plan]
 
 
-def go_on(
+def resume_benchmark(
     writer: ResultsWriter,
     *,
     device: str | None,
@@ -100,7 +100,7 @@ def go_on(
             if kept.state.known_from == "enforced" and plan.state is not None:
                 bring_into_state(opened, plan.state, None, on_event)
         else:
-            plan = _on_a_device_with_a_past(plan, writer.done, history, noted)
+            plan = _resume_real_device(plan, writer.done, history, noted)
         writer.replan(plan.runs)
     except BaseException:
         writer.close()
@@ -155,7 +155,7 @@ def _writes(kept: Manifest) -> bool:
 
 def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:
     """Refuse another medium under the same name."""
-    if was.outlives_process and (other := other_medium(medium(was), now)):
+    if was.outlives_process and (other := medium_difference(medium(was), now)):
         raise RefusedError(
             "This is not the medium that was measured",
             where=was.url,
@@ -212,14 +212,14 @@ def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRec
     return open_record(place, info, ours_is_last=True)
 
 
-def _on_a_device_with_a_past(
+def _resume_real_device(
     plan: Plan, done: list[str], history: History, record: StateRecord | None
 ) -> Plan:
     """Return the remainder of the plan for the current state of the device, as far as known."""
     known = record.state if record else None
     history.state_id = known.state_id if known else None
     just_reset = bool(done and known and known.state_id and known.runs_since == 0)
-    plan = what_is_left(plan, done, just_reset=just_reset)
+    plan = remaining_plan(plan, done, just_reset=just_reset)
     left = [run for run in plan.runs if run.id not in done]
     if left:
         history.cut_short(left[0].spec, plan.durability)

@@ -10,7 +10,7 @@ from uflip.data.summary import WarningSummary
 from uflip.device.handle import Device
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan
-from uflip.session.benchmark_run import new_work
+from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.state import AS_IS
 
 NAME = "pattern"
@@ -30,16 +30,16 @@ def _label(part: MixPart) -> str:
     return _CODES.get((part.mode, part.location), f"{part.location}-{part.mode}")
 
 
-def plan_of(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
+def plan_pattern(spec: Spec, info: DeviceInfo, *, label: str, durability: str) -> Plan:
     """Plan one run of a complete pattern, on a device in its current state."""
     size = spec.parts[0].io_bytes
     name = f"0001-{NAME}-{label.replace('/', '+')}-io_size-{size}"
     run = PlannedRun(name, NAME, label, "io_size", size, "bytes", spec)
     seed = SEED if spec.seed is None else spec.seed
-    return plan_of_run(run, info, scale="quick", seed=seed, durability=durability)
+    return plan_single_run(run, info, scale="quick", seed=seed, durability=durability)
 
 
-def plan_of_run(
+def plan_single_run(
     run: PlannedRun,
     info: DeviceInfo,
     *,
@@ -73,6 +73,6 @@ def keep(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None
     ResultsError
         If the folder exists, or cannot be written.
     """
-    writer = new_work(device, plan, folder, AS_IS).writer
+    writer = new_benchmark_run(device, plan, folder, AS_IS).writer
     writer.commit(plan.runs[0], trace)
     writer.finish("complete")

@@ -39,7 +39,7 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
     return open_record(default_path(url) if given is None else given, info)
 
 
-def believed(info: DeviceInfo, url: str) -> StateRecord | None:
+def valid_record(info: DeviceInfo, url: str) -> StateRecord | None:
     """Return the valid record of a device, to be forgotten after changes; None without one."""
     record = record_of(info, url, None)
     return record if record is not None and record.state is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uflip.data import ledger, manifest
-from uflip.data.document import no_file_name
+from uflip.data.document import file_name_problem
 from uflip.errors import ResultsError, UsageError
 
 MOST_FILES = 20_000
@@ -72,7 +72,7 @@ def unfinished(status: str) -> ResultsError:
 
 def _is_of_a_folder(name: str) -> bool:
     found = _RUN.fullmatch(name)
-    return name in FIXED or (found is not None and no_file_name(found["run"]) is None)
+    return name in FIXED or (found is not None and file_name_problem(found["run"]) is None)
 
 
 def result_id(files: Sequence[UploadFile]) -> str:

@@ -55,7 +55,7 @@ def rate(run: Run) -> float:
     return run["ios_per_s"] or 0.0
 
 
-def enough(runs: Sequence[Run]) -> Run:
+def smallest_best_depth(runs: Sequence[Run]) -> Run:
     """Return the run of the smallest depth with the highest throughput."""
     most = max(map(rate, runs))
     return next(run for run in runs if rate(run) >= AS_HIGH * most)
@@ -76,7 +76,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         found = knee(runs)
         if found is None:
             continue
-        best = enough(runs)
+        best = smallest_best_depth(runs)
         parts.append(
             f"{pattern}: {format_count(round(rate(runs[0])))} IOPS at depth 1, "
             f"{format_count(round(rate(best)))} at depth {best['value']} "

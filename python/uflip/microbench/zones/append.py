@@ -13,7 +13,7 @@ from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.today.queue_depth import enough, knee, rate
+from uflip.microbench.today.queue_depth import knee, rate, smallest_best_depth
 from uflip.microbench.zones.zone_layout import capacity_of, counts_within, why_not, zones_of
 from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
@@ -70,7 +70,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     best = knee(appends)
     if best is None:
         return ""
-    most = enough(appends)
+    most = smallest_best_depth(appends)
     alone = f"An append takes {format_duration_ns(mean_ns(appends[0]))}"
     for write in measured.get(WRITES, ()):
         alone += f", a write {format_duration_ns(mean_ns(write))}"
