@@ -1,4 +1,4 @@
-"""Parquet files that say what no writer would: made by hand, in Thrift's compact protocol.
+"""Decompression bombs: Parquet files that no writer makes, in Thrift's compact protocol.
 
 A file is columns of numbers, each of pages `(unpacked, values, packed)`: the bytes that its header
 says the page unpacks to, the values that it says are in it, and what is there instead.

@@ -1,4 +1,4 @@
-"""A page of the explorer in a real browser, and what it complains about; shared by its tests."""
+"""A page of the explorer in a real browser, with its console errors; shared by its tests."""
 
 import json
 from collections.abc import Iterator

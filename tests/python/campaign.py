@@ -1,4 +1,4 @@
-"""Mutates valid documents and command lines at random, and says which line brings a failure back.
+"""Mutates valid documents and command lines at random, and prints the line that repeats a failure.
 
     python tests/python/campaign.py --cases 10000 --seed 1
     python tests/python/campaign.py --seconds 3600

@@ -1,4 +1,4 @@
-"""Runs the command line: in this process for its outcome, as a process of its own for signals."""
+"""Runs the command line: in this process for its output, as a process of its own for signals."""
 
 import io
 import os

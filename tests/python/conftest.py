@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and hooks for all tests."""
 
 import gc
 import os

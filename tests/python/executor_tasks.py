@@ -1,4 +1,4 @@
-"""Work for the tests of executors: of a module of its own, which workers import in an instant."""
+"""Tasks for the tests of executors: in a small module, which workers import quickly."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Runs commands, each in a process of its own, made by fork from an interpreter that is warm.
+"""Runs commands, each in a process of its own, forked from a warm interpreter.
 
 A hostile input may crash, hang or take all memory, so a case must not share a process with the next
 one; and an interpreter that imports everything anew takes most of a second, where a fork takes some

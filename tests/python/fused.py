@@ -1,4 +1,4 @@
-"""A file whose I/Os a server answers: nbdkit behind FUSE, a device that fails or stops when told.
+"""A file whose I/Os a server answers: nbdkit behind FUSE, a device that fails or stops on command.
 
 Needs root, /dev/fuse, nbdkit and nbdfuse; who uses it is skipped with the reason where one is
 missing (`needed`).

@@ -1,4 +1,4 @@
-"""A machine inside this one, with a kernel of Debian's and a zoned NVMe drive, for tests.
+"""A virtual machine for tests, with a Debian kernel and a zoned NVMe drive.
 
 QEMU emulates it, instruction by instruction. Its root is that of this machine, read-only over 9p:
 the environment of the tests is there as it is, and what is tested is what is installed here.

@@ -1,4 +1,4 @@
-"""Hostile inputs: what the tables in tests/hostile say, and what must hold of every case.
+"""Hostile inputs: the tables in tests/hostile, and the checks that hold for every case.
 
 `tests/hostile/README.md` describes the tables. A case is one command in an empty folder of its own,
 which holds copies of the files that it names and some places that nobody expects (`_make_places`).

@@ -1,4 +1,4 @@
-"""A client of NBD for tests, written from the protocol's text: whole sessions, and single words.
+"""An NBD client for tests, written from the protocol's text: whole sessions, and single messages.
 
 Nothing here knows how the server is made: numbers and layouts are those of `doc/proto.md`.
 """

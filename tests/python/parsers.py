@@ -1,4 +1,4 @@
-"""Everything in Python that reads bytes of others, a function each: it returns or raises an error.
+"""All parsers of foreign bytes in Python, a function each: it returns or raises an error.
 
 `test_parsers` replays documents and changes of them, `tools/fuzz_parsers.py` lets libFuzzer look
 for more (`make fuzz`). A target may raise `UflipError`, of any kind but a mistake of ours; whatever

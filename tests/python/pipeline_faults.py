@@ -1,4 +1,4 @@
-"""The whole way of a result under faults: plan, run, store, resume, verify, summarise, report.
+"""The whole pipeline of a result under faults: plan, run, store, resume, verify, summarise, report.
 
     python pipeline_faults.py DEVICE SEED FIRST LAST    cases FIRST to LAST, in this process
 

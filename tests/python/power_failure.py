@@ -1,4 +1,4 @@
-"""A disk that loses its power: what a process did to a folder, and what may be left of it.
+"""A simulated power failure: the writes of a process to a folder, and the states that may remain.
 
 `Recording` reads what `tests/native/oplog.c` recorded. `Recording.crash` replays it up to some call
 and then drops what was not synced:

@@ -1,4 +1,4 @@
-"""What writes files of ours, recorded once, and what must be left of it after a loss of power.
+"""Programs that write uflip's files, recorded once, and the checks after a power failure.
 
     LD_PRELOAD=oplog.so python power_scenarios.py FOLDER    record all of them below a folder
 

@@ -1,4 +1,4 @@
-"""Which module of a crate knows which: read from `use` lines and paths in the text of its files.
+"""Dependencies between the modules of a crate, read from `use` lines and paths in its files.
 
 What only tests use does not count. A module and what lies below it are one thing in several files,
 so arrows between the two do not count either.

@@ -1,4 +1,4 @@
-"""Files of tests to workers, as pytest-xdist does it, but for what happens when a worker dies.
+"""Distributes test files to workers, as pytest-xdist does, and continues when a worker dies.
 
 A worker dies where a test ends its process, or takes longer than `timeout`, which cannot be ended
 otherwise. pytest-xdist 3.8 puts all that the worker ever had back into its queue: the test that

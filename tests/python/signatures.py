@@ -1,4 +1,4 @@
-"""Media that hold something: the fewest bytes by which libblkid knows each of many kinds.
+"""Media with content: the fewest bytes by which libblkid recognizes each of many kinds.
 
 Offsets and numbers are those of the formats' own documents; names are those of libblkid.
 """

@@ -1,4 +1,4 @@
-"""A site in this process: opened, given a result, held against what was sent."""
+"""A site in this process: opened, given a result, compared with the submitted files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Is a constant that the row does not need told from one that it needs?
+"""Does the ablation distinguish constants that a row needs from those that it does not?
 
 The device of the test is arithmetic whose constants matter or do not, as written here; the profile
 whose constants are taken away is a real one.

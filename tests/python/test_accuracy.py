@@ -1,4 +1,4 @@
-"""Do long runs show what a device does, and are claims and headlines compared with them?"""
+"""Do long runs show the behaviour of a device, and are claims and headlines compared with them?"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the repetitions of an experiment say together, and whether whole benchmarks agree."""
+"""Combined statistics of an experiment's repetitions, and the agreement of whole benchmarks."""
 
 from pathlib import Path
 from typing import Any

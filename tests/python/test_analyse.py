@@ -1,4 +1,4 @@
-"""`uflip analyse` and `uflip.analysis`: what is found, in which files, and how mistakes end."""
+"""`uflip analyse` and `uflip.analysis`: results, input files, and error messages."""
 
 import json
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Is uflip from Python what it is on the command line, and can other programs take its tables?"""
+"""Does the Python API do what the command line does, and can other programs read its tables?"""
 
 import inspect
 import json

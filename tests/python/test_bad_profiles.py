@@ -1,4 +1,4 @@
-"""Is every mistake in a simulated device named before any work: what, where, got, allowed, do?"""
+"""Is every mistake in a profile reported before any work: what, where, got, allowed, do?"""
 
 import json
 import os

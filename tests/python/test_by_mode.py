@@ -1,4 +1,4 @@
-"""Reads, writes and trims are reported apart, whatever makes a run do several of them."""
+"""Reads, writes and trims are reported separately, in any run that mixes them."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Are the ten key characteristics those that somebody with a pencil would read off the runs?"""
+"""Are the ten key characteristics those that one computes from the runs by hand?"""
 
 import json
 from typing import Any

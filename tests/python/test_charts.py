@@ -1,4 +1,4 @@
-"""Does a figure of a page show what its chart says, where its axes say?"""
+"""Does a figure of a page show its chart's values at the right positions of its axes?"""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""Does the command line run a benchmark from beginning to end, and end every mistake clearly?"""
+"""Does the command line run a benchmark from beginning to end, and report every mistake clearly?"""
 
 import json
 import os

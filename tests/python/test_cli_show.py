@@ -1,4 +1,4 @@
-"""The verbs that look at results: what they print, and how they fail."""
+"""The verbs that show results: their output and their errors."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Does a comparison find what differs, by how much, and nothing else?"""
+"""Does a comparison find all differences with their size, and no others?"""
 
 import csv
 import json

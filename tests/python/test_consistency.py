@@ -1,4 +1,4 @@
-"""Is one question known under all its names, and is what differs said, what is small not told?"""
+"""Is an experiment recognized under all its names, and are only real differences reported?"""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Do the formulas of `uflip cost` say what their workloads do, and how far off are they?"""
+"""Do the formulas of `uflip cost` agree with simulated workloads, and are their errors right?"""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Is what was deallocated gone, on every kind of device, and nothing else?
+"""Is deallocated data gone, on every kind of device, and no other data?
 
 What it does to a simulated device is held against theory: pages that nobody needs are spare, so
 random writes to the rest cost what they cost on a device with so much more spare from the factory.

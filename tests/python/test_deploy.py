@@ -1,4 +1,4 @@
-"""Do the files in deploy/ name what there is, and do the programs that read them take them?"""
+"""Do the files in deploy/ name existing things, and do the programs that read them accept them?"""
 
 import json
 import re

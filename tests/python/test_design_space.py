@@ -1,4 +1,4 @@
-"""Are fronts, shares of variance and costs what theory and a naive search say?"""
+"""Do fronts, shares of variance and costs agree with theory and a naive search?"""
 
 import json
 import random

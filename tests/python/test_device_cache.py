@@ -1,4 +1,4 @@
-"""Are simulated devices kept and found again, bit by bit the same, and never relied on blindly?"""
+"""Are simulated devices cached and reused bit for bit, and is a damaged cache detected?"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A target that changes during a run, or that somebody else uses: is it seen, and by numbers?"""
+"""Is a target detected that changes during a run, or that another process uses?"""
 
 import os
 import shutil

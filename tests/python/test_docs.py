@@ -1,4 +1,4 @@
-"""Do the documents say everything there is, nothing that is not there, and do their examples run?
+"""Are the documents complete and true, and do their examples run?
 
 Names come from the registries, so that adding one without a word about it fails here.
 """

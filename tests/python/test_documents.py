@@ -1,4 +1,4 @@
-"""Is a document right as a whole, or refused by name? And can no document do harm?
+"""Is a document accepted as a whole, or refused by name? And can no document do harm?
 
 Hostile documents are made from honest ones: a value somewhere is replaced by one that nobody
 expects, or bytes change. Whatever comes, it is read or it is an error of ours; nothing else.

@@ -1,4 +1,4 @@
-"""Does every signal end a command in order, at whatever moment it comes?
+"""Does every signal end a command in order, at any moment?
 
 Moments are drawn from a seed that a failure prints; `UFLIP_SEED` brings it back. Nothing here is
 decided by how long anything takes: a signal that comes after the end finds nobody.

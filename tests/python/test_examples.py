@@ -1,4 +1,4 @@
-"""Does what the examples in docstrings print come out?"""
+"""Do the examples in docstrings print what they show?"""
 
 import doctest
 import pkgutil

@@ -1,4 +1,4 @@
-"""Is every run stored before the next one starts, and kept however the work ends?"""
+"""Is every run stored before the next one starts, however the work ends?"""
 
 import os
 import signal

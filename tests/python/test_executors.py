@@ -1,4 +1,4 @@
-"""Is the same work the same wherever it is carried out, and done though a worker dies?"""
+"""Is work the same on every executor, and complete although a worker dies?"""
 
 import os
 import pickle

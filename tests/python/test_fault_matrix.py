@@ -1,4 +1,4 @@
-"""Ten things that go wrong with a target, in six phases of a benchmark, with four operations.
+"""Ten faults of a target, in six phases of a benchmark, with four operations.
 
 Each cell that can exist is made to happen to a whole benchmark, in `fault_matrix`; a kind has a
 process of its own. It ends in order and says which I/O failed and why; runs that were finished are

@@ -1,4 +1,4 @@
-"""A fault at any system call of a run: does it end in order, and does it go on afterwards?
+"""A fault at any system call of a run: does it end in order, and can it resume?
 
 Calls are counted first; then moments are drawn from a seed that a failure prints (`UFLIP_SEED`
 brings it back). `UFLIP_SOAK=1` goes through all of them. Never is the end a mistake of uflip's (1),

@@ -1,4 +1,4 @@
-"""Are the figures of `uflip figure` those of the result, in the format that was asked for?"""
+"""Are the figures of `uflip figure` those of the result, in the requested format?"""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Exported jobs of fio: fio itself runs them on a file, and logs the I/Os that it makes.
+"""Exported jobs of fio: fio runs them on a file, and logs its I/Os.
 
 Sequences and logs must be the very I/Os of the run; random I/Os must be of the same distribution.
 """

@@ -1,4 +1,4 @@
-"""Is nothing overwritten that nobody gave up, whatever leads there, and all that somebody did?"""
+"""Is existing data never overwritten without permission, on any path?"""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Design hints: does each verdict follow from what was measured, and can it come out otherwise?
+"""Design hints: does each verdict follow from the measurements, and can it fail?
 
 Devices are made up by what an I/O costs on them, so that what each hint must say is known; one is
 simulated, and the command is asked about its folder.

@@ -1,4 +1,4 @@
-"""Does an accepted simulated device live, or say that it is spent; and can it be stopped?"""
+"""Does each accepted simulated device work, or report that it is worn out; can it be stopped?"""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Is every file and every argument that makes no sense an error in four parts, at once?
+"""Does every invalid file and argument end at once with an error in four parts?
 
 Files that never end, that are no files, that nest without end or claim what they do not hold; names
 and numbers that no device has. Each is tried with every verb that reads such a thing, in a process

@@ -1,4 +1,4 @@
-"""Logs that fio wrote, as results; the logs are those of crates/foreign/tests/data."""
+"""Import of fio logs as results; the logs are those of crates/foreign/tests/data."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What the initial state does (uFLIP §4.1): is it measured, and can each statement fail?"""
+"""Effects of the initial state (uFLIP §4.1): are they measured, and can each statement fail?"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Is what is recorded inside a device what happened there, and does recording change nothing?"""
+"""Does the device log record what happened, and does recording change nothing?"""
 
 import json
 from pathlib import Path

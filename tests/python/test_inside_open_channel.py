@@ -1,4 +1,4 @@
-"""Is what is recorded inside an open-channel device what its LUNs and channels did?
+"""Does the log of an open-channel device record what its LUNs and channels did?
 
 The judge is the log of the job, and what a LUN and a channel can do: one thing at a time.
 """

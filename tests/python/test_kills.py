@@ -1,4 +1,4 @@
-"""Kill -9 at any moment, and again while it goes on: is anything lost that was acknowledged?
+"""kill -9 at any moment, and again after a resume: is acknowledged data never lost?
 
 A run is acknowledged when its file has its name. Moments are drawn from a seed that a failure
 prints (`UFLIP_SEED`); `UFLIP_SOAK=1` makes a thousand of them.

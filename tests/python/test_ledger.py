@@ -1,4 +1,4 @@
-"""Do results prove themselves: is whatever happens to a file of a folder found, and named?
+"""Verification of results: is every change of a file found and named?
 
 Damage is made by hand: bits are flipped, files swapped, copied and cut, a writer is killed at every
 system call. Afterwards a reader shows the content that was written before, or nothing.

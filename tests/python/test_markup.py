@@ -1,4 +1,4 @@
-"""Can text that comes from elsewhere become anything but text, wherever it is shown?
+"""Does foreign text stay text, wherever it is shown?
 
 Every text field of a result folder, of a profile and of what is swept gets a probe that is a tag,
 an attribute, a script, a formula and a terminal escape at once. Pages are read by a browser's

@@ -1,4 +1,4 @@
-"""A trace that does not fit into memory ends its run in four parts, and nothing else.
+"""A trace that does not fit into memory ends its run with an error in four parts.
 
 Every limit here is given to a process of its own (RLIMIT_AS).
 """

@@ -1,4 +1,4 @@
-"""Does a plan find start-up, period, run length and pause by itself, and say when it does not?"""
+"""Does a plan find start-up, period, run length and pause, and report if it cannot?"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Do the micro-benchmarks cover Table 1, and fit every device that they are laid out for?"""
+"""Do the micro-benchmarks cover Table 1, and fit every device?"""
 
 from typing import Any
 

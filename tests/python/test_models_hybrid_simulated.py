@@ -1,4 +1,4 @@
-"""The closed forms of FAST and BAST against the simulator, which has no formula in it."""
+"""The closed forms of FAST and BAST against the simulator."""
 
 import json
 import math

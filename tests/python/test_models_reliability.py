@@ -1,4 +1,4 @@
-"""How often a page is read again, against scipy's binomial law and sums by hand."""
+"""The number of read retries against scipy's binomial law and sums by hand."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Does ours give what MQSim gave on setups that both can express, and are its files read right?"""
+"""Does the simulator agree with MQSim on setups that both express, and are its files read right?"""
 
 import importlib.util
 import subprocess

@@ -1,4 +1,4 @@
-"""The micro-benchmark of Myers & Sinclair: batches, classes, phases, what the command prints."""
+"""The micro-benchmark of Myers & Sinclair: batches, classes, phases, and the output."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is an NBD export a device like others, written to only where it was named twice?"""
+"""Does an NBD export work like other devices, with writes only after confirmation?"""
 
 import itertools
 import json

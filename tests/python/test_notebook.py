@@ -1,4 +1,4 @@
-"""Do the notebooks of the documentation run, and show what they hold?"""
+"""Do the notebooks of the documentation run, and reproduce their output?"""
 
 import json
 import subprocess

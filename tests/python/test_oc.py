@@ -1,4 +1,4 @@
-"""uFLIP-OC: jobs over physical addresses, the four micro-benchmarks, what is kept, what is refused.
+"""uFLIP-OC: jobs over physical addresses, the four micro-benchmarks, results and refusals.
 
 Expected sequences are nested loops as the paper's Table 1 prints them; the rules of NAND themselves
 are tested in crates/sim/tests/open_channel/mod.rs.

@@ -1,4 +1,4 @@
-"""Open-channel devices side by side: when a write is over on each, and which of them is slower."""
+"""Open-channel devices side by side: write completion on each, and which of them is slower."""
 
 import json
 from pathlib import Path

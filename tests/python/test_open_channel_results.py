@@ -1,4 +1,4 @@
-"""A benchmark of an open-channel device is kept, read, shown and gone on with as any other."""
+"""Results of an open-channel device are stored, read, shown and resumed like any other."""
 
 import json
 import random

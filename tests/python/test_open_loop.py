@@ -1,4 +1,4 @@
-"""Does an open loop on a real device tell of a stall what everybody who came meanwhile has waited?
+"""Does an open loop on a real device count the wait of all I/Os that arrive during a stall?
 
 A file of FUSE, served by nbdkit over a socket, is a device that can be stopped: while the server is
 stopped for S nothing completes. I/Os go on arriving every τ, so that of those that arrive t after

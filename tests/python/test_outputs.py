@@ -1,4 +1,4 @@
-"""Is nothing lost by a name that was given to an output, whatever bears that name?
+"""Does no output name destroy existing data, whatever bears that name?
 
 Every verb that writes a file meets everything that a name can lead to. Existing files are hashed
 before and after; a refusal comes before any work and leaves all of them as they were.

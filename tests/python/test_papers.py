@@ -1,4 +1,4 @@
-"""Is what docs/papers.toml says of the papers true: tests exist, and what is missing is missing?"""
+"""Is docs/papers.toml true: do its tests exist, and is missing work missing?"""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Can a run file be anything but the trace that was written, or an error?
+"""Is a run file always the written trace, or an error?
 
 Files are damaged at random, written by another program with numbers that cannot have been measured,
 and made of what is no file at all.

@@ -1,4 +1,4 @@
-"""Every parser of the Python part on documents and on changes of them: an answer, or a clear error.
+"""Every Python parser on documents and mutated documents: a result, or a clear error.
 
 `make fuzz` gives the same functions (`parsers`) to libFuzzer, which looks for more with coverage.
 What fails is printed with the line that brings it back.

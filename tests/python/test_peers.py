@@ -1,4 +1,4 @@
-"""What experiments of a sort say together about how repetitions scatter."""
+"""Pooled variance of repetitions over experiments of a kind."""
 
 from dataclasses import replace
 

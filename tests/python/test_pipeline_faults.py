@@ -1,4 +1,4 @@
-"""A thousand faults between plan and report: is anything lost, or anything wrong shown as proven?
+"""A thousand faults between plan and report: is data lost, or a wrong value shown as verified?
 
 See `pipeline_faults`, where a case is made; each half of the cases has a process of its own. A
 failure prints its seed, and `UFLIP_SEED` brings it back; `make soak` tries ten thousand.

@@ -1,4 +1,4 @@
-"""Are runs ordered as the paper asks, placed apart from each other, counted and timed?"""
+"""Are runs in the order of the paper, with separate target spaces, counted and timed?"""
 
 from dataclasses import replace
 from itertools import pairwise

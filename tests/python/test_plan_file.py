@@ -1,4 +1,4 @@
-"""Is a plan the same after it was written, read and edited, and is every mistake in it named?"""
+"""Is a plan unchanged after writing, reading and editing, and is every mistake in it reported?"""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Does the power of a simulated device go, and its data come back, as the profile says?"""
+"""Does a simulated device lose and recover data at a power loss as its profile defines?"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Are profiles printed, begun and checked so that what comes out is the device that was named?"""
+"""Are profiles printed, created and checked so that they give the named device?"""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Are the built-in profiles what they say, and is what the docs say of policies and fits true?"""
+"""Are the built-in profiles as described, and are the documents about policies and fits true?"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The method on generated series whose truth is known: a share of what `uflip.proof` tries.
+"""The method on generated series with known truth: a part of `uflip.proof`.
 
 The whole is `python -m uflip.proof`, and its tables are in docs/reference/method-proof.md.
 """

@@ -1,4 +1,4 @@
-"""The method on simulated devices whose truth follows from their profiles.
+"""The method on simulated devices whose true values follow from their profiles.
 
 The profile of the Mtron has 119 free clusters (fitted to uFLIP §5.1: a start-up of about 125
 writes) and merges three at once (one slow write in three). Its oscillation slips now and then.

@@ -1,4 +1,4 @@
-"""What becomes of a run whose device fails, one I/O at a time and with a queue?
+"""Runs on a device that fails, with one I/O at a time and with a queue.
 
 A file behind FUSE, whose server answers with an error as long as a file is there: the run ends with
 an error of the device that says which I/O failed and why, whatever else was under way, and when the

@@ -1,4 +1,4 @@
-"""Is what reaches a device what was asked for, however many I/Os wait in its queue?
+"""Does the device receive exactly the requested I/Os, at any queue depth?
 
 The kernel counts for each block device the requests that it completed and those that it merged
 with another one first (Documentation/block/stat.rst). Neighbours that are handed over together are

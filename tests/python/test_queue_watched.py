@@ -1,4 +1,4 @@
-"""Is an I/O that hangs in a queue seen while others go on?"""
+"""Is an I/O that hangs in a queue detected while others complete?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Does --quiet mean the same everywhere: what was found, and not a word more?"""
+"""Does --quiet mean the same for all verbs: results, and nothing else?"""
 
 from pathlib import Path
 

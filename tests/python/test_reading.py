@@ -1,4 +1,4 @@
-"""Files that anybody may have made: what is read of them, and how the rest is refused."""
+"""Foreign files: the parts that are read, and the refusal of others."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Does a device that is fitted again forget what it is scored on, and find what the rest tells it?
+"""Does a refitted device not depend on the held-out cells, and find its constants from the others?
 
 The device of most tests is two lines of arithmetic, whose best constants are known; one is real.
 """

@@ -1,4 +1,4 @@
-"""What runs leave is written over: how much, behind which of them, and that it is accounted for."""
+"""Rewriting after runs: how much, after which runs, and its accounting."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`uflip replay`: what a trace says is what is done, and the result is one like any other.
+"""`uflip replay`: the I/Os are those of the trace, and the result is like any other.
 
 Traces were written by fio 3.33 and by blkparse 1.2 (crates/foreign/tests/data); where fio is there,
 it writes another one here.

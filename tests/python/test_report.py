@@ -1,4 +1,4 @@
-"""Does the report say what the summary says, to everybody, without the network?"""
+"""Does the report agree with the summary, for every reader, without the network?"""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Do the papers' numbers come out, are misses told as misses, and are figures drawn?"""
+"""Do the papers' numbers come out, are misses reported as misses, and are figures drawn?"""
 
 import fnmatch
 import importlib

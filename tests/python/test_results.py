@@ -1,4 +1,4 @@
-"""Is everything that was measured found again, after whatever happened in between?"""
+"""Are all measurements read back, whatever happened in between?"""
 
 import json
 import os

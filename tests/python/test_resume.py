@@ -1,4 +1,4 @@
-"""Does a benchmark that was killed go on as if nothing had happened, and only where it may?"""
+"""Does a killed benchmark resume without a difference, and only where it may?"""
 
 import json
 import os

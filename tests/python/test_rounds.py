@@ -1,4 +1,4 @@
-"""Rounds of repetitions: who gets them, how many, for how long, and that they disturb nobody."""
+"""Rounds of repetitions: for which experiments, how many, how long, without disturbing others."""
 
 import hashlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Does a database live on a served device? SQLite and PostgreSQL on ext4 on a loop over nbdfuse.
+"""Does a database work on a served device? SQLite and PostgreSQL on ext4 on a loop over nbdfuse.
 
 Needs root, FUSE and loop devices; is skipped with the reason where one of them is missing. The page
 docs/how-to/serve-a-simulated-device.md shows the same by hand.

@@ -1,4 +1,4 @@
-"""Does the explorer show what is served, and is what clients did seen and replayed elsewhere?"""
+"""Does the explorer show a served device, and can its clients' I/Os be replayed elsewhere?"""
 
 import http.client
 import json

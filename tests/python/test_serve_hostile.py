@@ -1,4 +1,4 @@
-"""Does a server outlive its clients: malformed sessions, floods of connections, idle sockets?
+"""Does a server survive its clients: malformed sessions, floods of connections, idle sockets?
 
 Each malformed session is laid out from the protocol with one thing wrong, or many, at the edges of
 every length; while they go on another client must find its data as it was.

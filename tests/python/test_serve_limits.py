@@ -1,4 +1,4 @@
-"""Does a server keep its limits and answer everybody, whatever a client or the system does?"""
+"""Does a server keep its limits and answer every client, whatever others or the system do?"""
 
 import resource
 import select

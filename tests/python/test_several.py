@@ -1,4 +1,4 @@
-"""Do several devices get what each alone would get, and does none stop the others?"""
+"""Does each of several devices get what it would get alone, and does none stop the others?"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Drives in several hosts: is each measured where it is, under the guard there, and sent back?
+"""Drives in several hosts: is each measured on its host, with the guard there, and sent back?
 
 Two workers of a Dask scheduler stand for two hosts: each was started in a folder of its own, where
 a file stands for its drive, so that nobody else finds that file by its name. All of them have the

@@ -1,4 +1,4 @@
-"""What `make test` runs at once reads as if one came after the other, and fails as one."""
+"""Is the output of parallel steps of `make test` shown in order, and is their failure one?"""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The results site: what is submitted is checked, kept, shown to whom it may, and found again."""
+"""The results site: submissions are checked, stored, shown to those who may see them, and found."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Backups of a site that goes on meanwhile, and what is made of them: whole, or nothing."""
+"""Backups of a running site, and sites restored from them: complete, or nothing."""
 
 import json
 import os

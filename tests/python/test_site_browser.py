@@ -1,4 +1,4 @@
-"""From a measurement to a citation, in a real browser against a site that is served for real.
+"""From a measurement to a citation, in a real browser with a real site.
 
 submit → verify → publish → browse → compare → cite: what a person does, as one way.
 """

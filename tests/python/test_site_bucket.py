@@ -1,4 +1,4 @@
-"""A site whose files are in S3-compatible storage: a real server of it, spoken to over HTTP."""
+"""A site with its files in S3-compatible storage: a real server, over HTTP."""
 
 import os
 import shutil

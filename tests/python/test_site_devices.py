@@ -1,4 +1,4 @@
-"""What a site calls a device, and what it puts side by side as results of one."""
+"""Labels of devices on a site, and the grouping of results by device."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A hundred run files that somebody made to hurt: does the site refuse each, at once?
+"""A hundred hostile run files: does the site refuse each of them quickly?
 
 The ledger of each folder says that its file is what was written, so that nothing but the reader
 stands between the file and the server. The tests run the work of `uflip.site.examiner` in

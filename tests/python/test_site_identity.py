@@ -1,4 +1,4 @@
-"""A folder and a database are of one site, or nothing is touched; a site is made where it may be.
+"""A folder and a database must belong to one site; a site is created only where it may be.
 
 A start removes folders without a row in the database: beside the database of another site it
 would remove all of them.

@@ -1,4 +1,4 @@
-"""A result that is deleted and sent again: whatever ends the server in between, it is whole.
+"""A result that is deleted and sent again is complete, whenever the server ends.
 
 What takes results in is called in this process; a kill is an exception that nobody expects.
 """

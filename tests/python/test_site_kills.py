@@ -1,4 +1,4 @@
-"""kill -9 of a results site while results are sent: nothing acknowledged is lost or half there.
+"""kill -9 of a results site during submissions: acknowledged results are never lost or partial.
 
 How long a server lives is drawn in units of what a submission takes that nobody disturbs, on this
 machine and now, and grows with each try: however slow the machine, every submission ends.

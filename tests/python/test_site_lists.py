@@ -1,4 +1,4 @@
-"""Lists of a site with many results: the same as a naive list of all of them, on both databases."""
+"""Lists of a site with many results agree with a naive list, on both databases."""
 
 import random
 import sqlite3

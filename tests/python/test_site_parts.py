@@ -1,4 +1,4 @@
-"""Parts of many files in one body: what fits is taken, and nothing else."""
+"""Parts of many files in one body: only valid parts are accepted."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""What a site says of what it took in: whose a result is, who sees it, how long its files are."""
+"""The site's answers about submissions: owner, visibility, lengths of files."""
 
 import hashlib
 import json

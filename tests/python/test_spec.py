@@ -1,4 +1,4 @@
-"""Do the builders make specifications that the native part takes, and refuse unknown names?"""
+"""Do the builders make specifications that the native module accepts, and refuse unknown names?"""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Does every run leave the start-up behind that a baseline shows, or say that it does not?"""
+"""Does every run pass the start-up that a baseline shows, or report that it does not?"""
 
 from collections.abc import Callable
 from pathlib import Path

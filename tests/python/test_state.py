@@ -1,4 +1,4 @@
-"""Is a device brought into the state that was asked for, once, and is it known afterwards?"""
+"""Is a device brought into the requested state once, and recognized afterwards?"""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Statistics against scipy, against hand-worked numbers, and against definitions done slowly."""
+"""Statistics against scipy, hand-computed numbers, and slow definitions."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""Are random writes called steady only where they are? Rounds by hand, and of a device."""
+"""Are random writes called steady only if they are? Rounds by hand, and of a device."""
 
 import json
 

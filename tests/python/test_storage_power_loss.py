@@ -1,4 +1,4 @@
-"""Does everything that was acknowledged survive a loss of power, whatever was not written yet?
+"""Do acknowledged results survive a power failure, with any subset of the unflushed writes?
 
 The real code does its work once, under a library that records its calls; then the power is lost at
 thousands of moments of that recording (`power_failure`), and the real readers look at what is left

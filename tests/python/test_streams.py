@@ -1,4 +1,4 @@
-"""Streams of writes that a device keeps apart, against closed forms of hot and cold data."""
+"""Write streams that a device separates, against closed forms of hot and cold data."""
 
 from collections.abc import Callable
 from functools import partial

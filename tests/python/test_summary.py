@@ -1,4 +1,4 @@
-"""Does the document of `uflip show --json` say what the stored I/Os say?"""
+"""Does the document of `uflip show --json` agree with the stored I/Os?"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Is a sweep every combination, each as it would be alone, in order, on all cores?"""
+"""Is a sweep every combination, each equal to a single run, in order, on all cores?"""
 
 import csv
 import itertools

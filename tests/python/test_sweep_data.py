@@ -1,4 +1,4 @@
-"""Are samples what they are called, and are rows kept, gone on with, and the same bit for bit?"""
+"""Are sampling methods as named, and rows stored, resumed, and equal bit for bit?"""
 
 import io
 import itertools

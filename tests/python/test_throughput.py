@@ -1,4 +1,4 @@
-"""Is a throughput what the device can do: not above its bounds, and not below what it gets done?
+"""Is a throughput within its bounds, and not below what the device achieves?
 
 The devices are simulated ones whose constants are given here, so that bounds are sums: dies that
 read a page in a given time, a link with a given number of bytes a second.

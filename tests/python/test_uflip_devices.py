@@ -1,4 +1,4 @@
-"""Do the devices of uFLIP's Table 3 answer as the table says, and is a wrong answer seen as one?"""
+"""Do the devices of uFLIP's Table 3 reproduce the table, and is a wrong value detected?"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Runs that find their own length, from Python to the file and back."""
+"""Runs that determine their own length, from Python to the file and back."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is wear told where the device tells it, said to be unknown where not, and stored with results?"""
+"""Is wear reported if the device reports it, else marked unknown, and stored with results?"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Does the explorer lead a person from the list to the cause of a slow I/O, in a real browser?"""
+"""Does the explorer lead from the list to the cause of a slow I/O, in a real browser?"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Is the page of the explorer that which its sources make, small, and sufficient to itself?"""
+"""Is the explorer's page built from its sources, small, and self-contained?"""
 
 import gzip
 import json

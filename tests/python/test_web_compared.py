@@ -1,4 +1,4 @@
-"""Does a comparison in the explorer say what it shows, and what it cannot?"""
+"""Does a comparison in the explorer agree with its data, and report undecided rows?"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Does a client that sends half a request, or takes no answer, leave in time? And nobody else?"""
+"""Is a client dropped in time that sends half a request or reads no answer? And no other?"""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Do figures say what they show: the names of their axes, of what stands on them, and all of it?"""
+"""Do figures name their axes and marks, and show all of their data?"""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Does the explorer show what dies and channels did, and who waited for whom, in a real browser?"""
+"""Does the explorer show operations of dies and channels, and their waits, in a real browser?"""
 
 from collections.abc import Iterator
 from pathlib import Path

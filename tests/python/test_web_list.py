@@ -1,4 +1,4 @@
-"""Are the rows of the list put in order by what they say, and are their numbers in full?"""
+"""Are list rows sorted by their values, and are their numbers shown in full?"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Does a picture of a run show what is in it: every row exact, no spike lost, at any zoom?
+"""Does a picture of a run show its data: every row exact, no spike lost, at any zoom?
 
 The oracle is the whole run in memory, cut by hand.
 """

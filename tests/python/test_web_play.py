@@ -1,4 +1,4 @@
-"""Does Play run what it is asked to, show it over what was before, and answer nobody else?"""
+"""Does Play run the requested pattern, show it over the previous one, and refuse other callers?"""
 
 import http.client
 import json

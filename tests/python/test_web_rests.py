@@ -1,4 +1,4 @@
-"""Is a rest before an I/O one of the whole device, whatever else is under way?
+"""Is an idle time before an I/O one of the whole device, whatever else is in flight?
 
 The oracle looks at all I/Os that were submitted before, one by one.
 """

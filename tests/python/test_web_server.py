@@ -1,4 +1,4 @@
-"""Does the explorer answer those whom it should, about what it should, and nobody else?"""
+"""Does the explorer answer only authorized requests, about the named folders only?"""
 
 import contextlib
 import http.client

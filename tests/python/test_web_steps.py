@@ -1,4 +1,4 @@
-"""Do `n` and `p` go through the slowest I/Os, and does an address that is wrong say so?"""
+"""Do `n` and `p` step through the slowest I/Os, and is a wrong address reported?"""
 
 import re
 from pathlib import Path

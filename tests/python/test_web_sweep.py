@@ -1,4 +1,4 @@
-"""Is a sweep in the explorer what its rows say, and does it lead from all points to one?"""
+"""Does the explorer show a sweep as stored, and lead from all points to one?"""
 
 import csv
 import json

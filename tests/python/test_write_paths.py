@@ -1,4 +1,4 @@
-"""Does every way to write a file leave alone what the user did not give up?
+"""Does every way to write a file leave data without permission alone?
 
 `WAYS` lists every parameter of the command line that names a place, and what is written there; a
 parameter that is not listed fails the first test. Each way that writes meets a foreign file, a link

@@ -1,4 +1,4 @@
-"""What functions of Python say of values that they cannot take: which, and what is allowed."""
+"""Errors of Python functions for invalid values: which value, and what is allowed."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Zones: what a device tells of them, the verb, the suite, and closed forms."""
+"""Zones: the report of a device, the verb, the suite, and closed forms."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A `uflip` that has been imported already, for examples that start hundreds of them.
+"""A preloaded `uflip`, for examples that start hundreds of processes.
 
 A folder has a program of this name to be put first on PATH. It hands its command, environment,
 folder and files over to a server, which forks: what a command does, prints and ends with is what it
