@@ -58,7 +58,7 @@ OUTSIDE = ("/dev", "/proc", "/sys", "HOME", "..", "{dots")
 
 @dataclass
 class Tally:
-    """How a campaign went."""
+    """The statistics of a campaign."""
 
     tried: int = 0
     codes: Counter[str] = field(default_factory=Counter)
@@ -99,7 +99,7 @@ def _edits(source: random.Random, path: Path) -> Iterator[str]:
 
 
 def _content(path: Path) -> Any:
-    """What a document holds; None where it holds no names and values."""
+    """Return the content of a document; None if it has no names and values."""
     if path.suffix == ".json":
         return json.loads(path.read_text())
     return tomllib.loads(path.read_text()) if path.suffix == ".toml" else None
@@ -250,7 +250,7 @@ def _outcome(bench: Bench) -> str:
 
 
 def explain(bench: Bench, case: Case, wrong: list[str]) -> str:
-    """What fails, in the fewest words that still do, and the line that brings it back."""
+    """Return the smallest case that still fails, and the line that repeats it."""
     small = _smallest(case, lambda tried: bool(bench.run(tried, PATIENCE_S)))
     bench.run(small, PATIENCE_S)
     last = "\n    ".join(bench.last.err.strip().splitlines()[-6:]) if bench.last else ""
@@ -268,7 +268,7 @@ def explain(bench: Bench, case: Case, wrong: list[str]) -> str:
 
 
 def _smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """Take away edits, or words, as long as what is left still fails."""
+    """Remove edits, or words, as long as the rest still fails."""
     parts = list(case.edit.lines) if case.edit else shlex.split(case.command)
     at = 0 if case.edit else 1
 

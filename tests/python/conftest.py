@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let nobody look for garbage again and again among what was imported and collected."""
+    """Freeze imported and collected objects, so that garbage collection skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
@@ -101,26 +101,26 @@ class ByWork(Replacing):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWork:
-    """Let nothing long be done twice because two workers need it."""
+    """Avoid that two workers do the same long work."""
     return ByWork(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell each worker who shares out the tests; test_scheduling.py asks."""
+    """Pass the name of the scheduler to each worker; test_scheduling.py checks it."""
     node.workerinput["shared_out_by"] = ByWork.__name__
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Give every processor a test that computes, beside those that wait."""
+    """Run a computing test on every processor, beside the waiting ones."""
     del config
     return len(os.sched_getaffinity(0)) + WAITING
 
 
 @pytest.fixture(autouse=True, scope="session")
 def no_lines_of_progress() -> None:
-    """Let what a command says not depend on how long it takes."""
+    """Make the output of commands independent of their duration."""
     os.environ["UFLIP_PROGRESS"] = "0"
 
 

@@ -76,7 +76,7 @@ MET = {"warm_up": 1, "measured": 7, "pause": 0}
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of a benchmark in which something went wrong once."""
+    """The outcome of a benchmark with one injected fault."""
 
     kind: str
     phase: str
@@ -89,17 +89,17 @@ class Cell:
     waited_s: float
     """On the clock of the native part [s]."""
     slowest_s: dict[str, list[float]]
-    """Of each run: its slowest I/O, and the slowest that counts [s]."""
+    """The slowest I/O of each run, and the slowest one that counts [s]."""
     again: str
-    """What became of it afterwards: resumed, begun anew, or why not."""
+    """The outcome afterwards: resumed, started again, or the reason why not."""
     is_kept: bool
     """Runs that were finished are the same afterwards, bit for bit."""
     at_byte: int | None
-    """Where the I/O of the second run lies that met it; None where it is not there afterwards."""
+    """Offset of the I/O of the second run that met the fault; None if it is gone afterwards."""
 
 
 def why_not(kind: str, phase: str, operation: str) -> str | None:
-    """Say why a cell cannot exist; None where it can."""
+    """Return why a cell cannot exist; None if it can."""
     if phase in ("plan", "state", "between") and operation in ("read", "trim"):
         return "a target is made, and brought into a state, by writes and flushes alone"
     if kind == "flush_lost" and operation != "flush":
@@ -110,7 +110,7 @@ def why_not(kind: str, phase: str, operation: str) -> str | None:
 
 
 def why_complete(kind: str, phase: str, operation: str) -> str | None:
-    """Say why a benchmark goes on as if nothing had been; None where it ends."""
+    """Return why a benchmark continues despite the fault; None if it ends."""
     outside = phase in ("plan", "state", "between")
     reasons = {
         "a device may be slow: it is what is measured": kind == "slow",

@@ -54,7 +54,7 @@ WARM = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a case ended.
+    """The outcome of a case.
 
     `code` is None where a signal ended it; `memory_bytes` is the most that it had in memory.
     """
@@ -259,7 +259,7 @@ def _take_place(asked: dict[str, Any], out: int, err: int) -> None:
 
 
 def _address_space() -> int:
-    """What the libraries take before a case has begun [bytes]."""
+    """Return the memory of the libraries before a case begins [bytes]."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 

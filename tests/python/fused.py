@@ -88,7 +88,7 @@ def stop(pid: int) -> None:
 
 
 def state(task: Path) -> str:
-    """What a thread is at, in the letter of the kernel."""
+    """Return the state of a thread, as the kernel's letter."""
     return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
 

@@ -147,7 +147,7 @@ def token(device: str) -> str:
 
 
 def near_misses(token: str) -> tuple[str | None, ...]:
-    """What somebody may type who means it well, or pastes it wrongly."""
+    """Return mistaken confirmations: typed in good faith, or pasted wrongly."""
     model, rest = token.split(":", 1)
     return (
         None, "", token[:-1], token + "0", token.replace(":", " "), token.upper() + "x",

@@ -45,7 +45,7 @@ class Case:
     """A command, what it is expected to do, and the change of a document that it reads."""
 
     place: str
-    """Where it stands: FILE:LINE."""
+    """Return its place: FILE:LINE."""
     expected: str
     command: str
     edit: Edit | None = None
@@ -163,7 +163,7 @@ def _shorten(plan: Path, to: Path) -> None:
 
 
 class Bench:
-    """Where cases are tried: valid documents, one server, and a folder anew for every case."""
+    """The environment of cases: valid documents, one server, and a new folder for every case."""
 
     def __init__(self, folder: Path, server: Server, made: Path) -> None:
         self.folder = folder

@@ -177,7 +177,7 @@ def served(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def greets(path: Path | str) -> bool:
-    """Whether a server is at work there: a socket is a file a moment before anybody listens."""
+    """Return whether a server accepts connections: the socket's file exists a moment earlier."""
     try:
         with Client(path):
             return True

@@ -100,7 +100,7 @@ def read_words(data: bytes) -> None:
 
 
 def allowed(parser: Callable[[Any], Any], data: Any) -> None:
-    """Give something to a parser; an error that it explains is no finding."""
+    """Run a parser on an input; an error with an explanation is no finding."""
     try:
         parser(data)
     except UflipError as error:

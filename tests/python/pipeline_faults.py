@@ -62,7 +62,7 @@ READS = PHASES[2:]
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at a call; `lasts`: at every later one that changes something as well."""
+    """The fault at a call; `lasts`: also at every later call that changes something."""
 
     what: int
     number: int = 0

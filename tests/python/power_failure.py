@@ -158,7 +158,7 @@ def _apply(change: Change, names: dict[tuple[int, str], int]) -> None:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a process did to a folder.
+    """The changes of a process to a folder.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ def opened(folder: Path, database: str | None = None) -> Iterator[Site]:
 
 
 def alice(site: Site) -> Account:
-    """Who submits."""
+    """Return the account that submits."""
     with site.sessions() as session:
         return session.scalars(select(Account)).one()
 
@@ -41,7 +41,7 @@ def uploaded(site: Site, prepared: Submission) -> str:
 
 
 def submitted(site: Site, prepared: Submission) -> Taken:
-    """Let everybody see a result."""
+    """Publish a result."""
     return site.intake.commit(alice(site), uploaded(site, prepared), publish=True)
 
 

@@ -48,7 +48,7 @@ def test_a_run_is_that_of_the_command_line(result: uflip.Result, tmp_path: Path)
 
 
 PUBLIC = (uflip, analysis, models, spec, stats)
-"""What their lists name is public, see CONTRIBUTING.md."""
+"""The modules whose lists name the public functions, see CONTRIBUTING.md."""
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -30,7 +30,7 @@ def of(name: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """What the unit and the container start, variables replaced by an address."""
+    """Return the commands of the unit and the container, with variables replaced by an address."""
     (in_unit,) = re.findall("^ExecStart=(.*)$", UNIT, re.MULTILINE)
     (in_container,) = of("CMD")
     shell, option, line = json.loads(in_container)

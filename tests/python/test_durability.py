@@ -124,7 +124,7 @@ def test_a_flush_that_fails_is_an_error(
 
 
 def flushes_of(device: str) -> int:
-    """How many flushes the kernel counted (Documentation/block/stat.rst, since Linux 5.5)."""
+    """Return the kernel's count of flushes (Documentation/block/stat.rst, since Linux 5.5)."""
     fields = Path("/sys/block", Path(device).name, "stat").read_text().split()
     if len(fields) < 17:
         pytest.skip("this kernel does not count flushes")

@@ -61,7 +61,7 @@ def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, 
 
 
 def at_work(process: subprocess.Popen[str]) -> bool:
-    """Whether a process has its handlers: before, Python itself is only starting."""
+    """Return whether a process has its signal handlers; before that, Python is still starting."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigCgt", "SigIgn"))]
     return all(any(mask >> (number - 1) & 1 for mask in masks) for number in CODES)

@@ -62,7 +62,7 @@ def complete(asked: Spec) -> tuple[Spec, Any]:
 
 
 def made_by_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
-    """What fio logs of a job: (offset, size, 1 for a write) of each I/O."""
+    """Return fio's log of a job: (offset, size, 1 for a write) of each I/O."""
     job = ["[global]", "filename=${UFLIP_TARGET}", "thread=1", "allow_file_create=0", *lines]
     Path("job.fio").write_text("\n".join([*job, log]) + "\n")
     Path("scratch").write_bytes(bytes(SPACE))
@@ -143,7 +143,7 @@ def test_a_rate_that_fio_cannot_make_is_left_out_and_said(
 def test_skewed_ios_are_as_skewed(
     location: str, skew: Any, share: float | None, here: Path
 ) -> None:
-    """How often the most frequent fifth of 64 slots is met: by fio, by uflip, and by the law."""
+    """Return the share of the most frequent fifth of 64 slots: by fio, by uflip, and by the law."""
     asked, expected = complete(spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew))
     made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
 

@@ -222,7 +222,7 @@ def test_an_empty_file_of_somebody_is_asked_for(here: Path) -> None:
 
 
 def killed_in_a_run(path: Path) -> None:
-    """Let uflip be killed while it writes to a file."""
+    """Kill uflip while it writes to a file."""
     process = start(
         "pattern", f"file:{path}", "--pattern", "RW", "--io-count", "100000000", "--quiet"
     )

@@ -72,7 +72,7 @@ def run(pattern: str, parameter: str, value: int, mean_ms: float, share: float) 
 
 
 def measured(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, Any]:
-    """What a benchmark of a device would say, each mean known to a share of it."""
+    """Return the summary of a benchmark, each mean with a relative interval."""
     size = 32 * KIB
     alone = {pattern: cost(pattern, size, "baseline", 0) for pattern in PATTERNS}
     benchmarks: dict[str, list[dict[str, Any]]] = {}
@@ -178,7 +178,7 @@ def test_an_area_is_told_as_far_as_it_is_cheaper() -> None:
 
 
 def no_latency(pattern: str, size: int, varies: str, value: int) -> float:
-    """What an I/O costs is a matter of bytes."""
+    """Return the cost of an I/O in proportion to its bytes."""
     return size / (100 * KIB) * (2 if pattern == "RW" else 1)
 
 

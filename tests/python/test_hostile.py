@@ -28,7 +28,7 @@ CASES = ALL if "UFLIP_SOAK" in os.environ else random.Random(SEED).sample(ALL, S
 
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What went wrong: all cases are run at once, a server for each processor."""
+    """Return the failures: all cases run in parallel, with a server for each processor."""
     folder = tmp_path_factory.mktemp("hostile")
     made = folder / "made"
     made.mkdir()

@@ -48,7 +48,7 @@ READERS: dict[str, tuple[tuple[str, ...], str]] = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The outcome of a command."""
 
     code: int
     out: str

@@ -135,9 +135,9 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
 
 
 AVERAGES = "5, 4258006, 0, 0, 0, 0\n10, 307794, 0, 0, 0, 0\n15, 310547, 0, 0, 0, 0\n"
-"""What fio 3.33 writes with log_avg_msec=5."""
+"""A log of fio 3.33 with log_avg_msec=5."""
 BOTH = "15, 17198, 26389, 1, 0, 0\n17, 16353, 16353, 0, 0, 0\n"
-"""What fio 3.42 writes with log_window_value=both too."""
+"""A log of fio 3.42 with log_window_value=both too."""
 
 
 @pytest.mark.parametrize("content", [AVERAGES, BOTH])

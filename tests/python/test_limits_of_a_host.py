@@ -97,7 +97,7 @@ def test_a_limit_that_is_looked_at_by_a_timer_is_found(ticks_per_s: int, share: 
 
 
 def test_a_limit_in_slices_is_found_by_when_its_ios_end() -> None:
-    """As blk-throttle does it: forty I/Os at once, and nothing for the rest of 0.1 s."""
+    """A rate limit like blk-throttle's: forty I/Os at once, and none for the rest of 0.1 s."""
     found = ticking(*in_slices(service(0.15 * MS, 800, 1), 40, 100 * MS))
     assert found is not None
     assert found.ios == 19

@@ -178,7 +178,7 @@ def test_a_server_that_does_not_answer_is_given_up(here: Path, drip_s: float | N
 
 @contextmanager
 def nbdkit(*arguments: str) -> Iterator[None]:
-    """Let a server of others serve at the socket."""
+    """Run a foreign NBD server at the socket."""
     if shutil.which("nbdkit") is None:
         pytest.skip("nbdkit is not installed")
     server = subprocess.Popen(["nbdkit", "--foreground", "--unix", "s", *arguments])

@@ -177,7 +177,7 @@ def test_a_block_device_that_hangs_is_given_up(tmp_path: Path) -> None:
 
 
 def goes_on(name: str, operation: str, depth: int) -> bool:
-    """Whether it can be opened again and works; what hung lets go of it in its own time."""
+    """Return whether the device opens again and works; a hung I/O releases it in its own time."""
     try:
         with opened(name, operation) as device:
             return len(device.run(pattern(operation, depth))) >= COUNT

@@ -375,7 +375,7 @@ def test_a_benchmark_goes_on_after_its_disk_was_full(
 
 
 def test_what_a_power_cut_left_half_written_is_made_again(scratch: Path) -> None:
-    """What a cut can leave: temporary names of any length, and a lock that nobody holds."""
+    """Leave the rests of an interruption: temporary names of any length, and an unheld lock."""
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
     killed(out, 5, *arguments)

@@ -210,7 +210,7 @@ def test_a_data_file_of_another_size_is_refused_as_it_is(here: Path) -> None:
 
 
 def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
-    """What the server says the device took is what the same I/Os take in virtual time."""
+    """The server reports the virtual time that the same I/Os take on the device."""
     # Between two requests of a client a device is idle, if only for the way through the socket.
     device = f"{SMALL}&idle_free_blocks=0"
     with serving(device) as process:

@@ -496,7 +496,7 @@ def _upload_of_owner(server: SiteServer) -> str:
 
 
 def _expected(path: str, needs: str, who: str | None) -> set[int]:
-    """What a route may answer about a private result, or an upload, of `owner`."""
+    """Return the allowed answers of a route about a private result, or an upload, of `owner`."""
     fine = {200, 400, 404, 422}
     of_one = any(name in path for name in OF_ONE)
     if needs == SUBMITTING:

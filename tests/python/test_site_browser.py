@@ -25,7 +25,7 @@ DEVICE = "sim:demo?blocks_per_die=64"
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The same device twice, with other random addresses."""
+    """Two results of one device, with different random addresses."""
     folder = tmp_path_factory.mktemp("measured")
     for seed in ("1", "2"):
         options = ("--scale", "quick", "--only", "order", "--seed", seed, "-q")

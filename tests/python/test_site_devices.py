@@ -45,7 +45,7 @@ def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
 
 
 def _forged(folder: Path, out: Path, **device: object) -> Path:
-    """The same results, of a device that says something else of itself."""
+    """Return the same results with another description of the device."""
     return forged(folder, out, lambda content: content["device"].update(device))
 
 

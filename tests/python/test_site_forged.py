@@ -42,7 +42,7 @@ def _measured(device: str, root: Path) -> Path:
 
 
 def _said(path: Path, key: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Let a run file say something else of itself."""
+    """Change the metadata of a run file."""
     table = pq.read_table(path)
     said = json.loads(table.schema.metadata[key.encode()])
     change(said)
@@ -59,7 +59,7 @@ def _refusal(folder: Path) -> ResultsError:
 
 
 def test_a_folder_that_is_proven_again_is_taken(folder: Path, tmp_path: Path) -> None:
-    """So it is what is changed in the others that they are refused for."""
+    """The unchanged folder is accepted, so that the others are refused for their changes."""
     same = forged(folder, tmp_path / "copy", lambda _content: None)
     assert examine(same).row.runs == len(list((folder / "runs").iterdir()))
 

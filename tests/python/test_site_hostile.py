@@ -150,7 +150,7 @@ def _of_words(run: Run) -> Iterator[tuple[str, bytes]]:
 
 
 def cases(run: Run) -> dict[str, bytes]:
-    """All of them, by what is wrong."""
+    """Return all run files, by their fault."""
     parts = (_of_pages(run), _of_numbers(run), _of_footers(run), _of_words(run))
     return {what: content for part in parts for what, content in part}
 
@@ -190,7 +190,7 @@ def looked_at(folder: Path) -> tuple[str, float, int]:
 def test_a_file_made_by_hand_is_taken_where_it_makes_sense(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:
-    """So it is what is wrong with the others that they are refused for."""
+    """The valid folder is accepted, so that the others are refused for their faults."""
     name = _named(folder, run)
     shutil.copytree(folder, tmp_path / "copy")
     replaced(tmp_path / "copy", name, run.made({}))
@@ -208,7 +208,7 @@ def test_a_hundred_hostile_files_are_refused_at_once(
 
 
 def _taken(folder: Path, name: str, copy: Path, what: str, content: bytes) -> str:
-    """Say what is wrong with how a run file is refused."""
+    """Return what is wrong with the refusal of a run file."""
     shutil.copytree(folder, copy)
     replaced(copy, name, content)
     said, cpu_s, memory_bytes = looked_at(copy)

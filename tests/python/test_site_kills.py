@@ -30,7 +30,7 @@ MOST_TRIES = 30
 
 
 def variant(folder: Path, out: Path, number: int) -> Path:
-    """The same benchmark with another name of its scale: another result, which proves itself."""
+    """Return the same benchmark with another scale name: another result, which verifies."""
     redacted_copy(folder, out)
     proof = examine(out)
     files = Files(out)

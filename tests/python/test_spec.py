@@ -140,7 +140,7 @@ EVERY_KIND = [
 
 @pytest.mark.parametrize("spec", EVERY_KIND, ids=lambda spec: type(spec).__name__)
 def test_what_is_written_is_read_as_it_was(spec: Pattern) -> None:
-    """By three ways: as text of a person, as a field of a document, as the native part reads it."""
+    """In three ways: as user input, as a field of a document, and as the native module reads it."""
     assert (
         read_spec(text_of(spec)) == read_spec(table_of(spec)) == typed_spec(table_of(spec)) == spec
     )

@@ -458,7 +458,7 @@ LEFT = {"data": 1, "site": 0, "sweeping": 0}
 
 
 def untyped(room: str) -> int:
-    """How many there are in a folder of the package, or a file directly in it."""
+    """Return their number in a folder of the package, or a file directly in it."""
     paths = (PACKAGE / room).rglob("*.py") if (PACKAGE / room).is_dir() else [PACKAGE / room]
     return sum(len(UNTYPED.findall(path.read_text(encoding="utf-8"))) for path in paths)
 

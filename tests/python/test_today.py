@@ -62,7 +62,7 @@ def runs_of(name: str, scale: str) -> list[PlannedRun]:
 def measured(
     url: str, out: Path, name: str, **options: Any
 ) -> tuple[dict[str, list[MeasuredExperiment]], str]:
-    """What a micro-benchmark finds on a device: its experiments, and the sentence about them."""
+    """Return the results of a micro-benchmark on a device: experiments, and their finding."""
     given: dict[str, Any] = {"scale": "quick", "state": "sequential", "pause": "1s"} | options
     result = package.run(url, out, suite="today", only=[name], **given)
     found = summary(Results.load(result.path))
@@ -121,7 +121,7 @@ def test_results_say_which_suite_they_are_of() -> None:
 
 
 def value_of(experiment: Experiment, run: PlannedRun) -> float:
-    """What a pattern says of the parameter that its run is named after."""
+    """Return the value of a pattern's parameter that its run is named after."""
     spec: Any = run.spec.second if experiment.micro_benchmark == "mixed_sizes" else run.spec
     if experiment.parameter == "write_rate":
         # Of arrivals, a share writes [bytes/s]; the name says whole writes a second.

@@ -18,7 +18,7 @@ FIRST_LOAD_BYTES = 300_000
 
 
 def sources() -> list[Path]:
-    """What `web/build.mjs` digests, in its order."""
+    """Return the files that `web/build.mjs` digests, in its order."""
     others = ("build.mjs", "package-lock.json", "package.json", "tsconfig.json")
     return [*sorted((WEB / "src").iterdir()), *(WEB / name for name in others)]
 

@@ -83,7 +83,7 @@ def cache_wait_of(of: Operations, number: int) -> int:
 
 
 def charged(of: Operations, wait: int) -> Counter[str]:
-    """What a wait was spent on by the operations of its die, one after the other."""
+    """Return the parts of a wait by the consecutive operations of its die."""
     begin, end = int(of.waits.begin[wait]), int(of.waits.end[wait])
     on_die = np.flatnonzero(of.clocks[of.die] == of.clocks[of.waits.die[wait]])
     found: Counter[str] = Counter()

@@ -64,7 +64,7 @@ def show(page: "Page", server: Serving, results: Results, query: str) -> None:
 
 
 def place_of(page: "Page", picture: Any, lanes: Lanes, row: int) -> tuple[float, float]:
-    """Where the middle of an operation is on the screen."""
+    """Return the position of the middle of an operation on the screen."""
     over = page.locator(".gantt .u-over")
     over.scroll_into_view_if_needed()
     box = over.bounding_box()

@@ -42,7 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let three thousand I/Os be what ten million are."""
+    """Reduce blocks and buffers, so that three thousand I/Os are drawn like ten million."""
     monkeypatch.setattr(grid, "BLOCKS", 128)
     monkeypatch.setattr(grid, "PIECE", 500)
     monkeypatch.setattr(slow_ios, "PIECE", 500)

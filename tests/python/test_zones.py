@@ -183,7 +183,7 @@ def test_a_plan_says_what_it_costs() -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the suite finds on the small device."""
+    """Return the results of the suite on the small device."""
     out = tmp_path_factory.mktemp("zones") / "r"
     result = package.run(SMALL, out, suite="zones", scale="standard", io_size="4KiB", pause="0s")
     return dict(summary(Results.load(result.path)))
@@ -407,7 +407,7 @@ def test_a_reset_erases_blocks_that_hold_something(pages: int, blocks: int) -> N
 
 
 def test_what_waits_in_the_buffer_of_a_zone_counts_as_programmed() -> None:
-    """As the reference says: a unit of 4 KiB counts before its flash page of 64 KiB is full."""
+    """As the reference states: a unit of 4 KiB counts before its flash page of 64 KiB is full."""
     with open_device("sim:zns") as device:
         device.append(0, 4096)
         counters = device.counters()
