@@ -55,7 +55,6 @@ ALLOWED = {
     "python/uflip/profiles": 2,
     "python/uflip/report": 25,
     "tests/python": 2,
-    "web/src": 12,
 }
 
 

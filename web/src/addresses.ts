@@ -72,7 +72,7 @@ export class Addresses extends Following<Picture> {
     const step = (this.most / this.least) ** (1 / SCALE.length);
     fill(this.legend, SCALE.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${duration(this.least * step ** i)}`)));
     const all = found.stop - found.start;
-    fill(this.said, times.length < all ? `${count(times.length)} of ${count(all)} I/Os: the slowest, and every so many of the others.` : `All ${count(all)} I/Os.`, found.at.offset_bytes ? "" : " This log has no offsets.");
+    fill(this.said, times.length < all ? `${count(times.length)} of ${count(all)} I/Os: the slowest, and a sample of the others.` : `All ${count(all)} I/Os.`, found.at.offset_bytes ? "" : " This log has no offsets.");
     this.plot.draw();
   }
 

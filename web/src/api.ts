@@ -1,4 +1,4 @@
-// What the page asks the server for. Addresses are relative: the token is in that of the page.
+// Requests to the server. URLs are relative: the token is in the page's URL.
 
 export interface Problem { what: string; where?: string; got?: string; allowed?: string; action?: string }
 
@@ -16,7 +16,7 @@ async function answer(name: string, query: Query, signal?: AbortSignal): Promise
   return answered(`api/${name}?${text}`, { signal: signal ?? null });
 }
 
-/** Asks for something to be done. */
+/** Requests an action. */
 export async function act(name: string, document: Plain = {}): Promise<Plain> {
   const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(document) };
   return (await answered(`api/${name}`, sent)).json();
@@ -64,7 +64,7 @@ export async function unpacked(name: string, query: Query, signal?: AbortSignal)
   return unpack(await (await answer(name, query, signal)).arrayBuffer());
 }
 
-/** Reads what `uflip.web.window.Picture.pack` wrote. */
+/** Reads the format of `uflip.web.window.Picture.pack`. */
 export function unpack(content: ArrayBuffer): Picture {
   const length = Number(new DataView(content).getBigUint64(0, true));
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length)));

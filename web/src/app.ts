@@ -1,4 +1,4 @@
-// The explorer: which view an address asks for.
+// The explorer: selects the view of a URL.
 
 import { Failure } from "./api";
 import { fill, h } from "./dom";
@@ -16,7 +16,7 @@ import * as sweep from "./sweep";
 type View = (main: HTMLElement, route: Route) => Promise<void>;
 const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show, sweep: sweep.show };
 
-// What the server can do: a results site runs nothing, and has pages of its own around these.
+// Views of the server: a results site runs nothing, and has pages of its own around these.
 const offered = (document.body.dataset.views ?? "").split(" ");
 const LINKS: Record<string, [string, string]> = { site: ["../", "Site"], results: ["#/results", "Results"], play: ["#/play", "Play"], served: ["#/served", "Served"] };
 const ON_DEMAND = ["play", "served"];
@@ -25,7 +25,7 @@ const main = document.getElementById("main")!;
 const head = document.getElementById("head")!;
 let first = true;
 
-/** The view that an address names, of those that the server can fill. */
+/** The view of a URL, among those that the server supports. */
 function viewOf(name: string): View {
   if (Object.hasOwn(VIEWS, name) && (!ON_DEMAND.includes(name) || offered.includes(name))) return VIEWS[name]!;
   throw new Failure({
@@ -38,7 +38,7 @@ async function go(): Promise<void> {
   const route = read();
   leave();
   document.body.dataset.busy = "1";
-  // A page of its own: a view that was left while it waited fills what nobody sees.
+  // A new element: a view that was left while waiting fills an element that is not shown.
   const page = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
   fill(main, page);
   try {
@@ -56,7 +56,7 @@ async function go(): Promise<void> {
   first = false;
 }
 
-// Its address is that of no view: it leads within the one that is shown.
+// Its URL is not a view: it navigates within the current one.
 document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();

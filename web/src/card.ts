@@ -1,4 +1,4 @@
-// One I/O: what it was, how long it took, and on a simulated device what for.
+// One I/O: its properties, its response time, and on a simulated device the causes.
 
 import type { Plain } from "./api";
 import { fill, h, facts } from "./dom";
@@ -22,7 +22,7 @@ export function draw(node: HTMLElement, io: Plain, around: () => void, close: ()
     io.flash ? flash(io.flash) : null);
 }
 
-// What the flash did for it, and what it waited for: where operations were recorded.
+// Its flash operations, and its waits, if operations were recorded.
 function flash(did: Plain): HTMLElement {
   const list = (of: Plain[]) => h("ul", {}, of.slice(0, 8).map((each) => h("li", {}, whom(each))), of.length > 8 ? h("li", { class: "quiet" }, `and ${of.length - 8} more`) : null);
   return h("div", { class: "flash" }, h("h3", {}, "What the flash did"), list(did.did),

@@ -1,5 +1,5 @@
-// An open-channel device: bands of response times, what every LUN does, how a block wore out, what
-// parallelism brings, and the rules of the unwritten contract.
+// An open-channel device: bands of response times, throughput per LUN, wear of a block, scaling with
+// parallelism, and the rules of the unwritten contract.
 
 import { ask, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
@@ -20,7 +20,7 @@ export async function show(key: string): Promise<HTMLElement> {
     found.wear ? wear(found.wear) : null,
     found.scaling.length ? scaling(found.scaling) : null,
     found.shares.length ? bands("Writers beside readers", "With a thread for every LUN; the share of threads that write.", found.shares) : null,
-    found.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "It says", "Because"], found.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules, held against this device", 4)) : null);
+    found.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "Statement", "Evidence"], found.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules for this device", 4)) : null);
 }
 
 function keep(plot: Plot): Plot {
@@ -49,7 +49,7 @@ function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
 }
 
 function luns(found: Plain): HTMLElement {
-  // From nothing, and far from the darkest: a scale around the mean would make a landscape of nothing.
+  // The scale starts at zero: a scale around the mean would exaggerate noise.
   const high = 2.2 * Math.max(...found.write_mb_per_s.flat(), ...found.read_mb_per_s.flat());
   const one = (title: string, values: number[][]) => {
     const map = heat({

@@ -1,4 +1,4 @@
-// Results side by side: what they are, and which experiments differ, the largest difference first.
+// Compared results: their properties, and the experiments that differ, the largest difference first.
 
 import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
@@ -29,7 +29,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
 function compared(first: Plain, second: Plain, each: Plain, route: Route, place: number): HTMLElement {
   const verdicts: Record<string, number> = each.verdicts;
   const unknown = verdicts.unknown ?? 0;
-  // An address may name what is no verdict.
+  // Ignore unknown verdicts in the URL.
   const asked = route.query.verdict ?? "";
   let wanted = Object.hasOwn(verdicts, asked) ? asked : "";
   const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
@@ -46,7 +46,7 @@ function compared(first: Plain, second: Plain, each: Plain, route: Route, place:
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
-      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} cannot be told apart${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
+      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} are inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,
@@ -63,12 +63,12 @@ function aroundOne(low: number, high: number, about: number): number[] {
   return [...below, ...from(places).slice(1)];
 }
 
-/** The interval of a ratio, where there is one. What is not known to be above 0 begins there: no ratio is below. */
+/** The interval of a ratio, if it has one. A lower bound that is not above 0 becomes 0, since ratios are positive. */
 function interval(row: Plain): Range | null {
   return row.high === null ? null : { low: Math.max(row.low ?? 0, 0), high: row.high };
 }
 
-/** An interval on a logarithmic axis, which has no place for 0: it leaves the figure there, with an arrow. */
+/** An interval on a logarithmic axis, which has no 0: an arrow marks an interval that reaches it. */
 function spanned(pen: Pen, plane: Plane, { low, high }: Range, y: number, tip: number, hue: string): void {
   const from = low > 0 ? plane.x(Math.log2(low)) : plane.left;
   pen.line([[from, y], [plane.x(Math.log2(high)), y]], hue, 2);

@@ -38,7 +38,7 @@ export function fill(node: Element, ...children: Child[]): void {
   add(node, children);
 }
 
-// Asking for a style makes the browser lay the page out; there are two schemes, and few names.
+// Reading a style forces a layout, so colours are cached by scheme and name.
 const asked = new Map<string, string>();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -80,7 +80,7 @@ export function facts(pairs: [string, Child][]): HTMLElement {
   return h("dl", { class: "facts" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/** Calls once things have been quiet for so long [ms]. */
+/** Calls after a period without further calls [ms] (debounce). */
 export function later(ms: number, call: () => void): () => void {
   let timer = 0;
   return () => {

@@ -1,5 +1,5 @@
-// A panel that follows the stretch of a run that is seen: it asks once it is open, and only for what it
-// does not show already.
+// A panel that follows the visible stretch of a run: it requests data only while it is open, and only
+// if the stretch has changed.
 
 import { type Picture } from "./api";
 import { h } from "./dom";
@@ -14,7 +14,7 @@ export abstract class Following<T> {
     this.node = h("details", { class: "panel", ontoggle: () => void this.tell() }, h("summary", {}, h("h2", {}, title)), ...body);
   }
 
-  /** Follows the stretch that is seen. */
+  /** Follows the visible stretch. */
   of(picture: Picture): void {
     if (this.seen === null) this.begins(picture);
     this.seen = picture;
@@ -33,7 +33,7 @@ export abstract class Following<T> {
     this.show(found);
   }
 
-  /** The first stretch that is seen. */
+  /** The first visible stretch. */
   protected begins(_picture: Picture): void {}
   protected abstract asked(from: number, to: number): Promise<T>;
   protected abstract show(found: T): void;

@@ -1,5 +1,5 @@
-// What every channel and die did in the stretch that is seen: a row each, a bar an operation, and who
-// waited for whom. Of a long stretch the share of time that each kind of operation took.
+// Gantt chart of the channels and dies in the visible stretch: a row each, a bar per operation, and
+// the waits. For a long stretch, the share of time of each kind of operation.
 
 import { ask, unpacked, type Picture, type Plain } from "./api";
 import { color, fill, h, later } from "./dom";
@@ -15,10 +15,10 @@ interface Lane { name: string; channel: number; die: number }
 // for the die itself.
 const WAITS: [string, string][] = [["waits for the die", "die_wait_ns"], ["waits for a free page", "free_page_wait_ns"], ["waits for the write cache", "cache_wait_ns"]];
 
-/** An I/O that was selected: from when until when it was under way, and the operations of the flash that it is about. */
+/** A selected I/O: its start and end, and its flash operations. */
 export interface Marked { io: number; from: number; until: number; rows: number[] }
 
-/** Whom something waited for, or what was done, as words. */
+/** An operation as text. */
 export function whom(each: Plain): string {
   const of = [each.io === undefined ? "" : `I/O ${count(each.io)}`, each.job === undefined ? "" : `${each.made}${each.block === undefined ? "" : ` of block ${count(each.block)}`}${each.valid === undefined ? "" : ` with ${count(each.valid)} valid pages`}`];
   return `${each.count > 1 ? `${count(each.count)} × ` : ""}${each.what} on die ${each.dies?.length > 1 ? each.dies.join(", ") : each.die}${of.some(Boolean) ? ` (${of.filter(Boolean).join(", ")})` : ""}, ${duration(each.ns)}`;
@@ -68,7 +68,7 @@ export class Gantt {
     return { low, high: Math.max(high, low + 1) };
   }
 
-  /** Follows the stretch that is seen. */
+  /** Follows the visible stretch. */
   of(seen: Range, axis: Axis): void {
     this.seen = { ...seen, axis };
     this.follow();
@@ -88,7 +88,7 @@ export class Gantt {
     const columns = Math.max(Math.floor(this.plot.over.clientWidth), 100);
     const found = await unpacked("gantt", { key: this.key, run: this.name, axis: seen.axis, from: seen.low, to: seen.high, columns }, this.asking.signal).catch(() => null);
     if (!found) return;
-    this.node.hidden = (found as Plain).kind === "nothing"; // of before this was recorded
+    this.node.hidden = (found as Plain).kind === "nothing"; // of an older version without this log
     if (this.node.hidden) return;
     this.found = found;
     this.chosen = -1;
@@ -109,7 +109,7 @@ export class Gantt {
     this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);
   }
 
-  /** Marks what belongs to the I/O that is selected. */
+  /** Marks the operations of the selected I/O. */
   mark(marked: Marked | null): void {
     this.marked = marked;
     this.plot.draw();
@@ -147,7 +147,7 @@ export class Gantt {
     if (this.marked) this.paintMarked(pen, plane, found.at, this.marked);
   }
 
-  /** The I/O that is selected: a band over all rows; the operations that it is about are framed, its waits are thick. */
+  /** The selected I/O: a band over all rows; its operations are framed, its waits are thick. */
   private paintMarked(pen: Pen, plane: Plane, at: Picture["at"], { io, from, until, rows }: Marked): void {
     const within = (value: number) => Math.min(Math.max(plane.x(value), plane.left), plane.left + plane.width);
     const [left, right] = [within(from), within(until)];
@@ -290,7 +290,7 @@ export class Gantt {
     this.plot.tip(this.readout.textContent ?? "");
   }
 
-  /** Says what the operation under the mouse waited for. */
+  /** Shows what the operation under the mouse waited for. */
   private async ask(): Promise<void> {
     const { chosen, found } = this;
     const row = found?.at.row?.[chosen];
@@ -333,7 +333,7 @@ export class Gantt {
   }
 }
 
-/** Where the line of a wait is, below a row: its top, and how tall it is. */
+/** Position of the line of a wait, below a row: its top and its height. */
 function track(top: number, tall: number, kind: number): [number, number] {
   return [top + tall * (1.03 + 0.08 * kind), Math.max(tall * 0.07, 1)];
 }

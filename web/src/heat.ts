@@ -1,4 +1,4 @@
-// A heat map: a row of cells for each of some things, darker where there is more.
+// A heat map: rows of cells, darker for larger values.
 
 import { color, h } from "./dom";
 import { Plot, type Range } from "./plot";
@@ -17,7 +17,7 @@ export interface Heat {
   at(column: number): number;
   xLabel: string; yLabel: string;
   words(value: number): string;
-  /** The scale, where it is not from the least to the most; cells then have their numbers in them. */
+  /** The scale, if it is not from minimum to maximum; cells then show their numbers. */
   scale?: Range;
 }
 

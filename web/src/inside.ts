@@ -1,5 +1,5 @@
-// Inside a simulated device while a run lasted: free blocks and write amplification over the stretch
-// that is seen, how often each block was erased, and how full of valid pages blocks are.
+// The device log of a run: free blocks and write amplification over the visible
+// stretch, erases of each block, and valid pages of blocks.
 
 import { ask, type Plain } from "./api";
 import { color, fill, h } from "./dom";
@@ -24,7 +24,7 @@ export class Inside {
     this.node.addEventListener("toggle", () => void this.tell());
   }
 
-  /** Follows the stretch that is seen. */
+  /** Follows the visible stretch. */
   of(seen: Range, axis: Axis): void {
     [this.seen, this.axis] = [seen, axis];
     void this.tell();

@@ -1,8 +1,8 @@
-// What a view leaves behind: requests on their way, plots that watch their size, clocks that tick.
+// Clean-up of a view: pending requests, resize observers, timers.
 
 let left: (() => void)[] = [];
 
-/** Calls when this view is left. */
+/** Registers a callback for leaving this view. */
 export function onLeave(call: () => void): void {
   left.push(call);
 }

@@ -1,5 +1,5 @@
-// How a stretch of a run looks: single I/Os as dots, rows of neighbours as a density with the least
-// and the most of each, and what is known of the run drawn in.
+// Paints a stretch of a run: single I/Os as dots, rows of neighbours as a density with the minimum
+// and the maximum of each, and annotations such as the end of the start-up.
 
 import type { Picture, Plain } from "./api";
 import { color } from "./dom";
@@ -14,29 +14,29 @@ export type Colour = (typeof COLOURS)[number];
 
 export interface Key { words: string; color: string }
 
-/** The colour of what has no meaning but that it differs from others: one of those that no two of which look alike. */
+/** A colour without a meaning of its own, from a palette of distinct colours. */
 export function many(code: number): string {
   return visible(MANY[code % MANY.length]!);
 }
 
-/** The colour of what a cause column counts. */
+/** The colour of a cause column. */
 export function activity(column: string): string {
   return visible((ACTIVITIES as Record<string, string>)[column] ?? OPERATIONS.at(-1)!);
 }
 
-/** The colour of an operation of the flash, by its place among them: that of its cause. */
+/** The colour of a flash operation, by its index: that of its cause. */
 export function operation(what: number): string {
   return visible(OPERATIONS[what] ?? OPERATIONS.at(-1)!);
 }
 
-/** What is dark on paper is lighter in the dark. */
+/** Dark colours become lighter in the dark scheme. */
 function visible(hue: string): string {
   const [red, green, blue] = channels(hue);
   const dim = 0.3 * red + 0.59 * green + 0.11 * blue < 110;
   return dim && matchMedia("(prefers-color-scheme: dark)").matches ? `#${[red, green, blue].map((each) => Math.round(each + (255 - each) * 0.55).toString(16).padStart(2, "0")).join("")}` : hue;
 }
 
-/** The colour of each I/O, and what the colours mean. */
+/** The colour of each I/O, and the legend. */
 export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: number) => string, spec: Plain = {}): { of: (i: number) => string; keys: Key[] } {
   const { at } = picture;
   const one = { of: () => own, keys: [] };
@@ -75,7 +75,7 @@ export function ends(picture: Picture, axis: Axis): { from: ArrayLike<number>; t
 /** `mean`: the colour of the running mean, where it is not that of ink. */
 export interface Known { startup: number; period: number; hue: string; mean?: string; selected: { x: number; y: number } | null }
 
-/** Where the start-up ends on this axis, as far as the picture knows. */
+/** The end of the start-up on this axis, if the picture contains it. */
 function startupEnd(picture: Picture, axis: Axis, ios: number): number | null {
   if (!ios) return null;
   if (axis === "number") return ios;
@@ -158,7 +158,7 @@ function rows(pen: Pen, plane: Plane, picture: Picture, axis: Axis, hue: string,
         if (n) box(x0, x1, tops[c + 1]!, Math.max(tops[c]!, tops[c + 1]! + 1), shade(0.16 + 0.74 * Math.sqrt(n / most)));
       }
     }
-    // The least and the most are exact, and always to be seen.
+    // The minimum and the maximum are exact, and always visible.
     box(x0, x1, up(max![i]!) - 1, up(max![i]!) + 1, full);
     box(x0, x1, up(min![i]!) - 1, up(min![i]!) + 1, full);
   }

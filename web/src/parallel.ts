@@ -1,4 +1,4 @@
-// Parallel coordinates: an upright axis for each thing that varies or was measured, a line for each
+// Parallel coordinates: a vertical axis for each varied parameter or measure, a line for each
 // point. Dragging along an axis keeps the lines that pass there.
 
 import { color, fill, h } from "./dom";
@@ -7,7 +7,7 @@ import { buttons, download } from "./save";
 import { bytes, count, duration, linearTicks, logTicks, three } from "./words";
 
 export interface Axis { name: string; varies: boolean; better: number; unit: string; logarithmic: boolean; words: string[] | null }
-/** What of an axis is kept: values, or places of words. */
+/** The selected part of an axis: values, or indices of words. */
 export interface Brush { low: number; high: number }
 
 export interface Line { place: number; values: (number | null)[] }

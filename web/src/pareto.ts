@@ -1,9 +1,9 @@
-// Which points no other beats in everything: no worse in any objective, and better in one.
+// The Pareto front: points for which no other is at least as good in all objectives and better in one.
 
-/** Places among the rows; the less of every number the better, rows without one of them are on no front. */
+/** Indices of rows; lower is better for every number, and rows with a missing number are excluded. */
 export function front(rows: (number | null)[][]): number[] {
   const known = rows.map((row, place) => ({ row: row as number[], place })).filter(({ row }) => row.every((value) => value !== null));
-  // Nobody is beaten by who comes later in this order.
+  // In this order no point is beaten by a later one.
   known.sort((a, b) => {
     const i = a.row.findIndex((value, j) => value !== b.row[j]);
     return i < 0 ? a.place - b.place : a.row[i]! - b.row[i]!;

@@ -1,4 +1,4 @@
-// What figures are drawn with: the same strokes on a canvas and in an SVG file.
+// Drawing interface of figures: the same strokes on a canvas and in an SVG file.
 
 export interface Pen {
   rect(x: number, y: number, w: number, h: number, color: string, alpha?: number): void;
@@ -106,7 +106,7 @@ function r(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-// Of names in a file that is opened elsewhere, where no policy of ours holds.
+// Escapes names, since an SVG file is opened without our security policy.
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "�");
 }

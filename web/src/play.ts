@@ -1,5 +1,5 @@
-// Play: a simulated device is changed in a form, something is run on it there and then, and what it
-// does now is drawn over what it did before. The form stands in the address; a link runs nothing.
+// Play: change a simulated device in a form, run something on it at once, and compare the result with
+// the one before. The form is stored in the URL; a link runs nothing.
 
 import { act, ask, type Plain } from "./api";
 import { facts, fill, h, later } from "./dom";
@@ -13,7 +13,7 @@ const KEY = "key.";
 const OPTION = "p.";
 const POLL_MS = 250;
 const FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000", target_size: "" };
-/** Tables that are open from the start: what decides most. */
+/** Tables that are open from the start: the most important ones. */
 const TELLING = ["ftl", "gc"];
 const OPTION_WORDS: Record<string, string> = {
   io_size: "size of an I/O", io_count: "I/Os", io_ignore: "of these, start-up", target_size: "target size", io_shift: "shift", time: "consecutive, pause, burst", pause: "pause", burst: "I/Os a burst", parallel_degree: "processes", queue_depth: "I/Os under way of each", seed: "seed",
@@ -79,7 +79,7 @@ class PlayView {
     fill(this.main,
       h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Play")),
       h("h1", {}, "Play ", h("span", { class: "thin" }, "with a simulated device")),
-      h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. What is run is kept among the results until the explorer ends."),
+      h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. Results are listed until the explorer ends."),
       h("div", { class: "playing" },
         h("form", { class: "play", id: "play", "aria-label": "The device, and what is run", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
           h("div", { class: "bar" }, h("label", {}, "Device ", device), h("label", {}, "Run ", what)),
@@ -97,12 +97,12 @@ class PlayView {
     clearTimeout(this.timer);
   }
 
-  /** Asks what the device is like as the form has it. */
+  /** Requests the device of the current form. */
   private async ask(anew = false): Promise<void> {
     this.note();
     const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
     const form = await ask("play", { device: this.device, ...query });
-    if (form.problem && this.form && !anew) { // the form stays as it is, until what is wrong is put right
+    if (form.problem && this.form && !anew) { // keep the form until the error is corrected
       fill(this.said, problemOf(form.problem));
       this.mark();
       return;
@@ -197,7 +197,7 @@ class PlayView {
       h("p", { class: "quiet", id: about }, key.choices ? key.meaning : `${key.meaning} (${key.allowed})`));
   }
 
-  /** Shows which keys are not those of the profile. */
+  /** Marks keys that differ from the profile. */
   private mark(): void {
     for (const input of this.tables.querySelectorAll<HTMLElement>("[data-key]"))
       input.classList.toggle("changed", this.changes[input.dataset.key ?? ""] !== undefined);
@@ -217,7 +217,7 @@ class PlayView {
     await this.look();
   }
 
-  /** Asks what has been run, again and again while something runs. */
+  /** Requests the list of runs, repeatedly while one is in progress. */
   private async look(): Promise<void> {
     const found = await ask("played");
     if (this.gone) return;

@@ -1,4 +1,4 @@
-// What a simulated device did, over what it did before: the same axes, the same scales.
+// Results of a run on a simulated device drawn over the run before, on the same scales.
 
 import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
@@ -13,7 +13,7 @@ import { count, duration, linearTicks, logTicks, spaced, three, tickOf } from ".
 const COLUMNS = 700;
 const DASH = [6, 4];
 
-/** Figures and numbers of one thing that was run, and of another one before it. */
+/** Figures and numbers of a run, and of an earlier one. */
 export async function both(now: Plain, before: Plain | undefined): Promise<Child> {
   const some = before ? [before, now] : [now];
   return now.benchmark === "pattern" ? runs(some) : benchmarks(some, now.benchmark);

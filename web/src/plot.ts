@@ -1,4 +1,4 @@
-// A plot: uPlot has axes, cursor and selection; what is in it is painted by whoever makes it, with
+// A plot: uPlot provides axes, cursor and selection; the caller paints the contents with
 // a pen that also writes SVG.
 
 import uPlot from "uplot";
@@ -32,9 +32,9 @@ export interface Options {
   y: Scale;
   right?: Scale;
   paint(pen: Pen, plane: Plane, right?: (value: number) => number): void;
-  /** A stretch of x was chosen with the mouse. */
+  /** Called with a stretch of x selected with the mouse. */
   chosen?(range: Range): void;
-  /** The mouse is at these values, or nowhere. */
+  /** Called with the values at the mouse, or none. */
   at?(x: number | null, y: number, places: Plane): void;
   clicked?(x: number, y: number, places: Plane): void;
 }
@@ -118,12 +118,12 @@ export class Plot {
     return u;
   }
 
-  /** What the mouse is over. */
+  /** The values under the mouse. */
   get over(): HTMLElement {
     return this.u.over;
   }
 
-  /** Shows words beside the pointer; none hide them. */
+  /** Shows text next to the pointer; empty text hides it. */
   tip(words: string): void {
     const { left = -1, top = -1 } = this.u.cursor;
     this.hint.hidden = !words || left < 0;

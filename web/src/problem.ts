@@ -1,10 +1,10 @@
-// What went wrong, in the four parts of every error of uflip.
+// Shows an error in its four parts.
 
 import { Failure } from "./api";
 import { facts, h } from "./dom";
 
 export function explained(error: unknown): HTMLElement {
-  if (!(error instanceof Failure)) console.error(error); // a mistake of ours, with its place
+  if (!(error instanceof Failure)) console.error(error); // a bug in the page, with its stack
   const problem = error instanceof Failure ? error.problem : { what: "Something unexpected happened in the page", got: String(error) };
   return h("div", { class: "notice", role: "alert" },
     h("h1", {}, problem.what),

@@ -1,5 +1,5 @@
 // A result: its key figures, its row of Table 3, its micro-benchmarks as small multiples, its
-// doubts. Every number leads to the runs that it was made of.
+// warnings. Every number links to its runs.
 
 import { ask, type Plain } from "./api";
 import * as channel from "./channel";
@@ -37,9 +37,9 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       table(found.columns, [found.cells], "As a row of uFLIP's Table 3", 0),
       h("p", { class: "quiet" }, found.note)) : null,
     found.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, found.advice.class),
-      table(["Hint", "It says", "Because", "What to do"], found.advice.hints.map((hint: Plain): Child[] => [
+      table(["Hint", "Statement", "Evidence", "Advice"], found.advice.hints.map((hint: Plain): Child[] => [
         h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
-      ]), "uFLIP's seven hints (§5.3), held against this device", 4)) : null,
+      ]), "uFLIP's seven hints (§5.3) for this device", 4)) : null,
     found.is_open_channel ? await channel.show(key) : null,
     h("h2", {}, "Micro-benchmarks"),
     h("p", { class: "quiet" }, "Mean response time on one logarithmic scale, with the interval in which the mean lies; dotted: the baselines. Click a point to see its run."),

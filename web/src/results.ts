@@ -1,4 +1,4 @@
-// The list of results: sorted, filtered, and what is selected compared.
+// The list of results: sorting, filtering, and comparison of the selected ones.
 
 import { ask, type Plain } from "./api";
 import { fill, h, later, table, type Child } from "./dom";
@@ -11,7 +11,7 @@ const SHOWN = 300;
 
 interface Row { key: string; name: string; error?: Plain; told?: boolean; [name: string]: Plain }
 
-/** `of`: by what rows are sorted; null where there is no number. */
+/** `of`: the sort key of a row; null without a number. */
 interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number | null }
 
 function columnsOf(names: string[]): Column[] {
@@ -28,7 +28,7 @@ function columnsOf(names: string[]): Column[] {
   ];
 }
 
-/** Which comes first; what has no number comes last, from the least on and from the most. */
+/** Order of two rows; rows without a number come last in both directions. */
 function order(a: string | number | null, b: string | number | null, sign: number): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   return sign * (a < b ? -1 : a > b ? 1 : 0);
@@ -114,7 +114,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("h1", {}, "Results"),
     h("p", { class: "quiet" }, listed.roots.length ? "In " : "What is published, the newest first", listed.roots.map((each: string) => [h("code", {}, each), " "])),
     sweeps(listed.sweeps),
-    rows.length || listed.sweeps.length ? null : h("p", { class: "notice" }, "There are none. ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
+    rows.length || listed.sweeps.length ? null : h("p", { class: "notice" }, "No results yet: ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
     h("div", { class: "bar" },
       h("label", {}, "Filter ", filter), compare,
       buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...listed.columns], shown().map((row) =>
@@ -136,7 +136,7 @@ function sweeps(found: Plain[]): HTMLElement | null {
     : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], when(each.created_utc)]), "Sweeps", 3);
 }
 
-/** What runs say takes longer than what manifests say: those that are seen first come first. */
+/** Data from runs takes longer than data from manifests: visible rows are requested first. */
 async function tell(main: HTMLElement, rows: Row[], shown: () => Row[], draw: () => void): Promise<void> {
   const by = new Map(rows.map((row) => [row.key, row]));
   for (;;) {

@@ -1,4 +1,4 @@
-// Where one is: the view and what it shows stand behind the # of the address, so that every view
+// Routing: the view and its parameters are in the fragment (#) of the URL, so that every view
 // can be shared, reopened, and left with the browser's own buttons.
 
 export interface Route { view: string; parts: string[]; query: Record<string, string> }
@@ -23,7 +23,7 @@ export function link(view: string, parts: string[] = [], query: Record<string, s
   return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Changes what the address says of this view, without leaving it. */
+/** Changes the parameters of this view in the URL, without leaving it. */
 export function note(changes: Record<string, string | number | null>): void {
   const { view, parts, query } = read();
   history.replaceState(null, "", link(view, parts, { ...query, ...changes }));

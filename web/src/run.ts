@@ -1,5 +1,5 @@
-// A run: every I/O, from the whole down to single ones; the stretch that is seen stands in the
-// address. What lies beside follows it: the spread of response times, and the slowest I/Os.
+// A run: every I/O, from the whole down to single ones; the visible stretch is in the
+// URL. Other panels follow it: the distribution of response times, and the slowest I/Os.
 
 import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import * as addresses from "./addresses";
@@ -41,7 +41,7 @@ class RunView {
   picture: Picture | null = null;
   selected: Plain | null = null;
   readonly rail = h("aside", { class: "runs", "aria-label": "Runs of this result" });
-  /** What dots are coloured by if nobody asks for anything else. */
+  /** Default colouring of dots. */
   private readonly usual: Colour;
   private low: number;
   private high: number;
@@ -118,7 +118,7 @@ class RunView {
     return this.axis === "number" ? io.number : io.submit_ns - io.begin_ns;
   }
 
-  /** How far the axis goes. */
+  /** End of the axis. */
   private whole(): Range {
     const most = this.axis === "number" ? this.run.io_count : this.picture?.last_ns ?? this.run.elapsed_ns;
     return { low: 0, high: Math.max(most, 1) };
@@ -201,8 +201,8 @@ class RunView {
       range = span >= (whole.high - whole.low) * 0.9999 ? null : { low, high: low + span };
     }
     this.range = range;
-    void this.look(); // asks, and while the answer is on its way
-    this.plot.draw(); // what is known already is drawn at once
+    void this.look(); // request, and meanwhile
+    this.plot.draw(); // draw the available data at once
   }
 
   /** Shows a stretch of time. */
@@ -215,7 +215,7 @@ class RunView {
     this.go(range);
   }
 
-  /** Zooms about a place: the pointer, or the I/O that is selected where that is seen. Others leave the middle where it is. */
+  /** Zooms about a place: the pointer, or the I/O that is selected where that is seen. Otherwise the middle stays. */
   private zoom(factor: number, about?: number): void {
     const { low, high } = this.seen();
     const at = this.selected ? this.place(this.selected) : NaN;
@@ -242,7 +242,7 @@ class RunView {
     call();
   }
 
-  /** Asks for the stretch that is seen, and draws it. */
+  /** Requests the visible stretch, and draws it. */
   async look(): Promise<void> {
     this.asking.abort();
     this.asking = new AbortController();
@@ -344,7 +344,7 @@ class RunView {
 
   async select(number: number): Promise<void> {
     const is = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
-    if (is) this.slowest.choose(number); // before it is known what it was: keys may come faster
+    if (is) this.slowest.choose(number); // before the data arrives, since keys may be faster
     this.selected = is ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
     note({ io: this.selected ? number : null });
     this.card.hidden = is && !this.selected;

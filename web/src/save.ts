@@ -1,4 +1,4 @@
-// Files of what is shown: CSV of its numbers, PNG and SVG of a figure.
+// Downloads: CSV of the numbers, PNG and SVG of a figure.
 
 import { h } from "./dom";
 

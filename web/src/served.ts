@@ -1,5 +1,5 @@
-// Devices that are served at this moment: what was asked of them, how long it took, and what became of
-// their flash. Asked for once a second; rates are those between two answers.
+// Devices being served: numbers of requests, response times, and the state of
+// their flash. Polled once a second; rates are differences between two answers.
 
 import { ask, type Plain } from "./api";
 import { facts, fill, h, table, type Child } from "./dom";

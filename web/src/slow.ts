@@ -1,4 +1,4 @@
-// The slowest I/Os of the stretch that is seen, and what they have in common.
+// The slowest I/Os of the visible stretch, and their common traits.
 
 import { ask, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
@@ -22,7 +22,7 @@ export class Slowest extends Following<Plain> {
     if (picture.io_count <= AT_ONCE) this.node.open = true;
   }
 
-  /** An I/O was chosen, wherever that was: steps go on from there, in this list and the next. */
+  /** An I/O was selected, here or elsewhere: stepping continues from it. */
   choose(io: number): void {
     this.chosen = io;
   }

@@ -1,5 +1,5 @@
-// A sweep: what varied and what was measured as parallel coordinates, which points nobody beats, and
-// all of them as a table.
+// A sweep: varied parameters and measures as parallel coordinates, the Pareto front, and
+// all points as a table.
 
 import { ask, type Plain } from "./api";
 import { facts, fill, h } from "./dom";
@@ -12,7 +12,7 @@ import { saveCsv } from "./save";
 import { count, when } from "./words";
 
 const SHOWN = 200;
-// What is asked for most, where it was measured; the first of the times that is known.
+// The default objectives, if they were measured; the first available response time.
 const COSTS = ["spare_bytes", "memory_bytes"];
 const WANTED = ["p99", "read_p99", "write_p99", "mean", "iops", "write_amplification"];
 

@@ -1,4 +1,4 @@
-// How many I/Os took longer than so long (CCDF), of several runs in the same axes: where the tail is.
+// Share of I/Os slower than a given time (CCDF) of several runs on the same axes, for tail latencies.
 
 import type { Plain } from "./api";
 import { h } from "./dom";

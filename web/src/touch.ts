@@ -1,9 +1,9 @@
-// Fingers on a figure: two of them zoom, one moves sideways; up and down the page scrolls as ever.
+// Touch gestures on a figure: two fingers zoom, one moves sideways; vertical movement scrolls the page.
 
 export interface Touched {
-  /** So many times as much is to be seen, about this place on the screen. */
+  /** Zoom by a factor about this place on the screen. */
   zoom(factor: number, clientX: number): void;
-  /** Move by so much of the width. */
+  /** Move by a share of the width. */
   pan(share: number): void;
 }
 

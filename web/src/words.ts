@@ -1,4 +1,4 @@
-// Numbers as people read them: three digits, and a unit that fits.
+// Number formats: three digits, and a suitable unit.
 
 const UNITS: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
@@ -24,7 +24,7 @@ export function three(value: number): string {
 }
 
 export function count(n: number): string {
-  return (Math.round(n) + 0).toLocaleString("en"); // and nothing is less than nothing
+  return (Math.round(n) + 0).toLocaleString("en"); // avoids "-0"
 }
 
 export function percent(share: number): string {
@@ -60,12 +60,12 @@ export function logTicks(low: number, high: number): number[] {
   return found;
 }
 
-/** Those of an axis of powers of ten: about so many that their names fit beside each other. */
+/** Ticks of a logarithmic axis: as many as fit next to each other. */
 export function powerTicks(low: number, high: number, about: number): number[] {
   return spaced(logTicks(10 ** low, 10 ** high).map(Math.log10), (high - low) / (about * 1.6));
 }
 
-/** Those of some places that are so far from the one before: their names do not run into each other. */
+/** Ticks whose labels are far enough from the previous one not to overlap. */
 export function spaced(places: number[], apart: number): number[] {
   let last = -Infinity;
   return places.filter((at) => {
@@ -75,7 +75,7 @@ export function spaced(places: number[], apart: number): number[] {
   });
 }
 
-/** About so many round values from low to high. */
+/** Approximately the given number of round values from low to high. */
 export function linearTicks(low: number, high: number, about: number): number[] {
   const span = high - low;
   if (!(span > 0)) return [low];
@@ -94,7 +94,7 @@ export function tickOf(axis: "number" | "time", low: number, high: number): (val
   return (value) => `${(value / unit).toLocaleString("en", { minimumFractionDigits: Math.min(digits, 9), maximumFractionDigits: Math.min(digits, 9) })} ${name}`;
 }
 
-/** What an I/O does, by the number in the column `mode`. */
+/** Modes of I/Os, by the number in the column `mode`. */
 export function modeName(code: number): string {
   return ["read", "write", "trim", "append", "reset", "finish", "open", "close"][code] ?? "";
 }
