@@ -220,7 +220,7 @@ pub fn nbd(data: &[u8]) -> bool {
         for steps in 0.. {
             assert!(steps <= 2 * piece.len() + 1, "nothing happens");
             match session.step(&mut input, &exports, &mut out) {
-                Step::Hungry | Step::Leave => break,
+                Step::NeedInput | Step::Close => break,
                 Step::Data { export, offset, bytes } => {
                     assert!(!bytes.is_empty() && !exports[export].read_only);
                     assert!(offset + bytes.len() as u64 <= CAPACITY.0, "data for nowhere");
@@ -236,7 +236,7 @@ pub fn nbd(data: &[u8]) -> bool {
                 }
             }
         }
-        assert!(session.kept_bytes() <= LONGEST_OPTION as usize, "more is kept than is read");
+        assert!(session.buffered_bytes() <= LONGEST_OPTION as usize, "more is kept than is read");
     }
     // Every answer is to a head of sixteen bytes at least, and a list is the longest of them.
     assert!(out.len() <= 256 + sent.len() * 16, "{} for {}", out.len(), sent.len());
@@ -252,7 +252,7 @@ pub fn nbd_server(data: &[u8]) -> bool {
     let (ours, mut theirs) = UnixStream::pair().expect("two sockets");
     theirs.write_all(&data[..data.len().min(SAID)]).expect("room in a socket");
     theirs.shutdown(std::net::Shutdown::Write).expect("a socket that is open");
-    let Ok(mut device) = NbdDevice::over(ours.into(), "fuzzed", true) else { return false };
+    let Ok(mut device) = NbdDevice::from_socket(ours.into(), "fuzzed", true) else { return false };
     let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes);
     assert!(sector.0.is_power_of_two() && sector.0 >= SECTOR.0, "{sector} is no sector");
     assert!(capacity > 0 && capacity.is_multiple_of(sector.0), "{capacity} is no whole sectors");

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use uflip_core::{Bytes, Error, Result};
 use uflip_engine::Control;
 use uflip_host::DataOptions;
-use uflip_serve::{Data, Export, Model, Paced, Recorder, Slowdown, Ways};
+use uflip_serve::{Endpoints, Export, ExportData, Model, Paced, Recorder, Slowdown};
 
 use crate::any_device::AnyDevice;
 use crate::device::{AnySlot, Device};
@@ -100,7 +100,7 @@ pub fn serve(
     let devices = prepared.collect::<Result<Vec<_>>>().map_err(|error| raise(&error))?;
     let names = exports.iter().map(|(_, name, ..)| name.clone()).collect();
     let recorder = record.map(|path| Recorder::start(&path, names)).transpose();
-    let ways = Ways {
+    let ways = Endpoints {
         clients: listeners.iter().filter_map(|listener| listener.taken()).collect(),
         statistics: statistics.and_then(|listener| listener.taken()),
         recorder: recorder.map_err(|error| raise(&error))?,
@@ -113,7 +113,7 @@ pub fn serve(
     }))
 }
 
-type Prepared = (AnySlot, Export, Data);
+type Prepared = (AnySlot, Export, ExportData);
 
 fn prepared(
     device: &Device,
@@ -129,16 +129,18 @@ fn prepared(
             .allowed("a simulated device without zones")
             .action("serve another one"));
     }
-    let export = Export::of(name, device.described(), read_only);
+    let export = Export::for_device(name, device.described(), read_only);
     let data = match data {
-        None => Data::in_memory(export.size),
-        Some(path) => Data::in_file(path, DataOptions { size: export.size, read_only, destroy }),
+        None => ExportData::in_memory(export.size),
+        Some(path) => {
+            ExportData::in_file(path, DataOptions { size: export.size, read_only, destroy })
+        }
     };
     Ok((device.slot().clone(), export, data?))
 }
 
 fn served(
-    ways: Ways,
+    ways: Endpoints,
     prepared: Vec<Prepared>,
     slowdown: Slowdown,
     control: &Control,

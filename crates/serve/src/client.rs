@@ -1,11 +1,13 @@
-//! An export of any NBD server as a device: one request at a time over one connection, on the wall clock.
+//! An NBD client: an export of any NBD server as a device, with one request at a time over one
+//! connection, on the wall clock.
 //!
 //! ```text
 //! unix:PATH[:exportname=NAME]        HOST:PORT[:exportname=NAME]
 //! ```
 //!
-//! What is measured is the whole way: request, server, device, reply. A server of ours can so be compared
-//! with the same device in virtual time. Whatever a server says that is not in the protocol is an error.
+//! The measured time covers the whole path: request, server, device, reply. A server of uflip can
+//! thus be compared with the same device in virtual time. Any response outside the protocol is an
+//! error.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -28,84 +30,86 @@ use crate::wire::{
     answer, can, command, flag, info, option, u16_at, u32_at, u64_at,
 };
 
-/// How long a server may take until it has told of its export.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// After so long without a byte the clock is looked at.
-const LOOK_UP: Duration = Duration::from_millis(100);
-/// The largest size of an export: offsets in the protocol are signed to most who use them [bytes].
+/// The time limit of the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval at which a blocked call checks its deadline.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The largest export [bytes]: most implementations use signed offsets.
 const LARGEST: u64 = i64::MAX as u64;
 /// The largest sector that the protocol allows [bytes].
 const LARGEST_SECTOR: u64 = 65536;
-/// What one request deallocates at most: whole sectors of any size, and less than 2³² [bytes].
+/// The largest trim of one request [bytes]: whole sectors of any size, and less than 2³².
 const MOST_TRIMMED: u32 = 1 << 30;
-/// The longest answer to an option that is read [bytes]: descriptions have up to 4096.
+/// The longest accepted reply to an option [bytes]: descriptions have up to 4096.
 const LONGEST_ANSWER: u32 = 65536;
-/// What comes before the name of an export.
+/// The separator before the name of an export.
 const NAME: &str = ":exportname=";
 
-/// An export of a server, connected.
+/// A connected export of a server.
 #[derive(Debug)]
 pub struct NbdDevice {
     info: DeviceInfo,
     socket: OwnedFd,
     flags: u16,
-    /// How long the server may take for a request; `None` for ever.
-    patience: Option<Duration>,
-    /// Whether whoever opened it wanted to write.
+    /// The time limit of a request; `None`: no limit.
+    timeout: Option<Duration>,
+    /// Whether it was opened for writing.
     writable: bool,
     durability: Durability,
-    /// Writes since that was asked for, by all handles.
+    /// Writes since the durability was set, over all handles.
     written: Arc<AtomicU64>,
-    /// Room for the head of a request, and data behind it.
+    /// A buffer for the head of a request, followed by its data.
     request: Vec<u8>,
     sink: Vec<u8>,
     completions: CompletionQueue,
 }
 
-/// What a server says of an export.
+/// The properties of an export, from the server.
 #[derive(Default)]
-struct Told {
+struct ExportInfo {
     size: u64,
     flags: u16,
     sector: u32,
 }
 
 impl NbdDevice {
-    /// Connect to the export that `address` names, to write to it where `writable`.
+    /// Connect to the export at `address`.
     ///
     /// # Errors
-    /// Nobody answers, or not in this protocol; there is no such export; it may not be written.
+    /// If there is no NBD server or no such export, or if it is read-only and `writable` is set.
     pub fn open(address: &str, writable: bool) -> Result<NbdDevice> {
         let (server, _) = address.split_once(NAME).unwrap_or((address, ""));
         let socket = connect(server).map_err(|error| unusable(address, &error))?;
-        NbdDevice::over(socket, address, writable)
+        NbdDevice::from_socket(socket, address, writable)
     }
 
-    /// The export that `address` names, of the server at the other end of `socket`.
+    /// Open the export at `address` over a connected `socket`.
     ///
     /// # Errors
-    /// It does not speak this protocol, has no such export, or does not let it be written.
-    pub fn over(socket: OwnedFd, address: &str, writable: bool) -> Result<NbdDevice> {
+    /// If the server does not use NBD, has no such export, or the export is read-only and
+    /// `writable` is set.
+    pub fn from_socket(socket: OwnedFd, address: &str, writable: bool) -> Result<NbdDevice> {
         let url = format!("nbd:{address}");
         let (_, name) = address.split_once(NAME).unwrap_or((address, ""));
         for direction in [Timeout::Recv, Timeout::Send] {
-            set_socket_timeout(&socket, direction, Some(LOOK_UP))
+            set_socket_timeout(&socket, direction, Some(POLL_INTERVAL))
                 .map_err(|error| unusable(address, &error.into()))?;
         }
-        let told = greet(&socket, name.as_bytes()).map_err(|error| unusable(address, &error))?;
-        if writable && told.flags & can::READ_ONLY != 0 {
+        let export =
+            negotiate(&socket, name.as_bytes()).map_err(|error| unusable(address, &error))?;
+        if writable && export.flags & can::READ_ONLY != 0 {
             return Err(Error::new(ErrorKind::Refused, "The export is read-only")
                 .at(url)
                 .action("serve it without --read-only, or read only"));
         }
-        let sector = u64::from(told.sector).max(SECTOR_BYTES_MIN);
+        let sector = u64::from(export.sector).max(SECTOR_BYTES_MIN);
         let strange = !sector.is_power_of_two() || sector > LARGEST_SECTOR;
-        if strange || told.size < sector || told.size > LARGEST {
-            let said = format!("{} bytes in sectors of {sector}", told.size);
-            return Err(unusable(address, &std::io::Error::other(said)));
+        if strange || export.size < sector || export.size > LARGEST {
+            let reason = format!("{} bytes in sectors of {sector}", export.size);
+            return Err(unusable(address, &std::io::Error::other(reason)));
         }
         let mut details = serde_json::Map::new();
-        details.insert("deallocates".into(), (told.flags & can::SEND_TRIM != 0).into());
+        details.insert("deallocates".into(), (export.flags & can::SEND_TRIM != 0).into());
         let info = DeviceInfo {
             url,
             kind: DeviceKind::Nbd,
@@ -113,19 +117,19 @@ impl NbdDevice {
             model: "nbd".into(),
             serial: String::new(),
             firmware: String::new(),
-            capacity_bytes: Bytes(told.size / sector * sector),
+            capacity_bytes: Bytes(export.size / sector * sector),
             sector_bytes: Bytes(sector),
             clock: "monotonic",
             io: "NBD over a socket".into(),
             data: "random",
             details,
         };
-        let flags = told.flags;
+        let flags = export.flags;
         Ok(NbdDevice {
             info,
             socket,
             flags,
-            patience: None,
+            timeout: None,
             writable,
             durability: Durability::default(),
             written: Arc::default(),
@@ -135,15 +139,15 @@ impl NbdDevice {
         })
     }
 
-    /// How long the server may take for each request from now on; 0: for ever.
+    /// Set the time limit of each request; 0: no limit.
     pub fn set_timeout(&mut self, timeout: Nanos) {
-        self.patience = (timeout.0 > 0).then(|| Duration::from_nanos(timeout.0));
+        self.timeout = (timeout.0 > 0).then(|| Duration::from_nanos(timeout.0));
     }
 
-    /// What writes wait for from now on.
+    /// Set the durability of all following writes.
     ///
     /// # Errors
-    /// The server has no command for that.
+    /// If the server does not support the commands.
     pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
         let has_it = match durability {
             Durability::Cached => true,
@@ -161,11 +165,11 @@ impl NbdDevice {
         Ok(())
     }
 
-    /// Make durable what was written, where the server has a command for that: of one that has none nobody
-    /// can know more than that it took the data.
+    /// Flush all writes, if the server supports the command; otherwise no durability can be
+    /// guaranteed.
     ///
     /// # Errors
-    /// The server cannot.
+    /// If the flush fails.
     pub fn sync(&mut self) -> Result<()> {
         if self.flags & can::SEND_FLUSH == 0 {
             return Ok(());
@@ -174,10 +178,10 @@ impl NbdDevice {
         flushed.map_err(|error| self.failed("The export could not be flushed", &error))
     }
 
-    /// Tell the server that `size` bytes at `offset` are not needed any more.
+    /// Deallocate `size` bytes at `offset`.
     ///
     /// # Errors
-    /// The server cannot, or does not want to.
+    /// If the server does not support it, or refuses.
     pub fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
         if !self.writable {
             return Err(Error::new(ErrorKind::Refused, "The export is open for reading only")
@@ -194,9 +198,9 @@ impl NbdDevice {
         })
     }
 
-    /// The error of what a server did not do, or not in time.
+    /// Create the error of a failed or late request.
     fn failed(&self, what: &str, error: &std::io::Error) -> Error {
-        let Some(limit) = self.patience.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
+        let Some(limit) = self.timeout.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
         else {
             return Error::os(what, &self.info.url, error).action("see what the server says");
         };
@@ -208,7 +212,7 @@ impl NbdDevice {
             .action("see what the server does; --io-timeout gives it longer, 0 for ever")
     }
 
-    /// The commands alone, as many as it takes.
+    /// Send the trim commands.
     fn deallocate(&mut self, offset: Bytes, size: Bytes) -> std::io::Result<()> {
         if self.flags & can::SEND_TRIM == 0 {
             return Err(std::io::Error::other("the server has no command to deallocate"));
@@ -222,12 +226,12 @@ impl NbdDevice {
         Ok(())
     }
 
-    /// Do what a request asks for, and receive its reply in time.
+    /// Send a request, and receive its reply within the time limit.
     fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
-        let deadline = Deadline::after(self.patience);
+        let deadline = Deadline::after(self.timeout);
         let done = self.exchange_until(deadline, kind, flags, offset, length);
         if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
-            // A later reply would be taken for the reply to another request.
+            // A late reply would be taken for the reply to the next request.
             let _ = shutdown(&self.socket, Shutdown::Both);
         }
         done
@@ -244,7 +248,7 @@ impl NbdDevice {
         let moves = matches!(kind, command::READ | command::WRITE);
         let ticket = self.completions.next_ticket().0;
         let size = if moves { length as usize } else { 0 };
-        self.make_room(size);
+        self.reserve(size);
         let head = &mut self.request[..REQUEST_BYTES];
         head[..4].copy_from_slice(&REQUEST.to_be_bytes());
         head[4..6].copy_from_slice(&flags.to_be_bytes());
@@ -266,8 +270,8 @@ impl NbdDevice {
         }
     }
 
-    /// Room for `size` bytes of data, none of which is like another.
-    fn make_room(&mut self, size: usize) {
+    /// Grow the buffers to `size` bytes of random data.
+    fn reserve(&mut self, size: usize) {
         if self.sink.len() < size || self.request.is_empty() {
             self.sink.resize(size, 0);
             self.request.resize(REQUEST_BYTES + size, 0);
@@ -276,7 +280,7 @@ impl NbdDevice {
         }
     }
 
-    fn do_it(&mut self, io: &Io) -> std::io::Result<()> {
+    fn execute(&mut self, io: &Io) -> std::io::Result<()> {
         if io.mode == Mode::Trim {
             return self.deallocate(io.offset, io.size);
         }
@@ -313,10 +317,10 @@ fn connect(server: &str) -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// From the greeting to the export `name`.
-fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
+/// Negotiate with the server, from the greeting to the export `name`.
+fn negotiate(socket: &OwnedFd, name: &[u8]) -> std::io::Result<ExportInfo> {
     let strange = || std::io::Error::other("that is no NBD server of the newer kind");
-    let deadline = Deadline::after(Some(PATIENCE));
+    let deadline = Deadline::after(Some(HANDSHAKE_TIMEOUT));
     let mut greeting = [0; 18];
     receive(socket, &mut greeting, deadline)?;
     let known = u64_at(&greeting, 0) == wire::GREETING && u64_at(&greeting, 8) == OPTION;
@@ -333,7 +337,7 @@ fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
     asked.extend_from_slice(&1_u16.to_be_bytes());
     asked.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
     send_all(socket, &asked, deadline)?;
-    let mut told = Told::default();
+    let mut export = ExportInfo::default();
     loop {
         let mut head = [0; 20];
         receive(socket, &mut head, deadline)?;
@@ -344,19 +348,19 @@ fn greet(socket: &OwnedFd, name: &[u8]) -> std::io::Result<Told> {
         let mut data = vec![0; length as usize];
         receive(socket, &mut data, deadline)?;
         match kind {
-            answer::ACK if told.size > 0 => return Ok(told),
-            answer::INFO if data.len() >= 2 => told.take(&data),
+            answer::ACK if export.size > 0 => return Ok(export),
+            answer::INFO if data.len() >= 2 => export.take(&data),
             answer::ERR_UNKNOWN => {
-                let said = "there is no export of this name";
-                return Err(std::io::Error::new(std::io::ErrorKind::NotFound, said));
+                let reason = "there is no export of this name";
+                return Err(std::io::Error::new(std::io::ErrorKind::NotFound, reason));
             }
             _ => return Err(std::io::Error::other(format!("the server says no ({kind:#x})"))),
         }
     }
 }
 
-impl Told {
-    /// Take one piece of information.
+impl ExportInfo {
+    /// Store one piece of information.
     fn take(&mut self, data: &[u8]) {
         match (u16_at(data, 0), data.len()) {
             (info::EXPORT, 12) => (self.size, self.flags) = (u64_at(data, 2), u16_at(data, 10)),
@@ -366,13 +370,13 @@ impl Told {
     }
 }
 
-/// When a server is waited for no longer.
+/// The deadline of an exchange.
 #[derive(Clone, Copy)]
 struct Deadline(Option<Instant>);
 
 impl Deadline {
-    fn after(patience: Option<Duration>) -> Deadline {
-        Deadline(patience.and_then(|patience| Instant::now().checked_add(patience)))
+    fn after(timeout: Option<Duration>) -> Deadline {
+        Deadline(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
     fn check(self) -> std::io::Result<()> {
@@ -397,7 +401,7 @@ fn send_all(socket: &OwnedFd, mut data: &[u8], deadline: Deadline) -> std::io::R
     }
 }
 
-/// Receive until `room` is full: a server that sends a byte now and then is not waited for longer.
+/// Receive until `room` is full, or the deadline has passed, even if bytes trickle in.
 fn receive(socket: &OwnedFd, mut room: &mut [u8], deadline: Deadline) -> std::io::Result<()> {
     while !room.is_empty() {
         match recv(socket, &mut *room, RecvFlags::empty()) {
@@ -434,10 +438,10 @@ impl Device for NbdDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.completions.is_empty(), "one request at a time");
         if request.mode.moves_data() {
-            self.make_room(request.size.0 as usize);
+            self.reserve(request.size.0 as usize);
         }
         let submitted = uflip_host::now();
-        let done = self.do_it(request);
+        let done = self.execute(request);
         let completed = uflip_host::now();
         done.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
         Ok(self.completions.push(submitted, completed))
@@ -469,8 +473,8 @@ impl Device for NbdDevice {
         let handle = |_| {
             let other = NbdDevice::open(address, false)?;
             let written = Arc::clone(&self.written);
-            let NbdDevice { writable, durability, patience, .. } = *self;
-            Ok(NbdDevice { writable, durability, patience, written, ..other })
+            let NbdDevice { writable, durability, timeout, .. } = *self;
+            Ok(NbdDevice { writable, durability, timeout, written, ..other })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

@@ -1,4 +1,4 @@
-//! One client's socket: what came in and is not used yet, what is to go out, what is under way.
+//! The connection of one client: its unprocessed input, its output, and its outstanding requests.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,62 +11,63 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::session::{Request, Session};
 
-/// Nothing more is taken from a client for whom so much waits [bytes]: a reply may be as long as
-/// [`crate::LONGEST_DATA`], and who does not read does not get others.
+/// No further input is read from a client with more output than this [bytes]: a reply may be as
+/// long as [`crate::LONGEST_DATA`], and a client that does not read its replies gets no more of
+/// them.
 const MOST_WAITING: u64 = 64 << 20;
-/// ... nor from one that has so many requests under way.
+/// The same for its outstanding requests.
 const MOST_REQUESTS: u32 = 4096;
-/// What waits for all clients together [bytes]: a request that would go beyond waits until there is room...
+/// The limit of output for all clients [bytes]: a request beyond it waits...
 const MOST_WAITING_IN_ALL: u64 = 256 << 20;
-/// ... unless less than so much waits for its client [bytes]: nobody is stopped by what others leave unread.
+/// ... unless its client has less than this [bytes]: slow readers do not block other clients.
 const SHARE: u64 = 128 << 10;
-/// Requests under way of all clients together...
+/// The limit of outstanding requests of all clients...
 const MOST_REQUESTS_IN_ALL: u64 = 1 << 16;
-/// ... beyond which a client may have this many.
+/// ... beyond which each client may still have this many.
 const SHARE_REQUESTS: u32 = 16;
-/// Room for replies that is kept from one to the next [bytes].
-const KEPT_ROOM: usize = 1 << 20;
+/// The buffer size kept between replies [bytes].
+const BUFFER_BYTES: usize = 1 << 20;
 
-/// What all clients together make the server keep.
+/// The total load of all clients on the server.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     bytes: Cell<u64>,
     requests: Cell<u64>,
 }
 
-/// A client that is connected.
+/// A connected client.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: OwnedFd,
     pub(crate) session: Session,
-    /// What came in and waits until there is room for what it asks.
+    /// Input that is not processed yet, because of the limits.
     pub(crate) unused: Vec<u8>,
-    /// A request that waits for room among all clients.
+    /// A request that waits for the common limit.
     pub(crate) parked: Option<Request>,
     load: Rc<Load>,
-    /// What of the load is this client's.
+    /// The share of this client in the load.
     counted: (u64, u64),
-    /// Since when the client has taken nothing of what waits for it.
+    /// The time since which the client has read nothing of its output.
     stalled: Option<Instant>,
-    /// Replies; `sent` of them are.
+    /// Replies; the first `sent` bytes are sent.
     pub(crate) out: Vec<u8>,
     sent: usize,
-    /// Requests under way, and how many bytes their replies will have.
-    under_way: u32,
-    owed: u64,
-    /// Nothing more is read; it is over when everything is sent.
-    pub(crate) leaving: bool,
-    /// Why a part of the data that comes now could not be kept.
+    /// Outstanding requests, and the bytes of their replies.
+    outstanding: u32,
+    reply_bytes: u64,
+    /// Whether no more input is read; the connection closes when all output is sent.
+    pub(crate) closing: bool,
+    /// The error of storing a part of the present write's data.
     pub(crate) data_error: Option<u32>,
-    /// What is waited for.
+    /// The registered epoll events.
     pub(crate) interest: EventFlags,
 }
 
-/// What became of a client.
+/// The state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
-    Here,
-    Gone,
+pub(crate) enum ConnectionState {
+    Open,
+    Closed,
 }
 
 impl Connection {
@@ -83,83 +84,84 @@ impl Connection {
             stalled: None,
             out,
             sent: 0,
-            under_way: 0,
-            owed: 0,
-            leaving: false,
+            outstanding: 0,
+            reply_bytes: 0,
+            closing: false,
             data_error: None,
             interest: EventFlags::IN,
         }
     }
 
-    /// A request is under way, whose reply will have `bytes` of data.
-    pub(crate) fn begins(&mut self, bytes: u32) {
-        self.under_way += 1;
-        self.owed += u64::from(bytes);
+    /// Count a request whose reply has `bytes` of data.
+    pub(crate) fn begin_request(&mut self, bytes: u32) {
+        self.outstanding += 1;
+        self.reply_bytes += u64::from(bytes);
     }
 
-    /// It is answered.
-    pub(crate) fn ends(&mut self, bytes: u32) {
-        self.under_way -= 1;
-        self.owed -= u64::from(bytes);
+    /// Count its reply.
+    pub(crate) fn end_request(&mut self, bytes: u32) {
+        self.outstanding -= 1;
+        self.reply_bytes -= u64::from(bytes);
     }
 
-    /// Whether nothing more may be taken from the client for now.
+    /// Return whether no more input may be read for now.
     pub(crate) fn is_full(&self) -> bool {
         let crowded = self.load.requests.get() >= MOST_REQUESTS_IN_ALL;
         let most = if crowded { SHARE_REQUESTS } else { MOST_REQUESTS };
-        self.waiting() > MOST_WAITING || self.under_way >= most
+        self.waiting() > MOST_WAITING || self.outstanding >= most
     }
 
-    /// What the client has not taken yet, and what its requests under way will add to that [bytes].
+    /// Return the unsent bytes, plus those that outstanding requests will add.
     fn waiting(&self) -> u64 {
-        (self.out.len() - self.sent) as u64 + self.owed
+        (self.out.len() - self.sent) as u64 + self.reply_bytes
     }
 
-    /// Whether a request may begin whose reply has `bytes` of data.
+    /// Return whether a request may begin whose reply has `bytes` of data.
     pub(crate) fn has_room_for(&self, bytes: u32) -> bool {
         let more = u64::from(bytes);
         self.waiting() + more <= SHARE || self.load.bytes.get() + more <= MOST_WAITING_IN_ALL
     }
 
-    /// Whether something that came in waits.
+    /// Return whether input waits.
     pub(crate) fn is_blocked(&self) -> bool {
         self.parked.is_some() || !self.unused.is_empty()
     }
 
-    /// Whether what waits can be used now, as far as this depends on room.
+    /// Return whether waiting input can be processed, as far as the limits decide.
     pub(crate) fn can_go_on(&self) -> bool {
-        !self.is_full() && self.parked.is_none_or(|request| self.has_room_for(request.owed()))
+        !self.is_full()
+            && self.parked.is_none_or(|request| self.has_room_for(request.reply_bytes()))
     }
 
-    /// Count what this client makes the server keep among what all do.
-    pub(crate) fn count(&mut self) {
-        let kept = (self.out.len() + self.unused.len()) as u64 + self.owed;
-        self.count_as((kept, u64::from(self.under_way)));
+    /// Update the share of this client in the load.
+    pub(crate) fn update_load(&mut self) {
+        let kept = (self.out.len() + self.unused.len()) as u64 + self.reply_bytes;
+        self.set_load((kept, u64::from(self.outstanding)));
     }
 
-    fn count_as(&mut self, now: (u64, u64)) {
+    fn set_load(&mut self, now: (u64, u64)) {
         let (bytes, requests) = std::mem::replace(&mut self.counted, now);
         self.load.bytes.set(self.load.bytes.get() - bytes + now.0);
         self.load.requests.set(self.load.requests.get() - requests + now.1);
     }
 
-    /// What the server keeps for a client that has taken nothing for longer than `patience` [bytes].
-    pub(crate) fn left_unread(&self, patience: Duration) -> Option<u64> {
+    /// Return the load of a client that has read nothing for longer than `patience` [bytes].
+    pub(crate) fn stalled_bytes(&self, patience: Duration) -> Option<u64> {
         self.stalled.filter(|since| since.elapsed() > patience).map(|_| self.counted.0)
     }
 
-    /// Read what is there, at most as much as `room` takes; `None` where nothing is.
-    pub(crate) fn receive(&self, room: &mut [u8]) -> Result<Option<usize>, Standing> {
+    /// Read available input into `room`; `None` without input.
+    pub(crate) fn receive(&self, room: &mut [u8]) -> Result<Option<usize>, ConnectionState> {
         match recv(&self.socket, room, RecvFlags::empty()) {
-            Ok((_, 0)) => Err(Standing::Gone),
+            Ok((_, 0)) => Err(ConnectionState::Closed),
             Ok((_, read)) => Ok(Some(read)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-            Err(_) => Err(Standing::Gone),
+            Err(_) => Err(ConnectionState::Closed),
         }
     }
 
-    /// Send what waits, as far as the client takes it.
-    pub(crate) fn send(&mut self) -> Standing {
+    /// Send output as far as the socket accepts it.
+    pub(crate) fn send(&mut self) -> ConnectionState {
         let before = self.sent;
         while self.sent < self.out.len() {
             match send(&self.socket, &self.out[self.sent..], SendFlags::NOSIGNAL) {
@@ -169,32 +171,32 @@ impl Connection {
                     if self.sent > before || self.stalled.is_none() {
                         self.stalled = Some(Instant::now());
                     }
-                    return self.still_here();
+                    return self.state();
                 }
-                Err(_) => return Standing::Gone,
+                Err(_) => return ConnectionState::Closed,
             }
         }
         self.stalled = None;
         self.out.clear();
-        self.out.shrink_to(KEPT_ROOM);
+        self.out.shrink_to(BUFFER_BYTES);
         self.sent = 0;
-        self.still_here()
+        self.state()
     }
 
-    fn still_here(&mut self) -> Standing {
-        // Half of it at least, so that each byte is moved once on average.
-        if self.sent > KEPT_ROOM && self.sent >= self.out.len() / 2 {
+    fn state(&mut self) -> ConnectionState {
+        // Only if at least half is sent, so that each byte is moved once on average.
+        if self.sent > BUFFER_BYTES && self.sent >= self.out.len() / 2 {
             self.out.drain(..self.sent);
             self.sent = 0;
         }
-        let over = self.leaving && self.under_way == 0 && self.out.is_empty();
-        if over { Standing::Gone } else { Standing::Here }
+        let over = self.closing && self.outstanding == 0 && self.out.is_empty();
+        if over { ConnectionState::Closed } else { ConnectionState::Open }
     }
 
-    /// What is to be waited for: data where there is room for it, room where data waits.
-    pub(crate) fn wanted(&self) -> EventFlags {
+    /// Return the events to wait for: input if it may be read, writability if output waits.
+    pub(crate) fn desired_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
-        if !self.leaving && !self.is_full() && !self.is_blocked() {
+        if !self.closing && !self.is_full() && !self.is_blocked() {
             wanted |= EventFlags::IN;
         }
         if self.sent < self.out.len() {
@@ -206,7 +208,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.count_as((0, 0));
+        self.set_load((0, 0));
     }
 }
 

@@ -1,8 +1,8 @@
-//! What clients wrote: a sparse file, without a name in memory or with one on disk.
+//! The data of an export: a sparse file, in memory or on disk.
 //!
-//! Both are one kind of thing to the kernel, so there is one way to read, write and punch holes. Data
-//! is in the file before it is acknowledged: whatever becomes of this process, the kernel has it. What
-//! is to survive a loss of power too is synced before a flush is answered (`sync.rs`).
+//! The kernel treats both alike, so there is one way to read, write and punch holes. Data is in the
+//! file before it is acknowledged: if the process ends, the kernel still has it. A flush is
+//! answered after a sync, so that data also survives a power loss (`sync.rs`).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,29 +12,29 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use uflip_core::{Bytes, Error, ErrorKind, Result};
 use uflip_host::{DataFile, DataOptions};
 
-/// Where the data of an export is.
+/// The storage of an export's data.
 #[derive(Debug)]
-pub struct Data(Storage);
+pub struct ExportData(Storage);
 
 #[derive(Debug)]
 enum Storage {
-    /// Without a name: it ends with this process.
+    /// An anonymous file, which ends with this process.
     InMemory(File),
-    /// With one: it outlives this process.
+    /// A named file, which outlives this process.
     InFile(DataFile),
 }
 
-/// A read of more than that gets exactly the room that it needs [bytes].
+/// Longer reads reserve exactly their size [bytes].
 const LONG: u32 = 1 << 20;
-/// What is written where no hole can be made [bytes].
+/// The source of zeros if no hole can be punched [bytes].
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
-impl Data {
-    /// `size` bytes of zeroes, in memory as far as they are written.
+impl ExportData {
+    /// Create `size` bytes of zeros in memory; only written parts take memory.
     ///
     /// # Errors
-    /// The system gives no such memory.
-    pub fn in_memory(size: Bytes) -> Result<Data> {
+    /// If the system does not provide the memory file.
+    pub fn in_memory(size: Bytes) -> Result<ExportData> {
         let made = memfd_create("uflip-serve", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
         let file = made.map(File::from).and_then(|file| file.set_len(size.0).map(|()| file));
         let file = file.map_err(|error| {
@@ -43,16 +43,16 @@ impl Data {
                 .got(error.to_string())
                 .action("keep it in a file: --data FILE")
         })?;
-        Ok(Data(Storage::InMemory(file)))
+        Ok(ExportData(Storage::InMemory(file)))
     }
 
-    /// The file `path`: made, if it is not there, with zeroes; used as it is, if it has the size of the
-    /// device and the guard lets it be written. Nobody else serves it meanwhile.
+    /// Open the file `path` exclusively. A missing file is created with zeros; an existing one must
+    /// have the size of the device and pass the guard.
     ///
     /// # Errors
     /// As [`DataFile::open`].
-    pub fn in_file(path: &Path, options: DataOptions) -> Result<Data> {
-        DataFile::open(path, options).map(|file| Data(Storage::InFile(file)))
+    pub fn in_file(path: &Path, options: DataOptions) -> Result<ExportData> {
+        DataFile::open(path, options).map(|file| ExportData(Storage::InFile(file)))
     }
 
     fn file(&self) -> &File {
@@ -62,13 +62,13 @@ impl Data {
         }
     }
 
-    /// Append `length` bytes from `offset` on to `out`.
+    /// Append `length` bytes from `offset` to `out`.
     ///
     /// # Errors
-    /// What the system says; `out` is then as it was.
+    /// Any error of the system; `out` is then unchanged.
     pub fn read(&self, out: &mut Vec<u8>, offset: u64, length: u32) -> std::io::Result<()> {
         let before = out.len();
-        // Twice as much as is needed would be reserved otherwise.
+        // Without this, the vector may reserve twice its size.
         if length > LONG {
             out.reserve_exact(length as usize);
         }
@@ -80,18 +80,18 @@ impl Data {
         done
     }
 
-    /// Put `bytes` at `offset`.
+    /// Write `bytes` at `offset`.
     ///
     /// # Errors
-    /// What the system says, a full disk above all.
+    /// Any error of the system, such as a full disk.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
         self.file().write_all_at(bytes, offset)
     }
 
-    /// Let a range read as zeroes, and give its room back unless `keep` says that it is to stay.
+    /// Set a range to zeros; deallocate it unless `keep` is set.
     ///
     /// # Errors
-    /// As [`Data::write`].
+    /// As [`ExportData::write`].
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> std::io::Result<()> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let how = if keep { FallocateFlags::ZERO_RANGE } else { hole };
@@ -111,10 +111,10 @@ impl Data {
         Ok(())
     }
 
-    /// The file once more, for the thread that syncs it; `None` where nothing outlives the process.
+    /// Return a handle of the file for the sync thread; `None` if the data is in memory.
     ///
     /// # Errors
-    /// The system gives no further handle.
+    /// If the descriptor cannot be duplicated.
     pub fn to_sync(&self) -> std::io::Result<Option<File>> {
         match &self.0 {
             Storage::InMemory(_) => Ok(None),
@@ -127,14 +127,14 @@ impl Data {
 mod tests {
     use super::*;
 
-    fn read(data: &Data, offset: u64, length: u32) -> Vec<u8> {
+    fn read(data: &ExportData, offset: u64, length: u32) -> Vec<u8> {
         let mut out = vec![7];
         data.read(&mut out, offset, length).unwrap();
         assert_eq!(out.remove(0), 7, "what was there stays");
         out
     }
 
-    fn holds_what_is_written(data: &Data) {
+    fn holds_what_is_written(data: &ExportData) {
         data.write(4096, &[1; 8192]).unwrap();
         data.zero(8192, 2048, false).unwrap();
         data.zero(4096, 512, true).unwrap();
@@ -144,18 +144,18 @@ mod tests {
         assert!(data.read(&mut Vec::new(), 1 << 20, 1).is_err(), "beyond the end");
     }
 
-    fn of(size: u64) -> DataOptions<'static> {
+    fn options(size: u64) -> DataOptions<'static> {
         DataOptions { size: Bytes(size), read_only: false, destroy: None }
     }
 
     #[test]
     fn memory_and_files_hold_what_is_written() {
-        holds_what_is_written(&Data::in_memory(Bytes(1 << 20)).unwrap());
+        holds_what_is_written(&ExportData::in_memory(Bytes(1 << 20)).unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        holds_what_is_written(&Data::in_file(&path, of(1 << 20)).unwrap());
-        let reading = DataOptions { read_only: true, ..of(1 << 20) };
-        let again = Data::in_file(&path, reading).unwrap();
+        holds_what_is_written(&ExportData::in_file(&path, options(1 << 20)).unwrap());
+        let reading = DataOptions { read_only: true, ..options(1 << 20) };
+        let again = ExportData::in_file(&path, reading).unwrap();
         assert_eq!(read(&again, 10240, 2048), [1; 2048], "and keep it");
     }
 
@@ -164,37 +164,37 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, b"a thesis").unwrap();
-        assert!(Data::in_file(&path, of(1 << 20)).is_err());
-        let theirs = Data::in_file(&path, of(8)).unwrap_err();
+        assert!(ExportData::in_file(&path, options(1 << 20)).is_err());
+        let theirs = ExportData::in_file(&path, options(8)).unwrap_err();
         assert_eq!(theirs.kind(), ErrorKind::Refused, "of the right size, and not ours: {theirs}");
         assert_eq!(std::fs::read(&path).unwrap(), b"a thesis");
-        let reading = DataOptions { read_only: true, ..of(1 << 20) };
-        assert!(Data::in_file(folder.path(), reading).is_err(), "a folder");
+        let reading = DataOptions { read_only: true, ..options(1 << 20) };
+        assert!(ExportData::in_file(folder.path(), reading).is_err(), "a folder");
         let other = folder.path().join("other");
-        let served = Data::in_file(&other, of(4096)).unwrap();
-        let second = Data::in_file(&other, of(4096)).unwrap_err();
+        let served = ExportData::in_file(&other, options(4096)).unwrap();
+        let second = ExportData::in_file(&other, options(4096)).unwrap_err();
         assert!(second.to_string().contains("in use"), "{second}");
         drop(served);
-        assert!(Data::in_file(&other, of(4096)).is_ok());
+        assert!(ExportData::in_file(&other, options(4096)).is_ok());
     }
 
     #[test]
     fn a_served_file_is_ours_until_somebody_else_writes_to_it_or_copies_it() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("data"), folder.path().join("copy"));
-        let data = Data::in_file(&path, of(4096)).unwrap();
+        let data = ExportData::in_file(&path, options(4096)).unwrap();
         data.write(0, &[7; 512]).unwrap();
         drop(data);
-        drop(Data::in_file(&path, of(4096)).expect("it is ours"));
+        drop(ExportData::in_file(&path, options(4096)).expect("it is ours"));
         std::fs::copy(&path, &copy).unwrap();
-        let refused = Data::in_file(&copy, of(4096)).unwrap_err();
+        let refused = ExportData::in_file(&copy, options(4096)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
         std::fs::write(&path, [8; 4096]).unwrap();
-        let refused = Data::in_file(&path, of(4096)).unwrap_err();
+        let refused = ExportData::in_file(&path, options(4096)).unwrap_err();
         assert!(refused.to_string().contains("changed since"), "{refused}");
         let typed = path.display().to_string();
-        let given = DataOptions { destroy: Some(&typed), ..of(4096) };
-        assert_eq!(read(&Data::in_file(&path, given).unwrap(), 0, 4096), [8; 4096]);
-        assert!(Data::in_file(&path, of(4096)).is_ok(), "it is ours from now on");
+        let given = DataOptions { destroy: Some(&typed), ..options(4096) };
+        assert_eq!(read(&ExportData::in_file(&path, given).unwrap(), 0, 4096), [8; 4096]);
+        assert!(ExportData::in_file(&path, options(4096)).is_ok(), "it is ours from now on");
     }
 }

@@ -1,36 +1,36 @@
-//! What a client is told of a device that is served, and what it may ask of it.
+//! The properties of an export, as clients see them.
 
 use uflip_core::{Bytes, DeviceInfo};
 
 use crate::wire::can;
 
-/// The longest data of one request [bytes]: what clients keep to that never ask.
+/// The longest data of one request [bytes]. Clients respect this limit.
 pub const LONGEST_DATA: u32 = 32 << 20;
 
-/// What a client is told of a device.
+/// The properties of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// How it is asked for; the first export is also meant by the empty name.
+    /// The name; an empty name selects the first export.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: String,
-    /// Addressable size.
+    /// The addressable size.
     pub size: Bytes,
-    /// Offsets and lengths are multiples of it [bytes].
+    /// The smallest unit of offsets and lengths [bytes].
     pub sector: u32,
-    /// What is best for the device: its flash pages [bytes].
+    /// The preferred unit: the flash page [bytes].
     pub preferred: u32,
-    /// Whether nothing may be written.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
-/// Where nothing is said of pages [bytes].
+/// The default page size [bytes].
 const USUAL_PAGE: u64 = 4096;
 
 impl Export {
-    /// The export `name` of the device of which `info` tells.
+    /// Create the export `name` of the device with these properties.
     #[must_use]
-    pub fn of(name: &str, info: &DeviceInfo, read_only: bool) -> Export {
+    pub fn for_device(name: &str, info: &DeviceInfo, read_only: bool) -> Export {
         let page = info.details.get("profile").and_then(|profile| {
             profile.get("geometry").and_then(|geometry| geometry.get("page_bytes"))
         });
@@ -47,8 +47,8 @@ impl Export {
         }
     }
 
-    /// What it can do, in the bits of the protocol. One flush is a flush for all connections, because
-    /// there is one device behind them, and one place where the data is.
+    /// Return its capabilities, as protocol bits. A flush covers all connections, because they
+    /// share one device and one data file.
     #[must_use]
     pub fn flags(&self) -> u16 {
         let always = can::HAS_FLAGS | can::SEND_FLUSH | can::SEND_FUA | can::SEND_DF;

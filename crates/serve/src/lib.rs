@@ -1,16 +1,16 @@
 //! A simulated device as a real block device, in real time: an NBD server.
 //!
 //! ```text
-//! client ⇄ socket ⇄ session ──requests──▶ device on the wall clock ─▶ when to answer
-//!          (listen,  (bytes in, out) └─data──▶ where it is kept ─▶ what to answer
+//! client ⇄ socket ⇄ session ──requests──▶ device on the wall clock ─▶ time of the reply
+//!          (listen,  (bytes in, out) └─data──▶ data file ─▶ content of the reply
 //!           connection)
 //! ```
 //!
-//! The other end is here as well: an export of any server as a device ([`client`]).
+//! The crate also contains a client: an export of any server as a device ([`client`]).
 //!
-//! The protocol is a state machine over bytes ([`session`]), which touches no socket, no device and no
-//! clock: what a peer can send ends in it. The device ([`paced`]) knows no protocol. One loop
-//! ([`server`]) brings them together.
+//! The protocol is a state machine over bytes ([`session`]) without socket, device or clock, so
+//! that any input of a peer stays there. The device ([`paced`]) is independent of the protocol. One
+//! loop ([`server`]) connects them.
 
 #![forbid(unsafe_code)]
 
@@ -28,10 +28,10 @@ mod sync;
 mod wire;
 
 pub use client::NbdDevice;
-pub use data::Data;
+pub use data::ExportData;
 pub use export::{Export, LONGEST_DATA};
 pub use listen::Listener;
-pub use paced::{FlashNow, Model, Over, Paced, Slowdown, Wake};
+pub use paced::{CompletedIo, FlashState, Model, Paced, Slowdown, Wake};
 pub use record::Recorder;
-pub use server::{Device, Ended, Ways, serve};
+pub use server::{Device, Endpoints, ServeOutcome, serve};
 pub use session::{Command, LONGEST_OPTION, Request, Session, Step};

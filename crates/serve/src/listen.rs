@@ -1,4 +1,4 @@
-//! Where clients come in: a UNIX socket that nobody else may use, or TCP on this machine alone.
+//! Listening sockets: a UNIX socket for the present user only, or TCP.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,35 +12,35 @@ use rustix::net::{
 };
 use uflip_core::{Error, ErrorKind, Result};
 
-/// How many may wait to be let in.
+/// The backlog of connections not yet accepted.
 const BACKLOG: i32 = 128;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
-/// A socket that listens. A file that was made for it is removed with it, and no other.
+/// A listening socket. A socket file is removed with it, unless another file has taken its place.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    made: Option<Made>,
+    socket_file: Option<SocketFile>,
     address: String,
 }
 
-/// The file of a socket: its name, and by which it is known for ours.
+/// The file of a socket: its path and its identity.
 #[derive(Debug)]
-struct Made {
+struct SocketFile {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
 impl Listener {
-    /// Listen at `path`, where nothing is yet, for this user alone.
+    /// Listen at the new path `path`, for this user only.
     ///
     /// # Errors
-    /// Something is there; the name is too long for a socket; the system refuses.
+    /// If the path exists or is too long for a socket, or the system refuses.
     pub fn unix(path: &Path) -> Result<Listener> {
         let place = || path.display().to_string();
         let failed = |error: rustix::io::Errno| {
-            Error::os("The socket cannot be made", place(), &error.into())
+            Error::os("The socket cannot be created", place(), &error.into())
                 .action("name a new file in a folder that may be written")
         };
         let address = SocketAddrUnix::new(path).map_err(|_| {
@@ -52,7 +52,7 @@ impl Listener {
         })?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
         let socket = socket.map_err(failed)?;
-        // The file gets the mode of the socket, so that at no time others may connect.
+        // The file inherits the socket's mode, so others can never connect.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         bind(&socket, &address).map_err(|error| match error {
             rustix::io::Errno::ADDRINUSE => Error::new(ErrorKind::Refused, "Something is there")
@@ -64,17 +64,17 @@ impl Listener {
         let known = std::fs::symlink_metadata(path);
         let known = known.map_err(|error| Error::os("The socket is gone", place(), &error))?;
         let (device, inode) = (known.dev(), known.ino());
-        let made = Some(Made { path: path.to_owned(), device, inode });
+        let socket_file = Some(SocketFile { path: path.to_owned(), device, inode });
         let address = place();
-        let listener = Listener { socket, made, address };
+        let listener = Listener { socket, socket_file, address };
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
     }
 
-    /// Listen at a port of `address`; 0 is any that is free.
+    /// Listen at a port of `address`; 0 selects a free one.
     ///
     /// # Errors
-    /// It is in use, or the system refuses.
+    /// If the port is in use, or the system refuses.
     pub fn tcp(address: SocketAddr) -> Result<Listener> {
         let failed = |error: rustix::io::Errno| {
             Error::os("The port cannot be listened at", address.to_string(), &error.into())
@@ -89,30 +89,30 @@ impl Listener {
         bind(&socket, &address).map_err(failed)?;
         listen(&socket, BACKLOG).map_err(failed)?;
         let bound = getsockname(&socket).and_then(SocketAddr::try_from).map_err(failed)?;
-        Ok(Listener { socket, made: None, address: bound.to_string() })
+        Ok(Listener { socket, socket_file: None, address: bound.to_string() })
     }
 
-    /// What a client connects to: a path, or an address and a port.
+    /// Return the address for clients: a path, or an address and a port.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether it is a file.
+    /// Return whether it is a UNIX socket.
     #[must_use]
     pub fn is_unix(&self) -> bool {
-        self.made.is_some()
+        self.socket_file.is_some()
     }
 
-    /// Let the next client in; `None` where none waits.
+    /// Accept the next client; `None` if no client waits.
     ///
     /// # Errors
-    /// The system has no room for it.
+    /// If the system is out of descriptors or memory.
     pub fn accept(&self) -> std::io::Result<Option<OwnedFd>> {
         match accept_with(&self.socket, FLAGS) {
             Ok(client) => {
-                if self.made.is_none() {
-                    // Small replies are not kept back.
+                if self.socket_file.is_none() {
+                    // Send small replies without delay.
                     let _ = sockopt::set_tcp_nodelay(&client, true);
                 }
                 Ok(Some(client))
@@ -132,7 +132,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let Some(Made { path, device, inode }) = &self.made else { return };
+        let Some(SocketFile { path, device, inode }) = &self.socket_file else { return };
         let there = std::fs::symlink_metadata(path);
         if there.is_ok_and(|there| there.dev() == *device && there.ino() == *inode) {
             let _ = std::fs::remove_file(path);

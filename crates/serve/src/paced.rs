@@ -1,108 +1,108 @@
-//! A simulated device whose clock is the wall clock, as fast as it or slower.
+//! A simulated device on the wall clock, at its own speed or slowed down.
 //!
 //! ```text
 //! wall        ──┬───────────────┬──▶ now
 //! device's      └ submitted     │        ┌ horizon
 //!               ├───────────────┼────────┤
-//!                     over      │  known │  not looked at: what comes may still change it
+//!                  completed    │  known │  not simulated yet: later requests may change it
 //! ```
 //!
-//! A device that is asked when the next I/O ends looks ahead, and what it has looked at is settled. So
-//! it is asked for [`LOOK_AHEAD`] at a time: a request that comes meanwhile begins where the look ended,
-//! at most that much later than it came, which counts as lag like everything else that is late.
+//! Querying the next completion of a device settles its state up to that time. It is therefore
+//! queried only [`LOOK_AHEAD`] ahead: a request that comes meanwhile begins at the end of that
+//! interval, at most that much later, which counts as lag.
 //!
 //! ```text
 //! wall        ──┬──────────┬──────────┬──────────┬──▶
-//! device's      └ submitted └ over     ┆ (held)   │
+//! device's      └ submitted └ completed ┆ (held)  │
 //!                                     └ reply     └ submitted: it has been idle for as long as its
 //!                                                   client let it, not for as long as the host was late
 //! ```
 //!
-//! What a device does while it is idle depends on for how long. A device of its own has told the host
-//! when it is done; this one has when the reply leaves. So one that has nothing to do waits with its
-//! clock until then: how late a host is changes when a client hears, never what the device does.
+//! A device's background work depends on its idle time. A real device is idle from its completion
+//! on; this one from the moment the reply leaves. Its clock is therefore held from the last
+//! completion until the reply: the delay of the host changes when a client receives a reply, but
+//! never the behaviour of the device.
 
 use std::collections::VecDeque;
 
 use uflip_core::{Bytes, Counters, Device, DeviceInfo, Durability, Io, Nanos, Result, Ticket};
 use uflip_sim::SimDevice;
 
-/// How far a device is asked to look ahead, in wall time [ns]: as little as lets a thread sleep
-/// meanwhile, which costs about a third of it.
+/// The interval that a device is simulated ahead, in wall time [ns]: just enough for the thread to
+/// sleep meanwhile, which takes about a third of it.
 const LOOK_AHEAD_NS: u64 = 60_000;
-/// Looked ahead again when so much of it is left [ns].
+/// The remaining interval at which it is simulated ahead again [ns].
 const LOOK_AGAIN_NS: u64 = 30_000;
 
-/// What is behind an export.
+/// The device of an export.
 #[derive(Debug)]
 pub enum Model {
-    /// A device that takes no time.
+    /// A device with zero response times.
     Instant(DeviceInfo),
     /// A simulated device.
     Sim(Box<SimDevice>),
 }
 
-/// How many times slower than it should be a device is, in thousandths; 0: as fast as it can be
-/// computed.
+/// The factor by which a device is slowed down, in thousandths; 0: as fast as it can be simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slowdown(pub u64);
 
-/// Flash at one moment.
+/// The state of the flash at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlashNow {
-    /// What counters count in [bytes].
+pub struct FlashState {
+    /// The page size of the counters [bytes].
     pub page_bytes: u32,
-    /// Erase blocks of all dies.
+    /// The erase blocks of all dies.
     pub blocks: usize,
-    /// Those that are erased.
+    /// The erased blocks.
     pub free_blocks: u32,
 }
 
-/// An I/O that is over.
+/// A completed I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Over {
-    /// Which.
+pub struct CompletedIo {
+    /// The ticket.
     pub ticket: Ticket,
-    /// When the client is to hear of it, on the wall clock [ns].
+    /// The time of its reply, on the wall clock [ns].
     pub due: u64,
-    /// How long it took on the device's clock.
+    /// The response time on the device's clock.
     pub response: Nanos,
-    /// Whether the device failed.
+    /// Whether it failed.
     pub failed: bool,
 }
 
-/// A device in wall time, in nanoseconds since the server began.
+/// A device in wall time, in nanoseconds since the start of the server.
 #[derive(Debug)]
 pub struct Paced {
     model: Model,
     slowdown: Slowdown,
-    /// The device's clock when the wall clock was at zero.
+    /// The device's clock at wall-clock time zero.
     began: Nanos,
-    /// For how long the clock was held, so far [ns], on the wall clock.
+    /// The total time for which the clock was held, on the wall clock [ns].
     held: u64,
-    /// Since when nothing has been under way, on the wall clock [ns].
+    /// The time since which nothing is outstanding, on the wall clock [ns].
     idle_since: u64,
-    /// How far the device has been asked to look.
+    /// The time up to which the device is simulated.
     horizon: Nanos,
     outstanding: Vec<Ticket>,
-    /// So many of them failed; the device does not say which, so all others end first.
+    /// The number of failed I/Os. The device does not identify them, so all others complete first.
     failed: usize,
-    over: VecDeque<Over>,
+    completed: VecDeque<CompletedIo>,
     tickets: u64,
     wake: Option<Wake>,
 }
 
-/// When to look again, on the wall clock [ns].
+/// The time of the next check, on the wall clock [ns].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
-    /// Something is over then; it is so near that a sleep would miss it.
+    /// A completion is due then, too soon for a sleep.
     Due(u64),
-    /// Nothing is over until then, and some time after.
+    /// No completion is due until then, and for some time after.
     Asleep(u64),
 }
 
 impl Paced {
-    /// `model` from where it stands.
+    /// Start to serve `model` from its present state.
     #[must_use]
     pub fn new(model: Model, slowdown: Slowdown) -> Paced {
         let began = match &model {
@@ -118,13 +118,13 @@ impl Paced {
             horizon: Nanos(0),
             outstanding: Vec::new(),
             failed: 0,
-            over: VecDeque::new(),
+            completed: VecDeque::new(),
             tickets: 0,
             wake: None,
         }
     }
 
-    /// What is known about the device.
+    /// Return the properties of the device.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         match &self.model {
@@ -133,7 +133,7 @@ impl Paced {
         }
     }
 
-    /// What the device counted.
+    /// Return the counters of the device.
     #[must_use]
     pub fn counters(&self) -> Option<Counters> {
         match &self.model {
@@ -142,38 +142,37 @@ impl Paced {
         }
     }
 
-    /// What its flash is like now; `None` of a device that has none.
+    /// Return the state of its flash; `None` for a device without flash.
     #[must_use]
-    pub fn flash(&self) -> Option<FlashNow> {
+    pub fn flash(&self) -> Option<FlashState> {
         let Model::Sim(device) = &self.model else { return None };
         let [.., page_bytes] = device.shape();
-        Some(FlashNow {
+        Some(FlashState {
             page_bytes,
             blocks: device.erases().len(),
             free_blocks: device.erased_blocks().into_iter().sum(),
         })
     }
 
-    /// The device, when nothing is served any more.
+    /// Return the device after the end of the server.
     #[must_use]
     pub fn into_model(self) -> Model {
         self.model
     }
 
-    /// Whether no more may be submitted for now: a failure is being told apart from what else is under
-    /// way.
+    /// Return whether no I/O may be submitted for now, because a failed one is being identified.
     #[must_use]
-    pub fn is_settling(&self) -> bool {
+    pub fn is_identifying_failure(&self) -> bool {
         self.failed > 0
     }
 
-    /// Submit `io` at `now`; a write with `fua` ends when its data is durable.
+    /// Submit `io` at `now`; a write with `fua` completes when its data is durable.
     ///
     /// # Errors
-    /// The device takes no such I/O any more.
+    /// If the device accepts no more I/Os.
     pub fn submit(&mut self, now: u64, io: &Io, fua: bool) -> Result<Ticket> {
-        self.look(now);
-        let Some(device) = self.device_at(now) else { return Ok(self.over_at_once(now)) };
+        self.poll(now);
+        let Some(device) = self.device_at(now) else { return Ok(self.complete_at_once(now)) };
         if fua {
             device.set_durability(Durability::Fua);
         }
@@ -181,34 +180,35 @@ impl Paced {
         if fua {
             device.set_durability(Durability::Cached);
         }
-        Ok(self.has_begun(submitted?, now))
+        Ok(self.started(submitted?, now))
     }
 
-    /// Submit a flush at `now`: it ends when everything is durable whose writes have ended.
+    /// Submit a flush at `now`; it completes when all completed writes are durable.
     pub fn flush(&mut self, now: u64) -> Ticket {
-        self.look(now);
-        let Some(device) = self.device_at(now) else { return self.over_at_once(now) };
+        self.poll(now);
+        let Some(device) = self.device_at(now) else { return self.complete_at_once(now) };
         let ticket = device.submit_flush();
-        self.has_begun(ticket, now)
+        self.started(ticket, now)
     }
 
-    /// A client hears at `now` that what it asked for at `arrived` is over: where nothing else is under
-    /// way the device is idle from now on, and not before.
-    pub fn told(&mut self, arrived: u64, now: u64) {
+    /// Note that the reply to a request that arrived at `arrived` leaves at `now`. If nothing else
+    /// is outstanding, the device is idle from now on.
+    pub fn record_reply(&mut self, arrived: u64, now: u64) {
         let kept = matches!(self.model, Model::Sim(_)) && self.slowdown.0 > 0;
-        if kept && self.outstanding.is_empty() && self.over.is_empty() {
+        if kept && self.outstanding.is_empty() && self.completed.is_empty() {
             self.held += now.saturating_sub(self.idle_since.max(arrived));
             self.idle_since = now;
         }
     }
 
-    /// For how long the device's clock was held because replies left late [ns], on the wall clock.
+    /// Return the total time for which the device's clock was held because of late replies, on the
+    /// wall clock [ns].
     #[must_use]
     pub fn held_ns(&self) -> u64 {
         self.held
     }
 
-    /// The simulated device, whose clock is where the wall clock is.
+    /// Return the simulated device, with its clock advanced to the wall clock.
     fn device_at(&mut self, now: u64) -> Option<&mut SimDevice> {
         let present = self.device_time(now);
         let Model::Sim(device) = &mut self.model else { return None };
@@ -218,49 +218,54 @@ impl Paced {
         Some(device)
     }
 
-    /// The device's clock at `wall`.
+    /// Return the device's clock at wall-clock time `wall`.
     fn device_time(&self, wall: u64) -> Nanos {
         let wall = wall.saturating_sub(self.held);
         let since = u128::from(wall) * 1000 / u128::from(self.slowdown.0.max(1));
         Nanos(self.began.0.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
     }
 
-    /// When the device's clock is at `at`, on the wall clock.
+    /// Return the wall-clock time at which the device's clock is `at`.
     fn wall_time(&self, at: Nanos) -> u64 {
         self.wall_ns(at.saturating_sub(self.began)).saturating_add(self.held)
     }
 
-    /// What a device does that takes no time.
-    fn over_at_once(&mut self, now: u64) -> Ticket {
+    /// Complete an operation that takes no time.
+    fn complete_at_once(&mut self, now: u64) -> Ticket {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: false });
+        self.completed.push_back(CompletedIo {
+            ticket,
+            due: now,
+            response: Nanos(0),
+            failed: false,
+        });
         ticket
     }
 
-    fn has_begun(&mut self, ticket: Ticket, now: u64) -> Ticket {
+    fn started(&mut self, ticket: Ticket, now: u64) -> Ticket {
         self.outstanding.push(ticket);
         self.wake = Some(Wake::Due(now));
         ticket
     }
 
-    /// The range is not needed any more; takes no time.
+    /// Deallocate a range; takes no time.
     pub fn trim(&mut self, now: u64, offset: Bytes, size: Bytes) {
-        self.look(now);
+        self.poll(now);
         if let Some(device) = self.device_at(now) {
             device.trim(offset, size);
         }
     }
 
-    /// Nothing is under way, and everybody was told: the device has rested until `now`.
+    /// Let an idle device rest until `now`.
     pub fn rest(&mut self, now: u64) {
         self.device_at(now);
     }
 
-    /// See what is over by `now`.
-    pub fn look(&mut self, now: u64) {
+    /// Find the I/Os that have completed by `now`.
+    pub fn poll(&mut self, now: u64) {
         self.wake = None;
-        // No clock is kept: whatever is under way is over.
+        // Without a clock, all outstanding I/Os complete now.
         let times = (self.slowdown.0 > 0)
             .then(|| (self.device_time(now), self.device_time(now.saturating_add(LOOK_AHEAD_NS))));
         while self.outstanding.len() > self.failed {
@@ -286,7 +291,7 @@ impl Paced {
                 }
             }
         }
-        self.settle_failures(now);
+        self.fail_remaining(now);
     }
 
     /// Take the earliest completion, which is due at `due` on the wall clock.
@@ -298,36 +303,46 @@ impl Paced {
                     self.outstanding.swap_remove(place);
                 }
                 let response = done.completed.saturating_sub(done.submitted);
-                self.over.push_back(Over { ticket: done.ticket, due, response, failed: false });
+                self.completed.push_back(CompletedIo {
+                    ticket: done.ticket,
+                    due,
+                    response,
+                    failed: false,
+                });
             }
             Err(_) => self.failed += 1,
         }
         self.idle_since = due;
     }
 
-    /// All that is left has failed.
-    fn settle_failures(&mut self, now: u64) {
+    /// All remaining outstanding I/Os have failed.
+    fn fail_remaining(&mut self, now: u64) {
         for ticket in self.outstanding.drain(..) {
-            self.over.push_back(Over { ticket, due: now, response: Nanos(0), failed: true });
+            self.completed.push_back(CompletedIo {
+                ticket,
+                due: now,
+                response: Nanos(0),
+                failed: true,
+            });
         }
         self.failed = 0;
     }
 
-    /// When to look again; `None` where nothing is under way.
+    /// Return the time of the next check; `None` if nothing is outstanding.
     #[must_use]
     pub fn wake(&self) -> Option<Wake> {
         self.wake
     }
 
-    /// What `response` on the device's clock is on the wall clock [ns].
+    /// Convert a duration of the device's clock to the wall clock [ns].
     #[must_use]
     pub fn wall_ns(&self, response: Nanos) -> u64 {
         let since = u128::from(response.0) * u128::from(self.slowdown.0);
         u64::try_from(since.div_ceil(1000)).unwrap_or(u64::MAX)
     }
 
-    /// The next I/O that is over.
-    pub fn next_over(&mut self) -> Option<Over> {
-        self.over.pop_front()
+    /// Return the next completed I/O.
+    pub fn next_completed(&mut self) -> Option<CompletedIo> {
+        self.completed.pop_front()
     }
 }

@@ -1,10 +1,10 @@
-//! What clients did, written down as it happens: a line for each read and write, on a thread of its own.
-//! Zeroes are written, and so they are writes here.
+//! The recording of client requests: a line for each read and write, written by a separate thread.
+//! Write-zeroes requests count as writes.
 //!
-//! The form is that of the block traces of MSR Cambridge, which `uflip replay` and other tools read:
-//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns. The host is
-//! the name of the export, its number the place of the export. Lines come in the order in which requests
-//! ended. Where the file cannot be written any more, the whole lines that it has stay.
+//! The format is that of the MSR Cambridge block traces, which `uflip replay` and other tools read:
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns. The
+//! host is the name of the export, the disk number its index. Lines are in the order of completion.
+//! After a write error the file keeps its complete lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Seek, Write};
@@ -14,50 +14,50 @@ use std::thread::JoinHandle;
 
 use uflip_core::{Error, ErrorKind, Mode, Result};
 
-/// The first line.
+/// The header line.
 const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
-/// Times are in these [ns].
+/// The unit of times [ns].
 const TICK_NS: u64 = 100;
-/// What separates columns, and what no name may bring into them.
+/// Column and line separators, which are replaced in names.
 const SEPARATORS: [char; 3] = [',', '\n', '\r'];
 
-/// A read or write that has ended.
+/// A completed read or write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line {
-    /// The place of its export.
+pub struct RecordedRequest {
+    /// The index of its export.
     pub export: usize,
-    /// When it was whole [ns].
+    /// Its arrival [ns].
     pub arrived: u64,
     /// Read or write.
     pub mode: Mode,
-    /// Where.
+    /// The offset [bytes].
     pub offset: u64,
-    /// How long [bytes].
+    /// The size [bytes].
     pub size: u32,
-    /// How long it took [ns].
+    /// The response time [ns].
     pub response: u64,
 }
 
-/// Why the file is not whole, and how many requests it has.
+/// The error that stopped the recording, and the number of recorded requests.
 #[derive(Debug)]
-struct Broken {
+struct WriteFailure {
     error: std::io::Error,
     kept: u64,
 }
 
-/// The file, and the thread that writes it.
+/// The recording and its writer thread.
 #[derive(Debug)]
 pub struct Recorder {
-    lines: Sender<Line>,
-    thread: JoinHandle<std::result::Result<(), Broken>>,
+    lines: Sender<RecordedRequest>,
+    thread: JoinHandle<std::result::Result<(), WriteFailure>>,
     place: String,
 }
 
 impl Recorder {
-    /// Write to the new file `path` what is done to exports of these names.
+    /// Record the requests to exports of these names in the new file `path`.
     ///
     /// # Errors
-    /// The file exists, or cannot be made.
+    /// If the file exists, or cannot be created.
     pub fn start(path: &Path, names: Vec<String>) -> Result<Recorder> {
         let place = path.display().to_string();
         let failed = |error: &std::io::Error| Error::os("The recording fails", &place, error);
@@ -68,27 +68,27 @@ impl Recorder {
         let (lines, coming) = channel();
         let thread = std::thread::Builder::new()
             .name("uflip-record".into())
-            .spawn(move || work(&file, &names, &coming))
+            .spawn(move || write_thread(&file, &names, &coming))
             .map_err(|error| failed(&error))?;
         Ok(Recorder { lines, thread, place })
     }
 
-    /// Write a line, some time.
-    pub fn add(&self, line: Line) {
-        // Whether the thread still writes shows at the end.
+    /// Queue a line.
+    pub fn add(&self, line: RecordedRequest) {
+        // `finish` reports errors of the thread.
         let _ = self.lines.send(line);
     }
 
-    /// Write what is left, and sync it.
+    /// Write all queued lines, and sync the file.
     ///
     /// # Errors
-    /// Something could not be written; the file has what was written before, in whole lines.
+    /// If a write failed; the file has all earlier lines.
     pub fn finish(self) -> Result<()> {
         let Recorder { lines, thread, place } = self;
         drop(lines);
-        let panicked = || Broken { error: std::io::Error::other("it panicked"), kept: 0 };
+        let panicked = || WriteFailure { error: std::io::Error::other("it panicked"), kept: 0 };
         let written = thread.join().unwrap_or_else(|_| Err(panicked()));
-        written.map_err(|Broken { error, kept }| {
+        written.map_err(|WriteFailure { error, kept }| {
             Error::new(ErrorKind::Results, "The recording is not whole")
                 .at(place)
                 .got(format!("{error}; the file has the first {kept} reads and writes"))
@@ -97,18 +97,27 @@ impl Recorder {
     }
 }
 
-fn work(file: &File, names: &[String], coming: &Receiver<Line>) -> std::result::Result<(), Broken> {
+fn write_thread(
+    file: &File,
+    names: &[String],
+    coming: &Receiver<RecordedRequest>,
+) -> std::result::Result<(), WriteFailure> {
     write_all(file, names, coming).map_err(|error| {
-        // The first line is the head.
+        // The first line is the header.
         let kept = whole_lines(file).unwrap_or(0).saturating_sub(1);
-        Broken { error, kept }
+        WriteFailure { error, kept }
     })
 }
 
-fn write_all(file: &File, names: &[String], coming: &Receiver<Line>) -> std::io::Result<()> {
+fn write_all(
+    file: &File,
+    names: &[String],
+    coming: &Receiver<RecordedRequest>,
+) -> std::io::Result<()> {
     let mut out = BufWriter::new(file);
     writeln!(out, "{HEAD}")?;
-    while let Ok(Line { export, arrived, mode, offset, size, response }) = coming.recv() {
+    while let Ok(RecordedRequest { export, arrived, mode, offset, size, response }) = coming.recv()
+    {
         let name = names.get(export).map_or("", String::as_str);
         let mode = if mode == Mode::Read { "Read" } else { "Write" };
         let (at, took) = (arrived / TICK_NS, response / TICK_NS);
@@ -117,7 +126,7 @@ fn write_all(file: &File, names: &[String], coming: &Receiver<Line>) -> std::io:
     out.into_inner()?.sync_all()
 }
 
-/// Cut off what is no whole line; how many are.
+/// Truncate the file to complete lines; return their number.
 fn whole_lines(mut file: &File) -> std::io::Result<u64> {
     file.rewind()?;
     let mut input = BufReader::new(file);
@@ -141,7 +150,7 @@ mod tests {
         let recorder = Recorder::start(&path, vec!["a,b\n".into()]).unwrap();
         let (arrived, offset, size, response) = (1234, 512, 4096, 99_999);
         for mode in [Mode::Read, Mode::Write] {
-            recorder.add(Line { export: 0, arrived, mode, offset, size, response });
+            recorder.add(RecordedRequest { export: 0, arrived, mode, offset, size, response });
         }
         recorder.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

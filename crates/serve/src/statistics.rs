@@ -1,14 +1,14 @@
-//! What was served, as plain data: counts, response times, and how far behind the clock it was.
+//! Statistics of an export: counts, response times, and the lag of the host.
 
 use serde_json::{Value, json};
 
 use crate::session::Command;
 
-/// Values within a power of two are told apart in so many steps: 3 % of a value.
+/// The number of buckets per power of two: a resolution of 3 %.
 const STEPS: u64 = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
-/// How often each value came, values told apart to 3 %.
+/// A histogram with a resolution of 3 %.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -25,15 +25,15 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// `value` came once more.
+    /// Count `value`.
     pub fn add(&mut self, value: u64) {
-        self.counts[place_of(value)] += 1;
+        self.counts[bucket_of(value)] += 1;
         self.count += 1;
         self.sum += u128::from(value);
         self.most = self.most.max(value);
     }
 
-    /// The value that `permille` of all do not exceed, up to 3 % too large; None of none.
+    /// Return the quantile, up to 3 % too large; `None` without values.
     #[must_use]
     pub fn quantile(&self, permille: u64) -> Option<u64> {
         if self.count == 0 {
@@ -44,13 +44,13 @@ impl Histogram {
         for (place, count) in self.counts.iter().enumerate() {
             before += u128::from(*count);
             if before >= wanted {
-                return Some(largest_at(place).min(self.most));
+                return Some(bucket_end(place).min(self.most));
             }
         }
         Some(self.most)
     }
 
-    /// As a document; what there is none of is null.
+    /// Return a document; undefined values are null.
     fn document(&self) -> Value {
         json!({
             "count": self.count,
@@ -64,13 +64,13 @@ impl Histogram {
     }
 }
 
-fn place_of(value: u64) -> usize {
+fn bucket_of(value: u64) -> usize {
     let row = (64 - STEP_BITS).saturating_sub(value.leading_zeros());
     let step = if row == 0 { value } else { (value >> (row - 1)) - STEPS };
     (u64::from(row) * STEPS + step) as usize
 }
 
-fn largest_at(place: usize) -> u64 {
+fn bucket_end(place: usize) -> u64 {
     let (row, step) = (place as u64 / STEPS, place as u64 % STEPS);
     if row == 0 {
         step
@@ -79,9 +79,9 @@ fn largest_at(place: usize) -> u64 {
     }
 }
 
-/// What was asked of one export.
+/// The statistics of one export.
 #[derive(Clone, Debug, Default)]
-pub struct Served {
+pub struct ExportStatistics {
     /// Reads answered.
     pub reads: u64,
     /// Writes answered.
@@ -92,45 +92,45 @@ pub struct Served {
     pub trims: u64,
     /// Ranges set to zero.
     pub zeroes: u64,
-    /// Requests that failed after they were allowed.
+    /// Valid requests that failed.
     pub failed: u64,
-    /// Data that was read [bytes].
+    /// Bytes read.
     pub bytes_read: u64,
-    /// Data that was written [bytes].
+    /// Bytes written.
     pub bytes_written: u64,
-    /// What was set to zero [bytes]: the device writes it as it writes data.
+    /// Bytes set to zero: the device writes them like data.
     pub bytes_zeroed: u64,
-    /// From when a request was whole until its reply was handed to the socket [ns].
+    /// The time from the complete arrival of a request to its reply [ns].
     pub response: Histogram,
-    /// What of that the device took [ns], on the wall clock.
+    /// The device's part of it [ns], on the wall clock.
     pub simulated: Histogram,
-    /// The difference: how late the host was [ns].
+    /// The difference: the lag of the host [ns].
     pub lag: Histogram,
-    /// Response times lately.
+    /// Recent response times.
     pub recent: Recent,
 }
 
-/// Stretches of time, the last whole one of which is told [ns].
-const STRETCH_NS: u64 = 1_000_000_000;
+/// The length of a window [ns]; the last complete one is reported.
+const WINDOW_NS: u64 = 1_000_000_000;
 
-/// How often each value came in the last whole stretch of time.
+/// A histogram of the last complete window.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
-    /// Which stretch it is now.
+    /// The index of the present window.
     number: u64,
     now: Histogram,
     before: Histogram,
 }
 
 impl Recent {
-    /// `value` came once more at `now`.
+    /// Count `value` at `now`.
     pub fn add(&mut self, now: u64, value: u64) {
-        self.reach(now);
+        self.advance(now);
         self.now.add(value);
     }
 
-    fn reach(&mut self, now: u64) {
-        let number = now / STRETCH_NS;
+    fn advance(&mut self, now: u64) {
+        let number = now / WINDOW_NS;
         if number > self.number {
             std::mem::swap(&mut self.before, &mut self.now);
             if number > self.number + 1 {
@@ -141,15 +141,15 @@ impl Recent {
     }
 
     fn document(&mut self, now: u64) -> Value {
-        self.reach(now);
+        self.advance(now);
         let mut document = self.before.document();
-        document["span_ns"] = json!(STRETCH_NS);
+        document["span_ns"] = json!(WINDOW_NS);
         document
     }
 }
 
-impl Served {
-    /// A request of so many bytes was answered.
+impl ExportStatistics {
+    /// Count an answered request of `length` bytes.
     pub fn count(&mut self, command: Command, length: u32) {
         let length = u64::from(length);
         match command {
@@ -167,7 +167,7 @@ impl Served {
         }
     }
 
-    /// It took so long [ns] until `now`, of which the device took `simulated`.
+    /// Add a response time [ns] at `now`, of which the device took `simulated`.
     pub fn time(&mut self, now: u64, response: u64, simulated: u64) {
         self.recent.add(now, response);
         self.response.add(response);
@@ -175,7 +175,7 @@ impl Served {
         self.lag.add(response.saturating_sub(simulated));
     }
 
-    /// As a document, at `now`.
+    /// Return a document at `now`.
     #[must_use]
     pub fn document(&mut self, now: u64) -> Value {
         json!({
@@ -209,31 +209,34 @@ mod tests {
         values.sort_unstable();
         for permille in [1, 10, 500, 900, 990, 999, 1000] {
             let exact = values[(values.len() * permille).div_ceil(1000) - 1];
-            let told = histogram.quantile(permille as u64).unwrap();
-            assert!(told >= exact && told <= exact + exact / 31 + 1, "{permille}: {told} {exact}");
+            let quantile = histogram.quantile(permille as u64).unwrap();
+            assert!(
+                quantile >= exact && quantile <= exact + exact / 31 + 1,
+                "{permille}: {quantile} {exact}"
+            );
         }
     }
 
     #[test]
-    fn the_last_whole_stretch_is_told() {
+    fn the_last_complete_window_is_reported() {
         let mut recent = Recent::default();
         let count = |recent: &mut Recent, now| recent.document(now)["count"].as_u64().unwrap();
-        for now in [0, STRETCH_NS - 1, STRETCH_NS, STRETCH_NS + 5, 2 * STRETCH_NS - 1] {
+        for now in [0, WINDOW_NS - 1, WINDOW_NS, WINDOW_NS + 5, 2 * WINDOW_NS - 1] {
             recent.add(now, 7);
         }
-        assert_eq!(count(&mut recent, 2 * STRETCH_NS - 1), 2);
-        assert_eq!(count(&mut recent, 2 * STRETCH_NS), 3);
-        assert_eq!(count(&mut recent, 3 * STRETCH_NS), 0, "nothing came since");
-        recent.add(3 * STRETCH_NS, 7);
-        assert_eq!(count(&mut recent, 5 * STRETCH_NS), 0, "nor here");
+        assert_eq!(count(&mut recent, 2 * WINDOW_NS - 1), 2);
+        assert_eq!(count(&mut recent, 2 * WINDOW_NS), 3);
+        assert_eq!(count(&mut recent, 3 * WINDOW_NS), 0, "nothing came since");
+        recent.add(3 * WINDOW_NS, 7);
+        assert_eq!(count(&mut recent, 5 * WINDOW_NS), 0, "nor here");
     }
 
     #[test]
-    fn every_value_has_a_place_and_edges_are_in_order() {
+    fn every_value_has_a_bucket_and_edges_are_in_order() {
         for value in [0, 1, 31, 32, 33, 63, 64, 1000, u64::MAX / 2, u64::MAX] {
-            let place = place_of(value);
-            assert!(largest_at(place) >= value, "{value}");
-            assert!(place == 0 || largest_at(place - 1) < value, "{value}");
+            let place = bucket_of(value);
+            assert!(bucket_end(place) >= value, "{value}");
+            assert!(place == 0 || bucket_end(place - 1) < value, "{value}");
         }
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantile(500), None, "of none");

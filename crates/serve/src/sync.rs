@@ -1,8 +1,8 @@
-//! Makes data files durable on a thread of its own, because a disk takes milliseconds and other clients
-//! do not wait for it.
+//! The sync thread: makes data files durable on a separate thread, because a disk takes milliseconds
+//! and other clients must not wait for it.
 //!
-//! Once a file could not be synced nothing is promised of it any more: the kernel may have dropped what
-//! it could not write, so that asking again would succeed and mean nothing.
+//! After a failed sync the file counts as lost: the kernel may have dropped the data that it could not
+//! write, so that a later sync would succeed without effect.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,69 +12,74 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use rustix::event::{EventfdFlags, eventfd};
 use uflip_core::{Error, Result};
 
-/// A file to be synced, by its place, and who waits for that.
-type Wish = (usize, usize);
+/// A sync request: the index of the file, and the waiting request.
+type SyncRequest = (usize, usize);
 
-/// Whoever waits, and whether the file is durable now.
+/// The waiting request, and whether the file is durable now.
 pub type Synced = (usize, bool);
 
-/// The thread that syncs; it ends when this is dropped.
+/// The sync thread; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Syncer {
-    wishes: Sender<Wish>,
+    requests: Sender<SyncRequest>,
     answers: Receiver<Synced>,
-    /// Readable when there are answers.
-    bell: Arc<OwnedFd>,
+    /// An event descriptor that is readable when there are answers.
+    event: Arc<OwnedFd>,
 }
 
 impl Syncer {
-    /// A thread for `files`, of which some need no sync.
+    /// Start the thread for `files`; `None` needs no sync.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// If the thread cannot be started.
     pub fn start(files: Vec<Option<File>>) -> Result<Syncer> {
         let none = |error: std::io::Error| Error::os("No thread can be started", "serve", &error);
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let bell = Arc::new(bell.map_err(|error| none(error.into()))?);
-        let (wishes, wanted) = channel();
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let event = Arc::new(event.map_err(|error| none(error.into()))?);
+        let (requests, wanted) = channel();
         let (answer, answers) = channel();
-        let rings = Arc::clone(&bell);
+        let rings = Arc::clone(&event);
         std::thread::Builder::new()
             .name("uflip-sync".into())
-            .spawn(move || work(&files, &wanted, &answer, &rings))
+            .spawn(move || sync_thread(&files, &wanted, &answer, &rings))
             .map_err(none)?;
-        Ok(Syncer { wishes, answers, bell })
+        Ok(Syncer { requests, answers, event })
     }
 
-    /// Sync the file at `place` for `who`.
-    pub fn wish(&self, place: usize, who: usize) {
-        // The thread lives as long as this does.
-        let _ = self.wishes.send((place, who));
+    /// Request a sync of file `place` for request `who`.
+    pub fn request(&self, place: usize, who: usize) {
+        // The thread lives as long as `self`.
+        let _ = self.requests.send((place, who));
     }
 
-    /// The next answer.
+    /// Return the next answer.
     pub fn answer(&self) -> Option<Synced> {
         self.answers.try_recv().ok()
     }
 
-    /// What is readable when there are answers.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    /// Return the event descriptor.
+    pub fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
     }
 
-    /// Let the bell be silent until it rings again.
-    pub fn hush(&self) {
-        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+    /// Clear the event descriptor.
+    pub fn clear_event(&self) {
+        let _ = rustix::io::read(&*self.event, &mut [0; 8]);
     }
 }
 
-fn work(files: &[Option<File>], wanted: &Receiver<Wish>, answer: &Sender<Synced>, bell: &OwnedFd) {
+fn sync_thread(
+    files: &[Option<File>],
+    wanted: &Receiver<SyncRequest>,
+    answer: &Sender<Synced>,
+    event: &OwnedFd,
+) {
     let mut poisoned = vec![false; files.len()];
     while let Ok(first) = wanted.recv() {
-        // Whoever asked before a sync begins is served by it.
-        let wishes: Vec<Wish> = std::iter::once(first).chain(wanted.try_iter()).collect();
+        // One sync serves all requests made before it begins.
+        let requests: Vec<SyncRequest> = std::iter::once(first).chain(wanted.try_iter()).collect();
         for (place, file) in files.iter().enumerate() {
-            let mut waiting = wishes.iter().filter(|(wish, _)| *wish == place).peekable();
+            let mut waiting = requests.iter().filter(|(file, _)| *file == place).peekable();
             if waiting.peek().is_none() {
                 continue;
             }
@@ -84,6 +89,6 @@ fn work(files: &[Option<File>], wanted: &Receiver<Wish>, answer: &Sender<Synced>
                 let _ = answer.send((*who, !poisoned[place]));
             }
         }
-        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
     }
 }

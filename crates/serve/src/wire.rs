@@ -1,9 +1,9 @@
-//! The words of the NBD protocol: its numbers, and how replies are laid out. All of it is big-endian.
+//! The constants and reply layouts of the NBD protocol. All of it is big-endian.
 //!
-//! **Source**: the protocol as its makers keep it (`doc/proto.md` of the NBD project); the names are
-//! theirs, without `NBD_` in front.
+//! **Source**: the protocol specification (`doc/proto.md` of the NBD project); names as there,
+//! without the prefix `NBD_`.
 
-/// The first words of a server.
+/// The first bytes from a server.
 pub const GREETING: u64 = 0x4e42_444d_4147_4943;
 /// Before every option, from either side.
 pub const OPTION: u64 = 0x4948_4156_454f_5054;
@@ -16,9 +16,9 @@ pub const SIMPLE_REPLY: u32 = 0x6744_6698;
 /// Before every chunk of a structured reply.
 pub const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
-/// The server speaks in fixed newstyle; the client does.
+/// Fixed newstyle, as a flag of either side.
 pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-/// Neither side wants the 124 zeroes after `EXPORT_NAME`.
+/// Both sides omit the 124 zeros after `EXPORT_NAME`.
 pub const NO_ZEROES: u16 = 1 << 1;
 
 /// Options of a client.
@@ -42,7 +42,7 @@ pub mod answer {
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }
 
-/// What `INFO` and `GO` tell of an export.
+/// Kinds of information in replies to `INFO` and `GO`.
 pub mod info {
     pub const EXPORT: u16 = 0;
     pub const NAME: u16 = 1;
@@ -50,7 +50,7 @@ pub mod info {
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do.
+/// Capabilities of an export.
 pub mod can {
     pub const HAS_FLAGS: u16 = 1 << 0;
     pub const READ_ONLY: u16 = 1 << 1;
@@ -72,14 +72,14 @@ pub mod command {
     pub const WRITE_ZEROES: u16 = 6;
 }
 
-/// How a command is meant.
+/// Flags of a command.
 pub mod flag {
     pub const FUA: u16 = 1 << 0;
     pub const NO_HOLE: u16 = 1 << 1;
     pub const DF: u16 = 1 << 2;
 }
 
-/// Why a request failed, by the numbers of the protocol.
+/// Error numbers of the protocol.
 pub mod errno {
     pub const EPERM: u32 = 1;
     pub const EIO: u32 = 5;
@@ -95,12 +95,12 @@ mod chunk {
     pub const DONE: u16 = 1 << 0;
 }
 
-/// How long the head of a request is.
+/// The size of a request header.
 pub const REQUEST_BYTES: usize = 28;
-/// How long the head of an option is.
+/// The size of an option header.
 pub const OPTION_BYTES: usize = 16;
 
-/// The big-endian number that `bytes` begin with; they are long enough.
+/// Read a big-endian number at `at`.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
@@ -115,14 +115,14 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-/// The reply to anything but a read, and to a read of a client without structured replies.
+/// Append a simple reply: to anything but a read, and to a read without structured replies.
 pub fn put_simple(out: &mut Vec<u8>, cookie: u64, error: u32) {
     out.extend_from_slice(&SIMPLE_REPLY.to_be_bytes());
     out.extend_from_slice(&error.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
 }
 
-/// The head of the data of a read, in one chunk; `length` bytes follow.
+/// Append the header of the data of a read, in one chunk; `length` bytes follow.
 pub fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u64, length: u32) {
     if !structured {
         return put_simple(out, cookie, 0);
@@ -131,14 +131,14 @@ pub fn put_data_head(out: &mut Vec<u8>, structured: bool, cookie: u64, offset: u
     out.extend_from_slice(&offset.to_be_bytes());
 }
 
-/// What is told of a request that failed.
+/// Append the reply to a failed request.
 pub fn put_error(out: &mut Vec<u8>, structured: bool, cookie: u64, error: u32) {
     if !structured {
         return put_simple(out, cookie, error);
     }
     put_chunk_head(out, chunk::ERROR, cookie, 6);
     out.extend_from_slice(&error.to_be_bytes());
-    // No words: the length of none.
+    // An empty message.
     out.extend_from_slice(&0_u16.to_be_bytes());
 }
 

@@ -1,16 +1,16 @@
-//! Is a device on the wall clock the device that it is in virtual time? The wall clock is a number here.
+//! A device on the wall clock must behave as in virtual time. The wall clock is a number here.
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
-use uflip_serve::{Model, Over, Paced, Slowdown, Wake};
+use uflip_serve::{CompletedIo, Model, Paced, Slowdown, Wake};
 use uflip_sim::{Profile, SimDevice};
 
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
-/// Puts itself in order while the host is idle.
+/// Reclaims blocks while the host is idle.
 const MTRON: &str = include_str!("../../../python/uflip/profiles/mtron.toml");
 const CLUSTER: u64 = 32_768;
 const REQUESTS: usize = 400;
-/// A request that comes while the device looks ahead begins so much later at most [ns].
+/// The largest delay of a request that comes while the device is simulated ahead [ns].
 const LOOK_AHEAD_NS: u64 = 60_000;
 
 fn device() -> SimDevice {
@@ -23,7 +23,7 @@ fn reclaiming() -> SimDevice {
     SimDevice::new("mtron", profile).expect("a device")
 }
 
-/// Any read or write of up to 64 KiB, and how long nobody asks for anything before it [ns].
+/// Return a read or write of up to 64 KiB, and the idle time before it [ns].
 fn next(random: &mut Xoshiro256PlusPlus, capacity: Bytes) -> (Io, u64) {
     let sectors = 1 + uniform(random, 128);
     let offset = uniform(random, capacity.0 / 512 - sectors) * 512;
@@ -32,11 +32,11 @@ fn next(random: &mut Xoshiro256PlusPlus, capacity: Bytes) -> (Io, u64) {
     (io, [0, 1, 999, 70_000, 3_000_000][uniform(random, 5) as usize])
 }
 
-/// Let the wall clock go on until something is over.
-fn wait(paced: &mut Paced, now: &mut u64) -> Over {
+/// Advance the wall clock until an I/O completes.
+fn wait(paced: &mut Paced, now: &mut u64) -> CompletedIo {
     loop {
-        paced.look(*now);
-        if let Some(over) = paced.next_over() {
+        paced.poll(*now);
+        if let Some(over) = paced.next_completed() {
             return over;
         }
         let (Wake::Due(until) | Wake::Asleep(until)) =
@@ -55,7 +55,7 @@ fn one_at_a_time(mut virtual_time: SimDevice, times_slower: u64) {
     for request in 0..REQUESTS {
         let (io, pause) = next(&mut random, capacity);
         now += pause * times_slower;
-        // The device's clock is where the wall clock is, in whole nanoseconds.
+        // The device's clock equals the wall clock, in whole nanoseconds.
         virtual_time.wait_until(Nanos(began.0 + now / times_slower));
         virtual_time.submit(&io).expect("it works");
         let expected = virtual_time.complete().expect("it works");
@@ -85,7 +85,7 @@ fn a_slower_clock_makes_everything_as_much_slower() {
     one_at_a_time(reclaiming(), 10);
 }
 
-/// Who looks at a device, or deallocates, after a rest finds what the rest has done.
+/// A look at a device, or a trim, sees the background work of the preceding idle time.
 #[test]
 fn a_rest_is_over_before_a_trim_and_before_a_look() {
     let mut virtual_time = reclaiming();
@@ -93,7 +93,7 @@ fn a_rest_is_over_before_a_trim_and_before_a_look() {
     let mut paced = Paced::new(Model::Sim(Box::new(virtual_time.clone())), Slowdown(1000));
     let mut now = 0;
     for request in 0..REQUESTS as u64 {
-        // A stream of writes leaves the log alone, which idle time empties.
+        // Sequential writes leave the log to the idle time, which empties it.
         let offset = Bytes(request * CLUSTER % capacity.0);
         let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write, stream: 0 };
         virtual_time.wait_until(Nanos(began.0 + now));
@@ -115,8 +115,8 @@ fn a_rest_is_over_before_a_trim_and_before_a_look() {
     assert!(idle > 10, "it did use its idle time: {idle}");
 }
 
-/// Whose client hears of it milliseconds after it was over, and asks again some time after that: in
-/// virtual time the device is idle for the second of these alone.
+/// The client receives each reply milliseconds after completion, and pauses before the next
+/// request: in virtual time the device is idle only for the pause.
 #[test]
 fn how_late_a_host_is_changes_nothing_of_what_a_device_does() {
     let mut virtual_time = reclaiming();
@@ -125,7 +125,7 @@ fn how_late_a_host_is_changes_nothing_of_what_a_device_does() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
     let (mut now, mut late) = (0, 0);
     for request in 0..REQUESTS {
-        // A stream of writes leaves the log alone, which idle time empties.
+        // Sequential writes leave the log to the idle time, which empties it.
         let (_, pause) = next(&mut random, capacity);
         let offset = Bytes(request as u64 * CLUSTER);
         let io = Io { offset, size: Bytes(CLUSTER), mode: Mode::Write, stream: 0 };
@@ -141,7 +141,7 @@ fn how_late_a_host_is_changes_nothing_of_what_a_device_does() {
         assert_eq!(over.due, came + over.response.0, "{request}");
         now = over.due + [0, 999, 50_000, 5_000_000][uniform(&mut random, 4) as usize];
         late += now - over.due;
-        paced.told(came, now);
+        paced.record_reply(came, now);
     }
     assert_eq!(paced.held_ns(), late);
     assert!(
@@ -184,14 +184,14 @@ fn without_a_clock_everything_is_over_at_once() {
     for now in 0..REQUESTS as u64 {
         let (io, _) = next(&mut random, capacity);
         let ticket = paced.submit(now, &io, now % 3 == 0).expect("it works");
-        paced.look(now);
-        let over = paced.next_over().expect("it is over");
+        paced.poll(now);
+        let over = paced.next_completed().expect("it is over");
         assert_eq!((over.ticket, over.due, over.failed), (ticket, now, false));
         assert!(over.response.0 > 0, "the device says how long it would have taken");
     }
 }
 
-/// A write, which a cache takes, a durable one, or a flush: each as long as in virtual time.
+/// A cached write, a durable one and a flush each take as long as in virtual time.
 #[test]
 fn flushes_and_durable_writes_take_what_they_take_in_virtual_time() {
     let cached = r#"{"blocks_per_die": 64, "write_cache_bytes": 262144}"#;

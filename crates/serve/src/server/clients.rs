@@ -1,4 +1,4 @@
-//! Clients come, ask, are answered and go.
+//! Clients of the server: accept, read, answer, disconnect.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::place::UnderWay;
-use super::{LOOK_UP_NS, MOST_CLIENTS, STATISTICS, Server};
-use crate::connection::{Connection, Standing};
+use super::served_device::ActiveRequest;
+use super::{MOST_CLIENTS, STATISTICS, STOP_CHECK_NS, Server};
+use crate::connection::{Connection, ConnectionState};
 use crate::session::{Command, Request, Step};
 use crate::wire::{errno, put_error};
 
-/// After an error of the system it is tried so much later to accept the next client [ns].
+/// The delay before accepting again after a system error [ns].
 const LISTEN_AGAIN_NS: u64 = 100_000_000;
-/// While others wait for room, a client that has taken nothing for so long is parted with.
+/// A client that has read nothing for this long is dropped while others wait for memory.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Server<'_> {
-    pub(super) fn let_in(&mut self, listener: usize) {
+    pub(super) fn accept_clients(&mut self, listener: usize) {
         loop {
             match self.ways.clients[listener].accept() {
-                Ok(Some(socket)) => self.welcome(socket),
+                Ok(Some(socket)) => self.add_client(socket),
                 Ok(None) => return,
-                // The system has no room for another one now.
+                // The system is out of descriptors or memory.
                 Err(_) => return self.pause_listening(),
             }
         }
     }
 
-    fn welcome(&mut self, socket: OwnedFd) {
+    fn add_client(&mut self, socket: OwnedFd) {
         if self.clients.len() >= MOST_CLIENTS {
             self.turned_away += 1;
             return;
@@ -44,13 +44,13 @@ impl Server<'_> {
         }
     }
 
-    /// Do not listen for a while: what could not be accepted would be reported again at once.
+    /// Stop listening for a while: epoll would report the failed accept again at once.
     pub(super) fn pause_listening(&mut self) {
         self.listen_again = Some(self.now() + LISTEN_AGAIN_NS);
         self.watch_listeners(EventFlags::empty());
     }
 
-    /// Listen again where it is time to, or `at_once`.
+    /// Listen again when the delay has passed, or if `at_once`.
     pub(super) fn resume_listening(&mut self, at_once: bool) {
         if self.listen_again.is_some_and(|when| at_once || self.now() >= when) {
             self.listen_again = None;
@@ -67,7 +67,8 @@ impl Server<'_> {
         }
     }
 
-    /// Let the client that has waited longest for room go on, if there is room; whether one does.
+    /// Resume the client that has waited longest, if the limits allow it; return whether one
+    /// resumed.
     pub(super) fn wake_waiter(&mut self) -> bool {
         while let Some(key) = self.waiters.front() {
             let client = self.clients.get(key).filter(|client| client.parked.is_some());
@@ -80,7 +81,7 @@ impl Server<'_> {
                     return true;
                 }
                 Some(false) => {
-                    self.give_up_the_slowest();
+                    self.drop_slowest_client();
                     return false;
                 }
             }
@@ -88,43 +89,43 @@ impl Server<'_> {
         false
     }
 
-    /// While others wait for room: drop the client that holds most of it and reads nothing.
-    fn give_up_the_slowest(&mut self) {
+    /// While others wait for memory, drop the client with the most unread output.
+    fn drop_slowest_client(&mut self) {
         let now = self.now();
         if now < self.look_for_slow_at {
             return;
         }
-        self.look_for_slow_at = now + LOOK_UP_NS;
+        self.look_for_slow_at = now + STOP_CHECK_NS;
         let unread =
-            |(key, client): (&u64, &Connection)| Some((client.left_unread(PATIENCE)?, *key));
+            |(key, client): (&u64, &Connection)| Some((client.stalled_bytes(PATIENCE)?, *key));
         if let Some((_, key)) = self.clients.iter().filter_map(unread).max() {
             self.turned_away += 1;
-            self.part_with(key);
+            self.drop_client(key);
         }
     }
 
-    /// A client's socket has something, or takes something.
-    pub(super) fn hear(&mut self, key: u64, flags: EventFlags, room: &mut [u8]) {
+    /// Handle an event of a client's socket.
+    pub(super) fn handle_event(&mut self, key: u64, flags: EventFlags, room: &mut [u8]) {
         self.busy.push(key);
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) && !flags.contains(EventFlags::IN) {
-            return self.part_with(key);
+            return self.drop_client(key);
         }
         let Some(client) = self.clients.get_mut(&key) else { return };
-        if !flags.contains(EventFlags::IN) || client.leaving || client.is_blocked() {
+        if !flags.contains(EventFlags::IN) || client.closing || client.is_blocked() {
             return;
         }
         match client.receive(room) {
             Ok(Some(read)) => self.use_input(key, &room[..read]),
             Ok(None) => {}
-            Err(_) => self.part_with(key),
+            Err(_) => self.drop_client(key),
         }
     }
 
-    /// Take what came in apart, as long as there is room for what it asks for.
+    /// Process input, as far as the limits allow.
     fn use_input(&mut self, key: u64, mut input: &[u8]) {
         let Some(mut client) = self.clients.remove(&key) else { return };
         loop {
-            self.held_back |= self.is_settling();
+            self.held_back |= self.is_identifying_failure();
             if !client.can_go_on() || self.held_back {
                 client.unused = input.to_vec();
                 break;
@@ -134,30 +135,30 @@ impl Server<'_> {
                 continue;
             }
             match client.session.step(&mut input, &self.exports, &mut client.out) {
-                Step::Hungry => break,
+                Step::NeedInput => break,
                 Step::Data { export, offset, bytes } => {
                     if let Err(error) = self.devices[export].data.write(offset, bytes) {
                         client.data_error.get_or_insert(number_of(&error));
                     }
                 }
-                Step::Request(request) if client.has_room_for(request.owed()) => {
+                Step::Request(request) if client.has_room_for(request.reply_bytes()) => {
                     self.begin(key, request, &mut client);
                 }
                 Step::Request(request) => {
                     client.parked = Some(request);
                     self.waiters.push_back(key);
                 }
-                Step::Leave => {
-                    client.leaving = true;
+                Step::Close => {
+                    client.closing = true;
                     break;
                 }
             }
         }
-        client.count();
+        client.update_load();
         self.clients.insert(key, client);
     }
 
-    /// Begin what a client asks for. The client is not among the others meanwhile.
+    /// Begin a request. Its client is not in the map meanwhile.
     fn begin(&mut self, client: u64, request: Request, connection: &mut Connection) {
         let arrived = self.now();
         let device = &mut self.devices[request.export];
@@ -170,42 +171,41 @@ impl Server<'_> {
             self.under_way.push(None);
             self.under_way.len() - 1
         });
-        let mut new = UnderWay::new(client, request, arrived);
+        let mut new = ActiveRequest::new(client, request, arrived);
         self.step(&mut new, key, arrived);
         if new.parts == 0 && new.is_begun() {
             self.devices[request.export].answer(&new, &mut connection.out, arrived);
             self.unused.push(key);
-            return connection.count();
+            return connection.update_load();
         }
         if new.parts == 0 {
             self.unfinished.push_back(key);
         }
-        connection.begins(request.owed());
-        connection.count();
+        connection.begin_request(request.reply_bytes());
+        connection.update_load();
         self.under_way[key] = Some(new);
     }
 
-    /// Give the device the next step of a request; with the last one its data is synced where it is to be
-    /// durable.
-    fn step(&mut self, new: &mut UnderWay, key: usize, now: u64) {
+    /// Submit the next step of a request; after the last one, sync its data if required.
+    fn step(&mut self, new: &mut ActiveRequest, key: usize, now: u64) {
         let Request { export, command, fua, .. } = new.request;
         let device = &mut self.devices[export];
         device.step(new, key, now);
         let to_sync = fua || command == Command::Flush;
         if device.durable && to_sync && new.is_begun() {
             new.parts += 1;
-            self.syncer.wish(export, key);
+            self.syncer.request(export, key);
         }
     }
 
-    /// Go on with the long request that has waited longest, by one step.
-    pub(super) fn go_on(&mut self) {
-        if self.is_settling() {
+    /// Continue the oldest long request by one step.
+    pub(super) fn continue_request(&mut self) {
+        if self.is_identifying_failure() {
             return;
         }
         let Some(key) = self.unfinished.pop_front() else { return };
         let Some(mut long) = self.under_way[key].take() else { return };
-        // Of a client that is gone nobody waits for the rest.
+        // The client has disconnected: skip the rest.
         if self.clients.contains_key(&long.client) {
             let now = self.now();
             self.step(&mut long, key, now);
@@ -221,28 +221,28 @@ impl Server<'_> {
         }
     }
 
-    /// Send what a client is owed, use what of it had to wait, and wait for the right things.
-    pub(super) fn tend(&mut self, key: u64) {
+    /// Send a client's output, process its waiting input, and update its events.
+    pub(super) fn service_client(&mut self, key: u64) {
         let Some(client) = self.clients.get_mut(&key) else { return };
-        if client.send() == Standing::Gone {
-            return self.part_with(key);
+        if client.send() == ConnectionState::Closed {
+            return self.drop_client(key);
         }
-        client.count();
+        client.update_load();
         if client.is_blocked() && client.can_go_on() && !self.held_back {
             let unused = std::mem::take(&mut client.unused);
             self.use_input(key, &unused);
             self.busy.push(key);
             return;
         }
-        let wanted = client.wanted();
+        let wanted = client.desired_events();
         if wanted != client.interest {
             client.interest = wanted;
             let _ = epoll::modify(&self.poll, &*client, EventData::new_u64(key), wanted);
         }
     }
 
-    /// A client is gone; what it has under way ends without it.
-    fn part_with(&mut self, key: u64) {
+    /// Disconnect a client; its outstanding requests complete without it.
+    fn drop_client(&mut self, key: u64) {
         if let Some(client) = self.clients.remove(&key) {
             let _ = epoll::delete(&self.poll, &client);
         }
@@ -250,7 +250,7 @@ impl Server<'_> {
     }
 }
 
-/// What the protocol calls an error of the system.
+/// Return the protocol's error number for an error of the system.
 fn number_of(error: &std::io::Error) -> u32 {
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => errno::ENOSPC,

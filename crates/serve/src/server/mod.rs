@@ -1,19 +1,20 @@
-//! The one loop that serves: sockets, devices and the clock.
+//! The server loop: sockets, devices and the clock.
 //!
 //! ```text
-//! look at the devices: what is over by now ─▶ replies ─▶ sockets
-//! wait until a socket has something, or the next I/O is over: sleep, and spin for the last of it
-//! sockets ─▶ sessions ─▶ data to where it is kept, requests to the device
+//! advance the devices: completed I/Os ─▶ replies ─▶ sockets
+//! wait for a socket event or the next completion: sleep, and spin at the end
+//! sockets ─▶ sessions ─▶ data to the data file, requests to the device
 //! ```
 //!
 //! One thread does all of it: a device has one clock, so requests of several connections meet there
-//! anyway, and nobody wakes anybody between a request and its reply. A request is on the device's clock
-//! from when it is whole; it is answered when the device is done with it and, where it is to be durable,
-//! the data file is synced. What is later than that is lag, counted for every request.
+//! anyway, and no thread has to wake another between a request and its reply. A request enters the
+//! device's clock when it has arrived completely. It is answered when the device has completed it
+//! and, if it must be durable, the data file is synced. Any later time is lag, recorded for every
+//! request.
 
 mod clients;
-mod patience;
-mod place;
+mod served_device;
+mod spin_policy;
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,113 +29,117 @@ use serde_json::{Value, json};
 use uflip_core::{Error, Result};
 
 use crate::connection::{Connection, Load};
-use crate::data::Data;
+use crate::data::ExportData;
 use crate::export::Export;
 use crate::listen::Listener;
-use crate::paced::{Model, Over, Paced, Wake};
+use crate::paced::{CompletedIo, Model, Paced, Wake};
 use crate::record::Recorder;
-use crate::server::patience::{LOOK_ON_NS, Patience};
-use crate::server::place::{Place, UnderWay};
+use crate::server::served_device::{ActiveRequest, ServedDevice};
+use crate::server::spin_policy::{SPIN_NS, SpinPolicy};
 use crate::sync::Syncer;
 
-/// A device, its data, and what clients are told of it.
+/// A device, its data and its export.
 #[derive(Debug)]
 pub struct Device {
-    /// What clients are told.
+    /// The properties that clients see.
     pub export: Export,
-    /// What they wrote.
-    pub data: Data,
-    /// How long it takes.
+    /// The data.
+    pub data: ExportData,
+    /// The device on the wall clock.
     pub paced: Paced,
 }
 
-/// Who comes in where, and who is told what they did.
+/// The sockets of the server, and its recording.
 #[derive(Debug, Default)]
-pub struct Ways {
-    /// Where clients come in.
+pub struct Endpoints {
+    /// The sockets for clients.
     pub clients: Vec<Listener>,
-    /// Whoever comes here gets what was served so far as a document, and nothing else.
+    /// The statistics socket: each connection receives one document with the statistics so far.
     pub statistics: Option<Listener>,
-    /// Where every read and write is written down.
+    /// The recording of every read and write.
     pub recorder: Option<Recorder>,
 }
 
-/// At most so many clients at once; the next ones are turned away.
+/// The limit of clients; further ones are turned away.
 const MOST_CLIENTS: usize = 1000;
-/// What is read from a socket at once [bytes].
-const ROOM: usize = 256 << 10;
-/// How often somebody may want the server to end [ns].
-const LOOK_UP_NS: u64 = 50_000_000;
-/// Events taken at once.
+/// The size of one read from a socket [bytes].
+const RECEIVE_BYTES: usize = 256 << 10;
+/// The interval at which the server checks for its end [ns].
+const STOP_CHECK_NS: u64 = 50_000_000;
+/// The largest number of events per wait.
 const EVENTS: usize = 64;
 
-/// Keys of what is waited for that is no client: listeners from 0 on, and these.
-const BELL: u64 = u64::MAX;
+/// The epoll keys that do not belong to clients: listeners from 0 on, and these.
+const SYNC_EVENT: u64 = u64::MAX;
 const STATISTICS: u64 = u64::MAX - 1;
 const FIRST_CLIENT: u64 = 1 << 32;
 
-/// The server, while it serves.
+/// The running server.
 struct Server<'a> {
     clock: Instant,
     poll: OwnedFd,
-    ways: &'a Ways,
+    ways: &'a Endpoints,
     exports: Vec<Export>,
-    devices: Vec<Place>,
+    devices: Vec<ServedDevice>,
     syncer: Syncer,
     clients: HashMap<u64, Connection>,
     next_client: u64,
-    under_way: Vec<Option<UnderWay>>,
+    under_way: Vec<Option<ActiveRequest>>,
     unused: Vec<usize>,
-    /// Clients that have something to be sent, or to be used.
+    /// Clients with output to send or input to process.
     busy: Vec<u64>,
-    /// What all clients make the server keep.
+    /// The total load of all clients.
     load: Rc<Load>,
-    /// Clients whose next request waits for room, in the order of their coming.
+    /// Clients whose next request waits for the limits, in order.
     waiters: VecDeque<u64>,
-    /// When it is looked again for clients that take nothing.
+    /// The time of the next search for stalled clients.
     look_for_slow_at: u64,
-    /// Requests of which the device has had a part.
+    /// Requests that are submitted in part.
     unfinished: VecDeque<usize>,
     turned_away: u64,
-    /// What clients ask for waits until a device has told a failure apart from what else is under way.
+    /// Whether input waits until a failed I/O is identified.
     held_back: bool,
-    /// Nobody is let in until then: the system had no room.
+    /// Listening is suspended until then, because the system was out of resources.
     listen_again: Option<u64>,
-    patience: Patience,
+    spin_policy: SpinPolicy,
 }
 
-/// What is left when nobody is served any more.
+/// The outcome of a server that has ended.
 #[derive(Debug)]
-pub struct Ended {
-    /// The devices, as their clients left them.
+pub struct ServeOutcome {
+    /// The devices in their final state.
     pub devices: Vec<Model>,
-    /// What was served.
+    /// The statistics.
     pub document: Value,
-    /// Whether the recording is whole, where there is one.
+    /// The result of the recording.
     pub recorded: Result<()>,
 }
 
-/// Serve `devices` to whoever comes through `ways`, until `is_stopped`.
+/// Serve `devices` at these endpoints until `is_stopped`.
 ///
 /// # Errors
-/// What the system refuses.
-pub fn serve(ways: Ways, devices: Vec<Device>, is_stopped: impl Fn() -> bool) -> Result<Ended> {
-    // Only this thread's sleeps end when they are meant to: by default 50 µs later.
+/// Any error of the system.
+pub fn serve(
+    ways: Endpoints,
+    devices: Vec<Device>,
+    is_stopped: impl Fn() -> bool,
+) -> Result<ServeOutcome> {
+    // Sets the timer slack of this thread: by default, sleeps end 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let served = served(&ways, devices, is_stopped);
-    // In any case: what was recorded is whole before anybody hears that it is over.
+    let served = run(&ways, devices, is_stopped);
+    // Finish the recording in any case, before the outcome is returned.
     let recorded = ways.recorder.map_or(Ok(()), Recorder::finish);
     let (devices, document) = served?;
-    Ok(Ended { devices, document, recorded })
+    Ok(ServeOutcome { devices, document, recorded })
 }
 
-fn served(
-    ways: &Ways,
+fn run(
+    ways: &Endpoints,
     devices: Vec<Device>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<(Vec<Model>, Value)> {
     let mut server = Server::new(ways, devices)?;
-    let mut room = vec![0; ROOM];
+    let mut room = vec![0; RECEIVE_BYTES];
     while !is_stopped() {
         server.round(&mut room)?;
     }
@@ -143,7 +148,7 @@ fn served(
 }
 
 impl<'a> Server<'a> {
-    fn new(ways: &'a Ways, devices: Vec<Device>) -> Result<Server<'a>> {
+    fn new(ways: &'a Endpoints, devices: Vec<Device>) -> Result<Server<'a>> {
         let refused = |error: std::io::Error| Error::os("Nothing can be served", "serve", &error);
         let files = devices.iter().map(|device| device.data.to_sync());
         let files = files.collect::<std::io::Result<Vec<_>>>().map_err(refused)?;
@@ -155,7 +160,7 @@ impl<'a> Server<'a> {
             epoll::add(&poll, what.as_fd(), EventData::new_u64(key), EventFlags::IN)
                 .map_err(|error| refused(error.into()))
         };
-        watch(&syncer.bell(), BELL)?;
+        watch(&syncer.event(), SYNC_EVENT)?;
         for (place, listener) in ways.clients.iter().enumerate() {
             watch(listener, place as u64)?;
         }
@@ -165,7 +170,7 @@ impl<'a> Server<'a> {
         let exports = devices.iter().map(|device| device.export.clone()).collect();
         let places = devices.into_iter().zip(durable);
         let places = places.map(|(device, durable)| {
-            Place::new(device.data, durable, device.paced, device.export.sector)
+            ServedDevice::new(device.data, durable, device.paced, device.export.sector)
         });
         Ok(Server {
             clock: Instant::now(),
@@ -185,7 +190,7 @@ impl<'a> Server<'a> {
             turned_away: 0,
             held_back: false,
             listen_again: None,
-            patience: Patience::default(),
+            spin_policy: SpinPolicy::default(),
             poll,
         })
     }
@@ -194,21 +199,21 @@ impl<'a> Server<'a> {
         u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Once around: what is over, what is to be sent, what comes in.
+    /// Execute one iteration of the loop: completions, output, events.
     fn round(&mut self, room: &mut [u8]) -> Result<()> {
         self.resume_listening(false);
-        self.go_on();
-        let mut wake = self.look();
-        if self.held_back && !self.is_settling() {
+        self.continue_request();
+        let mut wake = self.poll_devices();
+        if self.held_back && !self.is_identifying_failure() {
             self.held_back = false;
             self.busy.extend(self.clients.keys());
         }
         loop {
             while let Some(client) = self.busy.pop() {
-                self.tend(client);
-                // Bytes that waited for room may be a request of its own.
+                self.service_client(client);
+                // Waiting input may contain further requests.
                 if self.busy.is_empty() {
-                    wake = self.look();
+                    wake = self.poll_devices();
                 }
             }
             if !self.wake_waiter() {
@@ -228,94 +233,94 @@ impl<'a> Server<'a> {
         for event in &events[..found] {
             let (key, flags) = (event.data.u64(), event.flags);
             match key {
-                BELL => self.synced(),
-                STATISTICS => self.tell(),
-                key if key < FIRST_CLIENT => self.let_in(key as usize),
-                key => self.hear(key, flags, room),
+                SYNC_EVENT => self.synced(),
+                STATISTICS => self.send_statistics(),
+                key if key < FIRST_CLIENT => self.accept_clients(key as usize),
+                key => self.handle_event(key, flags, room),
             }
         }
         Ok(())
     }
 
-    /// Wait for events: not at all where an I/O is over so soon that a sleep would miss it.
+    /// Wait for events; return at once if a completion is due too soon for a sleep.
     fn wait(
         &mut self,
         events: &mut [epoll::Event],
         wake: Option<Wake>,
     ) -> std::result::Result<usize, Errno> {
         let none = Timespec::default();
-        let span = |ns: u64| Timespec { tv_sec: 0, tv_nsec: ns.min(LOOK_UP_NS) as i64 };
+        let span = |ns: u64| Timespec { tv_sec: 0, tv_nsec: ns.min(STOP_CHECK_NS) as i64 };
         match wake {
             Some(Wake::Due(_)) => epoll::wait(&self.poll, events, Some(&none)),
             Some(Wake::Asleep(until)) => {
-                // Of `epoll_wait` the shortest sleep is a millisecond, before Linux 5.11.
+                // Before Linux 5.11 the shortest sleep of `epoll_wait` is a millisecond.
                 let mut waited = [PollFd::new(&self.poll, PollFlags::IN)];
                 poll(&mut waited, Some(&span(until.saturating_sub(self.now()))))?;
                 epoll::wait(&self.poll, events, Some(&none))
             }
-            None if self.patience.is_worth_it() => match self.look_on(events)? {
-                0 => epoll::wait(&self.poll, events, Some(&span(LOOK_UP_NS))),
+            None if self.spin_policy.should_spin() => match self.spin(events)? {
+                0 => epoll::wait(&self.poll, events, Some(&span(STOP_CHECK_NS))),
                 found => Ok(found),
             },
-            None => epoll::wait(&self.poll, events, Some(&span(LOOK_UP_NS))),
+            None => epoll::wait(&self.poll, events, Some(&span(STOP_CHECK_NS))),
         }
     }
 
-    /// Look for events for a while, without sleeping.
-    fn look_on(&mut self, events: &mut [epoll::Event]) -> std::result::Result<usize, Errno> {
-        let until = self.now() + LOOK_ON_NS;
+    /// Poll for events for a while, without sleeping.
+    fn spin(&mut self, events: &mut [epoll::Event]) -> std::result::Result<usize, Errno> {
+        let until = self.now() + SPIN_NS;
         loop {
             let found = epoll::wait(&self.poll, &mut *events, Some(&Timespec::default()))?;
             if found > 0 || self.now() >= until {
-                self.patience.ended(found > 0);
+                self.spin_policy.record(found > 0);
                 return Ok(found);
             }
             std::hint::spin_loop();
         }
     }
 
-    fn is_settling(&self) -> bool {
-        self.devices.iter().any(|device| device.paced.is_settling())
+    fn is_identifying_failure(&self) -> bool {
+        self.devices.iter().any(|device| device.paced.is_identifying_failure())
     }
 
-    /// See which I/Os are over, and when the next one is.
-    fn look(&mut self) -> Option<Wake> {
+    /// Process completed I/Os, and return the time of the next check.
+    fn poll_devices(&mut self) -> Option<Wake> {
         let mut wake: Option<Wake> = None;
         for place in 0..self.devices.len() {
             let now = self.now();
             let paced = &mut self.devices[place].paced;
-            paced.look(now);
-            while let Some(over) = self.devices[place].paced.next_over() {
-                self.over(place, over);
+            paced.poll(now);
+            while let Some(over) = self.devices[place].paced.next_completed() {
+                self.complete_io(place, over);
             }
             wake = sooner(wake, self.devices[place].paced.wake());
         }
         wake
     }
 
-    fn over(&mut self, place: usize, over: Over) {
+    fn complete_io(&mut self, place: usize, over: CompletedIo) {
         let device = &mut self.devices[place];
         let Some(key) = device.tickets.remove(&over.ticket) else { return };
         let took = device.paced.wall_ns(over.response);
         let Some(under_way) = &mut self.under_way[key] else { return };
         under_way.failed |= over.failed;
         under_way.simulated += took;
-        self.part_over(key);
+        self.complete_part(key);
     }
 
-    /// The data file is durable, or not, for those who asked.
+    /// Process the answers of the sync thread.
     fn synced(&mut self) {
-        self.syncer.hush();
+        self.syncer.clear_event();
         while let Some((key, durable)) = self.syncer.answer() {
             if let Some(under_way) = &mut self.under_way[key] {
                 under_way.failed |= !durable;
             }
-            self.part_over(key);
+            self.complete_part(key);
         }
     }
 
-    /// A part of a request is over; with the last one it is answered.
-    fn part_over(&mut self, key: usize) {
+    /// Complete a part of a request; after the last one, answer it.
+    fn complete_part(&mut self, key: usize) {
         let Some(under_way) = &mut self.under_way[key] else { return };
         under_way.parts -= 1;
         if under_way.parts > 0 {
@@ -334,19 +339,19 @@ impl<'a> Server<'a> {
         self.unused.push(key);
         let now = self.now();
         let device = &mut self.devices[done.request.export];
-        device.paced.told(done.arrived, now);
+        device.paced.record_reply(done.arrived, now);
         if let (Some(recorder), Some(line)) = (&self.ways.recorder, done.line(now)) {
             recorder.add(line);
         }
         let Some(client) = self.clients.get_mut(&done.client) else { return };
-        client.ends(done.request.owed());
+        client.end_request(done.request.reply_bytes());
         device.answer(&done, &mut client.out, now);
-        client.count();
+        client.update_load();
         self.busy.push(done.client);
     }
 
-    /// Tell whoever came for it what was served so far.
-    fn tell(&mut self) {
+    /// Send the statistics to each new connection of the statistics socket.
+    fn send_statistics(&mut self) {
         let ways = self.ways;
         let Some(listener) = &ways.statistics else { return };
         loop {
@@ -355,13 +360,13 @@ impl<'a> Server<'a> {
                 Ok(None) => return,
                 Err(_) => return self.pause_listening(),
             };
-            // It fits into any socket's room; who does not take it does not get it.
+            // The text fits into any socket buffer; a client that does not accept it gets nothing.
             let text = format!("{}\n", self.document());
             let _ = rustix::net::send(&socket, text.as_bytes(), SendFlags::NOSIGNAL);
         }
     }
 
-    /// What was served so far.
+    /// Return the statistics.
     fn document(&mut self) -> Value {
         let now = self.now();
         let exports = self.exports.iter().zip(&mut self.devices).enumerate();
@@ -384,7 +389,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// The sooner of two; what is due soon is before every sleep.
+/// Return the earlier of two checks; a due completion comes before every sleep.
 fn sooner(one: Option<Wake>, other: Option<Wake>) -> Option<Wake> {
     match (one, other) {
         (None, wake) | (wake, None) => wake,

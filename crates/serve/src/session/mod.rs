@@ -1,13 +1,13 @@
-//! One client, as bytes that come in and bytes that go out: no socket, no device, no clock.
+//! The protocol state of one client: bytes in, bytes out, without socket, device or clock.
 //!
 //! ```text
-//! greeting ─▶ flags ─▶ options … ─▶ requests …          any of them ─▶ leave
-//!                         └ too long: passed over  └ data of a write: handed on as it comes
+//! greeting ─▶ flags ─▶ options … ─▶ requests …          any state ─▶ close
+//!                         └ too long: skipped  └ data of a write: passed on as it comes
 //! ```
 //!
-//! A peer may send anything. What is kept of it is at most one head, or one option of
-//! [`LONGEST_OPTION`] bytes: nothing is allocated by a length that a peer wrote. The data of a write is
-//! never kept here.
+//! A peer may send anything. At most one header, or one option of [`LONGEST_OPTION`] bytes, is
+//! buffered: no allocation depends on a length sent by a peer. The data of a write is never
+//! buffered here.
 
 mod handshake;
 mod requests;
@@ -15,117 +15,117 @@ mod requests;
 use crate::export::Export;
 use crate::wire::{self, FIXED_NEWSTYLE, NO_ZEROES};
 
-/// The longest option that is read [bytes]: a name may have 4096, and a few questions come with it.
-/// Others are passed over.
+/// The longest accepted option [bytes]: a name may have 4096, plus a few information requests.
+/// Longer options are skipped.
 pub const LONGEST_OPTION: u32 = 8192;
 
-/// What a client asks for, once it and its data are whole and allowed.
+/// A valid request that has arrived completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Of which export, by its place.
+    /// The index of its export.
     pub export: usize,
-    /// How the client names the request.
+    /// The client's identifier of the request.
     pub cookie: u64,
-    /// What it is to do.
+    /// The command.
     pub command: Command,
-    /// From where on.
+    /// The offset [bytes].
     pub offset: u64,
-    /// For how many bytes.
+    /// The length [bytes].
     pub length: u32,
-    /// Whether what it writes is to survive a loss of power.
+    /// Whether its data must be durable before the reply.
     pub fua: bool,
-    /// Whether a read is answered in chunks.
+    /// Whether the reply is structured (in chunks).
     pub structured: bool,
 }
 
 impl Request {
-    /// How many bytes of data its reply has.
+    /// Return the bytes of data in its reply.
     #[must_use]
-    pub fn owed(&self) -> u32 {
+    pub fn reply_bytes(&self) -> u32 {
         if self.command == Command::Read { self.length } else { 0 }
     }
 }
 
-/// What a request is to do.
+/// The command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// Hand out data.
+    /// Return data.
     Read,
-    /// Take data; it came before, as [`Step::Data`].
+    /// Write data, which came before as [`Step::Data`].
     Write,
-    /// Make durable what was acknowledged.
+    /// Make acknowledged data durable.
     Flush,
-    /// The range is not needed any more.
+    /// Deallocate the range.
     Trim,
-    /// The range is to read as zeroes, and with `keep` its room is to stay.
+    /// Set the range to zeros; with `keep` it stays allocated.
     WriteZeroes {
-        /// Whether the client wants room that is sure to be there.
+        /// Whether the range must stay allocated.
         keep: bool,
     },
 }
 
-/// What comes next of a session.
+/// The next event of a session.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Step<'a> {
-    /// All that came in is used up.
-    Hungry,
-    /// A part of the data of a write that is allowed.
+    /// All input is consumed.
+    NeedInput,
+    /// A part of the data of a valid write.
     Data {
-        /// Of which export.
+        /// The index of the export.
         export: usize,
-        /// Where it belongs.
+        /// Its offset.
         offset: u64,
         /// The data.
         bytes: &'a [u8],
     },
-    /// Something to be done and answered.
+    /// A request to execute and answer.
     Request(Request),
-    /// Nothing more is read from the client; it is gone once it has what waits for it.
-    Leave,
+    /// The session ends after the remaining output is sent.
+    Close,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Flags,
-    /// The head of an option, then its data.
+    /// The header of an option, then its data.
     Option,
     OptionData {
         option: u32,
         length: u32,
     },
-    /// An option that is too long, `left` of it still to come.
+    /// An oversized option with `left` bytes to skip.
     PassOption {
         option: u32,
         left: u32,
     },
     Requests,
-    /// The data of a write, `done` of it handed on.
+    /// The data of a write, of which `done` bytes were passed on.
     Data {
         request: Request,
         done: u32,
     },
-    /// The data of a write that is refused with `error`, `left` of it still to come.
+    /// The data of a write refused with `error`, with `left` bytes to skip.
     PassData {
         cookie: u64,
         error: u32,
         left: u32,
     },
-    Left,
+    Closed,
 }
 
-/// What is known of one client.
+/// The session of one client.
 #[derive(Debug)]
 pub struct Session {
     phase: Phase,
-    /// The beginning of a head, or of an option, whose rest has not come yet.
-    held: Vec<u8>,
+    /// The beginning of an incomplete header or option.
+    buffer: Vec<u8>,
     export: usize,
     structured: bool,
     no_zeroes: bool,
 }
 
 impl Session {
-    /// A client that has just come; `out` begins with the greeting.
+    /// Create the session of a new client; `out` begins with the greeting.
     #[must_use]
     pub fn new(out: &mut Vec<u8>) -> Session {
         out.extend_from_slice(&wire::GREETING.to_be_bytes());
@@ -133,26 +133,26 @@ impl Session {
         out.extend_from_slice(&(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
         Session {
             phase: Phase::Flags,
-            held: Vec::new(),
+            buffer: Vec::new(),
             export: 0,
             structured: false,
             no_zeroes: false,
         }
     }
 
-    /// Whether the client has chosen an export.
+    /// Return whether the client has selected an export.
     #[must_use]
     pub fn is_transmitting(&self) -> bool {
         matches!(self.phase, Phase::Requests | Phase::Data { .. } | Phase::PassData { .. })
     }
 
-    /// How much of what came in is kept, because its rest has not come [bytes].
+    /// Return the size of the buffered incomplete input [bytes].
     #[must_use]
-    pub fn kept_bytes(&self) -> usize {
-        self.held.len()
+    pub fn buffered_bytes(&self) -> usize {
+        self.buffer.len()
     }
 
-    /// Take what is next from `input`; what needs no device is answered in `out`.
+    /// Process the next part of `input`; replies that need no device are appended to `out`.
     pub fn step<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -172,7 +172,7 @@ impl Session {
                 Phase::PassData { cookie, error, left } => {
                     self.pass_data(cookie, error, left, input, out)
                 }
-                Phase::Left => Some(Step::Leave),
+                Phase::Closed => Some(Step::Close),
             };
             if let Some(step) = step {
                 return step;
@@ -180,43 +180,44 @@ impl Session {
         }
     }
 
-    /// Gather `wanted` bytes, and let `use_them` say what follows; hungry while they are not there.
-    fn gathered<'a>(
+    /// Collect `wanted` bytes, and pass them to `use_them`; needs more input until they are
+    /// complete.
+    fn with_bytes<'a>(
         &mut self,
         wanted: usize,
         input: &mut &'a [u8],
         use_them: impl FnOnce(&mut Session, &[u8]) -> Option<Step<'a>>,
     ) -> Option<Step<'a>> {
-        if self.held.is_empty() && input.len() >= wanted {
+        if self.buffer.is_empty() && input.len() >= wanted {
             let (whole, rest) = input.split_at(wanted);
             *input = rest;
             return use_them(self, whole);
         }
-        let missing = wanted.saturating_sub(self.held.len()).min(input.len());
+        let missing = wanted.saturating_sub(self.buffer.len()).min(input.len());
         let (more, rest) = input.split_at(missing);
-        self.held.extend_from_slice(more);
+        self.buffer.extend_from_slice(more);
         *input = rest;
-        if self.held.len() < wanted {
-            return Some(Step::Hungry);
+        if self.buffer.len() < wanted {
+            return Some(Step::NeedInput);
         }
-        let mut whole = std::mem::take(&mut self.held);
+        let mut whole = std::mem::take(&mut self.buffer);
         let step = use_them(self, &whole);
-        // Its room is used again; that of a long option is not kept.
+        // Reuse the buffer, without the size of a long option.
         whole.clear();
         whole.shrink_to(wire::REQUEST_BYTES);
-        self.held = whole;
+        self.buffer = whole;
         step
     }
 
-    /// Say that the client leaves.
-    fn leave<'a>(&mut self) -> Option<Step<'a>> {
-        self.phase = Phase::Left;
-        Some(Step::Leave)
+    /// End the session.
+    fn close<'a>(&mut self) -> Option<Step<'a>> {
+        self.phase = Phase::Closed;
+        Some(Step::Close)
     }
 }
 
-/// Pass over at most `left` bytes; returns how many are left then.
-fn passed(left: u32, input: &mut &[u8]) -> u32 {
+/// Skip at most `left` bytes; return the remaining number.
+fn skip(left: u32, input: &mut &[u8]) -> u32 {
     let now = input.len().min(left as usize);
     *input = &input[now..];
     left - now as u32

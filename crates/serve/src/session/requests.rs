@@ -1,14 +1,14 @@
-//! Requests: what is not allowed is answered here, with the data of a refused write passed over; what
-//! is goes on to the device. Only a request without its first word ends the session, because nobody
-//! knows where the next one begins.
+//! Requests: invalid ones are answered here, and the data of a refused write is skipped; valid ones
+//! go to the device. Only a request without the magic number ends the session, because the start of
+//! the next one is unknown.
 
-use super::{Command, Phase, Request, Session, Step, passed};
+use super::{Command, Phase, Request, Session, Step, skip};
 use crate::export::{Export, LONGEST_DATA};
 use crate::wire::{
     REQUEST, REQUEST_BYTES, command, errno, flag, put_error, u16_at, u32_at, u64_at,
 };
 
-/// The head of a request as it came.
+/// The header of a request.
 struct Head {
     flags: u16,
     kind: u16,
@@ -28,7 +28,7 @@ impl Head {
         }
     }
 
-    /// What it asks of `export`, or why it may not.
+    /// Return its command for `export`, or the error number.
     fn allowed(&self, export: &Export, structured: bool) -> Result<Command, u32> {
         let (asked, known) = match self.kind {
             command::READ if structured => (Command::Read, flag::FUA | flag::DF),
@@ -74,14 +74,14 @@ impl Session {
         exports: &[Export],
         out: &mut Vec<u8>,
     ) -> Option<Step<'a>> {
-        self.gathered(REQUEST_BYTES, input, |session, bytes| {
+        self.with_bytes(REQUEST_BYTES, input, |session, bytes| {
             let head = Head::read(bytes);
             if u32_at(bytes, 0) != REQUEST || head.kind == command::DISC {
-                return session.leave();
+                return session.close();
             }
             let (export, structured) = (session.export, session.structured);
             match head.allowed(&exports[export], structured) {
-                Ok(command) => session.go_on(Request {
+                Ok(command) => session.accept(Request {
                     export,
                     cookie: head.cookie,
                     command,
@@ -104,7 +104,7 @@ impl Session {
         })
     }
 
-    fn go_on<'a>(&mut self, request: Request) -> Option<Step<'a>> {
+    fn accept<'a>(&mut self, request: Request) -> Option<Step<'a>> {
         if request.command != Command::Write {
             return Some(Step::Request(request));
         }
@@ -124,7 +124,7 @@ impl Session {
         }
         let now = input.len().min((request.length - done) as usize);
         if now == 0 {
-            return Some(Step::Hungry);
+            return Some(Step::NeedInput);
         }
         let (bytes, rest) = input.split_at(now);
         *input = rest;
@@ -141,10 +141,10 @@ impl Session {
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
     ) -> Option<Step<'a>> {
-        let left = passed(left, input);
+        let left = skip(left, input);
         if left > 0 {
             self.phase = Phase::PassData { cookie, error, left };
-            return Some(Step::Hungry);
+            return Some(Step::NeedInput);
         }
         put_error(out, false, cookie, error);
         self.phase = Phase::Requests;

@@ -1,51 +1,51 @@
-//! A device with its data: what a request does there, and its reply.
+//! A served device with its data: the execution of requests, and their replies.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Io, Mode, Ticket};
 
-use crate::data::Data;
+use crate::data::ExportData;
 use crate::export::Export;
 use crate::paced::Paced;
-use crate::record::Line;
+use crate::record::RecordedRequest;
 use crate::session::{Command, Request};
-use crate::statistics::Served;
+use crate::statistics::ExportStatistics;
 use crate::wire::{errno, put_data_head, put_error, put_simple};
 
-/// A range may be 4 GiB long where no data comes with it. It is trimmed or zeroed in steps of so much
-/// [bytes], each a few milliseconds of work, and other clients are served in between.
+/// The step size of long trims and zeroings [bytes]. Without data a request may cover 4 GiB. Each
+/// step takes a few milliseconds, and other clients are served in between.
 const STEP_BYTES: u32 = 4 << 20;
 
-/// A request under way.
+/// An outstanding request.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct ActiveRequest {
     pub(super) client: u64,
     pub(super) request: Request,
-    /// When it was whole [ns].
+    /// The time of its complete arrival [ns].
     pub(super) arrived: u64,
-    /// How much of its range was given to the device so far [bytes].
+    /// The submitted part of its range [bytes].
     pub(super) begun: u32,
-    /// How many I/Os and syncs it still waits for.
+    /// The number of outstanding I/Os and syncs.
     pub(super) parts: u32,
-    /// How long the device took, on the wall clock [ns].
+    /// The response time of the device, on the wall clock [ns].
     pub(super) simulated: u64,
     pub(super) failed: bool,
 }
 
-impl UnderWay {
-    pub(super) fn new(client: u64, request: Request, arrived: u64) -> UnderWay {
-        UnderWay { client, request, arrived, begun: 0, parts: 0, simulated: 0, failed: false }
+impl ActiveRequest {
+    pub(super) fn new(client: u64, request: Request, arrived: u64) -> ActiveRequest {
+        ActiveRequest { client, request, arrived, begun: 0, parts: 0, simulated: 0, failed: false }
     }
 
-    /// Whether nothing of it is left to be given to the device.
+    /// Return whether its whole range is submitted.
     pub(super) fn is_begun(&self) -> bool {
         self.failed || self.begun == self.request.length
     }
 
-    /// What is written down of it, where it is answered at `now`: what the device reads or writes, zeroes
-    /// as well; nothing of flushes, nor of trims, which the form does not know.
-    pub(super) fn line(&self, now: u64) -> Option<Line> {
+    /// Return its record, if it is answered at `now`: reads, writes and zeroings. The format has no
+    /// flushes and trims.
+    pub(super) fn line(&self, now: u64) -> Option<RecordedRequest> {
         let mode = match self.request.command {
             Command::Read => Mode::Read,
             Command::Write | Command::WriteZeroes { .. } => Mode::Write,
@@ -53,34 +53,34 @@ impl UnderWay {
         };
         let Request { export, offset, length: size, .. } = self.request;
         let (arrived, response) = (self.arrived, now.saturating_sub(self.arrived));
-        let line = Line { export, arrived, mode, offset, size, response };
+        let line = RecordedRequest { export, arrived, mode, offset, size, response };
         (!self.failed).then_some(line)
     }
 }
 
-/// A device, and what waits for it.
-pub(super) struct Place {
-    pub(super) data: Data,
-    /// Whether the data outlives the process, so that there is something to sync.
+/// A served device and its outstanding I/Os.
+pub(super) struct ServedDevice {
+    pub(super) data: ExportData,
+    /// Whether the data outlives the process, so that it must be synced.
     pub(super) durable: bool,
     pub(super) paced: Paced,
     pub(super) tickets: BTreeMap<Ticket, usize>,
-    pub(super) served: Served,
-    /// What of a range is trimmed or zeroed at once [bytes].
+    pub(super) served: ExportStatistics,
+    /// The step size of trims and zeroings [bytes].
     step_bytes: u32,
-    /// Pages that had been programmed when it was first served.
+    /// Pages programmed before the server began.
     programmed_before: u64,
 }
 
-impl Place {
-    pub(super) fn new(data: Data, durable: bool, paced: Paced, sector: u32) -> Place {
+impl ServedDevice {
+    pub(super) fn new(data: ExportData, durable: bool, paced: Paced, sector: u32) -> ServedDevice {
         let programmed_before = paced.counters().map_or(0, |counters| counters.pages_programmed);
-        let (tickets, served) = (BTreeMap::new(), Served::default());
+        let (tickets, served) = (BTreeMap::new(), ExportStatistics::default());
         let step_bytes = STEP_BYTES.max(sector);
-        Place { data, durable, paced, tickets, served, step_bytes, programmed_before }
+        ServedDevice { data, durable, paced, tickets, served, step_bytes, programmed_before }
     }
 
-    /// What was served until `now`, and what became of the device.
+    /// Return the statistics until `now`, and the state of the device.
     pub(super) fn document(&mut self, export: &Export, now: u64) -> Value {
         let mut document = self.served.document(now);
         document["name"] = json!(export.name);
@@ -99,9 +99,8 @@ impl Place {
         document
     }
 
-    /// Give a request, or the next step of one, to the device at `now`; what it is made of there is known
-    /// by `key`.
-    pub(super) fn step(&mut self, new: &mut UnderWay, key: usize, now: u64) {
+    /// Submit the next step of a request at `now`; its tickets map to `key`.
+    pub(super) fn step(&mut self, new: &mut ActiveRequest, key: usize, now: u64) {
         let Request { command, offset, length, .. } = new.request;
         let left = length - new.begun;
         let step = match command {
@@ -115,7 +114,7 @@ impl Place {
             Command::Write => self.submit(new, Mode::Write, (at, size), key, now),
             Command::Flush => {
                 let ticket = self.paced.flush(now);
-                self.waits_for(new, ticket, key);
+                self.add_ticket(new, ticket, key);
             }
             Command::Trim => {
                 self.paced.trim(now, at, size);
@@ -130,7 +129,7 @@ impl Place {
 
     fn submit(
         &mut self,
-        new: &mut UnderWay,
+        new: &mut ActiveRequest,
         mode: Mode,
         (offset, size): (Bytes, Bytes),
         key: usize,
@@ -138,18 +137,18 @@ impl Place {
     ) {
         let io = Io { offset, size, mode, stream: 0 };
         match self.paced.submit(now, &io, new.request.fua) {
-            Ok(ticket) => self.waits_for(new, ticket, key),
+            Ok(ticket) => self.add_ticket(new, ticket, key),
             Err(_) => new.failed = true,
         }
     }
 
-    fn waits_for(&mut self, new: &mut UnderWay, ticket: Ticket, key: usize) {
+    fn add_ticket(&mut self, new: &mut ActiveRequest, ticket: Ticket, key: usize) {
         self.tickets.insert(ticket, key);
         new.parts += 1;
     }
 
-    /// Put the reply of a request into `out`, and count it as answered at `now`.
-    pub(super) fn answer(&mut self, done: &UnderWay, out: &mut Vec<u8>, now: u64) {
+    /// Append the reply of a request to `out`, and count it as answered at `now`.
+    pub(super) fn answer(&mut self, done: &ActiveRequest, out: &mut Vec<u8>, now: u64) {
         let Request { cookie, command, offset, length, structured, .. } = done.request;
         let before = out.len();
         let mut failed = done.failed;
