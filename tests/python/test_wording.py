@@ -50,7 +50,6 @@ ALLOWED = {
     "crates/fuzz": 4,
     "crates/method": 23,
     "crates/py": 23,
-    "crates/store": 29,
     "python/uflip/profiles": 2,
     "python/uflip/report": 25,
     "tests/python": 2,

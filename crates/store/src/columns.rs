@@ -1,4 +1,4 @@
-//! The columns of a trace by name: those that are stored and those that follow from the pattern.
+//! The columns of a trace by name: stored ones, and those that follow from the pattern.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::ROWS_A_GROUP;
 use crate::stored::StoredTrace;
 use crate::write::Kind;
 
-/// The values of a column, borrowed where the trace holds them as they are.
+/// The values of a column, borrowed if the trace stores them in this form.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ColumnData<'a> {
     /// Small flags.
@@ -23,7 +23,7 @@ pub enum ColumnData<'a> {
 }
 
 impl ColumnData<'_> {
-    /// Value number `row`.
+    /// Return the value of row `row`.
     pub(crate) fn at(&self, row: usize) -> u64 {
         match self {
             ColumnData::U8(values) => values[row].into(),
@@ -33,7 +33,7 @@ impl ColumnData<'_> {
         }
     }
 
-    /// Values `from` to `to`.
+    /// Return the values `from` to `to`.
     pub(crate) fn part(&self, from: usize, to: usize) -> Cow<'_, [u64]> {
         match self {
             ColumnData::U64(values) => Cow::Borrowed(&values[from..to]),
@@ -41,7 +41,7 @@ impl ColumnData<'_> {
         }
     }
 
-    /// What is kept of it in a table.
+    /// Return the type of the column in a table.
     pub(crate) fn kind(&self) -> Kind {
         match self {
             ColumnData::U8(_) => Kind::U8,
@@ -51,7 +51,7 @@ impl ColumnData<'_> {
         }
     }
 
-    /// The same values, borrowed from nobody.
+    /// Return the values as owned data.
     #[must_use]
     pub fn into_owned(self) -> ColumnData<'static> {
         match self {
@@ -63,7 +63,7 @@ impl ColumnData<'_> {
     }
 }
 
-/// The words of the column `mode`, by the number that stands for each.
+/// The words of the column `mode`, by number.
 pub const MODES: [&str; 8] =
     ["read", "write", "trim", "append", "reset", "finish", "open", "close"];
 
@@ -78,16 +78,16 @@ const FIXED: [&str; 8] = [
     "ignored",
 ];
 
-/// How long the host let an I/O wait that was due; none in virtual time, where the host takes none.
+/// The host gap of an I/O; in virtual time there is no such column, because the host takes no time.
 const HOST_GAP: &str = "host_gap_ns";
 
-/// The names that [`column`] knows for this trace.
+/// Return the names that [`column`] accepts for this trace.
 pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
     let host = trace.is_in_real_time().then_some(HOST_GAP);
     FIXED.into_iter().chain(host).chain(trace.causes().iter().map(String::as_str))
 }
 
-/// The gaps of the host before I/Os `from` to `to`, with those before them looked at piece by piece.
+/// Return the host gaps of I/Os `from` to `to`; earlier I/Os are processed piece by piece.
 fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
     let mut gaps = HostGaps::new(trace.pattern());
     let mut found = Vec::with_capacity(to - from);
@@ -99,7 +99,7 @@ fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
     Ok(found)
 }
 
-/// The same where `gaps` comes to I/O `from` next.
+/// Return the host gaps of I/Os `from` to `to`, where `gaps` has reached `from`.
 fn host_gaps_of(
     trace: &StoredTrace,
     gaps: &mut HostGaps,
@@ -119,11 +119,11 @@ fn said(number: usize) -> String {
     if number == usize::MAX { "a number below 0".to_owned() } else { number.to_string() }
 }
 
-/// I/Os `from` to `to` of a column of `trace`.
+/// Return I/Os `from` to `to` of a column of `trace`.
 ///
 /// # Errors
-/// An unknown name (the error lists the known ones); I/Os that are not there, as `usize::MAX` stands for
-/// what is no number of an I/O; a file that cannot be read.
+/// An unknown name (the error lists the known ones); I/Os that do not exist (`usize::MAX` stands
+/// for an invalid number); an unreadable file.
 pub fn column<'a>(
     trace: &'a StoredTrace,
     name: &str,
@@ -162,11 +162,11 @@ pub fn column<'a>(
     })
 }
 
-/// I/Os `from` to `to` of every column, which `walk` comes to next: what follows from the pattern can
-/// only be found by going there.
+/// Return I/Os `from` to `to` of every column, where `walk` has reached `from`. Columns that follow
+/// from the pattern can only be found by stepping through it.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// If the file cannot be read.
 pub fn window<'a>(
     trace: &'a StoredTrace,
     walk: &mut PatternWalk,

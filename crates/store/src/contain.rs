@@ -1,4 +1,4 @@
-//! A panic in a parser of foreign bytes is damage that was found, not the end of the program.
+//! The containment of panics: a panic in a parser of foreign bytes becomes an error.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` returns; what it says if it panics. Nothing is printed then.
+/// Run `work`; return its result, or the message of its panic, which is not printed.
 pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
@@ -20,7 +20,7 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         }));
     });
     let outer = CONTAINED.replace(true);
-    // What `work` borrows is dropped with it, or only read: nothing half changed is seen again.
+    // Values borrowed by `work` are dropped with it or only read, so no partial change is visible.
     let done = catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(outer);
     done.map_err(|panic| {

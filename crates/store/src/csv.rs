@@ -1,4 +1,4 @@
-//! A trace as lines of text, batch by batch: a table of any length needs the memory of a few I/Os.
+//! Traces as CSV, batch by batch: a table of any length needs the memory of a few I/Os.
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -12,11 +12,11 @@ use crate::columns::{MODES, column_names, window};
 use crate::stored::StoredTrace;
 use crate::table::places;
 
-/// Append a line an I/O to the file `path`: `prefix` as it is, if there is one, the number of the I/O, then
-/// `columns`, 0 where this trace has none of that name: a cause that took no time. Modes are words.
+/// Append a line per I/O to the file `path`: the optional `prefix`, the number of the I/O, then
+/// `columns`. Modes are words. A column that this trace does not have is 0: a cause without a part.
 ///
 /// # Errors
-/// The trace cannot be read, or the file not be written.
+/// If the trace cannot be read, or the file cannot be written.
 pub fn append_csv(
     trace: &StoredTrace,
     path: &Path,

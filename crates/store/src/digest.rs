@@ -1,7 +1,7 @@
-//! Digests of files and texts: what tells whether a stored run is the one that was measured.
+//! Digests of files and texts, which show whether a stored run is unchanged.
 //!
-//! BLAKE3, written as 64 hexadecimal digits. It hashes at several GB/s on one core, so that whatever
-//! is read can be checked first.
+//! BLAKE3, written as 64 hexadecimal digits. It hashes at several GB/s on one core, so every file
+//! can be checked before it is read.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,16 +18,16 @@ const PIECE: usize = 1 << 18;
 /// The length of a file and its digest.
 pub type Digest = (u64, String);
 
-/// The digest of some bytes.
+/// Return the digest of `bytes`.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// The length of a regular file [bytes] and its digest.
+/// Return the length of a regular file [bytes] and its digest.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: it is not there, is no regular file, or cannot be read.
+/// [`ErrorKind::Results`]: the file is missing, not regular, or unreadable.
 pub fn digest_file(path: &Path) -> Result<Digest> {
     read(path).map_err(|message| {
         Error::new(ErrorKind::Results, "The file cannot be read")
@@ -42,7 +42,7 @@ fn read(path: &Path) -> std::result::Result<Digest, String> {
     digest_of(&mut file).map_err(|error| error.to_string())
 }
 
-/// The same of a file that is open, from where it stands.
+/// Return the length and digest of the rest of an open file.
 pub(crate) fn digest_of(file: &mut File) -> std::io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];
@@ -54,13 +54,13 @@ pub(crate) fn digest_of(file: &mut File) -> std::io::Result<Digest> {
     }
 }
 
-/// [`digest_file`] of several files, on all processors.
+/// Return [`digest_file`] of several files, computed on all CPUs.
 #[must_use]
 pub fn digest_files(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<Digest>> {
     on_all_processors(paths, |path| digest_file(path.as_ref()))
 }
 
-/// What `work` makes of each of `items`, in their order.
+/// Apply `work` to each of `items` on all CPUs; return the results in order.
 pub(crate) fn on_all_processors<I: Sync, O: Send>(
     items: &[I],
     work: impl Fn(&I) -> O + Sync,
@@ -76,7 +76,7 @@ pub(crate) fn on_all_processors<I: Sync, O: Send>(
         }
     };
     let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
-        // Where no thread can be had, those that there are do it all.
+        // If no further thread can be started, the existing ones do all the work.
         let spawned = || std::thread::Builder::new().spawn_scoped(scope, share).ok();
         let others: Vec<_> = (1..processors.min(items.len())).map_while(|_| spawned()).collect();
         let mut all = share();
@@ -93,7 +93,7 @@ pub(crate) fn on_all_processors<I: Sync, O: Send>(
 mod tests {
     use super::*;
 
-    /// Of the test vectors of the BLAKE3 paper's authors: the empty input, and the bytes 0, 1, 2.
+    /// From the official BLAKE3 test vectors: the empty input, and the bytes 0, 1, 2.
     #[test]
     fn digests_are_those_of_the_published_test_vectors() {
         let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";

@@ -1,17 +1,17 @@
-//! What a job over physical addresses left behind, as columns, as a Parquet table, and as text.
+//! The log of a job over physical addresses, as columns, as a Parquet table, and as text.
 //!
 //! | column | type | what |
 //! |---|---|---|
-//! | `thread` | u16 | who submitted the command |
-//! | `submit_ns`, `response_time_ns` | u64 | when, from the start of the job; how long it took |
+//! | `thread` | u16 | the thread that submitted the command |
+//! | `submit_ns`, `response_time_ns` | u64 | submission, from the start of the job; response time |
 //! | `op` | u8 | 0 read, 1 write, 2 erase |
 //! | `channel`, `lun`, `block`, `page` | | the first address; those of a vector follow from the job |
-//! | `addresses`, `failed` | u8 | how many, and how many of them failed |
-//! | `status` | u8 | what the first that failed said |
-//! | one per cause | u64 | what the time was spent on |
+//! | `addresses`, `failed` | u8 | the number of addresses, and of failed ones |
+//! | `status` | u8 | the status of the first failed address |
+//! | one per cause | u64 | the parts of the response time |
 //!
-//! A wear job has one row a cycle instead; how many commands write the block once, and whether the last
-//! erase failed, stand in its metadata.
+//! The log of a wear job has one row a cycle instead. Its metadata contains the number of commands
+//! that write the block once, and whether the last erase failed.
 //!
 //! Format history (`uflip.flash_table_version`): 1, first; 2, `uflip.flash_wear`.
 
@@ -34,9 +34,9 @@ use crate::{KEY_JOB, KEY_RUN};
 
 const KEY_VERSION: &str = "uflip.flash_table_version";
 const KEY_WEAR: &str = "uflip.flash_wear";
-/// Version of the table.
+/// The version of the table.
 const VERSION: &str = "2";
-/// A table of no wear job is read of either version.
+/// The first version, still read for jobs other than wear jobs.
 const FIRST_VERSION: &str = "1";
 
 const COMMANDS: [&str; 11] = [
@@ -62,7 +62,7 @@ const CYCLES: [&str; 7] = [
     "failed_reads",
 ];
 
-/// The names that [`flash_column`] knows.
+/// Return the names that [`flash_column`] accepts.
 #[must_use]
 pub fn flash_column_names(outcome: &FlashOutcome) -> Vec<&str> {
     match outcome {
@@ -73,7 +73,7 @@ pub fn flash_column_names(outcome: &FlashOutcome) -> Vec<&str> {
     }
 }
 
-/// A column by its name.
+/// Return a column by name.
 ///
 /// # Errors
 /// An unknown name; the error lists the known ones.
@@ -120,10 +120,10 @@ fn of_cycles<'a>(log: &'a WearLog, name: &str) -> Option<ColumnData<'a>> {
     Some(ColumnData::U64(Cow::Borrowed(column)))
 }
 
-/// Write every column of `outcome` and `run` (JSON) as its metadata to the new file `path`.
+/// Write every column of `outcome`, with `run` (JSON) as metadata, to the new file `path`.
 ///
 /// # Errors
-/// The file exists, or cannot be written.
+/// If the file exists, or cannot be written.
 pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Result<()> {
     let (job, rows) = match outcome {
         FlashOutcome::Trace(trace) => (&trace.canonical, trace.len()),
@@ -146,18 +146,19 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
     write_columns(path, &columns, rows, metadata)
 }
 
-/// What a wear job leaves behind beside its rows.
+/// The metadata of a wear job.
 #[derive(Serialize, Deserialize)]
 struct Wear {
     commands: u64,
     erase_failed: bool,
 }
 
-/// Read the table in `path` and the metadata that it was written with. With `expected`, its length
-/// [bytes] and digest are these, or nothing of it is interpreted.
+/// Read the table in `path` and its metadata. With `expected`, the length [bytes] and digest are
+/// checked before anything is parsed.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not what was expected, damaged, no such table, or of a newer version.
+/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a table, or of a newer
+/// version.
 pub fn read_flash_table(path: &Path, expected: Option<&Digest>) -> Result<(FlashOutcome, String)> {
     let table = read_table(path, expected).and_then(|table| contained(|| outcome_of(table))?);
     table.map_err(|message| {
@@ -201,10 +202,12 @@ fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), S
     Ok((FlashOutcome::Wear(log), run))
 }
 
-/// Write a line a command with the columns of FOX, separated by semicolons, to the new file `path`.
-/// Times are nanoseconds from the start of the job; what FOX compares is not known here.
+/// Write a line per command, with the columns of FOX separated by semicolons, to the new file
+/// `path`. Times are nanoseconds from the start of the job. FOX's comparison of data is not
+/// available.
 ///
 /// # Errors
+/// If it is not a log of commands; if the file exists, or cannot be written.
 /// Not a trace of commands; the file exists, or cannot be written.
 pub fn write_flash_csv(outcome: &FlashOutcome, path: &Path, sector_bytes: u64) -> Result<()> {
     let FlashOutcome::Trace(trace) = outcome else {

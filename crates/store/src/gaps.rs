@@ -1,16 +1,16 @@
-//! When I/Os were submitted, as it is stored: relative to the completion of the one before.
+//! Submission times as they are stored: relative to the completion of the previous I/O.
 //!
 //! ```text
 //! submit_ns          0        110        205       gap_ns   0, 10, -5, …
-//! completed          └─ 100    └─ 210     └─ …     of the first I/O of a row group: its submit_ns
+//! completed          └─ 100    └─ 210     └─ …     for the first I/O of a row group: its submit_ns
 //! ```
 //!
-//! Where one I/O is under way at a time, the next follows at once, or after a pause that is mostly the
-//! same: so a gap takes a few bits, where a time of submission takes as many as the response time before
-//! it. Row groups stand alone, so that each can be read without the others. Damaged numbers wrap around,
-//! and do not make sense then.
+//! At queue depth 1 the next I/O follows at once, or after a pause that is mostly constant. A gap
+//! then takes a few bits, whereas a submission time takes as many as the response time before it.
+//! Row groups are independent, so that each can be read alone. Damaged numbers wrap around and fail
+//! the plausibility check.
 
-/// The gaps of a row group.
+/// Return the gaps of a row group.
 pub(crate) fn gaps(submit_ns: &[u64], response_time_ns: &[u64]) -> Vec<u64> {
     let mut completed = 0;
     let times = submit_ns.iter().zip(response_time_ns);
@@ -22,7 +22,7 @@ pub(crate) fn gaps(submit_ns: &[u64], response_time_ns: &[u64]) -> Vec<u64> {
     times.map(gap).collect()
 }
 
-/// Make times of submission of the gaps of a row group.
+/// Turn the gaps of a row group back into submission times.
 pub(crate) fn undo(gaps: &mut [u64], response_time_ns: &[u64]) {
     let mut completed = 0u64;
     for (gap, time) in gaps.iter_mut().zip(response_time_ns) {

@@ -1,4 +1,4 @@
-//! The row groups of a file, or of bytes in memory that are one: read one by one, so that a trace of any
+//! The row groups of a trace, in a file or in memory: read one by one, so that a trace of any
 //! length needs the memory of one.
 
 use std::fs::File;
@@ -22,13 +22,13 @@ use crate::pack::closed;
 use crate::write::TableWriter;
 use crate::{gaps, pages};
 
-/// Columns before those of the causes, in the order of a file.
+/// The number of columns before the causes in a file.
 pub(crate) const BEFORE_CAUSES: usize = 3;
 
-/// The one that says when each I/O was submitted; the next one says how long it took.
+/// The index of the submission column; the response times follow it.
 const SUBMIT: usize = 1;
 
-/// What threads may read at the same time.
+/// A source of bytes that threads may read concurrently.
 #[derive(Clone)]
 pub(crate) struct Source {
     place: Place,
@@ -41,7 +41,7 @@ enum Place {
     Memory(Content),
 }
 
-/// Reads a source from somewhere on.
+/// A reader of a source from a position on.
 pub(crate) struct From {
     place: Place,
     position: u64,
@@ -103,31 +103,32 @@ impl ChunkReader for Source {
     }
 }
 
-/// What all values are, where they are one: mostly nothing, the share of a cause that plays no part. Who
-/// does not know the file sees that causes sum to response times, which are always read.
+/// Return the value of a constant column, from its statistics: mostly 0, for a cause without a
+/// part. If the statistics of a foreign file are wrong, the causes do not sum to the response
+/// times, which are always read.
 pub(crate) fn only_value(statistics: &Statistics) -> Option<i64> {
     let Statistics::Int64(of) = statistics else { return None };
     let exact = of.min_is_exact() && of.max_is_exact() && statistics.null_count_opt() == Some(0);
     of.min_opt().filter(|least| exact && of.max_opt() == Some(least)).copied()
 }
 
-/// Rows of a trace that stand together in its file.
+/// A row group of a trace.
 struct Group {
-    /// The first of them, in the trace.
+    /// The index of its first row in the trace.
     first: usize,
-    /// How many of them belong to the trace: the last ones of a process may be too many.
+    /// The number of its rows that belong to the trace: the last I/Os of a process may be excluded.
     rows: usize,
-    /// Whose they are, where not all of them belong to it.
+    /// The process, for a row group that belongs to the trace in part.
     process: u16,
     metadata: RowGroupMetaDataPtr,
 }
 
-/// The row groups of a trace in the order of its rows, with the columns of a trace file.
+/// The row groups of a trace in the order of its rows.
 pub(crate) struct Groups {
     source: Source,
     groups: Vec<Group>,
     rows: usize,
-    /// Times of submission are stored as gaps; in older files as they are.
+    /// Whether submission times are stored as gaps, as in all but the oldest files.
     has_gaps: bool,
 }
 
@@ -136,25 +137,23 @@ impl Groups {
         Groups { source, groups: Vec::new(), rows: 0, has_gaps }
     }
 
-    /// Whether times of submission are stored as gaps.
+    /// Return whether submission times are stored as gaps.
     pub(crate) fn has_gaps(&self) -> bool {
         self.has_gaps
     }
 
-    /// The next `rows` of the trace are the first ones of the group that `metadata` describes: all of
-    /// them, or those of one process.
+    /// Append a group: its first `rows` rows belong to the trace.
     pub(crate) fn push(&mut self, metadata: RowGroupMetaDataPtr, rows: usize, process: u16) {
         self.groups.push(Group { first: self.rows, rows, process, metadata });
         self.rows += rows;
     }
 
-    /// How many rows there are.
+    /// Return the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Rows `from` to `to` of column number `column` of the file, where [`SUBMIT`] is when they were
-    /// submitted.
+    /// Return rows `from` to `to` of column number `column`; for [`SUBMIT`], as submission times.
     pub(crate) fn read(&self, column: usize, from: usize, to: usize) -> Result<Vec<u64>, String> {
         let begin = self.groups.partition_point(|group| group.first + group.rows <= from);
         let mut values = Vec::new();
@@ -172,7 +171,7 @@ impl Groups {
         Ok(values)
     }
 
-    /// When the first `rows` of a group were submitted, of which gaps are stored.
+    /// Return the submission times of the first `rows` of a group that stores gaps.
     fn submitted(&self, group: &Group, rows: usize) -> Result<Vec<u64>, String> {
         let column = |number| contained(|| self.read_group(group, number, 0, rows))?;
         let unsigned = |values: Vec<i64>| values.into_iter().map(|value| value as u64).collect();
@@ -220,7 +219,7 @@ impl Groups {
         SerializedRowGroupReader::new(source, metadata, RowGroupPageIndex::new(0, None), properties)
     }
 
-    /// Rows `from` to `to` of what was measured, with `causes` as many columns of them.
+    /// Return rows `from` to `to` of all measured columns, with `causes` causes.
     pub(crate) fn columns(&self, from: usize, to: usize, causes: usize) -> Result<Columns, String> {
         let cause = |number| self.read(BEFORE_CAUSES + number, from, to);
         Ok(Columns {
@@ -230,8 +229,8 @@ impl Groups {
         })
     }
 
-    /// Copy all rows to another file with the same columns: groups as they are, the bytes of theirs that
-    /// belong to the trace.
+    /// Copy all rows to another file with the same columns. Whole groups are copied as they are,
+    /// others row by row.
     pub(crate) fn copy_to<W: Write + Send>(
         &self,
         table: &mut TableWriter<'_, W>,
@@ -261,7 +260,7 @@ mod tests {
 
     const BLOCK: usize = 1 << 14;
 
-    /// Reads that all take as long: what takes the least space.
+    /// Reads with a constant response time: the smallest block.
     fn block() -> Columns {
         let submit_ns = (0..BLOCK as u64).map(|index| 100 * index).collect();
         let mut cause_ns = vec![vec![0; BLOCK]; 17];
@@ -292,7 +291,7 @@ mod tests {
             (bytes.len() as u64, u64::from(footer))
         });
         let (bytes, footer) = (many.0 - few.0, many.1 - few.1);
-        // Of 80 million I/Os; so many values are known from so few bytes.
+        // A run of 80 million I/Os still stays within the limits.
         assert!(500 * footer < FOOTER, "{footer} bytes for ten blocks");
         assert!(
             3 * 10 * BLOCK as u64 * 20 < 2 * bytes * PACKED_VALUES,

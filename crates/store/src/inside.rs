@@ -1,10 +1,10 @@
-//! What was recorded inside a simulated device, beside its run: columns of whole numbers in one file.
+//! The record of the inside of a simulated device during a run: integer columns in one file.
 //!
-//! Columns belong to tables of different lengths; shorter ones are filled up with zeros, which take next
-//! to nothing, and how long each is stands in the metadata.
+//! Columns belong to tables of different lengths. Shorter ones are padded with zeros, which take
+//! almost no space; the metadata contains each length.
 //!
-//! Format history (`uflip.inside_version`): 1, first. Which columns there are is not its business: operations
-//! came later.
+//! Format history (`uflip.inside_version`): 1, first. The version does not depend on the set of
+//! columns: operations were added later.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,10 +26,10 @@ const KEY_ABOUT: &str = "uflip.inside";
 /// Columns by name.
 pub type Inside = Vec<(String, Vec<u64>)>;
 
-/// Write `columns`, and `about` (JSON) as their metadata, to the new file `path`, and sync it.
+/// Write `columns`, with `about` (JSON) as metadata, to the new file `path`, and sync it.
 ///
 /// # Errors
-/// The file exists, or cannot be written.
+/// If the file exists, or cannot be written.
 pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) -> Result<()> {
     let rows = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
     let lengths: BTreeMap<&str, usize> =
@@ -51,11 +51,12 @@ pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) ->
     write_columns(path, &filled, rows, metadata)
 }
 
-/// Read what [`write_inside`] wrote, and its metadata. With `expected`, its length [bytes] and digest are
-/// these, or nothing of it is interpreted.
+/// Read a file of [`write_inside`], and its metadata. With `expected`, the length [bytes] and
+/// digest are checked before anything is parsed.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not what was expected, damaged, no such file, or of a newer version.
+/// [`ErrorKind::Results`]: missing, not the expected file, damaged, not such a file, or of a newer
+/// version.
 pub fn read_inside(path: &Path, expected: Option<&Digest>) -> Result<(Inside, String)> {
     let read = read_table(path, expected).and_then(|table| contained(|| columns_of(table))?);
     read.map_err(|message| {

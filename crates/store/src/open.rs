@@ -1,14 +1,14 @@
-//! The bytes of a file that anybody may have made: regular files only, opened without waiting.
+//! Safe reading of untrusted files: regular files only, opened without blocking.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Open a regular file, and say how long it is [bytes].
+/// Open a regular file; return it with its length [bytes].
 ///
-/// A pipe would be waited for, and opening some devices does something: so the kind is looked at before
-/// the file is opened, and again after.
+/// Opening a pipe blocks, and opening some devices has side effects, so the kind is checked before
+/// and after opening.
 pub(crate) fn regular(path: &Path) -> Result<(File, u64), String> {
     let text = |error: std::io::Error| error.to_string();
     check(std::fs::metadata(path).map_err(text)?.file_type())?;
@@ -34,7 +34,7 @@ fn check(kind: std::fs::FileType) -> Result<(), String> {
     }
 }
 
-/// `length` bytes from `start` on; memory is asked for politely, so that too much is an error.
+/// Read `length` bytes from `start`; insufficient memory is an error.
 pub(crate) fn bytes(file: &mut File, start: u64, length: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let wanted = usize::try_from(length).map_err(|error| error.to_string())?;

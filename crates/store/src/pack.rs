@@ -1,10 +1,10 @@
-//! The measured columns of a trace as column chunks of one packed page each.
+//! The measured columns of a trace as column chunks of one compressed page each.
 //!
-//! Times are noise in their low bytes and nearly the same in the others, so all lowest bytes are put
-//! together, and all second ones (BYTE_STREAM_SPLIT), for zstd to find what comes again: half of what it
-//! makes of differences. Of numbers as they are it makes a tenth less where a simulated device's times are
-//! sums of a few, and takes half again as long. A column that is all one value, as that of a cause without
-//! a part mostly is, is packed once; `parquet`'s own writer would take 7 ns a value for each.
+//! Times are noise in their low bytes and nearly constant in the others. BYTE_STREAM_SPLIT
+//! therefore groups all lowest bytes, then all second ones, before zstd: half the size of
+//! compressed differences. Plain values compress to a tenth less where a simulated device's times
+//! are sums of a few numbers, but take half again as long. A constant column, such as that of a
+//! cause without a part, is compressed once; `parquet`'s own writer would take 7 ns per value.
 
 use bytes::Bytes as Content;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -18,13 +18,13 @@ use crate::columns::ColumnData;
 use crate::pages::{Sizes, write_header};
 use crate::write::Kind;
 
-/// Of zstd: the third level is 3 % smaller, and takes a third longer.
+/// Of zstd: level 3 is 3 % smaller, and takes a third longer.
 const LEVEL: i32 = 1;
 
-/// A column chunk, and what a file says of it.
+/// A column chunk with its metadata.
 pub(crate) type Chunk = (Content, ColumnCloseResult);
 
-/// A column of which all values were the same.
+/// A constant column.
 struct Constant {
     value: u64,
     rows: usize,
@@ -32,18 +32,18 @@ struct Constant {
     metadata: ColumnChunkMetaData,
 }
 
-/// Packs the columns of one file.
+/// Compresses the columns of one file.
 pub(crate) struct Packer {
     compressor: Compressor<'static>,
     columns: Vec<(ColumnDescPtr, Kind)>,
-    /// The last one of each column.
+    /// The last constant chunk of each column.
     constants: Vec<Option<Constant>>,
     plain: Vec<u8>,
     packed: Vec<u8>,
 }
 
 impl Packer {
-    /// For a file of these columns.
+    /// Create the packer of a file with these columns.
     pub(crate) fn new(columns: Vec<(ColumnDescPtr, Kind)>) -> std::io::Result<Packer> {
         let compressor = Compressor::new(LEVEL)?;
         let constants = columns.iter().map(|_| None).collect();
@@ -51,7 +51,7 @@ impl Packer {
         Ok(Packer { compressor, columns, constants, plain, packed })
     }
 
-    /// Values `from` to `to` of column number `number`, for one row group.
+    /// Compress values `from` to `to` of column number `number`, for one row group.
     pub(crate) fn chunk(
         &mut self,
         number: usize,
@@ -100,7 +100,7 @@ impl Packer {
     }
 }
 
-/// What `parquet` wants to know of a chunk that it puts into a file.
+/// Return the description of a finished chunk for `parquet`.
 pub(crate) fn closed(metadata: ColumnChunkMetaData, rows: usize) -> ColumnCloseResult {
     ColumnCloseResult {
         bytes_written: metadata.compressed_size() as u64,
@@ -120,7 +120,7 @@ fn plain<const WIDTH: usize>(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
     Encoding::PLAIN
 }
 
-/// All lowest bytes, then all second ones, and so on.
+/// Write all lowest bytes, then all second ones, and so on.
 fn split(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
     bytes.resize(values.len() * 8, 0);
     for (number, plane) in bytes.chunks_exact_mut(values.len()).enumerate() {
@@ -131,7 +131,7 @@ fn split(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
     Encoding::BYTE_STREAM_SPLIT
 }
 
-/// The least and the most, by which a group of one value is known.
+/// Return the minimum and maximum, by which a constant group is recognised.
 fn statistics(values: &[u64], kind: Kind) -> Statistics {
     let (least, most) = (values.iter().min().copied(), values.iter().max().copied());
     let signed = || values.iter().map(|value| *value as i64);

@@ -1,40 +1,40 @@
-//! Headers of Parquet pages, in Thrift's compact protocol: written in front of the pages that we pack, and
-//! read before anything is unpacked.
+//! Headers of Parquet pages, in Thrift's compact protocol: written before our compressed pages, and
+//! read before decompression.
 //!
-//! A page says in its header how much it unpacks to, and whoever reads it makes room for so much: a few
-//! kilobytes of a hostile file could ask for gigabytes. So all headers of a column are walked first, and
-//! nothing of it is unpacked where one page, or all of them, would be more than its rows can take.
+//! A page header states the decompressed size, and readers allocate that much: a few kilobytes of a
+//! hostile file could demand gigabytes. All headers of a column are therefore checked first.
+//! Nothing is decompressed if one page, or all of them, would exceed the size of the rows.
 
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::ChunkReader;
 
-/// A page unpacks to no more [bytes]: 2^20 rows, the most that a row group ever had.
+/// The largest decompressed page [bytes]: 2^20 rows, the largest row group ever written.
 const PAGE_BYTES: u64 = 16 << 20;
 
-/// All pages of a column unpack to no more a row [bytes]: a number as it is and its place in a dictionary
-/// are 12.
+/// The largest decompressed size of a column per row [bytes]: a plain number and its dictionary
+/// index take 12.
 const ROW_BYTES: u64 = 16;
 
-/// ... and so much for a column of few rows.
+/// The same for a column of few rows.
 const COLUMN_BYTES: u64 = 64 << 10;
 
-/// A header is no longer [bytes]: ours take 20, those with statistics of numbers 100.
+/// The longest header [bytes]: ours take 20, those with number statistics 100.
 const HEADER_BYTES: u64 = 4 << 10;
 
-/// Structures in structures of a header, of which there are two.
+/// The limit of nested structures; valid headers have two levels.
 const DEPTH: u8 = 8;
 
-/// Types of Thrift's compact protocol.
+/// Type codes of Thrift's compact protocol.
 const I32: u8 = 5;
 const STRUCT: u8 = 12;
 
-/// What is known of a page before it is read.
+/// The sizes of a page, from its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
-    /// After unpacking [bytes].
+    /// The decompressed size [bytes].
     pub(crate) unpacked: u64,
-    /// In the file, behind its header [bytes].
+    /// The size in the file, without the header [bytes].
     pub(crate) packed: u64,
 }
 
@@ -55,17 +55,17 @@ pub(crate) fn write_header(bytes: &mut Vec<u8>, sizes: Sizes, values: usize, enc
     field(2, STRUCT, None);
     field(1, I32, Some(values as u64));
     field(1, I32, Some(encoding as u64));
-    field(1, I32, Some(Encoding::RLE as u64)); // of levels, of which there are none
+    field(1, I32, Some(Encoding::RLE as u64)); // encoding of levels, which are not used
     field(1, I32, Some(Encoding::RLE as u64));
     bytes.extend([0, 0]);
 }
 
-/// Whether the pages of a column have to be unpacked.
+/// Return whether the pages of a column are compressed.
 pub(crate) fn is_packed(chunk: &ColumnChunkMetaData) -> bool {
     chunk.compression() != Compression::UNCOMPRESSED
 }
 
-/// An error where what is packed in a column of `rows` would unpack to more than such a column can hold.
+/// Return an error if a column of `rows` would decompress to more than such a column can hold.
 pub(crate) fn check(
     source: &impl ChunkReader,
     chunk: &ColumnChunkMetaData,
@@ -93,14 +93,14 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What the header at the beginning of `bytes` says, and how long it is [bytes].
+/// Parse the header at the beginning of `bytes`; return its sizes and its length [bytes].
 fn read_header(bytes: &[u8]) -> Option<(Sizes, u64)> {
     let mut reader = Reader { bytes };
     let mut sizes = [None, None];
     reader.fields(0, |reader, number, kind| match (number, kind) {
         (2 | 3, I32) => {
             let value = reader.varint()?;
-            // Less than nothing is odd in zigzag.
+            // Odd zigzag values are negative.
             sizes[number as usize - 2] = Some(value >> 1).filter(|_| value & 1 == 0);
             Some(())
         }
@@ -133,7 +133,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Give each field of a structure to `take`, which reads its value.
+    /// Call `take` for each field of a structure; it reads the value.
     fn fields(
         &mut self,
         depth: u8,
@@ -154,7 +154,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Pass over a value.
+    /// Skip a value.
     fn skip(&mut self, kind: u8, depth: u8) -> Option<()> {
         let bytes = match kind {
             1 | 2 => 0, // true and false

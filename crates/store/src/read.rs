@@ -1,9 +1,9 @@
-//! Reading a trace back. Whatever is wrong with a file is one clear error that names it.
+//! The reader of traces. Every problem of a file is an error that names it.
 //!
-//! A file that has a digest in its folder's ledger is compared with that before a byte of it is
-//! interpreted. Any other is interpreted with care: its size is held against what it says it holds
-//! before anything is allocated, and a panic in the Parquet parser is an error like any other. What was
-//! read must make physical sense; see [`Trace::check_plausible`].
+//! A file with a digest in its folder's ledger is checked against it before anything is parsed. Any
+//! other file is parsed with care: its declared contents are compared with its size before any
+//! allocation, and a panic in the Parquet parser becomes an error. The trace must be plausible; see
+//! [`Trace::check_plausible`].
 
 use std::fs::File;
 use std::path::Path;
@@ -32,45 +32,45 @@ use crate::{
     KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
 };
 
-/// A stored pattern is complete, so it is checked against a device without an end.
+/// A stored pattern is complete, so it is validated against a device of unlimited size.
 const ANY_CAPACITY: Bytes = Bytes(u64::MAX >> 1);
 
-/// A footer may have so many bytes, and one for so many bytes of the file: patterns of a thousand
-/// processes stay below the first, and so do the descriptions of 5,000 row groups, however little is in
-/// them; those of longer runs stay below the second where an I/O takes half a byte.
+/// The largest footer: this plus a share of the file size. Patterns of a thousand processes stay
+/// below the first, as do the descriptions of 5,000 small row groups; those of longer runs stay
+/// below the second if an I/O takes half a byte.
 pub(crate) const FOOTER: u64 = 16 << 20;
 const FOOTER_SHARE: u64 = 4;
-/// Magic, length of the footer.
+/// The magic number and the length of the footer.
 const TAIL: u64 = 8;
-/// A trace has three columns, and one for each cause.
+/// The largest number of columns: a trace has three, and one for each cause.
 const COLUMNS: usize = 64;
-/// Delta encoding takes at least so many bytes for so many values, where all differ by the same.
+/// Delta encoding takes at least this many bytes for a block of values with equal differences.
 const BLOCK_BYTES: u64 = 5;
 const BLOCK_VALUES: u64 = 256;
-/// ... and a packed column chunk with what the footer says of it, which is less for a short name, takes some 110
-/// at least, for 16384 values: this allows for 64.
+/// A compressed column chunk with its footer entry takes at least about 110 bytes (less with a
+/// short name) for 16384 values: this allows for 64.
 pub(crate) const PACKED_VALUES: u64 = 256;
-/// Rows of a group are no more: of older versions, and of other programs.
+/// The largest row group, of older versions and of other programs.
 const GROUP_ROWS: i64 = 1 << 20;
-/// ... and at most so many bytes a value, with what stands around it.
+/// The largest encoded value with its overhead [bytes].
 const VALUE_BYTES: u64 = 10;
 
-/// A table is read into memory as a whole, so one that nobody vouches for may not declare more than so many
-/// values (256 MiB), in so many bytes and groups: two million commands of a job, where a folder that somebody
-/// sent has some ten thousand.
+/// A table is read into memory as a whole. One without a digest may therefore declare at most this
+/// many values (256 MiB), bytes and groups: two million commands of a job, whereas typical
+/// exchanged folders have some ten thousand.
 const TABLE_VALUES: u64 = 32 << 20;
 const TABLE_BYTES: u64 = 128 << 20;
 const TABLE_GROUPS: usize = 4096;
 
-/// Read the trace in `path` and the metadata that it was written with. With `expected`, its length
-/// [bytes] and digest are these, or nothing of it is interpreted.
+/// Read the trace in `path` and its metadata. With `expected`, the length [bytes] and digest are
+/// checked before anything is parsed.
 ///
-/// A long one stays in its file; with `expected` it is then known to make sense, because it did when it
-/// was written.
+/// A long trace stays in its file. With `expected` its plausibility is not checked again, because
+/// it was checked before it was written.
 ///
 /// # Errors
-/// [`ErrorKind::Results`]: missing, not what was expected, damaged, not a trace but the log of a job, or of a
-/// newer version.
+/// [`ErrorKind::Results`]: missing, not the expected file, damaged, the log of a job instead of a
+/// trace, or of a newer version.
 pub fn read_trace(path: &Path, expected: Option<&Digest>) -> Result<(StoredTrace, String)> {
     let damaged = |message: String| {
         Error::new(ErrorKind::Results, "The trace cannot be read: it is damaged or not a trace")
@@ -121,20 +121,21 @@ fn read(
     contained(|| parse_in_place(file, length, expected.is_some()))?
 }
 
-/// Whether each file can be read as a trace that makes sense; on all processors.
+/// Check that each file is a plausible trace, on all CPUs.
 #[must_use]
 pub fn check_traces(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<()>> {
     on_all_processors(paths, |path| read_trace(path.as_ref(), None).map(drop))
 }
 
-/// The metadata that a trace was written with, whatever else is in its file; `None` if it has none.
+/// Return the metadata of the run of a trace file, without checking the file; `None` if it has
+/// none.
 #[must_use]
 pub fn read_metadata(path: &Path) -> Option<String> {
     said_at_the_end(path, KEY_RUN)
 }
 
-/// The specification that a trace, or the log of a job, says to be of (JSON); nothing of it is checked,
-/// and the numbers are not read. `None` if it says none.
+/// Return the specification of a trace or of the log of a job (JSON), without checking the file or
+/// reading its values. `None` if it has none.
 #[must_use]
 pub fn read_specification(path: &Path) -> Option<String> {
     said_at_the_end(path, KEY_PATTERN).or_else(|| said_at_the_end(path, KEY_JOB))
@@ -147,13 +148,13 @@ fn said_at_the_end(path: &Path, key: &str) -> Option<String> {
     value(metadata.file_metadata(), key)
 }
 
-/// What keeps a file from being read.
+/// The reason why a file is not read into memory.
 enum Problem {
     Damage(String),
     Version(String),
-    /// It is whole, and the log of a job.
+    /// The file is the log of a job.
     Log,
-    /// Nothing: it is too much for memory.
+    /// The trace is too long for memory.
     Long,
 }
 
@@ -163,7 +164,7 @@ impl From<String> for Problem {
     }
 }
 
-/// An error unless the file is the expected one, or at least does not hold too much.
+/// Check that the file has the expected length, or at least does not declare too much.
 fn check(
     file: &mut File,
     length: u64,
@@ -189,7 +190,7 @@ fn check_digest(found: &str, expected: Option<&Digest>) -> std::result::Result<(
     }
 }
 
-/// The footer of a Parquet file without what stands around it.
+/// Return the footer of a Parquet file without the framing.
 fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> {
     let begins = open::bytes(file, 0, length.min(4))?;
     let tail = open::bytes(file, length.saturating_sub(TAIL), length.min(TAIL))?;
@@ -204,7 +205,7 @@ fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> 
     open::bytes(file, length - TAIL - size, size)
 }
 
-/// A file holds neither more nor fewer values than its length allows.
+/// Check that the number of values is consistent with the length of the file.
 fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<(), String> {
     let columns = metadata.file_metadata().schema_descr().columns();
     if columns.is_empty() || columns.len() > COLUMNS {
@@ -236,7 +237,7 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     Ok(())
 }
 
-/// An error where a table declares more than is read into memory, or its rows in two ways.
+/// Return an error if a table declares too many values, or inconsistent row counts.
 fn check_table(metadata: &ParquetMetaData) -> std::result::Result<(), String> {
     let (file, groups) = (metadata.file_metadata(), metadata.row_groups());
     let rows = groups.iter().try_fold(0i64, |sum, group| sum.checked_add(group.num_rows()));
@@ -266,14 +267,14 @@ fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
     pair.and_then(|pair| pair.value.clone())
 }
 
-/// What stands at the end of a file.
+/// The metadata of a trace file.
 struct End {
     pattern: Resolved,
     /// The metadata of the run.
     run: String,
-    /// How it ended.
+    /// The stopping record.
     ended: Option<serde_json::Value>,
-    /// Times of submission are stored as gaps.
+    /// Whether submission times are stored as gaps.
     has_gaps: bool,
 }
 
@@ -303,7 +304,7 @@ fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End
     Ok(End { pattern, run, ended, has_gaps })
 }
 
-/// A trace that stays in its file.
+/// Open a trace that stays in its file.
 fn parse_in_place(
     mut file: File,
     length: u64,
@@ -351,7 +352,7 @@ fn parse_in_place(
     Ok((trace, run))
 }
 
-/// A table of whole numbers in memory, with what stands at its end.
+/// A table of integers in memory, with its metadata.
 pub(crate) struct Table {
     metadata: FileMetaData,
     columns: Vec<(String, Vec<u64>)>,
@@ -359,23 +360,23 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// What stands under `name` at its end.
+    /// Return the metadata value `name`.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         value(&self.metadata, name)
     }
 
-    /// Whether it has a column of this name.
+    /// Return whether the table has this column.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.columns.iter().any(|(column, _)| column == name)
     }
 
-    /// Names of columns that are none of these, in order.
+    /// Return the names of all other columns, in order.
     pub(crate) fn others_than(&self, names: &[&str]) -> Vec<String> {
         let all = self.columns.iter().map(|(name, _)| name);
         all.filter(|name| !names.contains(&name.as_str())).cloned().collect()
     }
 
-    /// A column by its name, once.
+    /// Take a column by name.
     pub(crate) fn take(&mut self, name: &str) -> std::result::Result<Vec<u64>, String> {
         let found = self.columns.iter().position(|(column, _)| column == name);
         let values = found.map(|index| self.columns.remove(index).1).unwrap_or_default();
@@ -386,8 +387,8 @@ impl Table {
     }
 }
 
-/// Read a whole table into memory, with the same care as a trace; without `expected` no more than
-/// [`TABLE_VALUES`].
+/// Read a whole table into memory, with the same checks as for a trace; without `expected`, at most
+/// [`TABLE_VALUES`] values.
 pub(crate) fn read_table(
     path: &Path,
     expected: Option<&Digest>,
@@ -465,7 +466,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     Ok((StoredTrace::in_memory(trace), run))
 }
 
-/// The pattern with the list that `columns` say, which arrives when its I/Os were to be submitted.
+/// Add the list of I/Os in these columns to the pattern; its arrivals are the submission times.
 fn with_list(
     pattern: Resolved,
     [offsets, sizes, modes]: [Vec<u64>; 3],
@@ -486,7 +487,7 @@ fn with_list(
     pattern.with_list(&Arc::new(list)).map_err(|error| error.to_string())
 }
 
-/// Every column of whole numbers with its name, in the order of the file.
+/// Return every integer column with its name, in the order of the file.
 fn read_columns(
     content: &Content,
     reader: &SerializedFileReader<Content>,
@@ -511,7 +512,8 @@ fn read_columns(
     Ok(columns)
 }
 
-/// The values of a column in all groups; of those that are packed, what statistics say without reading.
+/// Return the values of a column in all groups; constant compressed chunks come from their
+/// statistics.
 fn values<T: DataType>(
     content: &Content,
     reader: &SerializedFileReader<Content>,

@@ -1,7 +1,7 @@
-//! Where a long run goes while it lasts: row groups, in the order in which they were full. They are kept
-//! in memory, where an I/O takes a fraction of what its columns do, and beyond [`MEMORY_BYTES`] in a file
-//! without a name, if there is a folder for it. That is gone with the process; what is kept is copied
-//! from it when the run is stored.
+//! The spool of a long run: full blocks are stored as row groups during the run, in order of
+//! completion. They stay in memory, where a packed I/O takes a fraction of its columns; beyond
+//! [`MEMORY_BYTES`] they go to an anonymous file, if there is a folder for it. The file disappears
+//! with the process; storing the run copies the trace from it.
 
 use std::path::PathBuf;
 
@@ -15,27 +15,27 @@ use crate::groups::{Groups, Source};
 use crate::stored::StoredTrace;
 use crate::write::{TableWriter, trace_kinds};
 
-/// More than this goes to a file [bytes].
+/// The memory limit [bytes]; a larger spool goes to a file.
 const MEMORY_BYTES: usize = 2 << 20;
 
-/// Takes the blocks of one run.
+/// The sink of one run.
 pub struct Spool {
-    /// None where all of it stays in memory.
+    /// `None`: everything stays in memory.
     folder: Option<PathBuf>,
-    /// Names of the causes.
+    /// The names of the causes.
     causes: Vec<String>,
     filling: Option<Filling>,
 }
 
 struct Filling {
     table: TableWriter<'static, SpooledTempFile>,
-    /// The process and the description of each group, in the order of the file.
+    /// The process and description of each group, in the order of the file.
     groups: Vec<(usize, RowGroupMetaDataPtr)>,
 }
 
 impl Spool {
-    /// For a device that knows `causes`; what is too much for memory goes to `folder`, which is not looked
-    /// at before, and stays in memory all the same where there is none.
+    /// Create a spool for a device that reports `causes`. Data beyond the memory limit goes to
+    /// `folder`, which is accessed only then; without a folder it stays in memory.
     #[must_use]
     pub fn new(folder: Option<PathBuf>, causes: Vec<String>) -> Spool {
         Spool { folder, causes, filling: None }
@@ -72,10 +72,10 @@ impl Spool {
         Ok(())
     }
 
-    /// The trace of the run that is over.
+    /// Return the trace of the completed run.
     ///
     /// # Errors
-    /// The last I/Os cannot be written.
+    /// If the last I/Os cannot be written.
     pub fn finish(mut self, outcome: Outcome) -> Result<StoredTrace> {
         let Outcome { pattern, causes, ended, rest } = outcome;
         if self.filling.is_none() {
@@ -88,7 +88,7 @@ impl Spool {
         let filling = self.filling.take().expect("it was there above");
         let mut written = filling.groups;
         let file = filling.table.finish().map_err(|error| self.failed(error))?;
-        // Rows stand stream after stream.
+        // A trace is ordered by process.
         written.sort_by_key(|(process, _)| *process);
         let source = match file.into_inner() {
             SpooledData::InMemory(bytes) => Source::in_memory(bytes.into_inner()),
@@ -119,7 +119,7 @@ mod tests {
     use uflip_core::Bytes;
     use uflip_engine::PatternSpec;
 
-    /// Numbers without order, so that they take space.
+    /// Return pseudo-random numbers, which do not compress.
     fn numbers(count: usize, seed: u64) -> Vec<u64> {
         let mut state = seed;
         let next = |_| {
@@ -134,7 +134,7 @@ mod tests {
         Columns { submit_ns: of(0), response_time_ns: of(1), cause_ns: vec![of(2), vec![0; count]] }
     }
 
-    /// The same blocks in memory and in a file, against the columns that they came from.
+    /// Compares the same blocks in memory and in a file with their source columns.
     #[test]
     fn what_was_taken_is_there_stream_after_stream() {
         let one = r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,

@@ -1,4 +1,4 @@
-//! A trace that is in memory or, where it is long, in a file; to those who read it the same.
+//! A trace in memory or, if it is long, in a file, with one interface.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,18 +10,18 @@ use uflip_engine::{HOST_CAUSES, PatternWalk, PlausibilityCheck, Resolved, Trace,
 use crate::ROWS_A_GROUP;
 use crate::groups::Groups;
 
-/// So many I/Os lie between walks over the pattern that are kept.
+/// The distance of cached walks over the pattern [I/Os].
 const STEP: usize = if cfg!(test) { 100 } else { 1 << 21 };
 
-/// Every I/O of one run, wherever it is.
+/// Every I/O of one run, in memory or in a file.
 pub struct StoredTrace {
-    /// Its columns are empty where it is in a file.
+    /// Its columns are empty if they are in a file.
     trace: Trace,
     groups: Option<Groups>,
-    /// Walks that stand before the I/Os of these numbers: whoever looks at the end of a long run goes all the
-    /// way to it once.
+    /// Cached walks by the number of their next I/O, so that repeated access to the end of a long
+    /// run steps through it once.
     walks: Mutex<BTreeMap<usize, PatternWalk>>,
-    /// It is known to make physical sense.
+    /// Whether the trace is known to be plausible.
     makes_sense: bool,
 }
 
@@ -40,48 +40,48 @@ impl StoredTrace {
         StoredTrace { trace, groups: Some(groups), walks: Mutex::default(), makes_sense: false }
     }
 
-    /// The pattern that was run, complete.
+    /// Return the complete pattern that was run.
     #[must_use]
     pub fn pattern(&self) -> &Resolved {
         &self.trace.pattern
     }
 
-    /// Names of the causes; empty for a device that cannot know them.
+    /// Return the names of the causes; empty for a device that reports no causes.
     #[must_use]
     pub fn causes(&self) -> &[String] {
         &self.trace.causes
     }
 
-    /// Whether a clock of the host was read: whoever simulates says more of a time than that.
+    /// Return whether times come from the host's clock: simulated devices report more causes.
     pub(crate) fn is_in_real_time(&self) -> bool {
         let causes = self.causes();
         causes.is_empty() || causes == HOST_CAUSES
     }
 
-    /// How the run came to its length, where that was not given.
+    /// Return the stopping record, if the run had a stop rule.
     #[must_use]
     pub fn ended(&self) -> Option<&serde_json::Value> {
         self.trace.ended.as_ref()
     }
 
-    /// How many I/Os there are.
+    /// Return the number of I/Os.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups.as_ref().map_or(self.trace.len(), Groups::len)
     }
 
-    /// Whether there are none.
+    /// Return whether there are no I/Os.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What follows from the pattern alone.
+    /// Return the trace for everything that follows from the pattern.
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// I/Os `from` to `to`.
+    /// Return I/Os `from` to `to`.
     pub(crate) fn ios(&self, from: usize, to: usize) -> impl Iterator<Item = Io> + '_ {
         self.rows(from, to).map(|row| row.io)
     }
@@ -92,7 +92,7 @@ impl StoredTrace {
         (from..to).map_while(move |_| walk.next(self.pattern()))
     }
 
-    /// A walk that stands before I/O number `place`.
+    /// Return a walk whose next I/O is number `place`.
     fn walk_at(&self, place: usize) -> PatternWalk {
         let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = walks.range(..=place).next_back();
@@ -116,7 +116,7 @@ impl StoredTrace {
         self.groups.as_ref()
     }
 
-    /// I/Os `from` to `to` of a column that was measured, by its number in a file.
+    /// Return I/Os `from` to `to` of a measured column, by its number in a file.
     pub(crate) fn measured(&self, number: usize, from: usize, to: usize) -> Result<Cow<'_, [u64]>> {
         if let Some(groups) = &self.groups {
             return groups.read(number, from, to).map(Cow::Owned).map_err(unreadable);
@@ -130,10 +130,10 @@ impl StoredTrace {
         Ok(Cow::Borrowed(&column[from..to]))
     }
 
-    /// From the first submission to the last completion [ns].
+    /// Return the time from the first submission to the last completion [ns].
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn elapsed_ns(&self) -> Result<u64> {
         let Some(groups) = &self.groups else { return Ok(self.trace.elapsed_ns()) };
         let (mut first, mut last) = (u64::MAX, 0);
@@ -148,23 +148,23 @@ impl StoredTrace {
         Ok(last.saturating_sub(first))
     }
 
-    /// Return it if it makes physical sense, see [`Trace::check_plausible`]; that is not asked again when it is
-    /// written.
+    /// Return the trace if it is plausible, see [`Trace::check_plausible`]; writing does not check
+    /// it again.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`]: it cannot have been measured.
+    /// [`ErrorKind::Internal`]: it is implausible.
     pub fn checked(mut self, at_once: bool) -> Result<StoredTrace> {
         self.check_plausible(at_once).map_err(|message| senseless("dropped", message))?;
         self.makes_sense = true;
         Ok(self)
     }
 
-    /// Whether it is known to make physical sense.
+    /// Return whether the trace is known to be plausible.
     pub(crate) fn makes_sense(&self) -> bool {
         self.makes_sense
     }
 
-    /// As [`Trace::check_plausible`].
+    /// Check as [`Trace::check_plausible`].
     pub(crate) fn check_plausible(&self, at_once: bool) -> std::result::Result<(), String> {
         let Some(groups) = &self.groups else { return self.trace.check_plausible(at_once) };
         let mut check = PlausibilityCheck::new(&self.trace.pattern, &self.trace.causes, at_once);
@@ -183,7 +183,7 @@ impl StoredTrace {
     }
 }
 
-/// The error of a run that cannot have been measured, and of what became of it.
+/// Create the error of an implausible run; `fate` says what became of it.
 pub(crate) fn senseless(fate: &str, message: String) -> Error {
     Error::new(ErrorKind::Internal, format!("The run makes no physical sense, and was {fate}"))
         .got(message)
@@ -202,7 +202,7 @@ mod tests {
     use uflip_core::Bytes;
     use uflip_engine::{Columns, PatternSpec};
 
-    /// Against the pattern itself, gone over from its beginning; places are looked at out of order, and twice.
+    /// Compares with the pattern itself, in random order and repeatedly.
     #[test]
     fn whatever_was_looked_at_before_ios_are_those_of_the_pattern() {
         let basic = |mode: &str, count: &str| {

@@ -1,4 +1,4 @@
-//! A trace as one tidy table: every column, and what is the same for all rows beside it.
+//! A trace as one tidy table: every column, and the constants of the run in each row.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::columns::{ColumnData, column_names, window};
 use crate::stored::StoredTrace;
 use crate::write::{Kind, TableWriter, write_new};
 
-/// Write the text columns `constants` (a JSON list of names and texts), the number of each I/O and then
-/// `columns` to the new file `path`, and sync it. Modes are words, and columns that `trace` does not have are
-/// 0, as in [`crate::append_csv`].
+/// Write the text columns `constants` (a JSON list of names and texts), the number of each I/O and
+/// `columns` to the new file `path`, and sync it. Modes are words, and columns that `trace` does
+/// not have are 0, as in [`crate::append_csv`].
 ///
 /// # Errors
-/// `constants` is no such list; the file exists or cannot be written.
+/// If `constants` is not such a list; if the file exists or cannot be written.
 pub fn write_table(
     trace: &StoredTrace,
     path: &Path,
@@ -25,7 +25,7 @@ pub fn write_table(
     let texts: Vec<(String, String)> =
         serde_json::from_str(constants).map_err(|_| not_texts(constants))?;
     let (mut walk, places) = (PatternWalk::new(trace.pattern()), places(trace, columns));
-    // Of no I/O, for what the columns are.
+    // An empty window, for the types of the columns.
     let empty = window(trace, &mut walk, 0, 0)?;
     let mut kinds = vec![("index".to_owned(), Kind::U64)];
     kinds.extend(columns.iter().zip(&places).map(|(name, place)| {
@@ -48,7 +48,8 @@ pub fn write_table(
     })
 }
 
-/// Where in a [`window`] each of `columns` stands; `None` for what `trace` does not have.
+/// Return the index of each of `columns` in a [`window`]; `None` for a column that `trace` does not
+/// have.
 pub(crate) fn places(trace: &StoredTrace, columns: &[String]) -> Vec<Option<usize>> {
     let names: Vec<&str> = column_names(trace).collect();
     columns.iter().map(|wanted| names.iter().position(|name| name == wanted)).collect()

@@ -1,4 +1,4 @@
-//! Writing a trace: created new, written, synced. The caller renames it into place.
+//! The writer of traces: creates, writes and syncs a file. The caller renames it into place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -24,31 +24,31 @@ use crate::{
     KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION, WITHOUT_TRIMS,
 };
 
-/// What a column of numbers is.
+/// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     U8,
     U16,
     U32,
     U64,
-    /// Columns of a trace that are packed: which process, ...
+    /// Compressed columns of a trace: the process, ...
     Stream,
-    /// ... a gap, which may be less than nothing, ...
+    /// ... a gap, which may be negative, ...
     Gap,
-    /// ... and how long something took.
+    /// ... and a duration.
     Time,
-    /// Of a column of numbers: [`MODES`] by them, as texts.
+    /// A mode number, written as its word in [`MODES`].
     Mode,
 }
 
-/// The columns of a trace file.
+/// Return the columns of a trace file.
 pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
     let fixed = [("stream", Kind::Stream), ("gap_ns", Kind::Gap), ("response_time_ns", Kind::Time)];
     let fixed = fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind));
     fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::Time))).collect()
 }
 
-/// The same of a replay, whose I/Os no pattern tells: behind the others.
+/// Return the columns of `trace`; a replay has those of its list after the others.
 pub(crate) fn kinds_of(trace: &StoredTrace) -> Vec<(String, Kind)> {
     let mut kinds = trace_kinds(trace.causes());
     if listed(trace).is_some() {
@@ -57,19 +57,19 @@ pub(crate) fn kinds_of(trace: &StoredTrace) -> Vec<(String, Kind)> {
     kinds
 }
 
-/// Columns of I/Os that no pattern tells: where, how long, and whether they write.
+/// The columns of the I/Os of a list.
 pub(crate) const LISTED: [&str; 3] = ["offset_bytes", "io_size_bytes", "is_write"];
 
-/// The list that a trace replays.
+/// Return the list that a trace replays.
 fn listed(trace: &StoredTrace) -> Option<&Arc<IoList>> {
     trace.pattern().list()
 }
 
-/// Write `trace` to the new file `path` with `run` (JSON) as its metadata, and sync it.
+/// Write `trace` with `run` (JSON) as metadata to the new file `path`, and sync it.
 ///
 /// # Errors
-/// The file exists, or cannot be written (a full file system above all). [`ErrorKind::Internal`]: the
-/// trace cannot have been measured; nothing is written then.
+/// If the file exists, or cannot be written (for instance on a full file system).
+/// [`ErrorKind::Internal`]: the trace is implausible; nothing is written.
 pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     if !trace.makes_sense() {
         trace
@@ -97,7 +97,7 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     })
 }
 
-/// Write a trace that is in memory, or in a file of an older version.
+/// Write a trace from memory, or from a file of an older version.
 fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Result<()> {
     let mut streams = trace.trace().stream_of_each();
     for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
@@ -143,7 +143,7 @@ pub(crate) fn write_columns(
     })
 }
 
-/// Make the new file `path`, let `fill` fill it, and sync it; nothing is left where that fails.
+/// Create the file `path`, let `fill` write it, and sync it; remove it on failure.
 pub(crate) fn write_new(
     path: &Path,
     fill: impl FnOnce(File) -> std::result::Result<File, String>,
@@ -166,7 +166,7 @@ pub(crate) fn write_new(
     })
 }
 
-/// A table that is written group by group.
+/// A writer of tables, group by group.
 pub(crate) struct TableWriter<'a, W: Write + Send> {
     writer: SerializedFileWriter<BufWriter<W>>,
     texts: &'a [(String, String)],
@@ -175,7 +175,7 @@ pub(crate) struct TableWriter<'a, W: Write + Send> {
 }
 
 impl<'a, W: Write + Send> TableWriter<'a, W> {
-    /// Into `file`: `texts` (one value for all rows), then columns of `kinds`.
+    /// Write to `file`: `texts` (one value for all rows), then columns of `kinds`.
     pub(crate) fn new(
         file: W,
         texts: &'a [(String, String)],
@@ -190,7 +190,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_encoding(Encoding::DELTA_BINARY_PACKED);
-        // One value for all rows, or one of two: a dictionary of so many entries.
+        // Constant or mode columns: a small dictionary.
         let modes = kinds.iter().filter(|(_, kind)| *kind == Kind::Mode).map(|(name, _)| name);
         for name in texts.iter().map(|(name, _)| name).chain(modes) {
             let path = parquet::schema::types::ColumnPath::from(name.as_str());
@@ -262,7 +262,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         self.group(&columns, 0, ios.len())
     }
 
-    /// Copy a group of another file, which `chunks` describe.
+    /// Copy a group of another file, described by `chunks`.
     pub(crate) fn append(
         &mut self,
         from: &impl ChunkReader,
@@ -275,7 +275,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         group.close().map(drop)
     }
 
-    /// Write what stands at the end; the file is to be synced.
+    /// Write the footer and return the file, not yet synced.
     pub(crate) fn finish(self) -> std::result::Result<W, String> {
         let buffered = self.writer.into_inner().map_err(|error| error.to_string())?;
         buffered.into_inner().map_err(|error| error.error().to_string())
