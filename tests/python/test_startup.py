@@ -20,10 +20,16 @@ from uflip.methodology import Choices, make_plan
 from uflip.methodology.long_baseline import longer_baseline_in, next_length
 from uflip.methodology.phases import MARGIN, adapt_spec
 from uflip.results import Results
-from uflip.results.startup_check import StartupInput, check_runs, inside_startup, mark_of
+from uflip.results.startup_check import (
+    StartupInput,
+    check_runs,
+    has_free_space,
+    inside_startup,
+    mark_of,
+)
 from uflip.results.summarise import experiments_of, summary
 from uflip.spec import Pattern, baseline, mix, parallel, read_spec
-from uflip.startup import MOST_ROWS, Startup, in_rows, never_ends, startup_of
+from uflip.startup import MOST_ROWS, Startup, idle_share, in_rows, never_ends, startup_of
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -104,6 +110,40 @@ def test_what_is_measured_of_a_start_up_is_said(
     assert (None if found is None else found.share) == (
         None if share is None else pytest.approx(share)
     )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "value", "label", "sizes", "expected"),
+    [
+        # 1 GiB: the spare space of most drives, 6.9 %, is 70.5 MiB.
+        ("order", 2, "SW", (70, 70), True), ("order", 2, "SW", (71, 70), False),
+        ("order", 2, "SW", (1, 71), False), ("locality", 4096, "RW", (1, 1), False),
+        ("locality", 4096, "SR", (1, 1), False), ("cache_cliff", 4096, "SW", (1, 1), False),
+        ("deallocate", 0, "RW", (1, 1), False), ("deallocate", 50, "RW", (582, 1), True),
+        ("deallocate", 50, "RW", (583, 1), False),
+    ],
+)  # fmt: skip
+def test_free_space_is_left_until_as_much_was_written(
+    benchmark: str, value: int, label: str, sizes: tuple[int, int], expected: bool
+) -> None:
+    """`sizes` are what the run and the sequential baseline write [MiB]."""
+    run, other = (
+        baseline(kind, io_size=32 * KIB, io_count=32 * size)
+        for kind, size in zip((label, "SW"), sizes, strict=True)
+    )
+    assert has_free_space(benchmark, value, run, [other], 1 << 30) is expected
+
+
+def test_an_open_loop_leaves_the_device_idle_between_arrivals() -> None:
+    """Of 100 arrivals 5 ms apart one is a write: 500 ms, less 99 reads of 0.2 ms and a write."""
+    known = Startup(0, 96, 32 * KIB, {"RR": 200_000.0, "RW": 1_400_000.0})
+    write, read = (baseline(label, io_size=32 * KIB) for label in ("RW", "RR"))
+    spec = mix(
+        write, read, first_percent=1, time="poisson", interval=5_000_000, queue_depth=64,
+        io_count=400,
+    )  # fmt: skip
+    assert idle_share(spec, known) == pytest.approx((500 - 19.8 - 1.4) / 1.4)
+    assert never_ends(spec, known)
 
 
 def name(run: PlannedRun) -> str:

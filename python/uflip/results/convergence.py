@@ -23,6 +23,8 @@ FEW_PLACES = "few_places"
 """Reason for doubt: the run describes only the places that it read."""
 STARTUP_IN_MEAN: Final = "startup_in_mean"
 """Reason for doubt: by its own analysis, start-up changes the mean by more than allowed."""
+FREE_SPACE_LEFT: Final = "free_space_left"
+"""The reason against one that did not write what the device may have had free before it."""
 INSIDE_STARTUP: Final = "inside_startup"
 NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]

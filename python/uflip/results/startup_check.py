@@ -27,14 +27,17 @@ space, and whether they are used up no response time shows.
 (3) What a run shows by itself. As many of its writes must be slow as the same number of writes of
 its baseline would have, beyond a chance of one in a hundred; slow are those that take half of the
 time of the baseline's running phase. A run that has none and is long enough, in bytes or in idle
-time, avoids them: that is a result, and no start-up. (4) What never left the write cache. On a
-simulated device: no write that was measured has a cause but the interface and the controller. On a
-real one: fewer than one in a hundred took longer than the quickest and a program operation of the
-fastest flash there is (`PROGRAM_NS`), and the device answers a write sooner than it reads.
+time, avoids them: that is a result, and no start-up. (4) Free space. A device without a write cache
+also has erased blocks. Sequential writes leave little to collect: their cost changes by little when
+these are used up, and a short baseline does not show it. Such runs keep their findings, but do not
+count as converged (`has_free_space`). (5) What never left the write cache. On a simulated device:
+no write that was measured has a cause but the interface and the controller. On a real one: fewer
+than one in a hundred took longer than the quickest and a program operation of the fastest flash
+there is (`PROGRAM_NS`), and the device answers a write sooner than it reads.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, exp
 from typing import Any
 
@@ -43,7 +46,7 @@ from numpy.typing import NDArray
 
 from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases, PhasesOfPattern
-from uflip.data.spec import Basic, Spec
+from uflip.data.spec import Basic, Mix, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
 from uflip.flash_waits import (
     BINS_PER_OCTAVE,
@@ -56,6 +59,7 @@ from uflip.flash_waits import (
 from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import MARKS, Mark
 from uflip.startup import (
+    LABELS_OF_WRITES,
     NOT_OVER,
     SPARE_SHARE,
     Startup,
@@ -73,6 +77,7 @@ OF_THE_CACHE = ("cache_cliff", "cache_refill")
 """Micro-benchmarks that ask what a burst costs before the cache is full."""
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
+DEALLOCATE = "deallocate"
 TWICE = 2
 # Number of parts of a run that are compared with each other.
 PARTS = 16
@@ -155,6 +160,51 @@ def mark_among(repetitions: Iterable[MeanSummary]) -> Mark | None:
     return next((mark for mark in MARKS if any(mark in reasons for reasons in every)), None)
 
 
+def has_free_space(
+    name: str, value: float | None, spec: Spec, baselines: Iterable[Spec], capacity: int
+) -> bool:
+    """Whether a run may have written less than the free space that the device began with.
+
+    Judged are sequential writes, unless a baseline of them wrote as much, and random writes after a
+    trim: the spare space of most drives is free, and what was trimmed before.
+
+    Parameters
+    ----------
+    name : str
+        The micro-benchmark.
+    value : float or None
+        What it varies; of `deallocate` the trimmed part of the device [%].
+    spec : Spec
+        The run.
+    baselines : iterable of Spec
+        The baseline runs.
+    capacity : int
+        Size of the device [bytes].
+    """
+    if name in OF_THE_CACHE or not isinstance(spec, Basic | Mix):
+        return False
+    free = SPARE_SHARE * capacity
+    trimmed = (value or 0) / 100 * capacity if name == DEALLOCATE else 0
+    if any(label_of(part) == "SW" for part in spec.parts if part.is_write):
+        known = max((_bytes_written(each) for each in baselines if _is_of(each, "SW")), default=0)
+        free = free if known < free else 0
+    elif not trimmed:
+        return False
+    return _bytes_written(spec) < free + trimmed
+
+
+def _is_of(spec: Spec, label: str) -> bool:
+    return isinstance(spec, Basic) and label_of(spec) == label
+
+
+def _bytes_written(spec: Spec) -> int:
+    return sum(
+        spec.ios * part.processes * part.io_bytes
+        for part in spec.parts
+        if part.is_write and spec.io_count is not None
+    )
+
+
 def marks_of(warnings: Iterable[WarningSummary]) -> dict[str, Mark]:
     """Return the marks of runs, by their ids, as the warnings of a result store them."""
     found: dict[str, Mark] = {}
@@ -196,8 +246,10 @@ def check_runs(
     capacity : int
         Size of the device [bytes].
     """
-    startup = None if phases is None else carried_over(phases, plan)
     known = _Baselines(runs, phases, capacity)
+    startup = None if phases is None else carried_over(phases, plan)
+    if startup is not None:
+        startup = known.only_long_run_means(startup)
     # The start-up of reads and writes says nothing about trims and zone commands.
     judged = [
         run
@@ -213,6 +265,7 @@ def check_runs(
             if run in never or run.micro_benchmark in OF_THE_CACHE:
                 continue
             own = longest_of(_shown_to(run, phases), startup.io_size, settled=True)
+            own = known.only_long_run_means(own)
             found = inside_startup(run, own) or known.not_past(run, own)
             inside += [] if found is None else [found]
     left = [
@@ -328,6 +381,18 @@ class _Baselines:
         return all(self._over.values()) and all(
             other.bytes_written >= enough for other in self._writes.values()
         )
+
+    def only_long_run_means(self, startup: Startup) -> Startup:
+        """Leave out means of baselines that are not past the start-up.
+
+        They are no measure of the work that a write causes, and so of the idle time it needs.
+        """
+        means = {
+            label: mean
+            for label, mean in startup.means_ns.items()
+            if label not in LABELS_OF_WRITES or self._is_past(label) is not False
+        }
+        return replace(startup, means_ns=means)
 
     def never_left(self, run: StartupInput, startup: Startup | None) -> bool:
         """Whether the writes of a run never left the write cache, and a longer run would."""

@@ -34,8 +34,8 @@ from uflip.results.consistency import (
     only_what_repeats,
     repeatability,
 )
-from uflip.results.convergence import Mark
-from uflip.results.startup_check import mark_of, marks_of
+from uflip.results.convergence import FREE_SPACE_LEFT, Mark
+from uflip.results.startup_check import has_free_space, mark_of, marks_of
 from uflip.results.steady_state import steadiness
 from uflip.results.store import Results, repeated
 from uflip.startup import startup_of, steady_bytes
@@ -98,6 +98,7 @@ def summary(results: Results) -> Summary:
         document["together"] = together(document["repetitions"], slowest_ns, others)
         if any(each["run"] in marks for each in document["repetitions"]):
             document["together"]["converged"] = False
+        _judge_free_space(name, document, baselines, results.manifest)
         _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
     repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
     row = characteristics(means, benchmarks).as_dict()
@@ -151,6 +152,24 @@ def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experi
             each["reasons"] = sorted({*(each["reasons"] or ()), mark})
     row["together"] = {name: row["repetitions"][0][name] for name in Together.__annotations__}
     return cast(ExperimentSummary, row)
+
+
+def _judge_free_space(
+    name: str,
+    document: ExperimentSummary,
+    baselines: Sequence[ExperimentSummary],
+    kept: manifest.Manifest,
+) -> None:
+    """Note that an experiment did not use up the free space: then it has not converged."""
+    if name == INTERFERENCE or kept.device.null or kept.device.zoned:
+        return
+    capacity = kept.target_size_bytes or kept.device.capacity_bytes
+    others = (typed_spec(run["spec"]) for run in baselines)
+    if has_free_space(name, document["value"], typed_spec(document["spec"]), others, capacity):
+        document["together"]["converged"] = False
+        for each in document["repetitions"]:
+            each["converged"] = False
+            each["reasons"] = sorted({*(each["reasons"] or ()), FREE_SPACE_LEFT})
 
 
 def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_size: int) -> None:
