@@ -309,7 +309,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 def check_report(drawn: str) -> None:
     """A report is there whole, or not at all; what it could not write may be left beside it."""
     if REPORT.exists():
-        assert checksums.is_ours(REPORT, checksums.REPORT), drawn
+        assert checksums.has_valid_seal(REPORT, checksums.REPORT), drawn
 
 
 def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:

@@ -18,14 +18,14 @@ from uflip.results import Results, summary
 from uflip.results.agreement import (
     AGREEMENT,
     CLAIM,
-    claimed,
+    claim_half_width,
     disagreement,
     peers_among,
     together,
 )
-from uflip.results.autocorrelation import alone
+from uflip.results.autocorrelation import averaged_half_width
 from uflip.results.convergence import how_it_ended
-from uflip.results.repetition_statistics import with_certainty
+from uflip.results.repetition_statistics import repetition_certainty
 from uflip.spec import baseline, mix
 
 CAPACITY = 1 << 32
@@ -46,14 +46,14 @@ def test_the_interval_of_repetitions_that_scatter_is_students() -> None:
 def test_a_claim_rests_on_a_wider_interval_than_is_shown() -> None:
     """Of many without peers by all that neighbours may have in common, a little over Student's."""
     steps = np.tile([1.0, 2.0, -2.0, -1.0], 10)
-    margin = alone((100 + steps).tolist(), CLAIM)
+    margin = averaged_half_width((100 + steps).tolist(), CLAIM)
     assert 1 < margin / (stats.t.ppf(0.99, 39) * stats.sem(100 + steps)) < 1.2
     for scale, converged in ((4.9 / margin, True), (5.1 / margin, False)):
         means = [float(mean) for mean in 100 + steps * scale]
         found = together(repetitions(means))
         assert found["half_width_ns"] < 4.9
         assert found["converged"] is converged
-        assert claimed(means, 4.0, 5.0) == pytest.approx(margin * scale, rel=2e-3)
+        assert claim_half_width(means, 4.0, 5.0) == pytest.approx(margin * scale, rel=2e-3)
 
 
 def test_rounds_are_laid_out_for_the_confidence_of_a_claim() -> None:
@@ -100,7 +100,7 @@ def test_a_start_up_that_only_some_repetitions_have_is_asked_about(
         run | {"startup_ios": ios}
         for run, ios in zip(repetitions([100.0, 100.1, 99.9]), startups, strict=True)
     ]
-    found = with_certainty(every, None)
+    found = repetition_certainty(every, None)
     assert found["converged"]
     assert found["surely"] is surely
 
@@ -146,8 +146,8 @@ def test_reads_of_one_place_are_known_from_eight_on_by_their_scatter() -> None:
     by_scatter = stats.t.ppf(0.975, 2) * stats.sem([213.0, 213.0, 216.0])
     assert three["half_width_ns"] == pytest.approx(by_scatter, rel=2e-3)
     assert three["converged"] is False
-    assert repetitions_for(with_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
-    assert repetitions_for(with_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
+    assert repetitions_for(repetition_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
+    assert repetitions_for(repetition_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
     assert together(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
     assert peers_among([of_one_place(means) for means in like], 1500) is None
 
@@ -158,7 +158,8 @@ def test_what_is_claimed_of_one_place_each_is_seldom_false() -> None:
     for _ in range(200):
         every, made = random.choice(PLACES, 48).tolist(), 3
         while (
-            more := repetitions_for(with_certainty(of_one_place(every[:made]), 1500), made) or 0
+            more := repetitions_for(repetition_certainty(of_one_place(every[:made]), 1500), made)
+            or 0
         ) > made:
             made = min(more, 2 * made)
         said = together(of_one_place(every[:made]), 1500)

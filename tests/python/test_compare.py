@@ -16,9 +16,9 @@ import uflip as api
 from uflip.proof.self_comparison import FAILS_BY_CHANCE, measure_self
 from uflip.report.figures import ratios
 from uflip.report.page import render
-from uflip.results.comparability import same_stretch, why_unknown
+from uflip.results.comparability import missing_verdict_reason, same_window
 from uflip.results.comparison import VERDICTS, ComparedExperiment, slower_than
-from uflip.results.ratios import MeanEstimate, chance_of, ratio_interval, student_tail
+from uflip.results.ratios import MeanEstimate, difference_chance, ratio_interval, student_tail
 
 # What a read request waits for at the controller is more by this in the second device: its response
 # time grows by exactly so much, whatever else it takes.
@@ -373,10 +373,10 @@ def test_the_chance_of_a_difference_is_that_of_welchs_test() -> None:
     )
     spread = (second.error / first.error) ** 2
     expected = stats.ttest_ind(other, one, equal_var=False, alternative="greater").pvalue
-    assert chance_of(first, second, 1.0, spread) == pytest.approx(expected, rel=1e-6)
+    assert difference_chance(first, second, 1.0, spread) == pytest.approx(expected, rel=1e-6)
     # Where other experiments show that one side scatters much more, that side alone counts.
     alone = stats.t.sf((other.mean() - one.mean()) / np.hypot(first.error, second.error), 2)
-    assert chance_of(first, second, 1.0, 1e9) == pytest.approx(alone, rel=1e-6)
+    assert difference_chance(first, second, 1.0, 1e9) == pytest.approx(alone, rel=1e-6)
 
 
 def test_a_device_seldom_fails_beside_itself() -> None:
@@ -429,14 +429,14 @@ def test_means_of_other_stretches_have_no_verdict(
 ) -> None:
     both = experiment(*first, stops=stops), experiment(*second, stops=stops)
     for one, other in (both, both[::-1]):
-        assert same_stretch(one, other) == same
-        assert why_unknown(one, other) == (None if same else "different_window")
+        assert same_window(one, other) == same
+        assert missing_verdict_reason(one, other) == (None if same else "different_window")
 
 
 def test_a_run_inside_the_startup_has_no_verdict() -> None:
     clear, early = experiment(0, 1024), experiment(0, 1024)
-    assert why_unknown(clear, early, {"1024-1"}) == "inside_startup"
-    assert why_unknown(clear, experiment(0, 1024, repetitions=[{}])) == "one_repetition"
+    assert missing_verdict_reason(clear, early, {"1024-1"}) == "inside_startup"
+    assert missing_verdict_reason(clear, experiment(0, 1024, repetitions=[{}])) == "one_repetition"
 
 
 def test_a_plan_with_other_lengths_is_another_condition(here: Path) -> None:

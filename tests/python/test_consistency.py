@@ -18,11 +18,11 @@ from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.results.consistency import (
     Answer,
-    comparisons,
+    baseline_key,
+    count_comparisons,
     gathered,
-    inconsistent,
+    inconsistent_results,
     only_what_repeats,
-    question,
     repeatability,
 )
 from uflip.spec import Basic, baseline, mix, read_spec
@@ -52,7 +52,7 @@ def test_neutral_values_ask_what_the_baseline_asks(scale: str) -> None:
         if run.micro_benchmark in ("interference", "mix"):
             continue
         spec = resolve(run.spec, info).spec
-        found = question(spec, spec.io_count)
+        found = baseline_key(spec, spec.io_count)
         is_baseline = run.micro_benchmark == "baseline"
         if is_baseline or (run.micro_benchmark, run.value) in neutral:
             assert found is not None, run.id
@@ -74,7 +74,7 @@ def test_runs_of_one_question_make_the_same_ios() -> None:
                 continue
             spec = run.spec.but(seed=5, target_offset=0)
             trace = nothing.run(spec)
-            asked = question(read_spec(trace.spec_json), len(trace))
+            asked = baseline_key(read_spec(trace.spec_json), len(trace))
             if asked is None:
                 continue
             sequence = np.asarray(trace.column("offset_bytes"))[:60].tolist()
@@ -96,11 +96,11 @@ def test_what_is_not_neutral_asks_something_else(change: dict[str, Any]) -> None
         "SW", io_shift=0, time="consecutive", io_size=4096, target_size=100 * 4096,
         parallel_degree=1, queue_depth=1,
     )  # fmt: skip
-    assert question(spec, 100) == ("SW", 4096)
-    assert question(spec.but(time="burst", burst=100, pause=100), 100) == ("SW", 4096)
-    assert question(spec.but(**change), 100) is None
+    assert baseline_key(spec, 100) == ("SW", 4096)
+    assert baseline_key(spec.but(time="burst", burst=100, pause=100), 100) == ("SW", 4096)
+    assert baseline_key(spec.but(**change), 100) is None
     mixed = mix(baseline("SW"), baseline("RR"), 1)
-    assert question(mixed, 100) is None
+    assert baseline_key(mixed, 100) is None
 
 
 # What differs
@@ -113,9 +113,9 @@ def test_means_are_compared_with_their_intervals_and_five_percent() -> None:
         (94.0, None, True), (95.1, None, False),
     ]:  # fmt: skip
         same = {("SW", 1): [base, answer("order SW incr 1", mean, half)]}
-        found = inconsistent(same)
+        found = inconsistent_results(same)
         assert bool(found) is differs, mean
-        assert comparisons(same) == 1
+        assert count_comparisons(same) == 1
         if differs:
             assert found[0][0] == pytest.approx(max(mean / 100, 100 / mean))
 
@@ -128,7 +128,7 @@ def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> Non
         (("RR", 1, 9), answer("baseline d", 1.0)),
     ]
     same = gathered(found)
-    assert (inconsistent(same), comparisons(same)) == ([], 0)
+    assert (inconsistent_results(same), count_comparisons(same)) == ([], 0)
     spread = {"experiments": 2, "smallest_ns": 2.0, "largest_ns": 3.0, "factor": 1.5}
     assert repeatability(same) == {"SR": spread, "RR": None, "SW": None, "RW": None}
 
@@ -220,7 +220,7 @@ def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
 def test_one_baseline_alone_says_nothing_of_repeatability() -> None:
     one = [(("SW", 1), replace(answer("baseline SW", 1.0), half_width_ns=None))]
     assert repeatability(gathered(one))["SW"] is None
-    assert inconsistent(gathered(one)) == []
+    assert inconsistent_results(gathered(one)) == []
 
 
 def test_the_quick_scale_says_the_same_whatever_a_pattern_is_called(tmp_path: Path) -> None:

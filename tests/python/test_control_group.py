@@ -13,7 +13,7 @@ import stored
 from msgspec import structs
 
 from uflip.device.control_group import GroupLimits, limits_of_group
-from uflip.results.environment_warnings import STOLEN_SHARE, about_circumstances
+from uflip.results.environment_warnings import STOLEN_SHARE, environment_warnings
 from uflip.results.provenance import processor_time
 
 DISK = (259, 3)
@@ -97,7 +97,7 @@ def test_the_kernel_of_this_machine_is_understood(held_back: Path) -> None:
 def doubts(host: dict[str, Any], tmp_path: Path) -> list[str]:
     kept = stored.results(tmp_path / "r").manifest
     real = stored.described("file", io="O_DIRECT")
-    found = about_circumstances(structs.replace(kept, device=real, host=host))
+    found = environment_warnings(structs.replace(kept, device=real, host=host))
     assert all(doubt.numbers and doubt.advice for doubt in found)
     return [doubt.code for doubt in found]
 

@@ -10,7 +10,7 @@ from command_line import uflip
 
 from uflip.results import Results
 from uflip.results.run_warnings import STALL_NS
-from uflip.results.throttling import ticking
+from uflip.results.throttling import find_ticks
 from uflip.web import slow_ios
 from uflip.web.open_run import OpenRun
 
@@ -125,7 +125,9 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
     gaps, begins, took = (
         np.asarray(trace.column(name)) for name in ("host_gap_ns", "submit_ns", "response_time_ns")
     )
-    mistaken = ticking(begins, took) is not None if depth > 1 else np.mean(gaps > STALL_NS) > 0.001
+    mistaken = (
+        find_ticks(begins, took) is not None if depth > 1 else np.mean(gaps > STALL_NS) > 0.001
+    )
     assert mistaken, "there is something to be mistaken about"
     opened = OpenRun(results, run)
     names = {name for (name, _), _ in slow_ios._marks(opened, 0, 3000, 0, 3000)}

@@ -13,7 +13,7 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results
-from uflip.results.device_log import DeviceLog, read_inside
+from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.results.integrity import verify
 from uflip.web.device_log import inside
 from uflip.web.folders import Folders, key_of
@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def seen(results: Results, number: int = 0) -> DeviceLog:
-    found = read_inside(results.runs[number])
+    found = read_device_log(results.runs[number])
     assert found is not None
     return found
 
@@ -146,14 +146,14 @@ def test_damage_costs_the_look_and_nothing_of_the_run(tmp_path: Path, damage: st
     again = Results.load(path)
     assert len(again.runs[0].trace()) == 5000
     with pytest.raises(ResultsError):
-        read_inside(again.runs[0])
+        read_device_log(again.runs[0])
 
 
 def test_the_command_line_records_where_it_is_asked_to(here: Path) -> None:
     done = uflip("run", SMALL, "--inside", "--scale", "quick", "--only", "order", "--out", "r")
     assert done.code == 0, done.err
     runs = Results.load(here / "r").runs
-    with_a_look = [run for run in runs if read_inside(run) is not None]
+    with_a_look = [run for run in runs if read_device_log(run) is not None]
     assert {run.micro_benchmark for run in with_a_look} == {"order"}
     refused = uflip("run", "file:x.bin", "--size", "1MiB", "--inside")
     assert (refused.code, "simulated" in refused.err) == (2, True)

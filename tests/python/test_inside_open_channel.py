@@ -14,7 +14,7 @@ from uflip import _native
 from uflip.data.spec import Job
 from uflip.oc.device import open_flash_device
 from uflip.results import Results
-from uflip.results.device_log import DeviceLog, read_inside
+from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.results.integrity import verify
 from uflip.results.operations import (
     HOST_READ,
@@ -168,6 +168,6 @@ def test_the_file_is_proven_like_any_other(results: Results) -> None:
 
 
 def seen(run: Any) -> DeviceLog:
-    found = read_inside(run)
+    found = read_device_log(run)
     assert found is not None
     return found

@@ -583,7 +583,7 @@ def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
             raise PermissionError(13, "Permission denied", str(of))
         return found(of)
 
-    found = integrity.names_in
+    found = integrity.runs_in
     monkeypatch.setattr(integrity, "names_in", names_in)
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
     done = uflip("verify", closed, folder)

@@ -25,9 +25,9 @@ from uflip.device.block_queue import disk_below, temperature_of
 from uflip.device.opener import open_device
 from uflip.device.virtual import sysfs_path, virtual_disk_kind, virtual_disk_of
 from uflip.results import Results
-from uflip.results.environment_warnings import about_circumstances
-from uflip.results.rate_limit import TREND_Z, Pace, limit, pace_of, trend
-from uflip.results.throttling import TICKS_PER_S, ticking
+from uflip.results.environment_warnings import environment_warnings
+from uflip.results.rate_limit import TREND_Z, RunRate, find_rate_limit, find_trend, steady_rate
+from uflip.results.throttling import TICKS_PER_S, find_ticks
 from uflip.session import benchmark_run, single
 from uflip.session.state import AS_IS
 from uflip.spec import baseline
@@ -90,7 +90,7 @@ def in_slices(service_ns: Floats, per_slice: int, slice_ns: float) -> tuple[Floa
 def test_a_limit_that_is_looked_at_by_a_timer_is_found(ticks_per_s: int, share: float) -> None:
     """The service takes a tenth of the interval; a token more or less often than a tick."""
     quick = service(0.1 * 1e9 / ticks_per_s, 600, 1)
-    found = ticking(*throttled(quick, share * ticks_per_s, 8, ticks_per_s))
+    found = find_ticks(*throttled(quick, share * ticks_per_s, 8, ticks_per_s))
     assert found is not None
     assert found.tick_ns == pytest.approx(1e9 / ticks_per_s)
     assert found.share_of_time > 0.5
@@ -98,7 +98,7 @@ def test_a_limit_that_is_looked_at_by_a_timer_is_found(ticks_per_s: int, share: 
 
 def test_a_limit_in_slices_is_found_by_when_its_ios_end() -> None:
     """A rate limit like blk-throttle's: forty I/Os at once, and none for the rest of 0.1 s."""
-    found = ticking(*in_slices(service(0.15 * MS, 800, 1), 40, 100 * MS))
+    found = find_ticks(*in_slices(service(0.15 * MS, 800, 1), 40, 100 * MS))
     assert found is not None
     assert found.ios == 19
     assert found.share_of_time > 0.9
@@ -123,7 +123,7 @@ def closed_loop(times: Floats, gap_ns: float = 3000.0) -> tuple[Floats, Floats]:
     ids=["exponential", "uniform", "lognormal", "4 ms", "1 ms", "mtron", "gamma", "few"],
 )  # fmt: skip
 def test_a_device_keeps_no_time(times: Floats) -> None:
-    assert ticking(*closed_loop(times)) is None
+    assert find_ticks(*closed_loop(times)) is None
 
 
 def test_chance_makes_no_timer() -> None:
@@ -133,7 +133,7 @@ def test_chance_makes_no_timer() -> None:
         slow = rng.uniform(0.5, 40) * MS
         noise = rng.normal(1, rng.uniform(0.02, 0.5), 512).clip(0.1)
         times = np.where(rng.random(512) < 0.5, slow / 40, slow) * noise
-        assert ticking(*closed_loop(times)) is None
+        assert find_ticks(*closed_loop(times)) is None
 
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
@@ -194,7 +194,7 @@ def test_a_control_group_of_this_kernel_is_found_out(tmp_path: Path) -> None:
 # Rates
 
 
-def runs(**given: Any) -> list[Pace]:
+def runs(**given: Any) -> list[RunRate]:
     """Reads and writes of four sizes, by themselves or limited."""
     found = []
     for mode, size in itertools.product(("read", "write"), (512, 4096, 32768, 262144)):
@@ -206,7 +206,7 @@ def runs(**given: Any) -> list[Pace]:
             submit, times = throttled(times, given["per_s"] / tokens, 40, None)
         label = "RR" if mode == "read" else "RW"
         spec = baseline(label, io_size=size, time="consecutive")
-        pace = pace_of(f"{mode}-{size}", spec, submit, times)
+        pace = steady_rate(f"{mode}-{size}", spec, submit, times)
         assert pace is not None
         found.append(pace)
     return found
@@ -214,7 +214,7 @@ def runs(**given: Any) -> list[Pace]:
 
 @pytest.mark.parametrize(("unit", "per_s"), [("ios_per_s", 300.0), ("bytes_per_s", 1.0e6)])
 def test_a_rate_that_all_keep_to_is_found(unit: str, per_s: float) -> None:
-    found = limit(runs(unit=unit, per_s=per_s))
+    found = find_rate_limit(runs(unit=unit, per_s=per_s))
     assert found is not None
     assert found.unit == unit
     assert found.per_s == pytest.approx(per_s, rel=0.01)
@@ -222,33 +222,35 @@ def test_a_rate_that_all_keep_to_is_found(unit: str, per_s: float) -> None:
 
 
 def test_a_device_of_its_own_pace_has_no_limit() -> None:
-    assert limit(runs()) is None
+    assert find_rate_limit(runs()) is None
     same = [pace for pace in runs(unit="ios_per_s", per_s=300.0) if pace.mode == "write"]
-    assert limit(same) is None, "writes alone may be equal: that of a page, or of a merge"
-    small = [Pace(str(size), "read", size, 4000.0) for size in (512, 1024, 2048, 4096)]
-    assert limit(small) is None, "reads of a page may be equal"
+    assert find_rate_limit(same) is None, "writes alone may be equal: that of a page, or of a merge"
+    small = [RunRate(str(size), "read", size, 4000.0) for size in (512, 1024, 2048, 4096)]
+    assert find_rate_limit(small) is None, "reads of a page may be equal"
 
 
 def test_what_is_exceeded_is_no_limit() -> None:
     """A host that takes 60 µs for any small I/O, one at a time; several at a time are quicker."""
     alike = [
-        Pace(f"{mode}-{size}", mode, size, 16_000.0)
+        RunRate(f"{mode}-{size}", mode, size, 16_000.0)
         for mode in ("read", "write")
         for size in (512, 4096, 16384)
     ]
-    found = limit(alike)
+    found = find_rate_limit(alike)
     assert found is not None
     assert len(found.runs) == 6
-    assert limit([*alike, Pace("at it", "write", 32768, 16_500.0)]) is not None
-    assert limit([*alike, Pace("read-16", "read", 32768, 54_000.0)]) is None
-    reads = [Pace(f"r-{size}", "read", size, 500.0) for size in (512, 4096, 32768)]
-    assert limit([*reads, Pace("w", "write", 4096, 9_000.0)]) is not None, "of reads alone"
+    assert find_rate_limit([*alike, RunRate("at it", "write", 32768, 16_500.0)]) is not None
+    assert find_rate_limit([*alike, RunRate("read-16", "read", 32768, 54_000.0)]) is None
+    reads = [RunRate(f"r-{size}", "read", size, 500.0) for size in (512, 4096, 32768)]
+    assert find_rate_limit([*reads, RunRate("w", "write", 4096, 9_000.0)]) is not None, (
+        "of reads alone"
+    )
 
 
 def test_processes_have_a_pace_together() -> None:
     spec = baseline("SR", io_size=512, time="consecutive", parallel_degree=4)
     submit = np.tile(np.arange(100) * 1e5, 4)
-    found = pace_of("a", spec, submit, np.full(400, 1e5))
+    found = steady_rate("a", spec, submit, np.full(400, 1e5))
     assert found is not None
     assert found.ios_per_s == pytest.approx(40_000, rel=0.01)
 
@@ -257,10 +259,10 @@ def test_only_consecutive_ios_have_a_pace() -> None:
     times = np.full(100, 1e5)
     submit = np.arange(100) * 1e5
     spec = baseline("SR", io_size=512, time="consecutive")
-    assert pace_of("a", spec, submit, times) is not None
-    assert pace_of("a", spec.but(time="pause", pause=5), submit, times) is None
-    assert pace_of("a", spec.but(parallel_degree=2), submit, times) is None, "too few of each"
-    assert pace_of("a", spec, submit[:9], times[:9]) is None
+    assert steady_rate("a", spec, submit, times) is not None
+    assert steady_rate("a", spec.but(time="pause", pause=5), submit, times) is None
+    assert steady_rate("a", spec.but(parallel_degree=2), submit, times) is None, "too few of each"
+    assert steady_rate("a", spec, submit[:9], times[:9]) is None
 
 
 # Trends
@@ -271,7 +273,7 @@ def test_a_trend_is_what_chance_seldom_makes() -> None:
     told = dict.fromkeys((True, False), 0)
     orders = list(itertools.permutations([100.0, 110.0, 121.0, 133.0, 146.0, 161.0]))
     for order in orders:
-        found = trend({"SW": order, "RW": order})
+        found = find_trend({"SW": order, "RW": order})
         if found is not None:
             told[found.z > 0] += 1
             assert abs(found.z) >= TREND_Z
@@ -280,13 +282,15 @@ def test_a_trend_is_what_chance_seldom_makes() -> None:
 
 
 def test_small_changes_and_few_meetings_are_no_trend() -> None:
-    assert trend({"SW": [100.0 + i for i in range(7)]}) is None, "no pair differs by 2 % enough"
-    assert trend({"SW": [100.0, 200.0, 400.0]}) is None
-    assert trend({}) is None
-    found = trend({"SW": [100.0 * 1.2**i for i in range(8)], "RW": [5.0, 5.0]})
+    assert find_trend({"SW": [100.0 + i for i in range(7)]}) is None, (
+        "no pair differs by 2 % enough"
+    )
+    assert find_trend({"SW": [100.0, 200.0, 400.0]}) is None
+    assert find_trend({}) is None
+    found = find_trend({"SW": [100.0 * 1.2**i for i in range(8)], "RW": [5.0, 5.0]})
     assert found is not None
     assert (found.pattern, found.first_ns, found.met) == ("SW", 100.0, 8)
-    falling = trend({"SW": [100.0 * 0.8**i for i in range(8)]})
+    falling = find_trend({"SW": [100.0 * 0.8**i for i in range(8)]})
     assert falling is not None
     assert falling.z < 0
 
@@ -430,12 +434,12 @@ def test_what_lies_between_is_doubted_with_its_numbers(
     measured = structs.replace(
         kept, device=real, host={"disk": disk}, plan=plan, durability=durability
     )
-    found = about_circumstances(measured)
+    found = environment_warnings(measured)
     assert [doubt.code for doubt in found] == doubts
     assert all(doubt.numbers and doubt.advice for doubt in found)
     paced = structs.replace(measured, host={"cpu_governor": "powersave"})
-    assert [doubt.code for doubt in about_circumstances(paced)] == ["changing_pace"]
-    assert about_circumstances(structs.replace(paced, device=stored.described("sim"))) == []
+    assert [doubt.code for doubt in environment_warnings(paced)] == ["changing_pace"]
+    assert environment_warnings(structs.replace(paced, device=stored.described("sim"))) == []
 
 
 def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import stored
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
 from uflip.results import Results
-from uflip.results.device_log import read_inside
+from uflip.results.device_log import read_device_log
 from uflip.results.operations import (
     ERASE,
     INSIDE,
@@ -72,7 +72,7 @@ def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Re
 
 
 def of(results: Results) -> Operations:
-    found = read_inside(results.runs[0])
+    found = read_device_log(results.runs[0])
     assert found is not None
     assert found.operations is not None
     return found.operations
@@ -312,7 +312,7 @@ def test_a_collection_has_the_valid_pages_that_it_moves(tmp_path: Path) -> None:
 
 def test_what_an_io_waited_for_is_a_block_that_was_erased(tmp_path: Path) -> None:
     _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
-    found, inside = lanes.of, read_inside(results.runs[0])
+    found, inside = lanes.of, read_device_log(results.runs[0])
     assert inside is not None
     erased = found.block[found.what == WHATS.index("erase")]
     assert (erased >= 0).all()

@@ -361,7 +361,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
     again = outputs.check(place.path, checksums.REPORT)
 
     def fail(error: BaseException) -> None:
-        with outputs.written(again) as file:
+        with outputs.output_file(again) as file:
             file.write_bytes(b"half")
             raise error
 
@@ -382,11 +382,11 @@ def test_a_replaced_file_keeps_who_may_read_it(here: Path) -> None:
 
 
 def test_a_seal_is_of_one_kind(here: Path) -> None:
-    (here / "a").write_bytes(checksums.sealed(b"x", checksums.REPORT))
-    assert checksums.is_ours(here / "a", checksums.REPORT)
-    assert not checksums.is_ours(here / "a", checksums.FIGURES[".svg"])
-    assert not checksums.is_ours(here / "a", checksums.PLAN)
-    assert not checksums.is_ours(here / "a", checksums.TRACE)
+    (here / "a").write_bytes(checksums.add_seal(b"x", checksums.REPORT))
+    assert checksums.has_valid_seal(here / "a", checksums.REPORT)
+    assert not checksums.has_valid_seal(here / "a", checksums.FIGURES[".svg"])
+    assert not checksums.has_valid_seal(here / "a", checksums.PLAN)
+    assert not checksums.has_valid_seal(here / "a", checksums.TRACE)
 
 
 # Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.

@@ -6,17 +6,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from uflip.results.agreement import CLAIM, claimed, own, peers_among, student, together
-from uflip.results.autocorrelation import alone, of_sort, resemble
+from uflip.results.agreement import (
+    CLAIM,
+    claim_half_width,
+    own_half_width,
+    peers_among,
+    student_half_width,
+    together,
+)
+from uflip.results.autocorrelation import averaged_half_width, is_more_correlated, sort_correlation
 from uflip.results.variance_pooling import (
     ENOUGH,
     FEWEST,
     Peers,
     Scatter,
-    fewest,
-    is_odd,
-    peers_of,
-    supported,
+    is_outlier,
+    least_repetitions,
+    pool_scatter,
+    pooled_half_width,
 )
 
 ALLOWED = 5.0
@@ -51,7 +58,7 @@ def drawn(
 def test_the_distribution_that_scatters_come_from_is_found(
     degrees: float, low: float, high: float, repetitions: int
 ) -> None:
-    found = peers_of(drawn(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
+    found = pool_scatter(drawn(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
     assert found is not None
     assert low <= found.degrees <= high
     assert found.variance == pytest.approx(0.8**2, rel=0.15)
@@ -66,10 +73,10 @@ def test_what_neighbours_have_in_common_is_found_and_made_up_for(
     """Its square: the variance of the mean of an AR(1) process, simulated."""
     steps = autoregressive(np.random.default_rng(6), 1000, repetitions, correlation)
     every = [Scatter(list(100 + row), ALLOWED) for row in steps]
-    found = peers_of(every)
+    found = pool_scatter(every)
     assert found is not None
     assert found.correlation == pytest.approx(correlation, abs=0.1)
-    width, degrees = supported(found, every[0], CLAIM)
+    width, degrees = pooled_half_width(found, every[0], CLAIM)
     error = width / stats.t.ppf((1 + CLAIM) / 2, degrees)
     assert error == pytest.approx(steps.mean(axis=1).std(), rel=0.2)
 
@@ -79,7 +86,7 @@ def test_an_interval_rests_on_the_scatter_of_both(lent: float) -> None:
     """Student's, by scipy, of the weighted mean of both variances."""
     means = [101.0, 99.0, 103.0]
     peers = some_peers(0.25, lent)
-    width, degrees = supported(peers, Scatter(means, ALLOWED), CLAIM)
+    width, degrees = pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)
     both = (lent * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (lent + 2)
     assert degrees == min(lent + 2, 60)
     expected = stats.t.ppf((1 + CLAIM) / 2, degrees) * np.sqrt(both / 3)
@@ -88,11 +95,15 @@ def test_an_interval_rests_on_the_scatter_of_both(lent: float) -> None:
 
 def test_few_experiments_are_no_peers_and_a_claim_is_as_it_was() -> None:
     some = drawn(np.random.default_rng(7), FEWEST, 8.0, 0.5, 3)
-    assert peers_of(some) is not None
-    assert peers_of(some[1:]) is None
-    assert peers_of([*some[1:], Scatter([100.0], ALLOWED)]) is None, "one repetition says nothing"
+    assert pool_scatter(some) is not None
+    assert pool_scatter(some[1:]) is None
+    assert pool_scatter([*some[1:], Scatter([100.0], ALLOWED)]) is None, (
+        "one repetition says nothing"
+    )
     means = some[0].means
-    assert claimed(means, 1.0, ALLOWED, None) > 1.2 * claimed(means, 1.0, ALLOWED, peers_of(some))
+    assert claim_half_width(means, 1.0, ALLOWED, None) > 1.2 * claim_half_width(
+        means, 1.0, ALLOWED, pool_scatter(some)
+    )
 
 
 @pytest.mark.parametrize("degrees", [2.0, 8.0, 100.0])
@@ -108,9 +119,9 @@ def test_claims_are_seldom_false_however_often_one_looks(degrees: float) -> None
             now = [
                 Scatter(one.means[:count], ALLOWED) for one, count in zip(every, made, strict=True)
             ]
-            peers = peers_of(now)
+            peers = pool_scatter(now)
             assert peers is not None
-            is_claimed = [supported(peers, one, CLAIM)[0] <= ALLOWED for one in now]
+            is_claimed = [pooled_half_width(peers, one, CLAIM)[0] <= ALLOWED for one in now]
         claims += sum(is_claimed)
         false += sum(
             abs(np.mean(one.means) - 100) > ALLOWED
@@ -133,15 +144,15 @@ def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
     both = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
 
     def wider(confidence: float) -> float:
-        own = stats.t.ppf((1 + confidence) / 2, 7) * stats.sem(means)
+        ours = stats.t.ppf((1 + confidence) / 2, 7) * stats.sem(means)
         sort = stats.t.ppf((1 + confidence) / 2, min(lent + 7, 60)) * np.sqrt(both / 8)
-        assert (own > sort) == (theirs < 1)
-        return float(max(own, sort))
+        assert (ours > sort) == (theirs < 1)
+        return float(max(ours, sort))
 
     found = together(runs, None, peers)
     allowed = 0.05 * np.mean(means)
     assert found["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
-    assert claimed(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
+    assert claim_half_width(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
     assert found["converged"] is bool(wider(0.98) <= allowed)
     without = together(runs)["half_width_ns"]
     assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
@@ -155,9 +166,9 @@ def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() 
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
         believed += bool(together(runs, None, quiet)["converged"])
-        by_peers += supported(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
+        by_peers += pooled_half_width(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
         by_student += stats.t.ppf(0.99, 7) * stats.sem(means) <= ALLOWED
-        narrow += alone(means, CLAIM) <= ALLOWED
+        narrow += averaged_half_width(means, CLAIM) <= ALLOWED
     assert by_peers == 1000
     share = stats.chi2.cdf(7 * (5 * np.sqrt(8) / stats.t.ppf(0.99, 7) / 8) ** 2, 7)
     assert by_student == pytest.approx(1000 * share, rel=0.25)
@@ -181,39 +192,39 @@ def test_an_interval_of_one_alone_takes_in_all_that_neighbours_may_have_in_commo
         variances.append(variance * alike.sum() / n**2)
     weights = np.exp(np.array(likely) - max(likely))
     expected = stats.t.ppf(0.99, n - 1) * np.sqrt(np.average(variances, weights=weights))
-    assert alone(means, CLAIM) == pytest.approx(expected, rel=2e-3)
+    assert averaged_half_width(means, CLAIM) == pytest.approx(expected, rel=2e-3)
     assert expected > 1.3 * stats.t.ppf(0.99, n - 1) * stats.sem(means)
-    assert alone([100.0] * 5, CLAIM) == 0
+    assert averaged_half_width([100.0] * 5, CLAIM) == 0
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_an_interval_of_one_alone_holds_the_mean(rho: float) -> None:
     """Student's of 98 % holds that of neighbours that are alike three times in four."""
     every = autoregressive(np.random.default_rng(10), 600, 24, rho)
-    held = sum(abs(row.mean()) <= alone(row.tolist(), CLAIM) for row in every)
-    student = sum(abs(row.mean()) <= stats.t.ppf(0.99, 23) * stats.sem(row) for row in every)
+    held = sum(abs(row.mean()) <= averaged_half_width(row.tolist(), CLAIM) for row in every)
+    by_student = sum(abs(row.mean()) <= stats.t.ppf(0.99, 23) * stats.sem(row) for row in every)
     assert held >= stats.binom.ppf(0.001, 600, 0.95)
-    assert (student >= stats.binom.ppf(0.001, 600, 0.95)) == (rho == 0)
+    assert (by_student >= stats.binom.ppf(0.001, 600, 0.95)) == (rho == 0)
 
 
 def test_fewer_than_five_say_nothing_of_neighbours() -> None:
     rising = [[100.0 + step + 10 * one for step in range(12)] for one in range(20)]
-    assert of_sort([row[:4] for row in rising]) == (0, 0)
-    assert of_sort([row[:5] for row in rising])[0] > 0.5
-    assert not resemble(rising[0][:4], 0.0)
-    assert resemble(rising[0], 0.0)
-    assert not resemble(rising[0], 0.95), "no more than others"
+    assert sort_correlation([row[:4] for row in rising]) == (0, 0)
+    assert sort_correlation([row[:5] for row in rising])[0] > 0.5
+    assert not is_more_correlated(rising[0][:4], 0.0)
+    assert is_more_correlated(rising[0], 0.0)
+    assert not is_more_correlated(rising[0], 0.95), "no more than others"
 
 
 def test_neighbours_are_said_to_be_alike_by_chance_once_in_a_hundred_plans() -> None:
     """And those of some to be more alike than those of others as seldom."""
     random = np.random.default_rng(12)
-    every = [of_sort(random.normal(100, 5, (20, 8)).tolist()) for _ in range(400)]
+    every = [sort_correlation(random.normal(100, 5, (20, 8)).tolist()) for _ in range(400)]
     assert sum(rho > 0 for rho, _ in every) <= stats.binom.ppf(0.999, 400, 0.012)
     assert sum(some for _, some in every) <= stats.binom.ppf(0.999, 400, 0.012)
     for repetitions in (8, 16):
         plans = [100 + autoregressive(random, 20, repetitions, 0.5) for _ in range(100)]
-        alike = [of_sort(plan.tolist()) for plan in plans]
+        alike = [sort_correlation(plan.tolist()) for plan in plans]
         assert sum(rho > 0 or some for rho, some in alike) >= 92, "all, or some: eight hardly say"
     assert np.mean([rho for rho, _ in alike]) == pytest.approx(0.5, abs=0.06)
     assert sum(some for _, some in alike) <= 20
@@ -226,12 +237,12 @@ def test_where_neighbours_of_some_are_alike_all_of_a_sort_stand_for_themselves()
         rows = [*autoregressive(random, 3, 48, 0.5), *autoregressive(random, 17, 12, 0.0)]
         rows[-1] = autoregressive(random, 1, 12, 0.5)[0]
         every = [Scatter((100 + row).tolist(), ALLOWED) for row in rows]
-        peers, last = peers_of(every), every[-1].means
+        peers, last = pool_scatter(every), every[-1].means
         assert peers is not None
         found += peers.unlike
-        noticed += resemble(last, peers.correlation)
-        wider.append(own(last, ALLOWED, CLAIM, peers) / student(last, CLAIM))
-        assert is_odd(peers, every[-1]) or not peers.unlike
+        noticed += is_more_correlated(last, peers.correlation)
+        wider.append(own_half_width(last, ALLOWED, CLAIM, peers) / student_half_width(last, CLAIM))
+        assert is_outlier(peers, every[-1]) or not peers.unlike
     assert found >= 75
     assert noticed <= 30
     assert np.mean(np.array(wider) > 1.2) >= 0.7
@@ -243,15 +254,15 @@ def test_who_is_odd_is_found_and_who_is_like_others_seldom_is() -> None:
     for _ in range(150):
         rows = random.normal(100, 4, (20, 8))
         every = [Scatter(row.tolist(), ALLOWED) for row in rows]
-        peers = peers_of(every)
-        odd += is_odd(replace(peers, unlike=False), every[0])
+        peers = pool_scatter(every)
+        odd += is_outlier(replace(peers, unlike=False), every[0])
         rest = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
         # Scipy counts a sample's degrees of freedom itself: one of 133 with the others' variance.
         rest = np.resize([1.0, -1.0], 134) * np.sqrt((rest @ rest) / 133 * 133 / 134)
         statistic, _ = stats.bartlett(rows[0], rest)
         by_scipy += rows[0].var(ddof=1) > (rest @ rest) / 133 and statistic > 1.645**2
         loud = [Scatter((3 * rows[0] - 200).tolist(), ALLOWED), *every[1:]]
-        found += is_odd(peers_of(loud), loud[0])
+        found += is_outlier(pool_scatter(loud), loud[0])
     assert abs(odd - by_scipy) <= 4, "but for neighbours that happen to be alike"
     assert odd <= stats.binom.ppf(0.999, 150, 0.07)
     assert found >= 140
@@ -270,10 +281,10 @@ def test_a_quiet_one_among_others_is_asked_as_often_as_shows_what_they_show(
     assert min(int(np.ceil(round(missed, 2))), ENOUGH) == least
     peers = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=True)
     quiet, loud = [100.0, 100.1, 99.9], [100.0, 105.0, 95.0]
-    assert fewest(peers, Scatter(quiet, ALLOWED)) == least
-    assert fewest(peers, Scatter(loud, ALLOWED)) == 2
+    assert least_repetitions(peers, Scatter(quiet, ALLOWED)) == least
+    assert least_repetitions(peers, Scatter(loud, ALLOWED)) == 2
     alike = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=False)
-    assert fewest(alike, Scatter(quiet, ALLOWED)) == 2
+    assert least_repetitions(alike, Scatter(quiet, ALLOWED)) == 2
 
 
 def test_three_are_not_believed_where_others_meet_a_state_that_they_may_have_missed() -> None:

@@ -24,8 +24,8 @@ from uflip.data.spec import table_of
 from uflip.device.opener import open_device
 from uflip.errors import ResultsError
 from uflip.results import Results, host_provenance
-from uflip.results.benchmark_warnings import about_conditions, about_interference
-from uflip.results.columns import as_array, measured
+from uflip.results.benchmark_warnings import condition_warnings, interference_warnings
+from uflip.results.columns import as_array, measured_column
 from uflip.results.run_warnings import CHECKS, RunArrays, achieved_pauses
 from uflip.results.writer import refuse_existing
 from uflip.spec import baseline, parallel, read_spec
@@ -518,7 +518,7 @@ def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int, depth: 
         stream=as_array(trace, "stream"),
         submit_ns=as_array(trace, "submit_ns"),
         response_time_ns=as_array(trace, "response_time_ns"),
-        measured_ns=measured(trace),
+        measured_ns=measured_column(trace),
     )
     pauses = achieved_pauses(run)
     per_stream = 49 if change["time"] == "pause" else 49 // 7
@@ -542,7 +542,7 @@ def test_conditions_of_real_devices() -> None:
     device = stored.described(io="buffered", data="zeros")
     host = Host(load_average_1min=3.0, cpus_usable=2)
     state = DeviceState("as-is", None, None, None)
-    assert [doubt.code for doubt in about_conditions(device, host, state)] == [
+    assert [doubt.code for doubt in condition_warnings(device, host, state)] == [
         "state_not_enforced",
         "buffered_io",
         "compressible_data",
@@ -550,17 +550,17 @@ def test_conditions_of_real_devices() -> None:
     ]
     known = DeviceState("random", "a", "enforced", {})
     opened = stored.described(io="O_DIRECT", data="random")
-    assert about_conditions(opened, Host(), known) == []
-    assert about_conditions(stored.described("sim", data="zeros"), host, state) == []
+    assert condition_warnings(opened, Host(), known) == []
+    assert condition_warnings(stored.described("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
         worn = with_details(opened, wear=DeviceWear(percentage_used=used))
-        assert [doubt.code for doubt in about_conditions(worn, Host(), known)] == doubts
+        assert [doubt.code for doubt in condition_warnings(worn, Host(), known)] == doubts
 
 
 def test_an_effect_that_outlasts_its_measurement_is_a_doubt_about_the_pause() -> None:
     found = {"reads_affected": 1024, "lingering_ns": 10**8, "pause_ns": 2 * 10**8, "over": True}
-    assert about_interference(None) == about_interference(found) == []
-    (doubt,) = about_interference(found | {"over": False})
+    assert interference_warnings(None) == interference_warnings(found) == []
+    (doubt,) = interference_warnings(found | {"over": False})
     assert doubt.code == "pause_too_short"
     assert doubt.numbers["pause_ns"] == 2 * 10**8
     assert "--pause" in doubt.advice

@@ -37,7 +37,7 @@ from uflip.methodology.rounds import APART, needed_repetitions, next_round, repe
 from uflip.methodology.run_lengths import TWICE, shortest
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
-from uflip.results.repetition_statistics import each_with_certainty
+from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec
 
 
@@ -52,7 +52,7 @@ class Made:
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
         every = [[self._said(run_id) for run_id in run_ids] for _, run_ids in experiments]
-        return each_with_certainty([sort for sort, _ in experiments], every, slowest_ns)
+        return plan_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def _said(self, run_id: str) -> Any:
         # What the number of a run says of its place in the plan changes no scatter.

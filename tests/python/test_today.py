@@ -28,7 +28,7 @@ from uflip.microbench.words import by_pattern
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.results import Results
-from uflip.results.consistency import asks_for, question
+from uflip.results.consistency import asks_for, baseline_key
 from uflip.spec import BASELINES
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -210,7 +210,7 @@ def test_no_method_changes_a_length_that_is_the_question(method: str) -> None:
 def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
     (bursts,) = lay_out("cache_cliff")
     for run in bursts.runs:
-        assert question(run.spec, run.spec.ios) == ("SW", cache_cliff.IO_SIZE)
+        assert baseline_key(run.spec, run.spec.ios) == ("SW", cache_cliff.IO_SIZE)
         assert asks_for(run.micro_benchmark, run.spec, run.spec.ios) is None
     (deep, *_) = lay_out("queue_depth")
     first = deep.runs[0]

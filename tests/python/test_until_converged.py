@@ -11,7 +11,7 @@ from uflip import _native
 from uflip.data.spec import text_of
 from uflip.device.opener import open_device
 from uflip.errors import UsageError
-from uflip.results.columns import as_array, measured
+from uflip.results.columns import as_array, measured_column
 from uflip.spec import baseline, mix, parallel, read_spec, until_converged
 
 BUDGET = {"max_ios": 60_000}
@@ -26,7 +26,7 @@ def test_a_converged_run_keeps_what_it_found() -> None:
     assert series["half_width_ns"] <= 0.05 * series["mean_ns"]
     assert int(as_array(trace, "ignored").sum()) == ended["startup_ios"]
     # The last look saw the run but for what did not fill a whole period, and what was under way.
-    assert measured(trace).mean() == pytest.approx(series["mean_ns"], rel=0.02)
+    assert measured_column(trace).mean() == pytest.approx(series["mean_ns"], rel=0.02)
 
 
 def test_the_same_seed_ends_at_the_same_io() -> None:

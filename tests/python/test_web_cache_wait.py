@@ -14,7 +14,7 @@ from browsing import check_in_all_looks, check_usable, quiet
 from uflip.device.opener import open_device
 from uflip.report.words import cause_name
 from uflip.results import Results
-from uflip.results.device_log import read_inside
+from uflip.results.device_log import read_device_log
 from uflip.results.operations import (
     CAUSE_OF,
     HOST_READ,
@@ -69,7 +69,7 @@ def slowest_of(root: Path, drive: str) -> tuple[dict[str, int], int, Operations]
     run = Results.load(root / drive).runs[0]
     trace = run.trace()
     number = int(np.asarray(trace.column("response_time_ns")).argmax())
-    inside = read_inside(run)
+    inside = read_device_log(run)
     assert inside is not None
     assert inside.operations is not None
     parts = {name: int(np.asarray(trace.column(name))[number]) for name in trace.causes}

@@ -181,7 +181,7 @@ def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> N
     """Write a snapshot of a simulated device."""
     from uflip.results import outputs
 
-    with outputs.written(_place_of(save, force=force)) as temporary:
+    with outputs.output_file(_place_of(save, force=force)) as temporary:
         temporary.unlink()  # the simulator creates new files only
         device.save(temporary)
 

@@ -130,11 +130,11 @@ def _failure(
     """Return the error if an experiment is too slow, or if nothing could be compared."""
     from uflip.report.comparison import counted
     from uflip.results.comparability import ONE_REPETITION
-    from uflip.results.comparison import name_of, slower_than
+    from uflip.results.comparison import experiment_name, slower_than
 
     slower = slower_than([row for each in comparisons for row in each.rows], share)
     found = [
-        f"{name_of(row.micro_benchmark, row.pattern, row.parameter, row.value)}: "
+        f"{experiment_name(row.micro_benchmark, row.pattern, row.parameter, row.value)}: "
         f"x{row.ratio:.2f} in {name}"
         for name, each in zip(names[1:], comparisons, strict=True)
         for row in slower

@@ -273,7 +273,7 @@ def _write_log(place: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> N
     from uflip.errors import native_errors
     from uflip.results import outputs
 
-    with outputs.written(place) as temporary, native_errors():
+    with outputs.output_file(place) as temporary, native_errors():
         temporary.unlink()  # the native part creates new files only
         if place.path.suffix == ".csv":
             trace.write_csv(str(temporary), sector_bytes)

@@ -207,7 +207,7 @@ def write_trace(trace: Trace, place: "OutputPath") -> None:
     """
     from uflip.results import outputs
 
-    with outputs.written(place) as temporary:
+    with outputs.output_file(place) as temporary:
         if place.path.suffix == ".parquet":
             temporary.unlink()  # the native part creates new files only
             with native_errors():

@@ -210,7 +210,7 @@ def _recording(place: "OutputPath | None") -> Iterator[Path | None]:
         return
     from uflip.results import outputs
 
-    with outputs.written(place) as temporary:
+    with outputs.output_file(place) as temporary:
         temporary.unlink()  # the native part creates new files only
         yield temporary
 

@@ -21,7 +21,7 @@ from typing import Literal
 from uflip.data.summary import CharacteristicVerdict, Summary
 from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, over
 from uflip.results.characteristics import LIKE, NEARLY
-from uflip.results.consistency import within, worst_of
+from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.summarise import key_row_of
 
 ANYWHERE, HIGH, LOW, USB, UNDECIDED = "anywhere", "high-end", "low-end", "usb", "undecided"
@@ -103,10 +103,10 @@ def _over_sequential(lines: Lines, write: Mean | None) -> Factor | None:
 
 def _repeats(document: Summary, cost: Factor | None) -> bool:
     """Return whether the two patterns differ by more than repeated measurements of either do."""
-    worst = worst_of(document["repeatability"], ("SW", "RW"))
+    worst = worst_repeatability(document["repeatability"], ("SW", "RW"))
     repeats_to = LIKE if worst is None else float(worst[1]["factor"])
     # Below this factor, costs count as equal in any case.
-    return cost is None or repeats_to <= LIKE or not within(cost.value, repeats_to)
+    return cost is None or repeats_to <= LIKE or not is_within_repeatability(cost.value, repeats_to)
 
 
 def _within(factor: Factor | None, limit: float) -> bool | None:

@@ -22,7 +22,7 @@ from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
 from uflip.oc.contract import Rule, revisit
 from uflip.results import Results, StoredRun
-from uflip.results.store import damaged
+from uflip.results.store import damaged_run_error
 from uflip.results.summarise import PATTERNS, around, experiment
 
 
@@ -44,7 +44,7 @@ class Logs:
         stored = self.runs[job.id]
         log = stored.log()
         if (problem := _problem(job, log)) is not None:
-            raise damaged(stored.path, problem)
+            raise damaged_run_error(stored.path, problem)
         return log
 
 

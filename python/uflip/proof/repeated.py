@@ -31,7 +31,7 @@ from uflip.proof.families import Family, Random, Times
 from uflip.proof.rivals import Z95
 from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import opening_ns
-from uflip.results.repetition_statistics import each_with_certainty
+from uflip.results.repetition_statistics import plan_certainty
 
 SHORTEST, FIRST, MOST = 1024, 3, 100
 BANK = 400
@@ -251,7 +251,7 @@ def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...
     while True:
         for one, count in zip(every, wanted, strict=True):
             one.make(count, first)
-        said = each_with_certainty([""] * len(every), [one.runs for one in every], None)
+        said = plan_certainty([""] * len(every), [one.runs for one in every], None)
         for number, (one, known) in enumerate(zip(every, said, strict=True)):
             made = len(one.runs)
             wanted[number] = min(max(repetitions_for(known, made) or 0, made), GROWTH * made)

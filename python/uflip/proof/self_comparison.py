@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from uflip.executors import on_all
 from uflip.results.agreement import peers_among, together
 from uflip.results.autocorrelation import MANY
-from uflip.results.comparison import ComparedExperiment, row_of, slower_than
+from uflip.results.comparison import ComparedExperiment, compare_experiment, slower_than
 
 Means = NDArray[np.float64]
 Law = Callable[[np.random.Generator, int, int, int], tuple[Means, Means]]
@@ -138,7 +138,7 @@ def _trial(place: int, experiments: int, seed: int) -> tuple[bool, bool]:
 
 def _rows(first: Means, second: Means) -> list[ComparedExperiment]:
     both = zip(_experiments(first), _experiments(second), strict=True)
-    found = (row_of(("baseline", "RW", "n", n), *pair) for n, pair in enumerate(both))
+    found = (compare_experiment(("baseline", "RW", "n", n), *pair) for n, pair in enumerate(both))
     return [row for row in found if row is not None]
 
 

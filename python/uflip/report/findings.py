@@ -13,7 +13,7 @@ from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, format_ms, largest_effect
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_times, format_value
 from uflip.results.agreement import AGREEMENT
-from uflip.results.consistency import within, worst_of
+from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.convergence import MARKS, Mark
 from uflip.results.startup_check import MARKED, mark_of
 from uflip.units import format_duration_ns
@@ -83,9 +83,9 @@ def _only_what_repeats(
     small = [
         worst
         for ratio, labels in ratios.told
-        if (worst := worst_of(repeated, labels)) is not None
+        if (worst := worst_repeatability(repeated, labels)) is not None
         and worst[1]["factor"] > 1 + AGREEMENT
-        and within(ratio, float(worst[1]["factor"]))
+        and is_within_repeatability(ratio, float(worst[1]["factor"]))
     ]
     if not small:
         return text
@@ -122,9 +122,9 @@ def headline(document: Summary) -> str:
         text += f" {_undecided_baselines(marked)}"
     elif "SW" in means and "RW" in means:
         ratio = means["RW"] / means["SW"]
-        worst = worst_of(document.get("repeatability") or {}, ("SW", "RW"))
+        worst = worst_repeatability(document.get("repeatability") or {}, ("SW", "RW"))
         limit = 1.0 if worst is None else float(worst[1]["factor"])
-        if limit <= 1 + AGREEMENT or not within(ratio, limit):
+        if limit <= 1 + AGREEMENT or not is_within_repeatability(ratio, limit):
             text += f" A random write costs {format_times(ratio)} a sequential one."
     return text
 

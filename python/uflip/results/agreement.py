@@ -17,14 +17,14 @@ and for the correlation of neighbours.
 enough, and no reason for doubt is left. With fewer than `MANY` repetitions the interval is the
 wider of two: from the intervals of the runs, and from the scatter of the repetitions. A single
 repetition keeps its own interval. The printed interval is one of 95 %; a claim of convergence rests
-on one of 98 % (`claimed`). Convergence is tested after each round, and five tests at one in twenty
-are wrong more often than one in twenty. Reads of few places are judged by their repetitions alone;
-at least `FEWEST_PLACES` are needed. Reasons for doubt: with fewer than `MANY`, any reason of a
-repetition except a wide interval. With more, (1) that their beginnings differ from their ends
-beyond chance (Welch's way to find a start-up, across replications), and (2) that all together have
-fewer than ten episodes of slow I/Os. Narrow enough is 5 % of the mean, or 2 % of the slowest
-baseline: all findings compare responses of one device, so a mean of 0.2 ms need not be accurate to
-10 µs where another pattern takes 20 ms.
+on one of 98 % (`claim_half_width`). Convergence is tested after each round, and five tests at one
+in twenty are wrong more often than one in twenty. Reads of few places are judged by their
+repetitions alone; at least `FEWEST_PLACES` are needed. Reasons for doubt: with fewer than `MANY`,
+any reason of a repetition except a wide interval. With more, (1) that their beginnings differ from
+their ends beyond chance (Welch's way to find a start-up, across replications), and (2) that all
+together have fewer than ten episodes of slow I/Os. Narrow enough is 5 % of the mean, or 2 % of the
+slowest baseline: all findings compare responses of one device, so a mean of 0.2 ms need not be
+accurate to 10 µs where another pattern takes 20 ms.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,14 @@ from uflip.data.summary import MeanSummary, Together
 from uflip.results import autocorrelation
 from uflip.results.autocorrelation import MANY
 from uflip.results.convergence import FEW_PLACES
-from uflip.results.variance_pooling import Peers, Scatter, fewest, is_odd, peers_of, supported
+from uflip.results.variance_pooling import (
+    Peers,
+    Scatter,
+    is_outlier,
+    least_repetitions,
+    pool_scatter,
+    pooled_half_width,
+)
 
 AGREEMENT = 0.05
 CONFIDENCE = 0.95
@@ -104,7 +111,7 @@ def together(
     mean = sum(means) / len(means)
     said = [each["half_width_ns"] for each in repetitions]
     many = MANY <= len(means) == len(repetitions)
-    few_places = of_few_places(repetitions)
+    few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
     by_scatter = many or (few_places and 1 < len(means) == len(repetitions))
@@ -116,17 +123,20 @@ def together(
             "converged": False if False in known else None,
         }
     allowed = allowed_ns(mean, slowest_ns)
-    half_width = _scatter(means, allowed, peers)
+    half_width = _scatter_half_width(means, allowed, peers)
     if not many and None not in said:
         known_ns = [each for each in said if each is not None]
         half_width = max(sqrt(sum(each * each for each in known_ns)) / len(known_ns), half_width)
-    believable = _are_believable(repetitions, allowed) if many else all(map(_is_one, repetitions))
+    believable = (
+        _are_believable(repetitions, allowed) if many else all(map(_is_believable, repetitions))
+    )
     return {
         "mean_ns": mean,
         "half_width_ns": round(half_width, 3),
         "converged": believable
-        and len(means) >= (FEWEST_PLACES if few_places else least(means, allowed, peers))
-        and claimed(means, half_width, allowed, peers) <= allowed,
+        and len(means)
+        >= (FEWEST_PLACES if few_places else repetitions_needed(means, allowed, peers))
+        and claim_half_width(means, half_width, allowed, peers) <= allowed,
     }
 
 
@@ -137,9 +147,9 @@ def peers_among(
     every = [
         [ns for run in runs if (ns := run["mean_ns"]) is not None]
         for runs in experiments
-        if not of_few_places(runs)
+        if not covers_few_places(runs)
     ]
-    return peers_of(
+    return pool_scatter(
         [
             Scatter(means, allowed_ns(sum(means) / len(means), slowest_ns))
             for means in every
@@ -148,12 +158,12 @@ def peers_among(
     )
 
 
-def of_few_places(repetitions: Sequence[MeanSummary]) -> bool:
+def covers_few_places(repetitions: Sequence[MeanSummary]) -> bool:
     """Return whether a repetition describes only its own places; peers are not used for such."""
     return any(FEW_PLACES in (run["reasons"] or ()) for run in repetitions if "reasons" in run)
 
 
-def claimed(
+def claim_half_width(
     means: Sequence[float], half_width: float, allowed: float, peers: Peers | None = None
 ) -> float:
     """Return half the width of the interval that a claim rests on [ns]; the input has 95 %.
@@ -167,11 +177,11 @@ def claimed(
         return half_width
     wide = [half_width]
     if len(means) >= MANY or peers is not None:
-        wide.append(own(means, allowed, CLAIM, peers))
+        wide.append(own_half_width(means, allowed, CLAIM, peers))
     if peers is not None and allowed > 0:
-        wide.append(supported(peers, Scatter(means, allowed), CLAIM)[0])
+        wide.append(pooled_half_width(peers, Scatter(means, allowed), CLAIM)[0])
     elif len(means) < MANY:
-        wide.append(stretched(means, CLAIM))
+        wide.append(batch_half_width(means, CLAIM))
     return max(wide)
 
 
@@ -186,7 +196,7 @@ def allowed_ns(mean_ns: float, slowest_ns: float | None) -> float:
     return max(AGREEMENT * mean_ns, SHARE_OF_SLOWEST * (slowest_ns or 0.0))
 
 
-def _is_one(run: MeanSummary) -> bool:
+def _is_believable(run: MeanSummary) -> bool:
     """Return whether the only reasons against a run are those that repetitions make up for."""
     reasons = run.get("reasons") or ()
     return bool(run["converged"]) or (bool(reasons) and {*reasons} <= {WIDE, FEW_PLACES})
@@ -198,11 +208,11 @@ def _are_believable(runs: Sequence[MeanSummary], allowed: float) -> bool:
     if doubted and sum(run.get("slow_episodes") or 0 for run in runs) < FEWEST_EPISODES:
         return False
     if any(run.get("opening_ns") is None for run in runs):
-        return all(map(_is_one, runs))
-    return not begin_otherwise(runs, allowed)
+        return all(map(_is_believable, runs))
+    return not beginnings_differ(runs, allowed)
 
 
-def begin_otherwise(runs: Sequence[MeanSummary], allowed: float) -> bool:
+def beginnings_differ(runs: Sequence[MeanSummary], allowed: float) -> bool:
     """Return whether the beginnings of many repetitions differ from their ends.
 
     The difference must be beyond chance and large enough to matter. Further repetitions do not
@@ -216,7 +226,7 @@ def begin_otherwise(runs: Sequence[MeanSummary], allowed: float) -> bool:
     return opening > max(NARROW * allowed, by_chance)
 
 
-def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> float:
+def _scatter_half_width(means: Sequence[float], allowed: float, peers: Peers | None) -> float:
     """Return half the width of the interval from the scatter of repetitions [ns]; 0 for one.
 
     Estimated from eight values, skewness and correlation of neighbours are mostly chance and
@@ -225,38 +235,42 @@ def _scatter(means: Sequence[float], allowed: float, peers: Peers | None) -> flo
     if len(means) < 2:
         return 0.0
     if len(means) >= MANY and (peers is None or allowed <= 0):
-        return max(stretched(means, CONFIDENCE), own(means, allowed, CONFIDENCE, None))
+        return max(
+            batch_half_width(means, CONFIDENCE), own_half_width(means, allowed, CONFIDENCE, None)
+        )
     if len(means) < MANY or peers is None:
-        return student(means, CONFIDENCE)
-    theirs = supported(peers, Scatter(means, allowed), CONFIDENCE)[0]
-    return max(own(means, allowed, CONFIDENCE, peers), theirs)
+        return student_half_width(means, CONFIDENCE)
+    theirs = pooled_half_width(peers, Scatter(means, allowed), CONFIDENCE)[0]
+    return max(own_half_width(means, allowed, CONFIDENCE, peers), theirs)
 
 
-def least(means: Sequence[float], allowed: float, peers: Peers | None) -> int:
+def repetitions_needed(means: Sequence[float], allowed: float, peers: Peers | None) -> int:
     """Return the least number of repetitions that an experiment needs."""
     if peers is None or len(means) < 2 or allowed <= 0:
         return 1
-    return fewest(peers, Scatter(means, allowed))
+    return least_repetitions(peers, Scatter(means, allowed))
 
 
-def own(means: Sequence[float], allowed: float, confidence: float, peers: Peers | None) -> float:
+def own_half_width(
+    means: Sequence[float], allowed: float, confidence: float, peers: Peers | None
+) -> float:
     """Return half the width of the interval of the mean from an experiment's own repetitions [ns].
 
     This is Student's. Without peers like it, the interval allows for any correlation of neighbours.
     """
-    speak = peers is not None and not is_odd(peers, Scatter(means, allowed))
+    speak = peers is not None and not is_outlier(peers, Scatter(means, allowed))
     if len(means) < MANY or speak:
-        return student(means, confidence)
-    return autocorrelation.alone(means, confidence)
+        return student_half_width(means, confidence)
+    return autocorrelation.averaged_half_width(means, confidence)
 
 
-def student(means: Sequence[float], confidence: float) -> float:
+def student_half_width(means: Sequence[float], confidence: float) -> float:
     """Return half the width of Student's interval of the mean of two or more repetitions [ns]."""
     n, middle = len(means), sum(means) / len(means)
     variance = sum((each - middle) ** 2 for each in means) / (n - 1)
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance / n)
 
 
-def stretched(means: Sequence[float], confidence: float) -> float:
+def batch_half_width(means: Sequence[float], confidence: float) -> float:
     """Return half the width of the interval of batch means [ns]; of few, wider than Student's."""
     return float(_native.half_width(list(means), confidence))

@@ -45,14 +45,14 @@ LEAST = np.finfo(float).tiny
 SQUARES: NDArray[np.float64] = CORRELATIONS**2
 
 
-def of_sort(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
+def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     """Return the correlation of neighbours in a sort's experiments, and whether some differ.
 
     The most likely correlation, or 0 where 0 is within chance; the variances of the experiments do
     not matter. Some differ if a share above zero with any correlation is more likely, beyond
     chance.
     """
-    known = [found[0] for means in every if len(means) >= MANY and (found := _seen(means))]
+    known = [found[0] for means in every if len(means) >= MANY and (found := _likelihoods(means))]
     if not known:
         return 0.0, False
     likely = np.exp(np.array(known) - np.max(known, axis=1, keepdims=True))
@@ -66,56 +66,56 @@ def of_sort(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     return float(CORRELATIONS[best]), bool(2 * (most[best] - by_share[0, best]) > BEYOND_CHANCE)
 
 
-def resemble(means: Sequence[float], as_others: float) -> bool:
+def is_more_correlated(means: Sequence[float], as_others: float) -> bool:
     """Return whether neighbours are correlated beyond chance, and more than those of others."""
-    if len(means) < MANY or (seen := _seen(means)) is None:
+    if len(means) < MANY or (seen := _likelihoods(means)) is None:
         return False
     likely = seen[0]
     best, theirs = int(likely.argmax()), int(np.abs(CORRELATIONS - as_others).argmin())
     return best > theirs and bool(2 * (likely[best] - likely[theirs]) > BEYOND_CHANCE)
 
 
-def alone(means: Sequence[float], confidence: float) -> float:
+def averaged_half_width(means: Sequence[float], confidence: float) -> float:
     """Return half the width of the interval of the mean from these repetitions alone.
 
     Student's, with a variance of the mean averaged over all correlations of neighbours.
     """
-    n, seen = len(means), _seen(means)
+    n, seen = len(means), _likelihoods(means)
     if seen is None:
         return 0.0
     likely, variances = seen
     weights = np.exp(likely - likely.max())
-    variance = float((weights * variances * _inflated(n)).sum() / weights.sum()) / n
+    variance = float((weights * variances * _variance_factors(n)).sum() / weights.sum()) / n
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance)
 
 
 @lru_cache(maxsize=1024)
-def _inflated(n: int) -> NDArray[np.float64]:
+def _variance_factors(n: int) -> NDArray[np.float64]:
     """Return the factor on the variance of the mean of n repetitions, for each correlation."""
-    return np.array([1 + 2 * common(each, n) for each in CORRELATIONS.tolist()])
+    return np.array([1 + 2 * correlation_sum(each, n) for each in CORRELATIONS.tolist()])
 
 
 @lru_cache(maxsize=1024)
-def common(rho: float, n: int) -> float:
+def correlation_sum(rho: float, n: int) -> float:
     """Return the correlation term of the variance of a mean: Σ (1 − k/n) ρᵏ over distances k."""
     return sum((1 - k / n) * rho**k for k in range(1, n)) if rho else 0.0
 
 
-def kept(rho: float, n: int) -> float:
+def shown_variance_share(rho: float, n: int) -> float:
     """Return the share of the variance that n repetitions show; their own mean takes the rest."""
-    return 1 - 2 * common(rho, n) / (n - 1)
+    return 1 - 2 * correlation_sum(rho, n) / (n - 1)
 
 
-def _seen(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _likelihoods(means: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return per correlation the log likelihood and the variance; None if all means are equal.
 
     Cached: intervals of several widths need it for the same repetitions several times in a row.
     """
-    return _looked_at(tuple(means))
+    return _compute_likelihoods(tuple(means))
 
 
 @lru_cache(maxsize=64)
-def _looked_at(
+def _compute_likelihoods(
     means: tuple[float, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Compute the likelihoods for repetitions that are not all equal.

@@ -10,7 +10,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import UNKNOWN_STATE, DeviceState, Host, WarningRecord
 from uflip.data.phases import Interference
 from uflip.results.convergence import MARKS
-from uflip.results.environment_warnings import CIRCUMSTANCES
+from uflip.results.environment_warnings import ENVIRONMENT_CODES
 from uflip.results.file_status import UNPROVEN
 from uflip.results.integrity import FolderProof
 from uflip.results.run_warnings import CHECKS
@@ -22,7 +22,7 @@ BUSY_LOAD_PER_CPU = 0.5
 RATED_PERCENT = 100
 
 
-def about_interference(found: Interference | None) -> list[StoredWarning]:
+def interference_warnings(found: Interference | None) -> list[StoredWarning]:
     """Return warnings about the pause between runs (uFLIP §4.3).
 
     Parameters
@@ -47,7 +47,7 @@ def about_interference(found: Interference | None) -> list[StoredWarning]:
     ]
 
 
-def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list[StoredWarning]:
+def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> list[StoredWarning]:
     """Return warnings that concern every run: device state, how it was opened, load of the host.
 
     Parameters
@@ -70,7 +70,7 @@ def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list
     if not device.real:
         return found
     if state.state_id is None:
-        found.append(StoredWarning("state_not_enforced", *_about_state(state)))
+        found.append(StoredWarning("state_not_enforced", *_state_warning_parts(state)))
     if device.buffered:
         found.append(
             StoredWarning(
@@ -124,7 +124,7 @@ def about_conditions(device: DeviceInfo, host: Host, state: DeviceState) -> list
     return found
 
 
-def _about_state(state: DeviceState) -> tuple[str, dict[str, object], str]:
+def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], str]:
     """Return message, numbers (none) and advice for a state that was not enforced."""
     comparable = "compare only with runs on a device that was filled in the same way"
     if state == UNKNOWN_STATE:
@@ -139,7 +139,7 @@ def _about_state(state: DeviceState) -> tuple[str, dict[str, object], str]:
     )
 
 
-def about_the_files(proof: FolderProof) -> list[StoredWarning]:
+def file_warnings(proof: FolderProof) -> list[StoredWarning]:
     """Return warnings about damaged files and about files that cannot be verified.
 
     Parameters
@@ -190,7 +190,7 @@ CONDITIONS = (
 )
 
 
-def of_the_plan(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
+def plan_warnings(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
     """Return the stored warnings that existed before the first run."""
     found_later = {
         *MARKS,
@@ -199,7 +199,7 @@ def of_the_plan(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
         "repetitions_disagree",
         "consistency",
         *CONDITIONS,
-        *CIRCUMSTANCES,
+        *ENVIRONMENT_CODES,
         *(check.code for check in CHECKS),
     }
     return [warning for warning in warnings if warning.code not in found_later]

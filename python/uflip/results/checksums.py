@@ -55,7 +55,7 @@ TABLE, TRACE, LOG, SNAPSHOT, PROFILE = map(
 )
 
 
-def sealed(content: bytes, kind: OutputKind) -> bytes:
+def add_seal(content: bytes, kind: OutputKind) -> bytes:
     r"""Add the seal of a kind that has one.
 
     Examples
@@ -70,7 +70,7 @@ def sealed(content: bytes, kind: OutputKind) -> bytes:
     return body + kind.seal(_text(kind, digest)) + kind.end
 
 
-def is_ours(path: Path, kind: OutputKind) -> bool:
+def has_valid_seal(path: Path, kind: OutputKind) -> bool:
     """Return whether a file is an output of this kind, unchanged since uflip wrote it."""
     if kind.seal is None:
         return False

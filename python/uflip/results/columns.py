@@ -29,7 +29,7 @@ def pieces(trace: _native.Trace, names: Sequence[str]) -> Iterator[list[NDArray[
         yield [np.asarray(trace.column(name, start, stop)) for name in names]
 
 
-def window(
+def column_slice(
     log: _native.Trace | _native.FlashTrace, name: str, start: int, stop: int
 ) -> NDArray[Any]:
     """Return rows `start` to `stop` of a column of a run or of a job's log (stop - start,)."""
@@ -38,7 +38,7 @@ def window(
     return np.asarray(log.column(name, start, stop))
 
 
-def measured(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
+def measured_column(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
     """Return one column without the I/Os inside `io_ignore` (the start-up)."""
     kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
     return kept

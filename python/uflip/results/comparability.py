@@ -5,11 +5,11 @@
 **Simplified** Devices are not checked: their difference is the purpose of a comparison. Nor are
 warnings: a result that has any is doubtful in every comparison.
 **Ambiguous** Which differences matter. A different condition is reported, and the means are still
-compared. But replays of other I/Os are other experiments (`is_another`), whatever the names of
-their traces, and three differences leave a single experiment without a verdict (see
-`why_unknown`). Runs with a stop rule end where the data decides: an earlier end is not another
-condition. Runs of fixed length measured the same stretch where three quarters of either are in
-both: a start-up is planned with a margin of a quarter, so that a smaller difference is within
+compared. But replays of other I/Os are other experiments (`is_different_replay`), whatever the
+names of their traces, and three differences leave a single experiment without a verdict (see
+`missing_verdict_reason`). Runs with a stop rule end where the data decides: an earlier end is not
+another condition. Runs of fixed length measured the same stretch where three quarters of either are
+in both: a start-up is planned with a margin of a quarter, so that a smaller difference is within
 the plan's own tolerance.
 """
 
@@ -30,7 +30,7 @@ from uflip.units import format_duration_ns, format_size
 Document = Summary
 FITTED = ("trace_moved", "trace_widened")
 """Warnings about a trace whose I/Os were changed to fit the device."""
-SAME_STRETCH = 0.75
+SAME_WINDOW_SHARE = 0.75
 """The share of two windows that must lie in both for them to be the same stretch of a run."""
 ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
     "one_repetition",
@@ -264,7 +264,7 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
     )
 
 
-def is_another(
+def is_different_replay(
     first: Document, second: Document, one: ExperimentSummary, other: ExperimentSummary
 ) -> bool:
     """Return whether experiments of one name are replays of other I/Os, or at other times.
@@ -281,7 +281,7 @@ def is_another(
     return not fitted or any(ours.get(name) != theirs.get(name) for name in ("io_count", "span"))
 
 
-def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]:
+def unmatched_warnings(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]:
     """Return a warning about experiments that only one result has."""
     first, second = len(only_in_first), len(only_in_second)
     if not first + second:
@@ -297,7 +297,7 @@ def left_out(only_in_first: Sized, only_in_second: Sized) -> list[StoredWarning]
     ]
 
 
-def of_the_start(document: Summary) -> set[str]:
+def startup_runs(document: Summary) -> set[str]:
     """Return the runs of a result that may have measured the device's start-up."""
     runs = {
         str(run)
@@ -313,12 +313,12 @@ def of_the_start(document: Summary) -> set[str]:
     }
 
 
-def exists_once(experiment: ExperimentSummary, *, jobs: bool = False) -> bool:
+def cannot_repeat(experiment: ExperimentSummary, *, jobs: bool = False) -> bool:
     """Return whether an experiment cannot be repeated: a job, a replay, or an imported log."""
     return jobs or _is_list(experiment)
 
 
-def why_unknown(
+def missing_verdict_reason(
     first: ExperimentSummary,
     second: ExperimentSummary,
     early: Set[str] = frozenset(),
@@ -332,23 +332,23 @@ def why_unknown(
     first, second
         The experiment in either result.
     early
-        Runs of either that may have measured the start-up (`of_the_start`).
+        Runs of either that may have measured the start-up (`startup_runs`).
     jobs
         Whether they are jobs over physical addresses.
     """
     both = (first, second)
     if any(each["together"]["half_width_ns"] is None for each in both):
         return NO_INTERVAL
-    once = exists_once(first, jobs=jobs)
+    once = cannot_repeat(first, jobs=jobs)
     if not once and any(len(each["repetitions"]) < 2 for each in both):
         return ONE_REPETITION
-    if not (once or same_stretch(first, second)):
+    if not (once or same_window(first, second)):
         return WINDOW
     early_here = any(run["run"] in early for each in both for run in each["repetitions"])
     return STARTUP if early_here else None
 
 
-def same_stretch(first: ExperimentSummary, second: ExperimentSummary) -> bool:
+def same_window(first: ExperimentSummary, second: ExperimentSummary) -> bool:
     """Return whether the runs of an experiment measured the same stretch in both results.
 
     If either has a stop rule, the overlap is taken relative to the shorter run, else to the longer.
@@ -358,10 +358,10 @@ def same_stretch(first: ExperimentSummary, second: ExperimentSummary) -> bool:
     lengths = one[1] - one[0], other[1] - other[0]
     finds_its_end = any(each["spec"].get("stop") is not None for each in (first, second))
     needed = min(lengths) if finds_its_end else max(lengths)
-    return common >= SAME_STRETCH * needed
+    return common >= SAME_WINDOW_SHARE * needed
 
 
-def other_stretches(
+def window_warnings(
     named: Sequence[tuple[str, str | None, ExperimentSummary, ExperimentSummary]],
 ) -> list[StoredWarning]:
     """Return a warning about experiments whose runs measured different stretches.
@@ -395,7 +395,9 @@ def other_stretches(
     ]
 
 
-def made_once(repetitions: Sequence[int], *, exist_once: bool = False) -> list[StoredWarning]:
+def single_run_warnings(
+    repetitions: Sequence[int], *, exist_once: bool = False
+) -> list[StoredWarning]:
     """Return a warning about single runs: their intervals exclude the scatter of repetitions.
 
     Jobs over physical addresses, replays and imported logs exist once, and have verdicts.

@@ -27,20 +27,20 @@ from uflip.data.summary import BaselineRepeats, ExperimentSummary, StatisticsSum
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparability import (
     NO_INTERVAL,
+    cannot_repeat,
     differences,
-    exists_once,
-    is_another,
-    left_out,
-    made_once,
-    of_the_start,
-    other_stretches,
-    why_unknown,
+    is_different_replay,
+    missing_verdict_reason,
+    single_run_warnings,
+    startup_runs,
+    unmatched_warnings,
+    window_warnings,
 )
-from uflip.results.consistency import worst_of
+from uflip.results.consistency import worst_repeatability
 from uflip.results.ratios import (
     ROUNDING,
     MeanEstimate,
-    chance_of,
+    difference_chance,
     holm,
     ratio_interval,
     typical_spread,
@@ -234,27 +234,31 @@ def compare(first: Summary, second: Summary) -> ResultComparison:
     both = [
         key
         for key in ours
-        if key in theirs and not is_another(first, second, ours[key], theirs[key])
+        if key in theirs and not is_different_replay(first, second, ours[key], theirs[key])
     ]
     jobs = "physical" in (first["device"].addresses, second["device"].addresses)
-    early = of_the_start(first) | of_the_start(second)
-    unknown = {key: why_unknown(ours[key], theirs[key], early, jobs=jobs) for key in both}
-    found = (row_of(key, ours[key], theirs[key], repeated, unknown[key]) for key in both)
+    early = startup_runs(first) | startup_runs(second)
+    unknown = {
+        key: missing_verdict_reason(ours[key], theirs[key], early, jobs=jobs) for key in both
+    }
+    found = (
+        compare_experiment(key, ours[key], theirs[key], repeated, unknown[key]) for key in both
+    )
     rows = tuple(row for row in found if row is not None)
-    named = [(name_of(*key), unknown[key], ours[key], theirs[key]) for key in both]
-    only_in_first = tuple(name_of(*key) for key in ours if key not in both)
-    only_in_second = tuple(name_of(*key) for key in theirs if key not in both)
+    named = [(experiment_name(*key), unknown[key], ours[key], theirs[key]) for key in both]
+    only_in_first = tuple(experiment_name(*key) for key in ours if key not in both)
+    only_in_second = tuple(experiment_name(*key) for key in theirs if key not in both)
     return ResultComparison(
         first=describe_device(first["device"]),
         second=describe_device(second["device"]),
         devices=_devices(first["device"], second["device"]),
         conditions=(
             *differences(first, second),
-            *other_stretches(named),
-            *left_out(only_in_first, only_in_second),
-            *made_once(
+            *window_warnings(named),
+            *unmatched_warnings(only_in_first, only_in_second),
+            *single_run_warnings(
                 [row.repetitions for row in rows],
-                exist_once=all(exists_once(ours[key], jobs=jobs) for key in both),
+                exist_once=all(cannot_repeat(ours[key], jobs=jobs) for key in both),
             ),
         ),
         rows=rows,
@@ -276,7 +280,7 @@ def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[Compar
     judged = [row for row in rows if row.low is not None and row.estimates is not None]
     pairs = [each for row in judged if (each := row.estimates) is not None]
     spread = typical_spread(pairs)
-    sure = holm([chance_of(*pair, limit, spread) for pair in pairs])
+    sure = holm([difference_chance(*pair, limit, spread) for pair in pairs])
     bound = limit * (1 + ROUNDING)
     worse = [
         row
@@ -286,7 +290,7 @@ def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[Compar
     return sorted(worse, key=lambda row: -row.ratio)
 
 
-def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
+def experiment_name(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
     """Return the name of an experiment, in the form of run names.
 
     Examples
@@ -299,7 +303,7 @@ def name_of(micro_benchmark: str, pattern: str, parameter: str | None, value: An
 
 
 Key = tuple[str, str, str | None, Any]
-Answers = Mapping[str, BaselineRepeats | None]
+RepeatabilityByPattern = Mapping[str, BaselineRepeats | None]
 """Repeatability of a result, by pattern."""
 
 
@@ -311,11 +315,11 @@ def _experiments(document: Summary) -> dict[Key, ExperimentSummary]:
     }
 
 
-def row_of(
+def compare_experiment(
     key: Key,
     first: ExperimentSummary,
     second: ExperimentSummary,
-    repeated: Sequence[Answers] = (),
+    repeated: Sequence[RepeatabilityByPattern] = (),
     unknown: str | None = None,
 ) -> ComparedExperiment | None:
     """Compare one experiment; return None if a result has no mean for it.
@@ -386,9 +390,9 @@ def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float
     return "not_apart"
 
 
-def _repeats_to(pattern: str, repeated: Sequence[Answers]) -> float:
+def _repeats_to(pattern: str, repeated: Sequence[RepeatabilityByPattern]) -> float:
     """Return the largest factor by which a result differs between repeats of the same pattern."""
-    found = (worst_of(each, pattern.split("/")) for each in repeated)
+    found = (worst_repeatability(each, pattern.split("/")) for each in repeated)
     return max((float(one[1]["factor"]) for one in found if one is not None), default=1.0)
 
 

@@ -66,7 +66,7 @@ class Answer:
     half_width_ns: float | None
 
 
-def question(spec: Spec, ios: int) -> Question | None:
+def baseline_key(spec: Spec, ios: int) -> Question | None:
     """Return the baseline pattern that a run makes, whatever its name; None if it makes another.
 
     Parameters
@@ -99,7 +99,7 @@ def question(spec: Spec, ios: int) -> Question | None:
 
 def asks_for(micro_benchmark: str, spec: Spec, ios: int) -> Question | None:
     """Return the baseline pattern of a micro-benchmark's run; None where the runs are different."""
-    return None if micro_benchmark in LENGTHS + OTHER_STATES else question(spec, ios)
+    return None if micro_benchmark in LENGTHS + OTHER_STATES else baseline_key(spec, ios)
 
 
 def _is_consecutive(spec: Basic, ios: int) -> bool:
@@ -109,7 +109,7 @@ def _is_consecutive(spec: Basic, ios: int) -> bool:
     return spec.time == "burst" and (spec.burst or 1) >= ios
 
 
-def inconsistent(
+def inconsistent_results(
     answers: Mapping[Question, Sequence[Answer]],
 ) -> list[tuple[float, Answer, Answer]]:
     """Return what differs from its baseline: (factor, experiment, baseline), the worst first."""
@@ -126,7 +126,7 @@ def inconsistent(
     return sorted(found, key=lambda one: -one[0])
 
 
-def comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
+def count_comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
     """Count the experiments that could be compared with their baseline."""
     return sum(
         len(same) - 1
@@ -167,7 +167,7 @@ def _weight(same: Sequence[Answer]) -> tuple[bool, int]:
     return any(each.micro_benchmark == BASELINE for each in same), len(same)
 
 
-def worst_of(
+def worst_repeatability(
     repeated: Mapping[str, BaselineRepeats | None], labels: Iterable[str]
 ) -> tuple[str, BaselineRepeats] | None:
     """Return the label with the worst repeatability, and its repeats; None without repeats."""
@@ -175,7 +175,7 @@ def worst_of(
     return max(known, key=lambda one: float(one[1]["factor"]), default=None)
 
 
-def within(ratio: float, factor: float) -> bool:
+def is_within_repeatability(ratio: float, factor: float) -> bool:
     """Return whether a ratio is within the repeatability of its pattern."""
     return 1 / factor <= ratio <= factor
 
@@ -189,11 +189,11 @@ def only_what_repeats(
     """
     told = row.copy()
     for name, labels in VERDICTS_OVER.items():
-        worst, finding = worst_of(repeated, labels), row[name]
+        worst, finding = worst_repeatability(repeated, labels), row[name]
         if worst is None or finding["factor"] is None:
             continue
         limit = float(worst[1]["factor"])
-        if limit > LIKE and within(finding["factor"], limit):
+        if limit > LIKE and is_within_repeatability(finding["factor"], limit):
             blank = cast(CharacteristicVerdict, dict.fromkeys(finding))
             told[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
     return told

@@ -36,7 +36,7 @@ def write_table(
 ) -> None:
     """Write a table to the output file of the user."""
     with (
-        outputs.written(place) as temporary,
+        outputs.output_file(place) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         write_rows(file, head, rows)

@@ -70,7 +70,7 @@ class DeviceLog:
     operations: Operations | None
 
 
-def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
+def write_device_log(folder: Path, run: str, trace: "Log") -> InsideFile:
     """Write the device log of a run that is stored next.
 
     Raises
@@ -96,7 +96,7 @@ def write_inside(folder: Path, run: str, trace: "Log") -> InsideFile:
     return InsideFile(bytes=size, digest=digest)
 
 
-def read_inside(run: "StoredRun") -> DeviceLog | None:
+def read_device_log(run: "StoredRun") -> DeviceLog | None:
     """Read the device log of a run; return None if it has none.
 
     Raises
@@ -133,7 +133,7 @@ def read_inside(run: "StoredRun") -> DeviceLog | None:
         ) from error
 
 
-def inside_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
+def device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
     """Verify the device logs of usable runs against the digests in the run files."""
     verdicts = []
     for run in runs:

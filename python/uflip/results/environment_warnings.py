@@ -16,13 +16,13 @@ HOT_CELSIUS = 70
 STOLEN_SHARE = 0.01
 # Governors that change the clock rate of the processor with its load.
 CHANGING = ("powersave", "ondemand", "conservative", "schedutil")
-CIRCUMSTANCES = (
+ENVIRONMENT_CODES = (
     "volatile_cache", "split_ios", "misaligned_partition", "scheduler_between", "changing_pace",
     "hot_disk", "limited_by_group", "stolen_time",
 )  # fmt: skip
 
 
-def about_circumstances(kept: Manifest) -> list[StoredWarning]:
+def environment_warnings(kept: Manifest) -> list[StoredWarning]:
     """Return warnings about the path to a real device; none if no disk was measured."""
     if not kept.device.real:
         return []

@@ -18,10 +18,10 @@ from uflip.data.manifest import Manifest, PlanEntry
 from uflip.data.run import InsideFile
 from uflip.errors import ResultsError, UflipError, native_errors
 from uflip.results import atomic, lock
-from uflip.results.device_log import FOLDER, write_inside
+from uflip.results.device_log import FOLDER, write_device_log
 from uflip.results.integrity import FolderProof
 from uflip.results.ledger import LedgerWriter
-from uflip.results.result_dir import check_still_there
+from uflip.results.result_dir import check_not_moved
 from uflip.results.run_files import SUFFIX, run_file
 from uflip.results.summary_cache import ENDINGS, Log
 
@@ -51,7 +51,7 @@ class Files:
 
     def check_there(self) -> None:
         """Raise unless the folder is the one that was opened."""
-        check_still_there(self.path, self._place)
+        check_not_moved(self.path, self._place)
 
     def close(self) -> None:
         """Release the folder and its lock."""
@@ -144,7 +144,7 @@ class Files:
             return None
         self.check_there()
         try:
-            return write_inside(self.path, entry.id, trace)
+            return write_device_log(self.path, entry.id, trace)
         except (OSError, UflipError) as error:
             raise _not_stored("look inside the device", self.path / FOLDER, error) from error
 

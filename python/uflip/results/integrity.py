@@ -14,13 +14,13 @@ from uflip.data.bounded_read import DocumentKind, read_document, read_if_there
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError, UflipError
-from uflip.results.device_log import inside_verdicts
+from uflip.results.device_log import device_log_verdicts
 from uflip.results.file_status import PROVEN, UNPROVEN, FileStatus
 from uflip.results.flash_file import check_logs
 from uflip.results.run_files import (
     file_name,
-    names_in,
     run_verdicts,
+    runs_in,
     size_of,
     without_impossible,
 )
@@ -98,7 +98,7 @@ def examine(folder: Path) -> FolderProof:
     path = folder / manifest.FILE_NAME
     for look in range(LOOKS):
         content = _manifest_bytes(folder)
-        there = names_in(folder / manifest.RUNS)
+        there = runs_in(folder / manifest.RUNS)
         found = read_ledger(folder)
         verdict = document_verdict(path, content, found, "the folder: its plan and device")
         if verdict.state == PROVEN or found is None or look == LOOKS - 1:
@@ -134,7 +134,7 @@ def verify(folder: Path) -> list[FileStatus]:
         is_of_jobs = found.manifest is not None and found.manifest.is_of_jobs
         checks = check_logs if is_of_jobs else _native.check_traces
         verdicts = without_impossible(folder, found.verdicts, checks)
-        return verdicts + _strays(folder, found) + inside_verdicts(folder, usable)
+        return verdicts + _strays(folder, found) + device_log_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",
@@ -148,7 +148,7 @@ def verify(folder: Path) -> list[FileStatus]:
 def _strays(folder: Path, found: FolderProof) -> list[FileStatus]:
     """Return run files that the plan (or, without a plan, the ledger) does not list."""
     planned = found.runs if found.manifest is None else {run.id for run in found.manifest.plan}
-    names = sorted(set(names_in(folder / manifest.RUNS)) - set(planned))
+    names = sorted(set(runs_in(folder / manifest.RUNS)) - set(planned))
     sized = [(file_name(name), size_of(folder, name)) for name in names]
     if found.manifest is None:
         reason = "the ledger has no line for it" if found.ledger else "there is no ledger"
@@ -169,7 +169,7 @@ def examine_open_channel(folder: Path) -> list[FileStatus]:
     """
     path = folder / OPEN_CHANNEL
     content = read_document(path, KIND)
-    there = names_in(folder / manifest.RUNS)
+    there = runs_in(folder / manifest.RUNS)
     found = read_ledger(folder)
     verdicts = [document_verdict(path, content, found, "what was found"), *ledger_verdicts(found)]
     lines = found.runs if found else {}

@@ -21,7 +21,7 @@ from uflip.data.run import metadata_of
 from uflip.data.run_summary import RunSummary, StoredRepetition, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
-from uflip.results.columns import measured, pieces
+from uflip.results.columns import measured_column, pieces
 from uflip.results.convergence import repetition
 from uflip.results.run_statistics import statistics_of
 from uflip.results.steady_state import Samples, rounds_of
@@ -50,7 +50,10 @@ class RepetitionPart:
         if self.said is not None:
             known: summary.RepetitionSummary = msgspec.to_builtins(self.said)
             return known
-        return {"run": self.run.id, **repetition(self.trace, measured(self.trace), self.path)}
+        return {
+            "run": self.run.id,
+            **repetition(self.trace, measured_column(self.trace), self.path),
+        }
 
     @property
     def rounds(self) -> list[summary.RoundSummary] | None:

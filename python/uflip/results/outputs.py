@@ -29,7 +29,7 @@ from uflip.data.bounded_read import file_type
 from uflip.data.folder import refuse_results
 from uflip.errors import RefusedError, ResultsError, UflipError, UsageError
 from uflip.results.atomic import fsync_directory, fsync_tree, make_folders
-from uflip.results.checksums import OutputKind, is_ours, sealed
+from uflip.results.checksums import OutputKind, add_seal, has_valid_seal
 
 # The longest file name on any file system of Linux [bytes].
 LONGEST_NAME = 255
@@ -87,7 +87,7 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
     Returns
     -------
     OutputPath
-        For `write` and `written`.
+        For `write` and `output_file`.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
         there = _lstat(path)
         if there is not None:
             _refuse_special(path, there, kind, where)
-            if not force and not is_ours(path, kind):
+            if not force and not has_valid_seal(path, kind):
                 raise _not_ours(kind, where)
     except (OSError, ValueError, RuntimeError) as error:
         raise _failed(kind, where, error) from error
@@ -128,14 +128,14 @@ def write(place: OutputPath, content: bytes) -> int:
         If it cannot be written; the old file is intact then.
     """
     if place.kind.seal is not None:
-        content = sealed(content, place.kind)
-    with written(place) as temporary:
+        content = add_seal(content, place.kind)
+    with output_file(place) as temporary:
         temporary.write_bytes(content)
     return len(content)
 
 
 @contextmanager
-def written(place: OutputPath) -> Iterator[Path]:
+def output_file(place: OutputPath) -> Iterator[Path]:
     """Yield the path of a new empty file beside an output, and publish it at the end.
 
     On failure the old file stays, and the temporary one is removed.

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.results.columns import window
+from uflip.results.columns import column_slice
 
 ROWS = 4096
 WINDOW = 1 << 20
@@ -91,16 +91,16 @@ def pyramid_of(trace: _native.Trace | _native.FlashTrace) -> Pyramid | None:
     ios_per_row = _power_of_two(max(-(-n // ROWS), FEWEST_PER_ROW))
     step = max(WINDOW, ios_per_row)
     windows = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    spans = [_span(window(trace, "submit_ns", each.start, each.stop)) for each in windows]
+    spans = [_span(column_slice(trace, "submit_ns", each.start, each.stop)) for each in windows]
     begin = min((low for low, _ in spans), default=0)
     last = max((high for _, high in spans), default=0)
     rows = -(-n // ios_per_row)
     ns_per_row = _power_of_two(-(-(last - begin + 1) // max(rows, 1)))
     by_number, by_time = np.zeros(rows, ROW), np.zeros((last - begin) // ns_per_row + 1, ROW)
     for each in windows:
-        times = window(trace, "response_time_ns", each.start, each.stop)
+        times = column_slice(trace, "response_time_ns", each.start, each.stop)
         _put(by_number, np.arange(each.start, each.stop) // ios_per_row, times)
-        since = window(trace, "submit_ns", each.start, each.stop) - np.uint64(begin)
+        since = column_slice(trace, "submit_ns", each.start, each.stop) - np.uint64(begin)
         _put(by_time, (since // np.uint64(ns_per_row)).astype(np.int64), times)
     return Pyramid(by_number, ios_per_row, by_time if n else by_time[:0], ns_per_row, begin)
 

@@ -44,7 +44,7 @@ TREND_Z = 3.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class RunRate:
     """The steady rate of a run without pauses."""
 
     run_id: str
@@ -58,12 +58,12 @@ class Pace:
         return self.ios_per_s * self.io_size
 
 
-def pace_of(
+def steady_rate(
     run_id: str,
     spec: Spec,
     submit_ns: NDArray[Any],
     response_time_ns: NDArray[Any],
-) -> Pace | None:
+) -> RunRate | None:
     """Return the rate of a run of consecutive I/Os, over its second half; None for other runs.
 
     With several processes it is the total.
@@ -78,11 +78,11 @@ def pace_of(
     lasted = int(ended.max()) - int(np.sort(submitted)[half])
     if lasted <= 0:
         return None
-    return Pace(run_id, spec.mode, spec.io_bytes, (len(submitted) - half) * 1e9 / lasted)
+    return RunRate(run_id, spec.mode, spec.io_bytes, (len(submitted) - half) * 1e9 / lasted)
 
 
 @dataclass(frozen=True)
-class Limit:
+class RateLimit:
     """A rate limit that runs of several kinds reach."""
 
     unit: str
@@ -90,7 +90,7 @@ class Limit:
     runs: tuple[str, ...]
 
 
-def limit(paces: Sequence[Pace]) -> Limit | None:
+def find_rate_limit(paces: Sequence[RunRate]) -> RateLimit | None:
     """Return the rate that runs of several sizes share and none exceeds; None without one."""
     found = []
     for unit in ("ios_per_s", "bytes_per_s"):
@@ -100,13 +100,13 @@ def limit(paces: Sequence[Pace]) -> Limit | None:
             at_it = [paces[int(index)] for index in near]
             beyond = np.flatnonzero(rates > (1 + SAME) * rates[near].max())
             faster = {paces[int(index)].mode for index in beyond}
-            if _is_no_accident(at_it) and faster.isdisjoint(pace.mode for pace in at_it):
+            if _shows_limit(at_it) and faster.isdisjoint(pace.mode for pace in at_it):
                 names = tuple(pace.run_id for pace in at_it)
-                found.append(Limit(unit, float(np.median(rates[near])), names))
+                found.append(RateLimit(unit, float(np.median(rates[near])), names))
     return max(found, key=lambda each: len(each.runs), default=None)
 
 
-def _is_no_accident(paces: Sequence[Pace]) -> bool:
+def _shows_limit(paces: Sequence[RunRate]) -> bool:
     """Return whether these runs of one rate show a limit, and not a property of the device."""
     reads, writes = (
         {pace.io_size for pace in paces if pace.mode == mode} for mode in ("read", "write")
@@ -127,7 +127,7 @@ class Trend:
     met: int
 
 
-def trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
+def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
     """Test whether the same patterns become slower, or quicker, in the course of a benchmark.
 
     Parameters

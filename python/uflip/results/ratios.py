@@ -132,7 +132,7 @@ def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
     return median(known) if known else 1.0
 
 
-def chance_of(
+def difference_chance(
     first: MeanEstimate, second: MeanEstimate, limit: float, spread: float = 1.0
 ) -> float:
     """Return the chance of so large a ratio of second to first, if the true ratio is the limit.

@@ -13,24 +13,24 @@ from uflip.results.agreement import (
     CLAIM,
     FEWEST_PLACES,
     allowed_ns,
-    begin_otherwise,
-    least,
-    of_few_places,
-    own,
+    beginnings_differ,
+    covers_few_places,
+    own_half_width,
     peers_among,
-    student,
+    repetitions_needed,
+    student_half_width,
     together,
 )
 from uflip.results.autocorrelation import MANY
-from uflip.results.columns import measured
+from uflip.results.columns import measured_column
 from uflip.results.convergence import repetition
-from uflip.results.variance_pooling import Peers, Scatter, supported
+from uflip.results.variance_pooling import Peers, Scatter, pooled_half_width
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
 """The sort of each experiment, which its peers share, and the runs that are its repetitions."""
 
 
-def with_certainty(
+def repetition_certainty(
     repetitions: Sequence[summary.MeanSummary], slowest_ns: float | None, peers: Peers | None = None
 ) -> Certainty:
     """Return the statistics of repetitions, with the values that decide the next round.
@@ -45,7 +45,7 @@ def with_certainty(
         repetitions needed; `surely`, whether it has converged and few repetitions begin alike;
         `hopeless`, whether there is a reason against it that more repetitions do not remove.
     """
-    few_places = of_few_places(repetitions)
+    few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
     said = together(repetitions, slowest_ns, peers)
@@ -60,11 +60,11 @@ def with_certainty(
     expected = half_width
     supported_ns = degrees = widened = None
     if half_width is not None and len(means) > 1:
-        by_student = student(means, CLAIM)
+        by_student = student_half_width(means, CLAIM)
         expected = by_student if len(means) >= MANY else max(half_width, by_student)
-        widened = own(means, allowed, CLAIM, peers) / by_student if by_student else None
+        widened = own_half_width(means, allowed, CLAIM, peers) / by_student if by_student else None
         if peers is not None:
-            supported_ns, degrees = supported(peers, Scatter(means, allowed), CLAIM)
+            supported_ns, degrees = pooled_half_width(peers, Scatter(means, allowed), CLAIM)
     return {
         **said,
         "allowed_ns": allowed,
@@ -72,13 +72,13 @@ def with_certainty(
         "supported_ns": supported_ns,
         "degrees": degrees,
         "widened": widened,
-        "fewest": FEWEST_PLACES if few_places else least(means, allowed, peers),
+        "fewest": FEWEST_PLACES if few_places else repetitions_needed(means, allowed, peers),
         "surely": bool(said["converged"]) and not is_doubtful,
-        "hopeless": is_narrow and begin_otherwise(repetitions, allowed),
+        "hopeless": is_narrow and beginnings_differ(repetitions, allowed),
     }
 
 
-def each_with_certainty(
+def plan_certainty(
     sorts: Sequence[str],
     experiments: Sequence[Sequence[summary.MeanSummary]],
     slowest_ns: float | None,
@@ -89,7 +89,7 @@ def each_with_certainty(
         groups.setdefault(sort, []).append(runs)
     peers = {sort: peers_among(group, slowest_ns) for sort, group in groups.items()}
     return [
-        with_certainty(runs, slowest_ns, peers[sort])
+        repetition_certainty(runs, slowest_ns, peers[sort])
         for sort, runs in zip(sorts, experiments, strict=True)
     ]
 
@@ -119,7 +119,7 @@ class RepetitionStatistics:
     def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
         """Return the statistics of each experiment; those of one sort are peers."""
         every = [[self._of(run_id) for run_id in run_ids] for _, run_ids in experiments]
-        return each_with_certainty([sort for sort, _ in experiments], every, slowest_ns)
+        return plan_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
         """Return the number of I/Os of a run; 0 if it is missing."""
@@ -139,4 +139,4 @@ class RepetitionStatistics:
         if trace is None:
             nothing = dict.fromkeys(RepetitionSummary.__annotations__)
             return cast(RepetitionSummary, nothing | {"run": run_id, "io_count": 0})
-        return cast(RepetitionSummary, {"run": run_id} | repetition(trace, measured(trace)))
+        return cast(RepetitionSummary, {"run": run_id} | repetition(trace, measured_column(trace)))

@@ -53,7 +53,7 @@ def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--o
         )
 
 
-def why_not(path: Path) -> str:
+def why_not_writable(path: Path) -> str:
     """Return why nothing can be made at `path`; "" if no obstacle is known beforehand."""
     ancestor = next(folder for folder in path.absolute().parents if folder.exists())
     if not ancestor.is_dir():
@@ -62,7 +62,9 @@ def why_not(path: Path) -> str:
 
 
 @contextmanager
-def made_beside(folder: Path, *, what: str = "result", called: str = "--out") -> Iterator[Path]:
+def create_atomically(
+    folder: Path, *, what: str = "result", called: str = "--out"
+) -> Iterator[Path]:
     """Yield a new folder to be filled; rename it to `folder` on success.
 
     Parameters
@@ -126,7 +128,7 @@ def _literal(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def check_still_there(folder: Path, descriptor: int) -> None:
+def check_not_moved(folder: Path, descriptor: int) -> None:
     """Refuse to continue if the folder of this name is not the one of the descriptor.
 
     Raises

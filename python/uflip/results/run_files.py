@@ -81,7 +81,7 @@ def _by_digest(
         changed = "its bytes have changed since they were written"
         if size != lines[run].bytes:
             changed = f"{size} bytes, of which {lines[run].bytes} were written"
-        stranger = _stranger(folder, run, folder_id)
+        stranger = _foreign_owner(folder, run, folder_id)
         state: State = "foreign" if stranger else "damaged"
         verdicts[run] = _lost(run, state, size, stranger or problem or changed)
     return verdicts
@@ -93,7 +93,7 @@ def _by_reading(
     problems = checks([str(run_file(folder, run)) for run in runs])
     verdicts: dict[str, FileStatus] = {}
     for run, problem in zip(runs, problems, strict=True):
-        size, stranger = size_of(folder, run), _stranger(folder, run, folder_id)
+        size, stranger = size_of(folder, run), _foreign_owner(folder, run, folder_id)
         if stranger or problem is not None:
             _check_readable(run_file(folder, run))
             state: State = "foreign" if stranger else "damaged"
@@ -134,7 +134,7 @@ class _Metadata(Struct):
     folder_id: str | None = None
 
 
-def _stranger(folder: Path, run: str, folder_id: str | None) -> str:
+def _foreign_owner(folder: Path, run: str, folder_id: str | None) -> str:
     """Return the owner of a file whose metadata name another run or folder; else ""."""
     text = _native.read_metadata(str(run_file(folder, run)))
     try:
@@ -163,7 +163,7 @@ def size_of(folder: Path, run: str) -> int:
         return 0
 
 
-def names_in(folder: Path) -> list[str]:
+def runs_in(folder: Path) -> list[str]:
     """Return the runs that have a file."""
     try:
         return [

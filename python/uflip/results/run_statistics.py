@@ -72,7 +72,7 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     """
     spec = read_spec(traces[0].spec_json)
     mode = _one_mode(spec)
-    gathered = _Gathered(isinstance(spec, Mix), mode, traces[0].causes)
+    gathered = _Accumulator(isinstance(spec, Mix), mode, traces[0].causes)
     for trace in traces:
         gathered.add(trace)
     amounts = [measured_amount(trace, mode) for trace in traces]
@@ -92,7 +92,7 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     )
 
 
-class _Gathered:
+class _Accumulator:
     """Response times, sizes and causes of measured I/Os.
 
     `mode` is the number of their common mode, if they have one.

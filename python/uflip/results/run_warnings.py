@@ -15,7 +15,7 @@ from uflip.data.device import DeviceInfo
 from uflip.data.manifest import IMPORTED
 from uflip.data.single_run import StopDocument
 from uflip.data.spec import Basic, Parallel, Spec
-from uflip.results.throttling import ticking
+from uflip.results.throttling import find_ticks
 from uflip.stats import drift
 
 Numbers = Mapping[str, object]
@@ -190,7 +190,7 @@ def at_ticks(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about slow I/Os that end with a timer of the host; simulated devices have no timer."""
     if not run.is_timed_by_host:
         return None
-    found = ticking(run.submit_ns, run.response_time_ns)
+    found = find_ticks(run.submit_ns, run.response_time_ns)
     if found is None:
         return None
     numbers = {"count": found.ios, "share_of_time": round(found.share_of_time, 4)}

@@ -20,7 +20,7 @@ from uflip.data.state_record import StateDocument, StateRequest, Written
 from uflip.device.identity import MEDIUM, identity, medium, medium_difference
 from uflip.errors import RefusedError, ResultsError
 from uflip.results import atomic
-from uflip.results.result_dir import why_not
+from uflip.results.result_dir import why_not_writable
 
 FOLDER = Path("results") / "states"
 PLAIN = re.compile(r"(file:|(block:)?/dev/)[A-Za-z0-9.]+(-[A-Za-z0-9.]+)*(?<![.-])", re.ASCII)
@@ -121,7 +121,7 @@ def default_path(url: str) -> Path:
     return FOLDER / f"{slug}.json"
 
 
-def check_place(path: Path) -> None:
+def check_record_path(path: Path) -> None:
     """Fail before anything is written to the device if no record can be written at this path.
 
     Raises
@@ -137,7 +137,7 @@ def check_place(path: Path) -> None:
             allowed="the name of a file, or one that is free",
             action="name the file that the link leads to",
         )
-    if not (reason := why_not(path)):
+    if not (reason := why_not_writable(path)):
         return
     raise ResultsError(
         "The state record cannot be written",
@@ -172,9 +172,9 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
     ResultsError
         If the file is something else, or from a newer uflip.
     RefusedError
-        From `check_place`.
+        From `check_record_path`.
     """
-    check_place(path)
+    check_record_path(path)
     state = state_record.read(path)
     if state is None:
         return StateRecord(path, info, None)

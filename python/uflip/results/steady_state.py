@@ -137,7 +137,7 @@ def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> St
         "needed_bytes": needed if not reasons else wanted,
         "needed_ns": None
         if not reasons
-        else round(_left_ns(first, wanted - first[-1]["written_bytes"]) + lasted),
+        else round(_remaining_ns(first, wanted - first[-1]["written_bytes"]) + lasted),
         "first_minute_ios_per_s": _first_minute(first),
         "disagreement": (max(rates) - min(rates)) / max(rates) if len(rates) > 1 else None,
     }
@@ -197,7 +197,7 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
     return abs(slope) * (n - 1) <= limits[1] * mean or abs(slope) <= by_chance
 
 
-def _left_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
+def _remaining_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
     """Return the time for writing `left_bytes` more at the rate of the last half [ns]."""
     window = _window(rounds)
     before = rounds[len(rounds) // 2 - 1]

@@ -26,9 +26,13 @@ from uflip.data.spec import Spec
 from uflip.data.summary import WarningSummary
 from uflip.errors import ResultsError, UflipError, UsageError, native_errors
 from uflip.results import lock
-from uflip.results.benchmark_warnings import about_conditions, about_interference, about_the_files
-from uflip.results.columns import as_array, measured
-from uflip.results.environment_warnings import about_circumstances
+from uflip.results.benchmark_warnings import (
+    condition_warnings,
+    file_warnings,
+    interference_warnings,
+)
+from uflip.results.columns import as_array, measured_column
+from uflip.results.environment_warnings import environment_warnings
 from uflip.results.flash_file import read_log
 from uflip.results.integrity import FolderProof, examine
 from uflip.results.jobs import FlashExaminer, summary_of
@@ -83,7 +87,7 @@ class StoredRun:
         except ResultsError:
             raise
         except UflipError as error:
-            raise damaged(
+            raise damaged_run_error(
                 self.path, f"{error.what}: {error.got}" if error.got else error.what
             ) from error
 
@@ -114,7 +118,7 @@ class StoredRun:
     def response_time_ns(self, *, include_ignored: bool = False) -> NDArray[np.uint64]:
         """Return response times (n,) [ns], by default without the I/Os inside `io_ignore`."""
         trace = self.trace()
-        return as_array(trace, "response_time_ns") if include_ignored else measured(trace)
+        return as_array(trace, "response_time_ns") if include_ignored else measured_column(trace)
 
 
 class Results:
@@ -204,7 +208,7 @@ class Results:
         its runs raise now.
         """
         stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
-        found = about_the_files(self.proof)
+        found = file_warnings(self.proof)
         if self.manifest.finished_utc is None:
             found += self._of_the_unfinished()
         return [*stored, *(warning.as_dict() for warning in found)]
@@ -216,9 +220,9 @@ class Results:
             entry = kept.entry(run.id)
             assert entry is not None, "runs are of the plan"
             examiner.look(entry, run.log() if run.is_job else run.trace())
-        found = about_conditions(kept.device, host_of(kept.host), kept.state)
-        found += about_circumstances(kept)
-        found += about_interference(kept.interference)
+        found = condition_warnings(kept.device, host_of(kept.host), kept.state)
+        found += environment_warnings(kept)
+        found += interference_warnings(kept.interference)
         found += examiner.warnings(kept.phases, kept.plan)
         if self.status != "running":
             found.append(_unfinished(len(self.runs), len(kept.plan)))
@@ -240,7 +244,7 @@ def examiner_of(content: Manifest) -> Examiner | FlashExaminer:
     return Examiner(content.device, content.harness)
 
 
-def damaged(path: Path, got: str) -> ResultsError:
+def damaged_run_error(path: Path, got: str) -> ResultsError:
     """Return the error for a run file that cannot be read."""
     return ResultsError(
         what="A run file is damaged",

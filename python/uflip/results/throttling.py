@@ -33,7 +33,7 @@ SHARE_OF_TIME = 0.2
 FEWEST = 10
 
 
-class Ticking(NamedTuple):
+class TimerTicks(NamedTuple):
     """I/Os that ended with a timer, its interval [ns], and their share of all time."""
 
     tick_ns: float
@@ -41,9 +41,9 @@ class Ticking(NamedTuple):
     share_of_time: float
 
 
-def ticking(
+def find_ticks(
     submit_ns: NDArray[np.float64], response_time_ns: NDArray[np.float64]
-) -> Ticking | None:
+) -> TimerTicks | None:
     """Find the timer that slow I/Os end with; return None without one.
 
     Parameters
@@ -65,7 +65,9 @@ def ticking(
     return next((each for each in found if each is not None), None)
 
 
-def _at(submit: NDArray[np.float64], times: NDArray[np.float64], tick_ns: float) -> Ticking | None:
+def _at(
+    submit: NDArray[np.float64], times: NDArray[np.float64], tick_ns: float
+) -> TimerTicks | None:
     slow = times >= SLOW * tick_ns
     count = int(slow.sum())
     if count < FEWEST:
@@ -76,4 +78,4 @@ def _at(submit: NDArray[np.float64], times: NDArray[np.float64], tick_ns: float)
     by_chance = exp(-count * length**2)
     if share < SHARE_OF_TIME or length < LENGTH or by_chance > BY_CHANCE:
         return None
-    return Ticking(tick_ns, count, share)
+    return TimerTicks(tick_ns, count, share)

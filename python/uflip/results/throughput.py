@@ -74,16 +74,16 @@ def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
     `mode` is the number of the mode of all I/Os, if they share one: then its column is not read.
     """
     if len(trace) > PIECE:
-        return _of_a_long_run(trace)
+        return _long_run_amount(trace)
     kept = as_array(trace, "ignored") == 0
     if not kept.any():
         return Amount(0, 0, 0)
     began, sizes = as_array(trace, "submit_ns"), as_array(trace, "io_size_bytes")
     modes = as_array(trace, "mode") if mode is None else np.full(len(trace), mode, dtype=np.uint8)
     ended = began + as_array(trace, "response_time_ns")
-    most = most_under_way(began, ended)
+    most = max_in_flight(began, ended)
     if most > 1:
-        begin, end = _all_at_work(trace)
+        begin, end = _full_queues_span(trace)
         inside = (begin <= ended) & (ended <= end)
         steady = _rounds(ended[inside], sizes[inside], most)
         if steady is not None:
@@ -118,7 +118,7 @@ class _Shares:
         return Amount(amount.ios, amount.size_bytes, amount.elapsed_ns, modes)
 
 
-def _of_a_long_run(trace: _native.Trace) -> Amount:
+def _long_run_amount(trace: _native.Trace) -> Amount:
     """Compute `measured_amount` with one part of the run in memory at a time."""
     depths = _queue_depths(read_spec(trace.spec_json))
     most = sum(depths)
@@ -190,7 +190,7 @@ class _Extremes:
 
 
 def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, int]:
-    """Return the result of `_all_at_work`, and the first submission and last completion [ns].
+    """Return the result of `_full_queues_span`, and the first submission and last completion [ns].
 
     The first k completions of a queue of depth d are among its first k + d - 1 I/Os, since no later
     I/O was submitted before. So the completion that ends a start-up is the d-th last of these.
@@ -246,7 +246,7 @@ def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
     return ios / seconds, size / seconds
 
 
-def most_under_way(began: Times, ended: Times) -> int:
+def max_in_flight(began: Times, ended: Times) -> int:
     """Return the largest number of I/Os in flight, from submissions and completions (n,) [ns].
 
     Examples
@@ -259,7 +259,7 @@ def most_under_way(began: Times, ended: Times) -> int:
     return max(int((np.arange(1, len(submitted) + 1) - over).max()), 1)
 
 
-def _all_at_work(trace: _native.Trace) -> tuple[int, int]:
+def _full_queues_span(trace: _native.Trace) -> tuple[int, int]:
     """Return the time when all streams are past their start-up, and when one submits its last [ns].
 
     A start-up ends with as many completions as there are ignored I/Os: when the first measured I/O

@@ -12,8 +12,8 @@ in two times of three. Their own interval cannot show that; the other experiment
 on the same device at the same time, can. A claim rests on the weighted mean of an experiment's own
 variance and theirs. They count as peers unless there is evidence that the experiment is unlike
 them. An experiment that scatters more, or whose neighbours are more correlated, uses its own
-variance alone (`is_odd`). One that scatters less than its peers must be repeated so often that it
-would have shown their scatter (`fewest`).
+variance alone (`is_outlier`). One that scatters less than its peers must be repeated so often that
+it would have shown their scatter (`least_repetitions`).
 
 **Source** H. Robbins (1956), empirical Bayes; G. K. Smyth, "Linear models and empirical Bayes
 methods for assessing differential expression in microarray experiments" (2004): the same question,
@@ -40,7 +40,7 @@ from math import ceil, lgamma, log, sqrt
 
 from uflip import _native
 from uflip.results import autocorrelation
-from uflip.results.autocorrelation import common, kept
+from uflip.results.autocorrelation import correlation_sum, shown_variance_share
 
 FEWEST = 5
 """Least number of experiments with repetitions that are used as peers."""
@@ -101,7 +101,7 @@ class Scatter:
     allowed: float
 
 
-def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
+def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     """Return the pooled scatter of experiments of one sort; None for fewer than `FEWEST`.
 
     Examples
@@ -114,19 +114,19 @@ def peers_of(experiments: Sequence[Scatter]) -> Peers | None:
     known = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
     if len(known) < FEWEST:
         return None
-    correlation, unlike = autocorrelation.of_sort([one.means for one in known])
+    correlation, unlike = autocorrelation.sort_correlation([one.means for one in known])
     scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in known]
-    variance, degrees = _fitted(scatters)
+    variance, degrees = _fit_prior(scatters)
     together = sum(own for _, own in scatters)
     pooled = sum(each * own for each, own in scatters) / together
-    alike = _likelihood(scatters, _middle(scatters, WORTH[-1]), WORTH[-1])
+    alike = _likelihood(scatters, _prior_centre(scatters, WORTH[-1]), WORTH[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     loudest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
     mixed = gained > autocorrelation.BEYOND_CHANCE
     return Peers(variance, degrees, together, correlation, pooled, loudest, mixed, unlike)
 
 
-def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
+def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
     """Return half the width of the interval of the mean [ns], and its degrees of freedom.
 
     Examples
@@ -141,12 +141,12 @@ def supported(peers: Peers, one: Scatter, confidence: float) -> tuple[float, flo
     degrees = peers.degrees + n - 1
     variance = (peers.degrees * peers.variance + (n - 1) * own) / degrees
     degrees = min(degrees, max(peers.together, n - 1))
-    standard_error = sqrt(variance * (1 + 2 * common(peers.correlation, n)) / n)
+    standard_error = sqrt(variance * (1 + 2 * correlation_sum(peers.correlation, n)) / n)
     student: float = _native.student_quantile(1 - confidence, degrees)
     return student * standard_error * one.allowed, degrees
 
 
-def is_odd(peers: Peers, one: Scatter) -> bool:
+def is_outlier(peers: Peers, one: Scatter) -> bool:
     """Return whether an experiment is unlike its peers and uses its own variance alone.
 
     Beyond chance, it scatters more than the others, or its neighbours are more correlated; or those
@@ -158,11 +158,15 @@ def is_odd(peers: Peers, one: Scatter) -> bool:
     >>> [is_odd(peers_of(some), one) for one in some]
     [False, False, False, False, True]
     """
-    is_louder = _louder(peers, one) > BEYOND_CHANCE
-    return is_louder or peers.unlike or autocorrelation.resemble(one.means, peers.correlation)
+    is_louder = _variance_ratio(peers, one) > BEYOND_CHANCE
+    return (
+        is_louder
+        or peers.unlike
+        or autocorrelation.is_more_correlated(one.means, peers.correlation)
+    )
 
 
-def fewest(peers: Peers, one: Scatter) -> int:
+def least_repetitions(peers: Peers, one: Scatter) -> int:
     """Return the least number of repetitions that an experiment with peers needs.
 
     One with less scatter than its peers may hide their states. A state that a share p of
@@ -176,13 +180,13 @@ def fewest(peers: Peers, one: Scatter) -> int:
     >>> fewest(peers_of(some), some[0]), fewest(peers_of(some), some[-1])
     (4, 2)
     """
-    if not peers.mixed or _louder(peers, one) > -BEYOND_CHANCE:
+    if not peers.mixed or _variance_ratio(peers, one) > -BEYOND_CHANCE:
         return 2
     not_met = peers.loudest / (1 + peers.loudest)
     return max(2, min(ENOUGH, ceil(log(MISSED) / log(not_met))))
 
 
-def _louder(peers: Peers, one: Scatter) -> float:
+def _variance_ratio(peers: Peers, one: Scatter) -> float:
     """Return Bartlett's ratio of an experiment's variance and its peers'; negative if lower."""
     own, rest = len(one.means) - 1, peers.together - len(one.means) + 1
     if rest < 1 or own < 1:
@@ -199,19 +203,19 @@ def _variance(one: Scatter, correlation: float, least: float = 0.0) -> float:
     """Return the variance in units of the allowed half width, corrected for correlation."""
     n, middle = len(one.means), sum(one.means) / len(one.means)
     variance = sum((each - middle) ** 2 for each in one.means) / (n - 1)
-    return max(variance / one.allowed**2 / kept(correlation, n), least**2)
+    return max(variance / one.allowed**2 / shown_variance_share(correlation, n), least**2)
 
 
-def _fitted(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
+def _fit_prior(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Return the most likely prior of some variances with their degrees of freedom: its centre and
     its degrees of freedom.
     """
-    tried = ((_middle(scatters, degrees), degrees) for degrees in WORTH)
+    tried = ((_prior_centre(scatters, degrees), degrees) for degrees in WORTH)
     variance, degrees = max(tried, key=lambda prior: _likelihood(scatters, *prior))
     return variance, degrees
 
 
-def _middle(scatters: Sequence[tuple[float, int]], degrees: float) -> float:
+def _prior_centre(scatters: Sequence[tuple[float, int]], degrees: float) -> float:
     """Return the most likely centre of the prior for given degrees of freedom."""
     low = min(variance for variance, _ in scatters)
     high = max(variance for variance, _ in scatters)

@@ -24,18 +24,18 @@ from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary
 from uflip.flash_waits import writes_of
 from uflip.results.agreement import AGREEMENT, disagreement, together
-from uflip.results.columns import as_array, measured
+from uflip.results.columns import as_array, measured_column
 from uflip.results.consistency import (
     Answer,
     Question,
     asks_for,
-    comparisons,
+    count_comparisons,
     gathered,
-    inconsistent,
+    inconsistent_results,
     repeatability,
 )
 from uflip.results.convergence import how_it_ended
-from uflip.results.rate_limit import Pace, limit, pace_of, trend
+from uflip.results.rate_limit import RunRate, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
     BASELINE,
@@ -82,7 +82,7 @@ class Examiner:
     _asked: dict[tuple[Question, tuple[Any, ...]], list[MeanSummary]] = field(default_factory=dict)
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
     _startups: list[ExaminedStartup] = field(default_factory=list)
-    _paces: list[Pace] = field(default_factory=list)
+    _paces: list[RunRate] = field(default_factory=list)
     _met: dict[Question, list[float]] = field(default_factory=dict)
 
     def look(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
@@ -111,7 +111,7 @@ class Examiner:
             stream=as_array(trace, "stream"),
             submit_ns=as_array(trace, "submit_ns"),
             response_time_ns=as_array(trace, "response_time_ns"),
-            measured_ns=measured(trace),
+            measured_ns=measured_column(trace),
             ended=None if trace.ended_json is None else json.loads(trace.ended_json),
             counters=json.loads(trace.counters_json() or "{}"),
             disturbed=others or {},
@@ -141,7 +141,7 @@ class Examiner:
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
             if self.device.real:
-                pace = pace_of(run_id, spec, run.submit_ns, run.response_time_ns)
+                pace = steady_rate(run_id, spec, run.submit_ns, run.response_time_ns)
                 self._paces += [] if pace is None else [pace]
         for check in CHECKS:
             if (doubt := check.look(run)) is not None:
@@ -171,7 +171,7 @@ class Examiner:
 
     def _limits(self) -> list[StoredWarning]:
         """Warn about a rate that reads and writes of several sizes share."""
-        found = limit(self._paces)
+        found = find_rate_limit(self._paces)
         if found is None:
             return []
         in_ios = found.unit == "ios_per_s"
@@ -191,7 +191,7 @@ class Examiner:
     def _trends(self) -> list[StoredWarning]:
         """Warn about patterns that became slower or quicker with each measurement."""
         named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
-        found = None if self.device.null else trend(named)
+        found = None if self.device.null else find_trend(named)
         if found is None:
             return []
         label = found.pattern.split()[0]
@@ -268,7 +268,7 @@ class Examiner:
         answers = gathered(
             (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
         )
-        apart = inconsistent(answers)
+        apart = inconsistent_results(answers)
         if not apart or self.device.null:
             return []
         factor, worst, baseline = apart[0]
@@ -276,12 +276,12 @@ class Examiner:
         return [
             StoredWarning(
                 "consistency",
-                f"In {len(apart)} of {comparisons(answers)} cases a run that asks for what its "
-                f"baseline asks for differs from it beyond their intervals and {AGREEMENT:.0%} "
-                f"(worst: {worst.name}, {means[0]}, baseline {means[1]})",
+                f"{len(apart)} of {count_comparisons(answers)} repeats of a baseline differ from "
+                f"it beyond their intervals and {AGREEMENT:.0%} (worst: {worst.name}, {means[0]}, "
+                f"baseline {means[1]})",
                 {
                     "experiments": [each.name for _, each, _ in apart],
-                    "comparisons": comparisons(answers),
+                    "comparisons": count_comparisons(answers),
                     "worst": {
                         "experiment": worst.name,
                         "mean_ns": round(worst.mean_ns),
@@ -290,10 +290,10 @@ class Examiner:
                     },
                     "repeatability": repeatability(answers),
                 },
-                f"read no difference below {factor:.2g} times: something else than the pattern "
-                "was at work, what came before the run (a longer --pause), longer start-up, "
-                "another place on the device, or somebody else on it (a quiet host; a disk that is "
-                "neither virtual nor throttled)",
+                f"ignore differences below {factor:.2g} times: something other than the pattern "
+                "was at work. Possible causes: the runs before (use a longer --pause), a longer "
+                "start-up, another target space, or other load (use an idle host, and a disk that "
+                "is neither virtual nor throttled)",
             )
         ]
 

@@ -26,14 +26,18 @@ from uflip.data.run import About
 from uflip.data.summary import Certainty, WarningSummary
 from uflip.errors import ResultsError, native_errors
 from uflip.results import lock
-from uflip.results.benchmark_warnings import about_conditions, about_interference, of_the_plan
-from uflip.results.environment_warnings import about_circumstances
+from uflip.results.benchmark_warnings import (
+    condition_warnings,
+    interference_warnings,
+    plan_warnings,
+)
+from uflip.results.environment_warnings import environment_warnings
 from uflip.results.files import Files
 from uflip.results.flash_file import read_log
 from uflip.results.initial_manifest import new_folder_id, utc_now
 from uflip.results.integrity import FolderProof, examine
 from uflip.results.repetition_statistics import Experiments, RepetitionStatistics
-from uflip.results.result_dir import made_beside, refuse_existing
+from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.results.run_files import run_file
 from uflip.results.store import examiner_of
 from uflip.results.summary_cache import Log, SummaryWriter
@@ -86,7 +90,7 @@ class ResultsWriter:
         refuse_existing(folder)
         held = lock.NONE
         try:
-            with made_beside(folder) as hidden:
+            with create_atomically(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
                 held = lock.acquire(hidden)
                 writer = cls(hidden, content, held)
@@ -147,7 +151,7 @@ class ResultsWriter:
                 self.done.append(entry.id)
         self._before_s = self._manifest.elapsed_s or 0.0
         self._manifest = msgspec.structs.replace(
-            self._manifest, warnings=tuple(of_the_plan(self._manifest.warnings))
+            self._manifest, warnings=tuple(plan_warnings(self._manifest.warnings))
         )
 
     def note(self, key: str, value: Phases | Interference) -> None:
@@ -298,9 +302,9 @@ class ResultsWriter:
             host = {**said.host, "after": msgspec.to_builtins(self.at_end())}
             said = msgspec.structs.replace(said, host=host)
         seen: list[StoredWarning] = [
-            *about_conditions(said.device, host_of(said.host), said.state),
-            *about_circumstances(said),
-            *about_interference(said.interference),
+            *condition_warnings(said.device, host_of(said.host), said.state),
+            *environment_warnings(said),
+            *interference_warnings(said.interference),
             *self._examiner.warnings(said.phases, said.plan),
         ]
         doubts = [*warnings, *(each.as_dict() for each in seen)]

@@ -11,8 +11,8 @@ from uflip.device.options import IO_TIMEOUT_NS
 from uflip.errors import ResultsError
 from uflip.methodology import Plan, check_worth_running, estimate, wear_of
 from uflip.results import ResultsWriter
-from uflip.results.result_dir import refuse_existing, why_not
-from uflip.results.state_record import check_place, default_path
+from uflip.results.result_dir import refuse_existing, why_not_writable
+from uflip.results.state_record import check_record_path, default_path
 from uflip.session.benchmark_run import new_benchmark_run
 from uflip.session.events import OnEvent, WearReport, ignore
 from uflip.session.open_channel import begin_jobs, resume_jobs
@@ -65,7 +65,7 @@ def begin(
     check_worth_running(plan)
     estimate(plan)
     if info.outlives_process:
-        check_place(request.record or default_path(request.device))
+        check_record_path(request.record or default_path(request.device))
     # Signals are handled at waits only; nothing else is interrupted half-way.
     with signals.shielded(), request.open(info, plan.durability, on_event) as device:
         plan = request.settled(plan, device.info)
@@ -149,7 +149,7 @@ def folder_name(device: str) -> str:
 def check_out(out: Path) -> None:
     """Fail before the device is opened if no folder can be made here."""
     refuse_existing(out)
-    if not (reason := why_not(out)):
+    if not (reason := why_not_writable(out)):
         return
     raise ResultsError(
         "The result folder cannot be created",

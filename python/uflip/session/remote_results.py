@@ -16,7 +16,7 @@ from pathlib import Path
 
 from uflip.errors import ResultsError, UnavailableError
 from uflip.executors.progress_messages import Remote
-from uflip.results.result_dir import made_beside
+from uflip.results.result_dir import create_atomically
 
 REMOTE_RESULTS = Path("results") / "sent"
 """Folder of results on the host of a drive, below the working directory of its worker."""
@@ -70,7 +70,7 @@ def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
     ResultsError
         If the data was damaged in transit, or cannot be written.
     """
-    with made_beside(out) as hidden:
+    with create_atomically(out) as hidden:
         for name, size, digest in left.files:
             _fetch_file(executor, left, hidden, (name, size, digest))
     # They have arrived: the remote copy only costs space.

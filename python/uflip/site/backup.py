@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.results import atomic
-from uflip.results.result_dir import made_beside, refuse_existing
+from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.site.blobs import AT_ONCE, on_disk
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
@@ -67,7 +67,7 @@ def back_up(site: Site, out: Path) -> BackupCounts:
         If the folder exists or cannot be written; if a file is lost, or a row has no parent.
     """
     refuse_existing(out, what="Backups are", called="OUT")
-    with made_beside(out, what="backup", called="OUT") as hidden:
+    with create_atomically(out, what="backup", called="OUT") as hidden:
         (hidden / BLOBS).mkdir()
         lost: dict[str, ResultsError] = {}
         while True:

@@ -19,7 +19,7 @@ from uflip.data import ledger, manifest
 from uflip.errors import ResultsError, UnavailableError, UsageError
 from uflip.escape import without_password
 from uflip.executors import Threads, on_all, using
-from uflip.results.result_dir import made_beside, refuse_existing
+from uflip.results.result_dir import create_atomically, refuse_existing
 from uflip.site import responses
 from uflip.site.parts import Missing, bodies, packed
 from uflip.site.redaction import RedactedValue, redacted_copy
@@ -308,7 +308,7 @@ class Client:
                 allowed=error.allowed,
                 action="check the address and the id",
             ) from error
-        with made_beside(out) as hidden:
+        with create_atomically(out) as hidden:
             (hidden / manifest.RUNS).mkdir()
             with using(Threads(AT_ONCE, patient=True)):
                 on_all(partial(self._fetch, result, hidden), offered)

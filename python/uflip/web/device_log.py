@@ -9,7 +9,7 @@ away.
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.device_log import DeviceLog, read_inside
+from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.web import api_io_types
 from uflip.web.open_results import Opened
 
@@ -18,7 +18,7 @@ COLUMNS = 128
 
 def inside(opened: Opened, key: str, name: str) -> api_io_types.DeviceLogView | None:
     """Return the device log of a run; None if nothing was recorded."""
-    found = read_inside(opened.run(key, name).run)
+    found = read_device_log(opened.run(key, name).run)
     if found is None:
         return None
     samples = {each: values.astype(np.int64) for each, values in found.samples.items()}

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
-from uflip.results.device_log import read_inside
+from uflip.results.device_log import read_device_log
 from uflip.results.operations import JOBS, WAITS, WHATS
 from uflip.web.api_io_types import Did, DieOperation, Flash, Lane, Operation, Share, Wait
 from uflip.web.die_operations import Lanes
@@ -39,7 +39,7 @@ Whole = NDArray[np.int64]
 
 @lru_cache(maxsize=2)
 def _lanes(run: OpenRun) -> Lanes | None:
-    found = read_inside(run.run)
+    found = read_device_log(run.run)
     if found is None or found.operations is None:
         return None
     run.wait()

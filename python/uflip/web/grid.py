@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip import _native
-from uflip.results.columns import window
+from uflip.results.columns import column_slice
 
 BLOCKS = 16384
 """Maximum number of blocks; a long run has at least half as many."""
@@ -115,7 +115,7 @@ def _streams(log: Log, n: int) -> Whole:
     found = [0]
     for low in range(0, n, PIECE):
         begin = max(low - 1, 0)
-        part = window(log, name, begin, min(low + PIECE, n)).astype(np.int64)
+        part = column_slice(log, name, begin, min(low + PIECE, n)).astype(np.int64)
         found += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
     return np.array([*found, n])
 
@@ -131,8 +131,8 @@ def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
 def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
     """Add the rows of consecutive blocks, given their boundaries."""
     low, high = int(starts[0]), int(starts[-1])
-    times = window(log, "response_time_ns", low, high).astype(np.int64)
-    submitted = window(log, "submit_ns", low, high).astype(np.int64)
+    times = column_slice(log, "response_time_ns", low, high).astype(np.int64)
+    submitted = column_slice(log, "submit_ns", low, high).astype(np.int64)
     at = starts[:-1][np.diff(starts) > 0] - low
     blocks = len(at)
     place = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(at, append=len(times)))

@@ -17,7 +17,7 @@ from uflip.data.run_summary import RunSummary
 from uflip.data.spec import MODES, Basic
 from uflip.errors import UflipError, UsageError
 from uflip.results import Results, StoredRun
-from uflip.results.columns import window
+from uflip.results.columns import column_slice
 from uflip.results.pyramid import Pyramid
 from uflip.web.grid import Grid, Log, grid_of
 
@@ -78,7 +78,7 @@ class OpenRun:
             return alike
         if stop - start > PART or len(self.log) <= PART or start >= stop:
             with self._lock:  # only one thread reads a file at a time
-                return window(self.log, name, start, stop)
+                return column_slice(self.log, name, start, stop)
         pieces = []
         for part in range(start // PART, (stop - 1) // PART + 1):
             begin = part * PART
@@ -104,7 +104,7 @@ class OpenRun:
             if found is None:
                 begin = part * PART
                 end = min(begin + PART, len(self.log))
-                found = self._parts[key] = window(self.log, name, begin, end)
+                found = self._parts[key] = column_slice(self.log, name, begin, end)
             self._parts.move_to_end(key)
             while len(self._parts) > PARTS:
                 self._parts.popitem(last=False)
