@@ -347,7 +347,7 @@ def test_nothing_to_draw_is_no_figure() -> None:
     assert figures.mix.draw([], {}, simulated=True) is None
     assert figures.traces.draw([], simulated=True) is None
     assert figures.distribution.draw([], simulated=True) is None
-    assert figures.spent.draw([]) is None
+    assert figures.causes.draw([]) is None
 
 
 @pytest.mark.parametrize("times", [[0.0] * 40, [1.0], [1e-6, 1e4] * 4000])
@@ -356,7 +356,7 @@ def test_any_trace_can_be_drawn(times: list[float]) -> None:
     trace = BaselineTrace("RW", array, np.arange(len(array)) < len(array) // 2, {"wait_ns": array})
     assert figures.traces.draw([trace], simulated=True)
     assert figures.distribution.draw([trace], simulated=True)
-    assert bool(figures.spent.draw([trace])) == any(times)
+    assert bool(figures.causes.draw([trace])) == any(times)
 
 
 def test_places_are_logarithms_with_the_rest_to_the_left() -> None:
@@ -473,7 +473,7 @@ def test_tables_below_figures_have_what_is_drawn(document: dict[str, Any]) -> No
         if each["half_width_ns"] is not None
     ]
     assert [row[0] for row in intervals.rows] == [each["run"] for each in known]
-    (windows,) = figures.lingering.figure(document).data
+    (windows,) = figures.interference.figure(document).data
     found = document["interference"]["windows"]
     assert [row[1] for row in windows.rows] == [
         pattern
@@ -483,7 +483,7 @@ def test_tables_below_figures_have_what_is_drawn(document: dict[str, Any]) -> No
     assert windows.rows[-1][2:] == [
         format_ms(found["after"][of][-1]) for of in ("mean_ns", "max_ns")
     ]
-    (places,) = figures.places.figure(document).data
+    (places,) = figures.target_spaces.figure(document).data
     assert [row[0] for row in places.rows] == [each["run"] for each in document["target_spaces"]]
 
 
