@@ -54,7 +54,7 @@ impl Device for SimDevice {
     #[inline]
     fn prefetch(&mut self, request: &Io) {
         let shape = self.flash.geometry.shape();
-        let pages = Extent::of(request, u64::from(shape.page_bytes)).touched();
+        let pages = Extent::of_io(request, u64::from(shape.page_bytes)).touched();
         if pages.end > shape.logical_pages || !request.mode.moves_data() {
             return;
         }
@@ -87,7 +87,7 @@ impl Device for SimDevice {
             request = &admitted;
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let extent = Extent::of(request, page_bytes);
+        let extent = Extent::of_io(request, page_bytes);
         let rule = match request.mode {
             Mode::Read => CompletionRule::Accepted,
             Mode::Write => self.durable.completion_rule(),

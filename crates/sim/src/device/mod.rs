@@ -250,7 +250,7 @@ impl SimDevice {
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let io = Io { offset, size, mode: Mode::Write, stream: 0 };
-        let covered = Extent::of(&io, page_bytes).covered();
+        let covered = Extent::of_io(&io, page_bytes).covered();
         if self.cache.is_some() {
             let SimDevice { backend, flash, events, .. } = self;
             let (at, hardware) = (events.now(), &mut Hardware { flash, events });

@@ -39,7 +39,7 @@ impl SimDevice {
         let mut records = Vec::new();
         if !self.flash.is_used_up() {
             let geometry = *contents.geometry();
-            let found = Survey::of(contents, geometry, |block| ftl.group_of(block));
+            let found = Survey::new(contents, geometry, |block| ftl.group_of(block));
             found.dropped().iter().for_each(|block| plan.erase(*block));
             plan.barrier();
             ftl.rebuild(&found, &mut plan);
@@ -72,7 +72,7 @@ impl SimDevice {
             let erased = |page| contents.is_erased(geometry.place(block, page).page);
             let mut pages = (0..geometry.shape().pages_per_block).rev();
             let end = pages.find(|page| !erased(*page)).map_or(0, |last| last + 1);
-            self.flash.found_pages(block, end, |page| !erased(page));
+            self.flash.restore_pages(block, end, |page| !erased(page));
         }
     }
 

@@ -251,7 +251,7 @@ impl SimDevice {
                 BlockUse::Open { next, .. } => next.0 - geometry.first_page(block).0,
                 BlockUse::Filled { .. } => geometry.shape().pages_per_block,
             };
-            self.flash.found_programmed(block, pages);
+            self.flash.restore_programmed(block, pages);
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn apply<B: Backend>(
                     break;
                 }
             };
-            let (mode, extent) = (io.mode, Extent::of(&io, page_bytes));
+            let (mode, extent) = (io.mode, Extent::of_io(&io, page_bytes));
             let pages = extent.touched().map(Lpn);
             batch.extend(pages.map(|page| Piece { mode, page, extent }));
         }
@@ -62,7 +62,7 @@ pub(crate) fn apply<B: Backend>(
         if let Some(io) = alone {
             let io = backend.admit_untimed(&io, page_bytes)?;
             if io.mode == Mode::Trim {
-                let covered = Extent::of(&io, page_bytes).covered();
+                let covered = Extent::of_io(&io, page_bytes).covered();
                 covered.for_each(|page| backend.trim(Lpn(page)));
             } else {
                 backend.manage_untimed(&io, flash);

@@ -58,7 +58,7 @@ impl InOrder {
 
     /// Whether the page of the FTL at `place` is programmed at its own place.
     #[inline]
-    pub(super) fn is_there(&self, place: Place) -> bool {
+    pub(super) fn is_in_place(&self, place: Place) -> bool {
         let Filled { table, next } = self.blocks[place.block.0 as usize];
         table == NONE && self.offset(place) < u32::from(next)
     }
@@ -66,7 +66,7 @@ impl InOrder {
     /// Return the page of the block that holds the FTL's page at `place`, which was programmed.
     pub(super) fn page(&self, place: Place) -> u32 {
         let offset = self.offset(place);
-        if self.is_there(place) {
+        if self.is_in_place(place) {
             return offset;
         }
         let at = match self.blocks[place.block.0 as usize].table {
@@ -91,17 +91,17 @@ impl InOrder {
 
     /// Whether the pages of `piece` are at their places in the source block, and will be in the target block.
     #[inline]
-    pub(super) fn moves(&self, piece: &Piece) -> bool {
+    pub(super) fn can_move(&self, piece: &Piece) -> bool {
         let Piece { from, to, first, pages } = *piece;
         let Filled { table, next } = self.blocks[from.0 as usize];
-        let is_there = table == NONE && first + pages <= u32::from(next);
+        let is_in_place = table == NONE && first + pages <= u32::from(next);
         let Filled { table, next } = self.blocks[to.0 as usize];
-        is_there && table == NONE && first == u32::from(next)
+        is_in_place && table == NONE && first == u32::from(next)
     }
 
-    /// Record the move of `piece`, which [`InOrder::moves`] accepted.
+    /// Record the move of `piece`, which [`InOrder::can_move`] accepted.
     #[inline]
-    pub(super) fn took(&mut self, piece: &Piece) {
+    pub(super) fn record_move(&mut self, piece: &Piece) {
         self.blocks[piece.to.0 as usize].next += piece.pages as u16;
     }
 

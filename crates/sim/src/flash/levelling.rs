@@ -112,7 +112,7 @@ impl Levelling {
 
     /// Decide after an erase of `block` whether static levelling moves data now, given the `wear` of blocks.
     /// Returns the source block, and the free block that receives its data (removed from the erased ones).
-    pub(super) fn moves(
+    pub(super) fn next_move(
         &mut self,
         block: BlockIdx,
         wear: impl Fn(BlockIdx) -> u32,
@@ -192,7 +192,7 @@ mod tests {
             let most = of_plane().map(of).max().expect("blocks");
             let cold = of_plane().filter(|other| holds[*other]).map(of).min();
             let most_erased = of_plane().filter(|other| !holds[*other]).map(of).max();
-            let moves = levelling.moves(at, |other| of(other.0 as usize));
+            let moves = levelling.next_move(at, |other| of(other.0 as usize));
             erased_of_plane[plane] += 1;
             // Twenty blocks are checked every second erase.
             let due = erased_of_plane[plane].is_multiple_of(2)

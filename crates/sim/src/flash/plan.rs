@@ -272,12 +272,12 @@ impl Plan {
     }
 
     /// Record a read of `from` that must be retried.
-    pub(crate) fn read_in_vain(&mut self, from: Place) {
+    pub(crate) fn add_failed_read(&mut self, from: Place) {
         self.merge(Cmd::FailedRead(from));
     }
 
     /// Record a failed program of `to`.
-    pub(crate) fn program_in_vain(&mut self, to: Place) {
+    pub(crate) fn add_failed_program(&mut self, to: Place) {
         self.merge(Cmd::FailedProgram(to));
     }
 

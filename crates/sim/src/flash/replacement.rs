@@ -125,7 +125,7 @@ impl ReplacementTable {
     /// Return the place in `whole` of the FTL's page at `place`.
     #[inline(always)]
     pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
-        if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_there(place)) {
+        if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_in_place(place)) {
             return place;
         }
         let own = || self.logical.page_in_block(place);
@@ -149,12 +149,12 @@ impl ReplacementTable {
     /// Whether `row` can move piece by piece: no block is replaced, its pages are at their places in the
     /// source and will be in the target, and no notes are recorded.
     #[inline]
-    pub(super) fn finds_pieces(&mut self, row: &Row) -> bool {
+    pub(super) fn collect_pieces(&mut self, row: &Row) -> bool {
         let is_minimal = self.is_identity && self.levelling.is_none() && !self.records_notes;
         let Some(table) = self.in_order.as_ref().filter(|_| is_minimal) else { return false };
         self.pieces.clear();
         for piece in row.pieces() {
-            match piece.filter(|piece| table.moves(piece)) {
+            match piece.filter(|piece| table.can_move(piece)) {
                 Some(piece) => self.pieces.push(piece),
                 None => return false,
             }
@@ -166,7 +166,7 @@ impl ReplacementTable {
     #[inline]
     pub(super) fn take_pieces(&mut self) -> &[Piece] {
         let table = self.in_order.as_mut().expect("it moves piece by piece");
-        self.pieces.iter().for_each(|piece| table.took(piece));
+        self.pieces.iter().for_each(|piece| table.record_move(piece));
         &self.pieces
     }
 
@@ -186,7 +186,7 @@ impl ReplacementTable {
     /// Return the source block, and the erased block that receives its data, if static levelling moves data
     /// after the erase of `block`. If a copy may fail, the plane must have a replacement left. `wear` returns
     /// the erase count of a block.
-    pub(super) fn levels(
+    pub(super) fn next_levelling_move(
         &mut self,
         block: BlockIdx,
         may_fail: bool,
@@ -195,7 +195,7 @@ impl ReplacementTable {
         let ReplacementTable { levelling, physical, reserve, logical, .. } = self;
         let levelling = levelling.as_mut()?;
         let is_safe = !may_fail || !reserve[logical.plane_of(block).0 as usize].is_empty();
-        is_safe.then(|| levelling.moves(block, |block| wear(physical[block.0 as usize])))?
+        is_safe.then(|| levelling.next_move(block, |block| wear(physical[block.0 as usize])))?
     }
 
     /// Restore the programmed pages of the FTL's `block`; returns their number, if pages are programmed in

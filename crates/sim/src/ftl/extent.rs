@@ -30,7 +30,7 @@ impl Extent {
     /// Return the extent of `io` on pages of `page_bytes`. Shifts instead of dividing if possible: a division
     /// takes as long as the rest of a small I/O.
     #[inline]
-    pub(crate) fn of(io: &Io, page_bytes: u64) -> Extent {
+    pub(crate) fn of_io(io: &Io, page_bytes: u64) -> Extent {
         let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
         let shift = page_bytes.trailing_zeros();
         let (begin, end, is_before, is_behind) = if page_bytes >> shift == 1 {

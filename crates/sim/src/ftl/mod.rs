@@ -115,7 +115,11 @@ macro_rules! table {
         &()
     };
     (of $options:ident, $table:ident) => {
-        $options.tables.$table.as_ref().ok_or_else(|| $options.lacks(stringify!($table)))?
+        $options
+            .tables
+            .$table
+            .as_ref()
+            .ok_or_else(|| $options.missing_table_error(stringify!($table)))?
     };
 }
 

@@ -67,7 +67,7 @@ impl MergingOptions<'_> {
     }
 
     /// Return the error for a profile that lacks the `table` of its FTL.
-    pub(super) fn lacks(&self, table: &str) -> Error {
+    pub(super) fn missing_table_error(&self, table: &str) -> Error {
         let ftl = self.name;
         Error::usage("The profile lacks the table of its FTL")
             .got(format!("ftl = \"{ftl}\" without a table [{table}]"))
@@ -78,13 +78,17 @@ impl MergingOptions<'_> {
 #[cfg(test)]
 impl MergingOptions<'_> {
     /// Create the options of an FTL with these tables.
-    pub(crate) fn of(name: &str, geometry: Geometry, tables: Tables) -> MergingOptions<'_> {
+    pub(crate) fn with_tables(
+        name: &str,
+        geometry: Geometry,
+        tables: Tables,
+    ) -> MergingOptions<'_> {
         MergingOptions { name, geometry, tables, durable: false }
     }
 
     /// Create the options of an FTL without tables.
     pub(crate) fn bare(name: &str, geometry: Geometry) -> MergingOptions<'_> {
-        MergingOptions::of(name, geometry, Tables::default())
+        MergingOptions::with_tables(name, geometry, Tables::default())
     }
 }
 

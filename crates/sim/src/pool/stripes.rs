@@ -99,7 +99,7 @@ impl Stripes {
     }
 
     /// Return the pages left in the stripe that is being filled with this content.
-    pub(crate) fn left(&self, what: StripeContent) -> usize {
+    pub(crate) fn pages_left(&self, what: StripeContent) -> usize {
         let filling = if what == StripeContent::Data { &self.data } else { &self.map };
         (self.pages - filling.next) as usize
     }

@@ -139,7 +139,7 @@ impl<M: FastPath> Media for TimedFlash<'_, M> {
     type Path = M;
 
     #[inline]
-    fn holds(&mut self, page: Option<Lpn>, role: impl FnOnce() -> u8) {
+    fn set_content(&mut self, page: Option<Lpn>, role: impl FnOnce() -> u8) {
         if !M::MINIMAL && self.events.contents.is_some() {
             (self.page, self.role) = (page, role());
         }
@@ -202,13 +202,13 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         self.flash.set_slc(block);
     }
 
-    fn scrubs(&mut self) {
-        self.flash.scrubs();
+    fn count_scrubbed(&mut self) {
+        self.flash.count_scrubbed();
         self.moves = Purpose::Scrub;
     }
 
-    fn levels(&mut self) {
-        self.flash.levels();
+    fn count_levelled(&mut self) {
+        self.flash.count_levelled();
     }
 
     /// The collection continues when the processor has planned it and its metadata has been read.
@@ -233,8 +233,8 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
     }
 
     #[inline]
-    fn read_for_nothing(&mut self, from: Place) {
-        self.flash.read_for_nothing(from);
+    fn read_unneeded(&mut self, from: Place) {
+        self.flash.read_unneeded(from);
         self.flash.retries = 0;
     }
 

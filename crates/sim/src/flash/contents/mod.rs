@@ -309,13 +309,13 @@ impl Contents {
     /// Apply the operations that have ended by `until`.
     fn apply_ended(&mut self, until: u64) {
         while let Some((what, cells, label)) = self.records.ended(until) {
-            self.ends(what, &cells, label);
+            self.apply(what, &cells, label);
             self.records.reuse(cells);
         }
     }
 
     /// Apply an operation that has ended.
-    fn ends(&mut self, what: RecordKind, cells: &[Cell], label: Label) {
+    fn apply(&mut self, what: RecordKind, cells: &[Cell], label: Label) {
         match what {
             RecordKind::Program(first) => {
                 self.fill(first, cells, label);

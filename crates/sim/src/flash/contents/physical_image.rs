@@ -145,7 +145,7 @@ impl Contents {
     /// Finish all operations under way.
     pub(crate) fn finish(&mut self) {
         for record in self.records.drain() {
-            self.ends(record.what, &record.cells, record.label);
+            self.apply(record.what, &record.cells, record.label);
         }
     }
 

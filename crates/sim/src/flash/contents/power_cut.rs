@@ -83,8 +83,8 @@ impl Contents {
         for record in self.records.drain() {
             let begun = record.begin < at;
             match record.what {
-                what if protected => self.ends(what, &record.cells, record.label),
-                what if begun => self.stops(what, record.cells.len(), record.label, cut),
+                what if protected => self.apply(what, &record.cells, record.label),
+                what if begun => self.stop_operation(what, record.cells.len(), record.label, cut),
                 RecordKind::Program(_) | RecordKind::List(..) | RecordKind::Copy(_) => {
                     cut.not_begun += 1
                 }
@@ -99,7 +99,13 @@ impl Contents {
     }
 
     /// Stop an operation on `pages` pages that had begun.
-    fn stops(&mut self, what: RecordKind, pages: usize, label: Label, cut: &mut PowerCutEffect) {
+    fn stop_operation(
+        &mut self,
+        what: RecordKind,
+        pages: usize,
+        label: Label,
+        cut: &mut PowerCutEffect,
+    ) {
         match what {
             RecordKind::Program(first) => {
                 self.fill(first, &vec![Cell::Torn; pages], label);

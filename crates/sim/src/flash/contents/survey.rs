@@ -46,7 +46,7 @@ pub(crate) enum Holding {
 
 impl<'a> Survey<'a> {
     /// Survey all blocks; `group_of` returns the group of a block.
-    pub(crate) fn of(
+    pub(crate) fn new(
         contents: &'a Contents,
         geometry: Geometry,
         group_of: impl Fn(BlockIdx) -> u32,

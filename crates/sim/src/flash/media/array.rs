@@ -101,8 +101,8 @@ impl Flash {
     }
 
     /// Set the first `pages` pages of `block` as programmed (recovery).
-    pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
-        self.nand.found_programmed(block, pages);
+    pub(crate) fn restore_programmed(&mut self, block: BlockIdx, pages: u32) {
+        self.nand.restore_programmed(block, pages);
         if let Some(slc) = self.slc.as_mut().filter(|_| pages == 0) {
             slc.blocks[block.0 as usize] = false;
         }
@@ -114,7 +114,7 @@ impl Flash {
         (bad, pages): (&[bool], &[u64]),
         erased: impl Iterator<Item = BlockIdx>,
     ) {
-        self.nand.found_retired(bad, pages);
+        self.nand.restore_retired(bad, pages);
         if let Some(wear_out) = &mut self.wear_out {
             wear_out.reset_after_power_loss(erased);
         }
@@ -237,7 +237,7 @@ impl CollectMedia for Flash {
     }
 
     #[inline]
-    fn read_for_nothing(&mut self, from: Place) {
+    fn read_unneeded(&mut self, from: Place) {
         self.read_page(from);
     }
 
@@ -289,11 +289,11 @@ impl CollectMedia for Flash {
         self.counters.pages_given_up += u64::from(pages);
     }
 
-    fn scrubs(&mut self) {
+    fn count_scrubbed(&mut self) {
         self.counters.blocks_scrubbed += 1;
     }
 
-    fn levels(&mut self) {
+    fn count_levelled(&mut self) {
         self.counters.blocks_levelled += 1;
     }
 

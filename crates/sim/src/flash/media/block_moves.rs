@@ -137,7 +137,7 @@ impl Flash {
     pub(super) fn moves_in_order(&mut self, row: &Row) -> bool {
         let Flash { replacements, nand, counters, .. } = self;
         let replacements = replacements.as_mut().expect("pages are programmed in order");
-        if !nand.is_regular() || !replacements.finds_pieces(row) {
+        if !nand.is_regular() || !replacements.collect_pieces(row) {
             return false;
         }
         for piece in replacements.take_pieces() {

@@ -23,7 +23,7 @@ pub(crate) trait Media {
     /// Set the logical page of the next program, `None` for pages without one, and the role of its block
     /// among the open blocks of its plane.
     #[inline]
-    fn holds(&mut self, _page: Option<Lpn>, _role: impl FnOnce() -> u8) {}
+    fn set_content(&mut self, _page: Option<Lpn>, _role: impl FnOnce() -> u8) {}
     /// Read `from` for the host.
     fn read(&mut self, from: Place);
     /// Program `to` with host data; the rest of the page comes from `merge_from` if given. Returns false if
@@ -40,13 +40,13 @@ pub(crate) trait CollectMedia: Media {
     /// Program `to`, a unit of a partly filled flash page, as padding.
     fn pad(&mut self, to: Place);
     /// Count the next victim as scrubbed: it is moved because of its reads or its age.
-    fn scrubs(&mut self);
+    fn count_scrubbed(&mut self);
     /// Count it as levelled: it is moved because it wears less than others.
-    fn levels(&mut self);
+    fn count_levelled(&mut self);
     /// Begin the collection of a victim; reads its metadata page, if it has one.
     fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
     /// Read `from` for a relocation that is no longer needed.
-    fn read_for_nothing(&mut self, from: Place);
+    fn read_unneeded(&mut self, from: Place);
     /// Move the page `from` to `to`; returns false if `to` cannot be programmed.
     fn relocate(&mut self, from: Place, to: Place) -> bool;
     /// Erase `block`; returns false if that fails.

@@ -25,9 +25,9 @@ impl Flash {
         std::mem::swap(plan, &mut *asked);
         plan.clear();
         self.replacements().notes.clear();
-        let mut worn = PlanExecutor { flash: self, executed: plan };
+        let mut executor = PlanExecutor { flash: self, executed: plan };
         for command in asked.commands() {
-            worn.execute_command(command, &asked);
+            executor.execute_command(command, &asked);
         }
         if self.records_notes() {
             plan.record_requested(&asked);
@@ -115,9 +115,9 @@ impl PlanExecutor<'_> {
             Cmd::CopyStream(pages) => self.stream(asked.moves(pages), false),
             Cmd::Erase { block, .. } => self.erase(block),
             Cmd::ProgramMap(to) => {
-                self.attempt(to, PageContent::Nothing, |worn, to| {
-                    worn.executed.program_map(to);
-                    worn.flash.program_metadata(to)
+                self.attempt(to, PageContent::Nothing, |executor, to| {
+                    executor.executed.program_map(to);
+                    executor.flash.program_metadata(to)
                 });
             }
             Cmd::LoadMap(_) if self.should_stop() => {}
@@ -142,7 +142,7 @@ impl PlanExecutor<'_> {
     /// Record the read retries of the page at `from`.
     fn record_retries(&mut self, from: Place) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
-            self.executed.read_in_vain(from);
+            self.executed.add_failed_read(from);
         }
     }
 
@@ -204,11 +204,11 @@ impl PlanExecutor<'_> {
             self.flash.read_to_modify(rest);
             self.record_internal_retries(rest);
         }
-        self.attempt(to, PageContent::Host, |worn, to| {
-            let programmed = worn.flash.program(to, None);
+        self.attempt(to, PageContent::Host, |executor, to| {
+            let programmed = executor.flash.program(to, None);
             match programmed {
-                true => worn.executed.program(to, rest),
-                false => worn.executed.program_in_vain(to),
+                true => executor.executed.program(to, rest),
+                false => executor.executed.add_failed_program(to),
             }
             programmed
         });
@@ -230,7 +230,7 @@ impl PlanExecutor<'_> {
             return self.executed.copy(at, by);
         }
         let holds = PageContent::Page(from.page);
-        self.attempt(to, holds, |worn, to| worn.move_to(worn.flash.place(from), to));
+        self.attempt(to, holds, |executor, to| executor.move_to(executor.flash.place(from), to));
     }
 
     /// Move pages that are at their places plane by plane, the others one by one.
@@ -257,26 +257,26 @@ impl PlanExecutor<'_> {
             let holds = from
                 .filter(|_| !of_map)
                 .map_or(PageContent::Map, |from| PageContent::Page(from.page));
-            self.attempt(*to, holds, |worn, to| {
-                let from = from.map(|from| worn.flash.place(from));
+            self.attempt(*to, holds, |executor, to| {
+                let from = from.map(|from| executor.flash.place(from));
                 let programmed = if of_map {
-                    worn.flash.program_mapping(to, from)
+                    executor.flash.program_mapping(to, from)
                 } else {
-                    worn.flash.relocate(from.expect("a page that moves is somewhere"), to)
+                    executor.flash.relocate(from.expect("a page that moves is somewhere"), to)
                 };
-                from.into_iter().for_each(|from| worn.record_internal_retries(from));
+                from.into_iter().for_each(|from| executor.record_internal_retries(from));
                 moved.push(Move { from, to });
                 if !programmed {
-                    worn.send(&mut moved, of_map);
+                    executor.flush_stream(&mut moved, of_map);
                 }
                 programmed
             });
         }
-        self.send(&mut moved, of_map);
+        self.flush_stream(&mut moved, of_map);
     }
 
     /// Record the pages moved so far as one stream.
-    fn send(&mut self, moved: &mut Vec<Move>, of_map: bool) {
+    fn flush_stream(&mut self, moved: &mut Vec<Move>, of_map: bool) {
         match of_map {
             _ if moved.is_empty() => {}
             true => self.executed.store_map_of(moved),
@@ -300,7 +300,7 @@ impl PlanExecutor<'_> {
         let Flash { replacements, nand, .. } = &mut *self.flash;
         let replacements = replacements.as_mut().expect("blocks are replaced");
         if let Some((cold, free)) =
-            replacements.levels(logical, may_fail, |block| nand.erases(block))
+            replacements.next_levelling_move(logical, may_fail, |block| nand.erases(block))
         {
             self.level(cold, free);
         }

@@ -6,7 +6,7 @@ use crate::flash::geometry::BlockIdx;
 impl Flash {
     /// Set the programmed pages of an FTL's block, in whatever order the flash requires; `programmed` tests a
     /// page, and all are before `end`.
-    pub(crate) fn found_pages(
+    pub(crate) fn restore_pages(
         &mut self,
         block: BlockIdx,
         end: u32,
@@ -15,11 +15,11 @@ impl Flash {
         let Flash { nand, replacements, .. } = self;
         let by = replacements.as_ref().map_or(block, |replacements| replacements.block(block));
         if nand.is_in_any_order() {
-            return nand.found_pages(by, programmed);
+            return nand.restore_pages(by, programmed);
         }
         let found =
             replacements.as_mut().and_then(|replacements| replacements.found(block, programmed));
-        nand.found_programmed(by, found.unwrap_or(end));
+        nand.restore_programmed(by, found.unwrap_or(end));
     }
 
     /// Restore the replacement of blocks: `named` is the physical block of each of the FTL's blocks. All
@@ -33,8 +33,8 @@ impl Flash {
             others.filter(|block| !taken[block.0 as usize] && !nand.is_bad(*block)).collect();
         for block in &erased {
             match nand.is_in_any_order() {
-                true => nand.found_pages(*block, |_| false),
-                false => nand.found_programmed(*block, 0),
+                true => nand.restore_pages(*block, |_| false),
+                false => nand.restore_programmed(*block, 0),
             }
         }
         let replacements = replacements.as_mut().expect("blocks can be replaced");

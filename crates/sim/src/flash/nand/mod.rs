@@ -248,13 +248,13 @@ impl Nand {
     }
 
     /// Set the first `pages` pages of `block` as programmed or unusable (recovery).
-    pub(crate) fn found_programmed(&mut self, block: BlockIdx, pages: u32) {
+    pub(crate) fn restore_programmed(&mut self, block: BlockIdx, pages: u32) {
         assert!(self.programmed.is_empty(), "pages are programmed in order");
         self.next[block.0 as usize] = self.geometry.first_page(block).0 + pages;
     }
 
     /// Set the programmed pages of `block`, on flash that is programmed in any order (recovery).
-    pub(crate) fn found_pages(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) {
+    pub(crate) fn restore_pages(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) {
         let pages = self.geometry.shape().pages_per_block;
         let first = self.geometry.first_page(block).0;
         bits::clear(&mut self.programmed, first as usize, (first + pages) as usize);

@@ -6,7 +6,7 @@ use crate::flash::geometry::{BlockIdx, Ppn};
 
 impl Nand {
     /// Set the retired blocks and pages, a bit each, and no others.
-    pub(crate) fn found_retired(&mut self, bad: &[bool], pages: &[u64]) {
+    pub(crate) fn restore_retired(&mut self, bad: &[bool], pages: &[u64]) {
         self.begin_retiring();
         (self.bad, self.retired) = (bad.to_vec(), pages.to_vec());
     }

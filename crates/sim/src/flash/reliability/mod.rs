@@ -79,7 +79,7 @@ impl std::ops::Add for Rber {
 
 impl Rber {
     /// Return the value nearest to `rate`.
-    pub(crate) fn of(rate: f64) -> Rber {
+    pub(crate) fn from_rate(rate: f64) -> Rber {
         Rber((rate.log2() * f64::from(ONE)).round() as i32)
     }
 
@@ -102,17 +102,17 @@ const STEP_BITS: u32 = 6;
 const STEPS_AN_OCTAVE: u32 = 1 << STEP_BITS;
 
 /// Tabulate `rate` for numbers from 1 on that have up to `bits` bits.
-pub(crate) fn table_of(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
+pub(crate) fn tabulate(bits: u32, rate: impl Fn(f64) -> f64) -> Vec<Rber> {
     let number = |step: u32| {
         let within = f64::from(step % STEPS_AN_OCTAVE) / f64::from(STEPS_AN_OCTAVE);
         f64::from(step / STEPS_AN_OCTAVE).exp2() * (1.0 + within)
     };
-    (0..=bits * STEPS_AN_OCTAVE).map(|step| Rber::of(rate(number(step)))).collect()
+    (0..=bits * STEPS_AN_OCTAVE).map(|step| Rber::from_rate(rate(number(step)))).collect()
 }
 
 /// Return the linear interpolation of the table at `number`; 0 for 0.
 #[inline]
-pub(crate) fn tabled(table: &[Rber], number: u64) -> Rber {
+pub(crate) fn interpolate(table: &[Rber], number: u64) -> Rber {
     let Some(octave) = number.checked_ilog2() else { return Rber(0) };
     // The bits after the first: a step of the octave, and the position within it.
     let after = (number << (63 - octave)) << 1;
@@ -147,13 +147,13 @@ impl Reliability {
     /// Invalid parameters; the message names the key.
     pub fn new(part: &ReliabilityPart, unit_bytes: u32) -> Result<Reliability> {
         part.check()?;
-        let wear = table_of(u32::BITS, |cycles| part.wear(cycles).min(WEAR_MOST));
+        let wear = tabulate(u32::BITS, |cycles| part.wear(cycles).min(WEAR_MOST));
         let qualities = 1u32 << QUALITY_BITS;
         let quality = (0..qualities)
             .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
-            .map(|p| Rber::of((part.page_spread * normal::quantile(p)).exp()))
+            .map(|p| Rber::from_rate((part.page_spread * normal::quantile(p)).exp()))
             .collect();
-        let age = table_of(64, |age_ns| part.ageing(age_ns / 1e9));
+        let age = tabulate(64, |age_ns| part.ageing(age_ns / 1e9));
         let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
         let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
         let points = -LEAST_OCTAVES << POINT_BITS;
@@ -164,10 +164,10 @@ impl Reliability {
             .map(|fails| (fails * 2f64.powi(64)) as u64)
             .collect();
         Ok(Reliability {
-            fresh: Rber::of(part.wear(0.0)),
+            fresh: Rber::from_rate(part.wear(0.0)),
             wear,
             quality,
-            high: Rber::of(part.high_page_factor),
+            high: Rber::from_rate(part.high_page_factor),
             age,
             chance,
             erase_step_cycles: part.erase_step_cycles,
@@ -180,7 +180,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn wear(&self, cycles: u32) -> Rber {
-        if cycles == 0 { self.fresh } else { tabled(&self.wear, u64::from(cycles)) }
+        if cycles == 0 { self.fresh } else { interpolate(&self.wear, u64::from(cycles)) }
     }
 
     /// Return the quality of a page relative to the average: `lot` is its fixed random number.
@@ -195,7 +195,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn age(&self, age_ns: u64) -> Rber {
-        tabled(&self.age, age_ns)
+        interpolate(&self.age, age_ns)
     }
 
     /// Return the threshold below which a random number of 64 bits is a read that the ECC cannot correct; 0:

@@ -121,11 +121,11 @@ fn chances_are_those_of_the_binomial_law() {
     let unit = 2f64.powi(64);
     for (rber, codeword) in [(2.6e-3, 3.564_288_642_893_12e-4), (4.5e-3, 0.419_280_910_577_182_7)] {
         let page = 1.0 - (1.0_f64 - codeword).powi(16);
-        close(laws.failing_below(Rber::of(rber)) as f64 / unit, page, 2e-3);
+        close(laws.failing_below(Rber::from_rate(rber)) as f64 / unit, page, 2e-3);
     }
-    close(laws.failing_below(Rber::of(1e-3)) as f64 / unit, 16.0 * 2.379_96e-15, 2e-2);
-    assert_eq!(laws.failing_below(Rber::of(1e-6)), 0);
-    assert_eq!(laws.failing_below(Rber::of(1.0)), u64::MAX);
+    close(laws.failing_below(Rber::from_rate(1e-3)) as f64 / unit, 16.0 * 2.379_96e-15, 2e-2);
+    assert_eq!(laws.failing_below(Rber::from_rate(1e-6)), 0);
+    assert_eq!(laws.failing_below(Rber::from_rate(1.0)), u64::MAX);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scrub::{Scrub, ScrubLimits};
 use crate::flash::geometry::BlockIdx;
-use crate::flash::reliability::{Rber, table_of, tabled};
+use crate::flash::reliability::{Rber, interpolate, tabulate};
 
 /// The clock value before the device was handed over.
 pub(crate) const BEFORE: u64 = u64::MAX - 1;
@@ -30,7 +30,7 @@ pub(crate) struct History {
     since: Vec<u64>,
     /// Pages read since its last erase; empty if reads do not disturb.
     reads: Vec<u32>,
-    /// Factor of errors by reads, see [`tabled`].
+    /// Factor of errors by reads, see [`interpolate`].
     disturbed: Vec<Rber>,
     /// The blocks that must be scrubbed because of either, if scrubbing is enabled.
     scrub: Option<Scrub>,
@@ -41,7 +41,7 @@ impl History {
     /// the errors.
     pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
         let disturbed = doubling
-            .map_or(Vec::new(), |doubling| table_of(32, |reads| 1.0 + reads / f64::from(doubling)));
+            .map_or(Vec::new(), |doubling| tabulate(32, |reads| 1.0 + reads / f64::from(doubling)));
         let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
         History {
             since: vec![NEVER; of_all(ages)],
@@ -121,6 +121,6 @@ impl History {
     /// Return the factor of errors that the reads of `block` cause.
     pub(super) fn disturbed(&self, block: BlockIdx) -> Rber {
         let reads = self.reads.get(block.0 as usize).copied().unwrap_or(0);
-        tabled(&self.disturbed, reads.into())
+        interpolate(&self.disturbed, reads.into())
     }
 }

@@ -129,10 +129,10 @@ impl WearOut {
             pages_of_a_cell: options.pages_of_a_cell,
             grain: options.grain,
             read_retries: options.read_retries,
-            gain: Rber::of(options.retry_gain),
+            gain: Rber::from_rate(options.retry_gain),
             program_failures: chance(options.program_failures),
             erase_failures: chance(options.erase_failures),
-            retire: Rber::of(options.retire_rber),
+            retire: Rber::from_rate(options.retire_rber),
         }
     }
 

@@ -56,9 +56,9 @@ impl PageMap {
         for line in (0..self.options.geometry.data_pages() as usize).step_by(16) {
             huge::prefetch(&self.reverse, first + line);
         }
-        let scrubs = self.scrubs(plane, victim);
+        let scrubs = self.is_scrub_victim(plane, victim);
         if scrubs {
-            media.scrubs();
+            media.count_scrubbed();
         }
         media.begin_collection(victim, self.metadata_page(plane, victim));
         self.since_static[plane.0 as usize] += 1;
@@ -198,13 +198,13 @@ impl PageMap {
         let Item { from, page } = item;
         self.use_reserve::<D::Path>(collection, 1);
         if page.is_some() && !self.blocks.is_valid(from.page) {
-            media.read_for_nothing(from);
+            media.read_unneeded(from);
             return;
         }
         if !D::Path::MINIMAL {
             self.select_stream_of(from.block);
         }
-        media.holds(page, || self.blocks.kind(collection.stream) as u8);
+        media.set_content(page, || self.blocks.kind(collection.stream) as u8);
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);

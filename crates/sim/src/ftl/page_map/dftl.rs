@@ -197,7 +197,7 @@ impl PageMap {
     ) -> Option<PlaneIdx> {
         self.on_flash.as_ref()?;
         let room = self.has_room_to_read();
-        match self.need_entry(page, room, media)? {
+        match self.load_entry(page, room, media)? {
             WrittenBack::To(plane) => {
                 Some(plane).filter(|plane| self.wants_collection::<Full>(*plane))
             }
@@ -219,7 +219,7 @@ impl PageMap {
     /// Load the entry of the host's `page` into the cache. If another entry must be written back first and
     /// `room` is false, the entry is used but not cached. Returns the outcome of that write-back, if one was
     /// needed.
-    pub(super) fn need_entry(
+    pub(super) fn load_entry(
         &mut self,
         page: Lpn,
         room: bool,
@@ -262,7 +262,7 @@ impl PageMap {
         };
         let mut to = self.blocks.take_page(plane, Stream::Mapping);
         let old = self.lookup(page);
-        media.holds(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
+        media.set_content(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
         while !media.program_mapping(to.place, old) {
             match self.replacement_page(to, Stream::Mapping, media) {
                 Some(other) => to = other,

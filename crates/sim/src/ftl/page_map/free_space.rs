@@ -61,7 +61,7 @@ impl PageMap {
 
     /// Resume collection after a power loss. A collection that was interrupted has used a part of its plane's
     /// reserve and needs the rest; the emptiest block is what it gains most from.
-    pub(super) fn go_on_collecting(&mut self) {
+    pub(super) fn resume_collection(&mut self) {
         self.overruled = true;
         self.set_reserve_for_next();
     }

@@ -30,18 +30,18 @@ impl PageMap {
     /// trimmed, or whose newer versions are lost, may become valid again, and copies may be torn: then the
     /// reserve covers any victim.
     fn pages_for_victim(&self, valid: u32) -> u32 {
-        if self.may_come_back() { self.pages_for_any_victim() } else { self.pages_to_move(valid) }
+        if self.may_revalidate() { self.pages_for_any_victim() } else { self.pages_to_move(valid) }
     }
 
     /// Whether a power loss may make invalid pages valid again; a map on flash prevents that.
-    fn may_come_back(&self) -> bool {
+    fn may_revalidate(&self) -> bool {
         self.options.power_loss && self.on_flash.is_none()
     }
 
     /// Return the reserve that covers any victim: a block of pages. If power may be lost, there is one more
     /// page per plane, since each plane may tear one. A map on flash reserves another block anyway.
     pub(super) fn pages_for_any_victim(&self) -> u32 {
-        let planes = if self.may_come_back() { self.options.geometry.shape().planes } else { 0 };
+        let planes = if self.may_revalidate() { self.options.geometry.shape().planes } else { 0 };
         self.options.geometry.data_pages() + planes
     }
 

@@ -36,7 +36,7 @@ impl PageMap {
         }
         let image = &contents.read();
         let mut uses = self.uses(image);
-        self.set_apart(&mut uses, contents, again);
+        self.mark_unusable(&mut uses, contents, again);
         let wear = contents.erases_found();
         let keys = match self.options.free_order {
             FreeOrder::FewestErrors => {
@@ -71,13 +71,18 @@ impl PageMap {
             let erased = again.iter().all(|(other, erased)| *other != block || *erased);
             self.reuse(self.options.geometry.plane_of(block), block, erased, flash);
         }
-        self.go_on_collecting();
+        self.resume_collection();
         uses
     }
 
     /// Correct the use of blocks that seem to be free: listed ones are bad. Those that were erased `again`,
     /// or had a failed program, must be checked.
-    fn set_apart(&self, uses: &mut [BlockUse], contents: &Contents, again: &[(BlockIdx, bool)]) {
+    fn mark_unusable(
+        &self,
+        uses: &mut [BlockUse],
+        contents: &Contents,
+        again: &[(BlockIdx, bool)],
+    ) {
         again.iter().for_each(|(block, _)| uses[block.0 as usize] = BlockUse::Erased);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             if contents.is_listed(block) {

@@ -173,7 +173,7 @@ impl PageMap {
         for block in (0..geometry.blocks()).map(BlockIdx) {
             if listed.has_block(block) {
                 if retirement.options.bad.binary_search(&block).is_err() {
-                    self.blocks.found_bad(block);
+                    self.blocks.retire_unused(block);
                 }
                 continue;
             }

@@ -79,7 +79,7 @@ impl PageMap {
             return Some(block);
         }
         let block = self.static_levelling_victim(plane)?;
-        media.levels();
+        media.count_levelled();
         Some(block)
     }
 
@@ -98,7 +98,7 @@ impl PageMap {
     }
 
     /// Whether `victim`, chosen last of `plane`, is moved because of its reads or its age.
-    pub(super) fn scrubs(&mut self, plane: PlaneIdx, victim: BlockIdx) -> bool {
+    pub(super) fn is_scrub_victim(&mut self, plane: PlaneIdx, victim: BlockIdx) -> bool {
         let moving = self.scrubs.as_mut().and_then(|scrubs| scrubs.moving[plane.0 as usize].take());
         moving == Some(victim)
     }

@@ -96,7 +96,7 @@ impl PageMap {
     ) -> bool {
         let plain = D::Path::MINIMAL;
         if !plain && self.on_flash.is_some() {
-            self.need_entry(page, true, media);
+            self.load_entry(page, true, media);
             // Mapping pages that failed to program may have taken the last free page.
             if !self.blocks.has_page(plane, Stream::Host) {
                 match self.plane_for::<Full>(None, Stream::Host) {
@@ -111,7 +111,7 @@ impl PageMap {
             media.set_slc(to.place.block);
         }
         let old = self.lookup(page);
-        media.holds(Some(page), || self.blocks.kind(Stream::Host) as u8);
+        media.set_content(Some(page), || self.blocks.kind(Stream::Host) as u8);
         while !media.program(to.place, if whole { None } else { old }) {
             match self.replacement_page(to, Stream::Host, media) {
                 Some(other) => to = other,

@@ -167,7 +167,7 @@ impl StreamHybrid {
     }
 
     /// Write `page` to the place that a merge around the host's data has left for it.
-    pub(super) fn bring(
+    pub(super) fn write_brought_page(
         &mut self,
         page: Lpn,
         extent: &Extent,

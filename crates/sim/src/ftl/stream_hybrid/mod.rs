@@ -203,7 +203,7 @@ impl MergingFtl for StreamHybrid {
         self.abandon_merge(logical);
         let brought = self.bringing.take().filter(|brought| brought.next == page);
         if let Some(Bringing { rest, .. }) = brought {
-            self.bring(page, extent, rest, plan);
+            self.write_brought_page(page, extent, rest, plan);
         } else if self.is_awaited(page) {
             self.write_log(page, extent, plan);
         } else if let Some(stream) = self.stream_for(page, extent) {

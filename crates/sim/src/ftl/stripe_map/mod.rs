@@ -104,13 +104,13 @@ impl MergingFtl for StripeMap {
     }
 
     fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
-        self.need(page.0 / self.entries_a_page, plan);
+        self.load_map_page(page.0 / self.entries_a_page, plan);
         self.lookup(page)
     }
 
     fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
         let map_page = page.0 / self.entries_a_page;
-        self.need(map_page, plan);
+        self.load_map_page(map_page, plan);
         if self.changed.len() >= self.most_changed {
             self.store_changed(plan);
         }
@@ -188,7 +188,7 @@ impl MergingFtl for StripeMap {
 /// The map, in memory and on flash.
 impl StripeMap {
     /// Load `map_page` into memory.
-    fn need(&mut self, map_page: u32, plan: &mut Plan) {
+    fn load_map_page(&mut self, map_page: u32, plan: &mut Plan) {
         let hit = self.cache.find(map_page);
         plan.count_map_lookup(hit);
         if hit {
@@ -238,7 +238,7 @@ impl StripeMap {
                 self.open_map(plan);
             }
             let (fit, others) =
-                rest.split_at(rest.len().min(self.stripes.left(StripeContent::Map)));
+                rest.split_at(rest.len().min(self.stripes.pages_left(StripeContent::Map)));
             rest = others;
             let mut pages = std::mem::take(&mut self.stored);
             pages.clear();

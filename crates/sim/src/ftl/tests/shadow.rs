@@ -69,8 +69,8 @@ impl CollectMedia for Shadow {
         self.data_moved += u64::from(!self.mapping[from.page.0 as usize]);
         true
     }
-    fn read_for_nothing(&mut self, from: Place) {
-        self.flash.read_for_nothing(from);
+    fn read_unneeded(&mut self, from: Place) {
+        self.flash.read_unneeded(from);
     }
     fn is_worn(&self, page: Place) -> bool {
         self.flash.is_worn(page)
@@ -95,12 +95,12 @@ impl CollectMedia for Shadow {
     fn give_up(&mut self, pages: u32) {
         self.flash.give_up(pages);
     }
-    fn scrubs(&mut self) {
-        self.flash.scrubs();
+    fn count_scrubbed(&mut self) {
+        self.flash.count_scrubbed();
     }
 
-    fn levels(&mut self) {
-        self.flash.levels();
+    fn count_levelled(&mut self) {
+        self.flash.count_levelled();
     }
 
     fn look_up_map(&mut self, hit: bool) {
@@ -161,7 +161,7 @@ impl Shadow {
                         self.program_mapping(*to, *from);
                     }
                 }
-                Cmd::FailedRead(from) => self.read_for_nothing(from),
+                Cmd::FailedRead(from) => self.read_unneeded(from),
                 Cmd::FailedProgram(to) => {
                     self.flash.pad(to);
                 }

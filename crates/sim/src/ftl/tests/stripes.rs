@@ -15,7 +15,7 @@ use crate::ftl::{Merging, MergingOptions, Tables};
 /// The counters of `writes` random writes, after `settle` of them and a sequential fill.
 fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
-    let options = MergingOptions::of("stripe_map", geometry, tables);
+    let options = MergingOptions::with_tables("stripe_map", geometry, tables);
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);

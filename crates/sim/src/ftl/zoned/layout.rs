@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pages_follow_each_other_on_a_plane() {
+    fn stripe_pages_follow_each_other_on_a_plane() {
         let layout = layout(ZonesPart { stripe_pages: 2, ..PART }, 4);
         let planes: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).plane.0).collect();
         assert_eq!(planes, [0, 0, 1, 1, 0, 0, 1, 1]);

@@ -277,7 +277,7 @@ impl Blocks {
     }
 
     /// Retire `block`, which was never used and turns out to be bad.
-    pub(crate) fn found_bad(&mut self, block: BlockIdx) {
+    pub(crate) fn retire_unused(&mut self, block: BlockIdx) {
         self.usable_pages -= u32::from(std::mem::take(&mut self.usable[block.0 as usize]));
     }
 

@@ -29,17 +29,17 @@ impl Blocks {
             let at = block.0 as usize;
             self.wear[at] = wear[at];
             match *used {
-                BlockUse::Free => self.found_free(block, keys[at]),
+                BlockUse::Free => self.restore_free(block, keys[at]),
                 BlockUse::Erased | BlockUse::Bad => {}
                 BlockUse::Filled { role } => {
                     self.role_of.get_mut(at).into_iter().for_each(|of| *of = role)
                 }
-                BlockUse::Open { role, next } => self.found_open(block, role, next),
+                BlockUse::Open { role, next } => self.restore_open(block, role, next),
             }
         }
     }
 
-    fn found_free(&mut self, block: BlockIdx, key: u32) {
+    fn restore_free(&mut self, block: BlockIdx, key: u32) {
         let plane = self.geometry.plane_of(block).0;
         self.free_in[plane as usize] += 1;
         self.free.put_worn(plane, block.0, key);
@@ -47,7 +47,7 @@ impl Blocks {
         self.free_pages += self.usable(block);
     }
 
-    fn found_open(&mut self, block: BlockIdx, role: u8, next: Ppn) {
+    fn restore_open(&mut self, block: BlockIdx, role: u8, next: Ppn) {
         let plane = self.geometry.plane_of(block);
         let index = plane.0 as usize * self.streams + usize::from(role);
         let end = self.end_of(block, role).0;

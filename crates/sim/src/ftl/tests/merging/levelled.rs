@@ -14,7 +14,7 @@ use crate::ftl::{MERGING_FTLS, Merging, MergingOptions};
 /// filled in order; how many blocks were moved, and how many erased.
 fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
     let (geometry, tables) = one_for_all();
-    let options = MergingOptions::of(name, geometry, tables);
+    let options = MergingOptions::with_tables(name, geometry, tables);
     let mut ftl = Merging::by_name(&options).expect("a device");
     let replaced = ReplacementTable::identity(geometry).levelled(dynamic, threshold);
     let mut flash = Flash::new(geometry, PageOrder::Any).replacing(replaced);

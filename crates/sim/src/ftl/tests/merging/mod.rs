@@ -34,7 +34,7 @@ proptest! {
     ) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         for name in undrawn() {
-            let options = MergingOptions::of(name, geometry, some_table(name, &mut rng));
+            let options = MergingOptions::with_tables(name, geometry, some_table(name, &mut rng));
             if Merging::check(&options).is_ok() {
                 read_your_writes(&options, seed, hot);
             }
@@ -47,14 +47,14 @@ proptest! {
         };
         let log = |part: &LogPart| Tables { log: Some(part.clone()), ..Tables::default() };
         for name in ["bast", "fast", "superblock"] {
-            let options = MergingOptions::of(name, geometry, log(&part));
+            let options = MergingOptions::with_tables(name, geometry, log(&part));
             if log_blocks >= 2 {
                 read_your_writes(&options, seed, hot);
             }
         }
         let per_plane = LogPart { log_per_die: true, ..part };
         if log_blocks > geometry.shape().planes {
-            let options = MergingOptions::of("fast", geometry, log(&per_plane));
+            let options = MergingOptions::with_tables("fast", geometry, log(&per_plane));
             read_your_writes(&options, seed, hot);
         }
     }
@@ -65,7 +65,7 @@ proptest! {
     ) {
         read_your_writes(&with_streams(geometry, streams), seed, hot);
         let tables = Tables { linear: Some(linear), ..Tables::default() };
-        let options = MergingOptions::of("linear", geometry, tables);
+        let options = MergingOptions::with_tables("linear", geometry, tables);
         read_your_writes(&options, seed, hot);
     }
 
@@ -74,7 +74,7 @@ proptest! {
         (geometry, part) in stripes(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let tables = Tables { stripes: Some(part), ..Tables::default() };
-        let options = MergingOptions::of("stripe_map", geometry, tables);
+        let options = MergingOptions::with_tables("stripe_map", geometry, tables);
         read_your_writes(&options, seed, hot);
     }
 }
@@ -94,7 +94,7 @@ fn some_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
 
 fn with_streams(geometry: Geometry, part: StreamsPart) -> MergingOptions<'static> {
     let tables = Tables { streams: Some(part), ..Tables::default() };
-    MergingOptions::of("stream_hybrid", geometry, tables)
+    MergingOptions::with_tables("stream_hybrid", geometry, tables)
 }
 
 /// A small device with merge units and logs of every kind.
@@ -266,7 +266,7 @@ fn write(
     oracle: &mut [Option<u64>],
     mut worn: Option<&mut Flash>,
 ) {
-    let extent = Extent::of(io, PAGE);
+    let extent = Extent::of_io(io, PAGE);
     let end = (io.offset.0 + io.size.0).div_ceil(PAGE) as u32;
     for page in ((io.offset.0 / PAGE) as u32..end).map(Lpn) {
         media.writing = number;
@@ -299,10 +299,10 @@ pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
 fn ten_million_operations() {
     let (geometry, mut tables) = one_for_all();
     for name in MERGING_FTLS {
-        work(&MergingOptions::of(name, geometry, tables.clone()), 1, 20, 10_000_000, None);
+        work(&MergingOptions::with_tables(name, geometry, tables.clone()), 1, 20, 10_000_000, None);
         println!("{name}: 10,000,000 host operations");
     }
     tables.log = tables.log.map(|part| LogPart { log_per_die: true, ..part });
-    work(&MergingOptions::of("fast", geometry, tables), 1, 20, 10_000_000, None);
+    work(&MergingOptions::with_tables("fast", geometry, tables), 1, 20, 10_000_000, None);
     println!("fast with a log for each die: 10,000,000 host operations");
 }

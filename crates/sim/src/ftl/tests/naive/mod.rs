@@ -118,7 +118,7 @@ fn pages_written(block: &Block) -> u64 {
 /// The counters of the FTL.
 fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
-    let options = MergingOptions::of(name, geometry, tables);
+    let options = MergingOptions::with_tables(name, geometry, tables);
     Merging::check(&options).expect("a device");
     let mut ftl = Merging::by_name(&options).expect("a known name");
     let mut flash = Flash::new(geometry, PageOrder::Any);
