@@ -26,7 +26,8 @@ from uflip.data.summary import (
 )
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today import queue_depth, steady_state
-from uflip.results.characteristics import VERDICTS, characteristics
+from uflip.results.characteristics import VERDICTS, characteristics, rests_on
+from uflip.results.convergence import FREE_SPACE_LEFT
 from uflip.results.summarise import experiments_of
 from uflip.units import format_size
 
@@ -124,7 +125,7 @@ def long_run_specs(document: Summary) -> dict[Key, LongRunSpec]:
             fixed_length=_is_of_fixed_length(name, run),
         )
         for name, run in experiments_of(document)
-        if run["statistics"] is not None and _is_claim(run)
+        if run["statistics"] is not None and (_is_claim(run) or _has_only_free_space(run))
     }
 
 
@@ -209,11 +210,17 @@ def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
     """Return the reasons for doubt about some experiments in the result."""
     found: set[str] = set()
     for run in runs:
-        if run["together"]["converged"] is not True:
+        if run["together"]["converged"] is not True and not _has_only_free_space(run):
             found.add("not_converged")
             for each in run["repetitions"]:
                 found.update(each["reasons"] or ())
     return tuple(sorted(found))
+
+
+def _has_only_free_space(run: ExperimentSummary) -> bool:
+    """Whether free space is the only reason against an experiment: its headline shows no doubt."""
+    reasons = {reason for each in run["repetitions"] for reason in each["reasons"] or ()}
+    return reasons == {FREE_SPACE_LEFT}
 
 
 def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, ExperimentSummary]:
@@ -264,36 +271,12 @@ def _key_characteristics(
     found = []
     for name in CHARACTERISTICS:
         if said[name]["verdict"] in STATED:
-            rests_on = _rests_on(document, name)
-            keys = [key_of(where, run) for where, run in rests_on]
+            found_on = rests_on(name, document["baselines"], document["micro_benchmarks"])
+            keys = [key_of(where, run) for where, run in found_on]
             settled = all(answers[key].settled for key in keys if key in answers)
-            marks = _marks(run for _, run in rests_on)
+            marks = _marks(run for _, run in found_on)
             found.append(_characteristic(name, said, true, marks, settled=settled))
     return found
-
-
-MADE_OF = {
-    "pause": ("pause", "RW"), "locality": ("locality", "RW"),
-    "partitions": ("partitioning", "SW"), "reverse": ("order", "SW"),
-    "in_place": ("order", "SW"), "large_increments": ("order", "SW"),
-}  # fmt: skip
-"""Key characteristic -> the micro-benchmark and pattern that it needs, besides SW and RW."""
-
-
-def _rests_on(document: Summary, name: str) -> list[tuple[str, ExperimentSummary]]:
-    where, pattern = MADE_OF[name]
-    wanted = {"reverse": (-1,), "in_place": (0,)}.get(name)
-    runs = [
-        (where, run)
-        for run in document["micro_benchmarks"].get(where, ())
-        if run["pattern"] == pattern
-        and run["statistics"] is not None
-        and (wanted is None or run["value"] in wanted)
-    ]
-    if name == "large_increments":
-        runs = [each for each in runs if (each[1]["value"] or 0) > 1]
-    baselines = [run for run in document["baselines"] if run["statistics"] is not None]
-    return runs + [("baseline", run) for run in baselines if run["pattern"] in ("SW", "RW")]
 
 
 def _characteristic(
