@@ -16,8 +16,8 @@ DEMO = read_profile("demo")[1].partition("\n[sources]")[0] + (
 
 # Override of sim:demo -> texts of the error.
 OVERRIDES: dict[str, list[str]] = {
-    "page_bytes=256": ["'page_bytes' makes no device", "got      256", "whole sectors of 512"],
-    "channels=0": ["'channels' makes no device", "got      0", "1 or more"],
+    "page_bytes=256": ["'page_bytes' has an invalid value", "got      256", "whole sectors of 512"],
+    "channels=0": ["'channels' has an invalid value", "got      0", "1 or more"],
     "spare_factor=0.0001": ["does not suit the reserved blocks", "0.0001", "raise spare_factor"],
     "gc=greedy_window:99999999": ["window of 'greedy_window'", "1 to 2410, the blocks of a die"],
     "gc=d_choices:99999999": ["draws of 'd_choices'", "1 to 2410, the blocks of a die"],

@@ -160,7 +160,7 @@ def test_a_stream_that_a_device_does_not_have_is_refused(
     [
         ("write_streams=0", "1 to 16"),
         ("write_streams=17", "1 to 16"),
-        ("write_streams=2&ftl=dftl", "means nothing"),
+        ("write_streams=2&ftl=dftl", "does not use"),
         (
             "write_streams=3&bloom_filters=4&bloom_filter_bits=64&bloom_hashes=2&bloom_window=8"
             "&hot_weight=1",

@@ -73,7 +73,7 @@ def test_every_part_of_a_pattern_changes() -> None:
         ("null", {"io_size": [512]}, "Only simulated devices"),
         (URL, {"spare_fator": [0.1]}, "spare_factor"),
         (URL, {"gc": ["greedy", "gredy"]}, "greedy_window"),
-        (URL, {"spare_factor": [0.3, 0.99999]}, "no room for the host"),
+        (URL, {"spare_factor": [0.3, 0.99999]}, "no capacity for the host"),
         (URL, {"queue_depth": [1, 0]}, "queue_depth"),
         (URL, {"pattern": ["SQ"]}, "RW"),
         (URL, {"gc": []}, "Nothing varies"),

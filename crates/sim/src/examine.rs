@@ -102,9 +102,9 @@ fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
         _ => false,
     };
     let mut candidates = quoted.chain(shown);
-    let told = candidates.find(|key| keys_of(root).any(|(_, known, _)| known == *key));
+    let key = candidates.find(|key| keys_of(root).any(|(_, known, _)| known == *key));
     let found = || keys_of(root).find(|(.., node)| holds_it(node)).map(|(_, key, _)| key);
-    told.or_else(found).map(str::to_owned)
+    key.or_else(found).map(str::to_owned)
 }
 
 /// Return table, key and value of all entries of tables.

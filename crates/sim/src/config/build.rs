@@ -87,7 +87,7 @@ impl Profile {
     /// Return the garbage collection options of a page-mapped FTL.
     pub(crate) fn gc(&self) -> Result<&GcPart> {
         self.gc.as_ref().ok_or_else(|| {
-            Error::usage("A page-mapped FTL needs to know how to collect")
+            Error::usage("A page-mapped FTL needs a table [gc]")
                 .got(format!("ftl = \"{}\" without a table [gc]", self.ftl.ftl))
                 .action("add [gc] as in demo.toml")
         })

@@ -153,7 +153,7 @@ impl Profile {
             unused.map(|(what, _)| what.to_owned()).chain(others.map(|table| format!("[{table}]")));
         match unused.next() {
             None => Ok(()),
-            Some(what) => Err(Error::usage(format!("{what} means nothing to this FTL"))
+            Some(what) => Err(Error::usage(format!("This FTL does not use {what}"))
                 .at(source)
                 .got(format!("{what} with ftl = \"{name}\""))
                 .action(format!("take {what} out, or choose another FTL"))),
@@ -164,7 +164,7 @@ impl Profile {
     fn check_load(&self, source: &str, gc: &GcPart) -> Result<()> {
         match gc.relocate_exactly {
             Some(exactly) if gc.relocate_at_least > 0 => {
-                Err(Error::usage("Relocation cannot have two artificial loads")
+                Err(Error::usage("relocate_at_least and relocate_exactly exclude each other")
                     .at(source)
                     .got(format!(
                         "relocate_at_least = {}, relocate_exactly = {exactly}",
@@ -185,7 +185,7 @@ impl Profile {
         if moved < data_pages {
             return Ok(());
         }
-        Err(Error::usage(format!("Profile key '{key}' makes no device"))
+        Err(Error::usage(format!("Profile key '{key}' has an invalid value"))
             .at(source)
             .got(format!(
                 "{moved} pages to move of a block that holds {data_pages}: nothing is gained"
@@ -218,7 +218,7 @@ impl Profile {
         }
         let logical = self.geometry().shape().logical_pages;
         if logical == 0 {
-            return Err(Error::usage("The device has no room for the host")
+            return Err(Error::usage("The device has no capacity for the host")
                 .at(source)
                 .got(format_bytes(pages * u64::from(self.geometry.page_bytes)))
                 .action("lower spare_factor, or make the device larger"));

@@ -55,7 +55,7 @@ pub(crate) struct InvalidKey {
 
 impl InvalidKey {
     pub(crate) fn error(self, source: &str) -> Error {
-        Error::usage(format!("Profile key '{}' makes no device", self.key))
+        Error::usage(format!("Profile key '{}' has an invalid value", self.key))
             .at(source)
             .got(self.got)
             .allowed(self.allowed)

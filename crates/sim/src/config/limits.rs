@@ -37,7 +37,7 @@ impl Profile {
                 .try_fold(1u64, |product, count| product.checked_mul(u64::from(count)))
                 .unwrap_or(u64::MAX);
         let too_large = |got: String, allowed: String| {
-            Error::usage("Profile key 'geometry' makes no device")
+            Error::usage("Profile key 'geometry' has an invalid value")
                 .at(source)
                 .got(got)
                 .allowed(allowed)

@@ -42,13 +42,11 @@ impl Profile {
 
     pub(super) fn check_mapping(&self, source: &str) -> Result<()> {
         match &self.mapping {
-            None if self.ftl.ftl == "dftl" => {
-                Err(Error::usage("DFTL needs to know how much of its map is in memory")
-                    .at(source)
-                    .got("ftl = \"dftl\" without a table [mapping]")
-                    .allowed("mapping_cache_bytes, mapping_cache_policy, mapping_batch_update")
-                    .action("add [mapping], or name the three keys behind the device's name"))
-            }
+            None if self.ftl.ftl == "dftl" => Err(Error::usage("DFTL needs a table [mapping]")
+                .at(source)
+                .got("ftl = \"dftl\" without a table [mapping]")
+                .allowed("mapping_cache_bytes, mapping_cache_policy, mapping_batch_update")
+                .action("add [mapping], or name the three keys behind the device's name")),
             None => Ok(()),
             Some(part) => self.check_cache(source, part),
         }
@@ -58,7 +56,7 @@ impl Profile {
         let entries = part.mapping_segment_entries.unwrap_or(1);
         let most = self.geometry().shape().page_bytes / 4;
         if !most.is_multiple_of(entries) {
-            return Err(Error::usage("Segments of the map do not fit its pages")
+            return Err(Error::usage("The map segments do not divide a mapping page")
                 .at(source)
                 .got(format!("mapping_segment_entries = {entries}"))
                 .allowed(format!("a divisor of {most}, the entries of a mapping page"))

@@ -163,7 +163,7 @@ pub struct TimingPart {
     /// Priority of waiting operations of a die; default FIFO.
     #[serde(default)]
     pub die_queue: DieQueue,
-    /// More for a read that does not go on where the last one ended: its part of the map is loaded.
+    /// Additional time of a read that is not sequential to the last one: its map entries are loaded.
     #[serde(default)]
     pub seek_read_ns: u64,
     /// A host write completes when its data is in the registers of the dies, which accept the next

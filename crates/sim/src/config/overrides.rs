@@ -131,7 +131,7 @@ fn add<P: DeserializeOwned>(
     }
     match serde_json::from_value::<P>(whole.clone()) {
         Ok(_) => Ok(whole),
-        Err(error) => Err(Error::usage("The overrides make no table of a profile")
+        Err(error) => Err(Error::usage("The overrides do not complete a table of the profile")
             .at(names.join(", "))
             .got(error.to_string())
             .allowed(format!("every key of a table that {source} leaves out, each of its kind"))

@@ -128,7 +128,7 @@ impl Profile {
     /// FTL has.
     fn check_replacement(&self, source: &str, recovery: &RecoveryPart) -> Result<()> {
         let wrong = |got: String, allowed: String, action: &str| {
-            Err(Error::usage("Blocks that fail cannot be replaced like this")
+            Err(Error::usage("The FTL does not support this replacement of failed blocks")
                 .at(source)
                 .got(got)
                 .allowed(allowed)
@@ -240,7 +240,7 @@ impl Profile {
                 } else {
                     ("[recovery]", "[reliability]")
                 };
-                return Err(Error::usage("Laws of wear and what is done about them go together")
+                return Err(Error::usage("[reliability] and [recovery] require each other")
                     .at(source)
                     .got(format!("{one} without {other}"))
                     .allowed("both tables, or neither")

@@ -105,7 +105,7 @@ impl Profile {
             return Ok(());
         }
         let Some(part) = self.zones else {
-            return Err(Error::usage("Zones need to know which dies they are on")
+            return Err(Error::usage("A device with zones needs a table [zones]")
                 .at(source)
                 .got(format!("ftl = \"{ZONED}\" without a table [zones]"))
                 .action("add [zones] as in zns.toml"));
@@ -121,7 +121,7 @@ impl Profile {
         if pages <= PAGES_MAX {
             return Ok(());
         }
-        Err(Error::usage("Profile key 'zone_bytes' makes no device")
+        Err(Error::usage("Profile key 'zone_bytes' has an invalid value")
             .at(source)
             .got(format!("{pages} pages of {} to be numbered", format_bytes(unit)))
             .allowed(format!("at most {PAGES_MAX}"))

@@ -13,7 +13,6 @@
 //! their time, and a host write never waits for a relocation that could not have begun.
 //!
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.
-//! **Faithful**: relocation and host requests share the die rings; how many blocks and pages are handled at once.
 //! **Faithful**: relocation and host requests share the die queues; the number of blocks and pages
 //! handled at once.
 //! **Simplified**: a plane never collects two blocks at once. Of the planes that wait for their

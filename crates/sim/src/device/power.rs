@@ -114,7 +114,7 @@ impl SimDevice {
         if self.refuses_from == CLOCK_END_NS {
             return clock_ran_out().at(&self.info.url);
         }
-        Error::usage("The device has no power, or does not know yet what is on its flash")
+        Error::usage("The device has no power or has not recovered yet")
             .at(&self.info.url)
             .action("let it recover first")
     }

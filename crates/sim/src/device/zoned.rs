@@ -146,7 +146,7 @@ impl Zoned {
                 let whole = u64::from(self.layout.size()) * page_bytes;
                 if page != 0 || io.size.0 != whole {
                     return Err(refused(
-                        Error::usage(format!("A {} is of one whole zone", mode.name()))
+                        Error::usage(format!("A {} must cover exactly one zone", mode.name()))
                             .got(format!("{} bytes at byte {}", io.size.0, io.offset.0))
                             .allowed(format!("{whole} bytes at a multiple of them"))
                             .action("name where a zone begins, and its size"),
@@ -154,7 +154,7 @@ impl Zoned {
                 }
                 if self.contents[zone as usize].coming > 0 {
                     return Err(refused(
-                        Error::usage(format!("A {} while the zone is written to", mode.name()))
+                        Error::usage(format!("A {} of a zone with writes in flight", mode.name()))
                             .got("writes to it that have not ended")
                             .action("wait for them"),
                     ));

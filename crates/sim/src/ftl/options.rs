@@ -102,10 +102,12 @@ impl<T> FtlOptions<'_, T> {
         let pages = self.geometry.pages();
         match keys.iter().find(|(_, got)| *got > pages) {
             None => Ok(()),
-            Some((key, got)) => Err(Error::usage(format!("Profile key '{key}' makes no device"))
-                .got(got.to_string())
-                .allowed(format!("0 to {pages}, which are the pages of all dies"))
-                .action("change it")),
+            Some((key, got)) => {
+                Err(Error::usage(format!("Profile key '{key}' has an invalid value"))
+                    .got(got.to_string())
+                    .allowed(format!("0 to {pages}, which are the pages of all dies"))
+                    .action("change it"))
+            }
         }
     }
 }

@@ -174,7 +174,7 @@ impl OpenChannelProfile {
         }
         let part = &self.geometry;
         let bad = |key: &str, got: String, allowed: String| {
-            let what = format!("Profile key '{key}' makes no device");
+            let what = format!("Profile key '{key}' has an invalid value");
             Err(Error::usage(what).at(source).got(got).allowed(allowed).action("change it"))
         };
         let sector = u64::from(part.sector_bytes);
@@ -201,7 +201,7 @@ impl OpenChannelProfile {
     /// Check that its bytes can be counted, and that its blocks fit into memory.
     fn check_size(&self, source: &str) -> Result<()> {
         let too_large = |got: String, allowed: String| {
-            Error::usage("The geometry makes no device")
+            Error::usage("The geometry is invalid")
                 .at(source)
                 .got(got)
                 .allowed(allowed)

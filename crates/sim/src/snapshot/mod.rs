@@ -301,7 +301,7 @@ impl<W: Write> Write for HashingWriter<'_, W> {
         if self.bytes >= self.asked_at {
             self.asked_at = self.bytes + ASKED_EVERY;
             if (self.is_stopped)() {
-                return Err(std::io::Error::other("nobody wants it any more"));
+                return Err(std::io::Error::other("saving was cancelled"));
             }
         }
         // An array may be as large as the device: write it in pieces.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! program:  channel and queue of the die ─▶ both ─▶ channel turns to the die ─▶ transfer ─▶ cells
-//!           └──────────── the channel is held, even while the die is busy ────────┘
+//!           └─────────── the channel is held, even while the die is busy ────┘
 //! ```
 //!
 //! Everything else waits until the program has transferred its page. Only earlier reads on its own

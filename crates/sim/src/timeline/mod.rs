@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! read:     queue of the die ─▶ cells ─▶ channel ─▶ bus ─▶ memory ─▶ link
-//!                              └── die is held ──┘
+//!                               └── die is held ──┘
 //! program:  memory ─▶ bus ─▶ queue of the die ─▶ channel ─▶ cells
-//!                                               └─ die is held ─┘
+//!                                                └─ die is held ─┘
 //! erase:    queue of the die ─▶ cells
 //! ```
 //!
@@ -129,7 +129,7 @@ pub(crate) struct Timing {
     pub(crate) in_turn: bool,
     /// Multi-plane operations of a die.
     pub(crate) multi_plane: MultiPlane,
-    /// The processor's time for a read that does not go on where the last one ended.
+    /// Additional processor time of a read that is not sequential to the last one.
     pub(crate) seek_read_ns: u64,
     /// Latency of the host memory buffer that caches the map; 0: no such buffer.
     pub(crate) host_memory_read_ns: u64,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! program  │sent│  cells  │stops│                    │ the rest of the cells │
-//! read               asked ─────│ cells │sent│ (next read …)
+//! read              arrives ────│ cells │sent│ (next read …)
 //! ```
 //!
 //! A read that comes while the die erases or programs waits until that has stopped, `program_ns` or

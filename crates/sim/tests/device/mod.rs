@@ -1,7 +1,7 @@
 //! Tests of a simulated device through its public interface: times compared with sums computed by
 //! hand from the profile, and determinism.
 //!
-//! Files: merges and concurrent I/Os (`beside.rs`), page types (`page_types.rs`), program order
+//! Files: merges and concurrent I/Os (`concurrent_merges.rs`), page types (`page_types.rs`), program order
 //! (`page_order.rs`), pipelined controller and rings (`controller.rs`), worn flash under merging
 //! FTLs (`worn.rs`), wear levelling below them (`levelled.rs`), scrubbing (`scrub.rs`), SLC cache
 //! (`slc.rs`), map on flash (`map_on_flash.rs`) or in host memory (`host_memory.rs`), zones
@@ -9,7 +9,7 @@
 //! saturating host (`saturated.rs`), multi-plane operations (`planes.rs`), partial transfers
 //! (`parts.rs`), and errors of bad profiles (`refused.rs`).
 
-mod beside;
+mod concurrent_merges;
 mod controller;
 mod host_memory;
 mod host_queues;

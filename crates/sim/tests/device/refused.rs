@@ -36,12 +36,12 @@ fn a_bad_profile_is_refused_with_the_reason() {
     assert!(with("\"page_map\"", "\"pagemap\"").contains("allowed: page_map"));
     assert!(with("\"cyclic\"", "\"circular\"").contains("Unknown victim policy"));
     assert!(with("\"round_robin\"", "\"robin\"").contains("Unknown allocator"));
-    assert!(with("channels = 2", "channels = 0").contains("'channels' makes no device"));
+    assert!(with("channels = 2", "channels = 0").contains("'channels' has an invalid value"));
     assert!(with("page_bytes = 4096", "page_bytes = 256").contains("'page_bytes'"));
     assert!(with("sector_bytes = 512", "sector_bytes = 500").contains("'sector_bytes'"));
     assert!(with("spare_factor = 0.2", "spare_factor = 0.001").contains("spare factor"));
     assert!(with("spare_factor = 0.2", "spare_factor = 1.0").contains("spare factor"));
-    assert!(with("\"page_map\"", "\"block_map\"").contains("[gc] means nothing"));
+    assert!(with("\"page_map\"", "\"block_map\"").contains("does not use [gc]"));
     assert!(with("gc = { gc", "#").contains("without a table [gc]"));
     assert!(with(", allocator = \"round_robin\"", "").contains("needs an allocator"));
     assert!(with("idle_free_blocks = 3", "idle_free_blocks = 2").contains("never begin"));
@@ -104,19 +104,19 @@ fn bad_merging_ftls_are_refused_with_the_reason() {
     );
     assert!(message("superblock", log, r#"{"superblock_blocks": 0}"#).contains("1 or more"));
     assert!(message("fast", log, r#"{"metadata_pages": 1}"#).contains("no metadata pages"));
-    assert!(message("block_map", log, "{}").contains("[log] means nothing"));
+    assert!(message("block_map", log, "{}").contains("does not use [log]"));
     let latency = ("relocate_latency_ns", "1");
     for (key, value) in [("collect_ns", "1"), latency] {
         let unused = message("fast", log, &format!("{{\"{key}\": {value}}}"));
-        assert!(unused.contains(&format!("{key} means nothing to this FTL")), "{unused}");
+        assert!(unused.contains(&format!("This FTL does not use {key}")), "{unused}");
     }
     let rings =
         r#"{"tx_entries": 1, "rx_entries": 1, "completion": "interrupt", "completion_ns": 0}"#;
-    assert!(message("block_map", "", rings).contains("[rings] means nothing"));
+    assert!(message("block_map", "", rings).contains("does not use [rings]"));
     assert!(message("block_map", "", r#"{"spare_factor": 0.0}"#).contains("too few blocks"));
     assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
     let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);
-    assert!(none.contains("'streams' is out of range"), "{none}");
+    assert!(none.contains("'streams' has an invalid"), "{none}");
     let odd = message("stream_hybrid", streams, r#"{"unit_bytes": 130000}"#);
     assert!(odd.contains("not whole blocks and clusters"), "{odd}");
     let undivided = message("stream_hybrid", streams, r#"{"spare_factor": 0.21}"#);

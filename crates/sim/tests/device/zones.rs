@@ -213,7 +213,7 @@ fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
     );
     assert!(refused(&mut device, io(Mode::Trim, 0, 1)).contains("deallocated in part"));
     let half = Io { size: Bytes(4096), ..zone(&device, Mode::Reset, 0) };
-    assert!(refused(&mut device, half).contains("one whole zone"));
+    assert!(refused(&mut device, half).contains("exactly one zone"));
     // A write is in flight.
     device.submit(&io(Mode::Write, 2 * size + 1, 1)).unwrap();
     let reset = zone(&device, Mode::Reset, 2);

@@ -79,7 +79,7 @@ fn zones_keep_no_account_for_a_loss_of_power_whatever_else_is_changed() {
     let text = zoned(&of_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
     let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16, "cache_program": true}"#;
     let refused = Profile::parse(&text, "test", keys).unwrap_err().to_string();
-    assert!(refused.contains("[power_loss] means nothing to this FTL"), "{refused}");
+    assert!(refused.contains("This FTL does not use [power_loss]"), "{refused}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use uflip_sim::{Profile, SimDevice, Snapshot, State};
 
 use super::case::{Case, Host};
 use super::driver::Driver;
-use super::promise;
+use super::durable_writes;
 use super::watch::Watch;
 
 /// Devices with more pages are only read and checked: they would take too long.
@@ -152,7 +152,7 @@ fn tried(case: &Case, limited: bool) -> Outcome {
         Err(error) => return Outcome::Spent(spent(&error)),
     };
     if case.host.seed % SAVED == 1 {
-        promise::is_kept(&mut device.clone(), case.host.seed);
+        durable_writes::check_durable(&mut device.clone(), case.host.seed);
     }
     let mut again = device.clone();
     let seen = drive(&mut device, &case.host, STEPS);

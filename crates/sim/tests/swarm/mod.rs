@@ -18,10 +18,10 @@
 mod case;
 mod draw;
 mod driver;
+mod durable_writes;
 mod forge;
 mod live;
 mod open_channel;
-mod promise;
 mod shrink;
 mod watch;
 

@@ -4,13 +4,13 @@ use serde_json::json;
 use uflip_core::{Device, Nanos};
 
 use super::audit;
-use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
+use super::round_times::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::SimDevice;
 use crate::flash::geometry::BlockIdx;
 
 /// Create one die whose erases and programs fail with these probabilities, whatever the wear.
 fn device(erase_failures: f64, program_failures: f64) -> SimDevice {
-    plain::device(json!({
+    round_times::device(json!({
         "spare_factor": 0.6, "wear_law": "exponential", "rated_cycles": 1000, "rber_fresh": 1e-9, "rber_rated": 1e-9,
         "wear_exponent": 1.0, "page_spread": 0.0, "high_page_factor": 1.0, "retention_doubling_s": 0.0,
         "retention_exponent": 1.0, "ecc_codeword_bytes": 512, "ecc_correctable_bits": 8, "erase_step_cycles": 0,

@@ -1,12 +1,12 @@
 //! Power cuts at arbitrary times, also repeated: acknowledged data must survive.
 
-mod alone;
-mod beneath;
 mod defects;
 mod draw;
 mod draw_merging;
 mod host;
-mod plain;
+mod levelling;
+mod phase_cache;
+mod round_times;
 mod times;
 mod units;
 
@@ -237,7 +237,7 @@ type Drawn = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
 fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (profile, name) = draw(&mut rng, seed);
-    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let wears = profile.reliability.is_some();
         let mut device = match SimDevice::new("cut", profile) {
             Ok(device) => device,
@@ -257,7 +257,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
         }
         seen.add(&seen.levelled, device.flash.counters.blocks_levelled);
     }));
-    told.map_err(|panic| {
+    outcome.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         format!("seed {seed}: {}\n    {name}", text.unwrap_or_default())

@@ -3,12 +3,12 @@
 use serde_json::json;
 use uflip_core::{Bytes, Device, Io, Nanos};
 
-use super::plain::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
+use super::round_times::{self, BLOCKS, ERASE, PAGE, PAGES, PROGRAM, READ, SPARE, write};
 use crate::{Profile, Recovery, SimDevice};
 
 /// Create the demo device with round times.
 fn device(channels: u64, dies: u64, metadata: u64, state: &str) -> SimDevice {
-    plain::device(json!({
+    round_times::device(json!({
         "channels": channels, "dies_per_channel": dies, "metadata_pages": metadata, "state": state,
     }))
 }
@@ -56,7 +56,7 @@ fn a_metadata_page_stands_for_its_block() {
 fn what_goes_over_the_channel_is_rounded_down_as_a_whole() {
     for (page_bytes, rate) in [(4096, 166_000_000), (4096, 2_400_000_000), (131_072, 900_000_000)] {
         for spare in [16, 1000, 4096].into_iter().chain((page_bytes == 4096).then_some(1)) {
-            let mut device = plain::device(json!({
+            let mut device = round_times::device(json!({
                 "metadata_pages": 1, "page_bytes": page_bytes, "channel_bytes_per_s": rate,
                 "spare_read_bytes": spare,
             }));

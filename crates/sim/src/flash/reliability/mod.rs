@@ -254,7 +254,7 @@ impl ReliabilityPart {
             return Err(Error::unknown("law of wear", &self.wear_law, &WEAR_LAWS));
         }
         if self.rber_rated < self.rber_fresh {
-            return Err(Error::usage("Profile key 'rber_rated' makes no device")
+            return Err(Error::usage("Profile key 'rber_rated' has an invalid value")
                 .got(format!("{:e}", self.rber_rated))
                 .allowed(format!("rber_fresh = {:e} or more", self.rber_fresh))
                 .action("change it"));

@@ -134,7 +134,7 @@ impl MergingFtl for StreamHybrid {
         ];
         for (key, got, least, most) in ranges {
             if got < least || got > most {
-                return Err(Error::usage(format!("Profile key '{key}' is out of range"))
+                return Err(Error::usage(format!("Profile key '{key}' has an invalid value"))
                     .got(got.to_string())
                     .allowed(format!("{least} to {most}"))
                     .action(

@@ -58,7 +58,7 @@ pub(super) struct Reference {
     then: Vec<Option<Op<u64>>>,
     pub(super) ends: Vec<Option<u64>>,
     follows: Vec<Option<Box<Job>>>,
-    told: VecDeque<usize>,
+    reports: VecDeque<usize>,
     /// With descriptor rings: requests held by the firmware, TX rings, occupied RX entries,
     /// completions (time of notice, die, end), and those noticed.
     held: VecDeque<usize>,
@@ -89,7 +89,7 @@ impl Reference {
             then: Vec::new(),
             ends: Vec::new(),
             follows: Vec::new(),
-            told: VecDeque::new(),
+            reports: VecDeque::new(),
             held: VecDeque::new(),
             sent: vec![VecDeque::new(); DIES as usize],
             begun: vec![0; DIES as usize],
@@ -118,7 +118,7 @@ impl Reference {
 
     pub(super) fn run(&mut self, until: u64) {
         loop {
-            while let Some(number) = self.told.pop_front() {
+            while let Some(number) = self.reports.pop_front() {
                 self.ends[number] = Some(self.now);
                 if let Some(job) = self.follows[number].take() {
                     self.issue(&job);
@@ -257,7 +257,7 @@ impl Reference {
                 self.ops[number] = then;
                 self.submit(number);
             }
-            None => self.told.push_back(number),
+            None => self.reports.push_back(number),
         }
     }
 

@@ -59,7 +59,7 @@ proptest! {
                 let event = calendar.take(u64::MAX).expect("one was added");
                 prop_assert_eq!(event.at, at);
                 match event.what::<u64>() {
-                    EventKind::Tell(told) => prop_assert_eq!(what, Err(told)),
+                    EventKind::Tell(token) => prop_assert_eq!(what, Err(token)),
                     EventKind::Release(die) => prop_assert_eq!(what, Ok(die.0)),
                     other => prop_assert!(false, "{:?} was not added", other),
                 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use uflip_sim::FTLS;
 
-use super::apart::history;
+use super::features::history;
 use super::{Draw, set, wear};
 
 /// FTLs whose keys a function here or in [`super`] draws. Keys of all other FTLs are drawn one by

@@ -1,7 +1,7 @@
 //! Draws cases: half of them are plausible devices, small and near the limits; the other half have
 //! implausible keys.
 
-mod apart;
+mod features;
 mod merging;
 
 use serde_json::{Map, Value, json};
@@ -156,10 +156,10 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
         }
     }
     set(overrides, "buses", draw.of(&[0, 0, 1, 2, 4]));
-    apart::controller(draw, overrides);
+    features::controller(draw, overrides);
     set(overrides, "die_queue", draw.of(&["fifo", "collection_first", "reads_first"]));
     set(overrides, "cache_program", draw.yes(30));
-    apart::chips(draw, overrides);
+    features::chips(draw, overrides);
 }
 
 /// Draw options of every FTL.
@@ -175,7 +175,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "commands_at_once", draw.of(&[0, 0, 1, 2, 3, 32]));
     set(overrides, "dynamic_wear_levelling", draw.yes(50));
     set(overrides, "static_wear_threshold", draw.of(&[0, 0, 1, 2, 5]));
-    apart::host(draw, overrides);
+    features::host(draw, overrides);
 }
 
 /// Draw garbage collection, the map on flash, and wear.
@@ -196,7 +196,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
     set(overrides, "relocation", if same_die { "same_die" } else { "allocator" });
     set(overrides, "copy_back", same_die && draw.yes(50));
     set(overrides, "separate_streams", draw.yes(50));
-    apart::rings(draw, overrides);
+    features::rings(draw, overrides);
     let data = overrides["pages_per_block"].as_u64().expect("drawn")
         - overrides["metadata_pages"].as_u64().expect("drawn");
     let load = draw.of(&[0, 0, 0, 1, data / 2, data.saturating_sub(1), data]);
@@ -219,15 +219,15 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
         units(draw, overrides);
     }
     if overrides.get("ftl").is_none() && draw.yes(35) {
-        apart::streams(draw, overrides);
+        features::streams(draw, overrides);
     } else if overrides.get("ftl").is_none() && !wears && draw.yes(35) {
-        apart::slc(draw, overrides);
+        features::slc(draw, overrides);
     }
     if wears {
         wear(draw, overrides);
-        apart::history(draw, overrides);
+        features::history(draw, overrides);
     }
-    apart::parts(draw, overrides);
+    features::parts(draw, overrides);
 }
 
 /// Draw mapping units smaller than a flash page.

@@ -23,7 +23,7 @@ const WAYS: [Asked; 4] =
 
 /// Do one I/O after another; check that all durable data is on flash. Idle time, in which a device
 /// empties its memory, must not add any host data there.
-pub fn is_kept(device: &mut SimDevice, seed: u64) {
+pub fn check_durable(device: &mut SimDevice, seed: u64) {
     // Only every fourth seed calls this function.
     let asked = WAYS[(seed / 4 % 4) as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use uflip_core::{Device as _, Io, Mode, Nanos};
 
-use super::plain::{BLOCKS, ERASE, PAGES, PROGRAM, READ, SPARE, write};
+use super::round_times::{BLOCKS, ERASE, PAGES, PROGRAM, READ, SPARE, write};
 use super::{audit, contents};
 use crate::flash::contents::BlockCondition;
 use crate::{Profile, SimDevice};
