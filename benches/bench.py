@@ -1,8 +1,8 @@
-"""What uflip costs: prints a table and writes `build/bench.json`.
+"""Benchmarks of uflip itself: prints a table and writes `build/bench.json`.
 
 Each row is `{name, value, unit, reference, ratio, target}`. The reference is a bare loop, measured
-in the same process and in turn with ours where there is one, or the figure of a peer. Nothing here
-passes or fails: machines differ, and a number is to be read beside its reference.
+in the same process and alternating with uflip's if there is one, or the figure of a peer. Nothing
+passes or fails: machines differ, and a number must be read beside its reference.
 """
 
 import json
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 def row(name: str, value: float, unit: str, reference: float | None, target: str) -> Row:
-    """Make one line of the table."""
+    """Return one line of the table."""
     ratio = None if reference is None else value / reference
     return {
         "name": name,
@@ -52,14 +52,14 @@ def row(name: str, value: float, unit: str, reference: float | None, target: str
 
 
 def native_rows() -> list[Row]:
-    """Figures of the Rust side, from its own program."""
+    """Return the rows of the Rust side, from its own program."""
     program = ROOT / "target" / "release" / "uflip-bench"
     done = subprocess.run([program], check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def start_of_a_run() -> Row:
-    """From the call to the trace in hand, for a run of one I/O in a resident process."""
+    """Return the time from the call to the trace, for a run of one I/O in a resident process."""
     device = open_device("null")
     spec = baseline("RR", io_count=1)
     times = []
@@ -72,7 +72,7 @@ def start_of_a_run() -> Row:
 
 
 def parquet_bytes() -> list[Row]:
-    """Bytes an I/O of two typical traces on disk."""
+    """Return the bytes per I/O of typical traces on disk."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder) / "scratch.bin"
@@ -89,8 +89,8 @@ def parquet_bytes() -> list[Row]:
 
 
 def writing(trace: _native.Trace, folder: str, name: str) -> Row:
-    """Processor time to check and write a trace that is in memory; the reference is what it was
-    when columns were differences without compression.
+    """Return the processor time to check and write a trace in memory; the reference is the time
+    of columns with differences without compression.
     """
     took = []
     for number in range(9):
@@ -103,7 +103,7 @@ def writing(trace: _native.Trace, folder: str, name: str) -> Row:
 def size_of(
     trace: _native.Trace, folder: str, name: str, target: str = "<= 4 (real devices)"
 ) -> Row:
-    """Write a trace and look at how long the file is."""
+    """Return the length of the file of a trace."""
     path = Path(folder) / f"{name}.parquet"
     trace.write_parquet(str(path), "{}")
     per_io = path.stat().st_size / len(trace)
@@ -112,7 +112,7 @@ def size_of(
 
 
 def verifying() -> list[Row]:
-    """Holding files against their digests; they are in the page cache."""
+    """Return the rate of verifying files that are in the page cache."""
     rows, size = [], 1 << 28
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / str(number) for number in range(4)]
@@ -131,7 +131,7 @@ def verifying() -> list[Row]:
 
 
 def simulated_plan() -> Row:
-    """The whole benchmark on sim:demo at standard scale, as a user runs it."""
+    """Return the time of the whole benchmark on sim:demo at standard scale."""
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder) / "demo")
         command = [str(ROOT / ".venv/bin/uflip"), "run", "sim:demo", "--scale", "standard"]
@@ -141,7 +141,7 @@ def simulated_plan() -> Row:
 
 
 def enforced_state() -> list[Row]:
-    """The random state of 32 GB with the stream hybrid: made untimed, then taken from the cache."""
+    """Return times of the random state of 32 GB, stream hybrid: made, and from the cache."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder
@@ -155,7 +155,7 @@ def enforced_state() -> list[Row]:
 
 
 def simulated_speed() -> Row:
-    """Simulated 4 KiB random writes a second through the engine, everything recorded."""
+    """Return simulated 4 KiB random writes a second through the engine, everything recorded."""
     device = open_device("sim:demo")
     spec = baseline("RW", io_size=4096)
     device.run(spec.but(io_count=200_000))
@@ -169,7 +169,7 @@ def simulated_speed() -> Row:
 
 
 def show(rows: list[Row]) -> None:
-    """Print the table with the machine it was measured on."""
+    """Print the table with the machine."""
     model = next(
         (
             line.split(":", 1)[1].strip()

@@ -1,9 +1,9 @@
-"""The nine micro-benchmarks on the drives of docs/explanation/drives.md: what each shows, and why.
+"""The nine micro-benchmarks on the drives of docs/explanation/drives.md: results and causes.
 
 python benches/drives.py DEVICE... [--scale standard]
 
 For each device: the four baselines, then for each micro-benchmark the reads and the writes that
-differ most between two values of its parameter, and what the time of the dearer one was spent on.
+differ most between two values of its parameter, and the causes of the slower one's time.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from uflip.units import format_size
 
 Point = Mapping[str, Any]
 SHOWN = 2  # causes of a row
-LEAST_SHARE = 0.1  # a cause with less is not told
+LEAST_SHARE = 0.1  # causes with less are not shown
 
 
 def spent(point: Point) -> str:
-    """Say what most of the time of an I/O went to."""
+    """Return the main causes of the time of an I/O."""
     causes = point["time_spent_ns"] or {}
     whole = sum(causes.values())
     shares = sorted(((ns / whole, name) for name, ns in causes.items()), reverse=True)
@@ -35,12 +35,12 @@ def spent(point: Point) -> str:
 
 
 def mean(point: Point) -> str:
-    """Return the mean response time as people read it."""
+    """Return the formatted mean response time."""
     return format_ms(point["statistics"]["mean_ns"] / 1e6)
 
 
 def value(point: Point) -> str:
-    """Return the value of what was varied, with its unit."""
+    """Return the value of the varied parameter, with its unit."""
     given = point["value"]
     if point["unit"] == "bytes":
         return format_size(given)
@@ -50,7 +50,7 @@ def value(point: Point) -> str:
 
 
 def extremes(points: Sequence[Point], letter: str) -> tuple[Point, Point] | None:
-    """Return the cheapest and the dearest value of the reads or writes that differ most."""
+    """Return the fastest and the slowest value of the reads or writes that differ most."""
     found: list[tuple[float, Point, Point]] = []
     for pattern in dict.fromkeys(point["pattern"] for point in points):
         if pattern[1] == letter or (letter == "W" and "W" in pattern):
@@ -99,7 +99,7 @@ def table(head: Sequence[str], body: Iterator[list[str]]) -> None:
 
 
 def main() -> None:
-    """Measure every device that is named."""
+    """Measure every named device."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("devices", nargs="+", metavar="DEVICE")
     parser.add_argument("--scale", default="standard")

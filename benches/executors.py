@@ -1,11 +1,10 @@
-"""What executors cost: `python benches/executors.py [--points N] [--seconds S]`.
+"""Overhead of executors: `python benches/executors.py [--points N] [--seconds S]`.
 
-Printed are, for threads, processes and Dask's workers: how much quicker two are than one on a sweep
-(1.0 is twice as quick), how long tasks of `S` seconds take beside what they must, and what a task
-that does nothing takes. The more else the machine does, the worse the numbers: its load is printed,
-and first of all what it gives: how much quicker than one are two programs that share the points and
-know nothing of each other. With `--kill-every S` a worker is killed so often while Dask sweeps, and
-rows are compared.
+For threads, processes and Dask's workers it prints the efficiency of two workers on a sweep (1.0 is
+twice as fast as one), the overhead of tasks of `S` seconds, and the time of an empty task. Other
+load on the machine makes the numbers worse: the load is printed, and first the upper limit, the
+efficiency of two independent programs that share the points. With `--kill-every S` a worker is
+killed at this interval while Dask sweeps, and rows are compared.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from uflip.sweeping import Range, Sample, sweep
 URL = "sim:demo?blocks_per_die=256"
 KINDS = ("threads", "processes", "dask")
 NOTHINGS = 2000
-# One worker and two, in turn; the quicker ones count, which others on the machine disturbed least.
+# One worker and two, alternating; the fastest rounds count, which other load disturbed least.
 ROUNDS = 3
 
 
@@ -47,7 +46,7 @@ def made(kind: str, workers: int) -> Iterator[Executor]:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Return how long something takes [s]."""
+    """Return the duration of some work [s]."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
@@ -60,7 +59,7 @@ def swept(points: int, ios: int) -> Any:
 
 
 def apart(programs: int, points: int, ios: int) -> float:
-    """Return how long programs take that have as many points each, and all is loaded [s]."""
+    """Return the time of independent programs with equal shares of points, after start-up [s]."""
     command = [sys.executable, __file__, "--alone", "--points", str(points // programs)]
     started = [
         subprocess.Popen(
@@ -81,22 +80,22 @@ def apart(programs: int, points: int, ios: int) -> float:
 
 
 def alone(points: int, ios: int) -> None:
-    """One of these programs: it says when it is ready, and begins when nobody says more."""
+    """Run one of these programs: it reports when it is ready, and begins when its input ends."""
     with using(Here()):
         swept(4, ios)
         print("ready", flush=True)
         sys.stdin.read()
         swept(points, ios)
-    os._exit(0)  # what is left of it is no point's
+    os._exit(0)  # skip the rest of the process
 
 
 def waited(duration_s: float, _point: int) -> None:
-    """Take so long, and no processor."""
+    """Wait for a duration, without using the processor."""
     time.sleep(duration_s)
 
 
 def ceiling(points: int, ios: int, rounds: int) -> None:
-    """Print how much quicker two are where no executor is at work."""
+    """Print the efficiency of two programs without an executor."""
     one, two = [], []
     for _ in range(rounds):
         one.append(apart(1, points, ios))
@@ -108,7 +107,7 @@ def ceiling(points: int, ios: int, rounds: int) -> None:
 
 
 def measure(kind: str, points: int, ios: int, duration_s: float, rounds: int) -> None:
-    """Print what one kind of executor costs."""
+    """Print the overhead of one kind of executor."""
     alone, both = [], []
     for _ in range(rounds):
         with made(kind, 1):
@@ -159,7 +158,7 @@ def killing(points: int, ios: int, every_s: float) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=60)
     parser.add_argument("--ios", type=int, default=50_000, help="writes of a point")

@@ -1,7 +1,7 @@
-"""What the explorer costs: runs of 10⁷ and 10⁸ I/Os in a browser, and a list of many results.
+"""Latency of the explorer: runs of 10⁷ and 10⁸ I/Os in a browser, and a list of many results.
 
-A server of its own, in a process of its own, and headless Chromium on the same machine: what is
-timed is what a person waits for, from the click to the picture.
+A server in a process of its own, and headless Chromium on the same machine: the times are those
+that a user waits for, from the click to the picture.
 """
 
 import shutil
@@ -35,7 +35,7 @@ Row = Callable[[str, float, str, float | None, str], dict[str, Any]]
 
 
 def explorer(row: Row) -> list[dict[str, Any]]:
-    """Time the explorer; nothing where there is no browser."""
+    """Time the explorer; return nothing without a browser."""
     with tempfile.TemporaryDirectory() as folder:
         big, largest = Path(folder) / "big", Path(folder) / "largest"
         _stored(big / "result", IOS)
@@ -67,7 +67,7 @@ def _stored(path: Path, ios: int) -> None:
 
 @contextmanager
 def _served(path: Path) -> Iterator[tuple[str, int]]:
-    """Serve a folder from a process of its own; gives its address and its number."""
+    """Serve a folder from a process of its own; yield its address and its process id."""
     command = [sys.executable, "-m", "uflip", "explore", str(path), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -98,7 +98,7 @@ async share => {
 
 
 def _first_picture(page: "Page", url: str) -> tuple[float, float]:
-    """Open the only run of a server; from the click to a picture, and to the whole one [s]."""
+    """Open the only run; return the times to the first picture and to the complete one [s]."""
     page.goto(url)
     page.locator("tbody th a").click()
     link = page.locator(".tile").first
@@ -121,7 +121,7 @@ def _in_a_browser(row: Row, path: Path, largest: Path) -> list[dict[str, Any]]:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         first, whole = _first_picture(page, url)
-        # Nearer and nearer to one place, then to others: every kind of picture is among them.
+        # Zoom in on one place, then on others: every kind of picture is among them.
         shares = [0.31] * (ZOOMS // 2) + [-0.5, -0.5, 0.9, 0.1] * (ZOOMS // 8)
         took = [float(page.evaluate(ZOOM, share)) for share in shares]
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
@@ -141,7 +141,7 @@ def _in_a_browser(row: Row, path: Path, largest: Path) -> list[dict[str, Any]]:
 
 
 def _list_of_many(row: Row, path: Path) -> dict[str, Any]:
-    """List a thousand folders: copies of one, with names of their own."""
+    """List a thousand folders: copies of one under different names."""
     _stored(path / "0000", 100)
     for number in range(1, FOLDERS):
         shutil.copytree(path / "0000", path / f"{number:04d}")

@@ -1,4 +1,4 @@
-"""Where the instructions of a timed write go: counted by Valgrind, a stage of the simulator a line.
+"""Instructions of a timed write by stage of the simulator, counted by Valgrind.
 
 Needs `valgrind`, and `uflip-bench` built with line numbers, which `make instructions` does. A count
 of instructions is the same under every load of the machine, so two versions can be compared where
@@ -19,7 +19,7 @@ PAGES = 200_000
 LOADS = ("alone", "copied-back", "32-at-once", "32-KiB")
 OTHERS = ("untimed", "fast", "full-cache", "today", "worn")
 
-# The first pattern that a source file matches says whose the instruction is.
+# The first pattern that a source file matches gives the stage of its instructions.
 STAGES = (
     ("the host that writes: addresses drawn, announced", r"crates/bench/|/rand_|core/src/random"),
     ("events: the calendar", r"sim/src/timeline/calendar/"),
@@ -38,7 +38,7 @@ LIBRARY = "/library/"
 
 
 def lines_of(profile: str) -> tuple[Counter[str], int]:
-    """Count instructions by source file, the inner one where a function is inlined.
+    """Count instructions by source file, for inlined functions by the file of the inner one.
 
     What is inlined of the standard library is counted with the file before it in its function; how
     much that is in all is returned beside.
@@ -59,7 +59,7 @@ def lines_of(profile: str) -> tuple[Counter[str], int]:
         elif line.startswith("calls="):
             of_call = True
         elif re.match(r"[+\-*\d]", line):
-            # What a call costs is counted where it is spent.
+            # The cost of a call is counted in the callee.
             if not of_call:
                 count = int(line.split()[1])
                 counts[owner or file] += count
@@ -69,7 +69,7 @@ def lines_of(profile: str) -> tuple[Counter[str], int]:
 
 
 def stages(load: str) -> tuple[dict[str, float], float, float]:
-    """Instructions a page that the host writes: by stage, of the library; pages programmed."""
+    """Return instructions per host page: by stage, of the library; and pages programmed."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "profile"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
@@ -88,14 +88,14 @@ def stages(load: str) -> tuple[dict[str, float], float, float]:
 
 
 def main() -> None:
-    """Print tables of all loads, or one of those that are named."""
+    """Print tables of all loads, or one of the named loads."""
     for loads in [sys.argv[1:]] if sys.argv[1:] else (LOADS, OTHERS):
         table_of(loads)
         print()
 
 
 def table_of(loads: Sequence[str]) -> None:
-    """Print a table, a load a column."""
+    """Print a table with a column for each load."""
     counted = [stages(load) for load in loads]
     print(f"| instructions a page | {' | '.join(loads)} |")
     print("|---" * (len(loads) + 1) + "|")

@@ -50,7 +50,7 @@ def long_run_rows(row: Callable[..., Row], ios: int = IOS) -> list[Row]:
     row
         Makes one line of the table.
     ios
-        How many.
+        Number of I/Os.
     """
     name = f"{ios:.0e} I/Os on {DEVICE}".replace("e+0", "e").replace("e+", "e")
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def long_run_rows(row: Callable[..., Row], ios: int = IOS) -> list[Row]:
 
 
 def reading(path: Path, ios: int) -> list[float]:
-    """How long it takes to read response times somewhere in a stored run [ms]."""
+    """Return times to read response times somewhere in a stored run [ms]."""
     from uflip import _native
 
     trace, somewhere, took = _native.read_trace(str(path)), random.Random(1), []
@@ -84,7 +84,7 @@ def reading(path: Path, ios: int) -> list[float]:
 
 
 def main() -> None:
-    """Print the rows of as many I/Os as were asked for."""
+    """Print the rows of the requested number of I/Os."""
     from bench import row, show
 
     show(long_run_rows(row, int(sys.argv[1]) if len(sys.argv) > 1 else IOS))

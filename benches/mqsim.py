@@ -1,12 +1,12 @@
 """The simulator beside MQSim, on setups that both can express.
 
-python benches/mqsim.py                  runs ours, prints a table beside what MQSim gave
-python benches/mqsim.py --check          fails where ours is not as close to it as DIFFERS says
-python benches/mqsim.py --run BINARY     runs MQSim as well, and writes benches/mqsim.json anew
+python benches/mqsim.py                  runs uflip, prints a table beside MQSim's results
+python benches/mqsim.py --check          fails if results differ by more than DIFFERS allows
+python benches/mqsim.py --run BINARY     runs MQSim as well, and renews benches/mqsim.json
                                          (`--only WORD`: setups with this word in their name)
 
-What MQSim gave is in benches/mqsim.json, with the commit that it comes from. The table stands in
-docs/reference/mqsim.md, which says how the two sets of parameters belong together, and why some
+MQSim's results are in benches/mqsim.json, with the commit of MQSim. The table is in
+docs/reference/mqsim.md, which explains how the two sets of parameters correspond, and why some
 cells differ.
 """
 
@@ -34,9 +34,9 @@ COLUMNS = ("write_amplification", "mean_us", "p99_us")
 RECORDED = Path(__file__).with_name("mqsim.json")
 COMMIT = "7ec40e3b198e8bd117f992f051cd610e330e079e"
 
-# What crosses MQSim's PCIe link for an I/O beside its data, over all lanes: a doorbell, the request
-# for the submission entry and the entry itself, the completion entry, each with 28 bytes of
-# headers; for a write the request for the data as well. Data travels in packets of 128 bytes.
+# Transfers over MQSim's PCIe link for an I/O besides its data, over all lanes: a doorbell, the
+# request for the submission entry and the entry itself, the completion entry, each with 28 bytes of
+# headers; for a write the request for the data as well. Data is sent in packets of 128 bytes.
 PACKET, HEADERS = 128, 28
 DOORBELL, ENTRY, COMPLETION, REQUEST = 2 + HEADERS, 64 + HEADERS, 16 + HEADERS, 4 + HEADERS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 72
 SUBJECT = re.compile(r"[a-z0-9_./,+-]+: [a-z`0-9]")
-# `cargo fmt`, and what git writes itself.
+# `cargo fmt`, and subjects that git writes.
 PLAIN = re.compile(r"cargo fmt$|Revert \"|fixup! |squash! ")
 
 

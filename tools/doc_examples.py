@@ -1,15 +1,15 @@
-"""Run the marked examples of a page of documentation, as its reader would.
+"""Run the marked examples of a page of documentation, as a reader would.
 
 python tools/doc_examples.py PAGE.md...             run them; exit 1 and say what differs
 python tools/doc_examples.py --update PAGE.md...    run them and write what they print into the page
 python tools/doc_examples.py --known FILE PAGE.md...   but for commands whose output is in FILE
 python tools/doc_examples.py --bin FOLDER PAGE.md...    with the programs in FOLDER before others
 
-FILE is a JSON object, command -> lines: what a session of tests has carried out already and would
-carry out again, in minutes.
+FILE is a JSON object, command -> lines: output of long commands that a session of tests has run
+already.
 
-The examples of a page run in the order of the page, in one new folder. The first line of a fenced
-block says what it is; everything behind the name of the language is invisible to a reader.
+The examples of a page run in order, in one new folder. The first line of a fenced block marks it;
+readers do not see the words after the name of the language.
 
 ```console run            every line behind "$ " is a command that must succeed
 ```console run exact      and must print, errors included, exactly what is shown below it
@@ -19,8 +19,8 @@ block says what it is; everything behind the name of the language is invisible t
 ```toml file=NAME         is written into the folder as NAME (any language)
 ```rust of=PATH           is cut out of that file of the repository (any language): a test compares
 
-`needs=MODULE` passes over a block where a Python module is not installed, and `direct` where the
-folder has no direct I/O; neither may hide a mistake, so what is passed over is printed.
+`needs=MODULE` skips a block if a Python module is not installed, and `direct` if the folder has no
+direct I/O; skipped blocks are printed, so that they hide no mistake.
 """
 
 import argparse
@@ -40,14 +40,14 @@ TIMEOUT_S = 300
 
 @dataclass
 class Block:
-    """A fenced block: its marks, its lines, and where they stand in the page."""
+    """A fenced block: its marks, its lines, and their position in the page."""
 
     marks: list[str]
     first_line: int
     lines: list[str] = field(default_factory=list)
 
     def value(self, name: str) -> str | None:
-        """Return what stands behind `name=`, if it is there."""
+        """Return the value of the mark `name=`, if it is there."""
         prefix = f"{name}="
         return next((m.removeprefix(prefix) for m in self.marks if m.startswith(prefix)), None)
 
@@ -69,10 +69,9 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def environment(programs: Path | None = None) -> dict[str, str]:
-    """Return an environment in which `uflip` is the one that belongs to this Python.
+    """Return an environment in which `uflip` is that of this Python.
 
-    Or the one in a folder of programs. How far a command is, which a slow machine tells, is no part
-    of what it prints.
+    Or the one in a folder of programs. Progress lines, which appear on slow machines, are off.
     """
     places = [*([] if programs is None else [programs]), Path(sys.executable).parent]
     path = os.pathsep.join([*map(str, places), os.environ["PATH"]])
@@ -110,7 +109,7 @@ class Page:
                 self._console(block)
 
     def update(self) -> None:
-        """Write what was printed into the page."""
+        """Write the output into the page."""
         lines = self.text.splitlines()
         for first, (length, new) in sorted(self.replaced.items(), reverse=True):
             lines[first : first + length] = new
@@ -188,7 +187,7 @@ def has_direct_io(folder: Path) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the examples of all pages that are named."""
+    """Run the examples of all named pages."""
     parser = argparse.ArgumentParser(description="Run the marked examples of pages.")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--known", type=Path)

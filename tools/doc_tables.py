@@ -1,15 +1,15 @@
-"""Write into a page what long-running commands print: numbers that nobody types.
+"""Write the output of long-running commands into a page, so that no numbers are copied by hand.
 
 python tools/doc_tables.py PAGE... [--only WORD]    runs them and renews the pages
 
-A page says which command printed what stands between two marks:
+A page marks the output of a command:
 
     <!-- python -m uflip.proof --only detection -->
     ...
     <!-- end -->
 
-Examples that run in seconds are exact and tests (`tools/doc_examples.py`); what is here takes
-minutes. `--only` renews what commands with this word print.
+Examples that run in seconds are exact and tested (`tools/doc_examples.py`); these commands take
+minutes. `--only` renews the output of commands with this word.
 """
 
 import argparse
@@ -25,12 +25,12 @@ MARKED = re.compile(r"(<!-- (python .*?) -->\n)(.*?)<!-- end -->", re.S)
 
 
 def commands_of(text: str) -> list[str]:
-    """Return the commands whose output a page holds, in order."""
+    """Return the commands whose output a page contains, in order."""
     return [found[1] for found in MARKED.findall(text)]
 
 
 def printed_by(command: str) -> str:
-    """Run a command of the repository, and return what it prints."""
+    """Run a command of the repository, and return its output."""
     first, *rest = shlex.split(command)
     assert first == "python", command
     environment = os.environ | {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
@@ -44,7 +44,7 @@ def printed_by(command: str) -> str:
 
 
 def renewed(text: str, only: str) -> str:
-    """Return a page with what its commands print now."""
+    """Return a page with the current output of its commands."""
 
     def replaced(found: re.Match[str]) -> str:
         command = found[2]
@@ -57,7 +57,7 @@ def renewed(text: str, only: str) -> str:
 
 
 def main() -> None:
-    """Renew all pages that are named."""
+    """Renew all named pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
     parser.add_argument("--only", default="", metavar="WORD", help="commands with this word")

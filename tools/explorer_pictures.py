@@ -1,7 +1,7 @@
-"""Makes docs/images/explorer-*.png anew: what the tutorial shows of the explorer. Needs chromium.
+"""Renews docs/images/explorer-*.png, the tutorial's pictures of the explorer. Needs chromium.
 
-The result is that of the tutorial, `uflip run sim:demo --scale quick`; what is pressed is what the
-tutorial says.
+The result is that of the tutorial, `uflip run sim:demo --scale quick`; the script follows the steps
+of the tutorial.
 """
 
 import re
@@ -60,15 +60,15 @@ def _uflip(*arguments: str | Path) -> None:
 
 
 def picture_of_result(page: "Page") -> None:
-    """From the list to the result."""
+    """Take the picture of the result, opened from the list."""
     page.get_by_role("link", name="results/demo").click()
     page.get_by_role("heading", name="All runs").wait_for()
-    page.wait_for_timeout(300)  # figures take their width when they are seen
+    page.wait_for_timeout(300)  # figures get their width when they are visible
     page.screenshot(path=IMAGES / "explorer-result.png")
 
 
 def pictures_of_a_run(page: "Page") -> None:
-    """The random writes, and the slowest of them among its neighbours."""
+    """Take the pictures of the random writes, and of the slowest one among its neighbours."""
     page.get_by_role("link", name=re.compile("^RW random write")).first.click()
     page.wait_for_function(DRAWN)
     page.locator(".runs a").first.wait_for()
@@ -82,7 +82,7 @@ def pictures_of_a_run(page: "Page") -> None:
 
 
 def picture_of_dies(page: "Page", url: str) -> None:
-    """What dies and channels did around the slowest write."""
+    """Take the picture of dies and channels around the slowest write."""
     page.goto(url)
     page.get_by_role("link", name="results/writes").click()
     page.locator(".rail a").first.click()
@@ -99,7 +99,7 @@ def picture_of_dies(page: "Page", url: str) -> None:
 
 
 def picture_of_play(page: "Page") -> None:
-    """Random writes as the device is, and with more spare space."""
+    """Take the picture of random writes on the device, and with more spare space."""
     page.get_by_role("link", name="Play").click()
     for number, spare in enumerate(("", "0.4"), 1):
         page.get_by_role("textbox", name="spare_factor").fill(spare)
@@ -112,7 +112,7 @@ def picture_of_play(page: "Page") -> None:
 
 
 def picture_of_sweep(page: "Page", url: str) -> None:
-    """All points, and which of them nobody beats; where spare capacity is little."""
+    """Take the picture of all points and the Pareto front, for little spare capacity."""
     page.set_viewport_size({"width": 960, "height": 800})  # lines make large files
     page.goto(url)
     page.get_by_role("link", name="results/space").click()

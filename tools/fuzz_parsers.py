@@ -1,9 +1,9 @@
-"""Give a parser of the Python part to libFuzzer, with coverage of our code (atheris).
+"""Fuzz a parser of the Python package with libFuzzer, with coverage of uflip's code (atheris).
 
     python tools/fuzz_parsers.py manifest FOLDER [options of libFuzzer]
     python tools/fuzz_parsers.py --list
 
-FOLDER is the corpus: valid documents are put there first, and what libFuzzer finds.
+FOLDER is the corpus: valid documents first, and the inputs that libFuzzer finds.
 """
 
 import sys

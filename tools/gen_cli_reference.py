@@ -13,7 +13,7 @@ from generated import write_or_check
 from uflip.cli.main import VERBS, cli
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
-# The width that the help has in a terminal of 80 columns, whatever the terminal at hand.
+# The width of help in a terminal of 80 columns, independent of the current terminal.
 WIDTH = 80
 
 HEAD = """\
@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def sections(command: click.Command, parent: click.Context, name: str) -> list[str]:
-    """Return the sections of a command, and of those that it has itself."""
+    """Return the sections of a command, and of its subcommands."""
     context = click.Context(
         command, parent, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH
     )

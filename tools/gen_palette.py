@@ -16,11 +16,11 @@ from uflip.results.operations import CAUSE_OF, HOST_READ, HOST_WRITE, READ, WORD
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "palette.ts"
 HEAD = "// Made by tools/gen_palette.py of python/uflip/report/figures/palette.py."
 PALE = 0.32
-"""How much paler the read of a page that is moved is than its program."""
+"""Difference of brightness between the read of a relocated page and its program."""
 
 
 def text() -> str:
-    """The file: colours that differ, those of causes, and those of operations in their order."""
+    """Return the file: distinct colours, those of causes, and those of operations in order."""
     tables = {"MANY": CAUSES, "ACTIVITIES": ACTIVITIES, "OPERATIONS": [*_operations(), MUTED]}
     lines = [
         f"export const {name} = {json.dumps(table)} as const;" for name, table in tables.items()
@@ -29,7 +29,7 @@ def text() -> str:
 
 
 def _operations() -> list[str]:
-    """Colours by the order of `WHATS`: the rest of one that was suspended looks as it does."""
+    """Return colours in the order of `WHATS`; the rest of a suspended operation looks the same."""
     colors = []
     for purpose, does in WORDS:
         color = activity(CAUSE_OF[purpose, does])

@@ -98,7 +98,7 @@ def lines(text: str) -> list[str]:
 
 
 def compared(outputs: list[Cell]) -> list[Any]:
-    """Return the outputs that must agree: texts, and the number of pictures."""
+    """Return the parts of outputs that must agree: texts, and the number of pictures."""
     return [each.get("text") or [each["data"].get(kind) for kind in COMPARED] for each in outputs]
 
 
