@@ -19,12 +19,12 @@ from uflip.results.agreement import (
     AGREEMENT,
     CLAIM,
     claim_half_width,
+    combined_mean,
     disagreement,
     peers_among,
-    together,
 )
 from uflip.results.autocorrelation import averaged_half_width
-from uflip.results.convergence import how_it_ended
+from uflip.results.convergence import run_convergence
 from uflip.results.repetition_statistics import repetition_certainty
 from uflip.spec import baseline, mix
 
@@ -37,7 +37,7 @@ def repetitions(means: list[float], half_width: float = 1.0) -> list[dict[str, A
 
 def test_the_interval_of_repetitions_that_scatter_is_students() -> None:
     means = [103.0, 99.0, 101.0, 98.5]
-    found = together(repetitions(means))
+    found = combined_mean(repetitions(means))
     low, _ = stats.t.interval(0.95, 3, loc=np.mean(means), scale=stats.sem(means))
     assert found["mean_ns"] == pytest.approx(np.mean(means))
     assert found["half_width_ns"] == pytest.approx(np.mean(means) - low, rel=2e-3)
@@ -50,7 +50,7 @@ def test_a_claim_rests_on_a_wider_interval_than_is_shown() -> None:
     assert 1 < margin / (stats.t.ppf(0.99, 39) * stats.sem(100 + steps)) < 1.2
     for scale, converged in ((4.9 / margin, True), (5.1 / margin, False)):
         means = [float(mean) for mean in 100 + steps * scale]
-        found = together(repetitions(means))
+        found = combined_mean(repetitions(means))
         assert found["half_width_ns"] < 4.9
         assert found["converged"] is converged
         assert claim_half_width(means, 4.0, 5.0) == pytest.approx(margin * scale, rel=2e-3)
@@ -64,14 +64,14 @@ def test_three_that_agree_by_chance_are_seldom_believed() -> None:
     """Levels that scatter by 8 %: one claim in 100, by Student's of 95 % one in 20."""
     random = np.random.default_rng(3)
     every = [random.normal(100, 8, 3).tolist() for _ in range(2000)]
-    narrow = sum(together(repetitions(means))["half_width_ns"] <= 5 for means in every)
-    believed = sum(together(repetitions(means))["converged"] for means in every)
+    narrow = sum(combined_mean(repetitions(means))["half_width_ns"] <= 5 for means in every)
+    believed = sum(combined_mean(repetitions(means))["converged"] for means in every)
     assert narrow >= stats.binom.ppf(0.001, 2000, 0.05)
     assert believed <= stats.binom.ppf(0.999, 2000, 0.012)
 
 
 def test_repetitions_that_agree_by_chance_are_no_better_than_their_runs() -> None:
-    found = together(repetitions([100.0, 100.0, 100.0], half_width=4.5))
+    found = combined_mean(repetitions([100.0, 100.0, 100.0], half_width=4.5))
     assert found["half_width_ns"] == pytest.approx(4.5 / np.sqrt(3), abs=1e-3)
 
 
@@ -87,7 +87,7 @@ def test_repetitions_that_agree_by_chance_are_no_better_than_their_runs() -> Non
 def test_an_experiment_has_converged_if_its_repetitions_agree(
     means: list[float], half_width: float, converged: bool
 ) -> None:
-    assert together(repetitions(means, half_width))["converged"] is converged
+    assert combined_mean(repetitions(means, half_width))["converged"] is converged
 
 
 @pytest.mark.parametrize(
@@ -108,23 +108,23 @@ def test_a_start_up_that_only_some_repetitions_have_is_asked_about(
 def test_one_repetition_that_has_not_converged_is_enough() -> None:
     every = repetitions([100.0, 101.0, 102.0])
     every[1]["converged"] = False
-    assert together(every)["converged"] is False
+    assert combined_mean(every)["converged"] is False
     every[1] |= {"converged": None, "half_width_ns": None}
-    assert together(every) == {"mean_ns": 101.0, "half_width_ns": None, "converged": None}
-    assert together([{"mean_ns": None, "half_width_ns": None, "converged": None}]) == dict.fromkeys(
-        ("mean_ns", "half_width_ns", "converged")
-    )
+    assert combined_mean(every) == {"mean_ns": 101.0, "half_width_ns": None, "converged": None}
+    assert combined_mean(
+        [{"mean_ns": None, "half_width_ns": None, "converged": None}]
+    ) == dict.fromkeys(("mean_ns", "half_width_ns", "converged"))
 
 
 def test_a_run_that_is_only_wide_is_made_up_for_by_others() -> None:
     wide = [each | {"converged": False, "reasons": ["interval_too_wide"]}
             for each in repetitions([100.0, 100.5, 99.5], half_width=7.0)]  # fmt: skip
-    found = together(wide)
+    found = combined_mean(wide)
     assert found["half_width_ns"] == pytest.approx(7 / np.sqrt(3), abs=1e-3)
     assert found["converged"] is True
-    assert together(wide[:1])["converged"] is False, "one is as wide as it is"
+    assert combined_mean(wide[:1])["converged"] is False, "one is as wide as it is"
     doubted = [each | {"reasons": ["drift", "interval_too_wide"]} for each in wide]
-    assert together(doubted)["converged"] is False
+    assert combined_mean(doubted)["converged"] is False
 
 
 def of_one_place(means: list[float]) -> list[dict[str, Any]]:
@@ -138,17 +138,17 @@ PLACES = [213.0] * 13 + [216.0] * 3 + [263.0] * 10 + [277.0] * 3 + [289.0] * 3 +
 
 
 def test_reads_of_one_place_are_known_from_eight_on_by_their_scatter() -> None:
-    said = together(of_one_place([213.0]), 1500)
+    said = combined_mean(of_one_place([213.0]), 1500)
     assert (said["half_width_ns"], said["converged"]) == (None, False)
     like = [[213.0, 213.0, 216.0]] * 9
     peers = peers_among([repetitions(means) for means in like], 1500)
-    three = together(of_one_place([213.0, 213.0, 216.0]), 1500, peers)
+    three = combined_mean(of_one_place([213.0, 213.0, 216.0]), 1500, peers)
     by_scatter = stats.t.ppf(0.975, 2) * stats.sem([213.0, 213.0, 216.0])
     assert three["half_width_ns"] == pytest.approx(by_scatter, rel=2e-3)
     assert three["converged"] is False
     assert repetitions_for(repetition_certainty(of_one_place([213.0, 213.0, 213.0]), 1500), 3) == 8
     assert repetitions_for(repetition_certainty(of_one_place([213.0, 213.0, 216.0]), 1500), 3) == 8
-    assert together(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
+    assert combined_mean(of_one_place([213.0, 213.0, 216.0, 214.0] * 2), 1500)["converged"] is True
     assert peers_among([of_one_place(means) for means in like], 1500) is None
 
 
@@ -162,7 +162,7 @@ def test_what_is_claimed_of_one_place_each_is_seldom_false() -> None:
             or 0
         ) > made:
             made = min(more, 2 * made)
-        said = together(of_one_place(every[:made]), 1500)
+        said = combined_mean(of_one_place(every[:made]), 1500)
         claims += said["converged"]
         false += said["converged"] and abs(said["mean_ns"] - np.mean(PLACES)) > 30
     assert claims > 100
@@ -182,7 +182,7 @@ def test_what_is_claimed_of_one_place_each_is_seldom_false() -> None:
 def test_a_run_says_that_it_read_few_places(pattern: Any, expected: bool) -> None:
     """A write goes to other pages each time; a read does not."""
     trace = open_device("sim:demo").run(pattern.but(io_count=256))
-    found = how_it_ended(trace)
+    found = run_convergence(trace)
     assert ("few_places" in found["reasons"]) is expected
     assert (found["half_width_ns"] is None) is expected
 
@@ -197,7 +197,7 @@ def test_an_interval_is_that_of_what_was_measured(ignored: int, *, converged: bo
     longer = open_device("sim:mtron").run(spec.but(io_count=20_000))
     truth = np.asarray(longer.column("response_time_ns"))[10_000:].mean()
     mean = np.asarray(trace.column("response_time_ns"))[ignored:].mean()
-    found = how_it_ended(trace)
+    found = run_convergence(trace)
     assert abs(mean - truth) <= found["half_width_ns"]
     assert found["converged"] is converged
     assert ("startup_in_mean" in found["reasons"]) is not converged
@@ -210,7 +210,7 @@ def test_what_is_small_beside_the_slowest_baseline_is_known(
     slowest: float | None, converged: bool
 ) -> None:
     """Half the width is 10 of 100; a fiftieth of the slowest allows for it."""
-    assert together(repetitions([100.0], half_width=10.0), slowest)["converged"] is converged
+    assert combined_mean(repetitions([100.0], half_width=10.0), slowest)["converged"] is converged
 
 
 FAMILIES = {
@@ -229,7 +229,7 @@ def test_what_is_claimed_of_three_runs_is_seldom_false() -> None:
         for trial in range(32):
             made = [family(np.random.default_rng([number, trial, run]), 3000) for run in range(3)]
             runs, truth = [analyse(one.times) for one in made], made[0].mean
-            said = together(
+            said = combined_mean(
                 [{name: getattr(run, name) for name in
                   ("mean_ns", "half_width_ns", "converged", "reasons")} for run in runs],
                 2.5 * truth,
@@ -249,7 +249,7 @@ def test_the_interval_over_repetitions_holds_the_mean_as_often_as_it_says() -> N
     """The device changes between runs by more than they know: 95 of 100, were they normal."""
     random, held = np.random.default_rng(11), 0
     for _ in range(1000):
-        found = together(repetitions(list(random.normal(100, 4, 3))))
+        found = combined_mean(repetitions(list(random.normal(100, 4, 3))))
         held += abs(found["mean_ns"] - 100) <= found["half_width_ns"]
     assert stats.binom.ppf(0.001, 1000, 0.95) <= held <= stats.binom.ppf(0.999, 1000, 0.95)
 

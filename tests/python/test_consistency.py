@@ -17,21 +17,21 @@ from uflip.methodology import Choices, make_plan
 from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.results.consistency import (
-    Answer,
+    BaselineResult,
     baseline_key,
     count_comparisons,
-    gathered,
+    group_by_baseline,
     inconsistent_results,
-    only_what_repeats,
     repeatability,
+    withdraw_unrepeatable,
 )
 from uflip.spec import Basic, baseline, mix, read_spec
 
 GIB = 1 << 30
 
 
-def answer(name: str, mean: float, half: float | None = None) -> Answer:
-    return Answer(name.split(maxsplit=1)[0], name, mean, half)
+def answer(name: str, mean: float, half: float | None = None) -> BaselineResult:
+    return BaselineResult(name.split(maxsplit=1)[0], name, mean, half)
 
 
 # The same question
@@ -127,7 +127,7 @@ def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> Non
         (None, answer("order c", 99.0)),
         (("RR", 1, 9), answer("baseline d", 1.0)),
     ]
-    same = gathered(found)
+    same = group_by_baseline(found)
     assert (inconsistent_results(same), count_comparisons(same)) == ([], 0)
     spread = {"experiments": 2, "smallest_ns": 2.0, "largest_ns": 3.0, "factor": 1.5}
     assert repeatability(same) == {"SR": spread, "RR": None, "SW": None, "RW": None}
@@ -180,13 +180,13 @@ def test_key_characteristics_smaller_than_that_are_taken_back() -> None:
         "locality": bare | {"locality_bytes": 5}, "partitions": bare | {"partitions": 4.0},
     }  # fmt: skip
     spread = {"experiments": 6, "smallest_ns": 1, "largest_ns": 4, "factor": 4.0}
-    told = only_what_repeats(row, {"SW": spread, "RW": None})
+    told = withdraw_unrepeatable(row, {"SW": spread, "RW": None})
     assert told["reverse"] == {"verdict": "not_repeatable", "factor": 2.0}
     assert told["partitions"] == {"verdict": "not_repeatable", "partitions": None, "factor": 2.0}
     assert told["in_place"]["verdict"] == "found", "forty times is more than four"
     assert told["large_increments"] == row["large_increments"]
-    assert only_what_repeats(row, {"SW": spread | {"factor": 1.2}}) == row
-    assert only_what_repeats(row, {"SW": None}) == row
+    assert withdraw_unrepeatable(row, {"SW": spread | {"factor": 1.2}}) == row
+    assert withdraw_unrepeatable(row, {"SW": None}) == row
 
 
 # The whole
@@ -219,8 +219,8 @@ def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
 
 def test_one_baseline_alone_says_nothing_of_repeatability() -> None:
     one = [(("SW", 1), replace(answer("baseline SW", 1.0), half_width_ns=None))]
-    assert repeatability(gathered(one))["SW"] is None
-    assert inconsistent_results(gathered(one)) == []
+    assert repeatability(group_by_baseline(one))["SW"] is None
+    assert inconsistent_results(group_by_baseline(one)) == []
 
 
 def test_the_quick_scale_says_the_same_whatever_a_pattern_is_called(tmp_path: Path) -> None:

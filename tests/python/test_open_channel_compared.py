@@ -10,7 +10,7 @@ from command_line import uflip
 import uflip as api
 from uflip.analysis import analyse
 from uflip.data.manifest import parse
-from uflip.results.convergence import how_jobs_end
+from uflip.results.convergence import job_convergence
 from uflip.session import BenchmarkRequest, begin
 
 SMALL = "sim:dfc?channels=3&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
@@ -74,10 +74,10 @@ def test_the_interval_of_a_job_is_that_of_its_threads_in_step() -> None:
     pace = rng.normal(1e6, 2e5, 4000)
     threads = np.tile([3, 5], 4000)
     together = np.repeat(pace, 2)
-    two, one = how_jobs_end(together, threads), how_jobs_end(pace, np.zeros(4000, int))
+    two, one = job_convergence(together, threads), job_convergence(pace, np.zeros(4000, int))
     assert two == one
     assert one["half_width_ns"] == pytest.approx(1.96 * 2e5 / np.sqrt(4000), rel=0.4)
     # Threads of different lengths have no pace in common, and one command none at all.
     for times, of in ((pace, np.arange(4000) // 3000), (pace[:1], np.zeros(1, int))):
-        ended = how_jobs_end(times, of)
+        ended = job_convergence(times, of)
         assert (ended["converged"], ended["half_width_ns"]) == (None, None)

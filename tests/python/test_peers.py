@@ -9,10 +9,10 @@ from scipy import stats
 from uflip.results.agreement import (
     CLAIM,
     claim_half_width,
+    combined_mean,
     own_half_width,
     peers_among,
     student_half_width,
-    together,
 )
 from uflip.results.autocorrelation import averaged_half_width, is_more_correlated, sort_correlation
 from uflip.results.variance_pooling import (
@@ -29,9 +29,9 @@ from uflip.results.variance_pooling import (
 ALLOWED = 5.0
 
 
-def some_peers(variance: float, degrees: float, together: int = 60) -> Peers:
+def some_peers(variance: float, degrees: float, degrees_in_all: int = 60) -> Peers:
     """Peers that are alike, whose neighbours are not."""
-    return Peers(variance, degrees, together, 0.0, variance, variance, mixed=False)
+    return Peers(variance, degrees, degrees_in_all, 0.0, variance, variance, mixed=False)
 
 
 def autoregressive(
@@ -149,12 +149,12 @@ def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
         assert (ours > sort) == (theirs < 1)
         return float(max(ours, sort))
 
-    found = together(runs, None, peers)
+    found = combined_mean(runs, None, peers)
     allowed = 0.05 * np.mean(means)
     assert found["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
     assert claim_half_width(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
     assert found["converged"] is bool(wider(0.98) <= allowed)
-    without = together(runs)["half_width_ns"]
+    without = combined_mean(runs)["half_width_ns"]
     assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
 
 
@@ -165,7 +165,7 @@ def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() 
     for _ in range(1000):
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
-        believed += bool(together(runs, None, quiet)["converged"])
+        believed += bool(combined_mean(runs, None, quiet)["converged"])
         by_peers += pooled_half_width(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
         by_student += stats.t.ppf(0.99, 7) * stats.sem(means) <= ALLOWED
         narrow += averaged_half_width(means, CLAIM) <= ALLOWED
@@ -298,9 +298,9 @@ def test_three_are_not_believed_where_others_meet_a_state_that_they_may_have_mis
     states = [runs([91.0, 118.0, 91.5]), runs([90.5, 91.0, 118.5])]
     for count, believed in ((3, False), (ENOUGH, True)):
         missed = runs(random.normal(91, 0.5, count).tolist())
-        said = together(missed, None, peers_among([*flat, *states, missed]))
+        said = combined_mean(missed, None, peers_among([*flat, *states, missed]))
         assert said["converged"] is believed
-        assert together(missed, None, peers_among([*flat, missed]))["converged"] is True
+        assert combined_mean(missed, None, peers_among([*flat, missed]))["converged"] is True
 
 
 def test_three_that_agree_where_others_do_not_are_not_believed() -> None:
@@ -309,6 +309,6 @@ def test_three_that_agree_where_others_do_not_are_not_believed() -> None:
 
     alike = runs([100.0, 100.4, 99.9])
     others = [runs([100.0 + x, 100.0 - x, 100.0]) for x in (9.0, 11.0, 8.0, 12.0, 10.0)]
-    assert together(alike, None, peers_among([*others, alike]))["converged"] is False
+    assert combined_mean(alike, None, peers_among([*others, alike]))["converged"] is False
     quiet = [runs([100.0 + x, 100.0 - x, 100.0]) for x in (0.9, 1.1, 0.8, 1.2, 1.0)]
-    assert together(alike, None, peers_among([*quiet, alike]))["converged"] is True
+    assert combined_mean(alike, None, peers_among([*quiet, alike]))["converged"] is True

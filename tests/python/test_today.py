@@ -28,7 +28,7 @@ from uflip.microbench.words import by_pattern
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.results import Results
-from uflip.results.consistency import asks_for, baseline_key
+from uflip.results.consistency import baseline_key, baseline_key_of_run
 from uflip.spec import BASELINES
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -211,10 +211,13 @@ def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
     (bursts,) = lay_out("cache_cliff")
     for run in bursts.runs:
         assert baseline_key(run.spec, run.spec.ios) == ("SW", cache_cliff.IO_SIZE)
-        assert asks_for(run.micro_benchmark, run.spec, run.spec.ios) is None
+        assert baseline_key_of_run(run.micro_benchmark, run.spec, run.spec.ios) is None
     (deep, *_) = lay_out("queue_depth")
     first = deep.runs[0]
-    assert asks_for(first.micro_benchmark, first.spec, first.spec.ios) == ("SR", 32 * KIB)
+    assert baseline_key_of_run(first.micro_benchmark, first.spec, first.spec.ios) == (
+        "SR",
+        32 * KIB,
+    )
 
 
 def test_what_is_deallocated_is_trimmed_once_then_read_and_the_rest_is_written() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uflip.executors import on_all
-from uflip.results.agreement import peers_among, together
+from uflip.results.agreement import combined_mean, peers_among
 from uflip.results.autocorrelation import MANY
 from uflip.results.comparison import ComparedExperiment, compare_experiment, slower_than
 
@@ -160,7 +160,7 @@ def _experiments(means: Means) -> list[Any]:
             "unit": None,
             "statistics": None,
             "repetitions": runs,
-            "together": together(runs, peers=peers[n // SORT]),
+            "together": combined_mean(runs, peers=peers[n // SORT]),
         }
         for n, runs in enumerate(every)
     ]

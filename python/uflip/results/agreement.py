@@ -76,7 +76,7 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
-def together(
+def combined_mean(
     repetitions: Sequence[MeanSummary], slowest_ns: float | None = None, peers: Peers | None = None
 ) -> Together:
     """Return the mean of the repetitions of an experiment, its interval, and whether it converged.

@@ -52,12 +52,12 @@ LABELS = {
     ("write", "random"): "RW",
 }
 
-Question = tuple[Any, ...]
+BaselineKey = tuple[Any, ...]
 """The baseline pattern of a run: label, I/O size, and for random patterns the target size."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class BaselineResult:
     """The result of an experiment: its name, mean and half the width of its interval [ns]."""
 
     micro_benchmark: str
@@ -66,7 +66,7 @@ class Answer:
     half_width_ns: float | None
 
 
-def baseline_key(spec: Spec, ios: int) -> Question | None:
+def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
     """Return the baseline pattern that a run makes, whatever its name; None if it makes another.
 
     Parameters
@@ -97,7 +97,7 @@ def baseline_key(spec: Spec, ios: int) -> Question | None:
     return (LABELS[spec.mode, "sequential"], spec.io_bytes)
 
 
-def asks_for(micro_benchmark: str, spec: Spec, ios: int) -> Question | None:
+def baseline_key_of_run(micro_benchmark: str, spec: Spec, ios: int) -> BaselineKey | None:
     """Return the baseline pattern of a micro-benchmark's run; None where the runs are different."""
     return None if micro_benchmark in LENGTHS + OTHER_STATES else baseline_key(spec, ios)
 
@@ -110,8 +110,8 @@ def _is_consecutive(spec: Basic, ios: int) -> bool:
 
 
 def inconsistent_results(
-    answers: Mapping[Question, Sequence[Answer]],
-) -> list[tuple[float, Answer, Answer]]:
+    answers: Mapping[BaselineKey, Sequence[BaselineResult]],
+) -> list[tuple[float, BaselineResult, BaselineResult]]:
     """Return what differs from its baseline: (factor, experiment, baseline), the worst first."""
     found = []
     for same in answers.values():
@@ -126,7 +126,7 @@ def inconsistent_results(
     return sorted(found, key=lambda one: -one[0])
 
 
-def count_comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
+def count_comparisons(answers: Mapping[BaselineKey, Sequence[BaselineResult]]) -> int:
     """Count the experiments that could be compared with their baseline."""
     return sum(
         len(same) - 1
@@ -136,7 +136,7 @@ def count_comparisons(answers: Mapping[Question, Sequence[Answer]]) -> int:
 
 
 def repeatability(
-    answers: Mapping[Question, Sequence[Answer]],
+    answers: Mapping[BaselineKey, Sequence[BaselineResult]],
 ) -> dict[str, BaselineRepeats | None]:
     """Return the spread of the means of each baseline pattern.
 
@@ -163,7 +163,7 @@ def repeatability(
     return found
 
 
-def _weight(same: Sequence[Answer]) -> tuple[bool, int]:
+def _weight(same: Sequence[BaselineResult]) -> tuple[bool, int]:
     return any(each.micro_benchmark == BASELINE for each in same), len(same)
 
 
@@ -180,7 +180,7 @@ def is_within_repeatability(ratio: float, factor: float) -> bool:
     return 1 / factor <= ratio <= factor
 
 
-def only_what_repeats(
+def withdraw_unrepeatable(
     row: KeyCharacteristics, repeated: Mapping[str, BaselineRepeats | None]
 ) -> KeyCharacteristics:
     """Withdraw verdicts of a row of key characteristics whose factor is within repeatability.
@@ -199,9 +199,11 @@ def only_what_repeats(
     return told
 
 
-def gathered(found: Iterable[tuple[Question | None, Answer]]) -> dict[Question, list[Answer]]:
+def group_by_baseline(
+    found: Iterable[tuple[BaselineKey | None, BaselineResult]],
+) -> dict[BaselineKey, list[BaselineResult]]:
     """Group the results of the same pattern; those without a pattern are left out."""
-    groups: dict[Question, list[Answer]] = {}
+    groups: dict[BaselineKey, list[BaselineResult]] = {}
     for asked, answer in found:
         if asked is not None:
             groups.setdefault(asked, []).append(answer)

@@ -40,7 +40,7 @@ class RunConvergence(MeanSummary):
     io_count: int
 
 
-def how_it_ended(trace: _native.Trace, path: Path = Path()) -> StopSummary:
+def run_convergence(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     """Return the convergence of a run and the interval of its mean.
 
     A run with a stop rule carries the engine's result. A run of fixed length gets the same analysis
@@ -50,14 +50,14 @@ def how_it_ended(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     common pace, zeros). Reads of few places have no interval: their cost does not describe other
     places (`FEW_PLACES`).
     """
-    found = _by_its_times(trace, path)
+    found = _convergence_from_times(trace, path)
     if not reads_few_places(read_spec(trace.spec_json)):
         return found
     reasons = sorted({*(found["reasons"] or ()), FEW_PLACES})
     return {**found, "converged": False, "half_width_ns": None, "reasons": reasons}
 
 
-def _by_its_times(trace: _native.Trace, path: Path) -> StopSummary:
+def _convergence_from_times(trace: _native.Trace, path: Path) -> StopSummary:
     opening = _opening_ns(trace)
     ended = ended_of(path, trace.ended_json)
     if ended is not None:
@@ -71,12 +71,12 @@ def _by_its_times(trace: _native.Trace, path: Path) -> StopSummary:
             "opening_ns": opening,
         }
     times = _one_series(trace)
-    return _of_fixed_length(
+    return _fixed_length_convergence(
         times, 0 if times is None else _ignored_rows(trace, len(times)), opening
     )
 
 
-def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> StopSummary:
+def job_convergence(times: np.ndarray, thread: np.ndarray) -> StopSummary:
     """Return the convergence of a job over physical addresses, as for a run of fixed length.
 
     Parameters
@@ -89,10 +89,12 @@ def how_jobs_end(times: np.ndarray, thread: np.ndarray) -> StopSummary:
     """
     order = np.argsort(thread, kind="stable")
     series = _in_step(times[order], np.unique(thread[order], return_inverse=True)[1])
-    return _of_fixed_length(series, 0, None if series is None else opening_ns(series))
+    return _fixed_length_convergence(series, 0, None if series is None else opening_ns(series))
 
 
-def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | None) -> StopSummary:
+def _fixed_length_convergence(
+    times: np.ndarray | None, ignored: int, opening: float | None
+) -> StopSummary:
     """Analyse the rows (n,) [ns] of a run; the mean leaves out the first `ignored` rows."""
     if times is not None:
         with suppress(UsageError):
@@ -100,7 +102,7 @@ def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | No
             startup = seen.startup_ios
             if startup < ignored:
                 seen = analyse(measured)
-            width, inside = _of_what_was_measured(seen, measured)
+            width, inside = _measured_interval(seen, measured)
             return {
                 "converged": seen.converged and not inside,
                 "reasons": sorted({*seen.reasons, *([STARTUP_IN_MEAN] if inside else ())}),
@@ -121,7 +123,7 @@ def _of_fixed_length(times: np.ndarray | None, ignored: int, opening: float | No
     }
 
 
-def _of_what_was_measured(seen: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
+def _measured_interval(seen: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
     """Return half the width of the interval around the mean of the measured rows (n,) [ns].
 
     Also return whether the distance from the mean of the running phase makes it too wide.
@@ -162,10 +164,12 @@ def opening_ns(times: np.ndarray) -> float | None:
     return round(float(times[: len(times) // 10].mean() - times[len(times) // 2 :].mean()), 3)
 
 
-def repetition(trace: _native.Trace, times: np.ndarray, path: Path = Path()) -> RunConvergence:
+def repetition_convergence(
+    trace: _native.Trace, times: np.ndarray, path: Path = Path()
+) -> RunConvergence:
     """Return the convergence of a run whose measured I/Os took `times` (n,) [ns]."""
     mean_ns = float(times.mean()) if len(times) else None
-    return {"io_count": len(trace), "mean_ns": mean_ns, **how_it_ended(trace, path)}
+    return {"io_count": len(trace), "mean_ns": mean_ns, **run_convergence(trace, path)}
 
 
 def _half_width(series: Sequence[SeriesRecord], trace: _native.Trace) -> float | None:

@@ -16,7 +16,7 @@ from uflip.data.manifest import PlanEntry
 from uflip.data.phases import Phases
 from uflip.data.run import About
 from uflip.data.run_summary import RunSummary, typed
-from uflip.results.convergence import how_jobs_end
+from uflip.results.convergence import job_convergence
 from uflip.results.warnings import StoredWarning
 from uflip.stats import summarise
 
@@ -40,7 +40,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
     times = {op: _times(log, number, op) for number, op in enumerate(OPS)}
     moved = np.zeros(0) if wears_out else np.concatenate([times["reads"], times["writes"]])
     mean_ns = float(moved.mean()) if len(moved) else None
-    said = how_jobs_end(*((np.zeros(0),) * 2 if wears_out else _moved(log)))
+    said = job_convergence(*((np.zeros(0),) * 2 if wears_out else _moved(log)))
     document: dict[str, object] = {
         "run": run.id,
         "pattern": run.pattern,

@@ -22,7 +22,7 @@ from uflip.data.run_summary import RunSummary, StoredRepetition, typed
 from uflip.data.spec import Mix, read_spec
 from uflip.results.agreement import disagreement
 from uflip.results.columns import measured_column, pieces
-from uflip.results.convergence import repetition
+from uflip.results.convergence import repetition_convergence
 from uflip.results.run_statistics import statistics_of
 from uflip.results.steady_state import Samples, rounds_of
 
@@ -52,7 +52,7 @@ class RepetitionPart:
             return known
         return {
             "run": self.run.id,
-            **repetition(self.trace, measured_column(self.trace), self.path),
+            **repetition_convergence(self.trace, measured_column(self.trace), self.path),
         }
 
     @property

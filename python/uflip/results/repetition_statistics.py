@@ -14,16 +14,16 @@ from uflip.results.agreement import (
     FEWEST_PLACES,
     allowed_ns,
     beginnings_differ,
+    combined_mean,
     covers_few_places,
     own_half_width,
     peers_among,
     repetitions_needed,
     student_half_width,
-    together,
 )
 from uflip.results.autocorrelation import MANY
 from uflip.results.columns import measured_column
-from uflip.results.convergence import repetition
+from uflip.results.convergence import repetition_convergence
 from uflip.results.variance_pooling import Peers, Scatter, pooled_half_width
 
 Experiments = Sequence[tuple[str, Sequence[str]]]
@@ -38,17 +38,17 @@ def repetition_certainty(
     Returns
     -------
     dict
-        As `together`, and: `allowed_ns`, the half width that is narrow enough; `expected_ns`, the
-        half width from which more repetitions are planned, at the confidence of a claim and with
-        the scatter so far; `widened`, its factor without peers like it; `supported_ns`, the half
-        width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
+        As `combined_mean`, and: `allowed_ns`, the half width that is narrow enough; `expected_ns`,
+        the half width from which more repetitions are planned, at the confidence of a claim and
+        with the scatter so far; `widened`, its factor without peers like it; `supported_ns`, the
+        half width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
         repetitions needed; `surely`, whether it has converged and few repetitions begin alike;
         `hopeless`, whether there is a reason against it that more repetitions do not remove.
     """
     few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
-    said = together(repetitions, slowest_ns, peers)
+    said = combined_mean(repetitions, slowest_ns, peers)
     nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees", "widened"))
     nothing |= {"fewest": 0, "surely": False, "hopeless": False}
     if said["mean_ns"] is None:
@@ -139,4 +139,7 @@ class RepetitionStatistics:
         if trace is None:
             nothing = dict.fromkeys(RepetitionSummary.__annotations__)
             return cast(RepetitionSummary, nothing | {"run": run_id, "io_count": 0})
-        return cast(RepetitionSummary, {"run": run_id} | repetition(trace, measured_column(trace)))
+        return cast(
+            RepetitionSummary,
+            {"run": run_id} | repetition_convergence(trace, measured_column(trace)),
+        )

@@ -24,15 +24,15 @@ from uflip.data.summary import (
     Together,
 )
 from uflip.durability import CACHED
-from uflip.results.agreement import peers_among, together
+from uflip.results.agreement import combined_mean, peers_among
 from uflip.results.characteristics import RESTS_ON, characteristics, rests_on
 from uflip.results.consistency import (
-    Answer,
-    Question,
-    asks_for,
-    gathered,
-    only_what_repeats,
+    BaselineKey,
+    BaselineResult,
+    baseline_key_of_run,
+    group_by_baseline,
     repeatability,
+    withdraw_unrepeatable,
 )
 from uflip.results.convergence import FREE_SPACE_LEFT, Mark
 from uflip.results.startup_check import has_free_space, mark_of, marks_of
@@ -95,14 +95,14 @@ def summary(results: Results) -> Summary:
     }
     for name, document in runs:
         others = None if name in (BASELINE, INTERFERENCE) else peers[name, document["pattern"]]
-        document["together"] = together(document["repetitions"], slowest_ns, others)
+        document["together"] = combined_mean(document["repetitions"], slowest_ns, others)
         if any(each["run"] in marks for each in document["repetitions"]):
             document["together"]["converged"] = False
         _judge_free_space(name, document, baselines, results.manifest)
         _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
-    repeated_to = repeatability(gathered(_answer(name, run) for name, run in runs))
+    repeated_to = repeatability(group_by_baseline(_answer(name, run) for name, run in runs))
     row = characteristics(means, benchmarks).as_dict()
-    told = only_what_repeats(_only_what_is_decided(row, baselines, benchmarks), repeated_to)
+    told = withdraw_unrepeatable(_only_what_is_decided(row, baselines, benchmarks), repeated_to)
     return around(
         results,
         {
@@ -230,15 +230,15 @@ def around(
     }
 
 
-def _answer(name: str, run: ExperimentSummary) -> tuple[Question | None, Answer]:
+def _answer(name: str, run: ExperimentSummary) -> tuple[BaselineKey | None, BaselineResult]:
     """Return the baseline pattern that a run repeats, or None, and its result."""
     statistics = run["statistics"]
     found = None
     if statistics is not None and name != INTERFERENCE:
-        found = asks_for(name, typed_spec(run["spec"]), run["io_count"])
+        found = baseline_key_of_run(name, typed_spec(run["spec"]), run["io_count"])
     mean_ns = 0.0 if statistics is None else float(statistics["mean_ns"])
     named = f"{name} {run['pattern']} {run['parameter']} {run['value']}"
-    return found, Answer(name, named, mean_ns, run["together"]["half_width_ns"])
+    return found, BaselineResult(name, named, mean_ns, run["together"]["half_width_ns"])
 
 
 def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:

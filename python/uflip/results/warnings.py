@@ -23,18 +23,18 @@ from uflip.data.run import About, metadata_of
 from uflip.data.spec import read_spec
 from uflip.data.summary import MeanSummary, WarningSummary
 from uflip.flash_waits import writes_of
-from uflip.results.agreement import AGREEMENT, disagreement, together
+from uflip.results.agreement import AGREEMENT, combined_mean, disagreement
 from uflip.results.columns import as_array, measured_column
 from uflip.results.consistency import (
-    Answer,
-    Question,
-    asks_for,
+    BaselineKey,
+    BaselineResult,
+    baseline_key_of_run,
     count_comparisons,
-    gathered,
+    group_by_baseline,
     inconsistent_results,
     repeatability,
 )
-from uflip.results.convergence import how_it_ended
+from uflip.results.convergence import run_convergence
 from uflip.results.rate_limit import RunRate, find_rate_limit, find_trend, steady_rate
 from uflip.results.run_warnings import CHECKS, Numbers, RunArrays, RunCheck
 from uflip.results.startup_check import (
@@ -79,11 +79,13 @@ class Examiner:
     harness: Mapping[str, float]
     looked_at: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
-    _asked: dict[tuple[Question, tuple[Any, ...]], list[MeanSummary]] = field(default_factory=dict)
+    _asked: dict[tuple[BaselineKey, tuple[Any, ...]], list[MeanSummary]] = field(
+        default_factory=dict
+    )
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
     _startups: list[ExaminedStartup] = field(default_factory=list)
     _paces: list[RunRate] = field(default_factory=list)
-    _met: dict[Question, list[float]] = field(default_factory=dict)
+    _met: dict[BaselineKey, list[float]] = field(default_factory=dict)
 
     def look(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
         """Apply every check to one run.
@@ -135,9 +137,9 @@ class Examiner:
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             mean_ns = float(run.measured_ns.mean())
             self._means.setdefault(key, []).append(mean_ns)
-            asked = asks_for(entry.micro_benchmark, spec, len(run.response_time_ns))
+            asked = baseline_key_of_run(entry.micro_benchmark, spec, len(run.response_time_ns))
             if asked is not None and entry.micro_benchmark != INTERFERENCE:
-                found: MeanSummary = {"mean_ns": mean_ns, **how_it_ended(trace)}
+                found: MeanSummary = {"mean_ns": mean_ns, **run_convergence(trace)}
                 self._asked.setdefault((asked, key), []).append(found)
                 self._met.setdefault(asked, []).append(mean_ns)
             if self.device.real:
@@ -166,8 +168,8 @@ class Examiner:
         ]
         checked = check_runs(self._startups, phases, plan, self.device.capacity_bytes)
         inside = self._never_left_cache(checked) + self._inside_startup(checked)
-        together = self._limits() + self._trends()
-        return found + inside + together + self._disagreements() + self._inconsistencies()
+        across_runs = self._limits() + self._trends()
+        return found + inside + across_runs + self._disagreements() + self._inconsistencies()
 
     def _limits(self) -> list[StoredWarning]:
         """Warn about a rate that reads and writes of several sizes share."""
@@ -265,7 +267,7 @@ class Examiner:
 
     def _inconsistencies(self) -> list[StoredWarning]:
         """Warn about repeats of a baseline that differ from it."""
-        answers = gathered(
+        answers = group_by_baseline(
             (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
         )
         apart = inconsistent_results(answers)
@@ -338,10 +340,10 @@ class Examiner:
         )
 
 
-def _answer(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> Answer:
-    said = together(repetitions)
+def _answer(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> BaselineResult:
+    said = combined_mean(repetitions)
     mean_ns = said["mean_ns"] or 0.0
-    return Answer(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])
+    return BaselineResult(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])
 
 
 def _ios(startup: int) -> str:
