@@ -81,14 +81,12 @@ def test_what_is_unknown_is_counted_apart(page: "Page", server: Serving) -> None
     answered_with(page, change)
     open_comparison(page, server, "one", "two")
     said = page.locator(".abstract").inner_text()
-    assert said.endswith("; 2 cannot be told apart, 1 is unknown for want of an interval.")
+    assert said.endswith("; 2 inconclusive, 1 is unknown for want of an interval.")
     told[:] = ["same", "faster", "slower", "not_apart"]
     page.reload()
     page.locator(".abstract").wait_for()
     said = page.locator(".abstract").inner_text()
-    assert said.endswith(
-        "in 1 of 4 experiments, slower in 1, the same in 1; 1 cannot be told apart."
-    )
+    assert said.endswith("in 1 of 4 experiments, slower in 1, the same in 1; 1 inconclusive.")
 
 
 def test_nothing_in_common_is_said_and_nothing_drawn(page: "Page", server: Serving) -> None:

@@ -51,7 +51,6 @@ ALLOWED = {
     "crates/method": 23,
     "crates/py": 23,
     "python/uflip/profiles": 2,
-    "python/uflip/report": 25,
     "tests/python": 2,
 }
 

@@ -46,7 +46,7 @@ function compared(first: Plain, second: Plain, each: Plain, route: Route, place:
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
-      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} are inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
+      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,

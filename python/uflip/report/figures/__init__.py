@@ -1,8 +1,8 @@
-"""Static figures: described once as data, drawn as SVG by a page, and by matplotlib for files.
+"""Static figures: described once as data, drawn as SVG for pages, and by matplotlib for files.
 
-Each module has `draw`, which makes a drawing of plain data, and `figure`, which gives it its
-caption and its numbers. A figure is a module and a line in one of the lists here; the page numbers
-what it finds.
+Each module has `draw`, which makes a drawing of plain data, and `figure`, which adds a caption and
+tables. A new figure is a module and an entry in one of the lists here; the page numbers the
+figures.
 
 =================  ==========================================================================
 `sweep`            response time against the varying parameter (the paper's figures 6–8)
@@ -11,21 +11,21 @@ what it finds.
 `queue`            throughput and response time against the depth of a queue
 `traces`           every I/O of the baselines, with running averages (figure 3)
 `distribution`     the share of I/Os slower than a given time: the whole distribution
-`phases`           start-up and levels of the baselines, as they were found
-`interference`     what random writes leave behind (figure 5)
-`convergence`      how well each mean is known
-`target_spaces`    where the plan writes sequentially
-`causes`           what the time was spent on, for simulated devices
-`ratios`           two results side by side, the largest differences first
+`phases`           start-up and levels found in the baselines
+`interference`     after-effects of random writes (figure 5)
+`convergence`      confidence interval of each mean
+`target_spaces`    target spaces of sequential writes in the plan
+`causes`           causes of response times, for simulated devices
+`ratios`           two results compared, the largest differences first
 `points`           the rows of a sweep over simulated devices, as a file of its own
-`single_benchmark` one micro-benchmark, on axes of somebody else as well
+`single_benchmark` one micro-benchmark, also on axes of the caller
 `paper`            one figure of a result as a file, for a paper
-`chart`            what a figure shows, as data
-`axes`             scales and ticks that they share
-`svg`              a chart for a page: `layout` says where things stand, `marks` and `elements`
-                   what is drawn, `dots` makes an image of very many
+`chart`            the contents of a figure, as data
+`axes`             shared scales and ticks
+`svg`              a chart for a page: `layout` places its parts, `marks` and `elements` draw them,
+                   `dots` makes an image of many dots
 `matplotlib_chart` a chart drawn with matplotlib
-`canvas`           matplotlib's side of files: style, panels
+`canvas`           style and panels of matplotlib figures
 `files`            names and formats of figures that are files
 `palette`          colours and markers, the same for a pattern everywhere
 =================  ==========================================================================
@@ -74,11 +74,11 @@ BASELINES: list[Callable[[Document, Traces], Figure | None]] = [
     distribution.figure,
     causes.figure,
 ]
-"""What is drawn of the baselines, in the order of the page."""
+"""Figures of the baselines, in the order of the page."""
 
 
 class FigureKind(NamedTuple):
-    """How a micro-benchmark is drawn: on a page, and as a figure of its own."""
+    """The functions that draw a micro-benchmark: on a page, and as a figure of its own."""
 
     figure: Callable[[Document, str], Figure | None]
     chart: Callable[[Document, str], Chart]
@@ -90,10 +90,10 @@ MICRO_BENCHMARKS: dict[str, FigureKind] = {
     "queue": FigureKind(queue.figure, queue.chart),
     "rounds": FigureKind(rounds.figure, rounds.chart),
 }
-"""How a micro-benchmark can be drawn."""
+"""The kinds of figures of a micro-benchmark."""
 
 
 def kind_of(micro_benchmark: str) -> FigureKind:
-    """Return how a micro-benchmark is drawn; one that is not known, as a sweep."""
+    """Return the kind of figure of a micro-benchmark; a sweep for an unknown one."""
     about = MEASURED.get(micro_benchmark)
     return MICRO_BENCHMARKS[about.figure if about else "sweep"]

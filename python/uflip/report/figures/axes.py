@@ -1,8 +1,8 @@
-"""Scales and ticks that the figures share.
+"""Scales and ticks shared by the figures.
 
-Response times span microseconds to seconds: an axis is logarithmic where the range asks for it, and
-starts at zero where it does not. Values of a parameter double from one to the next; they stand at
-their logarithm, and values that have none (Incr = −1 and 0) one step to the left.
+Response times span microseconds to seconds: an axis with a wide range is logarithmic, any other
+starts at zero. Values of a parameter usually double from one to the next; they are placed at their
+logarithm, and values without one (Incr = −1 and 0) one step to the left.
 """
 
 import math
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from uflip.report.figures.chart import Axis
 
-# A range of less than this fits a linear axis that starts at zero without squeezing anything.
+# A range below this ratio fits a linear axis that starts at zero.
 LOG_FROM = 6.0
-# A logarithmic axis covers at least this range, so that noise is not blown up to a mountain range.
+# A logarithmic axis covers at least this ratio, so that noise is not magnified.
 LEAST_LOG_SPAN = 10.0
-# So many letters have room along an axis as wide as the page; a name takes so many at least, for
-# it may be turned.
+# Letters that fit along an axis of the page's width, and the minimum width of a label, which may be
+# turned.
 LETTERS, LEAST_LETTERS = 96, 4
-# So many round numbers an axis has at most.
+# Maximum number of round ticks of an axis.
 MOST_ROUND = 7
 RESPONSE_TIME = "response time [ms]"
 
 
 def places_of(values: Iterable[float]) -> dict[float, float]:
-    """Where values of a parameter stand on the x axis: log2, with the others to the left.
+    """Return the positions of parameter values on the x axis: log2, with the others to the left.
 
-    Where those stand depends on all values: whatever is drawn on one axis is looked up in one.
+    The positions depend on all values, so one dictionary serves everything on an axis.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def places_of(values: Iterable[float]) -> dict[float, float]:
 
 
 def of_values(values: Sequence[float], names: Sequence[str], label: str = "") -> Axis:
-    """An axis of the values of a parameter, named where there is room for it."""
+    """Return an axis for values of a parameter, labelled where labels fit."""
     name_of = dict(zip(values, names, strict=True))
     place_of = places_of(values)
     places = list(place_of.values())
@@ -57,10 +57,10 @@ def of_values(values: Sequence[float], names: Sequence[str], label: str = "") ->
 
 
 def _with_room(letters: Mapping[float, int]) -> list[float]:
-    """Return the places whose names, of so many letters, do not run into one another."""
+    """Return the positions whose labels, of these lengths, do not overlap."""
     span = max(letters) - min(letters)
     kept: list[float] = []
-    # Powers of two come first: values between them would push them aside.
+    # Powers of two come first: values between them would displace them.
     for place in sorted(letters, key=lambda place: not _is_power(place)):
         apart = [
             max((letters[place] + letters[other]) / 2 + 1, LEAST_LETTERS) / LETTERS * span
@@ -76,7 +76,7 @@ def _is_power(place: float) -> bool:
 
 
 def of_response_times(low_ms: float, high_ms: float, label: str = RESPONSE_TIME) -> Axis:
-    """An axis for a range of response times [ms], logarithmic where the range asks for it."""
+    """Return an axis for a range of response times [ms], logarithmic if the range is wide."""
     if not (high_ms > 0 and np.isfinite(high_ms)):
         return Axis(0, 1, label)
     if low_ms <= 0 or high_ms / low_ms < LOG_FROM:
@@ -85,7 +85,7 @@ def of_response_times(low_ms: float, high_ms: float, label: str = RESPONSE_TIME)
 
 
 def of_times(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axis:
-    """A logarithmic axis for all response times [ms] of an array, those of zero left out."""
+    """Return a logarithmic axis for all response times [ms] of an array, zeros left out."""
     positive = times_ms[times_ms > 0]
     if len(positive) == 0:
         return Axis(0, 1, label)
@@ -93,7 +93,7 @@ def of_times(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axis:
 
 
 def logarithmic(low: float, high: float, label: str) -> Axis:
-    """A logarithmic axis with plain numbers at its ticks."""
+    """Return a logarithmic axis with plain numbers at its ticks."""
     low, high = low / 1.25, high * 1.25
     if high / low < LEAST_LOG_SPAN:
         middle = float(np.sqrt(low * high))
@@ -103,7 +103,7 @@ def logarithmic(low: float, high: float, label: str) -> Axis:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two limits: decades, with 1 3 or 1 2 5 where there are few of them.
+    """Return round numbers between two limits: decades, with 1 3 or 1 2 5 if those are few.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def round_ticks(low: float, high: float, most: int = MOST_ROUND) -> list[float]:
-    """Multiples of 1, 2 or 5 and a power of ten between two limits, no more than `most`.
+    """Return multiples of 1, 2 or 5 times a power of ten between two limits, at most `most`.
 
     Examples
     --------
@@ -145,14 +145,14 @@ def round_ticks(low: float, high: float, most: int = MOST_ROUND) -> list[float]:
 
 
 def ticks_of(axis: Axis) -> list[tuple[float, str]]:
-    """Places and names of the ticks of an axis, with round numbers where it names none."""
+    """Return positions and labels of the ticks of an axis; round numbers if it has none."""
     if axis.ticks is not None:
         return list(axis.ticks)
     return [(tick, number(tick)) for tick in round_ticks(axis.low, axis.high)]
 
 
 def number(value: float) -> str:
-    """A round number as a tick has it.
+    """Return a round number as a tick label.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def number(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """A number without exponent and without needless zeros.
+    """Return a number without exponent and trailing zeros.
 
     Examples
     --------

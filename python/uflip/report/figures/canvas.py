@@ -1,4 +1,4 @@
-"""Matplotlib's side of figures that are files, or axes of somebody else: style, panels, words.
+"""Style, panels and texts of matplotlib figures, for files and for axes of the caller.
 
 Figures are made with the object interface, never pyplot: no global state, no windows. Figures of a
 page are drawn by `svg`.
@@ -22,11 +22,11 @@ Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
 
 Dashes = Any
-"""A line in matplotlib's words: "-", ":", or where a pattern begins and its lengths."""
+"""A line style of matplotlib: "-", ":", or an offset with the lengths of a pattern."""
 
 
 class LineLook(TypedDict, total=False):
-    """How a line is drawn, in matplotlib's words."""
+    """Keyword arguments of a matplotlib line."""
 
     color: str
     linewidth: float
@@ -41,7 +41,7 @@ class LineLook(TypedDict, total=False):
     zorder: float
 
 
-# Of a figure in inches, if nothing else is said.
+# Default width of a figure in inches.
 WIDTH = 8.6
 # Points in an inch.
 INCH = 72
@@ -89,7 +89,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
-    """Let a function draw in our style, without touching matplotlib's global settings.
+    """Return a function that draws in our style, without changing matplotlib's global settings.
 
     The decorated function raises `UnavailableError` if matplotlib is not installed.
     """
@@ -106,9 +106,9 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
                 action="pip install 'uflip[report]'; pages, as of `uflip report`, do without it",
             ) from error
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
-            # A page shows text in a font of its reader's; names may be in any script.
+            # A page uses the reader's font; names may be in any script.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            # A foreign name that leaves no room for a figure is worth no word on a terminal.
+            # An overlong foreign name is not worth a warning.
             warnings.filterwarnings("ignore", message="constrained_layout not applied")
             return draw(*args, **kwargs)
 
@@ -142,7 +142,7 @@ def new_figure(
 
 
 def only_text(figure: "Figure") -> None:
-    """Take out of a figure's texts what XML cannot say, and what no figure has room for."""
+    """Escape a figure's texts for XML, and shorten overlong ones."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -152,7 +152,7 @@ def only_text(figure: "Figure") -> None:
 
 
 def mark_simulated(figure: "Figure", simulated: bool) -> None:
-    """Say in the figure that a simulator made its numbers: figures travel without their page."""
+    """Mark a figure of simulated results, since figures are used without their page."""
     if simulated:
         figure.text(
             0.995, 0.995, "simulated device", ha="right", va="top", color=palette.MUTED, size=8
@@ -160,5 +160,5 @@ def mark_simulated(figure: "Figure", simulated: bool) -> None:
 
 
 def outside_legend(figure: "Figure", handles: "Sequence[Artist]", *, columns: int) -> None:
-    """Put a legend in rows above the panels."""
+    """Place a legend in rows above the panels."""
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, borderaxespad=0.2)

@@ -1,8 +1,8 @@
-"""What the time was spent on: only a simulated device can tell.
+"""Causes of response times, reported only by simulated devices.
 
-Every I/O of a simulated device carries its parts (waiting, flash operations, relocation, …), which
-sum to the response time. Two bars per baseline: all I/Os, and the slowest hundredth, because what
-makes I/Os slow on average and what makes a few of them very slow are different questions.
+Every I/O of a simulated device is divided into causes (waiting, flash operations, relocation, …)
+that sum to its response time. There are two bars per baseline: all I/Os, and the slowest hundredth,
+since the causes of slow means and of a few very slow I/Os may differ.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ from uflip.report.words import cause_name, format_ms
 HEIGHT, ROW_HEIGHT, LEGEND_ROW = 42.0, 29.0, 14.0
 SHARES = ((0.0, "0"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %"))
 BAR = 0.72
-# A segment narrower than this has no room for its own percentage.
+# A narrower segment has no space for its percentage.
 LABEL_FROM = 0.07
-# To the right of a bar stands the mean; it takes this part of the bar's length.
+# Space for the mean to the right of a bar, as part of the bar's length.
 MEAN_ROOM = 0.2
 # Causes that never reach this share of any bar are left out of the figure (the table has them).
 NEGLIGIBLE = 0.001
@@ -33,7 +33,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
     Returns
     -------
     Drawing or None
-        None if the device does not tell.
+        None if the device does not report causes.
     """
     told = [trace for trace in pooled(baselines) if trace.causes_ms and len(trace.measured_ms)]
     if not told:
@@ -63,7 +63,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
-    """The causes, with the counters of the device."""
+    """Return the figure of the causes, with the counters of the device."""
     drawing = draw(baselines, simulated=is_simulated(document))
     if drawing is None:
         return None
@@ -79,7 +79,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 
 def _causes(bars: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, str]:
-    """Causes worth drawing and their colours."""
+    """Return the causes worth drawing with their colours."""
     every = list(bars[0][0])
     seen = {cause: max(_share(bar, cause) for pair in bars for bar in pair) for cause in every}
     return {cause: palette.activity(cause) for cause in every if seen[cause] >= NEGLIGIBLE}

@@ -1,10 +1,10 @@
-"""What a figure shows, as data: panels with axes, and the marks in them.
+"""The contents of a figure as data: panels with axes, and their marks.
 
-A figure is described once, and drawn by whoever needs it: `svg` for a page, where it costs
-milliseconds and follows the theme of the page, `plotted` with matplotlib for files and for axes of
-somebody else. Lengths are points, 72 an inch, as widths of lines and sizes of text are.
+A figure is described once and drawn in two ways: by `svg` for a page, within milliseconds and in
+the page's theme, and by `matplotlib_chart` for files and axes of the caller. Lengths are points, 72
+per inch, as for line widths and text sizes.
 
-Marks stand over one another in their order. Colours are those of `palette`, "#rrggbb".
+Marks are drawn over one another in their order. Colours are those of `palette`, "#rrggbb".
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from uflip.report.figures import palette
 
 WIDTH = 8.6 * 72
-"""Of a figure; a page scales it to its column."""
+"""Width of a figure; a page scales it to its column."""
 TEXT = 8.5
 """Size of the text."""
 
 Numbers = Sequence[float] | NDArray[np.floating] | NDArray[np.integer]
-"""(n,) of them."""
+"""Numbers (n,)."""
 Dashes = tuple[float, ...]
-"""Lengths of dash and gap in turn, in widths of the line; empty for a solid one."""
+"""Lengths of dashes and gaps in turn, in line widths; empty for a solid line."""
 SOLID: Dashes = ()
 DASHED: Dashes = (3.7, 1.6)
 DOTTED: Dashes = (1.0, 1.65)
@@ -40,20 +40,20 @@ class Polyline:
     Attributes
     ----------
     width
-        Of the line; 0 leaves the marks alone.
+        Of the line; 0 draws only the markers.
     marker, size
-        One of `MARKERS`, and how large it is.
+        One of `MARKERS`, and its size.
     face, edge, edge_width
-        Colours within the marks (None: that of the line; "none": hollow) and around them (None:
-        nothing there).
+        Colours of the markers inside (None: that of the line; "none": hollow) and of their edge
+        (None: no edge).
     step
-        From a point to the next at its height, and then up or down.
+        Draw horizontal steps: from a point to the next at its height, then up or down.
     clip
-        Whether it ends where the panel does.
+        Whether the line is cut at the edge of the panel.
     raster
-        As an image: of very many marks, which never change, a page needs no more.
+        Draw an image instead of vectors, for many marks.
     label
-        What a legend calls it.
+        Its label in a legend.
     """
 
     x: Numbers = ()
@@ -75,7 +75,7 @@ class Polyline:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """From `low` to `high` (n,) at each of the places `at` (n,): upright, or across."""
+    """Ranges from `low` to `high` (n,) at the positions `at` (n,): vertical, or horizontal."""
 
     at: Numbers
     low: Numbers
@@ -88,9 +88,9 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
-    """A line through the whole panel at a height, or `upright` at a place.
+    """A line through the whole panel at a height, or `upright` at a position.
 
-    `part` is how much of the panel it crosses, from its beginning.
+    `part` is the part of the panel that it crosses, from the beginning.
     """
 
     at: float
@@ -103,7 +103,7 @@ class ReferenceLine:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A shade behind everything from `low` to `high` on the x axis."""
+    """A shaded background from `low` to `high` on the x axis."""
 
     low: float
     high: float
@@ -124,7 +124,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What lies between zero and a line (n,)."""
+    """The area between zero and a line (n,)."""
 
     x: Numbers
     y: Numbers
@@ -134,10 +134,10 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Text at a place, in the units of the axes.
+    """Text at a position, in the units of the axes.
 
-    `across` says where the place is in the text: "start", "middle" or "end"; `up` likewise:
-    "middle" or "top". `shift` moves it to the right by so many points.
+    `across` is the anchor of the text: "start", "middle" or "end"; `up` likewise: "middle" or
+    "top". `shift` moves it to the right by this number of points.
     """
 
     x: float
@@ -160,21 +160,21 @@ class Axis:
     Attributes
     ----------
     low, high
-        From where to where; the other way round, it is turned.
+        The limits; in reverse order, the axis is reversed.
     label
-        What stands on it, with its unit.
+        Its label, with the unit.
     log
-        Is it logarithmic?
+        Whether it is logarithmic.
     ticks
-        Places and their names; None for round numbers.
+        Positions and their labels; None for round numbers.
     grid
-        Are there lines through the panel at its ticks?
+        Whether grid lines cross the panel at its ticks.
     bare
-        Names alone, without a line.
+        Show labels without the axis line.
     bold
-        Are the names of ticks in bold?
+        Whether tick labels are bold.
     turned
-        By how many degrees they are turned.
+        Rotation of the tick labels in degrees.
     """
 
     low: float
@@ -190,7 +190,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Axes and what is drawn on them; `right_marks` against an axis of their own at the right."""
+    """Axes and their marks; `right_marks` use a second y axis at the right."""
 
     x: Axis
     y: Axis
@@ -211,13 +211,13 @@ class Chart:
     height
         [points]
     legend
-        In a row above the panels: how each is drawn, and its label.
+        Entries in a row above the panels: look and label.
     x_label
-        Of all panels together.
+        Common label of all panels.
     share_y
-        Have all panels the y axis of the first?
+        Whether all panels share the y axis of the first.
     simulated
-        Say in the figure that a simulator made its numbers: figures travel without their page.
+        Mark the figure as simulated, since figures are used without their page.
     """
 
     panels: Sequence[Panel]
@@ -231,5 +231,5 @@ class Chart:
 
     @property
     def rows(self) -> int:
-        """So many rows have a panel."""
+        """Number of rows of panels."""
         return -(-len(self.panels) // self.columns)

@@ -1,10 +1,10 @@
-"""How well each mean is known: half the width of its interval, relative to the mean, a dot a run.
+"""Precision of each mean: half-width of its interval relative to the mean, one dot per run.
 
-**Source** uFLIP (CIDR 2009) §4.2, which asks for an IOCount that lets the averages converge.
+**Source** uFLIP (CIDR 2009) §4.2: the IOCount must be large enough for the averages to converge.
 
-**Faithful** Every run; the bound that was asked for is drawn.
+**Faithful** Every run, and the required bound.
 
-**Simplified** Runs without an interval are not drawn, and counted below.
+**Simplified** Runs without an interval are not drawn, but counted below.
 
 **Ambiguous** Nothing.
 """
@@ -23,7 +23,7 @@ from uflip.report.words import title
 
 HEIGHT = 188.0
 ASKED = 0.05
-# Of a device that repeats itself exactly the half width is zero, which has no place on the axis.
+# An exactly repeatable device has a half-width of zero, which a logarithmic axis cannot show.
 LEAST = 1e-4
 TICKS = tuple((share, f"{100 * share:g} %") for share in (1e-4, 1e-3, 1e-2, 0.1, 1.0))
 HOLLOW = Polyline(
@@ -78,7 +78,7 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
 def _places(
     experiments: Mapping[str, Sequence[Run]],
 ) -> dict[tuple[palette.Look, bool], list[tuple[float, float]]]:
-    """Where runs stand, by how they are drawn: their look, and whether they have converged."""
+    """Return the positions of runs by look, and whether they have converged."""
     found: dict[tuple[palette.Look, bool], list[tuple[float, float]]] = {}
     for column, runs in enumerate(experiments.values()):
         for number, run in enumerate(runs):
@@ -93,7 +93,7 @@ def _places(
 
 
 def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figure | None:
-    """How well the means of all runs are known."""
+    """Return the figure of all intervals."""
     drawing = draw(experiments, simulated=is_simulated(document))
     if drawing is None:
         return None

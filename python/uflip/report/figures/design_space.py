@@ -1,9 +1,9 @@
-"""A sample of a design space as a figure: parallel coordinates, and what stands against what.
+"""Figures of a sample of a design space: parallel coordinates, and objectives against each other.
 
 **Source** Inselberg (The Visual Computer 1985).
-**Faithful** One axis for each name that varies and one for each measure; a line is a point.
-**Simplified** Every axis goes from its least to its largest value; words stand in their order.
-**Ambiguous** What the colour says: the last measure, dark where it is least.
+**Faithful** One axis for each varied name and one for each measure; a line is a point.
+**Simplified** Every axis ranges from its minimum to its maximum; words are placed in their order.
+**Ambiguous** The meaning of the colour: the last measure, dark at its minimum.
 """
 
 from collections.abc import Sequence
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT = 3.6
-# Lines that lie over each other are told apart down to so much ink.
+# Opacity of lines, so that overlapping lines remain distinguishable.
 LEAST_ALPHA, MOST_ALPHA = 0.15, 0.9
 COLOURS = "viridis"
-# A front is drawn over the rest.
+# The front is drawn above the other points.
 ABOVE = 3
 
 Column = tuple[str, Sequence[Any]]
-"""A name, and its value at every point; None where there is none."""
+"""A name, and its value at every point, or None."""
 
 
 @styled
 def draw_parallel(
     columns: Sequence[Column], title: str, path: Path, *, front: Sequence[int] = (), force: bool
 ) -> str:
-    """Draw a line for each point across an axis for each column; returns the path.
+    """Draw a line for each point across an axis for each column; return the path.
 
     Parameters
     ----------
     columns : sequence
-        What varied and what was measured; the last gives the colours. Points without a value in
-        any are left out.
+        Varied values and measures; the last gives the colours. Points with a missing value are left
+        out.
     title : str
-        What was swept.
+        The swept device.
     path : Path
         As `check_name` takes it.
     front : sequence of int
-        Places of points that are drawn strongly, over the others.
+        Indices of points that are highlighted above the others.
     force : bool
         Replace any regular file of this name.
 
@@ -92,7 +92,7 @@ def draw_parallel(
 def draw_front(
     across: Column, up: Column, front: Sequence[int], title: str, path: Path, *, force: bool
 ) -> str:
-    """Draw two objectives against each other, with the points of a front; returns the path."""
+    """Draw two objectives against each other, with the points of a front; return the path."""
     figure, (axis,) = new_figure(height=HEIGHT)
     pairs = [
         (place, x, y)
@@ -118,7 +118,7 @@ def draw_front(
 
 
 def _scaled(values: Sequence[Any]) -> np.ndarray:
-    """Put values on 0 to 1: numbers to scale, others side by side."""
+    """Return values scaled to 0 to 1; words are spaced evenly."""
     if not _numbers(values):
         known = sorted(set(map(str, values)))
         values = [known.index(str(value)) for value in values]
@@ -136,7 +136,7 @@ def _alpha(count: int, fainter: bool) -> float:
 
 
 def _label(axis: "Axes", place: int, values: Sequence[Any]) -> None:
-    """Write the ends of an axis, or every word on it, beside it."""
+    """Write the ends of an axis, or every word on it, next to it."""
     if _numbers(values):
         low, high = min(values), max(values)
         marks = [(0.0, f"{low:.4g}"), (1.0, f"{high:.4g}")] if high > low else [(0.5, f"{low:.4g}")]

@@ -1,8 +1,8 @@
-"""The whole distribution of the baselines: which share of I/Os is slower than a given time.
+"""Distributions of the baselines: the share of I/Os slower than a given time.
 
-Both axes are logarithmic, so that the rare slow I/Os, which a mean hides and a user feels, take up
-as much room as the many fast ones. A vertical step is a response time that many I/Os share; the
-height at which a line meets a time reads as a percentile: 1 % slower is p99.
+Both axes are logarithmic, so that the rare slow I/Os, which a mean hides and a user notices, get as
+much space as the many fast ones. A vertical step is a response time that many I/Os share; the
+height of a line at a time is a percentile: 1 % slower is p99.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
-    """The distributions of all baselines."""
+    """Return the figure of all baselines."""
     drawing = draw(baselines, simulated=is_simulated(document))
     if drawing is None:
         return None
@@ -81,9 +81,9 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 
 def slower_than(response_time_ms: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Points of the line: (times [ms], share of I/Os at least that slow), thinned for drawing.
+    """Return the points of the line: (times [ms], share of I/Os at least that slow), thinned out.
 
-    The thinning is even in the logarithm of the rank, so the slowest I/Os are all there.
+    The thinning is even in the logarithm of the rank, so that the slowest I/Os are all included.
     """
     ordered = np.sort(response_time_ms)
     n = len(ordered)

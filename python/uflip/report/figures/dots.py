@@ -1,4 +1,4 @@
-"""Very many dots as an image: a vector mark costs a hundred bytes of a page, a pixel a few bits."""
+"""Many dots as an image: a vector mark costs a hundred bytes of a page, a pixel a few bits."""
 
 import base64
 import struct
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 DENSITY = 200 / 72
-"""Pixels a point: as fine as paper shows it."""
+"""Pixels per point, the resolution of print."""
 LEVELS = 32
-"""Of transparency, from nothing to everything."""
+"""Levels of opacity."""
 
 
 def image(
@@ -20,12 +20,12 @@ def image(
     color: str,
     alpha: float,
 ) -> str:
-    """Draw round dots that let through what lies below them, and below one another.
+    """Draw round translucent dots.
 
     Parameters
     ----------
     at
-        Where they are: x (n,) and y (n,) [points from the upper left].
+        Positions: x (n,) and y (n,) [points from the upper left].
     extent
         Width and height of the image [points]; dots outside are left out.
     size
@@ -36,14 +36,14 @@ def image(
     Returns
     -------
     str
-        The image as a URL that holds it.
+        The image as a data URL.
     """
     width, height = (max(int(np.ceil(length * DENSITY)), 1) for length in extent)
     column, row = (np.floor(places * DENSITY).astype(int) for places in at)
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     pixel, count = np.unique(row[inside] * width + column[inside], return_counts=True)
     through = np.zeros(width * height)
-    # What gets through dots that lie over one another is a product: a sum of logarithms.
+    # The transparency of overlapping dots multiplies: a sum of logarithms.
     for right, down, cover in _stamp(size * DENSITY / 2):
         to_column, to_row = pixel % width + right, pixel // width + down
         kept = (to_column >= 0) & (to_column < width) & (to_row >= 0) & (to_row < height)
@@ -53,7 +53,7 @@ def image(
 
 
 def _stamp(radius: float) -> list[tuple[int, int, float]]:
-    """Pixels of a dot around its middle: (right, down, which share of the pixel it covers)."""
+    """Return the pixels of a dot around its centre: (right, down, covered share of the pixel)."""
     reach = int(np.ceil(radius))
     fine = (np.arange(8) + 0.5) / 8 - 0.5
     covered = []
@@ -66,7 +66,7 @@ def _stamp(radius: float) -> list[tuple[int, int, float]]:
 
 
 def png(opacity: NDArray[np.uint8], color: str) -> str:
-    """A picture of one colour in `LEVELS` of opacity (height, width), as a URL that holds it.
+    """Return an image of one colour in `LEVELS` of opacity (height, width), as a data URL.
 
     **Source** PNG (W3C Recommendation, third edition), §11: IHDR, PLTE, tRNS, IDAT, IEND.
     """

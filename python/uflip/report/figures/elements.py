@@ -1,6 +1,6 @@
-"""Elements of SVG as data: paths, words and images, in the colours of the page's theme.
+"""Elements of SVG as data: paths, texts and images, in the colours of the page's theme.
 
-A template makes markup of them and escapes what they hold, as it does with all text.
+A template turns them into markup, and escapes all text.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from uflip.report.figures.chart import TEXT, Dashes
 from uflip.report.figures.layout import Frame
 from uflip.report.words import only_text
 
-# Of letters, from their middle down to the line that they stand on, in parts of their size.
+# Distance from the middle of letters to their baseline, in parts of their size.
 MIDDLE = 0.36
 
 
@@ -26,20 +26,20 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A rectangle beyond which what refers to it by its name is not seen."""
+    """A clipping rectangle, referenced by its name."""
 
     name: str
     frame: Frame
 
 
 def path(d: str, style: str, clip: str = "") -> Element:
-    """Make a path of its data, seen within a clip only if there is one."""
+    """Return a path, optionally clipped."""
     clipped = {"clip-path": f"url(#{clip})"} if clip else {}
     return Element("path", {"d": d, "style": style, **clipped})
 
 
 def image(url: str, frame: Frame) -> Element:
-    """Make an image that fills a frame."""
+    """Return an image that fills a frame."""
     place = {"x": n(frame.left), "y": n(frame.top)}
     size = {"width": n(frame.width), "height": n(frame.height), "preserveAspectRatio": "none"}
     return Element("image", {**place, **size, "xlink:href": url})
@@ -56,7 +56,7 @@ def words(
     turned: int = 0,
     bold: bool = False,
 ) -> Element:
-    """Make text that stands on the height `y`, and begins, ends or has its middle at `x`."""
+    """Return text with its baseline at `y`, anchored at its start, end or middle at `x`."""
     where = {"x": n(x), "y": n(y)}
     if turned:
         where["transform"] = f"rotate({turned} {n(x)} {n(y)})"
@@ -69,7 +69,7 @@ def words(
 
 
 def stroke(color: str, width: float, dashes: Dashes = (), alpha: float = 1.0) -> str:
-    """Style of a line."""
+    """Return the style of a line."""
     style = f"fill:none;stroke:{_color(color)};stroke-width:{width:g};stroke-linejoin:round"
     if dashes:
         style += f";stroke-dasharray:{','.join(f'{width * each:g}' for each in dashes)}"
@@ -77,21 +77,21 @@ def stroke(color: str, width: float, dashes: Dashes = (), alpha: float = 1.0) ->
 
 
 def fill(color: str, alpha: float = 1.0, edge: str | None = None, edge_width: float = 0) -> str:
-    """Style of a surface, with a line around it if there is an edge."""
+    """Return the style of a surface, with an outline if there is an edge."""
     style = "fill:none" if color == "none" else f"fill:{_color(color)}"
     style += "" if alpha == 1 else f";fill-opacity:{alpha:g}"
     return style + (f";stroke:{_color(edge)};stroke-width:{edge_width:g}" if edge else "")
 
 
 def _color(color: str) -> str:
-    """A colour of the theme as its variable, which falls back to it; another as it is."""
+    """Return a theme colour as a variable with a fallback; other colours unchanged."""
     if color in palette.THEME:
         return f"var(--{palette.THEME[color][0]},{color})"
     return color
 
 
 def n(value: float) -> str:
-    """A length to a hundredth of a point.
+    """Return a length rounded to a hundredth of a point.
 
     Examples
     --------

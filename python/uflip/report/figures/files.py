@@ -1,4 +1,4 @@
-"""Figures that are files of their own: names say the format, the same data gives the same bytes."""
+"""Figure files: the extension selects the format, and equal data gives equal bytes."""
 
 import io
 from pathlib import Path
@@ -16,14 +16,14 @@ DPI = 160
 
 
 def check_name(path: Path, *, force: bool = False) -> OutputPath:
-    """Refuse a name that cannot become a figure, before anything is measured.
+    """Check the name of a figure file, before anything is measured.
 
     Raises
     ------
     UsageError
-        For another ending, or a folder that does not exist.
+        For another extension, or a folder that does not exist.
     RefusedError
-        If something has this name that is no figure of uflip, and is not given up by `force`.
+        If the name belongs to a file that is not a figure of uflip, unless `force` is given.
     """
     outputs.check_ending(path, "figure", "--out", checksums.FIGURES)
     return outputs.check(path, checksums.FIGURES[path.suffix], "--out", force=force)
@@ -31,12 +31,12 @@ def check_name(path: Path, *, force: bool = False) -> OutputPath:
 
 @styled
 def check_library() -> str:
-    """Raise `UnavailableError` if there is no matplotlib, before anything is measured."""
+    """Raise `UnavailableError` if matplotlib is missing, before anything is measured."""
     return ""
 
 
 def nothing_to_draw(why: str, path: Path) -> UsageError:
-    """Return the error of a figure whose numbers were not measured."""
+    """Return the error for a figure whose numbers were not measured."""
     return UsageError(
         "There is nothing to draw",
         where=str(path),
@@ -59,7 +59,7 @@ def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str
     place = check_name(path, force=force)
     only_text(figure)
 
-    # The same data gives the same file: no date, and ids that do not change.
+    # Equal data gives an equal file: no date, and constant ids.
     dated: dict[str, dict[str, None]] = {
         ".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None},
     }  # fmt: skip

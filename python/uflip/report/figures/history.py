@@ -1,10 +1,10 @@
-"""Workloads one after the other on one device: how many I/Os each moment saw.
+"""Consecutive workloads on one device: I/O rate over time.
 
 **Source** OFC (2011) §V.F, Figure 7: nine workloads in a row, values for each second.
-**Faithful** Rates over time, a line a workload, each in the state that the one before left.
-**Simplified** A workload is cut into `WINDOWS` stretches of equal length, whatever the clock says;
-what lies between two of them is left out.
-**Ambiguous** When an I/O counts: when it was completed.
+**Faithful** Rates over time, a line per workload, each in the state that the previous one left.
+**Simplified** A workload is cut into `WINDOWS` intervals of equal length; time between workloads is
+left out.
+**Ambiguous** When an I/O counts: at its completion.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 WINDOWS = 60
 MOST = 24
-"""Workloads; of more, the baselines."""
+"""Maximum number of workloads; of more, only the baselines are drawn."""
 LEAST_A_WINDOW = 5
 NARROWEST = 0.06
-"""Share of the axis that a number takes."""
+"""Share of the axis that a label needs."""
 
 
 @dataclass(frozen=True)
 class WorkloadHistory:
-    """One of them: its pattern, how long it lasted [s], its rate in each stretch (n,) [IOPS]."""
+    """A workload: its pattern, duration [s], and rate in each interval (n,) [IOPS]."""
 
     pattern: str
     seconds: float
@@ -42,7 +42,7 @@ class WorkloadHistory:
 
 
 def runs_of(results: Results) -> list[StoredRun]:
-    """Return the runs of a result that are drawn, in the order in which they were made."""
+    """Return the runs of a result to draw, in the order in which they were made."""
     runs = [run for run in results.runs if not run.is_job]
     if len(runs) > MOST:
         runs = [run for run in runs if run.micro_benchmark == BASELINE][:MOST]
@@ -50,7 +50,7 @@ def runs_of(results: Results) -> list[StoredRun]:
 
 
 def workloads_of(results: Results) -> list[WorkloadHistory]:
-    """Read the runs that are drawn."""
+    """Read the runs to draw."""
     found = []
     for run in runs_of(results):
         trace = run.trace()
@@ -60,7 +60,7 @@ def workloads_of(results: Results) -> list[WorkloadHistory]:
 
 
 def workload(pattern: str, ended_s: NDArray[np.float64]) -> WorkloadHistory:
-    """Make one of the instants at which its I/Os ended [s since the first was submitted]."""
+    """Return a workload from the completion times of its I/Os [s since the first submission]."""
     seconds = float(ended_s.max())
     windows = max(min(WINDOWS, len(ended_s) // LEAST_A_WINDOW), 1)
     counts, _ = np.histogram(ended_s, bins=windows, range=(0, seconds))
@@ -70,7 +70,7 @@ def workload(pattern: str, ended_s: NDArray[np.float64]) -> WorkloadHistory:
 def draw_on(
     axis: "Axes", workloads: Sequence[WorkloadHistory], dashes: Mapping[str, Dashes]
 ) -> None:
-    """Draw them along one time axis, with a number above each, and dashes by their patterns."""
+    """Draw workloads along one time axis, numbered, with dashes by pattern."""
     begins = [0.0, *accumulate(each.seconds for each in workloads)]
     named = set()
     top = 1.15 * max(float(each.iops.max()) for each in workloads) / 1e3
@@ -87,7 +87,7 @@ def draw_on(
         named.add(each.pattern)
         if number > 1:
             axis.axvline(begin, color=palette.MUTED, linewidth=0.6)
-        # A name needs room.
+        # A label needs space.
         if each.seconds >= NARROWEST * begins[-1]:
             middle = begin + each.seconds / 2
             axis.text(middle, top, f"#{number}", ha="center", va="top", fontsize=6.5)

@@ -1,10 +1,10 @@
-"""What a batch of random writes leaves behind: sequential reads before it, the batch, reads after.
+"""After-effects of a batch of random writes: sequential reads before, the batch, reads after.
 
 **Source** uFLIP (CIDR 2009) §4.3, Figure 5.
 
 **Faithful** Time in I/O operations, response time [ms] on a logarithmic axis, the three batches.
 
-**Simplified** A mean and a maximum for every 64 I/Os in the place of each I/O.
+**Simplified** A mean and a maximum for every 64 I/Os, instead of each I/O.
 
 **Ambiguous** Nothing.
 """
@@ -49,7 +49,7 @@ def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing |
     Parameters
     ----------
     found
-        What was found.
+        The analysis.
     windows
         Its windows.
     simulated
@@ -68,7 +68,7 @@ def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing |
 
 
 def chart_of(found: Interference, windows: Batches, *, simulated: bool) -> Chart:
-    """The measurement of the pause."""
+    """Return the chart of the measurement."""
     begin = 0
     marks: list[Mark] = []
     every: list[float] = []
@@ -98,7 +98,7 @@ def _batches(windows: Batches) -> Iterator[Windows]:
 
 
 def figure(document: Document) -> Figure | None:
-    """The measurement from which the pause between runs follows."""
+    """Return the figure of the measurement that determines the pause between runs."""
     found = document["interference"]
     windows = found.get("windows") if found else None
     drawing = draw(found, windows, simulated=is_simulated(document)) if found and windows else None

@@ -1,7 +1,7 @@
-"""Where the panels of a figure on a page stand, and how wide text is.
+"""Layout of a figure on a page: positions of panels, and widths of text.
 
-A page shows text in a font of its reader's. It is laid out for DejaVu Sans, which is wider than
-most, so that what is meant to have room has it.
+A page uses the reader's font. The layout assumes DejaVu Sans, which is wider than most, so that
+texts fit.
 """
 
 import math
@@ -21,7 +21,7 @@ _ADVANCES = (
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 )  # fmt: skip
 _OTHER, _WIDE = 640, 1000
-# From here on characters are mostly as wide as they are high.
+# From here on most characters are as wide as they are high.
 _FIRST_WIDE = 0x2E80
 
 EDGE = 3.0
@@ -31,7 +31,7 @@ TICK, PAD = 3.0, 3.5
 ROW = 14.0
 SWATCH, GAP, APART = 14.0, 6.0, 16.0
 SIMULATED = 84.0
-"""What "simulated device" takes, at the right."""
+"""Width of "simulated device", at the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where panels stand, in their order, and entries of the legend: (left, middle) each."""
+    """Frames of the panels in order, and positions of legend entries: (left, middle) each."""
 
     frames: Sequence[Frame]
     legend: Sequence[tuple[float, float]]
 
 
 def text_width(text: str, size: float = TEXT) -> float:
-    """How long a text is [points].
+    """Return the width of a text [points].
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _advance(code: int) -> int:
 
 
 def lay_out(chart: Chart) -> Layout:
-    """Find where everything stands."""
+    """Return the layout of a chart."""
     legend, top = _legend(chart)
     columns, rows = chart.columns, chart.rows
     lefts = [_left(chart, column) for column in range(columns)]
@@ -109,7 +109,7 @@ def _row(chart: Chart, row: int) -> Sequence[Panel]:
 
 
 def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
-    """Entries row by row, in as many columns as there is room for; and where they end."""
+    """Return the entries row by row, in as many columns as fit, and their lower edge."""
     if not chart.legend:
         return [], EDGE + (ROW if chart.simulated else 0)
     wide, across = _wide(chart), legend_columns(chart)
@@ -122,7 +122,7 @@ def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
 
 
 def legend_columns(chart: Chart) -> int:
-    """In how many columns the entries of a legend stand, of which there are some."""
+    """Return the number of columns of a legend that has entries."""
     wide = _wide(chart)
     room = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + APART
     across = len(wide)
@@ -136,17 +136,17 @@ def _wide(chart: Chart) -> list[float]:
 
 
 def _widest(wide: Sequence[float], across: int) -> list[float]:
-    """How wide so many columns are."""
+    """Return the column widths for a number of columns."""
     return [max(wide[column::across]) for column in range(across)]
 
 
 def entry_width(entry: Polyline | Box) -> float:
-    """How wide an entry of a legend is: its swatch and its name."""
+    """Return the width of a legend entry: its swatch and its label."""
     return SWATCH + GAP + text_width(entry.label)
 
 
 def _left(chart: Chart, column: int) -> float:
-    """What stands to the left of the panels of a column."""
+    """Return the space to the left of the panels of a column."""
     panels = chart.panels[column :: chart.columns]
     if chart.share_y and column:
         return 2 * PAD
@@ -160,7 +160,7 @@ def _beside(axis: Axis) -> float:
 
 
 def _right(chart: Chart, column: int) -> float:
-    """What stands to the right: another axis, or what the last name of a tick goes beyond."""
+    """Return the space to the right: for a second axis, or an overhanging last tick label."""
     panels = chart.panels[column :: chart.columns]
     length = 0.8 * chart.width / chart.columns
     return max(_beside(p.right) if p.right else _beyond(p.x, length) for p in panels)
@@ -176,7 +176,7 @@ def _beyond(axis: Axis, length: float) -> float:
 
 
 def _below(axis: Axis) -> float:
-    """What stands below a panel: names of ticks, turned or not, and a label."""
+    """Return the space below a panel: for tick labels, turned or not, and an axis label."""
     turned = math.radians(axis.turned)
     wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)
     names = TEXT * math.cos(turned) + wide * math.sin(turned) if axis.ticks != [] else 0.0

@@ -22,9 +22,9 @@ from uflip.report.figures.layout import Frame
 
 Floats = NDArray[np.float64]
 
-# What lies farther away than this is outside of every figure.
+# Coordinates beyond this are outside of every figure.
 FAR = 1e4
-# Corners of marks around their middle, in halves of their size.
+# Corners of markers around their centre, in half sizes.
 _SQUARE = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 _CORNERS = {
     "s": _SQUARE,
@@ -37,13 +37,13 @@ _CORNERS = {
 
 
 class Scales:
-    """From the units of two axes to points of the figure."""
+    """Transformation from the units of two axes to points of the figure."""
 
     def __init__(self, x: Axis, y: Axis, frame: Frame) -> None:
         self._x, self._y, self.frame = x, y, frame
 
     def x(self, values: object) -> Floats:
-        """Places on the x axis (n,) [points from the left]."""
+        """Return positions on the x axis (n,) [points from the left]."""
         return _scaled(self._x, values, self.frame.left, self.frame.right)
 
     def y(self, values: object) -> Floats:

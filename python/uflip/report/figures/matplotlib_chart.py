@@ -1,4 +1,4 @@
-"""A chart drawn with matplotlib: for files, and on axes of somebody else."""
+"""A chart drawn with matplotlib: for files, and on axes of the caller."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Lines stand over the grid and in their order.
+# Drawing order: lines are above the grid, in their own order.
 LINES, TEXTS, STEP = 2.0, 3.0, 1e-3
-# Between panels within axes, as shares of these: with nothing there, or names of ticks; and how far
-# below them the legend is; how far below them their label is [points].
+# Gaps between panels within axes, as shares of these: without and with tick labels; distance of the
+# legend below them; distance of their label below them [points].
 GAP, GAP_WITH_NAMES, BELOW = 0.03, 0.15, -0.13
 LABEL_BELOW = 18
 LEGEND_COLUMNS = 3
@@ -44,7 +44,7 @@ _ACROSS = {"start": "left", "middle": "center", "end": "right"}
 
 
 def figure_of(chart: Chart) -> "Figure":
-    """Draw a chart as a figure of its own, of its width."""
+    """Return a chart as a matplotlib figure of its width."""
     figure, axes = new_figure(
         chart.rows, chart.columns, height=chart.height / INCH, share_y=chart.share_y
     )
@@ -64,7 +64,7 @@ def figure_of(chart: Chart) -> "Figure":
 
 
 def within(axis: "Axes", chart: Chart) -> None:
-    """Draw a chart on axes: its panel on them, or its panels side by side within them."""
+    """Draw a chart on axes: its panel on them, or several panels within them."""
     if len(chart.panels) == 1:
         on_axes(axis, chart.panels[0])
         axis.legend(handles=handles(chart.legend))
@@ -110,7 +110,7 @@ def on_axes(axis: "Axes", panel: Panel) -> None:
 
 
 def handles(entries: "Sequence[Polyline | Box]") -> "list[Artist]":
-    """Make what a legend of matplotlib shows."""
+    """Return the artists of a legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -123,7 +123,7 @@ def handles(entries: "Sequence[Polyline | Box]") -> "list[Artist]":
 
 
 def _look(line: Polyline) -> LineLook:
-    """How a line is drawn, in matplotlib's words."""
+    """Return the matplotlib arguments of a line."""
     is_dash = line.marker == "_"
     return {
         "color": line.color,
@@ -190,7 +190,7 @@ def _draw(axis: "Axes", mark: Mark, order: float) -> None:
 
 
 def _scale(axis: "Axes", panel: Panel) -> None:
-    """Scales first: a line says nothing about them."""
+    """Set the scales first: lines do not determine them."""
     x, y = panel.x, panel.y
     for scaled, one in (("x", x), ("y", y)):
         if one.log:
@@ -202,7 +202,7 @@ def _scale(axis: "Axes", panel: Panel) -> None:
     axis.set_xlabel(x.label)
     axis.set_ylabel(y.label)
     for scaled, one, spine in (("x", x, "bottom"), ("y", y, "left")):
-        if not one.grid:  # where there is one, it is that of the style
+        if not one.grid:  # otherwise the style draws it
             axis.grid(visible=False, axis=scaled)  # type: ignore[arg-type]
         if one.bare:
             axis.spines[spine].set_visible(False)

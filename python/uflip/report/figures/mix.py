@@ -1,4 +1,4 @@
-"""The six mixes: what they cost, and what their baselines would cost in the same proportion.
+"""The six mixes: their cost, and the cost of their baselines in the same proportion.
 
 **Source** uFLIP (CIDR 2009) §3.2 (Mix) and §5.2, "Other Results".
 
@@ -63,7 +63,7 @@ def draw(
     simulated
         Whether to mark the figure as simulated.
     name
-        Of the micro-benchmark.
+        Name of the micro-benchmark.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def draw(
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """Mixes that were measured."""
+    """Return the chart of the measured mixes."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
     return chart_of(experiments, document["baselines_ms"], simulated=is_simulated(document))
 
@@ -89,7 +89,7 @@ def chart_of(
     *,
     simulated: bool,
 ) -> Chart:
-    """Some mixes, a panel each on a common scale."""
+    """Return the chart of some mixes, a panel each on a common scale."""
     columns = min(COLUMNS, len(experiments))
     y = scales.of_response_times(*_range(experiments, baselines_ms))
     panels = [
@@ -109,7 +109,7 @@ def chart_of(
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """The mixes, with the numbers of the patterns within them."""
+    """Return the figure of the mixes, with the numbers of their component patterns."""
     measured = document["micro_benchmarks"].get(micro_benchmark, [])
     drawing = draw(
         measured,
@@ -143,7 +143,7 @@ def _panel(
 
 
 def _component(runs: Sequence[MeasuredExperiment], x: Sequence[float], name: str) -> list[Polyline]:
-    """One of the two patterns within the mix, faint, in its own colour."""
+    """Return one of the two patterns within the mix, faint, in its own colour."""
     parts = [part for run in runs if (part := run.get("components", {}).get(name))]
     means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
     if len(means) < len(runs):
@@ -152,7 +152,7 @@ def _component(runs: Sequence[MeasuredExperiment], x: Sequence[float], name: str
 
 
 def _part(mix: str, name: str) -> Polyline:
-    """How the first or the second pattern of a mix is drawn: filled only to tell two of a kind."""
+    """Return the look of a component of a mix: filled only to distinguish two of a kind."""
     first, _, second = mix.partition("/")
     pattern = first if name == "first" else second
     look, is_other = palette.look(pattern), first == second and name == "second"
@@ -164,8 +164,9 @@ def _part(mix: str, name: str) -> Polyline:
 
 
 def _is_in_turn(run: MeasuredExperiment) -> bool:
-    """Whether a mix takes turns, so that it can cost what its baselines do; one that is drawn is
-    under load.
+    """Return whether a mix alternates, so that it can cost as much as its baselines.
+
+    In a mix drawn at random the device is under load.
     """
     return run["parameter"] == "ratio"
 

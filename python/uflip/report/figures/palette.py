@@ -1,11 +1,11 @@
 """Colours and markers: a pattern looks the same in every figure, tile and table.
 
-Reads are blue and writes orange, sequential dark and random bright: this pair of hues is told apart
-with every common colour-vision deficiency, the two of a hue by their lightness, and all four by
-their markers in black and white. On white every colour has a contrast of at least 3 : 1.
+Reads are blue and writes orange, sequential dark and random bright. The two hues differ for every
+common colour-vision deficiency, the two shades of a hue by lightness, and all four in black and
+white by their markers. On white every colour has a contrast of at least 3 : 1.
 
-Colours are given for the light page. In SVG they become CSS variables with these values as
-fallback, so that a figure follows the page into the dark and stays right when it is cut out of it.
+Colours are defined for the light page. In SVG they become CSS variables with these values as
+fallback, so that a figure follows the page's dark theme and is correct when it is cut out of it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a pattern is drawn; `dot` suits both light and dark, for images that cannot follow."""
+    """The look of a pattern; `dot` suits light and dark, for images with fixed colours."""
 
     variable: str
     color: str
@@ -35,8 +35,8 @@ GRID = "#e3e4e8"
 CARD = "#fefefe"
 SHADE = "#f1f1f4"
 
-# Things that have to differ: Okabe and Ito's palette, deepened where it is too light to stand on
-# white, and then dark and pale ones: no two of them look alike.
+# Distinct colours: Okabe and Ito's palette, darkened where it is too light for a white background,
+# and then dark and pale ones.
 CAUSES = (
     "#3b7fb8",
     "#e69f00",
@@ -58,8 +58,8 @@ CAUSES = (
     "#6b00b3",
 )
 
-# What time is spent on, by the columns of a trace. An activity has one colour in all figures,
-# whatever other causes a device has; columns that are the same activity on other devices share it.
+# Colours of causes, by trace column. An activity has one colour in all figures, whatever other
+# causes a device has; columns for the same activity on other devices share it.
 ACTIVITIES: dict[str, str] = {
     "controller_ns": CAUSES[0],
     "link_ns": CAUSES[1],
@@ -79,10 +79,10 @@ ACTIVITIES: dict[str, str] = {
     "mapping_ns": CAUSES[15],
     "retry_ns": CAUSES[16],
     "scrub_ns": CAUSES[17],
-    # Of a run in an open loop, and of a real device.
+    # In an open loop, and for a real device.
     "submission_wait_ns": "#c9c2ff",
     "device_ns": CAUSES[0],
-    # Of an open-channel device.
+    # For an open-channel device.
     "submission_ns": CAUSES[0],
     "dispatch_ns": CAUSES[2],
     "program_wait_ns": CAUSES[3],
@@ -95,7 +95,7 @@ ACTIVITIES: dict[str, str] = {
 
 
 def activity(cause: str) -> str:
-    """Return the colour of what a cause column counts; of an unknown one that of what is muted.
+    """Return the colour of a cause column; the muted colour for an unknown one.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def activity(cause: str) -> str:
 
 
 def paler(color: str, by: float) -> str:
-    """Mix a colour "#rrggbb" with white.
+    """Return a colour "#rrggbb" mixed with white.
 
     Examples
     --------
@@ -135,12 +135,12 @@ OTHER = Look("ink", INK, _NEUTRALS[INK][1], "#808080", "o")
 
 
 def look(pattern: str) -> Look:
-    """How to draw a pattern; a mix or an unknown one is drawn in ink."""
+    """Return the look of a pattern; ink for a mix or an unknown one."""
     return PATTERNS.get(pattern, OTHER)
 
 
 def readable_on(color: str) -> str:
-    """Black or white, whichever is easier to read on a colour "#rrggbb".
+    """Return black or white, whichever is easier to read on a colour "#rrggbb".
 
     Examples
     --------

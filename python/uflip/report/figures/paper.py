@@ -1,10 +1,10 @@
-"""One figure of a result for a paper: as wide as a column or a page, and told apart without colour.
+"""Single figures of a result for a paper, one column or page wide, legible without colour.
 
-What is drawn is what the report draws; lines get dashes beside their markers, because a printer may
-have no colours, and the simulated are marked as such.
+The contents are those of the report; lines get dashes in addition to markers, for printing without
+colours, and simulated results are marked.
 
 **Source** uFLIP (CIDR 2009), Figures 3 to 8; OFC (2011), Figures 5(b) and 7.
-**Faithful** Which quantities stand on which axes.
+**Faithful** The quantities on the axes.
 **Simplified** Widths are those of a two-column page of 7 inches.
 **Ambiguous** "Relative to sequential writes" of Figure 8 is the mean over that of the SW baseline,
 at the same I/O size.
@@ -48,19 +48,19 @@ SMALL = 7.0
 """Size of the text [points]: what is left of 8.5 where the report is printed as wide as a page."""
 RELATIVE, TRACES, PHASES = "locality-relative", "traces", "phases"
 PAUSE = "pause-determination"
-"""Another name than that of the micro-benchmark Pause, which is one of the paper's nine."""
+"""Not named after the micro-benchmark Pause, which is one of the paper's nine."""
 HISTORY = "workload-history"
 
 Draw = Callable[[], "Figure"]
 
 
 def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
-    """Return what can be drawn of a result: kind -> a function that draws it.
+    """Return the possible figures of a result: kind -> drawing function.
 
     Parameters
     ----------
     results : Results
-        Of a device that has sectors.
+        Of a block device.
     document : mapping
         Its summary.
     """
@@ -86,19 +86,19 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
 
 
 def kinds_of_sweep(points: Sequence[varied.VariedPoint]) -> dict[str, Draw]:
-    """Return what can be drawn of a sweep: a kind for each name that varied and is a number."""
+    """Return the possible figures of a sweep: a kind for each varied name that is a number."""
     return {
         name.replace("_", "-"): partial(_varied, points, name) for name in varied.names_of(points)
     }
 
 
 def choose(found: Mapping[str, Draw], kind: str) -> Draw:
-    """Return how a kind is drawn.
+    """Return the drawing function of a kind.
 
     Raises
     ------
     UsageError
-        If the result has nothing of this kind.
+        If the result has no figure of this kind.
     """
     if kind not in found:
         raise unknown_name("figure of this result", kind, found, where="KIND")
@@ -107,7 +107,7 @@ def choose(found: Mapping[str, Draw], kind: str) -> Draw:
 
 @styled
 def drawn(draw: Draw) -> "Figure":
-    """Draw in our style, and let lines be told apart without colour."""
+    """Draw in our style, with lines that differ without colour."""
     figure = draw()
     for name, line in _named_lines(figure):
         pattern = name.split(" ")[0]
@@ -118,7 +118,7 @@ def drawn(draw: Draw) -> "Figure":
 
 
 def _named_lines(figure: "Figure") -> "Iterator[tuple[str, Line2D]]":
-    """Lines with their names, those of legends as well."""
+    """Yield lines with their names, those of legends included."""
     from matplotlib.lines import Line2D
 
     for axis in figure.axes:
@@ -137,7 +137,7 @@ def _column() -> tuple["Figure", "Axes"]:
 
 
 def _micro_benchmark(document: Document, name: str) -> "Figure":
-    """As wide as a column where a panel is all; several are as wide as a page."""
+    """Draw a micro-benchmark, one column wide for a single panel, else one page wide."""
     chart = single_benchmark.chart_of(document, name)
     if len(chart.panels) > 1:
         return _wide(chart)
@@ -147,7 +147,7 @@ def _micro_benchmark(document: Document, name: str) -> "Figure":
 
 
 def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
-    """Means over the mean of sequential writes, by the size of the area (Figure 8)."""
+    """Draw means relative to sequential writes, by the size of the area (Figure 8)."""
     experiments = by_pattern(runs)
     values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
     places = scales.places_of(values)
@@ -191,7 +191,7 @@ def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: b
 
 
 def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
-    """Let the text of a column be as small as that of the paper around it."""
+    """Reduce the text size to that of a paper's column."""
     if simulated:
         axis.set_title(
             "simulated device", loc="right", size=SMALL, weight="normal", color=palette.MUTED
@@ -208,6 +208,6 @@ def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":
 
 
 def _wide(chart: Chart) -> "Figure":
-    """A chart as wide as a page."""
+    """Draw a chart one page wide."""
     height = chart.height * PAGE * INCH / chart.width
     return figure_of(replace(chart, width=PAGE * INCH, height=height))

@@ -1,4 +1,4 @@
-"""The phases of the baselines as they were found: start-up shaded, levels of the running phase.
+"""The phases found in the baselines: start-up shaded, levels of the running phase as lines.
 
 **Source** uFLIP (CIDR 2009) §4.2, §5.1, Figures 3 and 4.
 
@@ -40,7 +40,7 @@ LEGEND = (
 def draw(
     baselines: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Drawing | None:
-    """Draw the long baseline runs with the phases that were found in them.
+    """Draw the long baseline runs with their phases.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def draw(
 def chart_of(
     traces: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Chart:
-    """The phases of some long baseline runs, all of which have been found."""
+    """Return the chart of some long baseline runs with known phases."""
     y = scales.of_times(np.concatenate([trace.response_time_ms for trace in traces]), "[ms]")
     return Chart(
         [_panel(trace, found[trace.pattern], y) for trace in traces],
@@ -81,7 +81,7 @@ def chart_of(
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
-    """The phases of the long baseline runs."""
+    """Return the figure of the phases of the long baseline runs."""
     phases = document["phases"]
     found = phases["patterns"] if phases else {}
     drawing = draw(baselines, found, simulated=is_simulated(document))

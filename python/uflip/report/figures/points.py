@@ -1,7 +1,7 @@
-"""The rows of a sweep as a figure: rate, response time and write amplification against what varies.
+"""Figure of the rows of a sweep: rate, response time and write amplification over a parameter.
 
-The first name that varies is the x axis, to scale where its values are numbers; every combination
-of the others is a line.
+The first varied name is the x axis, to scale if its values are numbers; every combination of the
+others is a line.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,26 +14,26 @@ from uflip.report.figures.files import nothing_to_draw, save
 from uflip.report.figures.palette import CAUSES
 
 HEIGHT = 3.2
-# What a letter of the legend and the mark before a label take [in], rather more than less.
+# Estimated width of a legend letter, and of the mark before a label [in].
 LETTER, HANDLE = 0.085, 0.5
 MARKERS = "osD^vPX"
 Times = Mapping[str, int | float | None]
 
 
 class SweepPointLike(Protocol):
-    """What is drawn of a row; `uflip.sweeping.SweepRow` is one."""
+    """The part of a row that is drawn; `uflip.sweeping.SweepRow` is one."""
 
     @property
     def values(self) -> Mapping[str, str | int | float]:
-        """What varies."""
+        """The varied values."""
 
     @property
     def ios_per_s(self) -> float | None:
-        """Rate of what is not ignored."""
+        """Rate of the I/Os that are not ignored."""
 
     @property
     def times(self) -> Mapping[str, Times]:
-        """Mode -> response times [ns], of those there are."""
+        """Response times by mode [ns], for modes with I/Os."""
 
     @property
     def write_amplification(self) -> float | None:

@@ -1,14 +1,14 @@
-"""Throughput and response time against the depth of a queue, side by side, with the knees.
+"""Throughput and response time over the queue depth, next to each other, with the knees.
 
 **Source** ours; the knee is that of `uflip.microbench.today.queue_depth`.
 
-**Faithful** Throughput is completions over time while as many I/Os are under way as the depth says
+**Faithful** Throughput is completions over time while the queue has its full depth
 (`uflip.results.throughput`).
 
-**Simplified** Throughput has no whiskers: an interval of it is that of the mean beside it.
+**Simplified** Throughput has no whiskers: its interval is that of the mean next to it.
 
-**Ambiguous** The diagonal that throughput leaves at the knee is not drawn: it has another place for
-each pattern.
+**Ambiguous** The diagonal that throughput leaves at the knee is not drawn: it differs for each
+pattern.
 """
 
 import math
@@ -59,13 +59,13 @@ def draw(
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """A queue that was measured."""
+    """Return the chart of a measured queue."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
     return chart_of(experiments, simulated=is_simulated(document))
 
 
 def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
-    """Throughput and response time of some experiments."""
+    """Return the chart of throughput and response time of some experiments."""
     measured = [run for experiment in experiments.values() for run in experiment]
     depths = sorted({run["value"] for run in measured})
     places = scales.places_of(depths)
@@ -87,7 +87,7 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
 def _throughput(
     experiments: Mapping[str, Sequence[MeasuredExperiment]], places: Mapping[float, float], x: Axis
 ) -> Panel:
-    """Thousands of IOPS; a short line below marks the knee of each pattern."""
+    """Return thousands of IOPS; a short line below marks the knee of each pattern."""
     marks: list[Mark] = []
     seen = []
     for pattern, runs in experiments.items():
@@ -103,14 +103,14 @@ def _throughput(
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """A queue, with the numbers of its runs."""
+    """Return the figure of a queue, with the numbers of its runs."""
     measured = document["micro_benchmarks"].get(micro_benchmark, [])
     drawing = draw(micro_benchmark, measured, simulated=is_simulated(document))
     return with_numbers(document, micro_benchmark, drawing)
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
-    """The figure in words, for those who do not see it."""
+    """Return the figure as a sentence, for screen readers."""
     parts = []
     for pattern, runs in experiments.items():
         found = knee(runs)

@@ -1,4 +1,4 @@
-"""Two results side by side: by how much experiments differ, the largest differences first.
+"""Two results compared: ratios of their experiments, the largest differences first.
 
 **Source** none of the papers compares devices in a figure: it is the forest plot of meta-analyses.
 
@@ -6,8 +6,8 @@
 
 **Simplified** No more than `MOST` experiments are drawn; the table has all of them.
 
-**Ambiguous** What is largest: first what differs by more than chance, then the others, each by the
-factor of the ratio, in whichever direction.
+**Ambiguous** The order: first differences beyond chance, then the others, each by the factor of the
+ratio, in either direction.
 """
 
 import math
@@ -44,7 +44,7 @@ ROW_HEIGHT, MARGINS = 13.3, 72.0
 APART = ("slower", "faster")
 # Ratios whose intervals all lie within this factor of 1 are drawn on an axis of this width.
 LEAST_SPAN = 1.2
-# An interval that knows next to nothing must not press all others together.
+# A very wide interval must not compress all others.
 MOST_SPAN = 8.0
 # Most ratios are near 1, where a logarithmic scale has no round numbers.
 NEAR_ONE = (0.8, 1.25)
@@ -56,7 +56,7 @@ HOW_TO_READ = (
 
 
 def largest(rows: Sequence[ComparedExperiment], most: int = MOST) -> list[ComparedExperiment]:
-    """Return the rows that differ most, those first that do so by more than chance.
+    """Return the rows that differ most, those beyond chance first.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def largest(rows: Sequence[ComparedExperiment], most: int = MOST) -> list[Compar
 
 
 def figure(comparison: ResultComparison, name: str) -> Figure | None:
-    """Draw a comparison for a page; None where the results have nothing in common.
+    """Return the figure of a comparison; None if the results have nothing in common.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def draw(rows: Sequence[ComparedExperiment], name: str) -> Drawing:
 
 @styled
 def draw_on(axis: "Axes | None", comparison: ResultComparison) -> "Axes":
-    """Draw a comparison on axes of somebody else, or on those of a new figure of pyplot."""
+    """Draw a comparison on axes of the caller, or on those of a new figure of pyplot."""
     from uflip.report.figures.matplotlib_chart import handles, on_axes
 
     rows = largest(comparison.rows)
@@ -125,7 +125,7 @@ def draw_on(axis: "Axes | None", comparison: ResultComparison) -> "Axes":
 
 
 def _panel(rows: Sequence[ComparedExperiment]) -> tuple[Panel, list[Polyline]]:
-    """Rows from top to bottom, and what a legend shows of them."""
+    """Return the panel with rows from top to bottom, and its legend entries."""
     low, high = _limits(rows)
     marks: list[Mark] = [Band(1 / (1 + AGREEMENT), 1 + AGREEMENT)]
     marks.append(ReferenceLine(1, palette.MUTED, width=0.9, upright=True))
@@ -165,7 +165,7 @@ def _row(place: int, row: ComparedExperiment, limits: tuple[float, float]) -> It
 
 
 def _limits(rows: Sequence[ComparedExperiment]) -> tuple[float, float]:
-    """From where to where the axis goes: all ratios, and intervals that are not far too wide."""
+    """Return the limits of the axis: all ratios, and intervals that are not far too wide."""
     ratios = [row.ratio for row in rows]
     low, high = min(1 / LEAST_SPAN, *ratios), max(LEAST_SPAN, *ratios)
     ends = [end for row in rows for end in (row.low, row.high) if end is not None]
@@ -174,7 +174,7 @@ def _limits(rows: Sequence[ComparedExperiment]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios on either side of 1."""
+    """Return round ratios on either side of 1."""
     if high / low > 4:
         near = [tick for tick in NEAR_ONE if low < tick < high]
         return sorted({*scales.log_ticks(low, high), *near})
@@ -183,7 +183,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _looks(rows: Sequence[ComparedExperiment]) -> dict[str, palette.Look]:
-    """Each pattern's look, in the order of the paper; mixes look all the same."""
+    """Return the look of each pattern, in the order of the paper; all mixes look the same."""
     shown = {row.pattern for row in rows}
     found = {pattern: look for pattern, look in palette.PATTERNS.items() if pattern in shown}
     return found | ({"a mix": palette.OTHER} if shown - palette.PATTERNS.keys() else {})

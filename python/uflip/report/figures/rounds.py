@@ -5,8 +5,8 @@ state convergence plot.
 
 **Faithful** A line for each block size, over the rounds; the measurement window is shaded.
 
-**Simplified** Rounds stand in bytes written. The sizes share the colour of the pattern and differ
-by dashes.
+**Simplified** The position of a round is in bytes written. The sizes share the colour of the
+pattern and differ by dashes.
 
 **Ambiguous** Repetitions: the first is the line, further ones are thin.
 """
@@ -42,11 +42,11 @@ QUANTITIES = (
     ("write_amplification", 1.0, "write amplification"),
     ("p99_ns", 1e-6, "p99 [ms]"),
 )
-"""Field of a round, what it is multiplied by, and the label of its axis."""
+"""Field of a round, its factor, and the label of its axis."""
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """The rounds of a micro-benchmark; one whose runs have none as a sweep."""
+    """Return the chart of the rounds of a micro-benchmark; a sweep if its runs have no rounds."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
     if not _with_rounds(experiments):
         return sweep.chart(document, micro_benchmark)
@@ -54,7 +54,7 @@ def chart(document: Document, micro_benchmark: str) -> Chart:
 
 
 def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulated: bool) -> Chart:
-    """A panel for each quantity that is known."""
+    """Return a chart with a panel for each available quantity."""
     runs = _with_rounds(experiments)
     every = [each for run in runs for rounds in run["rounds"] for each in rounds]
     most = max(each["written_bytes"] for each in every) / GIB
@@ -105,7 +105,7 @@ def _key(run: MeasuredExperiment, number: int) -> Polyline:
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """The rounds, with the numbers of the runs."""
+    """Return the figure of the rounds, with the numbers of the runs."""
     runs: Sequence[ExperimentSummary] = document["micro_benchmarks"].get(micro_benchmark, [])
     experiments = by_pattern(runs)
     if not _with_rounds(experiments):
@@ -116,7 +116,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
-    """The figure in words, for those who do not see it."""
+    """Return the figure as a sentence, for screen readers."""
     parts = []
     for run in _with_rounds(experiments):
         first, last = run["rounds"][0][0], run["rounds"][0][-1]

@@ -1,6 +1,6 @@
-"""One micro-benchmark of a result by itself: what the report draws of it, on axes of somebody else.
+"""One micro-benchmark of a result, drawn as in the report on axes of the caller.
 
-Several panels stand within those axes, which show nothing themselves then.
+Several panels are placed within those axes, which are then hidden.
 """
 
 from typing import TYPE_CHECKING
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TITLE = 20.0
-"""How far above several panels their title stands [points]."""
+"""Distance of the title above several panels [points]."""
 
 
 def names_of(document: Document) -> list[str]:
-    """Names of the micro-benchmarks of which there is something to draw."""
+    """Return the names of the micro-benchmarks that can be drawn."""
     return [name for name, runs in document["micro_benchmarks"].items() if by_pattern(runs)]
 
 
 def chart_of(document: Document, micro_benchmark: str) -> Chart:
-    """What is drawn of one of `names_of`."""
+    """Return the chart of one of `names_of`."""
     return kind_of(micro_benchmark).chart(document, micro_benchmark)
 
 
 @styled
 def draw_on(axis: "Axes | None", document: Document, micro_benchmark: str) -> "Axes":
-    """Draw one of `names_of` on axes of somebody else, or on those of a new figure of pyplot."""
+    """Draw one of `names_of` on axes of the caller, or on those of a new figure of pyplot."""
     if axis is None:
         from matplotlib import pyplot
 

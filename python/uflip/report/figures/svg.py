@@ -1,9 +1,9 @@
-"""A chart as SVG for a page: elements as data, of which a template makes markup.
+"""A chart as SVG for a page: elements as data, which a template turns into markup.
 
-Text stays text, searchable, in the font of the page; colours are variables of its theme with the
-light colour to fall back to, so that a figure follows the page into the dark and stays right when
-it is cut out of it. The same chart gives the same bytes. matplotlib would take seconds for the
-figures of a report, this takes milliseconds, which `benches/reporting.py` measures.
+Text stays searchable text, in the font of the page. Colours are variables of its theme with the
+light colour as fallback, so that a figure follows the dark theme and is correct when it is cut out
+of the page. Equal charts give equal bytes. matplotlib would take seconds for the figures of a
+report; this takes milliseconds, measured by `benches/reporting.py`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,18 +36,18 @@ TITLE_SIZE, SMALL = 9.0, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as a page takes it.
+    """A drawing for a page.
 
     Attributes
     ----------
     name
-        Unique in the page, and what its ids begin with.
+        Unique in the page, and the prefix of its ids.
     title, description
-        What a screen reader says instead of the picture.
+        The text for a screen reader.
     view_box
-        Its width and height, as SVG has them.
+        Its width and height, as an SVG attribute.
     clips, elements
-        What is drawn.
+        Its contents.
     """
 
     name: str
@@ -64,11 +64,11 @@ def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
     Parameters
     ----------
     chart
-        What it shows.
+        The contents.
     name
         Unique in the page; as an anchor it becomes part of every id.
     title, description
-        What a screen reader says instead of the picture.
+        The text for a screen reader.
     """
     name = f"fig-{anchor(name)}"
     layout = lay_out(chart)
@@ -93,7 +93,7 @@ def draw(chart: Chart, name: str, title: str, description: str) -> Drawing:
 
 
 def _panel(panel: Panel, frame: Frame, clip: str, *, names: bool) -> Iterator[Element]:
-    """Draw bands, the grid over them, marks, and axes over all."""
+    """Draw bands, then the grid, marks, and axes."""
     scales = Scales(panel.x, panel.y, frame)
     for mark in panel.marks:
         if isinstance(mark, Band):
@@ -181,7 +181,7 @@ def _widest(ticks: Sequence[tuple[float, str]]) -> float:
 
 
 def _entry(entry: Polyline | Box, left: float, middle: float) -> Iterator[Element]:
-    """An entry of the legend: how something is drawn, and its name."""
+    """Draw an entry of the legend: its look and its label."""
     if isinstance(entry, Box):
         yield box(entry, left, middle - 3, SWATCH, 6)
     else:

@@ -4,7 +4,7 @@
 
 **Faithful** Mean response time [ms] per run; logarithmic parameter axis.
 
-**Simplified** Patterns stand a little beside their value, so that their whiskers can be told apart.
+**Simplified** Patterns are slightly offset from their value, so that their whiskers are distinct.
 
 **Ambiguous** The paper draws means only. Here the line is the mean, the dash across it the median,
 and the whisker spans p5 to p95 (or min to max where a run has too few I/Os for percentiles).
@@ -30,8 +30,8 @@ from uflip.report.tables import modes_tables, runs_table
 from uflip.report.words import anchor, axis_name, title
 
 HEIGHT = 252.0
-# Between neighbouring patterns, as a share of the distance between values and of the whole axis:
-# whiskers apart, but all patterns visibly at one value.
+# Offset of neighbouring patterns, as a share of the distance between values and of the whole axis:
+# whiskers are separate, but all patterns are visibly at one value.
 DODGE, MOST_DODGE = 0.11, 0.011
 
 
@@ -68,7 +68,7 @@ def draw(
 
 
 def chart(document: Document, micro_benchmark: str) -> Chart:
-    """One that was measured, without the levels of the baselines: only colour tells those apart."""
+    """Return a micro-benchmark's chart, without baseline levels: only colour distinguishes them."""
     experiments = by_pattern(document["micro_benchmarks"][micro_benchmark])
     return chart_of(experiments, None, simulated=is_simulated(document))
 
@@ -79,7 +79,7 @@ def chart_of(
     *,
     simulated: bool,
 ) -> Chart:
-    """One micro-benchmark of some experiments."""
+    """Return the chart of some experiments of a micro-benchmark."""
     panel, legend = panel_of(experiments, levels)
     return Chart([panel], HEIGHT, legend=legend, simulated=simulated)
 
@@ -88,7 +88,7 @@ def panel_of(
     experiments: Mapping[str, Sequence[MeasuredExperiment]],
     levels: Mapping[str, float | None] | None,
 ) -> tuple[Panel, list[Polyline]]:
-    """Experiments with their levels, and what a legend shows of them."""
+    """Return the panel of experiments with their levels, and its legend entries."""
     measured = [run for experiment in experiments.values() for run in experiment]
     marks: list[Mark] = []
     legend = []
@@ -109,7 +109,7 @@ def panel_of(
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
-    """A micro-benchmark beside the baselines."""
+    """Return the figure of a micro-benchmark with the baseline levels."""
     about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
     drawing = draw(
         micro_benchmark,
@@ -123,7 +123,7 @@ def figure(document: Document, micro_benchmark: str) -> Figure | None:
 def with_numbers(
     document: Document, micro_benchmark: str, drawing: Drawing | None, *more: Table
 ) -> Figure | None:
-    """A micro-benchmark as drawn, with the numbers of its runs; None where nothing is."""
+    """Return a drawn micro-benchmark with its tables; None if nothing was drawn."""
     if drawing is None:
         return None
     about, runs = MICRO_BENCHMARKS.get(micro_benchmark), document["micro_benchmarks"]
@@ -147,7 +147,7 @@ def marks_of(
     places: Mapping[float, float],
     shift: float = 0.0,
 ) -> list[Mark]:
-    """Whiskers, median dashes and mean line of one experiment, `shift` beside their places."""
+    """Return whiskers, median dashes and mean line of an experiment, offset by `shift`."""
     look = palette.look(pattern)
     x = [places[run["value"]] + shift for run in runs]
     low, high = np.array([whisker_ms(run) for run in runs]).T
@@ -166,14 +166,14 @@ def marks_of(
 
 
 def key_of(pattern: str) -> Polyline:
-    """How the means of a pattern are drawn, and what it is called."""
+    """Return the legend entry of a pattern."""
     look = palette.look(pattern)
     name = f"{pattern} {PATTERN_NAMES[pattern]}" if pattern in PATTERN_NAMES else pattern
     return Polyline(color=look.color, marker=look.marker, size=5.5, edge=palette.CARD, label=name)
 
 
 def whisker_ms(run: MeasuredExperiment) -> tuple[float, float]:
-    """p5 to p95 of a run [ms], or min to max where the sample supports no such percentiles."""
+    """Return p5 to p95 of a run [ms], or min to max if the sample is too small for them."""
     statistics = run["statistics"]
     if statistics["p5_ns"] is None or statistics["p95_ns"] is None:
         return statistics["min_ns"] / 1e6, statistics["max_ns"] / 1e6
@@ -181,21 +181,21 @@ def whisker_ms(run: MeasuredExperiment) -> tuple[float, float]:
 
 
 def range_ms(runs: Sequence[MeasuredExperiment]) -> tuple[float, float]:
-    """From the least to the most that is drawn of some runs [ms]."""
+    """Return the range of all drawn values of some runs [ms]."""
     ends = np.array([whisker_ms(run) for run in runs])
     means = np.array([run["statistics"]["mean_ns"] / 1e6 for run in runs])
     return float(min(ends.min(), means.min())), float(max(ends.max(), means.max()))
 
 
 def _dodge(places: Sequence[float]) -> float:
-    """How far neighbouring patterns stand apart on the x axis, given the places of all values."""
+    """Return the offset of neighbouring patterns on the x axis, from the positions of values."""
     if len(places) < 2:
         return MOST_DODGE
     return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
-    """The figure in words, for those who do not see it."""
+    """Return the figure as a sentence, for screen readers."""
     parts = []
     for pattern, runs in experiments.items():
         first, last = runs[0], runs[-1]

@@ -1,4 +1,4 @@
-"""Where the plan writes sequentially: the map of target spaces, run after run, with the resets.
+"""Map of the target spaces of sequential writes, run after run, with the resets.
 
 **Source** uFLIP (CIDR 2009) §4.2: target spaces that do not overlap, a reset when they are used up.
 
@@ -64,7 +64,7 @@ def draw(
 
 
 def figure(document: Document) -> Figure | None:
-    """The target spaces of the plan."""
+    """Return the figure of the target spaces of the plan."""
     target = document["target_size_bytes"] or document["device"].capacity_bytes
     drawing = draw(document["target_spaces"], target, simulated=is_simulated(document))
     if drawing is None:

@@ -1,4 +1,4 @@
-"""Every I/O of the baselines: start-up and running phase, and what the mean makes of them.
+"""Every I/O of the baselines: start-up and running phase, with running averages.
 
 **Source** uFLIP (CIDR 2009) §5.1, figures 3 and 4.
 
@@ -6,7 +6,7 @@
 (dashed) and without (solid) the start-up.
 
 **Simplified** Many points are drawn as an image; axes and averages stay vectors. Each run is drawn
-twice: its first I/Os, at a scale where start-up and period can be counted, and all of them.
+twice: its first I/Os, on a scale that shows start-up and period, and all of them.
 
 **Ambiguous** Nothing.
 """
@@ -84,7 +84,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
 
 
 def chart_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Chart:
-    """The traces of some baselines, of which there are first runs."""
+    """Return the chart of some baselines that have first runs."""
     first = first_runs(baselines)
     y = scales.of_times(np.concatenate([trace.response_time_ms for trace in first]))
     run = " of the first run" if are_repeated(baselines) else ""
@@ -104,7 +104,7 @@ def chart_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Chart:
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
-    """The traces with the numbers of the baseline runs."""
+    """Return the figure of the traces, with the numbers of the baseline runs."""
     drawing = draw(baselines, simulated=is_simulated(document))
     if drawing is None:
         return None
@@ -122,7 +122,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 
 
 def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
-    """The first `shown` I/Os of a run, with their running averages."""
+    """Return the panel of the first `shown` I/Os of a run, with their running averages."""
     times, ignored = trace.response_time_ms[:shown], trace.io_ignore
     n = len(times)
     look = palette.look(trace.pattern)
@@ -151,7 +151,7 @@ def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
 
 
 def _average(number: NDArray[np.int_], mean_ms: NDArray[np.float64], dashes: Dashes) -> Polyline:
-    """A running average, with most of its points where it moves most: at the start."""
+    """Return a running average, with most points at the start, where it changes most."""
     picked = np.unique(np.geomspace(1, len(number), LINE_POINTS).astype(int)) - 1
     return Polyline(number[picked], mean_ms[picked], width=1.2, dashes=dashes)
 

@@ -1,10 +1,10 @@
-"""What a sweep gave against one name that varied: rate, and what the device programmed for it.
+"""Figure of a sweep over one varied name: rate, and write amplification.
 
 **Source** OFC (2011) §V.C, Figure 5(b): random writes and relocated pages over the spare factor.
-**Faithful** One point a value, rate and cost of collection over the same axis.
+**Faithful** One point per value, rate and cost of collection over the same axis.
 **Simplified** The cost is write amplification, bytes programmed over bytes that the host wrote,
-where the report counts relocated pages a collected block.
-**Ambiguous** Names that vary beside it: a line for each combination of their values.
+where the report counts relocated pages per collected block.
+**Ambiguous** Other varied names: a line for each combination of their values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ HEIGHT = 3.4
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
 MARKERS = "oDsv^<>"
 MOST_LINES = len(DASHES) * len(MARKERS)
-"""So many can be told apart without colour: no two have the same dashes and markers."""
+"""Maximum number of lines that differ without colour: each has its own dashes and markers."""
 LINE_OF_LEGEND = 0.13
-"""So high is one [inches]."""
+"""Height of a legend line [inches]."""
 AXES = {"spare_factor": ("spare factor [%]", 100.0)}
 
 
@@ -34,11 +34,11 @@ class VariedPoint:
     Attributes
     ----------
     values : dict
-        What varied.
+        The varied values.
     iops : float or None
-        Rate of what is not ignored [IOPS]; None where no time passed.
+        Rate of the I/Os that are not ignored [IOPS]; None in functional mode.
     write_amplification : float or None
-        Bytes programmed over bytes written; None where none were.
+        Bytes programmed over bytes written; None without writes.
     """
 
     values: Mapping[str, str | int | float]
@@ -47,7 +47,7 @@ class VariedPoint:
 
 
 def names_of(points: Sequence[VariedPoint]) -> list[str]:
-    """Names that can stand on an axis: numbers, at least two of them."""
+    """Return the names that can be an axis: numbers, with at least two values."""
     found = []
     for name in points[0].values if points else ():
         values = {point.values[name] for point in points}
@@ -61,7 +61,7 @@ def _is_number(value: object) -> bool:
 
 
 def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedPoint]]:
-    """Points by what varies beside the name, in words, each in the order of the axis."""
+    """Return the points of each combination of the other names, in the order of the axis."""
     found: dict[str, list[VariedPoint]] = {}
     for point in points:
         beside = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
@@ -106,7 +106,7 @@ def picture_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figur
 
 
 def left_out(points: Sequence[VariedPoint], name: str) -> int:
-    """How many lines have no room in the picture."""
+    """Return the number of lines that do not fit the figure."""
     return max(len(lines_of(points, name)) - MOST_LINES, 0)
 
 
