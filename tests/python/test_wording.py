@@ -48,7 +48,6 @@ ALLOWED = {
     "crates/bench": 8,
     "crates/foreign": 9,
     "crates/fuzz": 4,
-    "crates/method": 23,
     "crates/py": 23,
     "python/uflip/profiles": 2,
     "tests/python": 2,

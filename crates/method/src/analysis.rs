@@ -1,16 +1,17 @@
-//! One series of response times in one result: phases, period, mean with its interval, doubts.
+//! The analysis of one series of response times: phases, period, mean with its interval, reasons
+//! for doubt.
 //!
 //! ```text
-//!  log ─▶ period ─▶ start-up ─▶ period of what is left ─▶ levels, slow episodes, batch means
-//!                                                             └─▶ phase, reasons, converged
+//!  log ─▶ period ─▶ start-up ─▶ period of the rest ─▶ levels, slow episodes, batch means
+//!                                                         └─▶ phase, reasons, converged
 //! ```
 //!
-//! **Source**: uFLIP (2009) §4.2 for the two phases, their length and the levels; the parts say
-//! where they come from.
+//! **Source**: uFLIP (2009) §4.2 for the two phases, their length and the levels; each part names
+//! its source.
 //! **Faithful**: start-up first and a running phase that may oscillate.
 //! **Simplified**: one series has one start-up and one period.
-//! **Ambiguous**: what has converged. Here: the interval is narrow enough *and* nothing speaks
-//! against believing it. What speaks against it is in `reasons`, in a fixed order.
+//! **Ambiguous**: the meaning of convergence. Here: the interval is narrow enough *and* there is no
+//! reason for doubt. `reasons` lists the reasons in a fixed order.
 
 use serde::Serialize;
 use uflip_core::{Error, Result};
@@ -26,21 +27,21 @@ use crate::startup::{Startup, startup};
 use crate::stationarity::{Stationarity, slopes_to_the_end, stationarity};
 use crate::stop::SeriesVerdict;
 
-/// Fewer I/Os say nothing.
+/// The fewest I/Os that can be analysed.
 pub const FEWEST_IOS: usize = 32;
 
-/// So many slow episodes, or [`FEWEST_BATCHES`] periods, must have been seen.
+/// The fewest slow episodes, or periods ([`FEWEST_BATCHES`]), for a reliable mean.
 pub const FEWEST_EPISODES: usize = 10;
 
-/// What is smaller than this share of the half width asked for does not matter.
+/// Effects below this share of the requested half width are ignored.
 pub(crate) const NARROW: f64 = 0.25;
 
-/// What is asked for.
+/// The requested precision.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Options {
-    /// Of the interval, as 0.95.
+    /// The confidence of the interval, such as 0.95.
     pub confidence: f64,
-    /// Half the width of the interval that is narrow enough, relative to the mean.
+    /// The largest half width of the interval, relative to the mean.
     pub half_width: f64,
 }
 
@@ -52,7 +53,7 @@ impl Default for Options {
 
 impl Options {
     /// # Errors
-    /// A confidence outside of 0.5 to 0.999, a half width outside of 0.0001 to 1.
+    /// A confidence outside 0.5 to 0.999, or a half width outside 0.0001 to 1.
     pub fn check(&self) -> Result<()> {
         let ranges = [
             ("confidence", self.confidence, 0.5, 0.999),
@@ -71,7 +72,7 @@ impl Options {
     }
 }
 
-/// What a series looks like.
+/// The phase that a series shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -83,25 +84,25 @@ pub enum Phase {
     Oscillating,
     /// The level moves slowly in one direction, to the end.
     Drifting,
-    /// The level changes, and not in a way that comes again.
+    /// The level changes, without a recurring pattern.
     NeverSteady,
-    /// Too little was seen to tell.
+    /// The series is too short to decide.
     TooShort,
 }
 
-/// Why a mean is not to be relied on.
+/// A reason not to rely on a mean.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The start-up is not over where the series ends.
+    /// The start-up does not end within the series.
     StartUpNotOver,
     /// Fewer than five periods, or fewer I/Os than five batches need.
     TooFewPeriods,
-    /// Slow I/Os came in fewer than ten independent episodes.
+    /// Slow I/Os occurred in fewer than ten independent episodes.
     TooFewSlowEpisodes,
-    /// The interval is wider than asked for.
+    /// The interval is wider than requested.
     IntervalTooWide,
-    /// Neighbouring batches resemble each other.
+    /// Adjacent batches are correlated.
     BatchesCorrelated,
     /// The running phase drifts.
     Drift,
@@ -109,43 +110,43 @@ pub enum Reason {
     NotStationary,
 }
 
-/// What a series of response times says.
+/// The result of the analysis.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Analysis {
-    /// I/Os in all.
+    /// The number of I/Os.
     pub ios: usize,
-    /// I/Os before the running phase; of a start-up that is not over, 0.
+    /// I/Os before the running phase; 0 if the start-up does not end.
     pub startup_ios: usize,
-    /// I/Os of one oscillation; 1 if there is none.
+    /// I/Os of one oscillation; 1 without oscillation.
     pub period_ios: usize,
-    /// What the series looks like.
+    /// The phase.
     pub phase: Phase,
     /// Levels of the running phase, lowest first.
     pub levels: Vec<Level>,
     /// Mean of the running phase [ns].
     pub mean_ns: f64,
-    /// Half the width of its interval [ns]; `None` where there are too few batches for one.
+    /// The half width of its interval [ns]; `None` with too few batches.
     pub half_width_ns: Option<f64>,
-    /// Of the intervals.
+    /// The confidence of the intervals.
     pub confidence: f64,
-    /// Whether the interval is narrow enough and nothing speaks against it.
+    /// Whether the interval is narrow enough without a reason for doubt.
     pub converged: bool,
-    /// Why not.
+    /// The reasons for doubt.
     pub reasons: Vec<Reason>,
-    /// Response times from here on count as slow [ns].
+    /// The bound from which response times count as slow [ns].
     pub slow_bound_ns: Option<f64>,
     /// Independent episodes of slow I/Os in the running phase.
     pub slow_episodes: usize,
     /// Percentiles of the running phase that the sample supports.
     pub percentiles: Vec<Percentile>,
-    /// I/Os at which the level changes, for naming; a flat phase has none.
+    /// I/Os at which the level changes; empty for a flat phase.
     pub change_points: Vec<usize>,
 }
 
 /// Analyse response times [ns] in the order of submission.
 ///
 /// # Errors
-/// Fewer than [`FEWEST_IOS`]; one that is not a positive number; options out of range.
+/// Fewer than [`FEWEST_IOS`] values; a value that is not a positive number; options out of range.
 pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
     options.check()?;
     check(times)?;
@@ -173,10 +174,10 @@ pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
     })
 }
 
-/// Whether these response times can be analysed.
+/// Check that these response times can be analysed.
 ///
 /// # Errors
-/// Fewer than [`FEWEST_IOS`]; one that is not a positive number.
+/// Fewer than [`FEWEST_IOS`] values; a value that is not a positive number.
 pub fn check(times: &[f64]) -> Result<()> {
     if times.len() < FEWEST_IOS {
         return Err(Error::usage("There are too few response times to analyse")
@@ -195,7 +196,7 @@ pub fn check(times: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// What the decision to stop needs, and no more.
+/// The part of the analysis that the stop rule needs.
 pub(crate) struct Core {
     pub(crate) startup: usize,
     pub(crate) period: usize,
@@ -211,12 +212,12 @@ pub(crate) struct Core {
 impl Core {
     /// `logs` are the logarithms of `times`.
     pub(crate) fn of(times: &[f64], logs: &[f64], options: Options) -> Core {
-        // The second half is beyond the start-up, if that can be told at all.
+        // The second half is beyond the start-up, if the start-up can be determined at all.
         let half = &logs[logs.len() / 2..];
         let first = period(half);
         let end = startup(logs, first);
         let running = &logs[end.ios()..];
-        // Both are ends of the series: of one length they are the same.
+        // Both are ends of the series: with equal lengths they are identical.
         let is_known = recent(running).len() == recent(half).len();
         let whole = if is_known { first } else { period(running) };
         let period = if whole == 1 { first } else { whole };
@@ -226,7 +227,7 @@ impl Core {
         if found.startup == 0 || (found.is_steady() && !drifts()) {
             return found;
         }
-        // What still moves has no running phase to set a start-up apart from.
+        // While the level still changes, there is no running phase to separate from a start-up.
         let mut rest = Core::from(times, Startup::NONE, period, options);
         rest.reasons.extend(found.reasons);
         rest.reasons.sort_unstable();
@@ -234,7 +235,7 @@ impl Core {
         rest
     }
 
-    /// With a start-up and a period that are known.
+    /// Analyse with a known start-up and period.
     fn from(times: &[f64], end: Startup, period: usize, options: Options) -> Core {
         let startup = end.ios();
         let running = &times[startup..];
@@ -245,11 +246,11 @@ impl Core {
         if let (Some(batches), Some(moves)) = (&mut batches, &moves) {
             let apart = moves.apart.abs();
             if moves.geweke > 1.0 && apart <= NARROW * options.half_width * batches.mean {
-                // It is no reason to doubt the mean, but moves it by no more than this.
+                // Too small to cause doubt, but it widens the interval.
                 batches.half_width += apart;
             }
             if end.is_gradual() {
-                // What is left of an approach is in the mean, and hardly any more in the last half.
+                // The rest of the approach affects the mean, but hardly the last half.
                 batches.half_width += moves.settling;
             }
         }
@@ -268,7 +269,7 @@ impl Core {
         core
     }
 
-    /// Whether there is a running phase.
+    /// Return whether there is a running phase.
     fn is_steady(&self) -> bool {
         !matches!(self.phase(&[], &[]), Phase::Drifting | Phase::NeverSteady | Phase::TooShort)
     }
@@ -309,7 +310,8 @@ impl Core {
             reasons.push(Reason::IntervalTooWide);
         }
         let few = batches.means.len() <= FEWEST_BATCHES;
-        // Correlated batches are no reason where even the interval for more correlation is narrow.
+        // Correlated batches cause no doubt if even the interval for a higher correlation is
+        // narrow.
         let wider = batches.half_width * batches.widening().min(1.0 / NARROW);
         if !few && batches.correlation > MOST_CORRELATION && wider > asked {
             reasons.push(Reason::BatchesCorrelated);
@@ -322,7 +324,8 @@ impl Core {
         reasons
     }
 
-    /// `changes` are the change points of the whole series, whose logarithms are `logs`.
+    /// Return the phase. `changes` are the change points of the whole series, whose logarithms are
+    /// `logs`.
     fn phase(&self, logs: &[f64], changes: &[usize]) -> Phase {
         let doubts = |reason| self.reasons.contains(&reason);
         let gradual = self.stationarity.is_some_and(|moves| moves.gradual);
@@ -345,9 +348,9 @@ impl Core {
         }
     }
 
-    /// What a running phase without a period is called whose level changes more slowly than a batch
-    /// lasts; `None` where it does not. The level changes where the batches show it and change points
-    /// too: of a steady phase either happens by chance, both seldom.
+    /// Return the phase of a running phase without a period whose level changes more slowly than a
+    /// batch; `None` if it does not. A change must show in the batches and in the change points:
+    /// each alone occurs by chance in a steady phase, both together seldom.
     fn moving(&self, logs: &[f64], changes: &[usize]) -> Option<Phase> {
         let moves = self.stationarity?;
         let slow = [Reason::BatchesCorrelated, Reason::NotStationary, Reason::Drift];
@@ -357,7 +360,7 @@ impl Core {
         Some(if moves.slopes && moves.gradual {
             Phase::Drifting
         } else if crossings(logs, changes) < 2 * FEWEST_BATCHES {
-            // Fewer periods than a mean is believed of: nothing shows that the levels come again.
+            // Fewer periods than a reliable mean needs: the levels may not recur.
             Phase::NeverSteady
         } else {
             Phase::Oscillating

@@ -1,16 +1,16 @@
-//! Correlation of a series with itself, a number of I/Os later.
+//! The autocorrelation of a series.
 //!
 //! **Source**: the cross-correlation theorem; the coefficient is Pearson's, of the pairs
 //! (x_i, x_{i+k}) with the mean and variance of either side.
-//! **Faithful**: a strictly periodic series has 1 at its period, however short the series is, which
-//! the usual estimate (one mean, divisor n) has not.
+//! **Faithful**: a strictly periodic series has 1 at its period, however short the series is,
+//! unlike the usual estimate (one mean, divisor n).
 //! **Simplified**: nothing.
-//! **Ambiguous**: where one side is constant the coefficient is not defined; it is 0 here.
+//! **Ambiguous**: with one constant side the coefficient is undefined; it is 0 here.
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
-/// Coefficients at lags 0, 1, …, `max_lag` (below half the length is where they mean something).
+/// Return the coefficients at lags 0, 1, …, `max_lag` (meaningful below half the length).
 #[must_use]
 pub fn autocorrelation(series: &[f64], max_lag: usize) -> Vec<f64> {
     let n = series.len();
@@ -19,7 +19,7 @@ pub fn autocorrelation(series: &[f64], max_lag: usize) -> Vec<f64> {
     let centred: Vec<f64> = series.iter().map(|x| x - mean).collect();
     let products = lagged_products(&centred, max_lag);
 
-    // Sums of the first n − k and of the last n − k values, by taking one off at a time.
+    // Sums of the first n − k and of the last n − k values, by removing one value at a time.
     let total: f64 = centred.iter().sum();
     let squares: f64 = centred.iter().map(|x| x * x).sum();
     let (mut first, mut last) = ((total, squares), (total, squares));
@@ -33,7 +33,7 @@ pub fn autocorrelation(series: &[f64], max_lag: usize) -> Vec<f64> {
         let pairs = (n - k) as f64;
         let spread = |(sum, squares): (f64, f64)| squares - sum * sum / pairs;
         let (a, b) = (spread(first), spread(last));
-        // Rounding leaves something like 1e-16 of the squares where a side is constant.
+        // Rounding leaves about 1e-16 of the squares for a constant side.
         let defined = a.min(b) > 1e-12 * squares;
         let covariance = product - first.0 * last.0 / pairs;
         coefficients.push(if defined { covariance / (a * b).sqrt() } else { 0.0 });
@@ -41,7 +41,7 @@ pub fn autocorrelation(series: &[f64], max_lag: usize) -> Vec<f64> {
     coefficients
 }
 
-/// Σ x_i · x_{i+k} for k = 0 … `max_lag`, by way of the power spectrum.
+/// Return Σ x_i · x_{i+k} for k = 0 … `max_lag`, from the power spectrum.
 fn lagged_products(series: &[f64], max_lag: usize) -> Vec<f64> {
     let size = (series.len() + max_lag + 1).next_power_of_two();
     let transform = FftPlanner::new().plan_fft_forward(size);
@@ -51,7 +51,7 @@ fn lagged_products(series: &[f64], max_lag: usize) -> Vec<f64> {
     for value in &mut buffer {
         *value = Complex::new(value.norm_sqr(), 0.0);
     }
-    // Of what is real and even the transform is its own inverse.
+    // For a real and even input, the transform is its own inverse.
     transform.process(&mut buffer);
     buffer[..=max_lag].iter().map(|value| value.re / size as f64).collect()
 }

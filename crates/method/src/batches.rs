@@ -1,33 +1,33 @@
-//! The mean of a correlated series and an interval that means what it says: batch means.
+//! Batch means: the mean of a correlated series with a valid interval.
 //!
 //! **Source**: Law & Kelton, *Simulation Modeling and Analysis*, batch means; Tafazzoli, Wilson,
 //! Lada, Steiger, *Performance of Skart* (2011): corrections for skewness (after Willink 2005) and
-//! for what correlation is left between the batches.
+//! for the remaining correlation between batches.
 //! **Faithful**: both corrections, Student's quantile.
-//! **Simplified**: the interval is symmetric, with the longer of the two sides of Skart's.
-//! **Ambiguous**: how many batches. Two divisions are made, and the wider interval is taken: batches
-//! that are too short for the device's slow changes show in the division into fewer.
+//! **Simplified**: the interval is symmetric, with the longer of Skart's two sides.
+//! **Ambiguous**: the number of batches. Two divisions are made, and the wider interval is taken:
+//! batches too short for slow changes of the device widen the interval of the coarser division.
 //!
 //! ```text
-//!  start-up │ left over │ batch 1 │ batch 2 │ …            │ batch a │
-//!           a batch is a whole number of periods, so that where it begins does not matter
+//!  start-up │ omitted   │ batch 1 │ batch 2 │ …            │ batch a │
+//!           a batch is a whole number of periods, so that its starting point does not matter
 //! ```
 
 use crate::quantile::student_quantile;
 
-/// Batches of the finer division; the coarser has half as many.
+/// The number of batches of the finer division; the coarser has half as many.
 pub const BATCHES: usize = 32;
 
-/// A higher correlation of batches is corrected for as if it were this one.
+/// The largest correlation of batches that is corrected for.
 const MOST_CORRECTED: f64 = 0.8;
 
-/// With fewer batches there is no interval.
+/// The fewest batches for an interval.
 pub const FEWEST_BATCHES: usize = 5;
 
-/// More correlation than this between neighbouring batches: they may be too short.
+/// Above this correlation of adjacent batches they may be too short.
 pub const MOST_CORRELATION: f64 = 0.3;
 
-/// Standard errors from a correlation to the upper end of its one-sided interval of 95 %.
+/// Standard errors from a correlation to the upper end of its one-sided 95 % interval.
 const UPPER_END: f64 = 1.645;
 
 /// A mean with its interval.
@@ -35,22 +35,22 @@ const UPPER_END: f64 = 1.645;
 pub struct BatchMeans {
     /// The mean of all batches.
     pub mean: f64,
-    /// Half the width of the interval.
+    /// The half width of the interval.
     pub half_width: f64,
-    /// Correlation of neighbouring batches, of the finer division.
+    /// The correlation of adjacent batches, in the finer division.
     pub correlation: f64,
-    /// Means of the finer division.
+    /// The batch means of the finer division.
     pub means: Vec<f64>,
-    /// Values in a batch of the finer division.
+    /// The values per batch in the finer division.
     pub batch: usize,
 }
 
 impl BatchMeans {
-    /// Factor by which the interval would be wider if neighbouring batches were correlated by as much
-    /// as the upper end of the interval of their correlation; infinite where that reaches 1.
+    /// Return the factor by which the interval would widen at the upper end of the interval of the
+    /// correlation; infinite if that reaches 1.
     ///
-    /// The correlation of `n` independent values scatters by 1/√n: of 32 batches one in twenty series
-    /// shows more than [`MOST_CORRELATION`] by chance.
+    /// The correlation of `n` independent values scatters by 1/√n: with 32 batches one series in
+    /// twenty exceeds [`MOST_CORRELATION`] by chance.
     #[must_use]
     pub fn widening(&self) -> f64 {
         let upper = self.correlation.max(0.0) + UPPER_END / (self.means.len() as f64).sqrt();
@@ -61,7 +61,8 @@ impl BatchMeans {
     }
 }
 
-/// Batch means of `series` in whole periods of `period` values; `None` below five periods.
+/// Return the batch means of `series` in whole periods of `period` values; `None` below five
+/// periods.
 #[must_use]
 pub fn batch_means(series: &[f64], period: usize, confidence: f64) -> Option<BatchMeans> {
     let fine = division(series, period, BATCHES)?;
@@ -84,7 +85,7 @@ struct Division {
     batch: usize,
 }
 
-/// At most `most` batches of whole periods; what is left over is left out at the beginning.
+/// Divide into at most `most` batches of whole periods; the remainder is omitted at the beginning.
 fn division(series: &[f64], period: usize, most: usize) -> Option<Division> {
     let periods = series.len() / period;
     let batches = periods.min(most);
@@ -96,7 +97,7 @@ fn division(series: &[f64], period: usize, most: usize) -> Option<Division> {
     Some(Division { means: used.chunks_exact(batch).map(mean).collect(), batch })
 }
 
-/// Half the width of the interval for the mean of `means`, which are nearly independent: two or more.
+/// Return the half width of the interval of the mean of two or more nearly independent `means`.
 #[must_use]
 pub fn half_width(means: &[f64], confidence: f64) -> f64 {
     let n = means.len() as f64;
@@ -122,7 +123,8 @@ pub fn half_width(means: &[f64], confidence: f64) -> f64 {
     reach * (left * variance / n).sqrt()
 }
 
-/// Factor by which the variance of a mean grows with the correlation of neighbours (AR(1)).
+/// Return the factor by which the variance of a mean grows with the correlation of adjacent values
+/// (AR(1)).
 fn inflation(correlation: f64) -> f64 {
     (1.0 + correlation) / (1.0 - correlation)
 }
@@ -131,7 +133,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Correlation of neighbours; 0 where nothing varies.
+/// Return the correlation of adjacent values; 0 for a constant series.
 pub(crate) fn lag_one(values: &[f64]) -> f64 {
     let centre = mean(values);
     let square: f64 = values.iter().map(|x| (x - centre).powi(2)).sum();
@@ -154,8 +156,8 @@ mod tests {
         assert_eq!(batch_means(&series, 75, 0.95), None);
     }
 
-    /// By hand: 32 means, correlated by 0.2, have 0.2 + 1.645/√32 = 0.4908 as the upper end, and the
-    /// interval grows by √((1.4908/0.5092) / (1.2/0.8)); by 0.75 the upper end is beyond 1.
+    /// By hand: 32 means with correlation 0.2 have 0.2 + 1.645/√32 = 0.4908 as the upper end, and
+    /// the interval grows by √((1.4908/0.5092) / (1.2/0.8)); with 0.75 the upper end is beyond 1.
     #[test]
     fn an_interval_grows_with_the_correlation_that_neighbours_may_have() {
         let of = |correlation: f64| BatchMeans {
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(of(0.75).widening(), f64::INFINITY);
     }
 
-    /// Symmetric, uncorrelated means of four: the textbook's interval.
+    /// Symmetric, uncorrelated means of four: the textbook interval.
     #[test]
     fn without_skewness_and_correlation_it_is_students() {
         let means = [1.0, 3.0, 3.0, 1.0, 1.0, 3.0, 3.0, 1.0];

@@ -1,20 +1,21 @@
-//! Change points: where the level of a series changes, to name what is seen.
+//! Change points: the I/Os at which the level of a series changes.
 //!
 //! **Source**: R. Killick, P. Fearnhead, I. Eckley, *Optimal detection of changepoints with a
 //! linear computational cost*, JASA 107 (2012), PELT with a squared-error cost.
-//! **Faithful**: the exact optimum of the penalised cost; a segmentation that tries every cut is its
-//! oracle in the tests.
+//! **Faithful**: the exact optimum of the penalised cost; the tests compare it with a segmentation
+//! that tries every cut.
 //! **Simplified**: on at most [`MOST_BATCHES`] batch means.
-//! **Ambiguous**: the penalty: 3 ln m, of batch means in units of the scatter between neighbours. A
-//! level that wanders has many change points, and one that is correlated for less than a batch of
-//! the interval has some as well; the phase is what says whether they matter.
+//! **Ambiguous**: the penalty: 3 ln m, for batch means in units of the scatter between adjacent
+//! ones. A wandering level has many change points, and one with a correlation shorter than a batch
+//! has some as well; the phase decides whether they matter.
 
 use crate::batches::mean;
 
-/// More batches than this are not looked at: a change is then placed to a thousandth of the run.
+/// The largest number of batches: a change is located to a thousandth of the run.
 pub const MOST_BATCHES: usize = 1024;
 
-/// First indices of the segments after the first, for `means` with noise of standard deviation 1.
+/// Return the first index of each segment after the first, for `means` with noise of standard
+/// deviation 1.
 #[must_use]
 pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
     let n = means.len();
@@ -49,7 +50,7 @@ pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
     changes
 }
 
-/// Change points of `logs` in I/Os, found on batches of whole periods.
+/// Return the change points of `logs` in I/Os, found on batches of whole periods.
 #[must_use]
 pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
     let periods = logs.len() / period;
@@ -64,7 +65,8 @@ pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
     pelt(&scaled, penalty).into_iter().map(|index| index * batch).collect()
 }
 
-/// How often the level of `logs` between `changes` crosses their mean: twice in each oscillation.
+/// Return how often the level of `logs` between `changes` crosses their mean: twice per
+/// oscillation.
 #[must_use]
 pub fn crossings(logs: &[f64], changes: &[usize]) -> usize {
     let centre = mean(logs);
@@ -80,7 +82,8 @@ pub fn crossings(logs: &[f64], changes: &[usize]) -> usize {
     above.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-/// Standard deviation of the noise from the differences of neighbours, which know no level.
+/// Return the standard deviation of the noise, from differences of adjacent values, which do not
+/// depend on the level.
 fn scatter(means: &[f64]) -> f64 {
     let mut steps: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);

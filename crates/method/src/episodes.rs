@@ -1,15 +1,16 @@
-//! How many slow episodes were seen: slow I/Os that come in one burst are one episode.
+//! Slow episodes: slow I/Os of one burst count as one episode.
 //!
 //! **Source**: C. Ferro, J. Segers, *Inference for clusters of extreme values*, JRSS B 65 (2003):
-//! the extremal index from the times between exceedances, without a length to choose.
-//! **Faithful**: their estimator, with its correction where all gaps are short.
+//! the extremal index from the times between exceedances, without a length parameter.
+//! **Faithful**: their estimator, with its correction for short gaps.
 //! **Simplified**: nothing.
-//! **Ambiguous**: what is slow. Where there are levels, what is above the bound that separates most
+//! **Ambiguous**: the definition of slow. With levels: above the bound that separates most of the
+//! scatter. Without: the I/Os that make half of it.
 //! of the scatter; where there are none, the I/Os that make half of it.
 
 use crate::batches::mean;
 
-/// What counts as slow [ns].
+/// Return the bound from which response times count as slow [ns].
 #[must_use]
 pub fn slow_bound(times: &[f64], bounds: &[f64]) -> f64 {
     let centre = mean(times);
@@ -24,7 +25,7 @@ pub fn slow_bound(times: &[f64], bounds: &[f64]) -> f64 {
     }
 }
 
-/// Sum of squares between the values below and above `bound`.
+/// Return the sum of squares between the values below and above `bound`.
 fn between(times: &[f64], bound: f64, centre: f64) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for x in times.iter().filter(|x| **x >= bound) {
@@ -35,7 +36,7 @@ fn between(times: &[f64], bound: f64, centre: f64) -> f64 {
     if count == 0.0 || others == 0.0 { 0.0 } else { sum * sum / count + sum * sum / others }
 }
 
-/// The value above which values make half of all squares above the mean.
+/// Return the value above which values make half of all squares above the mean.
 fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
     let mut above: Vec<f64> = times.iter().copied().filter(|x| *x > centre).collect();
     above.sort_unstable_by(f64::total_cmp);
@@ -49,7 +50,7 @@ fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
     f64::INFINITY
 }
 
-/// Independent clusters of values that are at least `bound`.
+/// Return the number of independent clusters of values of at least `bound`.
 #[must_use]
 pub fn slow_episodes(times: &[f64], bound: f64) -> usize {
     let places = times.iter().enumerate().filter(|(_, x)| **x >= bound);

@@ -1,29 +1,30 @@
-//! The levels that response times keep to: peaks of their distribution, and the valleys between.
+//! The levels of response times: peaks of their distribution, separated by valleys.
 //!
 //! **Source**: uFLIP (2009) §4.2: "oscillating between two or more values". Peaks by persistence
-//! (Edelsbrunner, Letscher, Zomorodian 2002): a peak counts by how deep the valley beside it is.
+//! (Edelsbrunner, Letscher, Zomorodian 2002): the depth of the adjacent valley decides whether a
+//! peak counts.
 //! **Faithful**: any number of levels, each with its share; also one that only one I/O in hundreds
 //! reaches.
-//! **Simplified**: bins of a sixteenth of an octave (4 %): levels nearer than that are one.
-//! **Ambiguous**: when a hump is a level: if the valley beside it is less than half as high, and
-//! deeper than chance makes it.
+//! **Simplified**: bins of a sixteenth of an octave (4 %): closer levels are one.
+//! **Ambiguous**: the definition of a level: the valley beside a peak must be less than half as
+//! high, and deeper than chance makes it.
 
-/// Bins for a factor of two.
+/// Bins per factor of two.
 const BINS: f64 = 16.0;
 
 /// A valley is lower than the smaller peak by at least this many standard errors of its count.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// A level that response times keep to.
+/// A level of response times.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Level {
     /// Mean response time at this level [ns].
     pub mean_ns: f64,
-    /// Share of the I/Os.
+    /// The share of the I/Os.
     pub share: f64,
 }
 
-/// The levels of response times [ns], lowest first, and the bounds between them.
+/// Return the levels of response times [ns], lowest first, and the bounds between them.
 #[must_use]
 pub fn levels(times: &[f64]) -> (Vec<Level>, Vec<f64>) {
     let bounds = bounds(times);
@@ -40,7 +41,7 @@ pub fn levels(times: &[f64]) -> (Vec<Level>, Vec<f64>) {
     (sums.into_iter().zip(counts).map(level).collect(), bounds)
 }
 
-/// Response times that separate the levels.
+/// Return the response times that separate the levels.
 fn bounds(times: &[f64]) -> Vec<f64> {
     let position = |x: f64| x.max(1.0).log2() * BINS;
     let lowest = times.iter().copied().fold(f64::INFINITY, f64::min);
@@ -64,10 +65,10 @@ fn bounds(times: &[f64]) -> Vec<f64> {
     valleys.into_iter().map(|bin| ((bin as f64 + 0.5 + first) / BINS).exp2()).collect()
 }
 
-/// The lowest places between peaks that are peaks, in order.
+/// Return the lowest bins between significant peaks, in order.
 fn deep_valleys(heights: &[f64]) -> Vec<usize> {
-    // Peaks and the valleys between them, from left to right; then the shallowest valley goes, with
-    // the lower of its peaks, until all that are left are deep.
+    // Peaks and the valleys between them, from left to right. Then the shallowest valley is
+    // removed, with the lower of its peaks, until all remaining valleys are deep.
     let mut peaks: Vec<f64> = Vec::new();
     let mut valleys: Vec<(f64, usize)> = Vec::new();
     let mut lowest = (f64::INFINITY, 0, 0);

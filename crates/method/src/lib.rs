@@ -1,11 +1,12 @@
-//! What a series of response times says: where the start-up ends, how long a period is, and whether
-//! the mean is known well enough to stop. Pure functions; they know no device and no run.
+//! The statistics of a series of response times: the end of the start-up, the period, and whether
+//! the mean is precise enough to stop. Pure functions, independent of devices and runs.
 //!
-//! [`analyse`] is what `uflip analyse` and the report use; [`StopRule`] looks at a run that is under
-//! way with the same eyes. docs/explanation/when-a-run-is-long-enough.md has the formulas.
+//! [`analyse`] is used by `uflip analyse` and the report; [`StopRule`] applies the same analysis to
+//! a running benchmark. docs/explanation/when-a-run-is-long-enough.md has the formulas.
 //!
-//! This is the one crate below the engine that decides by floating-point numbers: basic operations,
-//! square roots and logarithms, in a fixed order, without vector code that differs by machine.
+//! This is the only crate below the engine whose decisions use floating-point numbers: basic
+//! operations, square roots and logarithms, in a fixed order, without machine-dependent vector
+//! code.
 
 #![forbid(unsafe_code)]
 

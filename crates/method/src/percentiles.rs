@@ -1,41 +1,41 @@
-//! Percentiles with intervals, and only those that the sample supports.
+//! Percentiles with intervals, as far as the sample supports them.
 //!
 //! **Source**: order-statistic intervals, e.g. Conover, *Practical Nonparametric Statistics*, §3.2.
-//! **Faithful**: ranks from the binomial distribution of how many values lie below the percentile.
-//! **Simplified**: its normal approximation, which needs the ten I/Os that are asked for anyway.
-//! **Ambiguous**: the theory is for independent I/Os. Of correlated ones the share that lies below is a
-//! mean like any other, with the interval that batch means give it; the wider of the two is taken.
-//! Where neighbouring batches resemble each other the run is too short to tell, and nothing is said.
+//! **Faithful**: ranks from the binomial distribution of the number of values below the percentile.
+//! **Simplified**: its normal approximation, which needs ten I/Os, a number required anyway.
+//! **Ambiguous**: the theory requires independent I/Os. For correlated ones, the share below the
+//! percentile is a mean whose interval batch means give; the wider of the two intervals is taken.
+//! With correlated batches the run is too short, and no percentile is reported.
 
 use crate::batches::{BATCHES, MOST_CORRELATION, batch_means, mean};
 use crate::quantile::normal_quantile;
 
-/// The percentiles that are asked for.
+/// The shares of the percentiles.
 pub const SHARES: [f64; 7] = [0.05, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999];
 
-/// Independent I/Os that must lie on the thinner side of a percentile.
+/// The fewest independent I/Os on the thinner side of a percentile.
 const SUPPORT: f64 = 10.0;
 
-/// Where no more I/Os than this are worth an independent one, batches resemble each other by chance.
+/// Up to this many I/Os per independent one, correlation of batches occurs by chance.
 const FEW_WORTH_ONE: f64 = 2.0;
 
 /// A percentile: the smallest response time that a share of the I/Os does not exceed.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Percentile {
-    /// The share of I/Os, as 0.99.
+    /// The share of I/Os, such as 0.99.
     pub share: f64,
     /// The percentile [ns].
     pub value_ns: f64,
-    /// Lower end of its interval [ns].
+    /// The lower end of its interval [ns].
     pub low_ns: f64,
-    /// Upper end of its interval [ns].
+    /// The upper end of its interval [ns].
     pub high_ns: f64,
 }
 
-/// The percentiles that `times` supports, in time order and of a whole number of periods.
+/// Return the percentiles that `times` supports; `times` is in time order and covers whole periods.
 #[must_use]
 pub fn percentiles(times: &[f64], confidence: f64) -> Vec<Percentile> {
-    // Of positive numbers the bits are in the order of the numbers, and are sorted in half the time.
+    // The bits of positive floats sort like the floats, in half the time.
     let mut ordered: Vec<u64> = times.iter().map(|x| x.to_bits()).collect();
     ordered.sort_unstable();
     SHARES.into_iter().filter_map(|share| percentile(times, &ordered, share, confidence)).collect()
@@ -46,7 +46,7 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     if n * share.min(1.0 - share) < SUPPORT - 1e-6 {
         return None;
     }
-    // Too few to tell how much they depend on each other.
+    // Too few to estimate their dependence.
     if times.len() < BATCHES {
         return None;
     }
@@ -72,7 +72,7 @@ fn percentile(times: &[f64], ordered: &[u64], share: f64, confidence: f64) -> Op
     })
 }
 
-/// The sample variance of `means`.
+/// Return the sample variance of `means`.
 fn variance(means: &[f64]) -> f64 {
     let centre = mean(means);
     means.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (means.len() - 1) as f64

@@ -1,55 +1,55 @@
-//! How many I/Os one oscillation takes: the first significant peak of the autocorrelation.
+//! The period: the I/Os of one oscillation, from the first significant peak of the autocorrelation.
 //!
-//! **Source**: uFLIP (2009) §4.2 defines the period and finds it by eye; S. Bernstein's inequality and
-//! M. S. Bartlett (1946) for the scatter of autocorrelations.
-//! **Faithful**: of the logarithm of response time, where a level counts and not how high the
-//! spikes are.
-//! **Simplified**: a period of up to a sixth of what was seen, and of at most [`LONGEST_PERIOD`];
+//! **Source**: uFLIP (2009) §4.2 defines the period and finds it by eye; S. Bernstein's inequality
+//! and M. S. Bartlett (1946) for the scatter of autocorrelations.
+//! **Faithful**: from the logarithm of response time, so that levels count more than the height of
+//! spikes.
+//! **Simplified**: a period of up to a sixth of the series, and of at most [`LONGEST_PERIOD`];
 //! whole I/Os.
-//! **Ambiguous**: of a series that repeats after P I/Os every multiple of P is a period: the
-//! smallest is meant. A pattern within the period (small merges between large ones) has lower
-//! peaks; how much lower they must be follows from the noise, and what is found is then tried as a
-//! part of a longer one. A slow trend raises the correlation at all lags, so a peak counts by how far
-//! it stands out from the lags between its multiples.
+//! **Ambiguous**: if a series repeats after P I/Os, every multiple of P is a period: the smallest
+//! is meant. A pattern within the period (small merges between large ones) has lower peaks; the
+//! noise determines how much lower, and each result is then tested as a part of a longer period. A
+//! slow trend raises the correlation at all lags, so a peak counts relative to the lags between its
+//! multiples.
 
 use crate::autocorrelation::autocorrelation;
 use crate::batches::mean;
 use crate::quantile::student_quantile;
 
-/// Longer oscillations are taken for changes of level.
+/// Longer oscillations count as changes of level.
 pub const LONGEST_PERIOD: usize = 1 << 15;
 
-/// Beyond this many I/Os more of them say nothing new about a period: the last ones are used.
+/// The largest number of I/Os examined, from the end: more add nothing about a period.
 const MOST_IOS: usize = 1 << 18;
 
-/// A peak must also stand out by this much, whatever the noise, to be an oscillation worth a name.
+/// The smallest height of a peak above its surroundings, whatever the noise.
 const LEAST_PEAK: f64 = 0.02;
 
-/// A peak must come again at twice and at three times the lag.
+/// A peak must recur at twice and at three times the lag.
 const REPEATS: usize = 3;
 
-/// Chance that independent values are given a period.
+/// The probability of a false period in independent values.
 const FALSE_ALARM: f64 = 0.001;
 
-/// A period may be up to so many times a lag that nearly fits,
+/// The largest multiple of a nearly fitting lag that is tried as the period,
 const LARGEST_MULTIPLE: usize = 5;
 
-/// if it was seen so often.
+/// and the fewest repetitions of it in the series.
 const FEWEST_REPEATS: usize = 5;
 
-/// Differences below the scatter of 1 % are the clock's.
+/// Differences below a scatter of 1 % are attributed to the clock.
 const LEAST_SCATTER: f64 = 0.01;
 
-/// How far peaks of one height may differ by the finite series alone.
+/// The difference of equal peaks caused by the finite series.
 const ROUNDING: f64 = 0.001;
 
-/// What of `logs` is looked at.
+/// Return the part of `logs` that is examined.
 #[must_use]
 pub fn recent(logs: &[f64]) -> &[f64] {
     &logs[logs.len().saturating_sub(MOST_IOS)..]
 }
 
-/// The period of `logs` (logarithms of response times) in I/Os; 1 if none is significant.
+/// Return the period of `logs` (logarithms of response times) in I/Os; 1 without a significant one.
 #[must_use]
 pub fn period(logs: &[f64]) -> usize {
     let logs = recent(logs);
@@ -60,20 +60,20 @@ pub fn period(logs: &[f64]) -> usize {
     let r = autocorrelation(logs, (n / 2).min(REPEATS * LONGEST_PERIOD + 2));
     let peaks = significant_peaks(&r, logs);
     let Some(highest) = peaks.iter().map(|k| r[*k]).reduce(f64::max) else { return 1 };
-    // The scatter of the difference of two peaks of a periodic series in white noise, four times.
+    // Four times the scatter of the difference of two peaks of a periodic series in white noise.
     let tolerance = 4.0 * (2.0 * (1.0 - highest * highest).max(0.0) / n as f64).sqrt() + ROUNDING;
     let first = peaks.into_iter().find(|k| r[*k] >= highest - tolerance);
     first.map_or(1, |k| whole(logs, refined(&r, k)))
 }
 
-/// Lags at which, and at two and three times which, the series resembles itself more than chance and
-/// slow changes explain. All three must stand out by what chance reaches: from zero, from the lowest
-/// coefficient at a shorter lag, and from the mean coefficient between the three.
+/// Return the lags at which, and at two and three times which, the autocorrelation exceeds chance
+/// and slow changes. All three must exceed, by the chance level, zero, the lowest coefficient at a
+/// shorter lag, and the mean coefficient between the three.
 fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
     let n = logs.len() as f64;
     let longest = (r.len() - 2) / REPEATS;
     let needed = by_chance(logs, longest).max(LEAST_PEAK);
-    // Bartlett: correlation between neighbours makes the coefficients scatter more.
+    // Bartlett: correlation between adjacent values increases the scatter of the coefficients.
     let near = r[1..].iter().take_while(|value| **value > 0.0);
     let needed = needed * (1.0 + 2.0 * near.map(|value| value * value).sum::<f64>()).sqrt();
     if needed >= 1.0 || n < 8.0 {
@@ -98,7 +98,7 @@ fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
     peaks
 }
 
-/// Sums of the first coefficients: number `i` is that of `r[..i]`.
+/// Return the cumulative sums of the coefficients: number `i` is that of `r[..i]`.
 fn cumulated(r: &[f64]) -> Vec<f64> {
     let running = r.iter().scan(0.0, |sum, value| {
         *sum += value;
@@ -107,21 +107,22 @@ fn cumulated(r: &[f64]) -> Vec<f64> {
     [0.0].into_iter().chain(running).collect()
 }
 
-/// The mean coefficient at the lags between `k` and [`REPEATS`]` · k` that are no multiples of `k`.
+/// Return the mean coefficient at the lags between `k` and [`REPEATS`]` · k` that are not multiples
+/// of `k`.
 ///
-/// Of a series that repeats after `k` I/Os it is about zero; a trend, a level that shifts and
-/// scatter that grows raise it as much as the coefficients at the multiples.
+/// For a series that repeats after `k` I/Os it is about zero. A trend, a shifting level and a
+/// growing scatter raise it as much as the coefficients at the multiples.
 fn between(sums: &[f64], k: usize) -> f64 {
     let gap = |first: usize| sums[(first + 1) * k] - sums[first * k + 1];
     (1..REPEATS).map(gap).sum::<f64>() / ((REPEATS - 1) * (k - 1)) as f64
 }
 
-/// The coefficient that one of `lags` lags of independent values reaches, [`REPEATS`] times over, with
-/// a chance of one in a thousand.
+/// Return the coefficient that one of `lags` lags of independent values reaches, [`REPEATS`] times
+/// over, with a probability of one in a thousand.
 ///
-/// Bernstein's inequality for the sum of products: for values of many small deviations it is the
-/// normal approximation; for rare spikes (of kurtosis κ, n/κ of them) it is that of the Poisson
-/// distribution of how many of them happen to meet, n/κ² on average.
+/// Bernstein's inequality for the sum of products: for values with many small deviations it is the
+/// normal approximation. For rare spikes (of kurtosis κ, n/κ of them) it is that of the Poisson
+/// distribution of coinciding spikes, n/κ² on average.
 fn by_chance(logs: &[f64], lags: usize) -> f64 {
     let n = logs.len() as f64;
     let centre = mean(logs);
@@ -133,7 +134,7 @@ fn by_chance(logs: &[f64], lags: usize) -> f64 {
     meetings * kurtosis / n
 }
 
-/// The lag near `k` whose multiples fit best: a long comb is finer than one peak.
+/// Return the lag near `k` whose multiples fit best: a long comb is more precise than one peak.
 fn refined(r: &[f64], k: usize) -> usize {
     let reach = k / 16;
     let teeth = (r.len() - 1) / (k + reach);
@@ -141,8 +142,8 @@ fn refined(r: &[f64], k: usize) -> usize {
     (k - reach..=k + reach).max_by(|a, b| comb(*a).total_cmp(&comb(*b))).unwrap_or(k)
 }
 
-/// The period itself, where `k` is a part of it: as long as the places of a multiple of `k` differ
-/// where those of `k` are the same.
+/// Return the full period, of which `k` may be a part: the positions of a multiple of `k` then
+/// differ although those of `k` are equal.
 fn whole(logs: &[f64], k: usize) -> usize {
     let multiples = (2..=LARGEST_MULTIPLE).map(|times| (times, times * k));
     let mut possible = multiples.filter(|(_, whole)| whole * FEWEST_REPEATS <= logs.len());
@@ -151,7 +152,8 @@ fn whole(logs: &[f64], k: usize) -> usize {
         .map_or(k, |(_, longer)| whole(logs, longer))
 }
 
-/// Whether, of the `times` places of `whole` that are one place of `k`, one differs from the others.
+/// Return whether, of the `times` positions of `whole` that are one position of `k`, one differs
+/// from the others.
 fn differ(logs: &[f64], k: usize, times: usize, whole: usize) -> bool {
     let (mut sums, mut squares) = (vec![0.0; whole], vec![0.0; whole]);
     let repeats = logs.len() / whole;
@@ -185,13 +187,13 @@ mod tests {
     #[test]
     fn a_strictly_periodic_series_has_its_period_and_not_a_part_of_it() {
         assert_eq!(period(&repeated(&[0.0, 0.0, 4.0], 100)), 3);
-        // Small merges every four, one large one in three of them.
+        // Small merges every four, and every third of them large.
         let mut one = [0.0; 12];
         (one[3], one[7], one[11]) = (2.0, 2.0, 6.0);
         assert_eq!(period(&repeated(&one, 40)), 12);
     }
 
-    /// A trend correlates all lags alike, on which chance sets peaks.
+    /// A trend correlates all lags, and chance adds peaks.
     #[test]
     fn a_trend_is_no_period_and_hides_none() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);

@@ -1,4 +1,4 @@
-//! Quantiles of the normal and of Student's distribution.
+//! Quantiles of the normal and Student's distribution.
 //!
 //! **Source**: P. J. Acklam's rational approximation of the normal quantile (2003), relative error
 //! below 1.2e-9; G. W. Hill, *Algorithm 396: Student's t-quantiles*, CACM 13 (1970).
@@ -8,7 +8,7 @@
 
 use std::f64::consts::PI;
 
-/// The value that a standard normal variable stays below with probability `p`, 0 < p < 1.
+/// Return the quantile of the standard normal distribution for probability `p`, 0 < p < 1.
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
@@ -54,8 +54,8 @@ pub fn normal_quantile(p: f64) -> f64 {
     horner(&A, r) * q / (horner(&B, r) * r + 1.0)
 }
 
-/// The value that the amount of a Student variable with `freedom` ≥ 1 degrees exceeds with
-/// probability `p`, 0 < p < 1: two-sided, so that `p` = 0.05 belongs to a 95 % interval.
+/// Return the two-sided quantile of Student's distribution with `freedom` ≥ 1 degrees: its absolute
+/// value exceeds it with probability `p`, 0 < p < 1, so that `p` = 0.05 belongs to a 95 % interval.
 #[must_use]
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     if freedom < 1.5 {
@@ -91,7 +91,7 @@ pub fn student_quantile(p: f64, freedom: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Tables printed in any textbook.
+    /// Standard textbook tables.
     #[test]
     fn quantiles_are_those_of_the_tables() {
         assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-6);

@@ -1,20 +1,21 @@
-//! Where a start-up that fades away ends: single I/Os hide the rest of it longer than means do.
+//! The end of a gradual start-up, found with batch means: single I/Os are too noisy to show its
+//! rest.
 //!
 //! **Source**: J. Geweke (1992) for the comparison of the beginning with the end.
 //! **Faithful**: its shares, the first tenth and the last half.
 //! **Simplified**: steps of half a batch, so that an end is late by no more than that.
-//! **Ambiguous**: when it is over: when the rest does not matter, or cannot be told from chance.
+//! **Ambiguous**: the end itself: when the rest is below the ignored share, or not significant.
 
 use crate::analysis::{NARROW, Options};
 use crate::batches::{BATCHES, batch_means, mean};
 use crate::startup::{LONGEST_SLOPE, Startup};
 use crate::stationarity::stationarity;
 
-/// The end of a start-up may be put off by so many halves of a batch.
+/// The largest delay of the end of a start-up, in halves of a batch.
 const MOST_HALVES: usize = 16;
 
-/// The end of a start-up, put off little by little for as long as the beginning of the running
-/// phase differs from its end in the way of the start-up, and by more than would be let pass.
+/// Return the end of a start-up, delayed step by step as long as the beginning of the running phase
+/// differs from its end in the direction of the start-up, by more than the ignored share.
 #[must_use]
 pub fn settled(times: &[f64], end: Startup, period: usize, options: Options) -> Startup {
     let Startup::Over { ios: ios @ 1.., gradual } = end else { return end };
@@ -40,7 +41,7 @@ mod tests {
 
     const ENDS_EARLY: Startup = Startup::Over { ios: 200, gradual: false };
 
-    /// An approach whose rest after 200 I/Os is 37 % of the level, after 691 less than 1 %.
+    /// An approach with a rest of 37 % of the level after 200 I/Os, and of less than 1 % after 691.
     fn approaching() -> Vec<f64> {
         (0..8000).map(|i| 1000.0 * (1.0 + (-f64::from(i) / 200.0).exp())).collect()
     }
@@ -50,7 +51,8 @@ mod tests {
         let times = approaching();
         let end = settled(&times, ENDS_EARLY, 1, Options::default());
         assert!(end.is_gradual());
-        // The first tenth of 32 batches is four of them; what fills no batch is left out before.
+        // The first tenth of 32 batches is four of them; the incomplete batch at the beginning is
+        // omitted.
         let first = (times.len() - end.ios()) / 8;
         let rest = mean(&times[end.ios()..end.ios() + first]) - 1000.0;
         assert!((0.0..0.0135 * 1000.0).contains(&rest), "{rest} after {}", end.ios());

@@ -1,83 +1,83 @@
-//! Where the start-up ends: truncation by batches of whole periods, then to the I/O.
+//! The end of the start-up: truncation by batches of whole periods, then to the exact I/O.
 //!
 //! **Source**: uFLIP (2009) §4.2, two phases; MSER (White 1997; Spratt 1998; Hoad, Robinson 2010).
 //! **Faithful**: MSER on batches of whole periods of the logarithm of response time: with batches
 //! shorter than the period (MSER-5) it keeps the whole start-up of FAST.
 //! **Simplified**: nothing.
-//! **Ambiguous**: MSER says where to cut, not whether anything was there, only to the batch, and keeps
-//! a start-up that scatters less than the running phase. So (1) its cut only says from where on the
-//! running phase is learned, and the start-up ends where two levels explain the series best; (2) it
-//! is one only if nothing like it comes again in the running phase and nothing like the running phase
-//! came in it, and is abstained from otherwise; (3) the same is tried again on what is left, so that
-//! a start-up of several steps or a slope is followed.
+//! **Ambiguous**: MSER gives a cut, only to the batch, without a test of significance, and keeps a
+//! start-up with less scatter than the running phase. So (1) its cut only defines where the running
+//! phase is learned from, and the start-up ends where two levels explain the series best. (2) It
+//! counts only if nothing like it recurs in the running phase and it contains nothing like the
+//! running phase; otherwise there is no start-up. (3) The procedure is repeated on the rest, to
+//! follow a start-up of several steps or a slope.
 
 use crate::batches::mean;
 
-/// A start-up may take this share of what was seen, if an oscillation shows that the running phase has
-/// begun; a longer one is not over.
+/// The largest share of a start-up, if an oscillation shows that the running phase has begun; a
+/// longer one counts as not over.
 const LONGEST_SHARE: f64 = 0.75;
 
-/// Changes of the mean by less than this are no start-up.
+/// Smaller changes of the mean do not count as a start-up.
 const LEAST_CHANGE: f64 = 0.03;
 
-/// A stretch of the running phase this much shorter than the start-up must not be like it,
+/// A stretch of the running phase this much shorter than the start-up must not resemble it,
 const SHORTER: usize = 3;
 
-/// which it is if it speaks for the start-up by this share of what the start-up itself does, I/O for
-/// I/O.
+/// which it does if its likelihood gain per I/O reaches this share of the start-up's own.
 const LIKE: f64 = 0.2;
 
-/// Scatter of single response times below this (1 %) counts as this: a clock has its grain.
+/// The smallest scatter of single response times (1 %): the clock has a finite resolution.
 const LEAST_SCATTER: f64 = 0.01;
 
-/// The start-up must be its own in each of so many parts, of at least so many I/Os.
+/// The start-up must be distinct in each of this many parts, each with at least this many I/Os.
 const PARTS: usize = 8;
 const FEWEST_IN_A_PART: usize = 5;
 const SHORT_PART: usize = 64;
 
-/// So many I/Os of a start-up, or a period of them, must nowhere be like the running phase.
+/// A stretch of this many I/Os of a start-up, or of a period, must never resemble the running
+/// phase.
 const STRETCH: usize = 32;
 
-/// In such a stretch a single I/O says at most so much: a merge in a start-up without many of them is far
-/// off and rare, and no state that has come again.
+/// The largest contribution of a single I/O in such a stretch: a merge in a start-up with few of
+/// them is a rare outlier, not a recurring state.
 const MOST_SAID: f64 = 4.0;
 
-/// From so many periods on, a start-up shows without regard to the places in them.
+/// From this many periods on, a start-up must be distinct without regard to positions as well.
 const SOME_PERIODS: usize = 2;
 
-/// One of several steps, a slope, or one before a running phase without a period may take this share:
-/// else the level may as well still move.
+/// The largest share of a start-up of several steps, of a slope, or before a running phase without
+/// a period: beyond it the level may still change.
 pub const LONGEST_SLOPE: f64 = 0.5;
 
-/// How often a shorter start-up is looked for after the first.
+/// The largest number of searches for a shorter start-up after the first.
 const MOST_STEPS: usize = 12;
 
-/// What is known about the start-up.
+/// The result of the search for a start-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Startup {
-    /// It took so many I/Os, possibly none. A slope or an approach is followed in several steps, the
-    /// last of which ends where the rest of it is lost in the noise.
+    /// It took `ios` I/Os, possibly 0. A slope or an approach is followed in several steps; the
+    /// last ends where the rest is lost in the noise.
     Over { ios: usize, gradual: bool },
-    /// The level still changes where the series ends.
+    /// The level still changes at the end of the series.
     NotOver,
 }
 
 impl Startup {
-    /// There is none.
+    /// No start-up.
     pub const NONE: Startup = Startup::Over { ios: 0, gradual: false };
 
-    /// I/Os before the running phase; 0 if there is no running phase.
+    /// Return the I/Os before the running phase; 0 without a running phase.
     pub fn ios(self) -> usize {
         if let Startup::Over { ios, .. } = self { ios } else { 0 }
     }
 
-    /// Whether it approached the running phase little by little.
+    /// Return whether it approached the running phase gradually.
     pub fn is_gradual(self) -> bool {
         matches!(self, Startup::Over { gradual: true, .. })
     }
 }
 
-/// The start-up of `logs` (logarithms of response times) whose running phase has `period`.
+/// Return the start-up of `logs` (logarithms of response times) whose running phase has `period`.
 #[must_use]
 pub fn startup(logs: &[f64], period: usize) -> Startup {
     let share = |share: f64| (logs.len() as f64 * share) as usize;
@@ -97,12 +97,14 @@ pub fn startup(logs: &[f64], period: usize) -> Startup {
     Startup::Over { ios, gradual }
 }
 
-/// One change of level at the beginning: I/Os before it, possibly none; `None` if it is not over.
+/// Return the I/Os before one change of level at the beginning, possibly 0; `None` if it is not
+/// over.
 fn step(logs: &[f64], period: usize) -> Option<usize> {
     let longest = (logs.len() as f64 * LONGEST_SHARE) as usize;
     let cut = mser(logs, batch_length(logs.len(), period), longest).max(logs.len() / 2);
     let found = by_places(logs, cut, period, longest).or_else(|| {
-        // Where the oscillation slips, its places say nothing, and the levels as a whole may.
+        // If the oscillation slips, its positions are unusable, but the overall levels may be
+        // usable.
         let running = Running::after(logs, cut, 1);
         let own = running.boundary(logs, longest).filter(|_| period > 1)?;
         (matters(logs, own.ios) && running.tells_apart(logs, &own, period)).then_some(own.ios)
@@ -111,15 +113,16 @@ fn step(logs: &[f64], period: usize) -> Option<usize> {
     (ios == 0 || ios < longest).then_some(ios)
 }
 
-/// The start-up that a running phase with a level for each place in its period is told apart from.
+/// Return the start-up that differs from a running phase with a level for each position in its
+/// period.
 fn by_places(logs: &[f64], from: usize, period: usize, longest: usize) -> Option<usize> {
     let running = Running::after(logs, from, period);
     let own = running.boundary(logs, longest)?;
     if !matters(logs, own.ios) || !running.tells_apart(logs, &own, period) {
         return None;
     }
-    // What came before a slip is like nothing after it, place by place; so a start-up of some periods
-    // must be told apart without regard to places as well.
+    // Position by position, data before a slip resembles nothing after it. A start-up of several
+    // periods must therefore differ without regard to positions as well.
     if period > 1 && own.ios >= SOME_PERIODS * period {
         let running = Running::after(logs, from, 1);
         let own = Own::level_of(&logs[..own.ios]);
@@ -128,7 +131,7 @@ fn by_places(logs: &[f64], from: usize, period: usize, longest: usize) -> Option
     Some(own.ios)
 }
 
-/// At least 5 values and two periods, but never fewer than ten batches.
+/// Return the batch length: at least 5 values and two periods, but never fewer than ten batches.
 fn batch_length(n: usize, period: usize) -> usize {
     let whole = 5_usize.max(2 * period).div_ceil(period) * period;
     if n / whole >= 10 {
@@ -140,7 +143,7 @@ fn batch_length(n: usize, period: usize) -> usize {
     }
 }
 
-/// MSER: how many values to leave out, at most `longest`.
+/// Return the MSER truncation point, at most `longest`.
 fn mser(logs: &[f64], batch: usize, longest: usize) -> usize {
     let means: Vec<f64> = logs.chunks_exact(batch).map(mean).collect();
     let centre = mean(&means);
@@ -157,7 +160,8 @@ fn mser(logs: &[f64], batch: usize, longest: usize) -> usize {
     best.1 * batch
 }
 
-/// The running phase as the rest of the series shows it: a level for each place in the period.
+/// The running phase, estimated from the rest of the series: a level for each position in the
+/// period.
 struct Running {
     levels: Vec<f64>,
     variance: f64,
@@ -166,7 +170,8 @@ struct Running {
 impl Running {
     fn after(logs: &[f64], from: usize, period: usize) -> Running {
         let rest = logs.len() - from;
-        // With fewer than three periods the places of a period cannot be told from the noise.
+        // With fewer than three periods the positions of a period cannot be separated from the
+        // noise.
         let places = if rest >= 3 * period { period } else { 1 };
         let (mut sums, mut counts) = (vec![0.0; places], vec![0.0; places]);
         for (index, x) in logs.iter().enumerate().skip(from) {
@@ -176,18 +181,18 @@ impl Running {
         let levels: Vec<f64> = sums.iter().zip(&counts).map(|(sum, n)| sum / n).collect();
         let square = |(i, x): (usize, &f64)| (x - levels[i % places]).powi(2);
         let squares = logs.iter().enumerate().skip(from).map(square).sum::<f64>();
-        // Of values that the levels were not fitted to: with few periods they are not well known.
+        // For values that the levels were not fitted to: with few periods the levels are imprecise.
         let (fitted, rest) = (places as f64, rest as f64);
         let variance = squares / (rest - fitted) * (1.0 + fitted / rest);
         Running { levels, variance: variance.max(LEAST_SCATTER.powi(2)) }
     }
 
-    /// How far I/O `index` is from what it would be in the running phase.
+    /// Return the deviation of I/O `index` from the running phase.
     fn departure(&self, logs: &[f64], index: usize) -> f64 {
         logs[index] - self.levels[index % self.levels.len()]
     }
 
-    /// The first I/Os that are best explained by a level of their own; `None` if the running phase
+    /// Return the first I/Os that a level of their own explains best; `None` if the running phase
     /// explains them as well.
     fn boundary(&self, logs: &[f64], until: usize) -> Option<Own> {
         let (mut level, mut shift) = (Spread::default(), Spread::default());
@@ -198,7 +203,7 @@ impl Running {
             level.add(*log);
             shift.add(departure);
             explained += self.cost(departure);
-            // Of the same number of I/Os: the smaller variance costs less.
+            // For equal numbers of I/Os: the smaller variance costs less.
             let shifted = shift.variance() < level.variance();
             let own = if shifted { &shift } else { &level };
             let gain = explained - own.cost();
@@ -207,17 +212,18 @@ impl Running {
                 best = Own { ios: index + 1, gain, centre, variance, shifted };
             }
         }
-        // Two parameters and a place were fitted.
+        // Two parameters and a position were fitted.
         let chance = 2.0 * (logs.len() as f64).ln() + 6.0;
         (best.gain > chance).then_some(best)
     }
 
-    /// Twice the negative log-likelihood of a departure.
+    /// Return twice the negative log-likelihood of a deviation.
     fn cost(&self, departure: f64) -> f64 {
         departure * departure / self.variance + self.variance.ln()
     }
 
-    /// Whether the start-up is its own in all its parts, and no shorter stretch later on is like it.
+    /// Return whether the start-up is distinct in all its parts, and no shorter stretch later
+    /// resembles it.
     fn tells_apart(&self, logs: &[f64], own: &Own, period: usize) -> bool {
         let mut sums = Vec::with_capacity(logs.len() + 1);
         sums.push(0.0);
@@ -228,7 +234,7 @@ impl Running {
             sums.push(sums[index] + self.cost(departure) - of_own);
         }
         let part = (own.ios / PARTS).max(period).max(FEWEST_IN_A_PART).min(own.ios);
-        // A slope comes near the running level in its last part, and chance decides there.
+        // The last part of a slope is close to the running level, and chance decides there.
         let count = own.ios / part;
         let from = if count > 2 { 1 } else { 0 };
         let ends = (from..count).map(|number| own.ios - number * part);
@@ -237,8 +243,8 @@ impl Running {
         let likeness = LIKE * sums[own.ios] / own.ios as f64 * length as f64;
         let mut later = own.ios..(logs.len() + 1).saturating_sub(length);
         let chance = if part <= SHORT_PART { by_chance(part) } else { 0.0 };
-        // A state that has gone and come again is no start-up, however short it was; only the end of
-        // a slope comes near the running level.
+        // A state that recurs is not a start-up, however short it was; only the end of a slope is
+        // close to the running level.
         let stretch = STRETCH.max(period);
         let bounded = bounded(&sums[..=own.ios]);
         let mut within = 0..(own.ios - own.ios / 4 + 1).saturating_sub(stretch);
@@ -248,12 +254,12 @@ impl Running {
     }
 }
 
-/// So much may a few I/Os of a start-up speak for the running phase, by chance.
+/// Return how much a few I/Os of a start-up may favour the running phase by chance.
 fn by_chance(ios: usize) -> f64 {
     -3.0 * (ios as f64).sqrt()
 }
 
-/// Sums of what each I/O says, by which none speaks for the running phase more than [`MOST_SAID`].
+/// Return the sums of the contributions of the I/Os, each bounded by [`MOST_SAID`].
 fn bounded(sums: &[f64]) -> Vec<f64> {
     let each = sums.windows(2).map(|pair| (pair[1] - pair[0]).max(-MOST_SAID));
     let running = each.scan(0.0, |sum, each| {
@@ -263,19 +269,19 @@ fn bounded(sums: &[f64]) -> Vec<f64> {
     [0.0].into_iter().chain(running).collect()
 }
 
-/// A beginning that is explained by a level of its own.
+/// A beginning explained by a level of its own.
 struct Own {
     ios: usize,
-    /// How much better than by the running phase, in twice the log-likelihood.
+    /// The gain over the running phase, in twice the log-likelihood.
     gain: f64,
     centre: f64,
     variance: f64,
-    /// Whether the level is one of departures from the running phase, or of response times.
+    /// Whether the level is one of deviations from the running phase, or of response times.
     shifted: bool,
 }
 
 impl Own {
-    /// The level of `logs`, as if they were a start-up.
+    /// Return the level of `logs` as a start-up.
     fn level_of(logs: &[f64]) -> Own {
         let mut level = Spread::default();
         logs.iter().for_each(|log| level.add(*log));
@@ -284,14 +290,14 @@ impl Own {
     }
 }
 
-/// Whether the first `ios` cost so much more or less that a mean would show it.
+/// Return whether the first `ios` differ enough to affect a mean.
 fn matters(logs: &[f64], ios: usize) -> bool {
     let mean_of = |logs: &[f64]| logs.iter().map(|x| x.exp()).sum::<f64>() / logs.len() as f64;
     let (first, rest) = (mean_of(&logs[..ios]), mean_of(&logs[ios..]));
     (first - rest).abs() >= LEAST_CHANGE * rest
 }
 
-/// Sum and squares of a growing stretch.
+/// The sum and squares of a growing stretch.
 #[derive(Default)]
 struct Spread {
     count: f64,
@@ -306,7 +312,7 @@ impl Spread {
         self.squares += x * x;
     }
 
-    /// Twice the negative log-likelihood under a normal distribution of its own.
+    /// Return twice the negative log-likelihood under its own normal distribution.
     fn cost(&self) -> f64 {
         self.count * (1.0 + self.variance().ln())
     }
@@ -326,20 +332,20 @@ mod tests {
 
     const SLOW: f64 = 4.0;
 
-    /// Quick I/Os with a spike every so many, and two of them close together once.
+    /// Fast I/Os with a spike at regular intervals, and two close together once.
     fn spiky(n: usize, every: usize, spike: f64) -> impl Iterator<Item = f64> {
         let is_slow = move |i: usize| i % every == every - 1 || i == 3 * every + 5;
         (0..n).map(move |i| if is_slow(i) { spike } else { 0.01 * (i % 7) as f64 })
     }
 
-    /// FAST: small merges while the log fills, full ones as often from then on.
+    /// FAST: small merges while the log fills, then full ones at the same rate.
     #[test]
     fn spikes_of_a_start_up_are_not_the_running_phase() {
         let logs: Vec<f64> = spiky(4000, 61, SLOW).chain(spiky(16_000, 61, 2.0 * SLOW)).collect();
         assert!(startup(&logs, 1).ios().abs_diff(4000) <= 61, "{:?}", startup(&logs, 1));
     }
 
-    /// What was quick at first, then slow, and is quick ever after has no start-up that is slow.
+    /// A fast state, then a slow one, then the fast one for good: not a slow start-up.
     #[test]
     fn a_state_that_had_gone_and_has_come_again_is_no_start_up() {
         let quick = |n: usize| (0..n).map(|i| 0.01 * (i % 7) as f64);

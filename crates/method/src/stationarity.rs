@@ -1,38 +1,38 @@
-//! Does the running phase stay where it is? Geweke's comparison, and a line through the batches.
+//! Stationarity of the running phase: Geweke's comparison, and a line through the batches.
 //!
 //! **Source**: J. Geweke (1992): the mean of the first tenth against that of the last half; least
 //! squares for the line.
 //! **Faithful**: the shares.
-//! **Simplified**: the variances come from the batch means, not from a spectral estimate, and the
-//! bound from Student's distribution, since the batches are few.
+//! **Simplified**: the variances come from the batch means instead of a spectral estimate, and the
+//! bound from Student's distribution, because there are few batches.
 //! **Ambiguous**: nothing.
 
 use crate::batches::{lag_one, mean};
 use crate::quantile::student_quantile;
 
-/// Chance that a steady series is taken for one that moves.
+/// The probability of a false alarm for a steady series.
 const FALSE_ALARM: f64 = 0.01;
 
 const FEWEST_FOR_A_LINE: usize = 3;
 
-/// How the batches of a running phase lie in time.
+/// The trend of the batch means of a running phase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stationarity {
-    /// Geweke's z, in units of the bound beyond which it is no chance: below 1 is steady.
+    /// Geweke's z, relative to its bound of significance: below 1 is steady.
     pub geweke: f64,
-    /// How far the first tenth is above the last half, in the unit of the series.
+    /// The difference of the first tenth and the last half, in the unit of the series.
     pub apart: f64,
-    /// How far the mean is from that of the last half, in the unit of the series.
+    /// The difference of the mean and the last half, in the unit of the series.
     pub settling: f64,
-    /// Change from the beginning to the end of the line, relative to the mean.
+    /// The change along the line, relative to the mean.
     pub change: f64,
-    /// Whether the line rises or falls beyond chance.
+    /// Whether the slope is significant.
     pub slopes: bool,
-    /// Whether the line explains the batches better than one step does.
+    /// Whether the line explains the batches better than a single step.
     pub gradual: bool,
 }
 
-/// Judge batch means in time order.
+/// Test batch means in time order.
 #[must_use]
 pub fn stationarity(means: &[f64]) -> Stationarity {
     let n = means.len();
@@ -49,8 +49,8 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
     }
 }
 
-/// Whether one line to the end explains `logs` better than a line of its own for the first `startup`
-/// and a level for the rest, which has more to fit: then nothing is over.
+/// Return whether one line to the end explains `logs` better than a separate line for the first
+/// `startup` and a level for the rest, which has more parameters: then the slope is not over.
 #[must_use]
 pub fn slopes_to_the_end(logs: &[f64], startup: usize) -> bool {
     let (first, rest) = logs.split_at(startup);
@@ -79,9 +79,9 @@ fn geweke(means: &[f64]) -> (f64, f64) {
 
 struct Line {
     slope: f64,
-    /// Standard error of the slope, with what correlation the residuals have.
+    /// The standard error of the slope, including the correlation of the residuals.
     error: f64,
-    /// What the line leaves unexplained.
+    /// The residual sum of squares.
     squares: f64,
 }
 
@@ -101,7 +101,7 @@ impl Line {
     }
 }
 
-/// What the best single step leaves unexplained.
+/// Return the residual sum of squares of the best single step.
 fn best_step(means: &[f64]) -> f64 {
     let centre = mean(means);
     let total: f64 = means.iter().map(|x| (x - centre).powi(2)).sum();

@@ -1,19 +1,19 @@
-//! When to stop a run: looks at growing prefixes, and stops when two in a row are convincing.
+//! The stop rule: evaluates growing prefixes of a run, and stops after two convincing evaluations.
 //!
 //! **Source**: P. Glynn, W. Whitt (1991) on sequential stopping with batch means: the batches must
-//! grow, and a narrow interval by chance must not end the run; hence two looks.
-//! **Faithful**: looks at geometrically spaced lengths, so that all of them cost a few times the
-//! last one.
+//! grow, and an interval that is narrow by chance must not end the run; hence two evaluations.
+//! **Faithful**: evaluations at geometrically spaced lengths, so that all of them cost a few times
+//! the last one.
 //! **Simplified**: nothing.
-//! **Ambiguous**: how far apart the looks are: a fifth more I/Os until one is convincing, then a
-//! sixteenth more to confirm it.
+//! **Ambiguous**: the spacing: a fifth more I/Os until one is convincing, then a sixteenth more to
+//! confirm it.
 
 use crate::analysis::{Core, FEWEST_IOS, Options, Reason};
 
-/// A response time of less than the clock can tell counts as this [ns].
+/// The smallest response time; smaller ones are below the resolution of the clock [ns].
 const LEAST_NS: f64 = 1.0;
 
-/// The rule for one run; it judges one or several series that grow side by side.
+/// The rule for one run, with one or more series that grow in parallel.
 #[derive(Clone, Debug)]
 pub struct StopRule {
     options: Options,
@@ -29,27 +29,27 @@ struct Series {
     logs: Vec<f64>,
 }
 
-/// What a look at the series says.
+/// The result of an evaluation.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Verdict {
     /// Whether the run may stop here.
     pub stop: bool,
-    /// Whether this look was convincing.
+    /// Whether this evaluation was convincing.
     pub convincing: bool,
-    /// I/Os of the shortest series that were looked at.
+    /// The length of the shortest series.
     pub ios: usize,
-    /// The longest start-up of the series.
+    /// The longest start-up of any series.
     pub startup_ios: usize,
-    /// For each series: mean [ns], half width [ns], doubts.
+    /// For each series: mean [ns], half width [ns], reasons for doubt.
     pub series: Vec<SeriesVerdict>,
 }
 
-/// What a look says of one series.
+/// The result of an evaluation for one series.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct SeriesVerdict {
     /// Mean of the running phase [ns].
     pub mean_ns: f64,
-    /// Half the width of its interval [ns]; `None` where there are too few batches.
+    /// The half width of its interval [ns]; `None` with too few batches.
     pub half_width_ns: Option<f64>,
     /// I/Os before the running phase.
     pub startup_ios: usize,
@@ -57,25 +57,25 @@ pub struct SeriesVerdict {
     pub period_ios: usize,
     /// Independent slow episodes in the running phase.
     pub slow_episodes: usize,
-    /// Why it has not converged.
+    /// The reasons for doubt.
     pub reasons: Vec<Reason>,
 }
 
 impl StopRule {
-    /// For `series` series that are not judged before they have `fewest` values.
+    /// Create the rule for `series` series, which are first evaluated at `fewest` values.
     #[must_use]
     pub fn new(options: Options, series: usize, fewest: usize) -> StopRule {
         let next = fewest.max(FEWEST_IOS);
         StopRule { options, next, convinced: false, series: vec![Series::default(); series] }
     }
 
-    /// Values that each series must have for the next look.
+    /// Return the values that each series needs for the next evaluation.
     #[must_use]
     pub fn next_look(&self) -> usize {
         self.next
     }
 
-    /// The verdict on a run that ended before there was anything to look at.
+    /// Return the verdict on a run that ended before the first evaluation.
     fn too_few(&self, ios: usize) -> Verdict {
         let seen = |series: &Series| SeriesVerdict {
             mean_ns: crate::batches::mean(&series.times),
@@ -96,7 +96,7 @@ impl StopRule {
         self.series[series].logs.push(time.ln());
     }
 
-    /// Look at what there is, each series at its own length; the shortest says when to look again.
+    /// Evaluate all series at their present lengths; the shortest determines the next evaluation.
     pub fn look(&mut self) -> Verdict {
         let ios = self.series.iter().map(|series| series.times.len()).min().unwrap_or(0);
         if ios < FEWEST_IOS {
