@@ -1,6 +1,6 @@
-//! One program for all targets: `UFLIP_FUZZ_TARGET` names the function of `uflip_fuzz::TARGETS`.
+//! One program for all targets: `UFLIP_FUZZ_TARGET` selects the function of `uflip_fuzz::TARGETS`.
 //!
-//! A program a target would be built and linked six times, and a target more would be a file more.
+//! A program per target would be built and linked six times, and each new target would need a file.
 
 #![no_main]
 

@@ -45,10 +45,6 @@ GLOBS = (
 GENERATED = {"docs/reference/cli.md", "docs/papers.md"}
 
 ALLOWED = {
-    "crates/bench": 8,
-    "crates/foreign": 9,
-    "crates/fuzz": 4,
-    "crates/py": 23,
     "python/uflip/profiles": 2,
     "tests/python": 2,
 }

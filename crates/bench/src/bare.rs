@@ -1,4 +1,4 @@
-//! Bare loops, as one would write them in C for the one purpose: the references.
+//! Bare loops as references: minimal code for the single purpose.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_host::now;
 
-/// Submission and response times [ns] of a bare loop.
+/// The submission and response times [ns] of a bare loop.
 pub(crate) struct Times {
     pub(crate) submit: Vec<u64>,
     pub(crate) response: Vec<u64>,
@@ -18,7 +18,7 @@ impl Times {
     }
 }
 
-/// Two clock readings, a random offset and two stores an I/O, and nothing else.
+/// Run two clock readings, a random offset and two stores per I/O, and nothing else.
 pub(crate) fn clock_pairs(ios: usize) -> Times {
     let mut times = Times::new(ios);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -32,7 +32,7 @@ pub(crate) fn clock_pairs(ios: usize) -> Times {
     times
 }
 
-/// Random 4 KiB reads of `file`.
+/// Read 4 KiB blocks of `file` at random.
 pub(crate) fn reads(file: &File, slots: u64, ios: usize) -> Times {
     let mut times = Times::new(ios);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -40,7 +40,7 @@ pub(crate) fn reads(file: &File, slots: u64, ios: usize) -> Times {
     for i in 0..ios {
         let offset = uniform(&mut rng, slots) * 4096;
         let start = now();
-        // SAFETY: the buffer is 4096 bytes long and ours.
+        // SAFETY: the buffer is 4096 bytes long and not shared.
         let moved = unsafe {
             libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), 4096, offset as libc::off_t)
         };

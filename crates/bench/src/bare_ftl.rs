@@ -1,6 +1,7 @@
-//! A page map as a bare array loop: map, reverse map, validity bits, valid counts, a minimum, and
-//! nothing else; one write frontier, no check. With time, when each die and channel is free again as
-//! well, and a histogram of response times; nothing waits its turn. An upper bound, not a device.
+//! A page-mapped FTL as a bare array loop: map, reverse map, validity bits, valid counts, a
+//! minimum; one write frontier, no checks. With time, it adds the next free time of each die and
+//! channel, and a histogram of response times; there is no queueing. An upper bound on speed, not a
+//! device.
 
 use std::time::Instant;
 
@@ -11,18 +12,18 @@ const WRITES: u64 = 4_000_000;
 const NOWHERE: u32 = u32::MAX;
 const BATCH: usize = 64;
 
-/// Eight channels of four dies, over which consecutive pages are spread.
+/// Eight channels of four dies; consecutive pages are striped over them.
 pub(crate) const DIES: usize = 32;
 const CHANNELS: usize = 8;
 
-/// How long things take [ns], as `demo.toml` has them.
+/// Durations [ns], from `demo.toml`.
 const READ: u64 = 50_000;
 const PROGRAM: u64 = 300_000;
 const TRANSFER: u64 = 24_675;
 const ERASE: u64 = 2_000_000;
 
-/// Host writes a second [M] under greedy collection of uniform random writes, after `warm_up` of them:
-/// the best of three, without time and with it.
+/// Measure host writes per second [M] under greedy garbage collection of uniform random writes,
+/// after `warm_up` of them: the best of three, without time and with it.
 pub(crate) fn rates(
     blocks: u32,
     pages_per_block: u32,
@@ -51,7 +52,7 @@ fn best_of_three(mut round: impl FnMut()) -> f64 {
     (0..3).map(|_| rate()).fold(0.0, f64::max)
 }
 
-/// What pages cost; one host write at a time.
+/// The cost of page operations; one host write at a time.
 trait Time {
     fn write(&mut self, to: u32);
     fn relocate(&mut self, from: u32, to: u32);
@@ -69,7 +70,7 @@ impl Time for Timeless {
     fn erase(&mut self, _: u32) {}
 }
 
-/// When each die and channel is free again.
+/// The next free time of each die and channel.
 struct Clocks {
     now: u64,
     dies: [u64; DIES],
@@ -84,7 +85,7 @@ impl Default for Clocks {
 }
 
 impl Clocks {
-    /// A page over the channel of `die`, from `at` on at the earliest; returns the end.
+    /// Transfer a page over the channel of `die`, from `at` on at the earliest; return the end.
     #[inline]
     fn transfer(&mut self, die: usize, at: u64) -> u64 {
         let channel = &mut self.channels[die % CHANNELS];
@@ -142,7 +143,7 @@ impl Bare {
             map: filled(logical_pages, NOWHERE),
             reverse: filled(pages, NOWHERE),
             valid: vec![0; pages.div_ceil(64)],
-            // Blocks that are free or being filled count as never to be chosen.
+            // Free and open blocks have the largest count, so they are never victims.
             count: vec![u16::MAX; blocks.next_multiple_of(64) as usize],
             free: (0..blocks).rev().collect(),
             groups: vec![u16::MAX; blocks.div_ceil(64) as usize],

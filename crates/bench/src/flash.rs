@@ -1,4 +1,4 @@
-//! Vector commands of the simulated open-channel SSD through the engine, every one recorded.
+//! The simulated open-channel SSD: vector commands through the engine, all recorded.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ const ROUNDS: usize = 3;
 /// uFLIP-OC stopped µOC1 here; every cycle writes and reads 512 pages.
 const CYCLES: u64 = 17_000;
 
-/// Jobs by name, and how many pages one repetition writes and reads.
+/// The jobs by name, with the pages that one repetition writes and reads.
 const JOBS: [(&str, &str, u64); 3] = [
     (
         "vectors-of-1",
@@ -27,7 +27,7 @@ const JOBS: [(&str, &str, u64); 3] = [
     ("worn", r#"{"kind": "wear"}"#, 1024),
 ];
 
-/// All figures of this file.
+/// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     let [one, eight, worn] = JOBS.map(|(_, job, _)| job);
     vec![
@@ -41,8 +41,8 @@ pub(crate) fn rows() -> Vec<Value> {
     ]
 }
 
-/// So many pages under the job of this name and nothing else, for whoever counts instructions. False where there
-/// is none of this name.
+/// Run `count` pages under the job of this name, for counting instructions. Return false for an
+/// unknown name.
 pub(crate) fn one(name: &str, count: u64) -> bool {
     let Some((_, job, pages)) = JOBS.iter().find(|(other, ..)| *other == name) else {
         return false;
@@ -63,7 +63,7 @@ fn device() -> OpenChannelDevice {
     OpenChannelDevice::new("bench", &profile).expect("a device")
 }
 
-/// Seconds that `job` takes on a new device, and how many commands it made.
+/// Return the seconds that `job` takes on a new device, and its number of commands.
 fn seconds(job: &Value) -> (f64, usize) {
     let mut device = device();
     let spec = FlashSpec::parse(&job.to_string()).expect("a job");

@@ -15,7 +15,7 @@ const FILE_BYTES: u64 = 256 << 20;
 const FILE_IOS: usize = 100_000;
 const MEMORY_IOS: usize = 8_000_000;
 
-/// All figures of this file.
+/// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     let mut rows = vec![memory(), null()];
     rows.extend(cached_file());
@@ -34,7 +34,7 @@ fn trace<D: Device<Request = Io> + Send>(device: &mut D, ios: usize) -> Trace {
     run(device, pattern, &Control::new(1)).expect("a run without an error")
 }
 
-/// Time an I/O takes in all, from the first submission to the last completion [ns].
+/// Return the total time per I/O, from the first submission to the last completion [ns].
 fn per_io(submit: &[u64], response: &[u64]) -> f64 {
     let (first, last) = (submit[0], submit.len() - 1);
     (submit[last] + response[last] - first) as f64 / submit.len() as f64
@@ -101,7 +101,7 @@ fn open_cached(path: &Path) -> DirectDevice {
     device
 }
 
-/// Mean time from a completion to the next submission [ns].
+/// Return the mean time from a completion to the next submission [ns].
 fn gap(submit: &[u64], response: &[u64]) -> f64 {
     let ends = submit.iter().zip(response).map(|(s, r)| s + r);
     let gaps = submit.iter().skip(1).zip(ends).map(|(next, end)| next - end);
@@ -109,7 +109,7 @@ fn gap(submit: &[u64], response: &[u64]) -> f64 {
     median(&mut gaps)
 }
 
-/// Resident memory that a trace adds, an I/O.
+/// Measure the resident memory of a trace per I/O.
 fn memory() -> Value {
     let mut device = NullDevice::new(Bytes(1 << 30));
     drop(trace(&mut device, 1000));

@@ -1,4 +1,4 @@
-//! Simulated devices, and loads under which they are timed and their instructions counted.
+//! Simulated devices, and the loads under which they are timed and their instructions counted.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ macro_rules! profile {
 }
 pub(crate) use profile;
 
-/// One row of the table in which peers were measured.
+/// One row of the table that compares with other simulators.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) blocks: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) spare_factor: f64,
     pub(crate) warm_up: u64,
     pub(crate) measured: u64,
-    /// Peers and targets, timed and untimed [M host writes/s].
+    /// Targets and other simulators, timed and untimed [M host writes/s].
     pub(crate) timed: &'static str,
     pub(crate) untimed: &'static str,
 }
@@ -57,7 +57,8 @@ pub(crate) const CASES: [Case; 3] = [
         blocks: 1 << 20,
         pages_per_block: 256,
         spare_factor: 0.125,
-        // Twice the spare capacity, so that every write makes room; ten times as much would be steady.
+        // Twice the spare capacity, so that every write needs garbage collection; steady state
+        // would take ten times as much.
         warm_up: 67_000_000,
         measured: 4_000_000,
         timed: ">= 4 (no peer)",
@@ -65,18 +66,19 @@ pub(crate) const CASES: [Case; 3] = [
     },
 ];
 
-/// What a device has beside dies, channels and a page map with pages of 4 KiB, whose collected pages take turns
-/// over all dies.
+/// The options of the plain device: dies, channels and a page map with pages of 4 KiB, whose
+/// relocated pages rotate over all dies.
 pub(crate) const PLAIN: &str = "{}";
 pub(crate) const SAME_DIE: &str = r#"{"relocation": "same_die"}"#;
 pub(crate) const COPY_BACK: &str = r#"{"relocation": "same_die", "copy_back": true}"#;
-/// The same capacity and blocks of the same size, of pages of 16 KiB.
+/// The same capacity and block size with pages of 16 KiB.
 pub(crate) const TODAY: &str = r#"{"page_bytes": 16384, "pages_per_block": 16, "mapping_unit_bytes": 4096,
     "partial_transfer": true, "die_queue": "reads_first", "program_suspend_ns": 20000, "erase_suspend_ns": 50000,
     "suspensions_max": 8, "slc_blocks": 4, "slc_blocks_max": 16, "slc_read_ns": 30000,
     "slc_program_ns": 100000}"#;
 
-/// Loads whose instructions are counted, by name; those of the device of the first case, and then of others.
+/// The loads for counting instructions, by name; first those of the first case's device, then
+/// others.
 const LOADS: [(&str, &str, Load); 6] = [
     ("alone", PLAIN, ALONE),
     ("same-die", SAME_DIE, ALONE),
@@ -86,8 +88,8 @@ const LOADS: [(&str, &str, Load); 6] = [
     ("today", TODAY, AT_ONCE),
 ];
 
-/// So many pages under the load of this name and nothing else, for whoever counts instructions; prints how many pages
-/// were programmed for each. False where there is none of this name.
+/// Run `count` pages under the load of this name, for counting instructions; print the pages
+/// programmed per page. Return false for an unknown name.
 pub(crate) fn one(name: &str, count: u64) -> bool {
     let of_first = LOADS.iter().find(|(other, ..)| *other == name);
     let (mut device, load) = match (of_first, name) {
@@ -112,20 +114,20 @@ pub(crate) fn one(name: &str, count: u64) -> bool {
     true
 }
 
-/// A `tlc-nvme` that has used up what it begins with: free blocks, and places in the cache.
+/// Return a `tlc-nvme` whose initial free blocks and free cache are used up.
 pub(crate) fn full_cache_of(overrides: &Value) -> SimDevice {
     let mut device = made(profile!("tlc-nvme.toml"), overrides);
     timed_of(&mut device, AT_ONCE, 40_000, 1, |_| Mode::Write);
     device
 }
 
-/// The device of a profile.
+/// Return the device of a profile.
 pub(crate) fn made((text, name): (&str, &str), overrides: &Value) -> SimDevice {
     let profile = Profile::parse(text, name, &overrides.to_string()).expect("a profile");
     SimDevice::new("bench", profile).expect("a device")
 }
 
-/// The device of a case in its steady state, with what it has beside.
+/// Return the device of a case in its steady state, with further options.
 pub(crate) fn steady(case: &Case, more: &str) -> SimDevice {
     let mut overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
@@ -156,25 +158,25 @@ pub(crate) fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64)
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
-/// What a host keeps under way.
+/// The queue depth and I/O size of a host.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) at_once: usize,
-    /// Pages of 4 KiB in an I/O.
+    /// Pages of 4 KiB per I/O.
     pub(crate) io_pages: u64,
 }
 
 pub(crate) const ALONE: Load = Load { at_once: 1, io_pages: 1 };
 pub(crate) const AT_ONCE: Load = Load { at_once: 32, ..ALONE };
 
-/// So many pages written at random [M pages/s].
+/// Measure random writes of `count` pages [M pages/s].
 #[inline(never)]
 pub(crate) fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -> f64 {
     timed_of(device, load, count, seed, |_| Mode::Write)
 }
 
-/// So many pages at random [M pages/s]; the sum of all response times kept so that nothing is optimised away. The
-/// device hears of I/Os ahead, as from the engine.
+/// Measure random I/Os of `count` pages [M pages/s]. The sum of all response times prevents the
+/// optimiser from removing them. I/Os are announced to the device in advance, as by the engine.
 #[inline(always)]
 pub(crate) fn timed_of(
     device: &mut SimDevice,

@@ -1,6 +1,6 @@
-//! What the harness costs, each figure against a bare loop in the same process, the two in turn, so
-//! that a machine whose speed drifts moves both. Prints one JSON object a line:
-//! `{name, value, unit, reference, ratio, target}`; `make bench` collects them.
+//! The cost of the harness. Each figure alternates with a bare loop in the same process, so that
+//! drift of the machine's speed affects both. Prints one JSON object per line: `{name, value, unit,
+//! reference, ratio, target}`; `make bench` collects them.
 
 mod bare;
 mod bare_ftl;

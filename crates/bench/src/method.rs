@@ -1,4 +1,4 @@
-//! What it costs to analyse a series, and to judge a run while it goes on.
+//! The cost of analysing a series, and of the stop rule during a run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,12 +15,12 @@ use crate::harness::{median, row};
 const IOS: usize = 1_000_000;
 const ROUNDS: usize = 5;
 
-/// All figures of this file.
+/// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     vec![a_million(), judged()]
 }
 
-/// A start-up of 20,000, then three levels with period 128, and noise.
+/// Return a start-up of 20,000, then three levels with period 128, with noise.
 fn series() -> Vec<f64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let level = |index: usize| match index {
@@ -60,7 +60,7 @@ fn a_million() -> Value {
     )
 }
 
-/// An I/O on a null device with a rule that is never satisfied, beside one without a rule.
+/// Compare an I/O on a null device with an unsatisfiable stop rule to one without a rule.
 fn judged() -> Value {
     let mut device = NullDevice::new(Bytes(1 << 30));
     let base = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": 4096});

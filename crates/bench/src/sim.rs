@@ -1,4 +1,4 @@
-//! The simulator against a bare loop that keeps the same books and nothing else.
+//! The simulator against a bare loop with the same bookkeeping.
 
 use std::time::Instant;
 
@@ -11,10 +11,11 @@ use crate::loads::{
     made, profile, random_writes, steady, timed, timed_of, untimed,
 };
 
-/// What the largest case needs, device and bare loop one after the other, and some to spare [bytes].
+/// The memory for the largest case, device and bare loop one after the other, with a margin
+/// [bytes].
 const MEMORY: u64 = 4 << 30;
 
-/// All figures of this file.
+/// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
     let enough = uflip_core::available_bytes() >= MEMORY;
     if !enough {
@@ -30,8 +31,8 @@ pub(crate) fn rows() -> Vec<Value> {
     rows
 }
 
-/// The device of the first case under more than one page at a time: 32 writes at once, and writes of 32 KiB.
-/// The reference is the same device with one write of 4 KiB at a time.
+/// Measure the device of the first case with 32 writes at once, and with writes of 32 KiB. The
+/// reference is the same device with one write of 4 KiB at a time.
 fn busy() -> [Value; 2] {
     let mut device = steady(&CASES[0], PLAIN);
     let mut best_of =
@@ -48,9 +49,9 @@ fn busy() -> [Value; 2] {
     ]
 }
 
-/// The device of the first case with what drives of today have, all of it at once: pages of 16 KiB that are mapped in
-/// units of 4 KiB, an SLC cache, programs and erases that are suspended for reads. Writes alone, and every eighth I/O
-/// a read, so that something is suspended. The reference is the plain device under the same load.
+/// Measure the device of the first case with features of present drives: pages of 16 KiB mapped in
+/// units of 4 KiB, an SLC cache, and program and erase suspend. Writes only, and with every eighth
+/// I/O a read, so that suspends occur. The reference is the plain device under the same load.
 fn today() -> [Value; 2] {
     let (mut device, mut plain) = (steady(&CASES[0], TODAY), steady(&CASES[0], PLAIN));
     [("", "M host writes/s", 0), (", every eighth a read", "M I/Os/s", 8)].map(
@@ -69,8 +70,8 @@ fn today() -> [Value; 2] {
     )
 }
 
-/// Flash at its end, with every fault that a profile can switch on. The reference is the same when it was
-/// new, where hardly anything fails.
+/// Measure worn flash, with every fault of a profile. The reference is the same device when new,
+/// where failures are rare.
 fn worn() -> Value {
     let rate = |overrides: Value| {
         let mut device = made(profile!("worn-mlc.toml"), &overrides);
@@ -81,9 +82,9 @@ fn worn() -> Value {
         "reference": reference, "ratio": value / reference, "target": ">= 3"})
 }
 
-/// Random writes of 4 KiB, 32 at once, on a device whose write cache is full, so that thousands of pages
-/// wait for the collection of a few dies. The reference is the same device without a cache, where no
-/// more pages wait than the host has under way.
+/// Measure random writes of 4 KiB, 32 at once, on a device with a full write cache, so that
+/// thousands of pages wait for garbage collection on a few dies. The reference is the same device
+/// without a cache, where at most the host's outstanding pages wait.
 fn full_cache() -> Value {
     let rate = |overrides: Value| {
         let mut device = full_cache_of(&overrides);
@@ -95,9 +96,9 @@ fn full_cache() -> Value {
         "target": ">= 1"})
 }
 
-/// FAST on Myers & Sinclair's device, timed, in its steady state. The reference is a loop that draws
-/// the same addresses and counts; peers: FlashSim's bare core 0.3, its whole program 0.17, the C++
-/// flashsim 0.026 M host writes/s.
+/// Measure FAST on Myers & Sinclair's device, timed, in its steady state. The reference is a loop
+/// that draws the same addresses and counts; other simulators: FlashSim's bare core 0.3, its whole
+/// program 0.17, the C++ flashsim 0.026 M host writes/s.
 fn fast() -> Value {
     let mut device = made(profile!("fast-1gb.toml"), &json!({}));
     let pages = device.info().capacity_bytes.0 / 4096;
@@ -107,7 +108,7 @@ fn fast() -> Value {
         "reference": counting, "ratio": rate / counting, "target": ">= 2 (FlashSim 0.17)"})
 }
 
-/// Writes that are only counted, by the block that they go to [M/s].
+/// Measure writes that are only counted by their block [M/s].
 fn counting(pages: u64, count: u64, seed: u64) -> f64 {
     let begin = Instant::now();
     let mut blocks = vec![0u32; (pages / 64) as usize];
@@ -124,7 +125,7 @@ fn case(case: &Case) -> Vec<Value> {
     let untimed = best(untimed);
     let rate = best((0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9)));
     let resident = resident_bytes() - before;
-    // Its memory is the bare loop's next.
+    // The bare loop needs its memory next.
     drop(device);
     let (bare_untimed, bare_timed) =
         crate::bare_ftl::rates(case.blocks, case.pages_per_block, pages, case.warm_up);
@@ -153,7 +154,7 @@ fn case(case: &Case) -> Vec<Value> {
     rows
 }
 
-/// Memory of this process that is really there [bytes].
+/// Return the resident memory of this process [bytes].
 fn resident_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line =

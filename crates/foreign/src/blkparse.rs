@@ -1,11 +1,12 @@
-//! What `blkparse` prints of a `blktrace`: an event of a block device a line.
+//! The text output of `blkparse` for a `blktrace`: one event of a block device per line.
 //!
 //! **Source**: blkparse(1), "default output format": device, CPU, number, seconds, process id, action,
 //! RWBS, then "sector + count" in sectors of 512 bytes.
-//! **Faithful**: reads, writes and discards with their times, as they were queued (Q), or where nothing was, as
-//! they were issued to the device (D).
-//! **Simplified**: devices lie side by side. Flushes and commands are counted, and not replayed.
-//! **Ambiguous**: lines that are no event (messages, the summary at the end) say nothing about I/Os.
+//! **Faithful**: reads, writes and discards with their times, as they were queued (Q) or, without
+//! such events, as they were issued to the device (D).
+//! **Simplified**: devices are placed side by side. Flushes and commands are counted, and not
+//! replayed.
+//! **Ambiguous**: lines that are not events (messages, the summary at the end) are ignored.
 
 use uflip_core::Mode;
 
@@ -79,7 +80,7 @@ fn bytes(sectors: &str) -> Option<u64> {
     sectors.parse::<u64>().ok()?.checked_mul(SECTOR)
 }
 
-/// Seconds with up to nine digits behind the point.
+/// Parse seconds with up to nine decimals.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let is_short = (1..=9).contains(&fraction.len());

@@ -1,15 +1,18 @@
 //! fio's I/O logs, versions 2 and 3 (`fio --write_iolog=FILE`).
 //!
-//! **Source**: what fio does, seen with 3.17, 3.33 and 3.42 and so since 2009 (`read_iolog_get`); its documentation,
-//! "Trace file format v2" and "v3" (HOWTO); what fio 3.33 writes, which is version 3 and has no waits.
-//! **Faithful**: reads, writes and trims with their offsets and lengths; in version 3 their times [µs]; in
-//! version 2 waits, each until so many ms after fio's start, and none where that is over.
-//! **Simplified**: files lie side by side. Syncs are counted, and not replayed; so are waits of version 3, which fio
-//! ignores. Times count from the first I/O, while fio had been starting up for about 0.1 s before it.
-//! **Ambiguous**: HOWTO calls a wait "microseconds … relative to the previous wait statement, everything below 100 is
-//! discarded". No fio that reads version 2 does that, and a file that fio replays in 3 s takes 3 s here.
-//! A name of a file may hold blanks, which the format does not quote: the action is looked for from the end of
-//! the line.
+//! **Source**: the behaviour of fio, observed with 3.17, 3.33 and 3.42 and unchanged since 2009
+//! (`read_iolog_get`); its documentation, "Trace file format v2" and "v3" (HOWTO); the output of
+//! fio 3.33, which is version 3 without waits.
+//! **Faithful**: reads, writes and trims with their offsets and lengths; in version 3 their times
+//! [µs]; in version 2 waits, each until the given ms after fio's start, or no wait if that has
+//! passed.
+//! **Simplified**: files are placed side by side. Syncs are counted, and not replayed; so are waits
+//! of version 3, which fio ignores. Times count from the first I/O, whereas fio's own start-up
+//! takes about 0.1 s before it.
+//! **Ambiguous**: HOWTO calls a wait "microseconds … relative to the previous wait statement,
+//! everything below 100 is discarded". No fio that reads version 2 does that, and a file that fio
+//! replays in 3 s takes 3 s here. A file name may contain blanks, which the format does not quote:
+//! the action is searched from the end of the line.
 
 use uflip_core::Mode;
 

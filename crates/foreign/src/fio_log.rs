@@ -9,16 +9,16 @@
 //!    7  … offset, priority, issue time    since 3.38, log_issue_time=1, which needs log_offset=1
 //! ```
 //!
-//! **Source**: fio's documentation, "Log file formats"; `flush_samples` in its `iolog.c`, of 3.17 to 3.42; what
-//! fio 3.17, 3.33 and 3.42 write.
-//! **Faithful**: response times, sizes, modes, and offsets where they are logged.
-//! **Simplified**: an I/O that was logged at t is taken to have begun t − response time, and not before the
-//! one before it had ended where they were made one at a time. fio's clock here has whole milliseconds, so
-//! that this is early by less than one. Issue times [ns] are not used.
-//! **Ambiguous**: what the fifth of five fields is, one line does not say; all lines of a log together do. A priority
-//! is 0, 1, or hexadecimal (0x…), and in no line anything else. Where all lines have 0 or 1, no offset is known,
-//! and they are 0: if they were offsets of an earlier version, all of its I/Os were there. A log that is none of
-//! these is an error, and so is one whose lines differ in their number of fields: nothing is guessed.
+//! **Source**: fio's documentation, "Log file formats"; `flush_samples` in its `iolog.c`, of 3.17
+//! to 3.42; the output of fio 3.17, 3.33 and 3.42.
+//! **Faithful**: response times, sizes, modes, and offsets if they are logged.
+//! **Simplified**: an I/O logged at t is assumed to have begun at t − response time, and with one
+//! I/O at a time not before the end of the previous one. fio's clock here has whole milliseconds,
+//! so that this is early by less than one. Issue times [ns] are not used.
+//! **Ambiguous**: the meaning of the fifth of five fields depends on all lines of a log. A priority
+//! is 0, 1, or hexadecimal (0x…) in every line. If all lines have 0 or 1, the offsets count as
+//! unknown and are 0: if they were offsets of an earlier version, all I/Os were there. Any other
+//! log is an error, and so is one with a varying number of fields.
 
 use uflip_core::{Bytes, Io, Mode};
 use uflip_engine::{IoList, LIST_IOS_MAX};
@@ -27,27 +27,27 @@ use crate::lines::{Lines, Wrong};
 
 const ALLOWED: &str =
     "TIME, RESPONSE_TIME, 0|1|2, SIZE[, OFFSET][, PRIORITY[, ISSUE_TIME]], all lines alike";
-/// How many fields every line has, and how many it can have more.
+/// The number of fields of every line, and of optional ones.
 const FIELDS: usize = 4;
 const MORE: usize = 3;
 const MS: u64 = 1_000_000;
-/// A day in a log of days: no response takes longer [ns].
+/// No response takes longer [ns]: a day.
 const LONGEST: u64 = 86_400_000_000_000;
 
-/// I/Os and what they took.
+/// I/Os with their response times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// In the order of their submission.
+    /// The I/Os, in the order of submission.
     pub list: IoList,
-    /// When each was submitted [ns], from the first.
+    /// The submission of each [ns], from the first.
     pub submit_ns: Vec<u64>,
-    /// What each took [ns].
+    /// The response time of each [ns].
     pub response_time_ns: Vec<u64>,
-    /// How many were under way at most.
+    /// The largest number of outstanding I/Os.
     pub depth: u64,
-    /// Whether the log says where the I/Os were.
+    /// Whether the log contains offsets.
     pub has_offsets: bool,
-    /// Lines of trims, which are left out.
+    /// The number of trims, which are left out.
     pub trims: u64,
 }
 
@@ -57,19 +57,20 @@ struct Row {
     io: Io,
 }
 
-/// What lines hold behind the size, over a whole log.
+/// The fields after the size, over a whole log.
 #[derive(Default)]
 struct Tail {
-    /// How many fields; not known before the first line.
+    /// The number of fields; `None` before the first line.
     fields: Option<usize>,
-    /// At each place, whether a line has a hexadecimal number there, and whether one has a number above 1.
+    /// For each field, whether a line has a hexadecimal number there, and whether one has a number
+    /// above 1.
     hexadecimal: [bool; MORE],
     large: [bool; MORE],
 }
 
 impl Tail {
-    /// Take those of one line, and return the first of them as if it were an offset [bytes]; `None` where
-    /// they are no numbers, or more or fewer than in the lines before.
+    /// Add the fields of one line, and return the first as a possible offset [bytes]; `None` if
+    /// they are not numbers, or their number differs from earlier lines.
     fn take(&mut self, fields: &[&str]) -> Option<u64> {
         let expected = *self.fields.get_or_insert(fields.len());
         if fields.len() != expected || expected > MORE {
@@ -89,17 +90,17 @@ impl Tail {
         Some(first)
     }
 
-    /// Whether all lines can have a priority at a place.
+    /// Return whether all lines can have a priority in this field.
     fn may_be_priority(&self, place: usize) -> bool {
         !self.large[place]
     }
 
-    /// Whether all lines can have an offset or an issue time at a place.
+    /// Return whether all lines can have an offset or an issue time in this field.
     fn may_be_number(&self, place: usize) -> bool {
         !self.hexadecimal[place]
     }
 
-    /// What is at each place, in words.
+    /// Return a description of each field.
     fn held(&self) -> String {
         let words = |place: usize| match (self.hexadecimal[place], self.large[place]) {
             (false, false) => "0 or 1",
@@ -112,7 +113,7 @@ impl Tail {
         all.join(", ")
     }
 
-    /// Whether the first of them is an offset; `None` where they are nothing that fio writes.
+    /// Return whether the first field is an offset; `None` if fio does not write such a log.
     fn has_offsets(&self) -> Option<bool> {
         match self.fields.unwrap_or(0) {
             0 => Some(false),
@@ -183,7 +184,7 @@ fn logged(mut rows: Vec<Row>, trims: u64, has_offsets: bool) -> Result<Logged, S
     }
     let busy: u64 = rows.iter().map(|row| row.took).fold(0, u64::saturating_add);
     let last = rows.iter().map(|row| row.at).max().unwrap_or(0);
-    // One after another they take no longer than the log lasts.
+    // One after another, they take no longer than the log lasts.
     let is_serial = busy <= last + 2 * MS && rows.is_sorted_by_key(|row| row.at);
     let mut free = 0;
     for row in &mut rows {
@@ -202,7 +203,7 @@ fn logged(mut rows: Vec<Row>, trims: u64, has_offsets: bool) -> Result<Logged, S
     Ok(Logged { list, submit_ns, response_time_ns, depth, has_offsets, trims })
 }
 
-/// How many are under way at most.
+/// Return the largest number of outstanding I/Os.
 fn deepest(submit_ns: &[u64], response_time_ns: &[u64]) -> u64 {
     let mut ends: Vec<u64> =
         submit_ns.iter().zip(response_time_ns).map(|(submit, took)| submit + took).collect();

@@ -1,4 +1,5 @@
-//! What was done to one device as another one can do it: inside it, in whole sectors, at its pace.
+//! The adaptation of a recorded trace to another device: within its capacity, in whole sectors, at
+//! its pace.
 //!
 //! ```text
 //!  recorded   0 ─────────●───────────────────────▶ end          ● an I/O
@@ -7,31 +8,30 @@
 //!  scale      0 ────●────────▶ capacity                          offset × capacity / end
 //! ```
 //!
-//! An I/O that is no whole sectors of the device is widened to those that hold it. A trim that is longer than any
-//! I/O may be, as that of a new file system is, becomes several at once. Nothing else changes: what had to be
-//! changed is counted.
+//! An I/O that does not cover whole sectors is widened. A trim longer than the largest I/O, such as
+//! that of mkfs, is split at the same instant. Nothing else changes, and all changes are counted.
 
 use uflip_core::{Bytes, Error, Io, Mode, Result, format_bytes};
 use uflip_engine::{IO_SIZE_MAX, IoList};
 
 use crate::recorded::{Recorded, RecordedIo};
 
-/// What becomes of I/Os that a device is too small for.
+/// The treatment of I/Os beyond the capacity of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// They are an error.
+    /// An error.
     Refuse,
-    /// They begin again at the beginning: neighbours stay neighbours.
+    /// Offsets wrap around: adjacent I/Os stay adjacent.
     Wrap,
-    /// All offsets shrink, or grow, in proportion.
+    /// All offsets are scaled in proportion.
     Scale,
 }
 
 impl Fit {
-    /// The names of all.
+    /// The names of all variants.
     pub const NAMES: &'static [&'static str] = &["refuse", "wrap", "scale"];
 
-    /// By name.
+    /// Return the variant with this name.
     ///
     /// # Errors
     /// An unknown name; the error lists the known ones.
@@ -45,24 +45,26 @@ impl Fit {
     }
 }
 
-/// A list, and what was changed to make it.
+/// A list of I/Os, and the changes made for it.
 #[derive(Debug)]
 pub struct Fitted {
-    /// I/Os that the device can do.
+    /// I/Os that the device supports.
     pub list: IoList,
-    /// How many were widened to whole sectors.
+    /// The number of I/Os widened to whole sectors.
     pub widened: u64,
-    /// How many were moved.
+    /// The number of I/Os moved.
     pub moved: u64,
-    /// How many trims became several.
+    /// The number of trims split.
     pub split: u64,
 }
 
-/// Make a list of what was recorded, for a device of `capacity` and `sector` bytes; at the times that were
-/// recorded, `speed_ppm` / 1,000,000 times as fast, or without it each after the one before.
+/// Make a list of the recorded I/Os for a device of `capacity` and `sector` bytes. With `speed_ppm`
+/// I/Os arrive at their recorded times, `speed_ppm` / 1,000,000 times as fast; otherwise each
+/// follows the previous one.
 ///
 /// # Errors
-/// Operations of zones; an I/O that is outside the device or longer than it; times that are wanted and not recorded.
+/// Zone commands; an I/O beyond the device or longer than it; times that are required and not
+/// recorded.
 pub fn fit(
     recorded: &Recorded,
     (capacity, sector): (u64, u64),
@@ -113,7 +115,7 @@ pub fn fit(
     Ok(Fitted { list, widened, moved, split })
 }
 
-/// A run of ours may be of zones: where an append went, and what a reset left, is that device's affair.
+/// A run of uflip may contain zone commands, whose effect depends on the state of that device.
 fn check_modes(recorded: &Recorded) -> Result<()> {
     let of_zones: Vec<&RecordedIo> =
         recorded.ios.iter().filter(|io| io.mode.requires_zones()).collect();
@@ -130,7 +132,7 @@ fn check_modes(recorded: &Recorded) -> Result<()> {
         .action("replay another run, or measure the device itself with `uflip run --suite zones`"))
 }
 
-/// Offset and size of an I/O on the device, in whole sectors.
+/// Return the offset and size of an I/O on the device, in whole sectors.
 fn placed(io: &RecordedIo, how: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
     let down = |offset: u64| offset / sector * sector;
     if how == Fit::Scale {

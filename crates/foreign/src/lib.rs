@@ -1,13 +1,13 @@
-//! Traces of other tools: what they say that was done to a device, and what of it can be done to another.
+//! Traces of other tools: parsing, and adaptation to a device.
 //!
 //! ```text
 //! bytes ─ [`Format`] ─▶ Recorded (any offsets, any times) ─ [`fit()`] ─▶ IoList (of one device)
 //! ```
 //!
-//! A file of others may hold anything. It is read line by line, with a limit for each line and for the
-//! number of I/Os; whatever is wrong is an error that names the line. Nothing is guessed: a line that is
-//! no I/O although it looks like one is an error, and what is left out on purpose (a flush, a command) is
-//! counted by its name.
+//! Foreign files may contain anything. They are read line by line, with limits on the length of a
+//! line and the number of I/Os; every problem is an error that names the line. Nothing is guessed:
+//! a malformed I/O is an error, and operations that are skipped on purpose (a flush, a command) are
+//! counted by name.
 
 #![forbid(unsafe_code)]
 
@@ -32,44 +32,43 @@ use uflip_core::{Error, ErrorKind, Result};
 
 use crate::lines::{Lines, Wrong};
 
-/// A format that is read: its name, how a file of it begins, and what reads it.
+/// A supported format: its name, a test of its first line, and its parser.
 struct Reader {
     name: &'static str,
     is_it: fn(&str) -> bool,
     read: fn(&mut Lines<'_>) -> std::result::Result<Recorded, Wrong>,
 }
 
-/// All of them; the first whose beginning fits is it.
+/// All formats; the first whose test succeeds is used.
 const READERS: &[Reader] = &[
     Reader { name: "fio", is_it: fio::is_it, read: fio::read },
     Reader { name: "blkparse", is_it: blkparse::is_it, read: blkparse::read },
     Reader { name: "msr", is_it: msr::is_it, read: msr::read },
 ];
 
-/// Their names.
+/// Return the names of all formats.
 #[must_use]
 pub fn formats() -> Vec<&'static str> {
     READERS.iter().map(|reader| reader.name).collect()
 }
 
-/// Read the trace in `path`, of the format of that name or of the one that it looks like.
+/// Read the trace in `path`, in the named format or in the detected one.
 ///
 /// # Errors
-/// An unknown name; a file that cannot be read, is of no known format, has no I/O, or a line that makes
-/// no sense.
+/// An unknown name; a file that cannot be read, has an unknown format, no I/O, or an invalid line.
 pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
     read_from(&mut open(path)?, &path.display().to_string(), format)
 }
 
-/// Read a log of response times that fio wrote.
+/// Read a response time log of fio.
 ///
 /// # Errors
-/// A file that cannot be read, has no I/O, or a line that makes no sense.
+/// A file that cannot be read, has no I/O, or an invalid line.
 pub fn read_fio_log(path: &Path) -> Result<Logged> {
     read_fio_log_from(&mut open(path)?, &path.display().to_string())
 }
 
-/// The same from anywhere; errors name `place`.
+/// Read a response time log of fio from `input`; errors name `place`.
 ///
 /// # Errors
 /// As [`read_fio_log`].
@@ -85,7 +84,7 @@ fn open(path: &Path) -> Result<BufReader<File>> {
             .got(error.to_string())
             .action("check the path and its permissions")
     };
-    // A pipe without a writer must not be waited for.
+    // Opening a pipe without a writer must not block.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(|error| failed(&error))?;
     let is_file = file.metadata().map_err(|error| failed(&error))?.is_file();
@@ -106,7 +105,7 @@ fn explained(place: &str, Wrong { line, got, allowed }: Wrong) -> Error {
         .action("see `uflip replay --help` and `uflip import --help` for what is read")
 }
 
-/// The same from anywhere; errors name `place`.
+/// Read a trace from `input`; errors name `place`.
 ///
 /// # Errors
 /// As [`read`].

@@ -1,11 +1,11 @@
-//! Lines of a text that anybody may have written: short, in UTF-8, and not too many.
+//! A line reader for untrusted text: limited length, UTF-8, limited number.
 
 use std::io::{BufRead, Read};
 
-/// No line of any format is longer [bytes].
+/// The longest line of any format [bytes].
 const LONGEST: u64 = 4096;
 
-/// What is wrong with a line, counted from 1; 0 where it is no line.
+/// A problem in a line, counted from 1; 0 if it does not belong to a line.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub(crate) line: u64,
@@ -13,12 +13,12 @@ pub(crate) struct Wrong {
     pub(crate) allowed: String,
 }
 
-/// Goes over the lines of a text.
+/// Iterates over the lines of a text.
 pub(crate) struct Lines<'a> {
     input: &'a mut dyn BufRead,
     number: u64,
     bytes: Vec<u8>,
-    /// The line was looked at, and comes once more.
+    /// Whether the last line is returned once more.
     again: bool,
 }
 
@@ -27,14 +27,14 @@ impl<'a> Lines<'a> {
         Lines { input, number: 0, bytes: Vec::new(), again: false }
     }
 
-    /// The first line, which comes again; empty where there is none.
+    /// Return the first line without consuming it; empty for an empty text.
     pub(crate) fn first(&mut self) -> Result<&str, Wrong> {
         let there = self.next()?.is_some();
         self.again = there;
         Ok(if there { text(&self.bytes) } else { "" })
     }
 
-    /// The next line that is not empty, without what surrounds it.
+    /// Return the next line that is not empty, trimmed.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Wrong> {
         if std::mem::take(&mut self.again) {
             return Ok(Some(text(&self.bytes)));
@@ -59,18 +59,18 @@ impl<'a> Lines<'a> {
                 return Err(self.wrong("bytes that are no text", "text in UTF-8"));
             }
             if !text(&self.bytes).is_empty() {
-                // Said again, because a line that is returned in a loop is borrowed for all of it.
+                // Computed again, because a line returned in a loop is borrowed for all of it.
                 return Ok(Some(text(&self.bytes)));
             }
         }
     }
 
-    /// How many lines were read.
+    /// Return the number of lines read.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The error of the line at hand.
+    /// Create the error of the present line.
     pub(crate) fn wrong(&self, got: &str, allowed: &str) -> Wrong {
         Wrong { line: self.number, got: got.to_owned(), allowed: allowed.to_owned() }
     }

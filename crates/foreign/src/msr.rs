@@ -1,11 +1,11 @@
-//! The block traces of MSR Cambridge, as the SNIA's repository has them: CSV, an I/O a line.
+//! The block traces of MSR Cambridge, as published by SNIA: CSV, one I/O per line.
 //!
 //! **Source**: D. Narayanan, A. Donnelly, A. Rowstron, *Write off-loading* (FAST 2008), and the README of
 //! the traces: Timestamp, Hostname, DiskNumber, Type, Offset, Size, ResponseTime. Times are Windows file
 //! times (100 ns), offsets and sizes bytes.
-//! **Faithful**: all of these but the response time.
-//! **Simplified**: disks lie side by side.
-//! **Ambiguous**: times go back here and there; I/Os are put in the order of their times.
+//! **Faithful**: all fields but the response time.
+//! **Simplified**: disks are placed side by side.
+//! **Ambiguous**: some times go back; I/Os are sorted by time.
 
 use uflip_core::Mode;
 
@@ -14,14 +14,14 @@ use crate::recorded::Recorded;
 
 const ALLOWED: &str = "TIMESTAMP,HOST,DISK,Read|Write,OFFSET,SIZE,RESPONSE_TIME";
 const TICK_NS: u64 = 100;
-/// Instants count from here, so that they fit nanoseconds: the year 2000 or so in ticks since 1601.
+/// The zero of times, so that they fit nanoseconds: about the year 2000, in ticks since 1601.
 const EPOCH: u64 = 125_911_584_000_000_000;
 
 pub(crate) fn is_it(first: &str) -> bool {
     first == HEAD || fields(first).is_some()
 }
 
-/// Some copies have it.
+/// The header line, present in some copies.
 const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
 struct Fields<'a> {
@@ -46,7 +46,7 @@ fn fields(line: &str) -> Option<Fields<'_>> {
     if next().is_some() {
         return None;
     }
-    // Times of other clocks are small numbers.
+    // Other clocks have small numbers.
     let ticks = ticks.checked_sub(EPOCH).unwrap_or(ticks);
     Some(Fields { at: ticks.checked_mul(TICK_NS)?, disk, mode, place })
 }

@@ -1,4 +1,4 @@
-//! What a trace says that was done: I/Os of any place and length, each with its time where that is known.
+//! A recorded trace: I/Os of any offset and length, each with its time if it is known.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use uflip_engine::LIST_IOS_MAX;
 
 use crate::lines::{Lines, Wrong};
 
-/// What was recorded of several files or disks lies side by side, each beginning at a multiple of this
+/// The I/Os of several files or disks are placed side by side, each beginning at a multiple of this
 /// [bytes].
 const APART: u64 = 1 << 20;
 
-/// Nothing lies behind it, and nothing is longer [bytes].
+/// The largest offset and size [bytes].
 const LARGEST: u64 = 1 << 56;
 
-/// One I/O as it was recorded.
+/// One recorded I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordedIo {
-    /// Where it began [bytes].
+    /// The offset [bytes].
     pub offset: u64,
-    /// How long it was [bytes]; not 0.
+    /// The size [bytes]; not 0.
     pub size: u64,
     /// Read, write or trim.
     pub mode: Mode,
-    /// When [ns], from any instant; in order.
+    /// The time [ns], from an arbitrary zero; in order.
     pub at: u64,
-    /// Which of the files or disks.
+    /// The index of the file or disk.
     source: u32,
 }
 
@@ -34,18 +34,18 @@ pub struct RecordedIo {
 pub struct Recorded {
     /// The name of its format.
     pub format: &'static str,
-    /// In the order of their times.
+    /// The I/Os, sorted by time.
     pub ios: Vec<RecordedIo>,
-    /// Whether the trace says when each was.
+    /// Whether the trace contains times.
     pub has_times: bool,
-    /// What is not replayed, by its name, and how often it was.
+    /// The operations that are not replayed, by name, with their counts.
     pub left_out: BTreeMap<&'static str, u64>,
-    /// The files or disks, in the order in which they appear.
+    /// The files or disks, in order of appearance.
     pub sources: Vec<String>,
 }
 
 impl Recorded {
-    /// Take one I/O of a file or disk.
+    /// Add one I/O of a file or disk.
     pub(crate) fn push(
         &mut self,
         lines: &Lines<'_>,
@@ -69,7 +69,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// The same for a device that has no command to deallocate.
+    /// Return the trace without trims, for a device that does not support them.
     #[must_use]
     pub fn without_trims(&self) -> Recorded {
         let mut left = self.clone();
@@ -80,12 +80,12 @@ impl Recorded {
         left
     }
 
-    /// Count something that is no I/O.
+    /// Count an operation that is not an I/O.
     pub(crate) fn leave_out(&mut self, what: &'static str) {
         *self.left_out.entry(what).or_default() += 1;
     }
 
-    /// The number of a file or disk.
+    /// Return the index of a file or disk.
     pub(crate) fn source(&mut self, lines: &Lines<'_>, name: &str) -> Result<u32, Wrong> {
         const MOST: usize = 4096;
         if let Some(known) = self.sources.iter().rposition(|source| source == name) {
@@ -98,7 +98,7 @@ impl Recorded {
         Ok(self.sources.len() as u32 - 1)
     }
 
-    /// In the order of their times, which count from the first; those of several files side by side.
+    /// Sort by time, counted from the first I/O, and place several files side by side.
     pub(crate) fn put_in_order(&mut self) {
         if self.has_times {
             self.ios.sort_by_key(|io| io.at);
@@ -124,22 +124,22 @@ impl Recorded {
         }
     }
 
-    /// Where the last of them ends [bytes].
+    /// Return the end of the highest I/O [bytes].
     #[must_use]
     pub fn end(&self) -> u64 {
         self.ios.iter().map(|io| io.offset.saturating_add(io.size)).max().unwrap_or(0)
     }
 
-    /// From the first to the last [ns].
+    /// Return the time from the first to the last I/O [ns].
     #[must_use]
     pub fn span(&self) -> u64 {
         self.ios.last().map_or(0, |io| io.at)
     }
 
-    /// Of what a trace of ours holds.
+    /// Create from a trace of uflip.
     ///
     /// # Errors
-    /// It has no I/Os, or too many.
+    /// If it has no I/Os, or too many.
     pub fn of_ours(ios: impl Iterator<Item = (uflip_core::Io, u64)>) -> Result<Recorded, String> {
         let mut ours = Recorded { format: "uflip", has_times: true, ..Recorded::default() };
         for (io, at) in ios {

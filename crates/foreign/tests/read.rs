@@ -1,5 +1,5 @@
-//! Traces as other programs wrote them: data/fio-3.33* by fio, data/blkparse-1.2.txt by blkparse (of
-//! events whose numbers stand in the test), data/msr.csv in the form of the traces of MSR Cambridge.
+//! Traces written by other programs: data/fio-3.33* by fio, data/blkparse-1.2.txt by blkparse (of
+//! events whose numbers are in the test), data/msr.csv in the format of the MSR Cambridge traces.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn of(text: &str) -> Result<Recorded, String> {
     })
 }
 
-/// (offset, size, whether it writes, time) of every I/O.
+/// Return (offset, size, whether it writes, time) of every I/O.
 fn rows(recorded: &Recorded) -> Vec<(u64, u64, bool, u64)> {
     let row = |io: &uflip_foreign::RecordedIo| (io.offset, io.size, io.mode == Mode::Write, io.at);
     recorded.ios.iter().map(row).collect()
@@ -29,7 +29,7 @@ fn rows(recorded: &Recorded) -> Vec<(u64, u64, bool, u64)> {
 fn what_fio_wrote_is_what_it_did() {
     let recorded = data("fio-3.33.iolog");
     assert_eq!((recorded.format, recorded.has_times), ("fio", true));
-    // The lines of the file by plain means: `TIME /tmp/target read|write OFFSET LENGTH`.
+    // Parse the lines of the file simply: `TIME /tmp/target read|write OFFSET LENGTH`.
     let text = include_str!("data/fio-3.33.iolog");
     let lines = text.lines().filter(|line| line.contains(" read ") || line.contains(" write "));
     let mut expected: Vec<(u64, u64, bool, u64)> = lines
@@ -45,8 +45,9 @@ fn what_fio_wrote_is_what_it_did() {
     assert_eq!(rows(&recorded), expected);
 }
 
-/// Waits until so many ms after the start, whatever fio's documentation says: `fio --read_iolog=fio-waits.iolog
-/// --ioengine=psync --write_lat_log=fio-3.33-waits --log_offset=1` wrote when its I/Os were.
+/// Waits last until the given ms after the start, contrary to fio's documentation: `fio
+/// --read_iolog=fio-waits.iolog --ioengine=psync --write_lat_log=fio-3.33-waits --log_offset=1`
+/// wrote the times of its I/Os.
 #[test]
 fn waits_of_version_2_are_what_fio_makes_of_them() {
     let recorded = data("fio-waits.iolog");
@@ -64,7 +65,7 @@ fn waits_of_version_2_are_what_fio_makes_of_them() {
         assert_eq!(ours.0, fio.0);
         assert!(ours.1.abs_diff(fio.1) <= 4_000_000, "{ours:?} {fio:?}");
     }
-    // A wait that is over waits for nothing.
+    // A wait that has passed has no effect.
     let ms: Vec<u64> = ours.iter().map(|(_, at)| at / 1_000_000).collect();
     assert_eq!(ms, [0, 600, 600, 600, 1100]);
 }
@@ -107,7 +108,7 @@ fn blkparse_is_read_by_what_was_queued() {
     let discards: Vec<_> = recorded.ios.iter().filter(|io| io.mode == Mode::Trim).collect();
     let (discard, more) = discards.split_first().unwrap();
     assert_eq!((discard.offset, discard.size, more.len()), (4096 * 512, 2048 * 512, 0));
-    // A trace of what was issued only.
+    // A trace with issue events only.
     let is_issued = |line: &&str| line.split_whitespace().nth(5) == Some("D");
     let text = include_str!("data/blkparse-1.2.txt");
     let issued: Vec<&str> = text.lines().filter(is_issued).collect();
@@ -168,7 +169,7 @@ fn a_larger_trace_is_refused_wrapped_or_scaled() {
         let ios: Vec<(u64, u64)> = fitted.list.ios().map(|io| (io.offset.0, io.size.0)).collect();
         Ok::<_, String>((ios, fitted.list.instants().to_vec(), fitted.widened, fitted.moved))
     };
-    // As it is: 5000 is no whole sector, so the sectors that hold it.
+    // Unchanged: 5000 is not a whole sector, so the I/O is widened.
     let (ios, instants, widened, moved) = rows(Fit::Refuse, 1 << 20, None).unwrap();
     assert_eq!(ios, [(0, 4096), (4608, 4608), (1_044_480, 4096)]);
     assert_eq!((instants, widened, moved), (vec![], 1, 0));
@@ -187,7 +188,7 @@ fn a_larger_trace_is_refused_wrapped_or_scaled() {
     assert!(rows(Fit::Wrap, 2048, None).unwrap_err().contains("longer than the device"));
 }
 
-/// That of a new file system, say: no I/O may be so long.
+/// Such as that of mkfs: longer than the largest I/O.
 #[test]
 fn a_long_trim_becomes_several_at_its_instant() {
     let text = "8,0 0 1 0.000000000 697 Q DS 8 + 786433 [mkfs]\n\
@@ -221,7 +222,7 @@ fn a_log_of_response_times_is_what_fio_measured() {
         .collect();
     assert_eq!(log.list.len(), rows.len());
     assert!(log.has_offsets);
-    // One after another: what fio measured, in its order, within a millisecond of its clock.
+    // One after another: as fio measured, in order, within a millisecond of its clock.
     assert_eq!(log.depth, 1);
     let ios = log.list.ios().zip(&log.submit_ns).zip(&log.response_time_ns);
     for (row, ((io, submit), took)) in rows.iter().zip(ios) {
@@ -248,7 +249,7 @@ fn a_log_of_response_times_is_what_fio_measured() {
     }
 }
 
-/// Of 3.17 the fifth field is the offset; 3.42 has issue times behind.
+/// In 3.17 the fifth field is the offset; 3.42 appends issue times.
 #[test]
 fn logs_of_other_versions_of_fio_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
@@ -282,7 +283,7 @@ fn all_lines_together_say_what_the_fields_of_a_log_are() {
     let unknown = Ok((false, vec![0, 0]));
     for (lines, expected) in [
         (["", ""], unknown.clone()),
-        // The offset, and the first of them is 0; the priority of later versions.
+        // An offset whose first value is 0, as later versions write a priority.
         ([", 0", ", 8192"], known(&[0, 8192])),
         ([", 0", ", 1"], unknown.clone()),
         ([", 0x0000", ", 0x2004"], unknown),

@@ -1,9 +1,9 @@
-//! Everything that reads bytes which anybody may have written, as one function each.
+//! Fuzz targets: each parser of untrusted bytes as one function.
 //!
-//! A function takes any bytes and must come back, with whether they were accepted: an error is as good
-//! as a value, a panic is a defect, and so is what a reader lets through although it cannot be.
-//! `tests/replay.rs` feeds them the corpus and seeded mutations of it, in `make test`; the targets in
-//! `fuzz/` give the same functions to libFuzzer, which sees the branches they take (`make fuzz`).
+//! A target accepts any bytes and must return whether they were accepted. An error is fine; a panic
+//! is a bug, and so is an accepted value that is invalid. `tests/replay.rs` feeds them the corpus
+//! and seeded mutations of it, in `make test`; the targets in `fuzz/` pass the same functions to
+//! libFuzzer, which tracks coverage (`make fuzz`).
 
 #![forbid(unsafe_code)]
 
@@ -19,10 +19,10 @@ use uflip_foreign::Fit;
 use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, NbdDevice, Session, Step};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Profile, SimDevice, Snapshot};
 
-/// Takes any bytes, and says whether they were accepted.
+/// A target: takes any bytes, and returns whether they were accepted.
 pub type Target = fn(&[u8]) -> bool;
 
-/// Name of a target, and of the folder of its corpus → the function.
+/// The name of each target and of its corpus folder, with its function.
 pub const TARGETS: &[(&str, Target)] = &[
     ("pattern", pattern),
     ("state", state),
@@ -36,10 +36,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("fio-log", fio_log),
 ];
 
-/// What patterns and states are checked against.
+/// The device that patterns and states are checked against.
 const CAPACITY: Bytes = Bytes(4 << 30);
 const SECTOR: Bytes = Bytes(512);
-/// So many I/Os of what was accepted are looked at.
+/// The number of I/Os checked of an accepted input.
 const IOS: usize = 64;
 
 const GEOMETRY: FlashGeometry = FlashGeometry {
@@ -53,7 +53,7 @@ const GEOMETRY: FlashGeometry = FlashGeometry {
     vector_max: 64,
 };
 
-/// A pattern specification: what is accepted stays inside the device, and can be read again.
+/// Parse a pattern specification: an accepted one stays inside the device, and can be parsed again.
 pub fn pattern(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(resolved) = PatternSpec::parse(text).and_then(|spec| spec.resolve(CAPACITY, SECTOR))
@@ -69,14 +69,14 @@ pub fn pattern(data: &[u8]) -> bool {
     true
 }
 
-/// A state that a device is to be brought into.
+/// Parse a device state.
 pub fn state(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let resolved = StateSpec::parse(text).and_then(|spec| spec.resolve(CAPACITY, SECTOR));
     resolved.map(|resolved| inside(resolved.writes().take(IOS))).is_ok()
 }
 
-/// A job over physical addresses.
+/// Parse a job over physical addresses.
 pub fn job(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(job) = FlashSpec::parse(text).and_then(|spec| spec.resolve(GEOMETRY)) else {
@@ -92,7 +92,7 @@ pub fn job(data: &[u8]) -> bool {
     true
 }
 
-/// A profile, and after a NUL the overrides that a device URL carries, as JSON.
+/// Parse a profile and, after a NUL, the overrides of a device URL as JSON.
 pub fn profile(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let (text, overrides) = text.split_once('\0').unwrap_or((text, "{}"));
@@ -109,8 +109,8 @@ pub fn profile(data: &[u8]) -> bool {
     false
 }
 
-/// A saved device: the bytes as they are, and once more with the checksums made right, so that what
-/// reads behind the checksums meets them too.
+/// Load a saved device: the bytes as they are, and again with correct checksums, so that the parser
+/// behind the checksums is also tested.
 pub fn snapshot(data: &[u8]) -> bool {
     let as_it_is = restore(data);
     sealed(data).is_some_and(|sealed| restore(&sealed)) || as_it_is
@@ -123,8 +123,8 @@ fn restore(data: &[u8]) -> bool {
     })
 }
 
-/// The file `data` with a schema, lengths and sums that fit; see `crates/sim/src/snapshot/mod.rs` for the
-/// form.
+/// Return `data` as a file with a valid schema, lengths and checksums; see
+/// `crates/sim/src/snapshot/mod.rs` for the format.
 #[must_use]
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     const FIXED: usize = 40;
@@ -143,7 +143,7 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     Some(sealed)
 }
 
-/// A trace on disk: what is read has a submission and a response time for every I/O.
+/// Read a stored trace: an accepted one has a submission and a response time for every I/O.
 pub fn trace(data: &[u8]) -> bool {
     with_file(data, |path| {
         let Ok((trace, _)) = uflip_store::read_trace(path, None) else { return false };
@@ -154,7 +154,7 @@ pub fn trace(data: &[u8]) -> bool {
     })
 }
 
-/// A trace of another tool, of whichever format it looks like: what is read fits any device in any way.
+/// Read a trace of another tool, in any format: an accepted one fits any device in every way.
 pub fn recording(data: &[u8]) -> bool {
     let Ok(recorded) = uflip_foreign::read_from(&mut std::io::Cursor::new(data), "trace", None)
     else {
@@ -172,7 +172,7 @@ pub fn recording(data: &[u8]) -> bool {
     true
 }
 
-/// A log of response times of fio: what is read can have happened.
+/// Read a response time log of fio: an accepted one is plausible.
 pub fn fio_log(data: &[u8]) -> bool {
     let read = uflip_foreign::read_fio_log_from(&mut std::io::Cursor::new(data), "log");
     let Ok(log) = read else { return false };
@@ -199,8 +199,8 @@ fn with_file(data: &[u8], read: impl FnOnce(&Path) -> bool) -> bool {
     read(file.path())
 }
 
-/// What a client of a served device sends: the first byte says in pieces of what length it comes.
-/// Accepted is who gets as far as requests.
+/// Run the input of an NBD client, in pieces of the length in the first byte. Accepted means that
+/// it reaches the transmission phase.
 pub fn nbd(data: &[u8]) -> bool {
     let export = |name: &str, read_only| Export {
         name: name.into(),
@@ -216,7 +216,7 @@ pub fn nbd(data: &[u8]) -> bool {
     let mut session = Session::new(&mut out);
     for piece in sent.chunks(usize::from(*first).max(1)) {
         let mut input = piece;
-        // A step uses something up, or hands on a write whose data is whole.
+        // Each step consumes input, or passes on a complete write.
         for steps in 0.. {
             assert!(steps <= 2 * piece.len() + 1, "nothing happens");
             match session.step(&mut input, &exports, &mut out) {
@@ -238,16 +238,16 @@ pub fn nbd(data: &[u8]) -> bool {
         }
         assert!(session.buffered_bytes() <= LONGEST_OPTION as usize, "more is kept than is read");
     }
-    // Every answer is to a head of sixteen bytes at least, and a list is the longest of them.
+    // Every reply belongs to a header of at least sixteen bytes, and a list is the longest one.
     assert!(out.len() <= 256 + sent.len() * 16, "{} for {}", out.len(), sent.len());
     session.is_transmitting()
 }
 
-/// So much of what a server says fits into a socket that nobody reads yet [bytes].
+/// The part of a server's output that fits into an unread socket [bytes].
 const SAID: usize = 64 << 10;
 
-/// What a server says to a client of ours: a device that can be used, or an error. Accepted is who gets
-/// as far as a read.
+/// Run our NBD client on the output of a server: it must yield a usable device or an error.
+/// Accepted means that it reaches a read.
 pub fn nbd_server(data: &[u8]) -> bool {
     let (ours, mut theirs) = UnixStream::pair().expect("two sockets");
     theirs.write_all(&data[..data.len().min(SAID)]).expect("room in a socket");

@@ -1,5 +1,5 @@
-//! The corpus of every target, and seeded mutations of it. A failure prints the line that brings it
-//! back; the input itself then belongs into the corpus.
+//! Replays the corpus of every target, and seeded mutations of it. A failure prints the command
+//! that reproduces it; its input should be added to the corpus.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_fuzz::{TARGETS, Target};
 
-/// Mutations of each target in `make test`; `UFLIP_FUZZ_CASES` and `UFLIP_FUZZ_SEED` change them.
+/// The mutations of each target in `make test`; `UFLIP_FUZZ_CASES` and `UFLIP_FUZZ_SEED` override
+/// them.
 const CASES: u64 = 5_000;
-/// Values that sit at an edge; the first [`NUMBERS`] are numbers.
+/// Boundary values; the first [`NUMBERS`] are numbers.
 #[rustfmt::skip]
 const ODD: &[&str] = &[
     "0", "1", "2", "3", "7", "64", "512", "4096", "65536", "1000000", "4294967295", "4294967296",
@@ -19,11 +20,11 @@ const ODD: &[&str] = &[
     "null", "true", "\"\"", "[]", "{}", "\u{0}", "\u{ff}\u{ff}", "\n", "=",
 ];
 const NUMBERS: usize = 20;
-/// Values at an edge of fields of a protocol, which are put in with two, four or eight bytes.
+/// Boundary values of protocol fields, inserted with two, four or eight bytes.
 const FIELDS: &[u64] =
     &[0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 1 << 15, 1 << 31, u32::MAX as u64, u64::MAX];
-/// How long the targets of the protocol are tried, in `make soak` (`UFLIP_SOAK`) and else: a server is open to whoever
-/// finds it [s].
+/// The duration of the protocol targets in `make soak` (`UFLIP_SOAK`) and otherwise [s]: a server
+/// is open to any peer.
 const PROTOCOL_SECONDS: [u64; 2] = [30, 5];
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -41,7 +42,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// One input of `all`, changed in one to four places.
+/// Return one input of `all`, changed in one to four places.
 fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
     let mut pick = |below: usize| uniform(random, below.max(1) as u64) as usize;
     let mut data = all[pick(all.len())].1.clone();
@@ -69,7 +70,7 @@ fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u
                 let end = (at + wide).min(data.len());
                 data.splice(at..end, bytes[8 - wide..].iter().copied());
             }
-            // Mostly a number in the place of a number: what is still a document goes deeper.
+            // Mostly a number replaces a number: an input that still parses reaches deeper code.
             _ => {
                 let digit = |byte: &u8| byte.is_ascii_digit();
                 let begin = data.iter().skip(at).position(digit).map_or(at, |after| at + after);
@@ -98,7 +99,7 @@ fn replay_protocol(name: &str) {
     replay_for(name, if std::env::var("UFLIP_SOAK").is_ok() { soak } else { short });
 }
 
-/// Try the corpus and mutations of it: so many, and for so long.
+/// Run the corpus and its mutations: at least a number of cases, and for a duration.
 fn replay_for(name: &str, seconds: u64) {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a known target");
     let all = corpus(name);
@@ -106,10 +107,10 @@ fn replay_for(name: &str, seconds: u64) {
         try_one(name, *target, data, &path.display().to_string())
     };
     let accepted = all.iter().filter(accepted).count();
-    // What is refused at the door tries nothing but the door. A saved device is of one version.
+    // A corpus that is rejected at once tests nothing. A saved device belongs to one version.
     assert!(accepted > 0 || name == "snapshot", "nothing in the corpus of {name} is valid");
     let (seed, cases) = (number("UFLIP_FUZZ_SEED", 1), number("UFLIP_FUZZ_CASES", CASES));
-    // Who names a number of cases wants no others.
+    // An explicit number of cases is exact.
     let named = std::env::var("UFLIP_FUZZ_CASES").is_ok();
     let until = Instant::now() + Duration::from_secs(if named { 0 } else { seconds });
     println!("{name}: {cases} mutations from seed {seed}, and on for {seconds} s");

@@ -6,7 +6,6 @@
 //! **Simplified**: nothing.
 //! **Ambiguous**: the definition of slow. With levels: above the bound that separates most of the
 //! scatter. Without: the I/Os that make half of it.
-//! of the scatter; where there are none, the I/Os that make half of it.
 
 use crate::batches::mean;
 

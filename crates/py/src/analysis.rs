@@ -1,4 +1,4 @@
-//! What a series of response times says, for a Python array of float64.
+//! The analysis of a series of response times in a Python array of float64.
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use uflip_method::{Options, StopRule};
 
 use crate::error::raise;
 
-/// A copy of a contiguous float64 array, so that the interpreter lock can be released.
+/// Copy a contiguous float64 array, so that the interpreter lock can be released.
 fn copied(py: Python<'_>, array: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
     if array.dimensions() == 1 {
         return array.to_vec(py);

@@ -1,4 +1,4 @@
-//! The devices of all crates under one roof; every run is still compiled for its own device.
+//! One enum for the devices of all crates; each run is still compiled for its own device type.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) enum AnyDevice {
     Sim(Box<SimDevice>),
 }
 
-/// While a real device is left alone, somebody may want it to end.
+/// The interval at which waiting on a real device checks for cancellation.
 const IDLE_STEP: Nanos = Nanos(50_000_000);
 
 fn run<D: Device<Request = Io> + Send>(
@@ -32,7 +32,7 @@ fn run<D: Device<Request = Io> + Send>(
     spool: Option<PathBuf>,
 ) -> Result<StoredTrace> {
     let at_once = device.info().kind == DeviceKind::Null;
-    // Beside a device whose time is real nothing is done that need not be.
+    // A run on a real device does no unnecessary work.
     if spool.is_none() && !device.info().simulated {
         let trace = uflip_engine::run(device, pattern, control)?;
         return StoredTrace::from(trace).checked(at_once);
@@ -42,7 +42,7 @@ fn run<D: Device<Request = Io> + Send>(
     spool.finish(outcome)?.checked(at_once)
 }
 
-/// The error of whoever asks about zones where there are none.
+/// Create the error of a zone operation on a device without zones.
 pub(crate) fn no_zones(url: &str) -> Error {
     Error::usage("The device has no zones")
         .at(url)
@@ -92,8 +92,7 @@ impl AnyDevice {
         each!(self, device => device.counters())
     }
 
-    /// Let so much time pass; on a clock that cannot be turned, look now and then whether anybody
-    /// still waits.
+    /// Let time pass; on a real clock, check for cancellation at intervals.
     pub(crate) fn idle(&mut self, pause: Nanos, control: &Control) -> Result<()> {
         each!(self, device => {
             let step = if device.info().simulated { pause } else { IDLE_STEP };
@@ -106,7 +105,7 @@ impl AnyDevice {
         if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
     }
 
-    /// Do what `pattern` asks for in the untimed gear of a simulated device; what was counted.
+    /// Apply the I/Os of `pattern` in the untimed mode of a simulated device; return its counters.
     pub(crate) fn apply(&mut self, pattern: &Resolved, control: &Control) -> Result<Counters> {
         pattern.check_complete()?;
         let sim = self.simulated("driven in the untimed gear")?;
@@ -118,8 +117,8 @@ impl AnyDevice {
         if control.is_cancelled() { Err(interrupted()) } else { Ok(counted) }
     }
 
-    /// Let a simulated device do what `pattern` asks for, so many I/Os at a time, until its power is cut after
-    /// so long, and let it recover.
+    /// Drive a simulated device with `pattern`, `at_once` I/Os at a time, until its power is cut,
+    /// and let it recover.
     pub(crate) fn survive(
         &mut self,
         pattern: Option<&Resolved>,
@@ -137,7 +136,7 @@ impl AnyDevice {
         if control.is_cancelled() { Err(interrupted()) } else { Ok(outage) }
     }
 
-    /// The simulated device, for what only one can do: to be `verb`.
+    /// Return the simulated device, for an operation (`verb`) that needs one.
     pub(crate) fn simulated(&mut self, verb: &str) -> Result<&mut SimDevice> {
         if let AnyDevice::Sim(device) = self {
             return Ok(device);
@@ -149,7 +148,7 @@ impl AnyDevice {
             .action("name a simulated device; `uflip devices` lists them"))
     }
 
-    /// Whole pages, or sectors, of a range are not needed any more.
+    /// Deallocate a range of whole pages or sectors.
     pub(crate) fn trim(&mut self, offset: Bytes, size: Bytes) -> Result<()> {
         match self {
             AnyDevice::Null(_) => Ok(()),
@@ -167,7 +166,7 @@ impl AnyDevice {
         }
     }
 
-    /// The zones, where it has any.
+    /// Return the zones of a zoned device.
     pub(crate) fn zones(&self) -> Result<Option<ZoneReport>> {
         match self {
             AnyDevice::Null(device) => device.zones(),
@@ -177,7 +176,7 @@ impl AnyDevice {
         }
     }
 
-    /// One I/O, here and now: its response time.
+    /// Execute one I/O now; return its response time.
     pub(crate) fn once(&mut self, io: &Io) -> Result<Nanos> {
         each!(self, device => {
             device.submit(io)?;
@@ -186,8 +185,8 @@ impl AnyDevice {
         })
     }
 
-    /// Bring the zones that `pattern` uses into the state that it needs: those that it writes are empty, those
-    /// that it only reads are filled, and no other is active. Whatever they held is lost.
+    /// Set the zones that `pattern` uses to the required states: written ones are empty, those only
+    /// read are filled, and no other is active. Their data is lost.
     pub(crate) fn prepare_zones(&mut self, pattern: &Resolved, control: &Control) -> Result<()> {
         let report = self.zones()?.ok_or_else(|| no_zones(&self.info().url))?;
         for step in uflip_engine::zones::preparation(pattern, &report) {
@@ -195,7 +194,7 @@ impl AnyDevice {
                 return Err(interrupted());
             }
             match (step, &mut *self) {
-                // Without time: what is prepared is not measured.
+                // Untimed: preparation is not measured.
                 (step, AnyDevice::Sim(device)) => device.apply(step.ios())?,
                 (step, AnyDevice::Direct(device)) => {
                     device.set_durability(Durability::Cached);
@@ -210,7 +209,7 @@ impl AnyDevice {
         }
     }
 
-    /// How a real target stands now; `None` for what only this process knows.
+    /// Return the status of a real target; `None` for a device in this process.
     pub(crate) fn standing(&mut self) -> Option<TargetStatus> {
         match self {
             AnyDevice::Direct(device) => Some(device.status()),
@@ -218,14 +217,14 @@ impl AnyDevice {
         }
     }
 
-    /// Take note that the file below has grown.
+    /// Update the allocated size of a file.
     pub(crate) fn update_allocated_size(&mut self) {
         if let AnyDevice::Direct(device) = self {
             device.update_allocated_size();
         }
     }
 
-    /// How the end of an I/O in a queue is learned of.
+    /// Set the completion mode of queued I/Os.
     pub(crate) fn set_completions(&mut self, completions: Completions) -> Result<bool> {
         match self {
             AnyDevice::Direct(device) => device.set_completions(completions),
@@ -233,8 +232,8 @@ impl AnyDevice {
         }
     }
 
-    /// Do work that `writes`, and take note that what it leaves behind is ours, however it ends; or that
-    /// only reads.
+    /// Do work that writes if `writes`, and mark the data left behind as ours, however the work
+    /// ends.
     pub(crate) fn ours<T>(&mut self, writes: bool, work: impl FnOnce(&mut AnyDevice) -> T) -> T {
         if let (AnyDevice::Direct(device), true) = (&*self, writes) {
             device.begin_writes();
@@ -246,7 +245,7 @@ impl AnyDevice {
         done
     }
 
-    /// What writes wait for from now on. Where nothing is kept there is nothing to wait for.
+    /// Set the durability of writes; no effect on a device without data.
     pub(crate) fn set_durability(&mut self, durability: Durability) -> Result<()> {
         match self {
             AnyDevice::Null(_) => {}
@@ -257,9 +256,9 @@ impl AnyDevice {
         Ok(())
     }
 
-    /// Make the `writes` that enforce a state: a simulated device in its untimed gear, in which it
-    /// is brought into the state of its profile as well; any other one after another. Nobody waits
-    /// for each to be durable, but all of them are at the end.
+    /// Execute the `writes` that enforce a state. A simulated device does so in its untimed mode,
+    /// which also brings it into the state of its profile; any other executes them one after
+    /// another. Single writes need not be durable, but all are in the end.
     pub(crate) fn enforce(
         &mut self,
         writes: impl Iterator<Item = Io>,
@@ -291,7 +290,7 @@ impl AnyDevice {
         }
     }
 
-    /// Run `pattern`; with `spool` the I/Os of a long run go to a file in that folder while it lasts.
+    /// Run `pattern`; with `spool` the I/Os of a long run go to a file in that folder.
     pub(crate) fn run(
         &mut self,
         pattern: Resolved,
@@ -300,7 +299,7 @@ impl AnyDevice {
     ) -> Result<StoredTrace> {
         let depth = pattern.queue_depth_max();
         match self {
-            // One after another they are plain system calls; several at a time wait in a queue.
+            // At queue depth 1, plain system calls; above, a kernel queue.
             AnyDevice::Direct(device) if depth > 1 => {
                 let mut queued = QueuedDevice::new(device, depth, pattern.io_size_max())?;
                 run(&mut queued, pattern, control, spool)
@@ -309,7 +308,7 @@ impl AnyDevice {
         }
     }
 
-    /// The same on a simulated device, which is looked into meanwhile.
+    /// Run on a simulated device, and record its inside.
     pub(crate) fn run_inside(
         &mut self,
         pattern: Resolved,

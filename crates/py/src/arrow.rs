@@ -1,6 +1,7 @@
-//! A trace through the Arrow C stream interface: pandas, polars, DuckDB and pyarrow take it as it is.
+//! A trace through the Arrow C stream interface, which pandas, polars, DuckDB and pyarrow accept
+//! directly.
 //!
-//! Columns that a trace has in memory are lent, and keep it alive; those of a long one are read from its
+//! Columns in memory are shared, and keep the trace alive; those of a long trace are read from its
 //! file batch by batch, so that a query over it needs the memory of one.
 
 use std::borrow::Cow;
@@ -24,10 +25,10 @@ use uflip_engine::PatternWalk;
 use uflip_store::{ColumnData, MODES, StoredTrace, column_names, window};
 
 const NAME: &CStr = c"arrow_array_stream";
-/// Rows of a batch: those of a row group of a file.
+/// The rows of a batch, as many as in a row group.
 const ROWS: usize = 1 << 16;
 
-/// A capsule with every I/O of `trace`.
+/// Return a capsule with every I/O of `trace`.
 pub(crate) fn stream<'py>(
     py: Python<'py>,
     trace: &Arc<StoredTrace>,
@@ -97,7 +98,8 @@ fn array(trace: &Arc<StoredTrace>, data: ColumnData<'_>, name: &str) -> ArrayRef
         ColumnData::U64(Cow::Borrowed(values)) => {
             let owner = Arc::new(AssertUnwindSafe(Arc::clone(trace)));
             let start = NonNull::from(values).cast::<u8>();
-            // SAFETY: the values are of the trace, which does not change and lives as long as `owner`.
+            // SAFETY: the values belong to the trace, which does not change and lives as long as
+            // `owner`.
             let buffer =
                 unsafe { Buffer::from_custom_allocation(start, size_of_val(values), owner) };
             let lent = ScalarBuffer::new(buffer, 0, values.len());

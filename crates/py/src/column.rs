@@ -1,4 +1,4 @@
-//! A column of numbers that Python reads in place, through the buffer protocol.
+//! A column of numbers that Python reads in place through the buffer protocol.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use pyo3::prelude::*;
 use pyo3::{Bound, ffi};
 use uflip_store::{ColumnData, StoredTrace};
 
-/// A read-only column; keeps alive what it points into.
+/// A read-only column; keeps its data alive.
 #[pyclass(frozen)]
 pub struct Column {
     values: Values,
 }
 
 enum Values {
-    /// A column of the trace itself, from one I/O to another: no copy.
+    /// A part of a column of the trace itself, not copied.
     Shared(Arc<StoredTrace>, String, usize, usize),
-    /// Values that were worked out for this column.
+    /// Values computed for this column.
     Owned(ColumnData<'static>),
 }
 
@@ -42,12 +42,12 @@ impl Column {
         Ok(Column { values })
     }
 
-    /// Values of which the column has a copy of its own.
+    /// Create a column with its own copy of the values.
     pub(crate) fn owned(values: ColumnData<'_>) -> Column {
         Column { values: Values::Owned(values.into_owned()) }
     }
 
-    /// Where the values are, how many, their size [bytes] and format.
+    /// Return the address, number, size [bytes] and format of the values.
     fn raw(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match &self.values {
             Values::Shared(trace, name, from, to) => {
@@ -70,8 +70,8 @@ impl Column {
         self.raw().1
     }
 
-    // SAFETY: Python calls this with a view to fill; what we put into it stays valid as long as
-    // the reference to `slf` that goes with it, because the column is frozen.
+    // SAFETY: Python calls this with a view to fill; its contents stay valid as long as its
+    // reference to `slf`, because the column is frozen.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -84,10 +84,10 @@ impl Column {
             return Err(PyBufferError::new_err("a column is read-only"));
         }
         let (start, length, item, format) = slf.get().raw();
-        // Shape and stride need a place that lives as long as the view; `__releasebuffer__` frees it.
+        // Shape and stride must live as long as the view; `__releasebuffer__` frees them.
         let extents = Box::into_raw(Box::new([length as isize, item as isize]));
         let wants = |flag: c_int| flags & flag == flag;
-        // SAFETY: `view` was checked for null and is ours to fill; `extents` was just made.
+        // SAFETY: `view` was checked for null and is ours to fill; `extents` was just created.
         unsafe {
             (*view).buf = start.cast_mut();
             (*view).len = (length * item) as isize;
@@ -115,7 +115,7 @@ impl Column {
 
     // SAFETY: called once for every view that `__getbuffer__` filled.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
-        // SAFETY: `internal` is the box that `__getbuffer__` made for this view.
+        // SAFETY: `internal` is the box that `__getbuffer__` created for this view.
         drop(unsafe { Box::from_raw((*view).internal.cast::<[isize; 2]>()) });
     }
 }

@@ -1,4 +1,4 @@
-//! Devices as Python sees them, and what can be asked without one.
+//! Devices for Python, and functions that need no device.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::job::{Handle, Job};
 use crate::slot::Slot;
 use crate::work;
 
-/// How often whoever waits for a device to be looked at listens for signals.
+/// The interval at which a wait for a device handles signals.
 const SLICE_S: f64 = 0.05;
-/// How long one that is to stop is waited for: what hangs in the kernel does not hear it.
+/// The time limit for stopping such a wait: a thread blocked in the kernel cannot respond.
 const PATIENCE_S: f64 = 1.0;
 
-/// Any device, or what became of it.
+/// The slot of any device.
 pub(crate) type AnySlot = Slot<AnyDevice>;
 
-/// A device that runs can be started on, one at a time.
+/// A device on which runs can be started, one at a time.
 #[pyclass(frozen)]
 pub struct Device {
     slot: AnySlot,
@@ -37,28 +37,28 @@ impl Device {
         Device { slot: Slot::new(device, &info.url), info }
     }
 
-    /// Where the device is kept.
+    /// Return the slot of the device.
     pub(crate) fn slot(&self) -> &AnySlot {
         &self.slot
     }
 
-    /// What is known about it.
+    /// Return the properties of the device.
     pub(crate) fn described(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// The device itself, for work on a thread of its own.
+    /// Take the device, for work on another thread.
     fn taken(&self) -> PyResult<AnyDevice> {
         self.slot.take().map_err(|error| raise(&error))
     }
 
-    /// The same of a simulated device, which is to be `verb`.
+    /// Take a simulated device, for an operation (`verb`) that needs one.
     fn taken_if_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
         let simulated = self.slot.with(|device| device.simulated(verb).map(|_| ()));
         simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
     }
 
-    /// Refuse what is no range of sectors.
+    /// Refuse a range that is not whole sectors of the device.
     fn check_range(&self, offset_bytes: u64, size_bytes: u64) -> Result<()> {
         let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
         let end = offset_bytes.checked_add(size_bytes);
@@ -74,7 +74,7 @@ impl Device {
             .action("name whole sectors that the device has"))
     }
 
-    /// The pattern that `spec_json` asks of this device.
+    /// Resolve the pattern `spec_json` against this device.
     fn resolved(&self, spec_json: &str) -> Result<Resolved> {
         let spec = PatternSpec::parse(spec_json)?;
         spec.resolve(self.info.capacity_bytes, self.info.sector_bytes)
@@ -88,8 +88,8 @@ fn opened(
     interruptible(py, |_| open()).map(Device::new)
 }
 
-/// Do something that may wait for a device, and looks now and then whether it is to stop. Signals are heard
-/// meanwhile: it is done on a thread of its own, and left to itself where it waits in the kernel.
+/// Do work that may block on a device and checks for its end at intervals. It runs on a separate
+/// thread, so that signals are handled meanwhile; a thread blocked in the kernel is left alone.
 fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
@@ -192,7 +192,7 @@ impl Device {
         opened(py, move || {
             let mut device = NbdDevice::open(&address, writable)?;
             device.set_timeout(Nanos(io_timeout_ns));
-            // Refused before anything is written, the state included.
+            // Refused before anything is written, including the state.
             device.set_durability(durability)?;
             Ok(AnyDevice::Nbd(device))
         })
@@ -229,7 +229,7 @@ impl Device {
         Ok(work::idle(self.taken()?, self.slot.clone(), Nanos(pause_ns)))
     }
 
-    /// A simulated device of its own in the same state.
+    /// Return an independent simulated device in the same state.
     fn clone(&self) -> PyResult<Handle> {
         Ok(work::copy(self.taken_if_simulated("cloned")?, self.slot.clone()))
     }
@@ -240,7 +240,7 @@ impl Device {
         Ok(work::apply(device, self.slot.clone(), pattern))
     }
 
-    /// Let a simulated device do what a pattern asks for until its power is cut, and let it recover.
+    /// Drive a simulated device with a pattern until its power is cut, and let it recover.
     #[pyo3(signature = (after_ns, spec_json = None, durability = "cached", at_once = 1))]
     fn cut_power(
         &self,
@@ -266,14 +266,14 @@ impl Device {
             .map_err(|error| raise(&error))
     }
 
-    /// All zones as they are now; `None` where there are none.
+    /// Return all zones; `None` for a device without zones.
     fn zones_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let zones = py.detach(|| self.slot.with(|device| device.zones()));
         let zones = zones.map_err(|error| raise(&error))?;
         Ok(zones.map(|zones| serde_json::to_string(&zones).expect("plain numbers")))
     }
 
-    /// One write, append, reset, finish, open or close, here and now: its response time [ns].
+    /// Execute one write, append, reset, finish, open or close now; return its response time [ns].
     fn zone_command(
         &self,
         py: Python<'_>,
@@ -293,14 +293,14 @@ impl Device {
         done.map(|response| response.0).map_err(|error| raise(&error))
     }
 
-    /// Bring the zones that a pattern uses into the state that it needs.
+    /// Set the zones that a pattern uses to the required states.
     fn prepare_zones(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
         Ok(work::prepare_zones(self.taken()?, self.slot.clone(), pattern))
     }
 
-    /// Run a pattern; that of a replay with the I/Os of the list that it names. A simulated device is
-    /// looked into meanwhile, if `inside`. With `in_pieces` no memory is set aside for whole columns.
+    /// Start a run of a pattern; a replay needs its list of I/Os. With `inside`, the inside of a
+    /// simulated device is recorded. With `in_pieces` no memory is reserved for whole columns.
     #[pyo3(signature = (spec_json, durability = "cached", spool = None, ios = None, inside = false, in_pieces = false))]
     fn start(
         &self,
@@ -327,7 +327,7 @@ impl Device {
         ))
     }
 
-    /// Run several patterns without a rest between them.
+    /// Start several patterns back to back.
     #[pyo3(signature = (specs_json, durability = "cached"))]
     fn start_series(&self, specs_json: Vec<String>, durability: &str) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
@@ -349,13 +349,13 @@ fn read_durability(text: &str) -> PyResult<Durability> {
     text.parse().map_err(|error| raise(&error))
 }
 
-/// An error unless `text` names what a write can wait for.
+/// Check that `text` names a durability.
 #[pyfunction]
 pub fn check_durability(text: &str) -> PyResult<()> {
     read_durability(text).map(|_| ())
 }
 
-/// The registered names by kind, for help, documentation and their tests.
+/// Return the registered names by kind, for help, documentation and their tests.
 #[pyfunction]
 pub fn registry_json() -> String {
     serde_json::json!({
@@ -421,7 +421,7 @@ pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
     Ok(told_of(&report))
 }
 
-/// What is known of each block device that can be named, and its report (JSON).
+/// Return the properties of each block device, and its report (JSON).
 #[pyfunction]
 pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
     let known = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
@@ -472,7 +472,7 @@ pub fn resolve_pattern(
     Ok(canonical.to_string())
 }
 
-/// A state of a device, and what it amounts to, which for a large device is seconds to count.
+/// Resolve a state and count its writes, which takes seconds for a large device.
 fn counted_state(
     py: Python<'_>,
     json: &str,

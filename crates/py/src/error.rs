@@ -19,7 +19,7 @@ pub(crate) fn raise(error: &Error) -> PyErr {
     NativeError::new_err((kind, what, place, got, allowed, action))
 }
 
-/// The error as the class of its kind, for what people call themselves.
+/// Return the error as the exception class of its kind, for functions that users call directly.
 pub(crate) fn raise_to_user(error: &Error) -> PyErr {
     let native = raise(error);
     Python::attach(|py| {

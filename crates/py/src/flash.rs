@@ -1,4 +1,4 @@
-//! Open-channel devices as Python sees them: jobs go down, columns come up.
+//! Open-channel devices for Python: jobs as JSON, logs as columns.
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,14 @@ use crate::inside::{self, Recorded, Recorder};
 use crate::job::{Handle, Job, Watchable};
 use crate::slot::Slot;
 
-/// It computes: nothing can hang.
+/// Simulated: nothing can hang.
 impl Watchable for OpenChannelDevice {
     fn watch(&self) -> Option<uflip_host::Watch> {
         None
     }
 }
 
-/// An open-channel device that jobs can be started on, one at a time.
+/// An open-channel device on which jobs can be started, one at a time.
 #[pyclass(frozen)]
 pub struct FlashDevice {
     slot: Slot<OpenChannelDevice>,
@@ -49,7 +49,7 @@ impl FlashDevice {
 /// Channel, LUN, block, plane, page, sector.
 type Address = (i64, i64, i64, i64, i64, i64);
 
-/// An address as it was typed; `None` where a number does not fit its field, which no device has.
+/// Convert an address; `None` if a number does not fit its field, which no device has.
 fn ppa(address: Address) -> Option<Ppa> {
     let (channel, lun, block, plane, page, sector) = address;
     Some(Ppa {
@@ -62,7 +62,7 @@ fn ppa(address: Address) -> Option<Ppa> {
     })
 }
 
-/// An address that is outside of every device.
+/// An address outside every device.
 const OUTSIDE: Ppa = Ppa { channel: 0, lun: 0, block: u32::MAX, plane: 0, page: 0, sector: 0 };
 
 #[pymethods]
@@ -116,7 +116,7 @@ impl FlashDevice {
         Ok(canonical.to_string())
     }
 
-    /// Erases, pages written, whether it is retired.
+    /// Return the erase count, the pages written, and whether the block is retired.
     fn block_state(&self, channel: i64, lun: i64, block: i64) -> PyResult<(u32, u32, bool)> {
         self.with(|device| {
             let geometry = device.geometry();
@@ -136,7 +136,8 @@ impl FlashDevice {
         })
     }
 
-    /// One command, here and now: its response time [ns], and the status of every address by name.
+    /// Execute one command now; return its response time [ns], and the status name of every
+    /// address.
     fn command(&self, op: &str, addresses: Vec<Address>) -> PyResult<(u64, Vec<&'static str>)> {
         self.with(|device| {
             let op = match op {
@@ -155,8 +156,8 @@ impl FlashDevice {
         })
     }
 
-    /// Start a job; with `prepare`, blocks are erased, and what is only read is written, before. The device
-    /// is looked into meanwhile, if `inside`, unless the job wears a block out.
+    /// Start a job; with `prepare`, erase its blocks and write the pages that it only reads first.
+    /// With `inside`, the inside of the device is recorded, except for wear jobs.
     #[pyo3(signature = (job_json, prepare, inside = false))]
     fn start(&self, job_json: &str, prepare: bool, inside: bool) -> PyResult<Handle> {
         let job = self.job(job_json)?;
@@ -181,12 +182,12 @@ impl FlashDevice {
     }
 }
 
-/// Every command of a job, or every cycle of a wear job.
+/// The log of a job: every command, or every cycle of a wear job.
 #[pyclass(frozen)]
 pub struct FlashTrace {
     outcome: FlashOutcome,
     metadata: String,
-    /// What was recorded inside the device, if it was.
+    /// The record of the inside of the device, if there is one.
     inside: Option<Inside>,
 }
 
@@ -199,7 +200,7 @@ impl FlashTrace {
         }
     }
 
-    /// What it was written with; empty for a log that comes from a job.
+    /// Return the stored metadata; empty for a new log.
     #[getter]
     fn metadata_json(&self) -> &str {
         &self.metadata
@@ -226,7 +227,7 @@ impl FlashTrace {
         }
     }
 
-    /// Whether a wear job ended with an erase that failed.
+    /// Return whether a wear job ended with a failed erase.
     #[getter]
     fn erase_failed(&self) -> bool {
         matches!(&self.outcome, FlashOutcome::Wear(log) if log.erase_failed)
@@ -252,13 +253,13 @@ impl FlashTrace {
             .map_err(|error| raise(&error))
     }
 
-    /// Whether it was recorded what happened inside the device.
+    /// Return whether the inside of the device was recorded.
     #[getter]
     fn has_inside(&self) -> bool {
         self.inside.is_some()
     }
 
-    /// Write what was recorded inside the device to a new Parquet file, and sync it.
+    /// Write the record of the inside of the device to a new Parquet file, and sync it.
     fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
         inside::write(self.inside.as_ref(), py, path, about_json)
     }
@@ -268,14 +269,14 @@ impl FlashTrace {
             .map_err(|error| raise(&error))
     }
 
-    /// The names of the statuses, by their numbers in the column `status`.
+    /// Return the names of the statuses, by their numbers in the column `status`.
     #[classattr]
     fn statuses() -> Vec<&'static str> {
         AddressStatus::NAMES.to_vec()
     }
 }
 
-/// Read a log that `write_parquet` wrote.
+/// Read a log of `write_parquet`.
 #[pyfunction]
 #[pyo3(signature = (path, expected=None))]
 pub fn read_flash_trace(
@@ -288,7 +289,7 @@ pub fn read_flash_trace(
     Ok(FlashTrace { outcome, metadata, inside: None })
 }
 
-/// What is known of an open-channel device without making it.
+/// Return the properties of an open-channel device without creating it.
 #[pyfunction]
 pub fn inspect_flash(
     name: &str,

@@ -1,14 +1,14 @@
-//! A simulated device that is looked into while a run lasts: a few hundred samples, whatever the length
-//! of the run, what each block was like before and after, and what the dies did, in bounded memory
-//! (`crates/sim/src/timeline/log.rs`).
+//! The record of the inside of a simulated device during a run: a few hundred samples for any
+//! length of run, the state of each block before and after, and the operations of the dies, in
+//! bounded memory (`crates/sim/src/timeline/log.rs`).
 //!
 //! ```text
-//! I/O      k        2k       3k       …        after so many samples every other one goes, and k doubles
+//! I/O      k        2k       3k       …        at the limit every other sample is dropped, and k doubles
 //! sample   free blocks, pages programmed, pages moved, blocks erased
 //! ```
 //!
-//! The engine drives it as it drives the device itself, which does not notice: a look changes nothing
-//! and takes no time on its clock.
+//! The engine drives the wrapper like the device itself. Sampling does not affect the device, and
+//! takes no time on its clock.
 
 use std::path::Path;
 
@@ -21,28 +21,28 @@ use uflip_store::Inside;
 
 use crate::error::raise_to_user;
 
-/// Samples at most; at least half as many of a run that is long enough.
+/// The largest number of samples; a long run has at least half as many.
 const SAMPLES: usize = 512;
 
-/// A simulated device, of whatever interface; its blocks die after die.
+/// A simulated device of any interface, with its blocks ordered by die.
 pub(crate) trait Looked: Device {
-    /// Write down what its dies do from now on.
+    /// Begin to record the operations of its dies.
     fn begin(&mut self);
-    /// A request ended at the second of these, which was submitted at the first.
+    /// Note a completed request with its submission and completion.
     fn ended(&mut self, begin: u64, end: u64);
-    /// What was written down.
+    /// Return the recorded operations.
     fn end(&mut self) -> Operations;
-    /// How many bytes the host asks to be written with `request`.
+    /// Return the bytes that `request` writes.
     fn written_bytes(&self, request: &Self::Request) -> u64;
-    /// How often each block was erased.
+    /// Return the erase count of each block.
     fn erases(&self) -> Vec<u32>;
-    /// How many blocks of each die are erased.
+    /// Return the number of erased blocks of each die.
     fn erased_blocks(&self) -> Vec<u32>;
-    /// Of each block that is full.
+    /// Return the valid pages of each full block.
     fn valid_pages(&self) -> Option<Vec<Option<u16>>>;
-    /// Channels, dies, pages of a block, bytes of a page.
+    /// Return the channels, the dies, the pages per block, and the bytes per page.
     fn shape(&self) -> [u32; 4];
-    /// The channel of each die, and by whose time it goes.
+    /// Return the channel of each die, and its timing group.
     fn ways(&self) -> [Vec<u32>; 2];
 }
 
@@ -111,7 +111,7 @@ impl Looked for OpenChannelDevice {
     }
 
     fn valid_pages(&self) -> Option<Vec<Option<u16>>> {
-        None // what is valid is known to the host alone
+        None // Only the host knows which data is valid.
     }
 
     fn shape(&self) -> [u32; 4] {
@@ -125,7 +125,7 @@ impl Looked for OpenChannelDevice {
     }
 }
 
-/// The device at one moment.
+/// A sample of the device.
 #[derive(Clone, Copy)]
 struct Sample {
     ios: u64,
@@ -136,7 +136,7 @@ struct Sample {
     least_erased: u64,
 }
 
-/// What was seen of a device during a run.
+/// The recorder of a device during a run.
 pub(crate) struct Recorder {
     every: u64,
     ios: u64,
@@ -148,7 +148,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// For a run that begins now.
+    /// Create the recorder of a run that begins now.
     pub(crate) fn new(device: &mut impl Looked) -> Recorder {
         device.begin();
         let mut recorder = Recorder {
@@ -192,7 +192,7 @@ impl Recorder {
         });
     }
 
-    /// What was seen, when the run is over.
+    /// Return the record after the run.
     pub(crate) fn finish(mut self, device: &mut impl Looked) -> Inside {
         let operations = device.end();
         if self.samples.last().is_none_or(|sample| sample.ios != self.ios) {
@@ -215,7 +215,7 @@ impl Recorder {
             ("block_erases".to_owned(), wide(&device.erases())),
         ];
         if let Some(valid) = device.valid_pages() {
-            // One more, so that 0 is left for blocks that are not full.
+            // Plus one, so that 0 marks blocks that are not full.
             let more = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
             found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
         }
@@ -227,8 +227,8 @@ impl Recorder {
     }
 }
 
-/// What dies did, as columns: times since the run began, what was earlier at 0; times after another one as
-/// differences, which are small and alike.
+/// Return the operations of the dies as columns: times from the start of the run, earlier ones as
+/// 0; consecutive times as differences, which are small and similar.
 fn columns_of(operations: &Operations, began: u64) -> Inside {
     let since = |at: u64| at.saturating_sub(began);
     let column = |name: &str, value: &dyn Fn(&Operation) -> u64| -> (String, Vec<u64>) {
@@ -276,7 +276,7 @@ fn wide(values: &[u32]) -> Vec<u64> {
     values.iter().map(|value| u64::from(*value)).collect()
 }
 
-/// Write what was seen to a new Parquet file, and sync it; `None` is a run of which nothing was.
+/// Write the record to a new Parquet file, and sync it; an error for `None`.
 pub(crate) fn write(
     seen: Option<&Inside>,
     py: Python<'_>,
@@ -289,7 +289,7 @@ pub(crate) fn write(
         .map_err(|error| raise_to_user(&error))
 }
 
-/// A device that is looked into.
+/// A device with a recorder.
 pub(crate) struct Recorded<'a, D> {
     pub(crate) device: &'a mut D,
     pub(crate) recorder: &'a mut Recorder,

@@ -1,4 +1,4 @@
-//! Traces of others as Python sees them, and the lists of I/Os that are made of them.
+//! Traces of other tools for Python, and the lists of I/Os made of them.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,18 +13,18 @@ use uflip_foreign::{Fit, Fitted, Logged, Recorded};
 use crate::error::raise;
 use crate::trace::Trace;
 
-/// How a Parquet file begins.
+/// The magic number of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
-/// The name of our own format among those of others.
+/// The name of uflip's own format.
 const OURS: &str = "uflip";
 
-/// What a trace says that was done.
+/// A recorded trace.
 #[pyclass(frozen)]
 pub struct Recording {
     recorded: Recorded,
 }
 
-/// I/Os that a device can do, in order.
+/// A list of I/Os that a device supports.
 #[pyclass(frozen)]
 pub struct Ios {
     pub(crate) list: Arc<IoList>,
@@ -87,7 +87,7 @@ impl Ios {
         self.list.len()
     }
 
-    /// The pattern that names the list, as JSON.
+    /// Return the pattern that names the list, as JSON.
     fn spec_json(&self, queue_depth: u64) -> String {
         serde_json::json!({
             "kind": "replay", "list": self.list.extent(), "queue_depth": queue_depth,
@@ -111,7 +111,7 @@ impl Ios {
     }
 }
 
-/// Read a trace of any format.
+/// Read a trace of any supported format.
 #[pyfunction]
 #[pyo3(signature = (path, kind=None))]
 pub fn read_recording(py: Python<'_>, path: PathBuf, kind: Option<String>) -> PyResult<Recording> {
@@ -152,7 +152,7 @@ fn ours(path: &Path) -> Result<Recorded> {
     })
 }
 
-/// What fio logged of its response times, as the trace of a run: with what is known of it (JSON).
+/// Read a response time log of fio as the trace of a run, with its properties (JSON).
 #[pyfunction]
 pub fn read_fio_log(py: Python<'_>, path: PathBuf) -> PyResult<(Trace, String)> {
     let read = py.detach(|| uflip_foreign::read_fio_log(&path).and_then(logged));
@@ -177,7 +177,7 @@ fn logged(log: Logged) -> Result<(uflip_engine::Trace, String)> {
     Ok((trace, about.to_string()))
 }
 
-/// The formats of traces that are read.
+/// Return the names of the supported formats.
 #[pyfunction]
 #[must_use]
 pub fn recording_formats() -> Vec<&'static str> {

@@ -1,7 +1,7 @@
-//! Work on a device on a thread of its own, so that Python stays free to show progress and to be
-//! interrupted. The device is back in its slot before anybody hears that the work is over.
+//! Work on a device on a separate thread, so that Python can show progress and be interrupted. The
+//! device is back in its slot before the end of the work is reported.
 //!
-//! Python holds a [`Handle`] meanwhile, whatever the work is and whatever comes out of it.
+//! Python holds a [`Handle`] meanwhile, for any kind of work and result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
@@ -19,13 +19,13 @@ use crate::slot::Slot;
 struct Shared<T> {
     control: Control,
     total: u64,
-    /// Which I/O is under way, where that can be seen.
+    /// The watch on the outstanding I/O, if the device has one.
     watch: Option<Watch>,
     outcome: Mutex<Option<Result<T>>>,
     over: Condvar,
 }
 
-/// What Python holds while a device is at work.
+/// The Python handle of work on a device.
 #[pyclass(frozen)]
 pub struct Handle {
     work: Box<dyn Work>,
@@ -33,7 +33,7 @@ pub struct Handle {
 
 #[pymethods]
 impl Handle {
-    /// `Handle[T]` says what its result is; to those who check types, not at run time.
+    /// Support `Handle[T]` in type hints; no effect at run time.
     #[classmethod]
     fn __class_getitem__(class: Bound<'_, PyType>, _item: &Bound<'_, PyAny>) -> Py<PyType> {
         class.unbind()
@@ -74,7 +74,7 @@ trait Work: Send + Sync {
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 }
 
-/// Work that ends in a `T`, and how Python gets that.
+/// Work with a result `T`, and its conversion for Python.
 struct Ending<T, F> {
     job: Job<T>,
     hand_over: F,
@@ -110,19 +110,19 @@ where
     }
 }
 
-/// A device that can tell from outside which I/O is under way.
+/// A device with a watch on its outstanding I/O.
 pub(crate) trait Watchable {
-    /// Tells it; `None` where nothing can hang.
+    /// Return the watch; `None` if nothing can hang.
     fn watch(&self) -> Option<Watch>;
 }
 
-/// Work in progress that ends in a `T`.
+/// Work in progress with the result `T`.
 pub(crate) struct Job<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T: Send + 'static> Job<T> {
-    /// Do `work`, of `total` I/Os, on `device` and put the device back into `slot` when it is over.
+    /// Do `work`, of `total` I/Os, on `device`, and put the device back into `slot` afterwards.
     pub(crate) fn start<D: Watchable + Send + 'static>(
         mut device: D,
         slot: Slot<D>,
@@ -136,7 +136,7 @@ impl<T: Send + 'static> Job<T> {
                     slot.put_back(device);
                     outcome
                 }
-                // A broken rule of the device model: the device is in no state to go on with.
+                // A violated invariant of the device model: the device cannot be used further.
                 Err(panic) => {
                     let error = broken(&panic);
                     slot.spend(error.clone());
@@ -146,7 +146,7 @@ impl<T: Send + 'static> Job<T> {
         })
     }
 
-    /// Do `work` that has no device yet; `watch` sees what it does to the one that it makes.
+    /// Do `work` that creates its device; `watch` observes it.
     pub(crate) fn make(
         control: Control,
         total: u64,
@@ -182,7 +182,7 @@ impl<T: Send + 'static> Job<T> {
         Job { shared }
     }
 
-    /// The handle of it; `hand_over` makes of what comes out what Python gets.
+    /// Return its handle; `hand_over` converts the result for Python.
     pub(crate) fn handle(
         self,
         hand_over: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
@@ -190,12 +190,12 @@ impl<T: Send + 'static> Job<T> {
         Handle { work: Box::new(Ending { job: self, hand_over }) }
     }
 
-    /// Tell the work to stop.
+    /// Cancel the work.
     pub(crate) fn cancel(&self) {
         self.shared.control.cancel();
     }
 
-    /// Block at most `timeout_s` without the interpreter lock; true once the work is over.
+    /// Block at most `timeout_s` without the interpreter lock; return whether the work is over.
     pub(crate) fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool {
         let timeout = Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0));
         py.detach(|| {
@@ -209,13 +209,13 @@ impl<T: Send + 'static> Job<T> {
         })
     }
 
-    /// I/Os done, I/Os in all, last response time [ns].
+    /// Return the I/Os done, the I/Os in total, and the last response time [ns].
     fn progress(&self) -> (u64, u64, u64) {
         let (done, last_response_ns) = self.shared.control.progress();
         (done, self.shared.total, last_response_ns)
     }
 
-    /// Wait for the end and take what came out; an error may be asked for again, a result not.
+    /// Wait for the end and take the result; an error can be taken repeatedly, a result only once.
     pub(crate) fn take(&self, py: Python<'_>) -> PyResult<T> {
         while !self.wait(py, 3600.0) {}
         let outcome = self.shared.outcome.lock().expect("no panic while held").take();
@@ -234,7 +234,7 @@ impl<T: Send + 'static> Job<T> {
     }
 }
 
-/// What is said of work that panicked.
+/// Create the error of work that panicked.
 pub(crate) fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

@@ -1,7 +1,8 @@
-//! The door to Python: convert, release the interpreter lock, call, convert. No logic.
+//! The Python bindings: convert, release the interpreter lock, call, convert. They contain no
+//! logic.
 //!
-//! One call per run goes down (a pattern as JSON), one trace comes up (columns that numpy sees
-//! without a copy). `python/uflip/_native.pyi` says what each function means.
+//! Each run takes one pattern as JSON and returns one trace (columns that numpy views without a
+//! copy). `python/uflip/_native.pyi` documents each function.
 
 mod analysis;
 mod any_device;

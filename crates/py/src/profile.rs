@@ -1,11 +1,11 @@
-//! Words of people: profiles, any TOML, sizes, durations and counts.
+//! Human-written input: profiles, TOML, sizes, durations and counts.
 
 use pyo3::prelude::*;
 use uflip_core::{Error, Quantity};
 
 use crate::error::raise;
 
-/// A size [bytes], a duration [ns] or a count, as people write them.
+/// Parse a size [bytes], a duration [ns] or a count.
 #[pyfunction]
 pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
     let known = [Quantity::Size, Quantity::Duration, Quantity::Count];
@@ -15,26 +15,26 @@ pub fn read_quantity(thing: &str, text: &str) -> PyResult<i128> {
     quantity.and_then(|quantity| quantity.read(text)).map_err(|error| raise(&error))
 }
 
-/// All that is wrong with a profile, as JSON: line, key, got, allowed.
+/// Return all faults of a profile, as JSON: line, key, got, allowed.
 #[pyfunction]
 pub fn profile_faults(profile_toml: &str, source: &str) -> PyResult<String> {
     let faults = uflip_sim::profile_faults(profile_toml, source).map_err(|error| raise(&error))?;
     Ok(serde_json::to_string(&faults).expect("plain data"))
 }
 
-/// Which interface a profile describes: `block` or `open_channel`.
+/// Return the interface of a profile: `block` or `open_channel`.
 #[pyfunction]
 pub fn profile_interface(profile_toml: &str, source: &str) -> PyResult<&'static str> {
     uflip_sim::interface_of(profile_toml, source).map_err(|error| raise(&error))
 }
 
-/// Any TOML of plain values as JSON.
+/// Convert TOML of plain values to JSON.
 #[pyfunction]
 pub fn toml_to_json(text: &str) -> PyResult<String> {
     uflip_sim::toml_to_json(text).map_err(|error| raise(&error))
 }
 
-/// Where each constant of a profile comes from, as JSON: key → kind, detail, values.
+/// Return the source of each constant of a profile, as JSON: key → kind, detail, values.
 #[pyfunction]
 pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
     let found = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;

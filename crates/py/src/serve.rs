@@ -1,4 +1,4 @@
-//! Serving devices as real block devices: where clients come in, and the work that serves them.
+//! Serving devices as block devices: the listening sockets, and the work of the server.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::device::{AnySlot, Device};
 use crate::error::raise;
 use crate::job::{Handle, Job};
 
-/// A socket that listens, until it is given to `serve` or released.
+/// A listening socket, until it is passed to `serve` or released.
 #[pyclass(frozen)]
 pub struct Listener {
     listener: Mutex<Option<uflip_serve::Listener>>,
@@ -31,7 +31,7 @@ impl Listener {
         Ok(Listener { listener: Mutex::new(Some(listener)), address, is_unix })
     }
 
-    /// The socket itself, once.
+    /// Take the socket; works once.
     fn taken(&self) -> Option<uflip_serve::Listener> {
         self.listener.lock().expect("no panic while held").take()
     }
@@ -67,10 +67,10 @@ impl Listener {
     }
 }
 
-/// What of a device is told to clients, and where its data is; `None` in memory.
+/// A device with its name, data file (`None`: in memory), read-only flag and `--destroy` text.
 type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool, Option<String>);
 
-/// Raise what `serve` would for a data file; opens nothing for writing.
+/// Raise the error that `serve` would for a data file, without opening it for writing.
 #[pyfunction]
 pub fn check_data_file(
     py: Python<'_>,
@@ -83,8 +83,9 @@ pub fn check_data_file(
     py.detach(|| uflip_host::check_data_file(&path, options)).map_err(|error| raise(&error))
 }
 
-/// Serve devices, as (device, name, data file or None, read-only, what may be lost), until the work is cancelled; what was
-/// served as JSON, and why the recording is not whole. The devices are back when it is over.
+/// Serve devices, given as (device, name, data file or None, read-only, `--destroy` text), until
+/// the work is cancelled. Return the statistics as JSON, and the error of the recording. The
+/// devices are back afterwards.
 #[pyfunction]
 #[pyo3(signature = (listeners, exports, slowdown_permille, statistics = None, record = None))]
 pub fn serve(

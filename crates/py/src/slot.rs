@@ -1,5 +1,5 @@
-//! Where a device is kept between two works: here, away with a work on a thread of its own, or spent,
-//! because the last work broke a rule of the device model and left it in no state to go on with.
+//! The slot of a device between two works: present, away with work on another thread, or spent,
+//! because the last work violated an invariant of the device model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,10 +8,10 @@ use uflip_core::{Error, Result};
 
 use crate::job::broken;
 
-/// A device, and what became of it. Copies name the same place.
+/// A device or its whereabouts. Copies share one slot.
 pub(crate) struct Slot<D> {
     place: Arc<Mutex<Place<D>>>,
-    /// What the device is called.
+    /// The URL of the device.
     url: Arc<str>,
 }
 
@@ -36,10 +36,10 @@ impl<D> Slot<D> {
         self.place.lock().expect("no panic while held")
     }
 
-    /// Use the device here and now.
+    /// Use the device now.
     ///
     /// # Errors
-    /// It is away, or spent, or `use_it` breaks it.
+    /// If it is away or spent, or if `use_it` breaks it.
     pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut D) -> Result<T>) -> Result<T> {
         let mut place = self.lock();
         let Place::Here(device) = &mut *place else { return Err(self.missing(&place)) };
@@ -53,10 +53,10 @@ impl<D> Slot<D> {
         }
     }
 
-    /// The device itself, for work on a thread of its own.
+    /// Take the device, for work on another thread.
     ///
     /// # Errors
-    /// It is away, or spent.
+    /// If it is away or spent.
     pub(crate) fn take(&self) -> Result<D> {
         let mut place = self.lock();
         match std::mem::replace(&mut *place, Place::Away) {
@@ -68,12 +68,12 @@ impl<D> Slot<D> {
         }
     }
 
-    /// The work is over.
+    /// Put the device back after the work.
     pub(crate) fn put_back(&self, device: D) {
         *self.lock() = Place::Here(device);
     }
 
-    /// The work broke the device with `error`.
+    /// Mark the device as spent after `error`.
     pub(crate) fn spend(&self, error: Error) {
         *self.lock() = Place::Spent(error);
     }

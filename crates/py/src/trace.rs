@@ -18,7 +18,7 @@ pub struct Trace {
     pub(crate) trace: Arc<StoredTrace>,
     pub(crate) metadata: String,
     pub(crate) counters: Option<Counters>,
-    /// What was recorded inside the device, if it was.
+    /// The record of the inside of the device, if there is one.
     pub(crate) inside: Option<Inside>,
 }
 
@@ -72,7 +72,7 @@ impl Trace {
     /// name : str
     ///     One of `columns`.
     /// start, stop : int, optional
-    ///     Numbers of I/Os; all of them if nothing is said.
+    ///     Numbers of I/Os; all of them by default.
     ///
     /// Returns
     /// -------
@@ -86,7 +86,7 @@ impl Trace {
         start: i64,
         stop: Option<i64>,
     ) -> PyResult<Column> {
-        // What is no number of an I/O is beyond the last one, and refused as that is.
+        // An invalid number counts as beyond the last I/O, and is refused as such.
         let number = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
         let stop = stop.map_or(self.trace.len(), number);
         let start = number(start);

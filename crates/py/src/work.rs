@@ -1,6 +1,6 @@
-//! What a device can be set to do: a run, which ends in a trace, several in a row, a state that is
-//! enforced or a rest, which end in nothing, writes out of time, which end in what was counted. Or to
-//! come about: a file that grows, a simulated device that is made; these end in the device.
+//! The kinds of work on a device: a run, which returns a trace, or several in a row; a state or an
+//! idle time, which return nothing; untimed writes, which return counters; and the growth of a file
+//! or the creation of a simulated device, which return the device.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use crate::device::{AnySlot, Device};
 use crate::job::{Handle, Job};
 use crate::trace::Trace;
 
-/// Run `pattern` on `device`, whose writes wait for `durability`, with a long trace in a file in `spool`,
-/// and put the device back into `slot` when it is over. Looked into meanwhile, if `inside`.
+/// Run `pattern` on `device` with `durability`, with a long trace in a file in `spool`, and put the
+/// device back into `slot`. With `inside`, the inside of the device is recorded.
 pub(crate) fn run(
     device: AnyDevice,
     slot: AnySlot,
@@ -51,8 +51,8 @@ pub(crate) fn run(
     })
 }
 
-/// Run `patterns` on `device` without a rest between them; as [`run`]. For each there is when it began,
-/// since the first one did [ns], and its trace.
+/// Run `patterns` on `device` back to back; otherwise as [`run`]. Return for each its start, from
+/// the start of the first [ns], and its trace.
 pub(crate) fn run_series(
     device: AnyDevice,
     slot: AnySlot,
@@ -75,7 +75,7 @@ pub(crate) fn run_series(
     })
 }
 
-/// Make a device.
+/// Create a device.
 pub(crate) fn make(
     bytes: Bytes,
     made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static,
@@ -102,13 +102,13 @@ pub(crate) fn save(device: AnyDevice, slot: AnySlot, path: PathBuf) -> Handle {
     job.handle(|py, ()| Ok(py.None()))
 }
 
-/// Leave `device` alone for a while; as [`run`].
+/// Leave `device` idle for a while; as [`run`].
 pub(crate) fn idle(device: AnyDevice, slot: AnySlot, pause: Nanos) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| device.idle(pause, control);
     Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
 }
 
-/// Do what `pattern` asks of a simulated device, out of time; as [`run`].
+/// Apply the I/Os of `pattern` to a simulated device, untimed; as [`run`].
 pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| device.apply(&pattern, control);
@@ -118,7 +118,7 @@ pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Hand
     })
 }
 
-/// Let `device` do what `pattern` asks for until its power is cut, and let it recover; as [`run`].
+/// Drive `device` with `pattern` until its power is cut, and let it recover; as [`run`].
 pub(crate) fn survive(
     device: AnyDevice,
     slot: AnySlot,
@@ -135,7 +135,7 @@ pub(crate) fn survive(
     job.handle(|py, outage| serde_json::to_string(&outage).expect("plain numbers").into_py_any(py))
 }
 
-/// Make those writes of `state`, of which the last is the last of all; as [`run`].
+/// Execute the writes of `state` from number `ios.start` on; as [`run`].
 pub(crate) fn enforce(
     device: AnyDevice,
     slot: AnySlot,
@@ -150,7 +150,7 @@ pub(crate) fn enforce(
     Job::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
 }
 
-/// Write what the file lacks; whatever stops that, the file is then as it was.
+/// Write the missing part of a file; on failure the file is restored.
 pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
     let (total, watch) = (growth.as_ref().map_or(0, Growth::ios), device.watch());
     let work = move |control: &Control| -> Result<AnyDevice> {
@@ -167,7 +167,7 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
     job.handle(|py, device| Device::new(device).into_py_any(py))
 }
 
-/// Bring the zones that `pattern` uses into the state that it needs; as [`run`].
+/// Set the zones that `pattern` uses to the required states; as [`run`].
 pub(crate) fn prepare_zones(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| {
         device.ours(true, |device| device.prepare_zones(&pattern, control))
