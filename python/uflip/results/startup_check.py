@@ -1,4 +1,4 @@
-"""Has a run left the start-up of the device behind, as far as the runs of its plan show it?
+"""Start-up check: is a run past the start-up of the device, as far as its plan shows?
 
 256 writes of 4 KiB on a device with 2 MiB of free blocks are quick from the first I/O to the last:
 the run looks steady and is wrong (uFLIP §4.2). It cannot be found in the run; it can in a baseline.
@@ -74,7 +74,7 @@ from uflip.startup import (
 # Runs that show the start-up themselves.
 BASELINE, INTERFERENCE = "baseline", "interference"
 OF_THE_CACHE = ("cache_cliff", "cache_refill")
-"""Micro-benchmarks that ask what a burst costs before the cache is full."""
+"""Micro-benchmarks of bursts that end before the cache is full."""
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
 DEALLOCATE = "deallocate"
@@ -85,7 +85,7 @@ PARTS = 16
 
 @dataclass(frozen=True)
 class StartupInput:
-    """A run: the specification as it was made, and whether it looked for its own length."""
+    """A run: its resolved specification, and whether it had a stop rule."""
 
     run_id: str
     spec: Spec
@@ -101,7 +101,7 @@ class StartupInput:
 
 @dataclass(frozen=True)
 class StartupMark:
-    """A run that is not clear of the start-up: which share of what is measured is start-up."""
+    """A run that is not past the start-up, and the share of start-up in its measured I/Os."""
 
     run_id: str
     share: float
@@ -116,16 +116,16 @@ class Checked:
 
     Attributes
     ----------
-    inside : list of Inside
-        Runs that are not clear of the start-up.
+    inside : list of StartupMark
+        Runs that are not past the start-up.
     never_left : list of str
         Runs of writes that never left the write cache.
     runs, write_runs : int
-        How many runs were looked at, and how many of these write.
+        Number of examined runs, and of those that write.
     cache_bytes : int or None
-        What was written when writes began to wait for flash; None where that was not seen.
+        Bytes written before writes began to wait for flash; None if they never did.
     most_bytes : int
-        The most that a run wrote which never left it.
+        Largest amount written by a run that never left the cache.
     """
 
     inside: list[StartupMark]
@@ -239,10 +239,10 @@ def check_runs(
 
     Parameters
     ----------
-    runs : sequence of Examined
+    runs : sequence of StartupInput
         All runs; those of the interference experiment stand in for baselines that are missing.
     phases, plan
-        As the manifest holds them.
+        The values of the manifest.
     capacity : int
         Size of the device [bytes].
     """
@@ -302,7 +302,7 @@ def _shown_to(run: StartupInput, phases: Phases) -> list[tuple[str, PhasesOfPatt
 
 
 def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
-    """Say how much of what a run measures is start-up; None if it is clear of it."""
+    """Return the mark of a run that measured start-up; None if it is past it."""
     if run.spec.io_count is None:
         return None  # patterns side by side have lengths of their own
     if run.baseline is None and never_ends(run.spec, startup):
@@ -334,7 +334,7 @@ def _is_level(run: StartupInput, share: float) -> bool:
 
 
 class _Baselines:
-    """The baselines, to compare the writes of other runs with."""
+    """The baselines, a reference for the writes of other runs."""
 
     def __init__(self, runs: Sequence[StartupInput], phases: Phases | None, capacity: int) -> None:
         self._capacity = capacity
