@@ -130,8 +130,8 @@ def file_name_problem(name: str) -> str | None:
 
     Examples
     --------
-    >>> no_file_name("0001-baseline-SR")
-    >>> no_file_name("../manifest")
+    >>> file_name_problem("0001-baseline-SR")
+    >>> file_name_problem("../manifest")
     'a name that leads elsewhere'
     """
     if not name or len(name.encode("utf-8", "replace")) > LONGEST_NAME_BYTES:

@@ -109,7 +109,7 @@ def cache_key(*content: Any) -> str:
 
     Examples
     --------
-    >>> name_of({"channels": 1}) == name_of({"channels": 1}) != name_of({"channels": 2})
+    >>> cache_key({"channels": 1}) == cache_key({"channels": 1}) != cache_key({"channels": 2})
     True
     """
     text = json.dumps([_native.SIMULATOR_VERSION, *content], sort_keys=True)

@@ -72,7 +72,7 @@ def medium_difference(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, 
     --------
     >>> from uflip.device.opener import open_device
     >>> from uflip.data.device import with_details
-    >>> other_medium({"brand": "a"}, with_details(open_device("null").info, brand="b"))
+    >>> medium_difference({"brand": "a"}, with_details(open_device("null").info, brand="b"))
     ('brand b', 'brand a')
     """
     here = medium(now)

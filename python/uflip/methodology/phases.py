@@ -102,7 +102,7 @@ def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
 
     Examples
     --------
-    >>> settled(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
+    >>> settled_ios(np.array([1.0] * 128 + [2.0, 4.0] * 500), 250)
     144
     """
     first = max(startup_ios, len(times_ns) // 2)

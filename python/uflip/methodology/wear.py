@@ -66,9 +66,9 @@ def wear_from_smart_log(percentage_used: int, bytes_written: int) -> DeviceWear:
 
     Examples
     --------
-    >>> of_smart_log(5, 10**12).endurance_bytes
+    >>> wear_from_smart_log(5, 10**12).endurance_bytes
     20000000000000
-    >>> of_smart_log(0, 10**12).bound
+    >>> wear_from_smart_log(0, 10**12).bound
     'less than'
     """
     if not bytes_written:
@@ -97,7 +97,7 @@ def describe_used(wear: DeviceWear) -> str:
 
     Examples
     --------
-    >>> describe_used(of_smart_log(5, 10**12))
+    >>> describe_used(wear_from_smart_log(5, 10**12))
     '5 % of the rated endurance, after 931.32 GiB written'
     """
     if wear.percentage_used is None:
@@ -111,11 +111,11 @@ def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
 
     Examples
     --------
-    >>> describe_wear(of_smart_log(5, 10**12), 10**11)
+    >>> describe_wear(wear_from_smart_log(5, 10**12), 10**11)
     '0.5 % of the rated endurance, for 93.13 GiB written; the device says 5 % are used'
-    >>> describe_wear(of_smart_log(0, 10**12), 10**11)
+    >>> describe_wear(wear_from_smart_log(0, 10**12), 10**11)
     'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device says 0 % are used'
-    >>> describe_wear(of_smart_log(0, 10**9), 174 * 10**9)
+    >>> describe_wear(wear_from_smart_log(0, 10**9), 174 * 10**9)
     'less than 174 % of the rated endurance, for 162.05 GiB written; the device says 0 % are used'
     """
     used = ""

@@ -70,7 +70,7 @@ def format_times(ratio: float) -> str:
 
     Examples
     --------
-    >>> times(12.34), times(0.371)
+    >>> format_times(12.34), format_times(0.371)
     ('12 times', '0.37 times')
     """
     return f"{_times(ratio)} times"

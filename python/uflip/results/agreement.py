@@ -100,9 +100,9 @@ def combined_mean(
     Examples
     --------
     >>> run = {"half_width_ns": 3.0, "converged": True}
-    >>> together([run | {"mean_ns": 100.0}, run | {"mean_ns": 100.5}, run | {"mean_ns": 99.5}])
+    >>> combined_mean([run | {"mean_ns": 100.0}, run | {"mean_ns": 100.5}, run | {"mean_ns": 99.5}])
     {'mean_ns': 100.0, 'half_width_ns': 1.732, 'converged': True}
-    >>> together([run | {"mean_ns": 100.0}, run | {"mean_ns": 102.0}, run | {"mean_ns": 98.0}])
+    >>> combined_mean([run | {"mean_ns": 100.0}, run | {"mean_ns": 102.0}, run | {"mean_ns": 98.0}])
     {'mean_ns': 100.0, 'half_width_ns': 4.968, 'converged': False}
     """
     means = [each["mean_ns"] for each in repetitions if each["mean_ns"] is not None]

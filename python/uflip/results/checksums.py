@@ -60,7 +60,7 @@ def add_seal(content: bytes, kind: OutputKind) -> bytes:
 
     Examples
     --------
-    >>> sealed(b"seed = 1\n", PLAN)
+    >>> add_seal(b"seed = 1\n", PLAN)
     b'seed = 1\n# uflip plan 719be09024afab4471f1c58ec17aebbb\n'
     """
     assert kind.seal is not None

@@ -295,7 +295,7 @@ def experiment_name(micro_benchmark: str, pattern: str, parameter: str | None, v
 
     Examples
     --------
-    >>> name_of("granularity", "RW", "io_size", 4096)
+    >>> experiment_name("granularity", "RW", "io_size", 4096)
     'granularity RW io_size 4096'
     """
     varies = () if parameter is None else (parameter, str(value))

@@ -79,9 +79,9 @@ def baseline_key(spec: Spec, ios: int) -> BaselineKey | None:
     Examples
     --------
     >>> spec = Basic("read", "ordered", incr=1, io_size=4096, target_size=40960)
-    >>> question(spec, 10)
+    >>> baseline_key(spec, 10)
     ('SR', 4096)
-    >>> question(spec.but(incr=2), 10)
+    >>> baseline_key(spec.but(incr=2), 10)
     """
     if not isinstance(spec, Basic) or spec.shift or not _is_consecutive(spec, ios):
         return None

@@ -121,7 +121,7 @@ def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
 
     Examples
     --------
-    >>> typical_spread([(Estimate(100.0, 1.0, 2), Estimate(200.0, 4.0, 2))])
+    >>> typical_spread([(MeanEstimate(100.0, 1.0, 2), MeanEstimate(200.0, 4.0, 2))])
     4.0
     """
     known = [
@@ -148,11 +148,13 @@ def difference_chance(
 
     Examples
     --------
-    >>> known = Estimate(100.0, 0.0, 2)
-    >>> round(chance_of(known, Estimate(150.0, 15.0, 2), 1.35), 3)
+    >>> known = MeanEstimate(100.0, 0.0, 2)
+    >>> round(difference_chance(known, MeanEstimate(150.0, 15.0, 2), 1.35), 3)
     0.025
-    >>> chance_of(known, Estimate(150.0, 0.0, 2), 1.5), chance_of(known, known, 0.9)
-    (1.0, 0.0)
+    >>> difference_chance(known, MeanEstimate(150.0, 0.0, 2), 1.5)
+    1.0
+    >>> difference_chance(known, known, 0.9)
+    0.0
     """
     beyond = second.mean - limit * first.mean
     if beyond <= ROUNDING * second.mean:

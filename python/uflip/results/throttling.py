@@ -55,7 +55,7 @@ def find_ticks(
     --------
     >>> ended = np.repeat(np.arange(1, 101), 2) * 4e6 + np.tile([0, 110_000.0], 100)
     >>> submit = np.concatenate([[0], ended[:-1]])
-    >>> ticking(submit, ended - submit).tick_ns
+    >>> find_ticks(submit, ended - submit).tick_ns
     4000000.0
     """
     submit = np.asarray(submit_ns, dtype=np.float64)

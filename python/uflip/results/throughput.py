@@ -251,7 +251,7 @@ def max_in_flight(began: Times, ended: Times) -> int:
 
     Examples
     --------
-    >>> most_under_way(np.array([0, 0, 5, 10]), np.array([5, 20, 10, 12]))
+    >>> max_in_flight(np.array([0, 0, 5, 10]), np.array([5, 20, 10, 12]))
     2
     """
     submitted = np.sort(began, kind="stable")

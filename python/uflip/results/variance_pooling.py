@@ -107,7 +107,7 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     Examples
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 3)]
-    >>> found = peers_of(some)
+    >>> found = pool_scatter(some)
     >>> round(found.variance, 2), found.degrees, found.correlation
     (0.18, 256.0, 0.0)
     """
@@ -132,7 +132,7 @@ def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[fl
     Examples
     --------
     >>> alike = Peers(1.0, 256.0, 100, correlation=0.0, pooled=1.0, loudest=1.0, mixed=False)
-    >>> width, degrees = supported(alike, Scatter([100.0, 100.0, 100.0], 5.0), 0.98)
+    >>> width, degrees = pooled_half_width(alike, Scatter([100.0, 100.0, 100.0], 5.0), 0.98)
     >>> round(width / 5.0 * 3**0.5, 2), degrees
     (2.36, 100)
     """
@@ -155,7 +155,7 @@ def is_outlier(peers: Peers, one: Scatter) -> bool:
     Examples
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 20)]
-    >>> [is_odd(peers_of(some), one) for one in some]
+    >>> [is_outlier(pool_scatter(some), one) for one in some]
     [False, False, False, False, True]
     """
     is_louder = _variance_ratio(peers, one) > BEYOND_CHANCE
@@ -177,7 +177,7 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     Examples
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (0.1, 0.1, 0.2, 0.2, 0.3, 5.0)]
-    >>> fewest(peers_of(some), some[0]), fewest(peers_of(some), some[-1])
+    >>> least_repetitions(pool_scatter(some), some[0]), least_repetitions(pool_scatter(some), some[-1])
     (4, 2)
     """
     if not peers.mixed or _variance_ratio(peers, one) > -BEYOND_CHANCE:

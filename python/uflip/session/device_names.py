@@ -13,7 +13,7 @@ def split_host(device: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> host_of("rack3@/dev/nvme1n1"), host_of("file:a@b")
+    >>> split_host("rack3@/dev/nvme1n1"), split_host("file:a@b")
     (('rack3', '/dev/nvme1n1'), ('', 'file:a@b'))
     """
     host, at, url = device.partition("@")
@@ -25,7 +25,7 @@ def folder_names(devices: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> folders_of(["sim:demo", "file:a/b", "file:a-b", "null"])
+    >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
     ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
     """
     found: list[str] = []
