@@ -177,8 +177,10 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     Examples
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (0.1, 0.1, 0.2, 0.2, 0.3, 5.0)]
-    >>> least_repetitions(pool_scatter(some), some[0]), least_repetitions(pool_scatter(some), some[-1])
-    (4, 2)
+    >>> least_repetitions(pool_scatter(some), some[0])
+    4
+    >>> least_repetitions(pool_scatter(some), some[-1])
+    2
     """
     if not peers.mixed or _variance_ratio(peers, one) > -BEYOND_CHANCE:
         return 2
