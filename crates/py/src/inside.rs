@@ -42,7 +42,7 @@ pub(crate) trait Looked: Device {
     fn valid_pages(&self) -> Option<Vec<Option<u16>>>;
     /// Return the channels, the dies, the pages per block, and the bytes per page.
     fn shape(&self) -> [u32; 4];
-    /// Return the channel of each die, and its timing group.
+    /// Return the channel of each die, and its clock index.
     fn ways(&self) -> [Vec<u32>; 2];
 }
 
