@@ -10,8 +10,8 @@ if a full cache has space again.
 **Simplified** On a real device, by response times: a write is late if it takes longer than the
 quickest writes of the run plus a program operation of the fastest flash on sale.
 **Ambiguous** Whether a real device has a buffer. Here: it does if its quickest writes take much
-less time (`SOONER`) than the quickest random reads of this size, since a program takes longer than
-a read.
+less time (`BUFFER_SPEEDUP`) than the quickest random reads of this size, since a program takes
+longer than a read.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from uflip.startup import label_of
 # The fastest NAND on sale (XL-Flash, Z-NAND: 75 to 100 µs); all others take longer.
 PROGRAM_NS = 75_000
 # A write that is faster than a random read by this factor has not waited for flash.
-SOONER = 1.5
+BUFFER_SPEEDUP = 1.5
 # On a real device one I/O in a hundred may be late for other reasons.
-FEW = 0.01
+OUTLIER_SHARE = 0.01
 # Causes other than flash: the host, the interface, the controller.
-NO_FLASH = ("submission_wait_ns", "controller_ns", "link_ns", "bus_ns")
+NON_FLASH_CAUSES = ("submission_wait_ns", "controller_ns", "link_ns", "bus_ns")
 BINS_PER_OCTAVE = 4
 # In a cache that is not full a write sometimes waits for another, but most of a long row do not.
-SEVERAL = 32
+WINDOW_IOS = 32
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Writes:
         """Whether no measured write waited for flash."""
         if self.waited is not None:
             return self.waited == 0
-        return self.slower <= FEW * self.times.total
+        return self.slower <= OUTLIER_SHARE * self.times.total
 
 
 def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
@@ -102,7 +102,7 @@ def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
     response = column(trace, "response_time_ns").astype(np.int64)
     kept = column(trace, "ignored") == 0
     quick = np.zeros(len(response), dtype=np.int64)
-    for cause in NO_FLASH:
+    for cause in NON_FLASH_CAUSES:
         if cause in trace.causes:
             quick += column(trace, cause).astype(np.int64)
     waits = response > quick if trace.causes else None
@@ -122,7 +122,7 @@ def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
 def _writes(
     part: MixPart, times: NDArray[Any], kept: NDArray[Any], waits: NDArray[Any] | None
 ) -> Writes:
-    quickest = float(np.quantile(times, FEW))
+    quickest = float(np.quantile(times, OUTLIER_SHARE))
     at = np.empty(0) if waits is None else np.flatnonzero(_mostly(waits))
     return Writes(
         label=label_of(part),
@@ -133,14 +133,16 @@ def _writes(
         slower=int(np.count_nonzero(times[kept] > quickest + PROGRAM_NS)),
         bytes_written=len(times) * part.io_bytes,
         bytes_before_wait=int(at[0]) * part.io_bytes if len(at) else None,
-        buffered=None if waits is None else bool(np.count_nonzero(~waits) > FEW * len(waits)),
+        buffered=None
+        if waits is None
+        else bool(np.count_nonzero(~waits) > OUTLIER_SHARE * len(waits)),
     )
 
 
 def _mostly(waits: NDArray[Any]) -> NDArray[Any]:
-    """Return for each write but the last ones (n - `SEVERAL`,) whether most of the next wait."""
+    """Return for each write but the last ones (n - `WINDOW_IOS`,) whether most of the next wait."""
     counted = np.concatenate([[0], np.cumsum(waits)])
-    most: NDArray[Any] = 2 * (counted[SEVERAL:] - counted[:-SEVERAL]) > SEVERAL
+    most: NDArray[Any] = 2 * (counted[WINDOW_IOS:] - counted[:-WINDOW_IOS]) > WINDOW_IOS
     return most
 
 
@@ -161,7 +163,7 @@ def is_buffered(writes: Writes, read_ns: float | None) -> bool:
     """
     if writes.buffered is not None:
         return writes.buffered
-    return read_ns is not None and SOONER * writes.quickest_ns < read_ns
+    return read_ns is not None and BUFFER_SPEEDUP * writes.quickest_ns < read_ns
 
 
 def column(trace: Trace, name: str) -> NDArray[Any]:

@@ -59,7 +59,7 @@ def command(clear: bool, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Described:
+class CachedDevice:
     """A cached device; an unreadable one is rebuilt when it is needed."""
 
     name: str
@@ -69,14 +69,14 @@ class Described:
     unused_s: float
 
 
-def _describe(entry: cache.CacheEntry) -> Described:
+def _describe(entry: cache.CacheEntry) -> CachedDevice:
     """Describe a cache entry."""
     unused_s = max(0.0, time.time() - entry.used_s)
     try:
         info = inspect_snapshot(str(entry.path))
     except UflipError:
-        return Described(entry.path.stem, None, None, entry.size_bytes, unused_s)
-    return Described(entry.path.stem, info.url, info.capacity_bytes, entry.size_bytes, unused_s)
+        return CachedDevice(entry.path.stem, None, None, entry.size_bytes, unused_s)
+    return CachedDevice(entry.path.stem, info.url, info.capacity_bytes, entry.size_bytes, unused_s)
 
 
 def _print_removed(removed: int, size_bytes: int, left: Sequence[Path]) -> None:
@@ -87,7 +87,7 @@ def _print_removed(removed: int, size_bytes: int, left: Sequence[Path]) -> None:
         echo(f"{len(left)} other files stay, which are not of the cache: {names}{more}")
 
 
-def _print(devices: Sequence[Described], size_bytes: int) -> None:
+def _print(devices: Sequence[CachedDevice], size_bytes: int) -> None:
     rows = [
         (
             device.device or "of another version",

@@ -10,7 +10,7 @@ import click
 
 from uflip._native import __version__
 from uflip.cli.common import ANY_PATH, force_option, json_option, option_name
-from uflip.cli.terminal import echo, echo_json, failure_of
+from uflip.cli.terminal import echo, echo_json, error_document
 from uflip.errors import SlowerError, UflipError, UsageError
 from uflip.escape import in_line
 
@@ -108,7 +108,7 @@ def command(
         ]
         document: Comparisons = {"comparisons": each}
         if failed is not None:
-            document["error"] = failure_of(failed)
+            document["error"] = error_document(failed)
         echo_json(document)
         raise click.exceptions.Exit(0 if failed is None else failed.exit_code)
     _tell(comparisons, names, every=every)

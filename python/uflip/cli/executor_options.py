@@ -39,7 +39,7 @@ executor_options = together(
 
 
 @contextmanager
-def carried_out(
+def on_executor(
     jobs: int | None, workers: int | None, scheduler: str | None, *, patient: bool = False
 ) -> Iterator[None]:
     """Run the points of this block on the executor that the options select.

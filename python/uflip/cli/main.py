@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from uflip import __version__, signals
-from uflip.cli.terminal import echo, echo_error, echo_json, failure_of, never_fail
+from uflip.cli.terminal import echo, echo_error, echo_json, error_document, escape_unencodable
 from uflip.errors import (
     EXIT_CODES,
     InterruptedRun,
@@ -173,7 +173,7 @@ def _run(arguments: list[str]) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
-    never_fail()
+    escape_unencodable()
     try:
         signals.at_work()
         _check_text(arguments)
@@ -286,7 +286,7 @@ def _placed(error: UflipError, arguments: Sequence[str]) -> UflipError:
 def _fail(error: UflipError, *, as_json: bool) -> int:
     if as_json:
         try:
-            echo_json({"error": failure_of(error)})
+            echo_json({"error": error_document(error)})
         except (OSError, ValueError):
             _let_go_of_output()
         else:

@@ -37,7 +37,7 @@ def run(
     _check_not_of_one("--record", wanted.record)
     total = len(devices) if resume is None else _devices_in(resume)
     with executor, display(total, quiet=quiet or as_json) as sink:
-        shown = Shown(sink, total, devices)
+        shown = DevicesProgress(sink, total, devices)
         if resume is None:
             folder, outcomes = begin_all(
                 wanted, devices, out, tokens=tokens, together=together, on_news=shown
@@ -71,7 +71,7 @@ def _devices_in(folder: Path) -> int:
     return len(read(folder).devices)
 
 
-class Shown:
+class DevicesProgress:
     """Combined progress of several devices, and the devices at work; callable on any thread.
 
     Parameters
@@ -89,7 +89,7 @@ class Shown:
     ...     def draw(self, done, text):
     ...         self.append((done, text))
     >>> paper = Paper()
-    >>> shown = Shown(paper, 2, ["sim:demo", "null"])
+    >>> shown = DevicesProgress(paper, 2, ["sim:demo", "null"])
     >>> shown(0, 0.25, "25%")
     >>> shown(1, 1.0, "")
     >>> [(done, text.partition("left  ")[2]) for done, text in paper]

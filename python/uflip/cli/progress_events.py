@@ -45,7 +45,7 @@ class Watching:
         self._shown = ExitStack()
         self._sink: Sink | None = None
         self._plan: PlanProgress | None = None
-        self._state: StateShown | None = None
+        self._state: StateProgressLine | None = None
 
     def __call__(self, event: SessionEvent) -> None:
         """Show an event."""
@@ -55,7 +55,7 @@ class Watching:
             self._show_opening(event)
         elif isinstance(event, StateBegins):
             self._begin(announce_state(event.wanted, event.done_ios), 1)
-            self._state = StateShown(event.wanted, event.done_ios)
+            self._state = StateProgressLine(event.wanted, event.done_ios)
         elif isinstance(event, StateProgress):
             assert self._state is not None, "it has begun"
             self._draw(event.done / event.total, self._state.text(event.done, event.total))
@@ -118,7 +118,7 @@ class Watching:
         self._shown.close()
 
 
-class StateShown:
+class StateProgressLine:
     """Progress of enforcing a state, with the time left."""
 
     def __init__(self, wanted: Enforcement, done_ios: int) -> None:

@@ -16,7 +16,7 @@ from uflip.cli.common import (
     quiet_option,
     split_names,
 )
-from uflip.cli.executor_options import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import executor_options, on_executor, with_time_left
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError, unknown_name
@@ -95,7 +95,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Run the experiment ID of a paper; without ID, list them."""
-    where = carried_out(jobs, workers, scheduler)
+    where = on_executor(jobs, workers, scheduler)
     if ablate is not None:
         _check_table3(reproduction_id, "--ablate", out, alone=not (refit or without or leave))
         with where:

@@ -17,7 +17,7 @@ from uflip.cli.common import (
     open_several_options,
     quiet_option,
 )
-from uflip.cli.executor_options import carried_out, executor_options
+from uflip.cli.executor_options import executor_options, on_executor
 from uflip.cli.plan_options import plan_options
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
@@ -126,7 +126,7 @@ def command(
             wanted=BenchmarkRequest(device=devices[0] if devices else "", **options),
             tokens=destroy,
             together=together,
-            executor=carried_out(jobs, workers, scheduler, patient=True),
+            executor=on_executor(jobs, workers, scheduler, patient=True),
             quiet=quiet,
             as_json=as_json,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import echo_table, json_option, quiet_option
-from uflip.cli.executor_options import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import executor_options, on_executor, with_time_left
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 
@@ -32,7 +32,7 @@ def command(
 
     total = len(selftest.checks())
     with (
-        carried_out(jobs, workers, scheduler),
+        on_executor(jobs, workers, scheduler),
         display(total, quiet=quiet or as_json) as sink,
     ):
         sink.draw(0, "")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
+from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.data.device_reports import ServedDocument, ServedExport
 from uflip.errors import UflipError
 from uflip.escape import plain
@@ -23,7 +23,7 @@ def conclude(
 ) -> None:
     """Print the statistics and the failures; exit with the code of the first failure."""
     if as_json:
-        error = {"error": failure_of(errors[0])} if errors else {}
+        error = {"error": error_document(errors[0])} if errors else {}
         echo_json({**document, **error})
     elif not quiet:
         _show(document, err=err)

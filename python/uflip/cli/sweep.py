@@ -21,11 +21,17 @@ from uflip.cli.common import (
     real,
     whole,
 )
-from uflip.cli.executor_options import carried_out, executor_options, with_time_left
+from uflip.cli.executor_options import executor_options, on_executor, with_time_left
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
 from uflip.cli.progress_bars import display
 from uflip.cli.sweep_axes import FORMS, read_sample, read_varied
-from uflip.cli.sweep_findings import asked, check_asked, draw, findings, print_findings
+from uflip.cli.sweep_findings import (
+    check_finding_options,
+    draw,
+    finding_options,
+    findings,
+    print_findings,
+)
 from uflip.cli.sweep_output import (
     check_table,
     impossible_line,
@@ -33,7 +39,7 @@ from uflip.cli.sweep_output import (
     print_rows,
     write_table,
 )
-from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
+from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.durability import chosen
 from uflip.errors import InterruptedRun, UflipError, UsageError
 
@@ -200,15 +206,15 @@ def command(
         design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
-    what = asked(by, pareto, sensitivity)
-    check_asked(what, planned)
+    what = finding_options(by, pareto, sensitivity)
+    check_finding_options(what, planned)
     check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)
         files.check_library()
     total, quiet = planned.distinct, quiet or as_json
     with (
-        carried_out(jobs, workers, scheduler),
+        on_executor(jobs, workers, scheduler),
         display(total, quiet=quiet) as sink,
     ):
         sink.draw(0, "")
@@ -237,7 +243,7 @@ def _tell(
     names = list(planned.design.vary)
     if as_json:
         document = {**_document(planned, rows), **found.document()}
-        echo_json(document if failed is None else {**document, "error": failure_of(failed)})
+        echo_json(document if failed is None else {**document, "error": error_document(failed)})
     else:
         print_rows(rows, names)
         if planned.impossible:

@@ -64,13 +64,15 @@ class SweepFindings:
         return found
 
 
-def asked(best: str | None, pareto: tuple[str, ...], sensitivity: str | None) -> FindingOptions:
+def finding_options(
+    best: str | None, pareto: tuple[str, ...], sensitivity: str | None
+) -> FindingOptions:
     """Return the options as they were typed."""
     names = split_names(pareto, "--pareto")
     return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
-def check_asked(what: FindingOptions, planned: "Planned") -> None:
+def check_finding_options(what: FindingOptions, planned: "Planned") -> None:
     """Reject findings that the rows of a sweep cannot support, before any work is done.
 
     Raises

@@ -48,7 +48,7 @@ def echo_error(error: UflipError) -> None:
     echo(f" {UflipError(*map(shortened, texts))}", err=True)
 
 
-def failure_of(error: UflipError) -> "ComparisonFailure":
+def error_document(error: UflipError) -> "ComparisonFailure":
     """Return an error as `--json` prints it, by itself or in the document of a command."""
     return {
         "kind": error.kind,
@@ -67,7 +67,7 @@ def _place_of(error: UflipError) -> str:
     return error.where or (context.command_path if context else "")
 
 
-def never_fail() -> None:
+def escape_unencodable() -> None:
     """Let the streams escape characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import ANY_PATH, json_option, quiet_option
-from uflip.cli.terminal import echo, echo_error, echo_json, failure_of
+from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.errors import ResultsError, UflipError
 from uflip.escape import in_line
 from uflip.units import format_size
@@ -36,7 +36,7 @@ BESIDE = "not results: a file or folder that uflip keeps next to them"
 
 
 @dataclass(frozen=True)
-class Held:
+class VerifiedFolder:
     """A folder, and the integrity of each of its files."""
 
     folder: Path
@@ -90,11 +90,11 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
                 echo(f"{in_line(str(folder))}: {BESIDE}")
             continue
         try:
-            held = Held(folder, verify(folder))
+            held = VerifiedFolder(folder, verify(folder))
         except UflipError as error:
             if len(results) == 1:
                 raise
-            documents.append({"results": str(folder), "error": failure_of(error)})
+            documents.append({"results": str(folder), "error": error_document(error)})
             worst = max(worst, error.exit_code)
             if not as_json:
                 echo_error(error)
@@ -120,7 +120,7 @@ def _is_beside_results(path: Path) -> bool:
     return is_ours and all(each.suffix == ".json" and each.is_file() for each in path.iterdir())
 
 
-def _print(held: Held, *, quiet: bool) -> None:
+def _print(held: VerifiedFolder, *, quiet: bool) -> None:
     """Print a line for each file that is not proven, and one for the folder."""
     name = str(held.folder)
     for file in held.verdicts:

@@ -50,7 +50,7 @@ from uflip.data.spec import Basic, Mix, Spec
 from uflip.data.summary import MeanSummary, Repetitions, WarningSummary
 from uflip.flash_waits import (
     BINS_PER_OCTAVE,
-    SOONER,
+    BUFFER_SPEEDUP,
     DurationHistogram,
     Writes,
     is_buffered,
@@ -410,7 +410,7 @@ class _Baselines:
         # A write that always waits for a full cache waits evenly: it is slower than the quickest.
         middle = float(np.searchsorted(np.cumsum(each.times.counts), each.times.total / 2))
         level_ns = 2 ** (middle / BINS_PER_OCTAVE)
-        is_quick = level_ns <= SOONER * self._quickest[each.io_size]
+        is_quick = level_ns <= BUFFER_SPEEDUP * self._quickest[each.io_size]
         return each.never_waited and is_quick and self._is_buffered(each)
 
     def _would_leave(self, run: StartupInput, each: Writes, startup: Startup | None) -> bool:
