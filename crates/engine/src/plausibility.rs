@@ -3,8 +3,7 @@
 //! Implausible values come from a bug, or from bytes changed since:
 //!
 //! - a response time of zero, because two clock readings differ. It is possible only on a simulated
-//! device,
-//!   whose causes then sum to zero, and on the null device, which is as fast as the clock;
+//!   device, whose causes then sum to zero, and on the null device, which is as fast as the clock;
 //! - times beyond 2⁶³ ns, which is 292 years;
 //! - causes that do not sum to the response time;
 //! - a wait before submission in a closed loop, whose I/Os arrive when they are submitted;
