@@ -99,7 +99,7 @@ def test_dti_has_a_period_of_128_sequential_writes() -> None:
         ("sim:samsung?unit_bytes=16777216", "do not divide the capacity"),
         ("sim:samsung?unit_bytes=1000000", "not whole blocks and clusters"),
         ("sim:samsung?streams=99999999", "'streams' has an invalid value"),
-        ("sim:samsung?banks=16&merges_at_once=1", "channels of its own"),
+        ("sim:samsung?banks=16&merges_at_once=1", "do not divide the channels"),
         ("sim:memoright?small_cluster_bytes=65536", "Small clusters do not divide"),
         ("sim:memoright?small_log_clusters=0", "'small_log_clusters' has an invalid value"),
         ("sim:kingston-dti?open_units=99999999", "number of open units"),
