@@ -62,7 +62,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 def states(proof: FolderProof) -> dict[str, str]:
-    return {verdict.file: verdict.state for verdict in integrity.verdicts}
+    return {verdict.file: verdict.state for verdict in proof.verdicts}
 
 
 def path_of(folder: Path, ordinal: int) -> Path:
@@ -127,8 +127,8 @@ def test_a_flipped_bit_is_found_or_changes_nothing(folder: Path, original: Path)
             after = None
         assert (after is None) == (name == "manifest.json"), (name, place)
         if after is not None:
-            integrity, lost = examine(folder), path.stem if name.startswith("runs") else None
-            assert states(integrity)[name] != "proven", (name, place)
+            proof, lost = examine(folder), path.stem if name.startswith("runs") else None
+            assert states(proof)[name] != "proven", (name, place)
             assert after == {run: said for run, said in before.items() if run != lost}, (
                 name,
                 place,
@@ -248,9 +248,9 @@ def test_a_cut_ledger_proves_less_and_changes_nothing(folder: Path, original: Pa
     places = {*ends, *range(0, len(whole), 41), len(whole) - 1}
     for place in sorted(places):
         path.write_bytes(whole[:place])
-        integrity = examine(folder)
-        assert {verdict.state for verdict in integrity.verdicts} <= {"proven", "unproven"}, place
-        proven = sum(verdict.state == "proven" for verdict in integrity.runs.values())
+        proof = examine(folder)
+        assert {verdict.state for verdict in proof.verdicts} <= {"proven", "unproven"}, place
+        proven = sum(verdict.state == "proven" for verdict in proof.runs.values())
         assert proven == sum(
             f'"{run}"'.encode() in whole[: ends_before(whole, place)] for run in IDS
         )
@@ -386,9 +386,9 @@ def test_a_line_that_does_not_fit_leaves_the_ledger_as_it_was(
 ) -> None:
     path = folder / "ledger.jsonl"
     whole = path.read_bytes()
-    integrity = examine(folder)
-    assert integrity.ledger is not None
-    writer = ledger.LedgerWriter.go_on(folder, integrity.ledger, dangling=False)
+    proof = examine(folder)
+    assert proof.ledger is not None
+    writer = ledger.LedgerWriter.go_on(folder, proof.ledger, dangling=False)
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):
