@@ -169,7 +169,7 @@ def test_a_finding_smaller_than_what_one_pattern_differs_by_is_not_given() -> No
 def test_a_finding_of_which_a_part_is_small_says_so() -> None:
     text = finding("order", document(1.5, reverse=3.0, in_place=1.2, unit=1.0))
     assert "a reverse write costs 3.0 times" in text
-    assert "below 1.5 times says nothing" in text
+    assert "below 1.5 times is not significant" in text
 
 
 def test_key_characteristics_smaller_than_that_are_taken_back() -> None:

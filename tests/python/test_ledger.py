@@ -584,7 +584,7 @@ def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
         return found(of)
 
     found = integrity.runs_in
-    monkeypatch.setattr(integrity, "names_in", names_in)
+    monkeypatch.setattr(integrity, "runs_in", names_in)
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
     done = uflip("verify", closed, folder)
     assert (done.code, "Permission denied" in done.err) == (5, True), done.err
