@@ -157,7 +157,7 @@ def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     first = (here / "sample.svg").read_bytes()
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
-    said = "4 points are too few to tell names apart: draw 64 or more (--sample sobol:64)"
+    said = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
     assert document["sensitivity"]["doubt"] == said
     assert f"warning: {said}" in again.out
     assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"

@@ -105,9 +105,9 @@ def test_a_signal_in_the_first_moments_is_answered_too(here: Path, number: signa
 # The signal comes in a descriptor's `__set_name__`.
 AS_A_CLASS_IS_MADE = """
 import os, signal
-from uflip import ends
+from uflip import signals
 from uflip.cli import main
-ends.install()
+signals.install()
 
 class Late:
     def __set_name__(self, owner, name):
@@ -213,7 +213,7 @@ def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
     waited = opener.finished
 
     def ended(*arguments: Any, **options: Any) -> Any:
-        waited(*arguments, **options)  # as `ends.shielded` lets it through when it is left
+        waited(*arguments, **options)  # as `signals.shielded` lets it through when it is left
         raise signals.ProcessTerminated
 
     monkeypatch.setattr(opener, "finished", ended)
