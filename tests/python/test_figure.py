@@ -276,7 +276,7 @@ def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(varied, "MOST_LINES", 4)
     assert varied.left_out(points, "spare_factor") == 26
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
-    assert (done.code, "note: 2 lines are left out" in done.err) == (0, True)
+    assert (done.code, "note: 2 lines are omitted" in done.err) == (0, True)
 
 
 def test_where_matplotlib_is_missing_the_error_is_of_the_command_that_was_typed(

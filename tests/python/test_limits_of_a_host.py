@@ -141,8 +141,8 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 THROTTLED = """
 import json, sys
 import numpy as np
-from uflip.results.rate_limit import limit, pace_of
-from uflip.results.throttling import ticking
+from uflip.results.rate_limit import find_rate_limit, steady_rate
+from uflip.results.throttling import find_ticks
 from uflip.device.opener import open_device
 from uflip.data.spec import read_spec
 from uflip.spec import baseline
@@ -154,9 +154,9 @@ with open_device(f"file:{sys.argv[1]}", size=16 << 20) as device:
         trace = device.run(baseline("RR", io_size=size, io_count=1000))
         submit = np.asarray(trace.column("submit_ns"))
         times = np.asarray(trace.column("response_time_ns"))
-        found.append(ticking(submit, times) is not None)
-        paces.append(pace_of(str(size), read_spec(trace.spec_json), submit, times))
-seen = limit(paces)
+        found.append(find_ticks(submit, times) is not None)
+        paces.append(steady_rate(str(size), read_spec(trace.spec_json), submit, times))
+seen = find_rate_limit(paces)
 rate = None if seen is None else [seen.unit, seen.per_s]
 print(json.dumps([found, rate, (submit[-1] + times[-1]) / 1e9]))
 """
