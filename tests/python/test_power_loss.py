@@ -84,7 +84,7 @@ def test_the_command_prints_what_the_library_returns() -> None:
     ("device", "said"),
     [
         ("null", "simulated device"),
-        ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "gives up data"),
+        ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "loses data when it merges"),
         ("sim:demo?cache_program=true", "power_loss_protection"),
         ("sim:demo?spare_read_bytes=0", "1 to page_bytes + spare_bytes"),
         # Keys that nobody typed are not to blame.
