@@ -32,7 +32,7 @@ const BLKDISCARD: libc::Ioctl = 0x1277;
 /// A file or block device, opened by [`crate::open_file`] or [`crate::open_block`].
 pub struct DirectDevice {
     info: DeviceInfo,
-    file: File,
+    file: Arc<File>,
     data: Data,
     durability: Durability,
     /// Whether completions of a queue are polled.
@@ -69,7 +69,7 @@ impl DirectDevice {
         let inflight = watch.handle();
         DirectDevice {
             info,
-            file,
+            file: Arc::new(file),
             data,
             durability: Durability::default(),
             polls: false,

@@ -63,7 +63,8 @@ struct Observation {
 /// A file whose size is tracked while it is used.
 #[derive(Debug)]
 struct TrackedFile {
-    file: File,
+    /// The device's: a watch that outlives it keeps no file open.
+    file: Weak<File>,
     /// The required size [bytes].
     size: u64,
     /// Whether it was fully allocated, with data that a file system cannot store in less space.
@@ -93,12 +94,12 @@ impl Watch {
 
     /// Return a watch that also tracks the size of `file`; `incompressible` describes the data
     /// written to it.
-    pub(crate) fn with_file(&self, file: &File, size: Bytes, incompressible: bool) -> Watch {
+    pub(crate) fn with_file(&self, file: &Arc<File>, size: Bytes, incompressible: bool) -> Watch {
         let found =
             CachedStat::of_file(file).filter(|found| found.is_file() && found.length >= size.0);
-        let extent = found.and_then(|found| {
+        let extent = found.map(|found| {
             let is_allocated = incompressible && found.allocated >= size.0;
-            Some(Arc::new(TrackedFile { file: file.try_clone().ok()?, size: size.0, is_allocated }))
+            Arc::new(TrackedFile { file: Arc::downgrade(file), size: size.0, is_allocated })
         });
         self.deallocated.store(false, Ordering::Relaxed);
         Watch { extent, ..self.clone() }
@@ -114,7 +115,7 @@ impl Watch {
     #[must_use]
     pub fn cut(&self) -> Option<Error> {
         let extent = self.extent.as_ref()?;
-        let found = CachedStat::of_file(&extent.file)?;
+        let found = CachedStat::of_file(extent.file.upgrade()?.as_ref())?;
         let allocated = found.allocated;
         let got = if found.length < extent.size {
             format!("{} bytes", found.length)
@@ -183,7 +184,7 @@ mod tests {
     fn a_file_that_was_cut_is_seen_after_it_has_grown_again_and_a_trimmed_one_is_not() {
         use std::os::unix::fs::FileExt;
         const SIZE: u64 = 1 << 20;
-        let file = tempfile::tempfile().expect("a file");
+        let file = Arc::new(tempfile::tempfile().expect("a file"));
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
         let watch = Watch::new("file:x").with_file(&file, Bytes(SIZE), true);
         assert!(watch.cut().is_none(), "it is whole");
