@@ -18,7 +18,7 @@ from uflip.device.resolve import resolve
 from uflip.errors import UsageError, unknown_name
 from uflip.methodology import Plan
 from uflip.options import DeviceOptions, Duration, Options, read_options, request
-from uflip.pattern_options import NAMES, described, only_given
+from uflip.pattern_options import NAMES, only_given, parse_pattern
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
 from uflip.session import resume as go_on
@@ -248,7 +248,7 @@ def _named(name: str, chosen: Table) -> Pattern:
     for each in chosen:
         if each not in known:
             raise unknown_name("option", each, [*known, *_OF_DEVICES], where="uflip.pattern")
-    return described({"pattern": name, **chosen})
+    return parse_pattern({"pattern": name, **chosen})
 
 
 @overload

@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 FORMS = "cached|fua|flush:N"
 
 
-def chosen(given: str | None, *, buffered: bool = False) -> str:
+def durability_or_default(given: str | None, *, buffered: bool = False) -> str:
     """Return the given durability, or the default.
 
     Parameters
@@ -34,7 +34,7 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
 
     Examples
     --------
-    >>> chosen(None), chosen(None, buffered=True), chosen("flush:32"), chosen("flush:2k")
+    >>> durability_or_default(None), durability_or_default(None, buffered=True), durability_or_default("flush:32"), durability_or_default("flush:2k")
     ('cached', 'fua', 'flush:32', 'flush:2000')
     """
     if given is None:
@@ -50,12 +50,12 @@ def chosen(given: str | None, *, buffered: bool = False) -> str:
     return given
 
 
-def meaning(durability: str, *, buffered: bool = False) -> str:
+def describe_durability(durability: str, *, buffered: bool = False) -> str:
     """Return when a write is complete, as a sentence.
 
     Examples
     --------
-    >>> meaning("flush:1")
+    >>> describe_durability("flush:1")
     'a write is complete when the flush that follows it is'
     """
     if durability == UNKNOWN:
@@ -74,20 +74,20 @@ def meaning(durability: str, *, buffered: bool = False) -> str:
     )
 
 
-def of_old(kind: object, io: object) -> str:
+def unrecorded_durability(kind: object, io: object) -> str:
     """Return the durability of a measurement that did not record it.
 
     Files and block devices were opened with O_DSYNC; simulated devices answered from their cache.
 
     Examples
     --------
-    >>> of_old("file", "pread/pwrite O_DIRECT|O_DSYNC"), of_old("sim", "virtual")
+    >>> unrecorded_durability("file", "pread/pwrite O_DIRECT|O_DSYNC"), unrecorded_durability("sim", "virtual")
     ('fua', 'cached')
     """
     return FUA if kind in ("file", "block") and (io is None or "O_DSYNC" in str(io)) else CACHED
 
 
-def of_open_channel(write_back: bool | None) -> str:
+def open_channel_durability(write_back: bool | None) -> str:
     """Return the durability of writes to an open-channel device, as its controller decides it.
 
     Parameters
@@ -98,7 +98,7 @@ def of_open_channel(write_back: bool | None) -> str:
 
     Examples
     --------
-    >>> of_open_channel(True), of_open_channel(False), of_open_channel(None)
+    >>> open_channel_durability(True), open_channel_durability(False), open_channel_durability(None)
     ('cached', 'fua', 'unknown')
     """
     return UNKNOWN if write_back is None else CACHED if write_back else FUA

@@ -218,12 +218,12 @@ def native_errors() -> Iterator[None]:
         raise from_native(error) from None
 
 
-def not_made(what: str, where: str, got: object, makers: str) -> UsageError:
+def wrong_argument(what: str, where: str, got: object, makers: str) -> UsageError:
     """Return the error for an argument that was not made by the functions `makers`.
 
     Examples
     --------
-    >>> print(not_made("A mix is of two basic patterns", "mix", "RW", "uflip.basic"))
+    >>> print(wrong_argument("A mix is of two basic patterns", "mix", "RW", "uflip.basic"))
     A mix is of two basic patterns
       where    mix
       got      'RW'

@@ -20,12 +20,12 @@ _UNSAFE = re.compile(
 Value = TypeVar("Value")
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Escape text for display; line feeds stay.
 
     Examples
     --------
-    >>> print(shown("a\x1b[2Jb\r\u202ec"))
+    >>> print(escape_text("a\x1b[2Jb\r\u202ec"))
     a\x1b[2Jb\x0d\u202ec
     """
     return _UNSAFE.sub(_written_out, text)
@@ -48,22 +48,22 @@ def without_password(url: str) -> str:
     return f"{scheme}{there}{name}{colon}{'***' if colon else ''}@{place}"
 
 
-def in_line(text: str) -> str:
+def escape_line(text: str) -> str:
     r"""Escape text for display within one line.
 
     Examples
     --------
-    >>> print(in_line("two\nlines"))
+    >>> print(escape_line("two\nlines"))
     two\x0alines
     """
-    return shown(text).replace("\n", "\\x0a")
+    return escape_text(text).replace("\n", "\\x0a")
 
 
 def plain(value: Value) -> Value:
-    """Escape every text in a document with `in_line`; other values stay."""
+    """Escape every text in a document with `escape_line`; other values stay."""
     made: Any = value
     if isinstance(value, str):
-        made = in_line(value)
+        made = escape_line(value)
     elif isinstance(value, dict):
         made = {plain(key): plain(each) for key, each in value.items()}
     elif isinstance(value, list | tuple):
@@ -83,11 +83,11 @@ def on_page(value: Value) -> Value:
     """
     made: Any = value
     if isinstance(value, str) and _UNSAFE.search(value):
-        made = type(value)(shown(value))
+        made = type(value)(escape_text(value))
     return made  # type: ignore[no-any-return]
 
 
-def in_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """Escape JSON for display without changing its value: only strings hold such characters."""
     return _UNSAFE.sub(_escaped, text)
 

@@ -56,7 +56,7 @@ class Extents:
 
     def in_blocks(self, block: int) -> "Extents":
         """Return the extents rounded outwards to whole blocks."""
-        return merged(self.begins // block * block, -(-self.ends // block) * block)
+        return merge_extents(self.begins // block * block, -(-self.ends // block) * block)
 
     def meets(self, other: "Extents") -> bool:
         """Return whether the two overlap."""
@@ -79,7 +79,7 @@ class Extents:
 NOTHING = Extents(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
-def merged(begins: Offsets, ends: Offsets) -> Extents:
+def merge_extents(begins: Offsets, ends: Offsets) -> Extents:
     """Sort extents, and merge those that overlap or touch."""
     order = np.argsort(begins, kind="stable")
     begins, ends = begins[order], np.maximum.accumulate(ends[order])
@@ -93,7 +93,7 @@ def merged(begins: Offsets, ends: Offsets) -> Extents:
 def together(parts: Iterable[Extents]) -> Extents:
     """Return the union of several footprints."""
     several = [NOTHING, *parts]
-    return merged(
+    return merge_extents(
         np.concatenate([each.begins for each in several]),
         np.concatenate([each.ends for each in several]),
     )
@@ -135,14 +135,14 @@ def all_but_written_sequentially(spec: Spec) -> Extents:
     )
 
 
-def reads_few_places(spec: Spec) -> bool:
+def reads_few_addresses(spec: Spec) -> bool:
     """Return whether a pattern only reads, at so few addresses that their dies decide the cost.
 
     Examples
     --------
     >>> from uflip.spec import basic
     >>> sizes = {"io_size": 4096, "io_count": 99, "target_size": "1MiB"}
-    >>> [reads_few_places(basic("read", "ordered", incr=by, **sizes)) for by in (0, 1)]
+    >>> [reads_few_addresses(basic("read", "ordered", incr=by, **sizes)) for by in (0, 1)]
     [True, False]
     """
     if not isinstance(spec, Basic) or spec.writes:
@@ -179,7 +179,7 @@ def _slots(part: MixPart, slots: int, count: int) -> Extents:
     if part.location == "partitioned":
         each = np.arange(_partitions(part), dtype=np.int64)
         used = np.minimum(slots, -(-(count - each) // len(each)))
-        return merged((each * slots)[used > 0], (each * slots + used)[used > 0])
+        return merge_extents((each * slots)[used > 0], (each * slots + used)[used > 0])
     incr = part.incr if part.location == "ordered" and part.incr is not None else 1
     step = incr % slots
     distinct = min(count, slots // math.gcd(step, slots))
@@ -188,7 +188,7 @@ def _slots(part: MixPart, slots: int, count: int) -> Extents:
     if distinct > MOST_EXTENTS:
         return _run(0, slots)
     begins = np.arange(distinct, dtype=np.int64) * step % slots
-    return merged(begins, begins + 1)
+    return merge_extents(begins, begins + 1)
 
 
 def _partitions(part: MixPart) -> int:

@@ -24,7 +24,7 @@ COMPUTING_PATIENCE_S = 1.0
 MAKING_PATIENCE_S = 0.1
 
 
-def finished(
+def run_native(
     start: Callable[[], _native.Handle[T]],
     on_progress: OnProgress | None = None,
     *,
@@ -85,5 +85,5 @@ def _check_io(handle: _native.Handle[T], io_timeout_ns: int) -> None:
     try:
         handle.overdue(io_timeout_ns)
     except _native.NativeError:
-        signals.somebody_hangs()
+        signals.report_hang()
         raise

@@ -38,7 +38,7 @@ def only_given(options: Mapping[str, str | int | float | None]) -> dict[str, str
     return {name: each for name, each in options.items() if each is not None and each is not False}
 
 
-def described(typed: Mapping[str, str | int | float]) -> Functions:
+def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     """Return the specification that options describe.
 
     Parameters
@@ -59,7 +59,7 @@ def described(typed: Mapping[str, str | int | float]) -> Functions:
 
     Examples
     --------
-    >>> described({"pattern": "SR", "mix": "RW", "ratio": 4}).ratio
+    >>> parse_pattern({"pattern": "SR", "mix": "RW", "ratio": 4}).ratio
     4
     """
     rule = {name: typed[name] for name in RULE if name in typed}

@@ -59,14 +59,14 @@ class _State:
 _state = _State()
 
 
-class Leaving:
+class AbandonFlag:
     """A flag for worker threads: the thread that they work for no longer waits."""
 
     def __init__(self) -> None:
         self.gone = False
 
 
-leaving: ContextVar[Leaving | None] = ContextVar("leaving", default=None)
+leaving: ContextVar[AbandonFlag | None] = ContextVar("leaving", default=None)
 """In a worker thread: whether the thread that started it still waits for it."""
 
 
@@ -77,23 +77,23 @@ def install() -> None:
             signal.signal(number, _handle)
 
 
-def at_work() -> None:
+def start_work() -> None:
     """From now on, end by raising `ProcessTerminated`, since there is work to clean up."""
     _state.at_work = True
     check()
 
 
-def caught() -> int | None:
+def received_signal() -> int | None:
     """Return the number of the signal that ends this process, if one does."""
     return _state.caught
 
 
-def somebody_hangs() -> None:
+def report_hang() -> None:
     """Record that a thread waits in the kernel for an answer that may never come."""
     _state.hanging = True
 
 
-def in_a_hurry() -> bool:
+def must_exit_now() -> bool:
     """Return whether the process must end without waiting for other threads."""
     return _state.caught is not None or _state.hanging
 
@@ -106,7 +106,7 @@ def check() -> None:
         raise ProcessTerminated
 
 
-def is_behind(error: BaseException) -> bool:
+def is_caused_by_signal(error: BaseException) -> bool:
     """Return whether `error` is `ProcessTerminated`, or was caused by it.
 
     Python 3.11 wraps exceptions that are raised while a class is being created.

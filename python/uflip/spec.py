@@ -28,7 +28,7 @@ from uflip.data.spec import (
     Stop,
     read_spec,
 )  # fmt: skip
-from uflip.errors import UsageError, not_made, unknown_name
+from uflip.errors import UsageError, unknown_name, wrong_argument
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 __all__ = [
@@ -192,7 +192,7 @@ def _part(place: str, basic: Basic) -> MixPart:
     """Return a component of a mix; reject parameters that belong to the whole mix."""
     where = f"{place} pattern of the mix"
     if not isinstance(basic, Basic):
-        raise not_made("A mix is of two basic patterns", where, basic, "uflip.basic")
+        raise wrong_argument("A mix is of two basic patterns", where, basic, "uflip.basic")
     for name in MIX_PARAMETERS:
         if (value := getattr(basic, name, None)) is not None:
             raise UsageError(
@@ -237,7 +237,9 @@ def parallel(*patterns: Basic | Mix, seed: int | None = None) -> Parallel:
     """
     for each in patterns:
         if not isinstance(each, Basic | Mix):
-            raise not_made("Streams are patterns", "parallel", each, "uflip.basic or uflip.mix")
+            raise wrong_argument(
+                "Streams are patterns", "parallel", each, "uflip.basic or uflip.mix"
+            )
     return Parallel(patterns, **_read({"seed": seed}, ("seed",)))
 
 

@@ -94,7 +94,8 @@ def read_words(data: bytes) -> None:
     """Words of a command line, each with every parser that may meet it."""
     for word in data.decode(errors="replace").split("\n")[:20]:
         for parser in (
-            parse_size, parse_duration, parse_count, parse_number, parse_url, durability.chosen,
+            parse_size, parse_duration, parse_count, parse_number, parse_url,
+            durability.durability_or_default,
         ):  # fmt: skip
             allowed(parser, word)
 

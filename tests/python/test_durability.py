@@ -17,7 +17,7 @@ from command_line import uflip
 import uflip as library
 from uflip.data.manifest import FILE_NAME
 from uflip.device.opener import open_device
-from uflip.durability import chosen, meaning, of_old
+from uflip.durability import describe_durability, durability_or_default, unrecorded_durability
 from uflip.errors import UsageError
 from uflip.methodology import next_state_id
 from uflip.results import Results, differences, summary
@@ -45,15 +45,18 @@ def test_an_unknown_durability_is_refused_with_the_known_ones(text: str) -> None
 
 
 def test_what_goes_without_saying_is_never_memory_alone() -> None:
-    assert (chosen(None), chosen(None, buffered=True)) == ("cached", "fua")
+    assert (durability_or_default(None), durability_or_default(None, buffered=True)) == (
+        "cached",
+        "fua",
+    )
 
 
 def test_a_count_of_writes_may_have_a_suffix() -> None:
-    assert chosen("flush:1k") == "flush:1000"
+    assert durability_or_default("flush:1k") == "flush:1000"
     said = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
     assert json.loads(said.out)["durability"] == "flush:2000"
-    assert chosen("cached", buffered=True) == "cached"
-    assert "page cache" in meaning("cached", buffered=True)
+    assert durability_or_default("cached", buffered=True) == "cached"
+    assert "page cache" in describe_durability("cached", buffered=True)
     with pytest.raises(UsageError):
         open_device("null", durability="flush")
 
@@ -236,7 +239,7 @@ def test_an_older_folder_has_what_its_device_was_opened_with(folder: str) -> Non
     synchronous = device["kind"] in ("file", "block")
     wanted = "fua" if synchronous else "cached"
     assert summary(Results.load(GOLDEN / folder))["durability"] == wanted
-    assert of_old("block", "pread/pwrite O_DSYNC, buffered") == "fua"
+    assert unrecorded_durability("block", "pread/pwrite O_DSYNC, buffered") == "fua"
 
 
 def test_the_preset_of_myers_and_sinclair_waits_for_the_flush(here: Path) -> None:

@@ -210,13 +210,13 @@ def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
     if present:
         with open_device("file:made.bin", size="1MiB", buffered=True):
             pass
-    waited = opener.finished
+    waited = opener.run_native
 
     def ended(*arguments: Any, **options: Any) -> Any:
         waited(*arguments, **options)  # as `signals.shielded` lets it through when it is left
         raise signals.ProcessTerminated
 
-    monkeypatch.setattr(opener, "finished", ended)
+    monkeypatch.setattr(opener, "run_native", ended)
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
         open_device("file:made.bin", size="3MiB", buffered=True)
     if present:

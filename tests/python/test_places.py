@@ -19,7 +19,7 @@ from uflip.errors import UsageError
 from uflip.footprint import (
     Extents,
     all_but_written_sequentially,
-    merged,
+    merge_extents,
     together,
     written_sequentially,
 )
@@ -213,7 +213,7 @@ STRETCHES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=
 
 def some(stretches: list[tuple[int, int]]) -> Extents:
     begins = np.array([begin for begin, _ in stretches], dtype=np.int64)
-    return merged(begins, begins + np.array([size for _, size in stretches], dtype=np.int64))
+    return merge_extents(begins, begins + np.array([size for _, size in stretches], dtype=np.int64))
 
 
 @given(STRETCHES, STRETCHES, st.integers(1, 8))

@@ -22,7 +22,7 @@ from command_line import PACKAGE_ROOT, start, uflip
 from nbd import PATIENCE_S, Client, served, serving
 
 from uflip.results import Results
-from uflip.web.served_devices import told
+from uflip.web.served_devices import server_statistics
 
 SMALL = "sim:demo?blocks_per_die=64"
 KIB, MIB = 1 << 10, 1 << 20
@@ -149,7 +149,7 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
     with serving(SMALL, "--speed", "0", "--stats", "stats", "--record", "did.csv") as process:
         environment = os.environ | {"UFLIP_URI": "nbd+unix:///?socket=s"}
         subprocess.run(zeroes, shell=True, check=True, env=environment, timeout=120)
-        (server,) = told([Path("stats")])["servers"]
+        (server,) = server_statistics([Path("stats")])["servers"]
         assert "exports" in server
         (shown,) = server["exports"]
         (export,) = served(process)["exports"]

@@ -20,7 +20,7 @@ from uflip.device.url import read_override
 from uflip.errors import UsageError
 from uflip.play import stage as stages
 from uflip.play.form import form
-from uflip.play.play_request import MOST_IOS, read_wanted
+from uflip.play.play_request import MOST_IOS, parse_request
 from uflip.play.stage import Played, Stage
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -130,7 +130,9 @@ def test_a_pattern_gives_what_it_gives_on_the_command_line(server: Serving) -> N
 def test_a_micro_benchmark_gives_what_it_gives_on_the_command_line(
     stage: Stage, tmp_path: Path
 ) -> None:
-    one = waited(stage.begin(read_wanted({"device": "demo", "keys": SMALL, "benchmark": "order"})))
+    one = waited(
+        stage.begin(parse_request({"device": "demo", "keys": SMALL, "benchmark": "order"}))
+    )
     assert one.state == "done", one.error
     url = "sim:demo?blocks_per_die=64"
     done = uflip("run", url, "--scale", "quick", "--only", "order", "--out", tmp_path / "r")
@@ -144,13 +146,13 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "KEPT", 1)
-    first, second = (waited(stage.begin(read_wanted(RW))) for _ in range(2))
+    first, second = (waited(stage.begin(parse_request(RW))) for _ in range(2))
     assert [one.folder.exists() for one in (first, second)] == [False, True]
     assert stage.played() == [second]
     monkeypatch.setattr(stages, "KEPT", 2)
-    long = stage.begin(read_wanted(LONG))
+    long = stage.begin(parse_request(LONG))
     with pytest.raises(UsageError, match="Another run is in progress"):
-        stage.begin(read_wanted(LONG))
+        stage.begin(parse_request(LONG))
     stage.stop()
     assert waited(long).state == "stopped"
     assert not long.folder.exists()
@@ -161,8 +163,8 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
 
 def test_what_is_stopped_takes_nobodys_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "KEPT", 1)
-    first = waited(stage.begin(read_wanted(RW)))
-    long = stage.begin(read_wanted(LONG))
+    first = waited(stage.begin(parse_request(RW)))
+    long = stage.begin(parse_request(LONG))
     stage.stop()
     assert waited(long).state == "stopped"
     assert stage.played() == [first]
@@ -174,7 +176,7 @@ def test_what_is_stopped_takes_nobodys_place(stage: Stage, monkeypatch: pytest.M
 
 def test_what_takes_too_long_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "MOST_SECONDS", 0.01)
-    one = waited(stage.begin(read_wanted(LONG)))
+    one = waited(stage.begin(parse_request(LONG)))
     assert one.state == "failed"
     assert one.error is not None
     assert "too long" in one.error["what"]
@@ -184,7 +186,7 @@ def test_what_takes_too_long_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch)
 def test_what_needs_too_much_memory_costs_its_own_process_only() -> None:
     stage = Stage(memory_bytes=900 << 20)
     keys = {"page_bytes": "512", "spare_bytes": "16", "blocks_per_die": "245000", "state": "empty"}
-    one = waited(stage.begin(read_wanted(RW | {"keys": keys})))
+    one = waited(stage.begin(parse_request(RW | {"keys": keys})))
     assert one.state == "failed"
     assert one.error is not None
     assert "memory" in " ".join(one.error.values())

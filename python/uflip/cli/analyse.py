@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, echo_pairs, json_option, real
+from uflip.cli.common import ANY_PATH, echo_pairs, float_parser, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.units import format_count, format_duration_ns
 
@@ -41,13 +41,13 @@ device whose level wanders at all time scales has intervals that are too narrow
 )
 @click.option(
     "--confidence",
-    callback=real(),
+    callback=float_parser(),
     metavar="P",
     help="Confidence of the intervals.  [default: 0.95]",
 )
 @click.option(
     "--half-width",
-    callback=real(),
+    callback=float_parser(),
     metavar="SHARE",
     help="Required half-width of the interval, relative to the mean.  [default: 0.05]",
 )

@@ -10,9 +10,9 @@ from uflip import table
 from uflip.cli.terminal import echo
 from uflip.device.options import COMPLETIONS, DATA
 from uflip.device.url import URL_FORMS
-from uflip.durability import FORMS, chosen
+from uflip.durability import FORMS, durability_or_default
 from uflip.errors import UsageError
-from uflip.escape import in_line, plain
+from uflip.escape import escape_line, plain
 from uflip.table import Table
 from uflip.units import UNSIGNED, parse_count, parse_duration, parse_number, parse_size
 
@@ -44,7 +44,7 @@ def read_duration(_ctx: click.Context, param: click.Parameter, value: str | None
     return None if value is None else parse_duration(value, where=option_name(param))
 
 
-def whole(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
+def int_parser(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
     """Return a parser of whole numbers in a range; errors name the option."""
 
     def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
@@ -53,7 +53,7 @@ def whole(least: int = 0, most: int = UNSIGNED) -> Reader[int]:
     return read
 
 
-def real(least: float = 0.0, most: float = 1e9) -> Reader[float]:
+def float_parser(least: float = 0.0, most: float = 1e9) -> Reader[float]:
     """Return a parser of numbers in a range; errors name the option."""
 
     def read(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -67,7 +67,7 @@ def option_name(param: click.Parameter) -> str:
     return max(param.opts, key=len)
 
 
-def together(decorators: Sequence[Callable[[Any], Any]]) -> Decorator[Any]:
+def combine_options(decorators: Sequence[Callable[[Any], Any]]) -> Decorator[Any]:
     """Combine several decorators, in the order in which their options are shown."""
 
     def decorate(function: Any) -> Any:
@@ -111,7 +111,7 @@ def read_durability(_ctx: click.Context, param: click.Parameter, value: str | No
     if value is None:
         return None
     try:
-        return chosen(value)
+        return durability_or_default(value)
     except UsageError as error:
         error.where = option_name(param)
         raise
@@ -232,7 +232,7 @@ def destroy_option(*, multiple: bool = False) -> Decorator[Any]:
 
 # Options for opening a device; with several devices each has its own --destroy.
 open_options, open_several_options = (
-    together(
+    combine_options(
         [
             size_option,
             buffered_option,
@@ -270,7 +270,7 @@ def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None
 
 def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
     """Print names and values in two columns; pairs without a value are omitted."""
-    for line in table.pairs([(in_line(n), in_line(v)) for n, v in pairs if v], indent):
+    for line in table.pairs([(escape_line(n), escape_line(v)) for n, v in pairs if v], indent):
         echo(line)
 
 

@@ -12,7 +12,7 @@ from uflip._native import __version__
 from uflip.cli.common import ANY_PATH, force_option, json_option, option_name
 from uflip.cli.terminal import echo, echo_json, error_document
 from uflip.errors import SlowerError, UflipError, UsageError
-from uflip.escape import in_line
+from uflip.escape import escape_line
 
 if TYPE_CHECKING:
     from uflip.data.comparison import Comparisons, NamedComparison
@@ -121,7 +121,7 @@ def _tell(comparisons: "Sequence[ResultComparison]", names: Sequence[str], *, ev
 
     for number, (name, found) in enumerate(zip(names[1:], comparisons, strict=True)):
         lines = lines_of(found, (names[0], name), every=every)
-        echo(("\n" if number else "") + "\n".join(map(in_line, lines)))
+        echo(("\n" if number else "") + "\n".join(map(escape_line, lines)))
 
 
 def _failure(

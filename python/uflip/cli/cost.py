@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option, read_size, whole
+from uflip.cli.common import ANY_PATH, int_parser, json_option, read_size
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 
@@ -65,13 +65,13 @@ docs/explanation/cost-models.md.
 @click.option(
     "--operations",
     metavar="N",
-    callback=whole(1, MOST_OPERATIONS),
+    callback=int_parser(1, MOST_OPERATIONS),
     help="Number of inserts, records, updates.  [default: 4000]",
 )
 @click.option(
     "--growth",
     metavar="N",
-    callback=whole(2, 1000),
+    callback=int_parser(2, 1000),
     help="Size of each level relative to the one before.  [default: 4]",
 )
 @click.option(

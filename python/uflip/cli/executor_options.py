@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from uflip.cli.common import together, whole
+from uflip.cli.common import combine_options, int_parser
 from uflip.cli.progress_bars import Sink
 from uflip.errors import UsageError
 from uflip.units import format_duration_ns
@@ -15,18 +15,18 @@ from uflip.units import format_duration_ns
 # Threads of one process; processes of one machine.
 MOST_JOBS, MOST_WORKERS = 1024, 1024
 
-executor_options = together(
+executor_options = combine_options(
     [
         click.option(
             "--jobs",
             metavar="N",
-            callback=whole(1, MOST_JOBS),
+            callback=int_parser(1, MOST_JOBS),
             help="Maximum number of threads of this process.  [default: all cores]",
         ),
         click.option(
             "--workers",
             metavar="N",
-            callback=whole(1, MOST_WORKERS),
+            callback=int_parser(1, MOST_WORKERS),
             help="Number of processes on this machine, with Dask.",
         ),
         click.option(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from uflip import signals
-from uflip.cli.common import ANY_PATH, whole
+from uflip.cli.common import ANY_PATH, int_parser
 from uflip.cli.terminal import echo
 from uflip.errors import UsageError
 
@@ -21,7 +21,7 @@ LARGEST_PORT = 65535
 
 
 def _read_port(context: click.Context, param: click.Parameter, value: str | None) -> int:
-    return whole(0, LARGEST_PORT)(context, param, value) or 0
+    return int_parser(0, LARGEST_PORT)(context, param, value) or 0
 
 
 @click.command("explore", epilog=EPILOG)
@@ -62,5 +62,5 @@ def command(paths: tuple[str, ...], port: int, sockets: tuple[Path, ...], no_bro
         try:
             server.wait()
         except KeyboardInterrupt:
-            if signals.caught() != signal.SIGINT:
+            if signals.received_signal() != signal.SIGINT:
                 raise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import ANY_PATH, json_option, real, whole
+from uflip.cli.common import ANY_PATH, float_parser, int_parser, json_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import UsageError
 from uflip.escape import plain
@@ -42,19 +42,19 @@ The seven hints of uFLIP (2009, §5.3), each compared with the measurements. A h
 @click.option(
     "--entry-bytes",
     metavar="BYTES",
-    callback=whole(1, MOST_ENTRY_BYTES),
+    callback=int_parser(1, MOST_ENTRY_BYTES),
     help="Size of an index entry, for hint 2.  [default: 20]",
 )
 @click.option(
     "--device-price",
     metavar="PRICE",
-    callback=real(0, MOST_PRICE),
+    callback=float_parser(0, MOST_PRICE),
     help="Price of the device, for the five-minute rule.",
 )
 @click.option(
     "--memory-price",
     metavar="PRICE",
-    callback=real(0, MOST_PRICE),
+    callback=float_parser(0, MOST_PRICE),
     help="Price of a GiB of memory, in the same currency.",
 )
 @json_option

@@ -18,7 +18,7 @@ from uflip.data.document import Table, plain
 from uflip.device.catalogue import inspect_device, report_block
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import UsageError
-from uflip.escape import in_line
+from uflip.escape import escape_line
 from uflip.methodology import describe_used, wear_of
 from uflip.microbench import micro_benchmarks_for
 from uflip.profiles import ConstantSource, profile_names, profile_sources
@@ -112,7 +112,7 @@ def _echo_tree(tree: Table, indent: str) -> None:
     leaves = {key: value for key, value in tree.items() if not isinstance(value, dict)}
     echo_pairs(((key, _format(key, value)) for key, value in leaves.items()), indent)
     for key, branch in branches.items():
-        echo(f"{indent}{in_line(key)}")
+        echo(f"{indent}{escape_line(key)}")
         _echo_tree(branch, indent + "  ")
 
 

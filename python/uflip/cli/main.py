@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = _run(given)
-    if signals.in_a_hurry():
+    if signals.must_exit_now():
         # Do not wait: threads may be at work, or hang in the kernel.
         with suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -175,7 +175,7 @@ def _run(arguments: list[str]) -> int:
         return shell_complete(cli, {}, "uflip", COMPLETION, instruction)
     escape_unencodable()
     try:
-        signals.at_work()
+        signals.start_work()
         _check_text(arguments)
         # Not `cli()` itself: click would print its errors in its own format, and exit.
         # It removes words from the list that it gets, hence the copy.
@@ -228,7 +228,7 @@ def _is_text(argument: str) -> bool:
 def _explain(error: BaseException) -> UflipError:
     """Turn any exception into an error with four parts."""
     if isinstance(error, InterruptedRun):
-        return interrupted_by(signals.caught(), error)
+        return interrupted_by(signals.received_signal(), error)
     if isinstance(error, UflipError):
         return error
     if isinstance(error, click.ClickException):
@@ -239,9 +239,9 @@ def _explain(error: BaseException) -> UflipError:
             where=path,
             action=f"see `{path} --help`",
         )
-    if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_behind(error):
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_caused_by_signal(error):
         interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
-        return interrupted_by(signals.caught(), interrupted)
+        return interrupted_by(signals.received_signal(), interrupted)
     return _of_the_system(error) or _of_ours(error)
 
 

@@ -14,13 +14,13 @@ from uflip.cli.common import (
     echo_pairs,
     echo_table,
     force_option,
+    int_parser,
     json_option,
     quiet_option,
     read_duration,
     save_device,
     save_option,
     split_names,
-    whole,
 )
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
@@ -153,21 +153,37 @@ def run(
 
 @command.command("pattern", epilog=PATTERN_EPILOG)
 @device_argument
-@click.option("--first-channel", callback=whole(), metavar="N", help="First channel.  [default: 0]")
-@click.option("--channels", callback=whole(), metavar="N", help="Channels to cover.  [default: 1]")
-@click.option("--first-lun", callback=whole(), metavar="N", help="First LUN of each.  [default: 0]")
-@click.option("--luns", callback=whole(), metavar="N", help="LUNs of each channel.  [default: 1]")
-@click.option("--first-block", callback=whole(), metavar="N", help="First block.  [default: 0]")
-@click.option("--blocks", callback=whole(), metavar="N", help="Blocks of each LUN.  [default: 1]")
-@click.option("--first-page", callback=whole(), metavar="N", help="First page.  [default: 0]")
-@click.option("--pages", callback=whole(), metavar="N", help="Pages of each block.  [default: 1]")
+@click.option(
+    "--first-channel", callback=int_parser(), metavar="N", help="First channel.  [default: 0]"
+)
+@click.option(
+    "--channels", callback=int_parser(), metavar="N", help="Channels to cover.  [default: 1]"
+)
+@click.option(
+    "--first-lun", callback=int_parser(), metavar="N", help="First LUN of each.  [default: 0]"
+)
+@click.option(
+    "--luns", callback=int_parser(), metavar="N", help="LUNs of each channel.  [default: 1]"
+)
+@click.option(
+    "--first-block", callback=int_parser(), metavar="N", help="First block.  [default: 0]"
+)
+@click.option(
+    "--blocks", callback=int_parser(), metavar="N", help="Blocks of each LUN.  [default: 1]"
+)
+@click.option("--first-page", callback=int_parser(), metavar="N", help="First page.  [default: 0]")
+@click.option(
+    "--pages", callback=int_parser(), metavar="N", help="Pages of each block.  [default: 1]"
+)
 @click.option("--mix", metavar="LETTERS", help="W and R, repeated, like WWWR.  [default: R]")
 @click.option(
-    "--read", callback=whole(0, 100), metavar="PERCENT", help="The mix as a share of reads."
+    "--read", callback=int_parser(0, 100), metavar="PERCENT", help="The mix as a share of reads."
 )
-@click.option("--threads", callback=whole(), metavar="N", help="Submitting threads.  [default: 1]")
 @click.option(
-    "--vector", callback=whole(), metavar="PAGES", help="Pages per command.  [default: 1]"
+    "--threads", callback=int_parser(), metavar="N", help="Submitting threads.  [default: 1]"
+)
+@click.option(
+    "--vector", callback=int_parser(), metavar="PAGES", help="Pages per command.  [default: 1]"
 )
 @click.option(
     "--sleep", metavar="DURATION", callback=read_duration, help="Pause between a thread's commands."
@@ -177,7 +193,7 @@ def run(
     metavar="ORDER",
     help="sequential, round_robin or isolated.  [default: sequential]",
 )
-@click.option("--repeat", callback=whole(), metavar="N", help="Repetitions.  [default: 1]")
+@click.option("--repeat", callback=int_parser(), metavar="N", help="Repetitions.  [default: 1]")
 @click.option(
     "--log",
     metavar="FILE",
@@ -226,8 +242,8 @@ def pattern(
         _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
     found = found_in(trace, opened.geometry.sector_bytes)
     if as_json:
-        whole = table_of(resolved.job) | {"totals": plain(resolved.totals)}
-        echo_json({"device": device, "job": whole, **asdict(found)})
+        int_parser = table_of(resolved.job) | {"totals": plain(resolved.totals)}
+        echo_json({"device": device, "job": int_parser, **asdict(found)})
         return
     _print_job(resolved.job, found)
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from uflip.benchmark_options import MOST_IOS
-from uflip.cli.common import read_duration, read_size, real, together, whole
+from uflip.cli.common import combine_options, float_parser, int_parser, read_duration, read_size
 from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Table, decode
 from uflip.errors import UsageError
-from uflip.pattern_options import described, only_given
+from uflip.pattern_options import only_given, parse_pattern
 from uflip.spec import BASELINES, LOCATIONS, MODES, TIMES, Functions, Replay, read_spec
 from uflip.units import UNSIGNED
 
@@ -33,11 +33,11 @@ def _size(name: str, text: str) -> Any:
 
 
 def _count(name: str, text: str, least: int = 0, most: int = UNSIGNED) -> Any:
-    return click.option(name, metavar="N", callback=whole(least, most), help=text)
+    return click.option(name, metavar="N", callback=int_parser(least, most), help=text)
 
 
 # The parameters of the paper (Table 1), under its names.
-pattern_options = together(
+pattern_options = combine_options(
     [
         click.option(
             "--pattern", metavar="|".join(BASELINES), help="A baseline: mode and location in one."
@@ -53,7 +53,7 @@ pattern_options = together(
         click.option(
             "--incr",
             metavar="N",
-            callback=whole(-(2**63), 2**63 - 1),
+            callback=int_parser(-(2**63), 2**63 - 1),
             help="Increment in I/Os, also 0 and negative; ordered only.",
         ),
         _count("--skew-percent", "Zipf's θ in hundredths; zipf only."),
@@ -86,7 +86,7 @@ pattern_options = together(
 )
 
 # The required precision of the mean, and the budget; see `uflip.spec.until_converged`.
-stop_options = together(
+stop_options = combine_options(
     [
         click.option(
             "--until-converged",
@@ -94,11 +94,11 @@ stop_options = together(
             help="Run until the mean has converged; determines --io-count and --io-ignore.",
         ),
         click.option(
-            "--confidence", callback=real(), metavar="P", help="Confidence of the interval."
+            "--confidence", callback=float_parser(), metavar="P", help="Confidence of the interval."
         ),
         click.option(
             "--half-width",
-            callback=real(),
+            callback=float_parser(),
             metavar="SHARE",
             help="Required half-width of the interval, relative to the mean.",
         ),
@@ -123,7 +123,7 @@ spec_option = click.option(
 def given_pattern(spec_file: str | None, parameters: Mapping[str, Typed]) -> Functions:
     """Return the specification of the given options."""
     chosen = only_given(parameters)
-    return described(chosen) if spec_file is None else _read_spec(spec_file, chosen)
+    return parse_pattern(chosen) if spec_file is None else _read_spec(spec_file, chosen)
 
 
 def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:

@@ -12,7 +12,7 @@ from uflip.cli.terminal import echo
 from uflip.data.device import DeviceInfo
 from uflip.data.single_run import ModeDocument, Numbers, OneRun, SeriesDocument, StopDocument
 from uflip.data.spec_base import PLURALS
-from uflip.durability import CACHED, meaning
+from uflip.durability import CACHED, describe_durability
 from uflip.errors import native_errors
 from uflip.spec import Mix, MixPart, Parallel, Pattern, Replay
 from uflip.units import format_count, format_duration_ns, format_size
@@ -39,7 +39,12 @@ def print_run(document: OneRun) -> None:
             pairs += _times(f"{named[name]}: ", statistics)
     pairs += _how_it_ended(document["ended"], document["spec"])
     if document["durability"] != CACHED:
-        pairs.append(("durability", f"{document['durability']}: {meaning(document['durability'])}"))
+        pairs.append(
+            (
+                "durability",
+                f"{document['durability']}: {describe_durability(document['durability'])}",
+            )
+        )
     pairs.append(("time spent on", _causes(document)))
     pairs += _counters(document)
     echo_pairs(pairs, "  ")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uflip.cli.common import echo_pairs, together, whole
+from uflip.cli.common import combine_options, echo_pairs, int_parser
 from uflip.cli.pattern_options import Typed
 from uflip.cli.pattern_output import trace_output_path, write_trace
 from uflip.cli.terminal import echo, echo_json
@@ -36,7 +36,7 @@ WHOLE = 0.5
 # Each batch has a trace file of its own, checked before the first run.
 MOST_BATCHES = 10_000
 
-preset_options = together(
+preset_options = combine_options(
     [
         click.option(
             "--preset",
@@ -46,7 +46,7 @@ preset_options = together(
         click.option(
             "--batches",
             metavar="N",
-            callback=whole(1, MOST_BATCHES),
+            callback=int_parser(1, MOST_BATCHES),
             help="Batches of a preset.  [default: 5]",
         ),
     ]

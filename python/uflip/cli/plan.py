@@ -24,7 +24,7 @@ from uflip.cli.progress_events import announce_state
 from uflip.cli.state import state_option, target_options
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import plain
-from uflip.durability import CACHED, meaning
+from uflip.durability import CACHED, describe_durability
 from uflip.methodology import (
     Plan,
     PlanEstimate,
@@ -138,7 +138,7 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
     """Return notes about the plan: initial state, resets, repetitions, wear."""
     notes = [f"repetitions: {_repetitions(plan)}"]
     if plan.durability != CACHED:
-        notes.append(f"durability {plan.durability}: {meaning(plan.durability)}")
+        notes.append(f"durability {plan.durability}: {describe_durability(plan.durability)}")
     if any(run.spec.stop for run in plan.runs):
         notes.append("lengths: a run ends when its mean has converged; each line shows the maximum")
     longer = [spec for run in plan.runs if (spec := longer_baseline_in(plan, run)) is not None]

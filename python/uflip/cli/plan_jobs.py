@@ -10,7 +10,7 @@ from uflip.cli.common import echo_table
 from uflip.cli.terminal import echo, echo_json
 from uflip.data.document import plain
 from uflip.data.job import Job, JobTotals
-from uflip.durability import meaning
+from uflip.durability import describe_durability
 from uflip.errors import UsageError
 from uflip.methodology import Plan
 from uflip.session.open_channel import plan_jobs
@@ -59,7 +59,7 @@ def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -
         for name in names
     ]
     echo_table(("micro-benchmark", *HEAD), [*rows, ("total", *_amounts(totals))])
-    echo(f"\ndurability {plan.durability}: {meaning(plan.durability)}")
+    echo(f"\ndurability {plan.durability}: {describe_durability(plan.durability)}")
     for job in plan.runs:
         spec = job.spec
         if isinstance(spec, Job) and spec.wears_out:

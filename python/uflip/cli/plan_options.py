@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SCALE, SCALES, SEED, SUITE, SUITES
-from uflip.cli.common import read_duration, read_size, split_names, together, whole
+from uflip.cli.common import combine_options, int_parser, read_duration, read_size, split_names
 
 
 def _read_names(
@@ -15,7 +15,7 @@ def _read_names(
     return None if names is None else tuple(names)
 
 
-plan_options = together(
+plan_options = combine_options(
     [
         click.option(
             "--suite",
@@ -39,7 +39,7 @@ plan_options = together(
         click.option(
             "--seed",
             metavar="N",
-            callback=whole(0, 2**63 - 1),
+            callback=int_parser(0, 2**63 - 1),
             help=f"Seed of all random patterns.  [default: {SEED}]",
         ),
         click.option(
@@ -57,7 +57,7 @@ plan_options = together(
         ),
         click.option(
             "--repetitions",
-            callback=whole(1, MOST_REPETITIONS),
+            callback=int_parser(1, MOST_REPETITIONS),
             metavar="N",
             help="Minimum number of repetitions; auto adds more until the interval is narrow "
             "enough.  [default: 3; 1 for quick]",

@@ -8,10 +8,10 @@ from uflip.cli.common import (
     durability_option,
     echo_pairs,
     echo_table,
+    int_parser,
     json_option,
     read_duration,
     read_size,
-    whole,
 )
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo_json
@@ -62,7 +62,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 @click.option(
     "--queue-depth",
     metavar="N",
-    callback=whole(1, MOST_AT_ONCE),
+    callback=int_parser(1, MOST_AT_ONCE),
     default="1",
     show_default=True,
     help="I/Os in flight.",
@@ -70,7 +70,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 @click.option(
     "--cuts",
     metavar="N",
-    callback=whole(1, 10_000),
+    callback=int_parser(1, 10_000),
     default="1",
     show_default=True,
     help="Number of cuts, one after the other.",
@@ -78,7 +78,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 @click.option(
     "--seed",
     metavar="N",
-    callback=whole(),
+    callback=int_parser(),
     default="2009",
     show_default=True,
     help="Seed of random I/Os.",

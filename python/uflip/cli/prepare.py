@@ -11,11 +11,11 @@ import click
 from uflip.cli.common import (
     device_argument,
     force_option,
+    int_parser,
     json_option,
     open_options,
     quiet_option,
     save_option,
-    whole,
 )
 from uflip.cli.state import target_options
 from uflip.device.guard import check_target_allowed
@@ -45,7 +45,7 @@ Ctrl-C stops it; the same command continues from there.
 @click.option(
     "--seed",
     metavar="N",
-    callback=whole(),
+    callback=int_parser(),
     default="1",
     show_default=True,
     help="Seed of sizes and positions.",

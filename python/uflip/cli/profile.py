@@ -13,7 +13,7 @@ from uflip.device.profile_text import HEAD, profile_text
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.errors import UsageError, native_errors
-from uflip.escape import in_line
+from uflip.escape import escape_line
 from uflip.profiles import LARGEST_PROFILE
 from uflip.units import format_size
 
@@ -65,9 +65,12 @@ def new(device: str, path: Path, force: bool) -> None:
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
     place = outputs.check(path, checksums.PROFILE, "FILE", force=force)
-    text = HEAD.format(url=in_line(device), path=in_line(str(path)))
+    text = HEAD.format(url=escape_line(device), path=escape_line(str(path)))
     outputs.write(place, (text + profile_text(device, comments=True)).encode())
-    echo(f"{in_line(str(path))} is written; `uflip profile check {in_line(str(path))}` looks at it")
+    echo(
+        f"{escape_line(str(path))} is written; "
+        f"`uflip profile check {escape_line(str(path))}` looks at it"
+    )
 
 
 @command.command("check")
@@ -101,9 +104,9 @@ def check(path: str, as_json: bool) -> None:
 
 def _tell(path: str, faults: list[Fault]) -> None:
     for fault in faults:
-        allowed = f"; allowed: {in_line(fault.allowed)}" if fault.allowed else ""
-        name = f" [{in_line(fault.key)}]" if fault.key else ""
-        echo(f"{in_line(path)}:{fault.line}:{name} {in_line(fault.got)}{allowed}")
+        allowed = f"; allowed: {escape_line(fault.allowed)}" if fault.allowed else ""
+        name = f" [{escape_line(fault.key)}]" if fault.key else ""
+        echo(f"{escape_line(path)}:{fault.line}:{name} {escape_line(fault.got)}{allowed}")
     if not faults:
         info = inspect_sim(DeviceUrl(f"sim:{path}", "sim", path), any_interface=True)
-        echo(f"{in_line(path)}: no fault; {format_size(info.capacity_bytes)}")
+        echo(f"{escape_line(path)}: no fault; {format_size(info.capacity_bytes)}")

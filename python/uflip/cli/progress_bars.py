@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from uflip.escape import in_line
+from uflip.escape import escape_line
 from uflip.units import parse_number
 
 INTERVAL = "UFLIP_PROGRESS"
@@ -101,7 +101,7 @@ class _Lines:
         now = time.monotonic()
         if text and now - self._said >= self._interval_s:
             self._said = now
-            sys.stderr.write(f"[{int(done)}/{self._total}]  {in_line(text)}\n")
+            sys.stderr.write(f"[{int(done)}/{self._total}]  {escape_line(text)}\n")
             sys.stderr.flush()
 
 
@@ -116,7 +116,7 @@ class _Line:
         self._total = total
 
     def draw(self, done: float, text: str) -> None:
-        text = in_line(text)
+        text = escape_line(text)
         line = f"[{int(done):>{len(str(self._total))}}/{self._total}]  {text}"
         columns = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r{line[:columns]:<{columns}}")
@@ -153,7 +153,7 @@ class _Bar:
         self._task: Any = self._progress.add_task("", total=total, count="", status="")
 
     def draw(self, done: float, text: str) -> None:
-        text = in_line(text)
+        text = escape_line(text)
         self._progress.update(
             self._task, completed=done, count=f"{int(done)}/{self._total}", status=text
         )

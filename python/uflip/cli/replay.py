@@ -12,12 +12,12 @@ from uflip.cli.common import (
     check_alone,
     completion_option,
     durability_option,
+    float_parser,
+    int_parser,
     json_option,
     no_device,
     open_options,
     quiet_option,
-    real,
-    whole,
 )
 from uflip.cli.terminal import echo, echo_json
 from uflip.escape import plain
@@ -59,13 +59,13 @@ their recorded times, and response times count from the arrival.
 @click.option(
     "--speed",
     metavar="FACTOR",
-    callback=real(0.0, 1e6),
+    callback=float_parser(0.0, 1e6),
     help="Replay as an open loop: I/Os arrive at their recorded times, FACTOR times as fast.",
 )
 @click.option(
     "--queue-depth",
     metavar="N",
-    callback=whole(1, 1024),
+    callback=int_parser(1, 1024),
     help="Maximum I/Os in flight.  [default: 1; in an open loop the limit of the device]",
 )
 @click.option(

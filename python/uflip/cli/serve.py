@@ -16,15 +16,15 @@ from uflip.cli import subprocess_runner
 from uflip.cli.common import (
     ANY_PATH,
     check_saving,
+    float_parser,
     force_option,
     json_option,
     no_cache_option,
     quiet_option,
-    real,
     save_device,
     save_option,
 )
-from uflip.cli.served_output import conclude
+from uflip.cli.served_output import print_served
 from uflip.cli.terminal import echo
 from uflip.data.device_reports import ServedDocument
 from uflip.data.folder import refuse_results
@@ -87,7 +87,7 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--speed",
     metavar="FACTOR",
-    callback=real(0.0, MOST_SLOWDOWN),
+    callback=float_parser(0.0, MOST_SLOWDOWN),
     default="1",
     show_default=True,
     help="Slowdown relative to the device; 0: as fast as it is computed.",
@@ -192,8 +192,8 @@ def command(
     assert document is not None, "or an error was raised"
     if not errors and _is_cut_short(program):
         cut = InterruptedRun("Interrupted", action="everything served until then is stored")
-        errors.append(interrupted_by(signals.caught(), cut))
-    conclude(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
+        errors.append(interrupted_by(signals.received_signal(), cut))
+    print_served(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
 def _place_of(record: Path, *, force: bool) -> "OutputPath":
@@ -226,8 +226,8 @@ def _remembered(errors: list[UflipError]) -> Iterator[None]:
 
 def _is_cut_short(program: str | None) -> bool:
     """Whether a signal ended serving early; Ctrl-C alone is its normal end."""
-    return signals.caught() is not None and (
-        program is not None or signals.caught() != signal.SIGINT
+    return signals.received_signal() is not None and (
+        program is not None or signals.received_signal() != signal.SIGINT
     )
 
 

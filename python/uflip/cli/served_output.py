@@ -12,7 +12,7 @@ from uflip.table import Table
 from uflip.units import format_count, format_duration_ns
 
 
-def conclude(
+def print_served(
     document: ServedDocument,
     errors: list[UflipError],
     record: Path | None,

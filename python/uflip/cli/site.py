@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip import signals
-from uflip.cli.common import ANY_PATH, FOLDER_PATH, json_option, quiet_option, whole
+from uflip.cli.common import ANY_PATH, FOLDER_PATH, int_parser, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import DeviceError, UsageError
 
@@ -87,7 +87,7 @@ def command() -> None:
     metavar="N",
     default=str(PORT),
     show_default=True,
-    callback=whole(0, LARGEST_PORT),
+    callback=int_parser(0, LARGEST_PORT),
     help="Port to listen on; 0: a free one.",
 )
 @click.option(
@@ -106,7 +106,7 @@ def command() -> None:
     metavar="N",
     default=str(PER_MINUTE),
     show_default=True,
-    callback=whole(1, 10**9),
+    callback=int_parser(1, 10**9),
     help="Requests that one client may make per minute.",
 )
 def serve(

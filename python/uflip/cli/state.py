@@ -3,9 +3,9 @@
 import click
 
 from uflip.benchmark_options import STATES
-from uflip.cli.common import FILE_PATH, read_size, together
+from uflip.cli.common import FILE_PATH, combine_options, read_size
 
-target_options = together(
+target_options = combine_options(
     [
         click.option(
             "--target-size",

@@ -9,7 +9,7 @@ from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.progress_bars import display
 from uflip.cli.terminal import echo, echo_json
 from uflip.errors import RefusedError
-from uflip.escape import in_line
+from uflip.escape import escape_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
         if not (quiet or as_json):
             echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; left out:")
             for each in prepared.left_out:
-                echo(f"  {each.where}: {in_line(each.value)}")
+                echo(f"  {each.where}: {escape_line(each.value)}")
         document = {
             "files": len(prepared.files),
             "bytes": prepared.bytes,

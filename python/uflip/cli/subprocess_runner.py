@@ -43,7 +43,7 @@ def run(program: str, uri: str, *, to_stderr: bool) -> None:
     terminal = _Terminal(process.pid)
     try:
         while (code := _code(process, SLICE_S)) is None:
-            if (number := signals.caught()) is not None:
+            if (number := signals.received_signal()) is not None:
                 _end(process, number)
                 return
             terminal.look()

@@ -14,12 +14,12 @@ from uflip.cli.common import (
     ANY_PATH,
     check_alone,
     durability_option,
+    float_parser,
     force_option,
+    int_parser,
     json_option,
     no_cache_option,
     quiet_option,
-    real,
-    whole,
 )
 from uflip.cli.executor_options import executor_options, on_executor, with_time_left
 from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
@@ -40,7 +40,7 @@ from uflip.cli.sweep_output import (
     write_table,
 )
 from uflip.cli.terminal import echo, echo_error, echo_json, error_document
-from uflip.durability import chosen
+from uflip.durability import durability_or_default
 from uflip.errors import InterruptedRun, UflipError, UsageError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ cores; the rows are in order, and the same on every executor.
 @click.option(
     "--sample-seed",
     metavar="N",
-    callback=whole(),
+    callback=int_parser(),
     help="Seed of the sample.  [default: 0]",
 )
 @pattern_options
@@ -101,7 +101,7 @@ cores; the rows are in order, and the same on every executor.
 @click.option(
     "--warm-up",
     metavar="TIMES",
-    callback=real(0, MOST_WARM_UP),
+    callback=float_parser(0, MOST_WARM_UP),
     default="0",
     help="First write this multiple of the device's size by the same pattern, untimed.",
 )
@@ -202,7 +202,7 @@ def command(
         if spec_file is None:
             parameters |= _varied_pattern(varied, parameters)
         spec = given_pattern(spec_file, parameters)
-        drawn, waits_for = read_sample(sample, sample_seed), chosen(durability)
+        drawn, waits_for = read_sample(sample, sample_seed), durability_or_default(durability)
         design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
@@ -275,7 +275,9 @@ def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        stopped = isinstance(error, KeyboardInterrupt | InterruptedRun) or signals.is_behind(error)
+        stopped = isinstance(
+            error, KeyboardInterrupt | InterruptedRun
+        ) or signals.is_caused_by_signal(error)
         if folder is None or not stopped:
             raise
         raise InterruptedRun(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip.errors import UflipError
-from uflip.escape import in_json, shown
+from uflip.escape import escape_json, escape_text
 
 if TYPE_CHECKING:
     from uflip.data.comparison import ComparisonFailure
@@ -29,7 +29,7 @@ def shortened(text: str) -> str:
 
 def echo(text: object = "", *, err: bool = False, newline: bool = True, **style: Any) -> None:
     """Print text for people; `style` is that of `click.style`."""
-    safe = shown(str(text))
+    safe = escape_text(str(text))
     click.echo(click.style(safe, **style) if style else safe, err=err, nl=newline)
 
 
@@ -38,7 +38,7 @@ def echo_json(document: Any) -> None:
     import msgspec  # imported late, so that a refusal does not wait for it
 
     text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False, allow_nan=False)
-    click.echo(in_json(text))
+    click.echo(escape_json(text))
 
 
 def echo_error(error: UflipError) -> None:

@@ -10,7 +10,7 @@ import click
 from uflip.cli.common import ANY_PATH, json_option, quiet_option
 from uflip.cli.terminal import echo, echo_error, echo_json, error_document
 from uflip.errors import ResultsError, UflipError
-from uflip.escape import in_line
+from uflip.escape import escape_line
 from uflip.units import format_size
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
         if _is_beside_results(folder):
             documents.append({"results": str(folder), "skipped": BESIDE})
             if not (as_json or quiet):
-                echo(f"{in_line(str(folder))}: {BESIDE}")
+                echo(f"{escape_line(str(folder))}: {BESIDE}")
             continue
         try:
             held = VerifiedFolder(folder, verify(folder))
@@ -127,10 +127,10 @@ def _print(held: VerifiedFolder, *, quiet: bool) -> None:
         if file.state == "proven":
             continue
         costs = f"; costs {file.costs}" if file.costs else ""
-        echo(in_line(f"{file.state:<9} {name}/{file.file}: {file.reason}{costs}"))
+        echo(escape_line(f"{file.state:<9} {name}/{file.file}: {file.reason}{costs}"))
     lost = f", {held.lost} lost" if held.lost else ""
     unproven = f", {held.of('unproven')} unproven" if held.of("unproven") else ""
     proven = f"{held.of('proven')} of {len(held.verdicts)} files proven"
-    echo(in_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
+    echo(escape_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
     if not quiet and any(each.run is not None for each in held.verdicts if not each.usable):
         echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

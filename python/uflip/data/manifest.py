@@ -11,7 +11,7 @@ Version history
 3   `folder_id`: the id of this folder, and `ledger_lines`: the number of lines in its ledger before
     this manifest was written; see `uflip.data.ledger`.
 4   `durability`: the durability of writes. In older versions it follows from the way the device was
-    opened (`uflip.durability.of_old`), and is read as if it were stored.
+    opened (`uflip.durability.unrecorded_durability`), and is read as if it were stored.
 
 A version is raised when an older reader would misinterpret the content. It is not raised for data
 that an older reader can ignore: facts of the device, the host and phases, and numbers of warnings
@@ -51,7 +51,7 @@ from uflip.data.document import (
 from uflip.data.phases import Interference, Phases
 from uflip.data.spec import Spec, spec_hook
 from uflip.data.state_record import StateRequest
-from uflip.durability import UNKNOWN, of_old, of_open_channel
+from uflip.durability import UNKNOWN, open_channel_durability, unrecorded_durability
 from uflip.errors import ResultsError
 
 FORMAT = "uflip-results"
@@ -291,9 +291,9 @@ def parse(path: Path, content: bytes) -> Manifest:
     # Imported folders stored `cached`, but it is unknown.
     imported = manifest.scale == IMPORTED
     if manifest.durability is None or physical or imported:
-        known = of_old(manifest.device.kind, manifest.device.io or None)
+        known = unrecorded_durability(manifest.device.kind, manifest.device.io or None)
         if physical:
-            known = of_open_channel(manifest.device.profile.controller.write_back)
+            known = open_channel_durability(manifest.device.profile.controller.write_back)
         elif imported:
             known = UNKNOWN
         manifest = msgspec.structs.replace(manifest, durability=known)

@@ -33,7 +33,7 @@ from typing import Any
 
 from uflip import _native
 from uflip.errors import UflipError
-from uflip.native_wait import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, finished
+from uflip.native_wait import COMPUTING_PATIENCE_S, MAKING_PATIENCE_S, OnProgress, run_native
 from uflip.units import parse_size
 
 FOLDER, SIZE = "UFLIP_CACHE_DIR", "UFLIP_CACHE_SIZE"
@@ -186,7 +186,7 @@ def _is_ours(path: Path, mode: int) -> bool:
 def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     try:
         snapshot = partial(_native.Device.restore, str(path))
-        device = finished(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
+        device = run_native(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
     except UflipError:
         # Missing or damaged: rebuild it in both cases.
         with suppress(OSError):
@@ -203,7 +203,7 @@ def _keep(device: _native.Device, path: Path, limit: int, on_progress: OnProgres
     with suppress(OSError, UflipError):
         path.parent.mkdir(parents=True, exist_ok=True)
         save = partial(device.save, str(path))
-        finished(save, on_progress, patience_s=COMPUTING_PATIENCE_S)
+        run_native(save, on_progress, patience_s=COMPUTING_PATIENCE_S)
     _remove_abandoned(ABANDONED_S)
     kept = entries()
     too_much = sum(entry.size_bytes for entry in kept) - limit

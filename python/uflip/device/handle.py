@@ -19,7 +19,7 @@ from uflip.device.management import Managed
 from uflip.device.resolve import resolve_state
 from uflip.device.snapshot_file import Saved
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.native_wait import COMPUTING_PATIENCE_S, OnProgress, finished
+from uflip.native_wait import COMPUTING_PATIENCE_S, OnProgress, run_native
 from uflip.units import parse_duration
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Device(Managed, Saved):
         duration = parse_duration(duration_ns, "duration_ns")
         self._state_name = None
         if duration > 0:
-            finished(lambda: self._opened().idle(duration))
+            run_native(lambda: self._opened().idle(duration))
 
     def give(self, ios: _native.Ios) -> None:
         """Provide the I/Os of a list, which the specification of a replay only identifies.
@@ -204,7 +204,9 @@ class Device(Managed, Saved):
     ) -> T:
         """Wait for the work of the device; raise `InterruptedRun` after Ctrl-C."""
         try:
-            return finished(start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures)
+            return run_native(
+                start, on_progress, io_timeout_ns=self.io_timeout_ns, measures=measures
+            )
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The run was interrupted",
@@ -282,7 +284,7 @@ class Device(Managed, Saved):
     def native_copy(self) -> _native.Device:
         """Copy the native device; threads that share a device may copy it concurrently."""
         with self._copied:
-            return finished(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
+            return run_native(lambda: self._opened().clone(), patience_s=COMPUTING_PATIENCE_S)
 
     def apply(self, spec: Spec) -> dict[str, int]:
         """Execute a pattern in functional mode of a simulated device.
@@ -306,7 +308,7 @@ class Device(Managed, Saved):
             If the device is not simulated, or the specification does not fit it.
         """
         self._state_name = None
-        text = finished(lambda: self._opened().apply(text_of(spec)))
+        text = run_native(lambda: self._opened().apply(text_of(spec)))
         counted: dict[str, int] = json.loads(text)
         return counted
 

@@ -5,7 +5,7 @@ from uflip.data.spec import Spec, text_of
 from uflip.data.zones import Zone, ZoneReport, read_zones
 from uflip.device.powercut import LosesPower
 from uflip.errors import UsageError, native_errors
-from uflip.native_wait import finished
+from uflip.native_wait import run_native
 from uflip.units import parse_count
 
 COMMANDS = ("reset", "finish", "open", "close")
@@ -165,7 +165,7 @@ class Managed(LosesPower):
             If the device has no zones, or refuses.
         """
         self._state_name = None
-        finished(lambda: self._opened().prepare_zones(text_of(spec)))
+        run_native(lambda: self._opened().prepare_zones(text_of(spec)))
 
 
 def zone_rows(report: ZoneReport) -> list[dict[str, object]]:

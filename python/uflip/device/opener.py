@@ -13,7 +13,7 @@ from uflip.device.options import COMPLETIONS, IO_TIMEOUT_NS, check_options
 from uflip.device.simulated import inspect_sim, open_sim, state_name
 from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
-from uflip.native_wait import OnProgress, finished
+from uflip.native_wait import OnProgress, run_native
 
 LOOK_NS = 1_000_000_000
 """Time after which the pace of creating a device predicts the rest [ns]."""
@@ -100,7 +100,7 @@ def open_device(
         target, size, data, destroy,
         buffered=buffered, completion=completion, io_timeout_ns=io_timeout_ns,
     )  # fmt: skip
-    durability = durabilities.chosen(durability, buffered=buffered)
+    durability = durabilities.durability_or_default(durability, buffered=buffered)
     if target.kind == "sim":
         return _open_simulated(target, durability, on_progress)
     if target.kind == "null":
@@ -209,7 +209,7 @@ def _file_of_its_size(
             on_progress(made, in_all, response_ns)
 
     try:
-        return finished(make, progress, io_timeout_ns=io_timeout_ns)
+        return run_native(make, progress, io_timeout_ns=io_timeout_ns)
     except KeyboardInterrupt:
         # A signal may come between the last write and the return of the device.
         whole = 0 < done == total

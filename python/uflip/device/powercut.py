@@ -4,7 +4,7 @@ from uflip import _native
 from uflip.benchmark_options import MOST_AT_ONCE
 from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
-from uflip.native_wait import OnProgress, finished
+from uflip.native_wait import OnProgress, run_native
 from uflip.units import parse_count, parse_duration
 
 
@@ -58,5 +58,5 @@ class LosesPower:
         self._state_name = None
         text = None if spec is None else text_of(spec)
         given = (after, text, self.durability, depth)
-        told = finished(lambda: self._opened().cut_power(*given), on_progress)
+        told = run_native(lambda: self._opened().cut_power(*given), on_progress)
         return read_power_loss(told)

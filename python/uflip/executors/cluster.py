@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from uflip import signals
 from uflip.errors import UnavailableError
-from uflip.executors.executor import Result, killed
+from uflip.executors.executor import Result, crashed_task
 from uflip.executors.scheduler import (
     CLOSE_S,
     address_of,
@@ -98,7 +98,7 @@ class Cluster:
                     # Cancelled without an error: the worker with the result died.
                     self._take_back([future])
                     if (place := bundles.died(places)) is not None:
-                        raise killed(points[place])
+                        raise crashed_task(points[place])
         finally:
             done.clear()
             self._take_back(list(at_work))
@@ -186,7 +186,7 @@ class Cluster:
                 self._client.cancel(futures, force=True)
 
 
-class _NobodyWaits(signals.Leaving):
+class _NobodyWaits(signals.AbandonFlag):
     """Whether a task was cancelled, according to its worker."""
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ def ignore(done: int, text: str) -> None:
     """Show no progress."""
 
 
-def killed(point: Any) -> DeviceError:
+def crashed_task(point: Any) -> DeviceError:
     """Return the error for a point that crashes every worker."""
     return DeviceError(
         "This task crashed every worker that ran it",

@@ -16,13 +16,13 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any, Self
 
 from uflip import signals
-from uflip.executors.executor import MOST_DEATHS, Result, completed, killed
+from uflip.executors.executor import MOST_DEATHS, Result, completed, crashed_task
 
 # Modules of the work that take time to load.
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
-class _LeaveEvent(signals.Leaving):
+class _LeaveEvent(signals.AbandonFlag):
     """Whether the waiting process has given up, as an event."""
 
     def __init__(self, event: Any) -> None:
@@ -102,7 +102,7 @@ class Processes:
                     yield place, result
                 deaths = 0 if len(left) < before else deaths + 1
                 if left and deaths >= MOST_DEATHS:
-                    raise killed(next(iter(left.values())))
+                    raise crashed_task(next(iter(left.values())))
         finally:
             if left:  # an error, or the iterator was closed
                 self._end()

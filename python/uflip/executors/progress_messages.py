@@ -39,12 +39,12 @@ class Remote(Protocol):
 
 
 @contextmanager
-def heard(on_news: OnNews) -> Iterator[str]:
+def subscribed(on_news: OnNews) -> Iterator[str]:
     """Subscribe to messages of the current executor's work in this block; return the topic.
 
     Examples
     --------
-    >>> with heard(print) as name:
+    >>> with subscribed(print) as name:
     ...     tell(name, [1, "so far"])
     [1, 'so far']
     """
@@ -60,7 +60,7 @@ def heard(on_news: OnNews) -> Iterator[str]:
         del _listening[name]
 
 
-def tell(name: str, news: Any) -> None:
+def publish(name: str, news: Any) -> None:
     """Publish a message to a topic, if anybody has subscribed."""
     if (on_news := _listening.get(name)) is not None:
         on_news(news)

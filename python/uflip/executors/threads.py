@@ -30,7 +30,7 @@ class Threads:
     ) -> Iterator[tuple[int, Result]]:
         """Yield (index, result) of each point when it finishes."""
         pool = ThreadPoolExecutor(max_workers=self.workers)
-        leaving = signals.Leaving()
+        leaving = signals.AbandonFlag()
         token = signals.leaving.set(leaving)
         futures = {
             pool.submit(copy_context().run, _call, leaving, work, point): place
@@ -50,7 +50,7 @@ class Threads:
                 pool.shutdown(wait=self._patient, cancel_futures=True)
 
 
-def _call(leaving: signals.Leaving, work: Callable[[Any], Any], point: Any) -> Any:
+def _call(leaving: signals.AbandonFlag, work: Callable[[Any], Any], point: Any) -> Any:
     signals.check()
     try:
         return work(point)

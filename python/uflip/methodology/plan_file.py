@@ -221,10 +221,10 @@ def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
     """Return the durability; older plans imply it by the kind of device."""
     if head.durability is not None:
         with _error_position(f"{path}, durability"):
-            return durabilities.chosen(head.durability)
+            return durabilities.durability_or_default(head.durability)
     if head.format_version >= DURABILITY_SINCE:
         raise _wrong(str(path), "no key 'durability'", durabilities.FORMS)
-    return durabilities.of_old(info.kind, None)
+    return durabilities.unrecorded_durability(info.kind, None)
 
 
 def _check_target(size: int, info: DeviceInfo, path: Path) -> None:

@@ -12,7 +12,7 @@ from uflip.device.simulated import inspect_sim, open_flash
 from uflip.device.snapshot_file import Saved
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, UsageError, native_errors
-from uflip.native_wait import OnProgress, finished
+from uflip.native_wait import OnProgress, run_native
 
 Address = tuple[int, int, int, int, int, int]
 """Channel, LUN, block, plane, page, sector."""
@@ -99,7 +99,7 @@ class FlashDevice(Saved):
         """
         try:
             text, inside = text_of(job), self.looks_inside
-            return finished(lambda: self._native.start(text, prepare, inside), on_progress)
+            return run_native(lambda: self._native.start(text, prepare, inside), on_progress)
         except KeyboardInterrupt:
             raise InterruptedRun(
                 "The job was interrupted", where=self.url, action="start it again when it suits you"

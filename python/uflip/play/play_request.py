@@ -77,7 +77,7 @@ def device_of(device: str, changes: Mapping[str, str]) -> DeviceUrl:
     return parse_url(with_overrides(f"sim:{device}", changes))
 
 
-def read_wanted(document: object) -> PlayRequest:
+def parse_request(document: object) -> PlayRequest:
     """Parse a request.
 
     Parameters

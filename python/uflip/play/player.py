@@ -41,7 +41,7 @@ def main() -> None:
     Thread(target=_end_with_the_other, daemon=True).start()
     most = int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    signals.at_work()
+    signals.start_work()
     try:
         play(wanted, Path(sys.argv[1]), Teller())
     except UflipError as error:

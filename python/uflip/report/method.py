@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from uflip.data.phases import Interference, PhasesOfPattern
 from uflip.data.summary import ExperimentSummary, RepetitionSummary
-from uflip.durability import CACHED, meaning
+from uflip.durability import CACHED, describe_durability
 from uflip.report import figures
 from uflip.report.blocks import Block, Collapsible, Figure, Heading, Paragraph, Table
 from uflip.report.data import Document, Traces, is_simulated
@@ -72,7 +72,9 @@ def _durability(document: Document) -> str:
             " The work of a device with a volatile cache after that shows in these times only when "
             "the cache is full; --durability fua and flush:N measure it."
         )
-    return f"Durability: {durability}, {meaning(durability, buffered=buffered)}.{caches}"
+    return (
+        f"Durability: {durability}, {describe_durability(durability, buffered=buffered)}.{caches}"
+    )
 
 
 STATES = {

@@ -4,7 +4,7 @@ import re
 from hashlib import blake2b
 
 from uflip.data.summary import StatisticsSummary
-from uflip.escape import shown
+from uflip.escape import escape_text
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
 
@@ -30,7 +30,7 @@ def anchor(name: str) -> str:
 
 def only_text(written: str) -> str:
     """Return a text that is safe in XML and on a screen, cut to the space in a figure."""
-    clean = shown(written)
+    clean = escape_text(written)
     return f"{clean[:LONGEST_TEXT]}…" if len(clean) > LONGEST_TEXT else clean
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from uflip.data.manifest import IMPORTED
 from uflip.data.summary import ExperimentSummary, Summary
-from uflip.durability import UNKNOWN, meaning
+from uflip.durability import UNKNOWN, describe_durability
 from uflip.results.convergence import INSIDE_STARTUP, MARKS, STARTUP_IN_MEAN
 from uflip.results.summarise import experiments_of
 from uflip.results.warnings import StoredWarning
@@ -252,9 +252,12 @@ def _difference(condition: Condition, first: Document, second: Document) -> Stor
         what = "Nobody has said whether the results were measured under the same conditions"
         said = f"{condition.name} of both {one}"
         if condition.name == "durability":
-            said += f": {meaning(one, buffered=_buffered(first))}"
+            said += f": {describe_durability(one, buffered=_buffered(first))}"
     elif condition.name == "durability":
-        meant = (meaning(each["durability"], buffered=_buffered(each)) for each in (first, second))
+        meant = (
+            describe_durability(each["durability"], buffered=_buffered(each))
+            for each in (first, second)
+        )
         said = ". ".join(f"{name}: {each}" for name, each in zip((one, other), meant, strict=True))
     return StoredWarning(
         f"different_{condition.name}",

@@ -13,7 +13,7 @@ from uflip.analysis import Analysis, analyse
 from uflip.data.run import SeriesRecord, ended_of
 from uflip.data.summary import MeanSummary, StopSummary
 from uflip.errors import UsageError
-from uflip.footprint import reads_few_places
+from uflip.footprint import reads_few_addresses
 from uflip.results.columns import as_array
 from uflip.spec import read_spec
 
@@ -51,7 +51,7 @@ def run_convergence(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     places (`FEW_PLACES`).
     """
     found = _convergence_from_times(trace, path)
-    if not reads_few_places(read_spec(trace.spec_json)):
+    if not reads_few_addresses(read_spec(trace.spec_json)):
         return found
     reasons = sorted({*(found["reasons"] or ()), FEW_PLACES})
     return {**found, "converged": False, "half_width_ns": None, "reasons": reasons}

@@ -31,7 +31,7 @@ from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDevic
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
 from uflip.executors import Executor, Here, current, each, using
 from uflip.executors.executor import MOST_DEATHS
-from uflip.executors.progress_messages import Remote, heard
+from uflip.executors.progress_messages import Remote, subscribed
 from uflip.methodology import check_worth_running
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
@@ -163,7 +163,7 @@ def _carry_out(
     found = {outcome.place: outcome for outcome in over}
     held = lock.acquire_alone(folder)
     try:
-        with heard(lambda news: on_news(*news)) as name:
+        with subscribed(lambda news: on_news(*news)) as name:
             for executor, batch in _batches([replace(p, told_to=name) for p in points], together):
                 for outcome in _outcomes(executor, batch):
                     found[outcome.place] = outcome

@@ -12,7 +12,7 @@ from typing import Self
 from uflip.device.url import parse_url
 from uflip.errors import InterruptedRun, RefusedError, UflipError, UsageError
 from uflip.executors import Executor
-from uflip.executors.progress_messages import Remote, tell
+from uflip.executors.progress_messages import Remote, publish
 from uflip.methodology import PlanGrew, ResetProgress, RunFinished, RunProgress
 from uflip.results import Results
 from uflip.session.benchmark import begin, resume
@@ -134,7 +134,7 @@ def run_task(point: DeviceTask) -> DeviceOutcome:
     try:
         request = replace(point.request, destroy=destroy_for(point))
         watch = ProgressReporter(
-            lambda share, text: tell(point.told_to, [point.place, share, text])
+            lambda share, text: publish(point.told_to, [point.place, share, text])
         )
         folder = point.folder
         if not folder.exists():

@@ -12,7 +12,7 @@ from pathlib import Path
 from uflip import signals
 from uflip._native import FlashTrace
 from uflip.benchmark_options import SCALE
-from uflip.durability import of_open_channel
+from uflip.durability import open_channel_durability
 from uflip.errors import ResultsError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
 from uflip.methodology import Plan, RunFinished, RunProgress, RunStarted, measure_harness
@@ -131,7 +131,7 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
         state=None,
         repetitions=1,
         method="paper",
-        durability=of_open_channel(device.info.profile.controller.write_back),
+        durability=open_channel_durability(device.info.profile.controller.write_back),
         warnings=(),
     )
 

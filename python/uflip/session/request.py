@@ -13,7 +13,7 @@ from uflip.device.identity import model_identity
 from uflip.device.options import DATA, IO_TIMEOUT_NS
 from uflip.device.simulated import interface_of
 from uflip.device.url import parse_url
-from uflip.durability import chosen
+from uflip.durability import durability_or_default
 from uflip.errors import DeviceError, UsageError
 from uflip.experiment import BASELINE_IO_SIZE
 from uflip.methodology import (
@@ -174,7 +174,7 @@ class BenchmarkRequest:
 
     def durability_of(self) -> str:
         """Return the durability of writes without a plan file."""
-        return chosen(self.durability, buffered=self.buffered)
+        return durability_or_default(self.durability, buffered=self.buffered)
 
     def plan(self, info: DeviceInfo) -> Plan:
         """Make or read the plan for a device. The device is not touched."""

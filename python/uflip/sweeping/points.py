@@ -12,7 +12,7 @@ from uflip.data.sweep import Design, Range, Value, Varied
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.device.url import parse_url, with_overrides
-from uflip.durability import CACHED, chosen
+from uflip.durability import CACHED, durability_or_default
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
 from uflip.sweeping.row import Values
@@ -191,7 +191,7 @@ def _point(design: Design, values: Values) -> SweepPoint:
         raise unknown_name("name of what varies", unknown, known, where=unknown) from None
     complete = resolve(spec, info).spec
     assert not isinstance(complete, Replay), "resolving keeps the kind of a pattern"
-    durability = chosen(durability)
+    durability = durability_or_default(durability)
     if not design.timed and durability != CACHED:
         raise UsageError(
             "`--untimed` cannot be combined with `--durability`",

@@ -141,7 +141,7 @@ def _routes(opened: Opened, stage: Stage, token: str, sockets: Sequence[Path]) -
     playable: dict[str, Callable[[Query], object]] = {
         "play": play.shown,
         "played": lambda _: play.played(stage, opened.folders),
-        "served": lambda _: served_devices.told(sockets),
+        "served": lambda _: served_devices.server_statistics(sockets),
     }
     routes = [
         Route(f"/{token}/api/{name}", partial(_json, answer=answer))
@@ -179,11 +179,11 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
         "result": lambda query: views.result(opened, text(query, "key")),
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
         "io": lambda query: _io(opened, query),
-        "operation": partial(gantt.told, opened),
+        "operation": partial(gantt.operation_view, opened),
         "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
-        "spread": partial(distribution.told, opened),
+        "spread": partial(distribution.distribution, opened),
         "compare": lambda query: _compare(opened, query),
     }
     routes = [

@@ -8,7 +8,7 @@ from uflip.web.open_results import Opened
 from uflip.web.query import Query, text
 
 
-def told(opened: Opened, query: Query) -> Spread:
+def distribution(opened: Opened, query: Query) -> Spread:
     """Return the number of I/Os of the requested runs in each class of response time.
 
     Raises

@@ -129,7 +129,7 @@ def drawn(opened: Opened, query: Query) -> Picture:
     return gantt(run, lanes, axis, (low, high), int(number(query, "columns")))
 
 
-def told(opened: Opened, query: Query) -> Operation:
+def operation_view(opened: Opened, query: Query) -> Operation:
     """Return the requested operation, and what it waited for."""
     _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
     return operation(lanes, int(number(query, "row")))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from uflip.errors import UflipError, UsageError
 from uflip.play.form import Form, form
-from uflip.play.play_request import read_wanted
+from uflip.play.play_request import parse_request
 from uflip.play.stage import Played, PlayedSaid, Stage
 from uflip.web.folders import Folders, key_of
 
@@ -90,7 +90,7 @@ def acts(stage: Stage, folders: Folders) -> dict[str, Act]:
     """Return the actions of POST requests, by name."""
 
     def begin(document: object) -> Keyed:
-        return _one(stage.begin(read_wanted(document)), folders)
+        return _one(stage.begin(parse_request(document)), folders)
 
     def stop(_document: object) -> dict[str, str]:
         stage.stop()

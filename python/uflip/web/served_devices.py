@@ -99,7 +99,7 @@ class Servers(TypedDict):
     servers: list[Server | Silent]
 
 
-def told(sockets: Sequence[Path]) -> Servers:
+def server_statistics(sockets: Sequence[Path]) -> Servers:
     """Return the statistics of every server.
 
     Parameters

@@ -11,7 +11,7 @@ from uflip.data import summary as said_of
 from uflip.data.document import plain
 from uflip.data.spec_base import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
-from uflip.durability import meaning
+from uflip.durability import describe_durability
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
@@ -46,7 +46,9 @@ def result(opened: Opened, key: str) -> api_types.ResultView:
         "scale": document["scale"],
         "state": document["state"]["state"],
         "durability": document["durability"],
-        "durability_means": meaning(document["durability"]) if document["durability"] else "",
+        "durability_means": describe_durability(document["durability"])
+        if document["durability"]
+        else "",
         "repetitions": document["repetitions"],
         "uflip_version": document["uflip_version"],
         "headline": "" if results.is_open_channel else headline(document),
