@@ -45,7 +45,7 @@ def subscribed(on_news: OnNews) -> Iterator[str]:
     Examples
     --------
     >>> with subscribed(print) as name:
-    ...     tell(name, [1, "so far"])
+    ...     publish(name, [1, "so far"])
     [1, 'so far']
     """
     name, executor = f"uflip-{uuid4().hex}", current()
