@@ -9,9 +9,9 @@ each run is represented by min, max, mean and standard deviation of its running 
 
 **Ambiguous** The paper does not say which standard deviation: here the sample's (n − 1). It has no
 percentiles; response times of flash devices have two or more modes, so a mean alone may be a
-response time that never occurs. A percentile here is the nearest rank (the smallest observed
-response time that at least a share q of the I/Os does not exceed), never an interpolation between
-two modes.
+response time that never occurs; the tail latency (p99 and beyond) decides. A percentile here is the
+nearest rank (the smallest observed response time that at least a share q of the I/Os does not
+exceed), never an interpolation between two modes.
 
 Series that do not fit into memory are summarised a piece at a time (`Distribution`), with the same
 numbers, from the frequency of each response time.

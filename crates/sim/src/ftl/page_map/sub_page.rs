@@ -1,4 +1,4 @@
-//! Mapping units smaller than a flash page: several neighbours are programmed as one flash page.
+//! Mapping units (indirection units) smaller than a flash page: several neighbours are programmed as one flash page.
 //!
 //! ```text
 //! writes of units    a   b   c   d │ e   f …      the map stores the place of each unit
