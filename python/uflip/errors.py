@@ -150,9 +150,9 @@ EXIT_CODES: dict[str, tuple[int, str]] = {
     "results": (5, "the result folder exists already, cannot be written, or cannot be read"),
     "unavailable": (6, "an optional library, a feature of the system, or memory is missing"),
     "slower": (7, "a comparison found an experiment slower than the accepted limit"),
-    "hung_up": (129, "ended by SIGHUP, as Ctrl-C ends it"),
+    "hung_up": (129, "stopped by SIGHUP; finished runs stay readable"),
     "interrupted": (130, "stopped with Ctrl-C; finished runs stay readable"),
-    "terminated": (143, "ended by SIGTERM, as Ctrl-C ends it"),
+    "terminated": (143, "stopped by SIGTERM; finished runs stay readable"),
 }
 """Name of the kind -> (exit code, meaning)."""
 

@@ -223,7 +223,7 @@ def test_a_history_has_every_workload_where_it_was_and_as_quick_as_it_was(tmp_pa
         "#1", "#2", "#3", "#4",
     ]  # fmt: skip
     looks = {str(line.get_label())[:2]: line.get_linestyle() for line in lines}
-    assert len(set(looks.values())) == 3, "told apart without colour"
+    assert len(set(looks.values())) == 3, "distinguishable without colour"
 
 
 def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:

@@ -171,7 +171,7 @@ def test_the_advice_is_what_can_be_done(here: Path) -> None:
         )
         for folder in ("out", "again")
     )
-    assert "Nobody has said in which state the device was" in imported.message
+    assert "The initial state of the device is unknown" in imported.message
     assert imported.advice.startswith("compare only with runs on a device")
     assert replayed.advice.startswith("use `uflip prepare` before")
 

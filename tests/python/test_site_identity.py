@@ -224,7 +224,7 @@ def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("token", "{site}", ""), "Not the name of an account"),
+        (("token", "{site}", ""), "The account name is invalid"),
         (("token", "{site}", "alice", "--role", "king"), "Unknown role"),
         (("seed", "{site}", "--device", "foo"), "Unknown device"),
         (("seed", "{site}", "--device", "sim:demo", "--only", "foo"), "Unknown micro-benchmark"),

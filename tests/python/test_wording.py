@@ -44,10 +44,7 @@ GLOBS = (
 # Made of other files, which are checked.
 GENERATED = {"docs/reference/cli.md", "docs/papers.md"}
 
-ALLOWED = {
-    "python/uflip/profiles": 2,
-    "tests/python": 2,
-}
+ALLOWED = {}
 
 
 def room_of(path: Path) -> str:

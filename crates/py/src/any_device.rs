@@ -46,7 +46,7 @@ fn run<D: Device<Request = Io> + Send>(
 pub(crate) fn no_zones(url: &str) -> Error {
     Error::usage("The device has no zones")
         .at(url)
-        .allowed("a simulated one that has, like sim:zns, or a zoned block device")
+        .allowed("a simulated device with zones (sim:zns), or a zoned block device")
         .action("see `uflip info DEVICE`")
 }
 

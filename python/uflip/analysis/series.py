@@ -27,8 +27,8 @@ PHASES = {
     "start-up": "a start-up, then a running phase",
     "oscillating": "from the first I/O on between two or more levels",
     "drifting": "the level moves slowly in one direction, to the end",
-    "never-steady": "the level changes, and not in a way that comes again",
-    "too-short": "too little was seen to tell",
+    "never-steady": "the level changes without a repeating pattern",
+    "too-short": "the series is too short to classify",
 }
 """Name of a phase -> its explanation."""
 

@@ -73,7 +73,7 @@ DEVICE is one of
   sim:NAME     a simulated SSD, in virtual time       sim:demo
   file:PATH    a file, through direct I/O             file:scratch.bin
   /dev/NAME    a block device; everything on it is lost
-  nbd:unix:PATH, nbd:HOST:PORT   an export of an NBD server, as `uflip serve` is one
+  nbd:unix:PATH, nbd:HOST:PORT   an NBD export, for example of `uflip serve`
   null         does nothing: measures the harness
 
 \b

@@ -123,7 +123,7 @@ def command(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Execute one I/O pattern on DEVICE and print what it took."""
+    """Execute one I/O pattern on DEVICE and print its response times."""
     durability = PRESET_DURABILITY if preset and durability is None else durability
     spec = _requested_spec(preset, batches, spec_file, parameters)
     writable = spec.writes or size is not None

@@ -73,15 +73,15 @@ plan_options = combine_options(
             "--max-bytes-written",
             metavar="SIZE",
             callback=read_size,
-            help="Leave out runs beyond this amount of written data, resets of the state included, "
-            "the initial state excluded.",
+            help="Skip runs that would exceed this amount of written data. State resets count; "
+            "the initial preconditioning does not.",
         ),
         click.option(
             "--max-time",
             "max_time_ns",
             metavar="DURATION",
             callback=read_duration,
-            help="Leave out runs beyond this time.",
+            help="Skip runs that would exceed this total time.",
         ),
     ]
 )

@@ -54,7 +54,9 @@ Ctrl-C stops it; the same command continues from there.
 @save_option
 @force_option
 @open_options
-@click.option("--again", is_flag=True, help="Write it even if the device is in this state.")
+@click.option(
+    "--again", is_flag=True, help="Precondition even if the device is already in this state."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be written; touch nothing.")
 @quiet_option
 @json_option

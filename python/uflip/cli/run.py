@@ -41,8 +41,8 @@ each in FOLDER. Real devices are measured one after the other, then simulated on
 failed device does not stop the others; the exit code is that of the first failure.
 
 \b
-Ctrl-C ends the current run; finished runs are stored, and --resume makes the others. Without a
-terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
+Ctrl-C ends the current run; finished runs are stored, and --resume continues with the rest. Without
+a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
 """
 
 OF_THE_TARGET = ("size", "buffered", "data", "destroy", "completion")

@@ -98,7 +98,7 @@ def read_sample(given: str | None, seed: int | None) -> Sample | None:
     if given is None:
         if seed is not None:
             raise UsageError(
-                "Nothing is drawn",
+                "--sample-seed requires --sample",
                 where="--sample-seed",
                 got=str(seed),
                 allowed="a seed with --sample",

@@ -84,5 +84,5 @@ def check_simulated(device: str) -> None:
             where="--inside",
             got=device,
             allowed="sim:NAME",
-            action="leave --inside away: a real device does not tell",
+            action="omit --inside: a real device does not report internal events",
         )

@@ -65,7 +65,7 @@ class Managed(LosesPower):
             raise UsageError(
                 "The device has no zones",
                 where=self.url,
-                allowed="a simulated one that has, like sim:zns, or a zoned block device",
+                allowed="a simulated device with zones (sim:zns), or a zoned block device",
                 action="see `uflip info DEVICE`",
             )
         return read_zones(text)

@@ -99,7 +99,7 @@ def listen_tcp(address: str) -> _native.Listener:
             where="--tcp",
             got=f"'{address}'",
             allowed="127.0.0.1:PORT, [::1]:PORT; port 0 is any that is free",
-            action="listen on this machine, and let others in through ssh -L",
+            action="use a loopback address; other machines can connect through ssh -L",
         )
     with native_errors():
         return _native.Listener.tcp(address)

@@ -61,7 +61,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
         found.append(
             StoredWarning(
                 "beyond_endurance",
-                f"The device says that {used:.4g} % of its rated endurance are used",
+                f"The device reports that {used:.4g} % of its rated endurance is used",
                 {"percentage_used": used},
                 "read retries, failing programs and fewer spare blocks may show in these numbers: "
                 "do not take them for those of a younger device",
@@ -75,7 +75,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
         found.append(
             StoredWarning(
                 "buffered_io",
-                "The I/Os went through the page cache: memory was measured as much as the device",
+                "The I/Os went through the page cache: response times include cache hits in memory",
                 {"io": device.io},
                 "measure without --buffered, on a file system that supports O_DIRECT; writes "
                 "reach the device for certain with --durability fua or flush:N only",
@@ -104,7 +104,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
         found.append(
             StoredWarning(
                 "virtual_disk",
-                f"What was measured is no disk of this machine: {behind}",
+                f"The disk is virtual: {behind}",
                 {"virtual_disk": behind},
                 "caches, limits and neighbours of its host are in these numbers: take them for "
                 "those of what the host offers now, repeat them at another time, and compare only "
@@ -128,11 +128,10 @@ def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], st
     """Return message, numbers (none) and advice for a state that was not enforced."""
     comparable = "compare only with runs on a device that was filled in the same way"
     if state == UNKNOWN_STATE:
-        known = "Nobody has said in which state the device was: what had been written to it before"
-        return f"{known} changes what it does", {}, comparable
+        known = "The initial state of the device is unknown: earlier writes"
+        return f"{known} affect its response times", {}, comparable
     return (
-        "The device was measured in the state in which it was found: what had been written "
-        "to it before changes what it does now",
+        "The device was not preconditioned: earlier writes affect its response times",
         {},
         "use `uflip prepare` before (`uflip run` does it itself unless told --state as-is); until "
         f"then {comparable}",
@@ -154,11 +153,11 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
         found.append(
             StoredWarning(
                 "damaged",
-                f"{len(proof.lost)} of {len(proof.verdicts)} files are not what was written, and "
+                f"{len(proof.lost)} of {len(proof.verdicts)} files are damaged or missing, and "
                 f"are left out ({named}{more})",
                 {"files": [asdict(each) for each in proof.lost]},
-                "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` says "
-                "what each file is worth",
+                "`uflip run --resume FOLDER` measures lost runs again; `uflip verify FOLDER` lists "
+                "the status of each file",
             )
         )
     unproven = [each for each in proof.verdicts if each.state == UNPROVEN]
@@ -166,8 +165,8 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
         found.append(
             StoredWarning(
                 "unproven",
-                f"Nothing says whether {len(unproven)} of {len(proof.verdicts)} files are what was "
-                f"written ({unproven[0].reason})",
+                f"{len(unproven)} of {len(proof.verdicts)} files cannot be verified "
+                f"({unproven[0].reason})",
                 {"files": [each.file for each in unproven]},
                 "they can be read and make sense; results of uflip before format version 3 have no "
                 "digests, others have lost theirs",

@@ -57,8 +57,8 @@ VERDICTS = {
     "slower": "the second takes longer, by more than chance",
     "faster": "the second takes less time, by more than chance",
     "same": f"the second takes as long, within {AGREEMENT:.0%}",
-    "not_apart": "the interval is too wide, or the pattern repeats too badly, to tell",
-    "unknown": "the results cannot tell: unknown_because says why",
+    "not_apart": "undecided: the interval is too wide, or repetitions differ too much",
+    "unknown": "no verdict: unknown_because contains the reason",
 }
 """Verdict on two means -> its explanation."""
 

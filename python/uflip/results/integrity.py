@@ -217,12 +217,12 @@ def ledger_verdicts(found: Ledger | None) -> list[FileStatus]:
     if found is None:
         return []
     if found.torn and not found.damaged:
-        reason = "its last line is not whole: a kill, or lost bytes"
+        reason = "its last line is incomplete: the process was killed, or bytes were lost"
         return [FileStatus(ledger.FILE_NAME, UNPROVEN, found.end + found.torn, reason)]
     if not found.damaged:
         return [FileStatus(ledger.FILE_NAME, PROVEN, found.end)]
     lines = ", ".join(map(str, found.damaged[:5])) + (" …" if len(found.damaged) > 5 else "")
-    reason, costs = f"line {lines} is not what was written", "the proof of what it tells of"
+    reason, costs = f"line {lines} was changed", "the digests that it contains"
     return [FileStatus(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
 
 

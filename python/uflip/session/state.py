@@ -33,7 +33,7 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
                 where="--record",
                 got=f"{url} with --record {given}",
                 allowed="file:PATH, /dev/NAME, nbd://...",
-                action="leave --record away: this device knows its own state",
+                action="omit --record: this device does not outlive the process",
             )
         return None
     return open_record(default_path(url) if given is None else given, info)

@@ -54,7 +54,7 @@ def check_new(name: str, role: str) -> None:
         raise unknown_name("role", role, ROLES, where="--role")
     if not NAME.fullmatch(name):
         raise UsageError(
-            "Not the name of an account",
+            "The account name is invalid",
             where="NAME",
             got=repr(name[:100]),
             allowed="letters, digits, blanks and . _ @ -",

@@ -68,7 +68,7 @@ class Bucket:
                 where="--store",
                 got=f"{url}: {error}"[:200],
                 allowed="s3://BUCKET or s3://BUCKET/PREFIX",
-                action="name a bucket that is there; AWS_ENDPOINT says at which server",
+                action="name an existing bucket; AWS_ENDPOINT sets the server",
             ) from error
         self.has("0" * 64)  # fail now, not at the first submission, if the server cannot be reached
 
@@ -143,7 +143,7 @@ class Bucket:
             where=f"{self._url}/{digest}",
             got=got,
             allowed="content of this digest",
-            action="bring it back from a backup of the site",
+            action="restore it from a backup of the site",
         )
 
     @contextmanager

@@ -161,7 +161,7 @@ def _of_another(root: Path, got: str, there: str = "") -> RefusedError:
         "The database belongs to another site",
         where=str(root),
         got=got,
-        allowed=f"the database of the site {there}" if there else "that which knows its results",
+        allowed=f"the database of the site {there}" if there else "the database of its results",
         action="name its database with --database or UFLIP_SITE_DATABASE, or another folder; "
         "nothing was changed"
         + (f". If they are of one site all the same, remove {root / FILE}" if there else ""),

@@ -164,7 +164,7 @@ class Intake:
             raise UsageError(
                 "This upload has no such file",
                 where=strange,
-                action="offer it first, in the list of files",
+                action="add it to the list of files of the upload first",
             )
         return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
 

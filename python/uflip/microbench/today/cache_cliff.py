@@ -134,7 +134,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Cache cliff",
     experiments=experiments,
-    question="How much does a burst of writes bring before it is no longer fast?",
+    question="How many bytes can a burst write at cache speed?",
     how_to_read=(
         "Flat up to the cliff: the burst fits into a cache. Beyond it the mean climbs towards what "
         "the flash takes. The idle time before each burst is the pause between runs: a cache that "

@@ -78,7 +78,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Cache refill",
     experiments=experiments,
-    question="How long must the device be left alone until it takes a burst again?",
+    question="How much idle time does the cache need to absorb a burst again?",
     how_to_read=(
         "A line that falls as the pause grows shows a cache that is emptied in idle time; where it "
         "becomes flat all of it is free again, or all of the burst fits."

@@ -123,10 +123,10 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=experiments,
     question="What do reads and writes cost after a trim, and what does the trim itself?",
     how_to_read=(
-        "RW falls as more is deallocated where the device collects garbage: what nobody needs is "
-        "spare space. With 100 % it writes to what a new device has, erased blocks or some that "
-        "can be. RR is of what was deallocated: a device that knows that answers without flash. "
-        "ST are the trims themselves."
+        "RW falls as more is deallocated if the device collects garbage: deallocated space acts as "
+        "spare space. At 100 % RW writes to a device as empty as a new one. RR reads the "
+        "deallocated range: a device that has no data there answers without flash. "
+        "ST are the trims."
     ),
     finding=finding,
     levels=False,

@@ -119,9 +119,9 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=experiments,
     question="How slow are reads beside writes that arrive at a given rate?",
     how_to_read=(
-        "The faint lines are reads and writes apart, from their arrival on. The rate of the reads "
-        "is the same everywhere: what rises, waits for writes. Where everything rises by orders of "
-        "magnitude the device does not keep up with the rate."
+        "The faint lines show reads and writes separately, timed from arrival. The read rate is "
+        "constant, so a rising read line shows reads that wait for writes. Where both rise by "
+        "orders of magnitude, the device does not sustain the write rate."
     ),
     finding=finding,
     figure="mix",

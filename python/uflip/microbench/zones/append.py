@@ -86,11 +86,11 @@ MICRO_BENCHMARK = MicroBenchmark(
     name=VARYING.micro_benchmark,
     title="Zone append",
     experiments=experiments,
-    question="What do several appends under way to one zone bring?",
+    question="Do concurrent appends to one zone overlap?",
     how_to_read=(
-        "SW is writes, one at a time, as a host makes them that needs their order. While SA is "
-        "flat appends overlap: the zone is on several dies, or has a buffer. Where it doubles "
-        "with the depth, they wait for each other."
+        "SW writes one I/O at a time, like a host that preserves order. While SA is flat, appends "
+        "overlap: the zone spans several dies, or has a buffer. Where SA doubles with the depth, "
+        "appends wait for each other."
     ),
     finding=finding,
     levels=False,

@@ -100,8 +100,8 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=experiments,
     question="What do resets do to a zone?",
     how_to_read=(
-        "SW/ZR write to the last zone and reset it, in turn, until it was reset so often; RR then "
-        "read what it is filled with. A flat line is flash that is young, or a device that gives "
+        "SW/ZR write to the last zone and reset it, in turn, up to the reset count on the x axis; "
+        "RR then read its data. A flat line is flash that is young, or a device that gives "
         "its zones other blocks. Resets that grow are erases that need more steps, reads that "
         "grow are read again."
     ),

@@ -72,7 +72,7 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
         "means."
     )
     chart = Chart([Panel(across, up, marks)], HEIGHT, legend=legend, simulated=simulated)
-    return drawn(chart, "convergence", "How well the means are known", told)
+    return drawn(chart, "convergence", "Confidence intervals of the means", told)
 
 
 def _places(
@@ -99,9 +99,9 @@ def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figu
         return None
     return Figure(
         "convergence",
-        "How well the means are known",
+        "Confidence intervals of the means",
         drawing,
         "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
-        "interval is too wide, or something speaks against believing it.",
+        "interval is too wide, or another convergence check failed.",
         data=[intervals_table(experiments)],
     )
