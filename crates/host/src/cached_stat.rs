@@ -2,7 +2,7 @@
 //! hung server does not block the caller: `AT_STATX_DONT_SYNC` of statx(2). Attributes of local
 //! files are always current.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -27,12 +27,12 @@ pub(crate) struct CachedStat {
 impl CachedStat {
     /// Return the attributes of an open file.
     pub(crate) fn of_file(file: &File) -> Option<CachedStat> {
-        statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+        cached(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
     }
 
     /// Return the attributes of the file at a path, symbolic links followed.
     pub(crate) fn at(path: &Path) -> Option<CachedStat> {
-        statx(libc::AT_FDCWD, &CString::new(path.as_os_str().as_bytes()).ok()?, 0)
+        cached(libc::AT_FDCWD, &CString::new(path.as_os_str().as_bytes()).ok()?, 0)
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -44,14 +44,10 @@ impl CachedStat {
     }
 }
 
-fn statx(folder: libc::c_int, path: &std::ffi::CStr, flags: libc::c_int) -> Option<CachedStat> {
-    // SAFETY: statx is plain data, for which all zeros is a valid value.
-    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+fn cached(folder: libc::c_int, path: &CStr, flags: libc::c_int) -> Option<CachedStat> {
     let flags = flags | libc::AT_STATX_DONT_SYNC;
-    let mask = libc::STATX_BASIC_STATS;
-    // SAFETY: an open descriptor or AT_FDCWD, a string that ends in NUL, and a valid place to write to.
-    let result = unsafe { libc::statx(folder, path.as_ptr(), flags, mask, &raw mut stat) };
-    (result == 0).then(|| CachedStat {
+    let stat = statx(folder, path, flags, libc::STATX_BASIC_STATS)?;
+    Some(CachedStat {
         device: libc::makedev(stat.stx_dev_major, stat.stx_dev_minor),
         inode: stat.stx_ino,
         node: libc::makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
@@ -59,6 +55,20 @@ fn statx(folder: libc::c_int, path: &std::ffi::CStr, flags: libc::c_int) -> Opti
         length: stat.stx_size,
         allocated: stat.stx_blocks * SECTOR_BYTES_MIN,
     })
+}
+
+/// Call statx(2); `None` if it fails.
+pub(crate) fn statx(
+    folder: libc::c_int,
+    path: &CStr,
+    flags: libc::c_int,
+    mask: libc::c_uint,
+) -> Option<libc::statx> {
+    // SAFETY: statx is plain data, for which all zeros is a valid value.
+    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor or AT_FDCWD, a string that ends in NUL, and a valid place to write to.
+    let result = unsafe { libc::statx(folder, path.as_ptr(), flags, mask, &raw mut stat) };
+    (result == 0).then_some(stat)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Result, SECTOR_BYTES_MIN}
 
 use crate::block::insert_stamp;
 use crate::buffer::Data;
+use crate::cached_stat::statx;
 use crate::direct::DirectDevice;
 use crate::growth::{Growth, Rollback};
 use crate::guard::admit::WriteRequest;
@@ -381,19 +382,8 @@ pub(crate) fn io_method(buffered: bool) -> String {
 
 /// Return the alignment of direct I/O on `file`, from the kernel (Linux 6.1 and later).
 fn direct_io_alignment(file: &File) -> Option<u64> {
-    // SAFETY: statx is plain data, for which all zeros is a valid value.
-    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor, an empty path with AT_EMPTY_PATH, and a valid buffer to write to.
-    let result = unsafe {
-        libc::statx(
-            file.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_DIOALIGN,
-            &raw mut stat,
-        )
-    };
-    let known = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    let stat = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN)?;
+    let known = stat.stx_mask & libc::STATX_DIOALIGN != 0;
     let alignment = u64::from(stat.stx_dio_offset_align);
     (known && alignment > 0).then(|| alignment.max(SECTOR_BYTES_MIN))
 }

@@ -61,7 +61,7 @@ struct Observation {
 }
 
 /// A file whose size is tracked while it is used.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TrackedFile {
     /// The device's: a watch that outlives it keeps no file open.
     file: Weak<File>,
@@ -81,7 +81,7 @@ const CUT_PART: u64 = 8;
 pub struct Watch {
     url: String,
     observations: Arc<Mutex<Vec<Observation>>>,
-    extent: Option<Arc<TrackedFile>>,
+    extent: Option<TrackedFile>,
     /// Whether blocks were deallocated on purpose since the tracking began.
     deallocated: Arc<AtomicBool>,
 }
@@ -99,7 +99,7 @@ impl Watch {
             CachedStat::of_file(file).filter(|found| found.is_file() && found.length >= size.0);
         let extent = found.map(|found| {
             let is_allocated = incompressible && found.allocated >= size.0;
-            Arc::new(TrackedFile { file: Arc::downgrade(file), size: size.0, is_allocated })
+            TrackedFile { file: Arc::downgrade(file), size: size.0, is_allocated }
         });
         self.deallocated.store(false, Ordering::Relaxed);
         Watch { extent, ..self.clone() }
