@@ -290,8 +290,8 @@ def pause_before(
         return 0
     # After the writes of a state a device has most background work: on sim:tlc-nvme more than a
     # second. A file only lies on a device.
-    follows_state = (before is None or run.reset_before) and device.kind != "file"
-    follows_state = follows_state and run.micro_benchmark in MICRO_BENCHMARKS
+    is_first = (before is None or run.reset_before) and run.micro_benchmark in MICRO_BENCHMARKS
+    follows_state = is_first and device.kind != "file"
     rests = (run.micro_benchmark == NAME or follows_state) and not device.null
     return max(pause_ns, REST_NS) if rests else pause_ns
 

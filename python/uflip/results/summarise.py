@@ -13,7 +13,7 @@ from uflip.data import manifest
 from uflip.data.device import DeviceInfo
 from uflip.data.document import plain
 from uflip.data.run_summary import RunSummary
-from uflip.data.spec import typed_spec
+from uflip.data.spec import Spec, typed_spec
 from uflip.data.summary import (
     BenchmarkSummary,
     CharacteristicVerdict,
@@ -93,12 +93,13 @@ def summary(results: Results) -> Summary:
         sort: peers_among([each["repetitions"] for each in group], slowest_ns)
         for sort, group in scattered.items()
     }
+    baseline_specs = [typed_spec(run["spec"]) for run in baselines]
     for name, document in runs:
         others = None if name in (BASELINE, INTERFERENCE) else peers[name, document["pattern"]]
         document["together"] = combined_mean(document["repetitions"], slowest_ns, others)
         if any(each["run"] in marks for each in document["repetitions"]):
             document["together"]["converged"] = False
-        _judge_free_space(name, document, baselines, results.manifest)
+        _judge_free_space(name, document, baseline_specs, results.manifest)
         _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
     repeated_to = repeatability(group_by_baseline(_answer(name, run) for name, run in runs))
     row = characteristics(means, benchmarks).as_dict()
@@ -157,15 +158,15 @@ def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> Experi
 def _judge_free_space(
     name: str,
     document: ExperimentSummary,
-    baselines: Sequence[ExperimentSummary],
+    baselines: Sequence[Spec],
     kept: manifest.Manifest,
 ) -> None:
     """Note that an experiment did not use up the free space: then it has not converged."""
     if name == INTERFERENCE or kept.device.null or kept.device.zoned:
         return
     capacity = kept.target_size_bytes or kept.device.capacity_bytes
-    others = (typed_spec(run["spec"]) for run in baselines)
-    if has_free_space(name, document["value"], typed_spec(document["spec"]), others, capacity):
+    spec = typed_spec(document["spec"])
+    if has_free_space(name, document["value"], spec, baselines, capacity):
         document["together"]["converged"] = False
         for each in document["repetitions"]:
             each["converged"] = False
