@@ -55,6 +55,14 @@ class _Limits(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Start waiting for a request."""
         super().connection_made(transport)
+        resume_reading = self.flow.resume_reading
+
+        def resume() -> None:
+            if self.flow.read_paused:
+                self._restart_clock()
+            resume_reading()
+
+        self.flow.resume_reading = resume
         self._look()
         _make_room(self.connections)
 
@@ -114,17 +122,21 @@ class _Limits(asyncio.Protocol):
         if (awaited, self.cycle) == self._awaited:
             return
         self._awaited = (awaited, self.cycle)
-        self._since, self._received = self.loop.time(), 0
+        self._restart_clock()
         if self._deadline is not None:
             self._deadline.cancel()
         if awaited in {"head", "body"}:
             self._deadline = self.loop.call_later(_allowed_s(awaited, 0), self._check)
 
+    def _restart_clock(self) -> None:
+        """Count the client's time and bytes from now."""
+        self._since, self._received = self.loop.time(), 0
+
     def _check(self) -> None:
         """Close a connection that is too slow."""
         awaited = self._awaited[0]
-        if self.flow.read_paused:  # paused by the server: the client cannot send
-            self._since, self._received = self.loop.time(), 0
+        if self.flow.read_paused:  # by the server: the client cannot send
+            self._restart_clock()
         left = self._since + _allowed_s(awaited, self._received) - self.loop.time()
         if left <= 0:
             self.transport.abort()
