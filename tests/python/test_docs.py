@@ -32,7 +32,7 @@ from uflip.microbench import MICRO_BENCHMARKS, micro_benchmarks_for, varied
 from uflip.profiles import profile_names
 from uflip.profiles.keys import known_keys
 from uflip.report.html import SECTIONS
-from uflip.report.words import CAUSES, COUNTERS, cause_name
+from uflip.report.labels import CAUSES, COUNTERS, cause_name
 from uflip.results import Results, ResultsWriter, host_provenance, summary
 from uflip.results.initial_manifest import manifest_of
 from uflip.results.run_warnings import CHECKS

@@ -26,11 +26,11 @@ from uflip.report.figures.chart import Panel, Polyline
 from uflip.report.figures.distribution import slower_than
 from uflip.report.findings import finding, headline
 from uflip.report.html import build_page
+from uflip.report.labels import format_ms
 from uflip.report.page import render
 from uflip.report.text import next_commands
 from uflip.report.text import render as as_text
 from uflip.report.tiles import tiles
-from uflip.report.words import format_ms
 from uflip.results import Results, summary
 from uflip.spec import baseline
 from uflip.stats import summarise

@@ -12,7 +12,7 @@ import stored
 from browsing import check_in_all_looks, check_usable, quiet
 
 from uflip.device.opener import open_device
-from uflip.report.words import cause_name
+from uflip.report.labels import cause_name
 from uflip.results import Results
 from uflip.results.device_log import read_device_log
 from uflip.results.operations import (

@@ -157,7 +157,7 @@ def _durations(statistics: Numbers, names: list[str]) -> str:
 
 def _causes(document: OneRun) -> str:
     """Return the causes of an average I/O's time, the largest first."""
-    from uflip.report.words import cause_name
+    from uflip.report.labels import cause_name
 
     causes = {name: value for name, value in document["causes_ns"].items() if value > 0}
     total = sum(causes.values())
@@ -166,7 +166,7 @@ def _causes(document: OneRun) -> str:
 
 
 def _counters(document: OneRun) -> list[tuple[str, str]]:
-    from uflip.report.words import counter_name
+    from uflip.report.labels import counter_name
 
     counters, ratio = document["counters"], document["write_amplification"]
     if counters is None:

@@ -1,7 +1,7 @@
 """Reports of results: a terminal summary, and one self-contained HTML page.
 
 ============  ================================================================================
-`words`       question of each micro-benchmark, how to read its figure, formatting of values
+`labels`      titles, axis labels, names of causes and counters, formatted times
 `findings`    conclusions from the numbers, one computed sentence per micro-benchmark
 `text`        the summary on a terminal
 `data`        input of figures beyond the summary: the I/Os of the baseline runs

@@ -7,8 +7,8 @@ from typing import Any
 from uflip.microbench.words import format_value, parameter_name
 from uflip.report.blocks import Block, Collapsible, Paragraph
 from uflip.report.figures import ratios
+from uflip.report.labels import format_ms, title
 from uflip.report.page import ReportPage, Section, render_page
-from uflip.report.words import format_ms, title
 from uflip.results.comparability import UNKNOWN_BECAUSE
 from uflip.results.comparison import VERDICTS, ComparedExperiment, ResultComparison
 from uflip.table import Table

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from uflip.data.summary import Summary
 from uflip.report.blocks import Block, Paragraph, Table
 from uflip.report.comparison import counted, rows_of, table
+from uflip.report.labels import format_ms, title
 from uflip.report.page import render
-from uflip.report.words import format_ms, title
 from uflip.results.comparison import ResultComparison
 from uflip.results.summarise import describe_device
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, KeyCharacteristics, Summary
-from uflip.report.words import format_ms
+from uflip.report.labels import format_ms
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.units import format_duration_ns
 

@@ -21,8 +21,8 @@ from uflip.report.blocks import (
     WarningBlock,
 )
 from uflip.report.data import Document, Traces
+from uflip.report.labels import anchor, title
 from uflip.report.tiles import scale_note, tiles
-from uflip.report.words import anchor, title
 
 Blocks = Sequence[Block]
 

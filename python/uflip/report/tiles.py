@@ -12,7 +12,7 @@ import numpy as np
 from uflip.microbench.words import PATTERN_NAMES, format_value
 from uflip.report.data import BaselineTrace, Document, Traces, pooled
 from uflip.report.figures import palette
-from uflip.report.words import format_ms, tail_percentile
+from uflip.report.labels import format_ms, tail_percentile
 from uflip.results.summarise import PATTERNS, baseline_of
 
 BINS = 48

@@ -18,7 +18,7 @@ from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, para
 from uflip.report.figures.axes import places_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, anything_to_say, note
-from uflip.report.words import axis_name, cause_name, counter_name, title
+from uflip.report.labels import axis_name, cause_name, counter_name, title
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
 from uflip.results.store import repeated

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.report.words import cause_name
+from uflip.report.labels import cause_name
 from uflip.stats import summarise
 from uflip.web.averages import averaged, averages
 from uflip.web.grid import CLASSES, Grid, classes_of, merged

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from uflip.errors import UnavailableError
-from uflip.report import words
+from uflip.report import labels
 from uflip.report.figures import palette
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def only_text(figure: "Figure") -> None:
 
     for text in figure.findobj(Text):
         written = text.get_text()
-        if (clean := words.only_text(written)) != written:
+        if (clean := labels.only_text(written)) != written:
             text.set_text(clean)
 
 

@@ -18,8 +18,8 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import DOTTED, Axis, Chart, Mark, Panel, Polyline, ReferenceLine
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.labels import title
 from uflip.report.tables import intervals_table
-from uflip.report.words import title
 
 HEIGHT = 188.0
 ASKED = 0.05

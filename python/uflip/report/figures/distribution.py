@@ -18,8 +18,8 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import Axis, Chart, Mark, Panel, Polyline
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.labels import format_ms
 from uflip.report.tables import baselines_tables
-from uflip.report.words import format_ms
 
 HEIGHT = 209.0
 LINE_POINTS = 600

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uflip.report.figures import palette
 from uflip.report.figures.chart import TEXT, Dashes
 from uflip.report.figures.layout import Frame
-from uflip.report.words import only_text
+from uflip.report.labels import only_text
 
 # Distance from the middle of letters to their baseline, in parts of their size.
 MIDDLE = 0.36

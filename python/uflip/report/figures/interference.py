@@ -30,8 +30,8 @@ from uflip.report.figures.chart import (
 )
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.labels import format_ms
 from uflip.report.tables import windows_table
-from uflip.report.words import format_ms
 
 HEIGHT = 173.0
 LEGEND = (

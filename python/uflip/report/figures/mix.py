@@ -36,8 +36,8 @@ from uflip.report.figures.chart import (
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import whisker_ms, with_numbers
+from uflip.report.labels import axis_name, title
 from uflip.report.tables import components_tables
-from uflip.report.words import axis_name, title
 
 COLUMNS = 3
 MIX = Polyline(marker="o", label="the mix")

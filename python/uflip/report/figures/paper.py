@@ -32,7 +32,7 @@ from uflip.report.figures import (
 from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
 from uflip.report.figures.matplotlib_chart import figure_of, on_axes, within
-from uflip.report.words import axis_name
+from uflip.report.labels import axis_name
 from uflip.results import Results
 
 if TYPE_CHECKING:

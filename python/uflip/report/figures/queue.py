@@ -26,7 +26,7 @@ from uflip.report.figures.chart import Axis, Chart, Mark, Panel, ReferenceLine
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.figures.sweep import key_of, marks_of, range_ms, with_numbers
-from uflip.report.words import axis_name, title
+from uflip.report.labels import axis_name, title
 
 HEIGHT = 238.0
 THOUSAND = 1e3

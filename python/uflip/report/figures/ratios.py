@@ -32,7 +32,7 @@ from uflip.report.figures.chart import (
 )
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
-from uflip.report.words import title
+from uflip.report.labels import title
 from uflip.results.agreement import AGREEMENT
 from uflip.results.comparison import ComparedExperiment, ResultComparison
 

@@ -32,7 +32,7 @@ from uflip.report.figures.chart import (
     Polyline,
 )
 from uflip.report.figures.svg import draw as drawn
-from uflip.report.words import title
+from uflip.report.labels import title
 
 HEIGHT = 238.0
 GIB = 1 << 30

@@ -11,7 +11,7 @@ from uflip.report.figures import kind_of
 from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import Chart
 from uflip.report.figures.matplotlib_chart import within
-from uflip.report.words import title
+from uflip.report.labels import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,7 +28,7 @@ from uflip.report.figures.layout import (
     text_width,
 )
 from uflip.report.figures.marks import Scales, box, elements, markers
-from uflip.report.words import anchor
+from uflip.report.labels import anchor
 
 AXIS_WIDTH, GRID_WIDTH = 0.7, 0.6
 TITLE_SIZE, SMALL = 9.0, 8.0

@@ -26,8 +26,8 @@ from uflip.report.figures.chart import FINE_DOTS, Chart, Mark, Panel, Polyline, 
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
 from uflip.report.findings import finding
+from uflip.report.labels import anchor, axis_name, title
 from uflip.report.tables import modes_tables, runs_table
-from uflip.report.words import anchor, axis_name, title
 
 HEIGHT = 252.0
 # Offset of neighbouring patterns, as a share of the distance between values and of the whole axis:

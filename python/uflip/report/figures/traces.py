@@ -42,8 +42,8 @@ from uflip.report.figures.chart import (
 )
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
+from uflip.report.labels import format_ms
 from uflip.report.tables import baselines_tables
-from uflip.report.words import format_ms
 from uflip.stats import running_mean
 
 HEIGHT, PANEL_HEIGHT = 32.0, 112.0
