@@ -233,9 +233,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show the baselines and the micro-benchmarks in a notebook."""
-        from uflip.report.fragment import of_result
+        from uflip.report.fragment import result_fragment
 
-        return of_result(self._document)
+        return result_fragment(self._document)
 
 
 class Comparison(comparison.ResultComparison):
@@ -267,9 +267,9 @@ class Comparison(comparison.ResultComparison):
 
     def _repr_html_(self) -> str:
         """Show the baselines and the differences in a notebook."""
-        from uflip.report.fragment import of_comparison
+        from uflip.report.fragment import comparison_fragment
 
-        return of_comparison(self)
+        return comparison_fragment(self)
 
 
 def _row(run: NamedExperiment) -> Mapping[str, object]:

@@ -208,7 +208,7 @@ def test_without_baselines_there_is_nothing_to_compare_with() -> None:
     found = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
     assert {value["verdict"] for value in found.values() if value} == {"not_measured"}
     document = {"device": stored.described("sim"), "key_characteristics": found}
-    assert not key_row.anything_to_say(document)
+    assert not key_row.has_characteristics(document)
 
 
 def test_a_run_that_is_all_start_up_does_not_count() -> None:

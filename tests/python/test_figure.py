@@ -274,7 +274,7 @@ def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.Mo
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
     assert (done.code, done.err) == (0, "")
     monkeypatch.setattr(varied, "MOST_LINES", 4)
-    assert varied.left_out(points, "spare_factor") == 26
+    assert varied.omitted_lines(points, "spare_factor") == 26
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
     assert (done.code, "note: 2 lines are omitted" in done.err) == (0, True)
 

@@ -21,7 +21,7 @@ from uflip.microbench.words import by_pattern
 from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces, first_runs, pooled
 from uflip.report.figures import palette
-from uflip.report.figures.axes import of_values, places_of
+from uflip.report.figures.axes import parameter_axis, positions_of
 from uflip.report.figures.chart import Panel, Polyline
 from uflip.report.figures.distribution import slower_than
 from uflip.report.findings import finding, headline
@@ -360,8 +360,8 @@ def test_any_trace_can_be_drawn(times: list[float]) -> None:
 
 
 def test_places_are_logarithms_with_the_rest_to_the_left() -> None:
-    assert places_of([-1, 0, 1, 2, 4, 256]) == {-1: -2, 0: -1, 1: 0, 2: 1, 4: 2, 256: 8}
-    assert list(places_of([1024, 0, 512]).values()) == [8, 9, 10]
+    assert positions_of([-1, 0, 1, 2, 4, 256]) == {-1: -2, 0: -1, 1: 0, 2: 1, 4: 2, 256: 8}
+    assert list(positions_of([1024, 0, 512]).values()) == [8, 9, 10]
 
 
 def seen_of(panel: Panel) -> dict[str, list[float]]:
@@ -387,14 +387,14 @@ def test_a_pattern_that_has_values_without_logarithm_only_is_drawn_where_they_ar
 
 def test_names_of_values_that_are_close_to_each_other_do_not_stand_over_each_other() -> None:
     values = [1, 2, 3, 4, 8, 16, 32, 64, 65, 128]
-    axis = of_values(values, list(map(str, values)))
+    axis = parameter_axis(values, list(map(str, values)))
     assert [name for _, name in axis.ticks or ()] == [
         "1", "2", "3", "4", "8", "16", "32", "64", "", "128",
     ]  # fmt: skip
-    many = of_values(range(1, 200), list(map(str, range(1, 200))))
+    many = parameter_axis(range(1, 200), list(map(str, range(1, 200))))
     named = [at for at, name in many.ticks or () if name]
     assert np.diff(sorted(named)).min() >= np.log2(199) / 24
-    long = of_values([2**k for k in range(17)], ["256 KiB"] * 17)
+    long = parameter_axis([2**k for k in range(17)], ["256 KiB"] * 17)
     assert [name for _, name in long.ticks or ()] == ["256 KiB", ""] * 8 + ["256 KiB"]
 
 
@@ -442,7 +442,7 @@ def test_repetitions_are_drawn_together_or_as_the_first_of_them(tmp_path: Path) 
     (first, _) = figures.traces.chart_of(traces, simulated=True).panels[2:]
     assert first.title == "RW random write, all 100 I/Os of the first run"
     page = report(results, tmp_path)
-    assert page.text.count("Drawn is the first run of each; the table has all.") == 1
+    assert page.text.count("The figure has the first run of each; the table has all.") == 1
     several, one = (tiles(document, some) for some in (traces, first_runs(traces)))
     assert [len(tile.bars) for tile in several] != [len(tile.bars) for tile in one]
 

@@ -128,7 +128,7 @@ def _failure(
     comparisons: "Sequence[ResultComparison]", names: Sequence[str], share: float
 ) -> UflipError | None:
     """Return the error if an experiment is too slow, or if nothing could be compared."""
-    from uflip.report.comparison import counted
+    from uflip.report.comparison import describe_verdicts
     from uflip.results.comparability import ONE_REPETITION
     from uflip.results.comparison import experiment_name, slower_than
 
@@ -158,7 +158,7 @@ def _failure(
             return UsageError(
                 "Nothing could be compared",
                 where=f"{names[0]} and {name}",
-                got=counted(each),
+                got=describe_verdicts(each),
                 allowed="results with at least one experiment in both that has a verdict",
                 action="measure both with --repetitions 3 or more"
                 if once

@@ -62,7 +62,7 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     place = Path(f"{kind}.pdf") if out is None else out
     check_name(place, force=force)
     echo(save(paper.drawn(draw), place, kind, force=force))
-    if points is not None and (more := varied.left_out(points, kind.replace("-", "_"))):
+    if points is not None and (more := varied.omitted_lines(points, kind.replace("-", "_"))):
         told = f"note: {more} lines are omitted, since only {varied.MOST_LINES} are distinguishable"
         echo(f"{told}; vary fewer names besides {kind}", err=True)
 

@@ -178,7 +178,7 @@ def _oc1(found: Oc1 | None, sim: bool) -> Blocks:
         f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased "
         f"{found.cycles:,} times, and {found.pages} pages of it written and read each time; "
         f"it ended because {ended}. The share of reads that fail is a mean over 200 cycles.",
-        found="no read failed"
+        finding="no read failed"
         if first is None
         else f"the first read failed after {first:,} erases; {int(found.failed_writes.sum())} "
         "writes failed",
@@ -219,7 +219,7 @@ def _oc3(measured: OpenChannelFindings, sim: bool) -> Blocks:
         "Every thread either reads or writes, on a channel of its own. Reads that stay where "
         "they are, whatever the share of writes, are isolated from them.",
         data=[_times_table(found.mixes, found.throughput)],
-        found=write_variance(measured),
+        finding=write_variance(measured),
     )
     return [channels, _scaling_table(found.scaling), isolated]
 

@@ -11,7 +11,7 @@ from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.benchmark import OpenChannelFindings, times_summary, written
 from uflip.oc.contract import Rule
 from uflip.oc.kept import OpenChannelResult
-from uflip.report.text import head, warned
+from uflip.report.text import format_warnings, head
 from uflip.table import Table
 
 WIDTH = 96
@@ -19,7 +19,11 @@ WIDTH = 96
 
 def text_of(kept: OpenChannelResult, document: Summary) -> str:
     """Return the text of a result folder; `document` is its summary."""
-    parts = [head(document), render(kept.measured, kept.rules), warned(document["warnings"])]
+    parts = [
+        head(document),
+        render(kept.measured, kept.rules),
+        format_warnings(document["warnings"]),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

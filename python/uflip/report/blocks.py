@@ -59,7 +59,7 @@ class Figure:
         From `uflip.report.figures.svg`.
     data
         The numbers behind it, as tables.
-    found
+    finding
         The finding for this device.
     """
 
@@ -68,7 +68,7 @@ class Figure:
     drawing: "Drawing"
     how_to_read: str
     data: Sequence[Table] = ()
-    found: str = ""
+    finding: str = ""
 
 
 @dataclass(frozen=True, slots=True)

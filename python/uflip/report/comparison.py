@@ -18,17 +18,17 @@ HEAD = (
     "p50", "p99", "verdict",
 )  # fmt: skip
 ALIGN = "lllrrrrrrl"
-APART = ("slower", "faster")
+DIFFERENT = ("slower", "faster")
 # Differing properties of the devices that a terminal shows.
 FACTS_SHOWN = 12
 
 
-def rows_of(comparison: ResultComparison, *, every: bool) -> list[ComparedExperiment]:
+def select_rows(comparison: ResultComparison, *, every: bool) -> list[ComparedExperiment]:
     """Return every row, or only the baselines and the experiments that differ."""
     if every:
         return list(comparison.rows)
     baselines = [row for row in comparison.rows if row.micro_benchmark == "baseline"]
-    others = [row for row in comparison.rows if row not in baselines and row.verdict in APART]
+    others = [row for row in comparison.rows if row not in baselines and row.verdict in DIFFERENT]
     return baselines + sorted(others, key=lambda row: -max(row.ratio, 1 / row.ratio))
 
 
@@ -60,18 +60,18 @@ def _ratio(value: float | None) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
-def counted(comparison: ResultComparison) -> str:
+def describe_verdicts(comparison: ResultComparison) -> str:
     """Return the number of experiments with each verdict, as a sentence."""
     count = comparison.count()
-    told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
-    why = Counter(row.unknown_because for row in comparison.rows if row.unknown_because)
-    if why:
-        reasons = (f"{number} {name.replace('_', ' ')}" for name, number in why.items())
-        told += f" ({', '.join(reasons)})"
+    verdicts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in count.items())
+    unknown = Counter(row.unknown_because for row in comparison.rows if row.unknown_because)
+    if unknown:
+        reasons = (f"{number} {name.replace('_', ' ')}" for name, number in unknown.items())
+        verdicts += f" ({', '.join(reasons)})"
     both = len(comparison.rows)
     only = len(comparison.only_in_first), len(comparison.only_in_second)
-    alone = f"; only in one: {only[0]} and {only[1]}" if any(only) else ""
-    return f"{both} experiments in both: {told}{alone}"
+    unpaired = f"; only in one: {only[0]} and {only[1]}" if any(only) else ""
+    return f"{both} experiments in both: {verdicts}{unpaired}"
 
 
 def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool) -> list[str]:
@@ -96,9 +96,9 @@ def lines_of(comparison: ResultComparison, names: Sequence[str], *, every: bool)
             for line in (f"warning: {each.message}", f"         {each.advice}")
         ),
         "",
-        *table(rows_of(comparison, every=every)).lines(),
+        *table(select_rows(comparison, every=every)).lines(),
         "",
-        counted(comparison),
+        describe_verdicts(comparison),
     ]
     if not every:
         lines.append("shown: the baselines and the differences; --all shows every experiment")
@@ -154,7 +154,7 @@ def build_page(comparisons: Sequence[ResultComparison], names: Sequence[str], ve
             title=f"{first}: comparison",
             badge="comparison",
             facts=list(names),
-            abstract=". ".join(counted(each) for each in comparisons) + ".",
+            abstract=". ".join(describe_verdicts(each) for each in comparisons) + ".",
             sections=sections,
         )
     )
@@ -165,14 +165,14 @@ def _body(comparison: ResultComparison, name: str) -> list[Block]:
     facts = [
         [name, _plain(one), _plain(other)] for name, (one, other) in comparison.devices.items()
     ]
-    differing: list[Block] = [Table(("of the devices", "first", "second"), facts)] if facts else []
+    differing: list[Block] = [Table(("property", "first", "second"), facts)] if facts else []
     doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in comparison.conditions]
     return [
         Paragraph(f"First: {comparison.first}. Second: {comparison.second}."),
         *differing,
         *doubts,
-        Paragraph(counted(comparison) + "."),
+        Paragraph(describe_verdicts(comparison) + "."),
         *([] if drawn is None else [drawn]),
-        table(rows_of(comparison, every=False)),
-        Collapsible("Every experiment", [table(rows_of(comparison, every=True))]),
+        table(select_rows(comparison, every=False)),
+        Collapsible("Every experiment", [table(select_rows(comparison, every=True))]),
     ]

@@ -68,8 +68,8 @@ Traces = Sequence[BaselineTrace]
 def baseline_traces(results: Results) -> list[BaselineTrace]:
     """Read the baseline runs of a folder in the order SR RR SW RW, if present."""
     groups = repeated([run for run in results.runs if run.micro_benchmark == BASELINE])
-    found = {group[0].pattern: group for group in reversed(groups)}
-    return [_read(run) for pattern in PATTERNS for run in found.get(pattern, [])]
+    by_pattern = {group[0].pattern: group for group in reversed(groups)}
+    return [_read(run) for pattern in PATTERNS for run in by_pattern.get(pattern, [])]
 
 
 def _read(run: StoredRun) -> BaselineTrace:
@@ -88,10 +88,10 @@ def pooled(traces: Traces) -> list[BaselineTrace]:
     groups: dict[str, list[BaselineTrace]] = {}
     for trace in traces:
         groups.setdefault(trace.pattern, []).append(trace)
-    return [_together(group) for group in groups.values()]
+    return [_pool(group) for group in groups.values()]
 
 
-def _together(group: Traces) -> BaselineTrace:
+def _pool(group: Traces) -> BaselineTrace:
     return BaselineTrace(
         pattern=group[0].pattern,
         response_time_ms=np.concatenate([each.response_time_ms for each in group]),

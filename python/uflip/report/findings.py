@@ -38,13 +38,13 @@ def finding(micro_benchmark: str, document: Summary) -> str:
     # A null device has no properties.
     if not runs or document["device"].null:
         return ""
-    known, ratios = MICRO_BENCHMARKS.get(micro_benchmark), Ratios()
-    rule = known.finding if known else largest_effect
+    about, ratios = MICRO_BENCHMARKS.get(micro_benchmark), Ratios()
+    rule = about.finding if about else largest_effect
     marked = {run["pattern"] for run in runs if mark_of(run)}
     text = ""
     if experiments := by_pattern([run for run in runs if run["pattern"] not in marked]):
         text = rule(experiments, _decided_means(document), ratios)
-        text = _only_what_repeats(text, ratios, document.get("repeatability") or {})
+        text = _drop_unrepeatable(text, ratios, document.get("repeatability") or {})
     return " ".join(part for part in (text, _undecided(runs)) if part)
 
 
@@ -76,7 +76,7 @@ def _with_failed_commands(document: Summary) -> set[str]:
     }
 
 
-def _only_what_repeats(
+def _drop_unrepeatable(
     text: str, ratios: Ratios, repeated: Mapping[str, BaselineRepeats | None]
 ) -> str:
     """Withdraw or qualify a finding that is smaller than the differences of one pattern."""
@@ -89,17 +89,16 @@ def _only_what_repeats(
     ]
     if not small:
         return text
-    label, found = max(small, key=lambda one: float(one[1]["factor"]))
-    same = (
+    label, same = max(small, key=lambda one: float(one[1]["factor"]))
+    repeats = (
         f"{PATTERN_NAMES[label].capitalize()}s like those of the baseline took from "
-        f"{format_duration_ns(found['smallest_ns'])} to {format_duration_ns(found['largest_ns'])} "
-        f"when they were measured {found['experiments']} times"
+        f"{format_duration_ns(same['smallest_ns'])} to {format_duration_ns(same['largest_ns'])} "
+        f"when they were measured {same['experiments']} times"
     )
     if len(small) == len(ratios.told):
-        return f"No effect exceeds the differences between equal runs. {same}."
-    return (
-        f"{text} A factor below {format_times(float(found['factor']))} is not significant. {same}."
-    )
+        return f"No effect exceeds the differences between equal runs. {repeats}."
+    factor = format_times(float(same["factor"]))
+    return f"{text} A factor below {factor} is not significant. {repeats}."
 
 
 def headline(document: Summary) -> str:
@@ -134,7 +133,7 @@ def _undecided_baselines(marked: Mapping[str, Mark]) -> str:
     sentences = []
     for mark in MARKS:
         names = [
-            f"{PATTERN_NAMES.get(name, name)}s" for name, found in marked.items() if found == mark
+            f"{PATTERN_NAMES.get(name, name)}s" for name, reason in marked.items() if reason == mark
         ]
         if names:
             sentences.append(f"Undecided for {' and '.join(names)}: {MARKED[mark]}.")

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from uflip.data.summary import Summary
 from uflip.report.blocks import Block, Paragraph, Table
-from uflip.report.comparison import counted, rows_of, table
+from uflip.report.comparison import describe_verdicts, select_rows, table
 from uflip.report.labels import format_ms, title
 from uflip.report.page import render
 from uflip.results.comparison import ResultComparison
 from uflip.results.summarise import describe_device
 
 
-def of_result(document: Summary) -> str:
+def result_fragment(document: Summary) -> str:
     """Return the baselines and micro-benchmarks of a result as HTML."""
     device = describe_device(document["device"])
     runs = f"{document['runs_finished']} of {document['runs_planned']} runs, {document['status']}"
@@ -20,29 +20,29 @@ def of_result(document: Summary) -> str:
     measured = [
         [
             title(name),
-            str(len(found)),
-            str(sum(bool(run["together"]["converged"]) for run in found)),
+            str(len(runs_of_benchmark)),
+            str(sum(bool(run["together"]["converged"]) for run in runs_of_benchmark)),
         ]
-        for name, found in document["micro_benchmarks"].items()
+        for name, runs_of_benchmark in document["micro_benchmarks"].items()
     ]
     return _fragment(
         [
             Paragraph(f"{device}: {runs}"),
             Table(["baseline", "mean [ms]"], baselines, "lr"),
-            Table(["micro-benchmark", "experiments", "mean known"], measured, "lr"),
+            Table(["micro-benchmark", "experiments", "converged"], measured, "lr"),
         ]
     )
 
 
-def of_comparison(found: ResultComparison) -> str:
+def comparison_fragment(comparison: ResultComparison) -> str:
     """Return the baselines and the differences of a comparison as HTML."""
-    doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in found.conditions]
+    doubts = [Paragraph(f"{each.message}: {each.advice}", "note") for each in comparison.conditions]
     return _fragment(
         [
-            Paragraph(f"First: {found.first}. Second: {found.second}."),
+            Paragraph(f"First: {comparison.first}. Second: {comparison.second}."),
             *doubts,
-            Paragraph(counted(found) + "."),
-            table(rows_of(found, every=False)),
+            Paragraph(describe_verdicts(comparison) + "."),
+            table(select_rows(comparison, every=False)),
         ]
     )
 

@@ -21,7 +21,7 @@ from uflip.units import format_duration_ns
 Body = Callable[[Document, Traces], Sequence[Block]]
 
 # The page from top to bottom: anchor, heading, and function of the body; a section with an empty
-# body is left out.
+# body is omitted.
 SECTIONS: list[tuple[str, str, Body]] = [
     ("key-figures", "Key figures", sections.key_figures),
     ("key-characteristics", "Key characteristics", sections.key_characteristics),

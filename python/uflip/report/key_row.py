@@ -45,13 +45,13 @@ def cells(characteristics: KeyCharacteristics) -> list[str]:
     characteristics
         `key_characteristics` of a summary.
     """
-    found = characteristics
+    row = characteristics
     return [
-        *(format_ms(None if (ms := found[mean]) is None else ms * 1e6) for mean in MEANS),
-        _pause(found["pause"]),
-        _with_factor(found["locality"], _megabytes(found["locality"]), " MB"),
-        _with_factor(found["partitions"], found["partitions"].get("partitions"), ""),
-        *map(_bare, (found["reverse"], found["in_place"], found["large_increments"])),
+        *(format_ms(None if (ms := row[mean]) is None else ms * 1e6) for mean in MEANS),
+        _pause(row["pause"]),
+        _with_factor(row["locality"], _megabytes(row["locality"]), " MB"),
+        _with_factor(row["partitions"], row["partitions"].get("partitions"), ""),
+        *map(_bare, (row["reverse"], row["in_place"], row["large_increments"])),
     ]
 
 
@@ -63,15 +63,15 @@ def numbers(characteristics: KeyCharacteristics) -> list[float | None]:
     characteristics
         `key_characteristics` of a summary.
     """
-    found = characteristics
+    row = characteristics
     return [
-        *(found[mean] for mean in MEANS),
-        found["pause"].get("pause_ns"),
-        found["locality"].get("locality_bytes"),
-        found["partitions"].get("partitions"),
+        *(row[mean] for mean in MEANS),
+        row["pause"].get("pause_ns"),
+        row["locality"].get("locality_bytes"),
+        row["partitions"].get("partitions"),
         *(
             None if each["verdict"] in UNKNOWN else each["factor"]
-            for each in (found["reverse"], found["in_place"], found["large_increments"])
+            for each in (row["reverse"], row["in_place"], row["large_increments"])
         ),
     ]
 
@@ -127,9 +127,9 @@ def _scale(highest: float) -> list[float]:
 def _pause(finding: CharacteristicVerdict) -> str:
     if finding["verdict"] != "found":
         return WORDS[finding["verdict"]]
-    found = format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
+    shortest = format_duration_ns(float(f"{finding.get('pause_ns') or 0:.2g}"))
     first, last = finding.get("pause_from_ns") or 0, finding.get("pause_to_ns") or 0
-    return f"{found} ({format_duration_ns(first)} to {format_duration_ns(last)})"
+    return f"{shortest} ({format_duration_ns(first)} to {format_duration_ns(last)})"
 
 
 def _megabytes(finding: CharacteristicVerdict) -> float | None:
@@ -144,11 +144,11 @@ def _with_factor(finding: CharacteristicVerdict, value: float | None, name: str)
 
 
 def _bare(finding: CharacteristicVerdict) -> str:
-    known = finding["verdict"] not in UNKNOWN
-    return factor(finding["factor"]) if known else WORDS[finding["verdict"]]
+    has_factor = finding["verdict"] not in UNKNOWN
+    return factor(finding["factor"]) if has_factor else WORDS[finding["verdict"]]
 
 
-def anything_to_say(document: Summary) -> bool:
+def has_characteristics(document: Summary) -> bool:
     """Return whether more than the baselines was measured; always false for a null device."""
     row = document["key_characteristics"]
     return not (document["device"].null or row is None) and any(

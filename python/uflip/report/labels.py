@@ -9,9 +9,9 @@ from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import parameter_name
 
 # An id must be unique, but need not be readable.
-LONGEST_ANCHOR = 60
+MAX_ANCHOR = 60
 # A longer text would fill the whole figure.
-LONGEST_TEXT = 100
+MAX_TEXT = 100
 
 
 def anchor(name: str) -> str:
@@ -22,22 +22,22 @@ def anchor(name: str) -> str:
     >>> anchor("granularity"), anchor("<b>")
     ('granularity', '-b--381c882d')
     """
-    slug = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:LONGEST_ANCHOR]
+    slug = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:MAX_ANCHOR]
     if slug == name:
         return slug
     return f"{slug}-{blake2b(name.encode(errors='replace'), digest_size=4).hexdigest()}"
 
 
-def only_text(written: str) -> str:
+def safe_text(written: str) -> str:
     """Return a text that is safe in XML and on a screen, cut to the space in a figure."""
     clean = escape_text(written)
-    return f"{clean[:LONGEST_TEXT]}…" if len(clean) > LONGEST_TEXT else clean
+    return f"{clean[:MAX_TEXT]}…" if len(clean) > MAX_TEXT else clean
 
 
 def title(micro_benchmark: str) -> str:
     """Return the heading of a micro-benchmark; unknown ones keep their own name."""
-    known = MICRO_BENCHMARKS.get(micro_benchmark)
-    return known.title if known else micro_benchmark.replace("_", " ").capitalize()
+    about = MICRO_BENCHMARKS.get(micro_benchmark)
+    return about.title if about else micro_benchmark.replace("_", " ").capitalize()
 
 
 def axis_name(parameter: str | None, unit: str | None) -> str:

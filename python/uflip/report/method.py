@@ -109,8 +109,11 @@ def _phases(document: Document, traces: Traces) -> Blocks:
     phases = document["phases"]
     if not phases or not phases["patterns"]:
         return []
-    rows = [_phase_row(label, seen) for label, seen in phases["patterns"].items()]
-    head = ("pattern", "looks", "start-up", "period", "levels and shares", "mean [ms]", "doubts")
+    rows = [
+        _phase_row(label, phases_of_pattern)
+        for label, phases_of_pattern in phases["patterns"].items()
+    ]
+    head = ("pattern", "phase", "start-up", "period", "levels and shares", "mean [ms]", "doubts")
     bounds = (
         f"The upper bounds across the patterns: start-up {format_count(phases['startup_ios'])} "
         f"I/Os, period {format_count(phases['period_ios'])}."
@@ -131,18 +134,18 @@ def _phases(document: Document, traces: Traces) -> Blocks:
     ]
 
 
-def _phase_row(label: str, seen: PhasesOfPattern) -> tuple[str, ...]:
+def _phase_row(label: str, phases: PhasesOfPattern) -> tuple[str, ...]:
     levels = ", ".join(
-        f"{one['mean_ns'] / 1e6:.3g} ms {one['share']:.0%}" for one in seen["levels"]
+        f"{one['mean_ns'] / 1e6:.3g} ms {one['share']:.0%}" for one in phases["levels"]
     )
-    half = seen["half_width_ns"]
-    mean = f"{seen['mean_ns'] / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")
-    doubts = ", ".join(reason.replace("_", " ") for reason in seen["reasons"])
+    half = phases["half_width_ns"]
+    mean = f"{phases['mean_ns'] / 1e6:.3g}" + (f" ± {half / 1e6:.2g}" if half is not None else "")
+    doubts = ", ".join(reason.replace("_", " ") for reason in phases["reasons"])
     return (
         label,
-        seen["phase"],
-        format_count(seen["startup_ios"]),
-        format_count(seen["period_ios"]) if seen["period_ios"] > 1 else "none",
+        phases["phase"],
+        format_count(phases["startup_ios"]),
+        format_count(phases["period_ios"]) if phases["period_ios"] > 1 else "none",
         levels,
         mean,
         doubts or "none",
@@ -150,9 +153,9 @@ def _phase_row(label: str, seen: PhasesOfPattern) -> tuple[str, ...]:
 
 
 def _pause(document: Document) -> Blocks:
-    found = document["interference"]
+    effect = document["interference"]
     planned = format_duration_ns(document["pause_ns"])
-    if found is None:
+    if effect is None:
         return [
             Heading("Pause between runs"),
             Paragraph(
@@ -161,27 +164,27 @@ def _pause(document: Document) -> Blocks:
             ),
         ]
     lingering = (
-        f"After a batch of random writes {format_count(found['reads_affected'])} sequential reads "
-        f"were slower than before it, for {format_duration_ns(found['lingering_ns'])}"
-        + ("." if found["over"] else ", and still were at the end of the reads.")
-        if found["reads_affected"]
+        f"After a batch of random writes {format_count(effect['reads_affected'])} sequential reads "
+        f"were slower than before it, for {format_duration_ns(effect['lingering_ns'])}"
+        + ("." if effect["over"] else ", and still were at the end of the reads.")
+        if effect["reads_affected"]
         else "A batch of random writes left no lasting trace in the sequential reads after it"
-        f"{_slowest(found)}."
+        f"{_slowest(effect)}."
     )
-    busy = found["device_busy_ns"]
-    said = (
+    busy = effect["device_busy_ns"]
+    background = (
         f" Without the reads, the device itself would have been busy for "
         f"{format_duration_ns(busy)}: "
         + (
             "background work that continued after the reads were as fast as before."
-            if busy > found["lingering_ns"]
+            if busy > effect["lingering_ns"]
             else "the reads were slower for longer, because they share the device with that work."
         )
         if busy is not None
         else ""
     )
-    gap = found.get("gap_ns")
-    apart = (
+    gap = effect.get("gap_ns")
+    idle = (
         f" Between two batches the device was idle for {format_duration_ns(gap)} at most."
         if gap
         else ""
@@ -190,22 +193,22 @@ def _pause(document: Document) -> Blocks:
         Heading("Pause between runs"),
         *_drawn(figures.interference.figure(document)),
         *_paragraphs(
-            lingering + said + apart,
-            f"The pause before each run is {format_duration_ns(found['pause_ns'])}"
+            lingering + background + idle,
+            f"The pause before each run is {format_duration_ns(effect['pause_ns'])}"
             + (
                 ": twice as long."
-                if found["pause_ns"] > document["pause_ns"]
+                if effect["pause_ns"] > document["pause_ns"]
                 else ", that of the plan: twice as long as the effect, or longer."
-                if found["lingering_ns"]
+                if effect["lingering_ns"]
                 else ", that of the plan."
             ),
         ),
     ]
 
 
-def _slowest(found: Interference) -> str:
+def _slowest(interference: Interference) -> str:
     """Return the slowest reads before and after the writes, as a sentence."""
-    windows = found.get("windows")
+    windows = interference.get("windows")
     if not windows:
         return ""
     before, after = (max(windows[batch]["max_ns"], default=0) for batch in ("before", "after"))
@@ -220,10 +223,10 @@ def _lengths(document: Document) -> Blocks:
     every = [each for runs in experiments.values() for run in runs for each in run["repetitions"]]
     if not every:
         return []
-    known = [each for each in every if each["converged"] is not None]
-    converged = sum(bool(each["converged"]) for each in known)
+    analysed = [each for each in every if each["converged"] is not None]
+    converged = sum(bool(each["converged"]) for each in analysed)
     together = [run["together"] for runs in experiments.values() for run in runs]
-    repeated = [said for each in together if (said := each["converged"]) is not None]
+    repeated = [verdict for each in together if (verdict := each["converged"]) is not None]
     how = (
         "Each run ended when the 95 % interval of its mean was within 5 %, or a quarter beyond the "
         "shortest length that the baselines allow."
@@ -236,7 +239,7 @@ def _lengths(document: Document) -> Blocks:
         Heading("Run length"),
         *_paragraphs(
             how,
-            f"{converged} of {len(known)} runs have converged, and "
+            f"{converged} of {len(analysed)} runs have converged, and "
             f"{sum(map(bool, repeated))} of {len(repeated)} experiments. An experiment has "
             "converged if its analysis raises no doubt, and the interval over all repetitions, "
             "from their own intervals and their scatter, is at most 5 % of the mean or 2 % of the "
@@ -275,28 +278,28 @@ def _range(values: Sequence[int]) -> str:
 
 
 def _widest(each: Sequence[RepetitionSummary]) -> str:
-    known = [
+    relative = [
         one["half_width_ns"] / one["mean_ns"]
         for one in each
         if one["half_width_ns"] is not None and one["mean_ns"]
     ]
-    return f"{100 * max(known):.2g}" if known else ""
+    return f"{100 * max(relative):.2g}" if relative else ""
 
 
 def _repetitions(document: Document, experiments: Experiments) -> Blocks:
-    known = [
+    disagreements = [
         run["disagreement"]
         for runs in experiments.values()
         for run in runs
         if run["disagreement"] is not None
     ]
-    if not known:
+    if not disagreements:
         return []
-    agree = sum(value <= 0.05 for value in known)
+    agree = sum(value <= 0.05 for value in disagreements)
     return _paragraphs(
-        f"Each run was made {_times(document, experiments)}. In {agree} of {len(known)} "
+        f"Each run was made {_times(document, experiments)}. In {agree} of {len(disagreements)} "
         "experiments the means of the repetitions lie within 5 % of each other, as uFLIP found "
-        f"(§5.1); at worst {max(known):.0%} apart."
+        f"(§5.1); at worst {max(disagreements):.0%} apart."
     )
 
 

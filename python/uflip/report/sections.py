@@ -39,23 +39,23 @@ def key_figures(document: Document, traces: Traces) -> Blocks:
 
 def key_characteristics(document: Document, _traces: Traces) -> Blocks:
     """Return the device's row of Table 3."""
-    found = document["key_characteristics"]
-    if found is None or not key_row.anything_to_say(document):
+    characteristics = document["key_characteristics"]
+    if characteristics is None or not key_row.has_characteristics(document):
         return []
-    row = Table(key_row.COLUMNS, [key_row.cells(found)], "r")
+    row = Table(key_row.COLUMNS, [key_row.cells(characteristics)], "r")
     return [row, Paragraph(key_row.note(), "note")]
 
 
 def design_hints(document: Document, _traces: Traces) -> Blocks:
     """Return the seven hints of §5.3, checked against this device."""
-    if not key_row.anything_to_say(document):
+    if not key_row.has_characteristics(document):
         return []
-    found = advise(document)
+    advice = advise(document)
     rows = [
         [f"{hint.number} {hint.verdict}", hint.statement, hint.because, hint.next_step or "–"]
-        for hint in found.hints
+        for hint in advice.hints
     ]
-    about = f"Class {found.classified.name}: {found.classified.meaning}."
+    about = f"Class {advice.classified.name}: {advice.classified.meaning}."
     table = Table(["Hint", "Statement", "Evidence", "Advice"], rows)
     return [Paragraph(about), table]
 
@@ -76,11 +76,11 @@ READING = (
 
 def micro_benchmarks(document: Document, _traces: Traces) -> Blocks:
     """Return all micro-benchmarks of the suite in order: question, figure, caption, finding."""
-    there = set(document["micro_benchmarks"])
-    suite = suite_of([*there, *(entry["micro_benchmark"] for entry in document["skipped"])])
-    others = sorted(there - set(varied(suite)))
-    shown = [_micro_benchmark(name, document) for name in [*varied(suite), *others]]
-    return [Paragraph(READING), *shown]
+    measured = set(document["micro_benchmarks"])
+    suite = suite_of([*measured, *(entry["micro_benchmark"] for entry in document["skipped"])])
+    others = sorted(measured - set(varied(suite)))
+    blocks = [_micro_benchmark(name, document) for name in [*varied(suite), *others]]
+    return [Paragraph(READING), *blocks]
 
 
 def _micro_benchmark(name: str, document: Document) -> Benchmark:
@@ -102,19 +102,19 @@ def _why_absent(name: str, document: Document) -> str:
 
 def summary(document: Document, _traces: Traces) -> Blocks:
     """Return a table with one row per experiment."""
-    found = tables.summary_tables(document)
+    rows = tables.summary_tables(document)
     intro = "The lowest and the highest mean response time of each experiment."
-    return [Paragraph(intro), *found] if found else []
+    return [Paragraph(intro), *rows] if rows else []
 
 
 def warnings(document: Document, _traces: Traces) -> Blocks:
     """Return the warnings with their advice, or a note that there are no warnings."""
     if not document["warnings"]:
         return [Paragraph("None: no check raised a doubt about these data.")]
-    return [_warned(warning) for warning in document["warnings"]]
+    return [_warning_block(warning) for warning in document["warnings"]]
 
 
-def _warned(warning: Doubt) -> WarningBlock:
+def _warning_block(warning: Doubt) -> WarningBlock:
     runs = warning["numbers"].get("runs", [])
     return WarningBlock(warning, [str(run) for run in runs] if isinstance(runs, list) else [])
 

@@ -78,15 +78,15 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
             run["pattern"],
             format_value(run["value"], run["unit"]),
             PLURALS[mode],
-            *statistics_cells(of),
-            format_size(of["bytes"]),
-            _rate(of),
-            "–" if of["bytes_per_s"] is None else f"{of['bytes_per_s'] / (1 << 20):.2f}",
+            *statistics_cells(part),
+            format_size(part["bytes"]),
+            _rate(part),
+            "–" if part["bytes_per_s"] is None else f"{part['bytes_per_s'] / (1 << 20):.2f}",
         ]
         for experiment in by_pattern(runs).values()
         for run in experiment
-        for mode, of in run.get("by_mode", {}).items()
-        if of["statistics"] is not None
+        for mode, part in run.get("by_mode", {}).items()
+        if part["statistics"] is not None
     ]
     parameter = parameter_name(runs[0]["parameter"]) if rows else ""
     head = ["pattern", parameter, "", "I/Os", *TIMES.values(), "size", "IOPS", "MiB/s"]
@@ -96,10 +96,10 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
 
 def statistics_cells(run: Run | MeasuredExperiment | Component | ModeStatistics) -> list[str]:
     """Return the count and response times [ms] of a measured run or component."""
-    said = run["statistics"]
-    if said is None:
+    statistics = run["statistics"]
+    if statistics is None:
         raise ValueError("a run without statistics has no row")
-    return [format_count(said["count"]), *(format_ms(said[key]) for key in TIMES)]
+    return [format_count(statistics["count"]), *(format_ms(statistics[key]) for key in TIMES)]
 
 
 def summary_tables(document: Summary) -> list[Table]:
@@ -148,16 +148,16 @@ def baselines_tables(document: Summary) -> list[Table]:
 
 def causes_tables(document: Summary) -> list[Table]:
     """Return the mean time per I/O by cause [ms], and the device counters, per baseline run."""
-    told = [run for run in document["baselines"] if run.get("time_spent_ns")]
-    if not told:
+    with_causes = [run for run in document["baselines"] if run.get("time_spent_ns")]
+    if not with_causes:
         return []
     rows = [
-        [cause_name(cause), *(format_ms(run["time_spent_ns"][cause]) for run in told)]
-        for cause in told[0]["time_spent_ns"]
+        [cause_name(cause), *(format_ms(run["time_spent_ns"][cause]) for run in with_causes)]
+        for cause in with_causes[0]["time_spent_ns"]
     ]
-    rows.append(["sum", *(format_ms(sum(run["time_spent_ns"].values())) for run in told)])
-    head = ["mean time per I/O [ms]", *(run["pattern"] for run in told)]
-    return [Table(head, rows, "lr", "What the time was spent on"), *_counters_tables(told)]
+    rows.append(["sum", *(format_ms(sum(run["time_spent_ns"].values())) for run in with_causes)])
+    head = ["mean time per I/O [ms]", *(run["pattern"] for run in with_causes)]
+    return [Table(head, rows, "lr", "What the time was spent on"), *_counters_tables(with_causes)]
 
 
 def _counters_tables(runs: Sequence[Run]) -> list[Table]:
@@ -225,7 +225,7 @@ def windows_table(windows: Batches) -> Table:
     return Table(head, rows, "rlrr", f"Of {windows['ios']} I/Os each, response time [ms]")
 
 
-def places_table(spaces: Sequence[TargetSpace]) -> Table:
+def target_spaces_table(spaces: Sequence[TargetSpace]) -> Table:
     """Return the target spaces of sequential writes, in the order of the plan."""
     rows = [
         [

@@ -61,7 +61,7 @@ def render(document: Summary, *, full: bool = False) -> str:
         blocks += [_full(name, runs) for name, runs in benchmarks.items()]
     elif benchmarks:
         blocks.append(_compact(document))
-    blocks += [_skipped(document["skipped"]), warned(document["warnings"])]
+    blocks += [_skipped(document["skipped"]), format_warnings(document["warnings"])]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -91,8 +91,8 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     if low <= 0 or high / low < LEAST_SPAN:
         return BARS[0] * len(values)
     span = math.log(high / low)
-    places = [math.log(max(value, low) / low) / span for value in values]
-    return "".join(BARS[min(round(place * (len(BARS) - 1)), len(BARS) - 1)] for place in places)
+    heights = [math.log(max(value, low) / low) / span for value in values]
+    return "".join(BARS[min(round(height * (len(BARS) - 1)), len(BARS) - 1)] for height in heights)
 
 
 def head(document: Summary) -> str:
@@ -117,23 +117,26 @@ def head(document: Summary) -> str:
 
 def _baselines(document: Summary) -> str:
     measured = [
-        (run["pattern"], said) for run in document["baselines"] if (said := run["statistics"])
+        (run["pattern"], statistics)
+        for run in document["baselines"]
+        if (statistics := run["statistics"])
     ]
     if not measured:
         return ""
     size = format_value(document["baseline_io_size_bytes"], "bytes")
     rows = [
-        [f"{pattern} {PATTERN_NAMES.get(pattern, '')}", *_cells(said)] for pattern, said in measured
+        [f"{pattern} {PATTERN_NAMES.get(pattern, '')}", *_cells(statistics)]
+        for pattern, statistics in measured
     ]
     table = Table(["", *_COLUMNS], rows, "lr").text("  ")
     return f"Baselines at {size}, response time [ms]\n{table}\n\n{_wrap(headline(document))}"
 
 
 def _key_characteristics(document: Summary) -> str:
-    found = document["key_characteristics"]
-    if found is None or not key_row.anything_to_say(document):
+    characteristics = document["key_characteristics"]
+    if characteristics is None or not key_row.has_characteristics(document):
         return ""
-    table = Table(key_row.COLUMNS, [key_row.cells(found)], "r").text("  ")
+    table = Table(key_row.COLUMNS, [key_row.cells(characteristics)], "r").text("  ")
     return f"Key characteristics\n{table}\n{_wrap(key_row.note(), indent=2)}"
 
 
@@ -161,8 +164,8 @@ def _compact(document: Summary) -> str:
             lines += ["", _benchmark_line(name, experiments), *_experiment_lines(experiments)]
             if all(len(each) == 1 for each in experiments.values()):
                 lines += _modes(runs)
-            if said := finding(name, document):
-                lines.append(_wrap(said, indent=2))
+            if text := finding(name, document):
+                lines.append(_wrap(text, indent=2))
     return "\n".join(lines)
 
 
@@ -226,13 +229,13 @@ def _modes(runs: Iterable[Run]) -> list[str]:
             run["pattern"],
             format_value(run["value"], run["unit"]),
             PLURALS[mode],
-            *_cells(said),
-            "–" if of["ios_per_s"] is None else format_count(round(of["ios_per_s"])),
-            "–" if of["bytes_per_s"] is None else f"{of['bytes_per_s'] / (1 << 20):.2f}",
+            *_cells(statistics),
+            "–" if summary["ios_per_s"] is None else format_count(round(summary["ios_per_s"])),
+            "–" if summary["bytes_per_s"] is None else f"{summary['bytes_per_s'] / (1 << 20):.2f}",
         ]
         for run in runs
-        for mode, of in run.get("by_mode", {}).items()
-        if (said := of["statistics"])
+        for mode, summary in run.get("by_mode", {}).items()
+        if (statistics := summary["statistics"])
     ]
     head = ["", "", "", *_COLUMNS, "IOPS", "MiB/s"]
     return [Table(head, rows, "lllr").text("  ")] if rows else []
@@ -252,7 +255,7 @@ def _skipped(skipped: Sequence[SkippedRunSummary]) -> str:
     return "\n".join(lines)
 
 
-def warned(warnings: Sequence[WarningSummary]) -> str:
+def format_warnings(warnings: Sequence[WarningSummary]) -> str:
     """Return the warnings with their advice."""
     if not warnings:
         return ""

@@ -15,9 +15,9 @@ from uflip.durability import describe_durability
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
-from uflip.report.figures.axes import places_of
+from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
-from uflip.report.key_row import COLUMNS, anything_to_say, note
+from uflip.report.key_row import COLUMNS, has_characteristics, note
 from uflip.report.labels import axis_name, cause_name, counter_name, title
 from uflip.results import Results, StoredRun
 from uflip.results.comparison import VERDICTS, compare
@@ -78,7 +78,7 @@ def result(opened: Opened, key: str) -> api_types.ResultView:
 
 def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
     """Return the class of a device and its design hints, as in the report."""
-    if is_job or not anything_to_say(document):
+    if is_job or not has_characteristics(document):
         return None
     found = advise(document)
     said = f"Class {found.classified.name}: {found.classified.meaning}."
@@ -103,7 +103,7 @@ def _benchmark(
     known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
-    places = places_of(value for value, _ in values)
+    places = positions_of(value for value, _ in values)
     varied = (measured[0]["parameter"], measured[0]["unit"]) if measured else (None, None)
     alone: Summary = {**document, "micro_benchmarks": {name: list(runs)}}
     return {

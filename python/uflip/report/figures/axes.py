@@ -21,11 +21,11 @@ LEAST_LOG_SPAN = 10.0
 # turned.
 LETTERS, LEAST_LETTERS = 96, 4
 # Maximum number of round ticks of an axis.
-MOST_ROUND = 7
+MAX_ROUND_TICKS = 7
 RESPONSE_TIME = "response time [ms]"
 
 
-def places_of(values: Iterable[float]) -> dict[float, float]:
+def positions_of(values: Iterable[float]) -> dict[float, float]:
     """Return the positions of parameter values on the x axis: log2, with the others to the left.
 
     The positions depend on all values, so one dictionary serves everything on an axis.
@@ -41,58 +41,60 @@ def places_of(values: Iterable[float]) -> dict[float, float]:
     others = [value for value in ordered if value <= 0]
     positive = ordered[len(others) :]
     left = math.log2(positive[0]) if positive else 0.0
-    found = {value: left - len(others) + index for index, value in enumerate(others)}
-    return found | {value: math.log2(value) for value in positive}
+    positions = {value: left - len(others) + index for index, value in enumerate(others)}
+    return positions | {value: math.log2(value) for value in positive}
 
 
-def of_values(values: Sequence[float], names: Sequence[str], label: str = "") -> Axis:
+def parameter_axis(values: Sequence[float], names: Sequence[str], label: str = "") -> Axis:
     """Return an axis for values of a parameter, labelled where labels fit."""
     name_of = dict(zip(values, names, strict=True))
-    place_of = places_of(values)
-    places = list(place_of.values())
-    kept = _with_room({at: len(name_of[value]) for value, at in place_of.items()})
-    ticks = [(at, name_of[value] if at in kept else "") for value, at in place_of.items()]
-    margin = max(0.04 * (places[-1] - places[0]), 0.35)
-    return Axis(places[0] - margin, places[-1] + margin, label, ticks=ticks, grid=False)
+    position_of = positions_of(values)
+    positions = list(position_of.values())
+    labelled = _without_overlap({at: len(name_of[value]) for value, at in position_of.items()})
+    ticks = [(at, name_of[value] if at in labelled else "") for value, at in position_of.items()]
+    margin = max(0.04 * (positions[-1] - positions[0]), 0.35)
+    return Axis(positions[0] - margin, positions[-1] + margin, label, ticks=ticks, grid=False)
 
 
-def _with_room(letters: Mapping[float, int]) -> list[float]:
+def _without_overlap(letters: Mapping[float, int]) -> list[float]:
     """Return the positions whose labels, of these lengths, do not overlap."""
     span = max(letters) - min(letters)
-    kept: list[float] = []
+    labelled: list[float] = []
     # Powers of two come first: values between them would displace them.
-    for place in sorted(letters, key=lambda place: not _is_power(place)):
-        apart = [
-            max((letters[place] + letters[other]) / 2 + 1, LEAST_LETTERS) / LETTERS * span
-            for other in kept
+    for position in sorted(letters, key=lambda position: not _is_power(position)):
+        distances = [
+            max((letters[position] + letters[other]) / 2 + 1, LEAST_LETTERS) / LETTERS * span
+            for other in labelled
         ]
-        if all(abs(place - one) >= least for one, least in zip(kept, apart, strict=True)):
-            kept.append(place)
-    return kept
+        if all(
+            abs(position - one) >= least for one, least in zip(labelled, distances, strict=True)
+        ):
+            labelled.append(position)
+    return labelled
 
 
-def _is_power(place: float) -> bool:
-    return abs(place - round(place)) < 1e-9
+def _is_power(position: float) -> bool:
+    return abs(position - round(position)) < 1e-9
 
 
-def of_response_times(low_ms: float, high_ms: float, label: str = RESPONSE_TIME) -> Axis:
+def response_time_axis(low_ms: float, high_ms: float, label: str = RESPONSE_TIME) -> Axis:
     """Return an axis for a range of response times [ms], logarithmic if the range is wide."""
     if not (high_ms > 0 and np.isfinite(high_ms)):
         return Axis(0, 1, label)
     if low_ms <= 0 or high_ms / low_ms < LOG_FROM:
         return Axis(0, high_ms * 1.08, label)
-    return logarithmic(low_ms, high_ms, label)
+    return log_axis(low_ms, high_ms, label)
 
 
-def of_times(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axis:
+def times_axis(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axis:
     """Return a logarithmic axis for all response times [ms] of an array, zeros left out."""
     positive = times_ms[times_ms > 0]
     if len(positive) == 0:
         return Axis(0, 1, label)
-    return logarithmic(float(positive.min()), float(positive.max()), label)
+    return log_axis(float(positive.min()), float(positive.max()), label)
 
 
-def logarithmic(low: float, high: float, label: str) -> Axis:
+def log_axis(low: float, high: float, label: str) -> Axis:
     """Return a logarithmic axis with plain numbers at its ticks."""
     low, high = low / 1.25, high * 1.25
     if high / low < LEAST_LOG_SPAN:
@@ -121,7 +123,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def round_ticks(low: float, high: float, most: int = MOST_ROUND) -> list[float]:
+def round_ticks(low: float, high: float, most: int = MAX_ROUND_TICKS) -> list[float]:
     """Return multiples of 1, 2 or 5 times a power of ten between two limits, at most `most`.
 
     Examples

@@ -55,7 +55,7 @@ _STYLE: dict[Any, Any] = {
     "axes.labelsize": 8.5,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
-    "axes.titley": 1.0,  # where it would be put as well, after a look at everything above the axes
+    "axes.titley": 1.0,  # skips the search for free space above the axes
     "axes.edgecolor": palette.MUTED,
     "axes.labelcolor": palette.INK,
     "axes.titlecolor": palette.INK,
@@ -108,7 +108,7 @@ def styled(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn]:
         with mpl.rc_context(_STYLE), warnings.catch_warnings():
             # A page uses the reader's font; names may be in any script.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            # An overlong foreign name is not worth a warning.
+            # Ignore names that are too long for the layout.
             warnings.filterwarnings("ignore", message="constrained_layout not applied")
             return draw(*args, **kwargs)
 
@@ -132,7 +132,7 @@ def new_figure(
     height
         Height [inches at 72 units].
     share_y, share_x
-        Do panels share their scales?
+        Whether panels share their scales.
     """
     from matplotlib.figure import Figure
 
@@ -141,13 +141,13 @@ def new_figure(
     return figure, list(axes.flat)
 
 
-def only_text(figure: "Figure") -> None:
+def escape_texts(figure: "Figure") -> None:
     """Escape a figure's texts for XML, and shorten overlong ones."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
         written = text.get_text()
-        if (clean := labels.only_text(written)) != written:
+        if (clean := labels.safe_text(written)) != written:
             text.set_text(clean)
 
 

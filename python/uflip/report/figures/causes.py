@@ -35,30 +35,32 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
     Drawing or None
         None if the device does not report causes.
     """
-    told = [trace for trace in pooled(baselines) if trace.causes_ms and len(trace.measured_ms)]
-    if not told:
+    traces = [trace for trace in pooled(baselines) if trace.causes_ms and len(trace.measured_ms)]
+    if not traces:
         return None
-    both = [[trace.mean_by_cause_ms(), trace.mean_by_cause_ms(slowest=0.01)] for trace in told]
+    both = [[trace.mean_by_cause_ms(), trace.mean_by_cause_ms(slowest=0.01)] for trace in traces]
     causes = _causes(both)
     if not causes:
         return None
-    rows = [(float(row), trace.pattern) for row, trace in enumerate(told)]
+    rows = [(float(row), trace.pattern) for row, trace in enumerate(traces)]
     # From top to bottom.
-    y = Axis(len(told) - 0.5, -0.5, ticks=rows, grid=False, bare=True, bold=True)
+    y = Axis(len(traces) - 0.5, -0.5, ticks=rows, grid=False, bare=True, bold=True)
     x = Axis(0, 1 + MEAN_ROOM, ticks=SHARES, grid=False, bare=True)
     panels = [
-        Panel(x, y, [m for row, bars in enumerate(both) for m in _bar(row, bars[of], causes)], name)
-        for of, name in enumerate(("all I/Os", "slowest 1 %"))
+        Panel(
+            x, y, [m for row, bars in enumerate(both) for m in _bar(row, bars[part], causes)], name
+        )
+        for part, name in enumerate(("all I/Os", "slowest 1 %"))
     ]
     chart = Chart(
         panels,
-        HEIGHT + ROW_HEIGHT * len(told) + LEGEND_ROW * -(-len(causes) // 5),
+        HEIGHT + ROW_HEIGHT * len(traces) + LEGEND_ROW * -(-len(causes) // 5),
         columns=2,
         legend=[Box(color=color, label=cause_name(cause)) for cause, color in causes.items()],
         share_y=True,
         simulated=simulated,
     )
-    description = _describe(told, [bars[0] for bars in both])
+    description = _describe(traces, [bars[0] for bars in both])
     return drawn(chart, "spent", "What the time was spent on", description)
 
 
@@ -81,8 +83,8 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
 def _causes(bars: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, str]:
     """Return the causes worth drawing with their colours."""
     every = list(bars[0][0])
-    seen = {cause: max(_share(bar, cause) for pair in bars for bar in pair) for cause in every}
-    return {cause: palette.activity(cause) for cause in every if seen[cause] >= NEGLIGIBLE}
+    largest = {cause: max(_share(bar, cause) for pair in bars for bar in pair) for cause in every}
+    return {cause: palette.activity(cause) for cause in every if largest[cause] >= NEGLIGIBLE}
 
 
 def _share(mean_ms: Mapping[str, float], cause: str) -> float:
@@ -103,9 +105,9 @@ def _bar(row: int, mean_ms: Mapping[str, float], causes: Mapping[str, str]) -> I
     yield Words(1.02, row, f"{format_ms(sum(mean_ms.values()) * 1e6)} ms", size=8)
 
 
-def _describe(told: Sequence[BaselineTrace], bars: Sequence[Mapping[str, float]]) -> str:
+def _describe(traces: Sequence[BaselineTrace], bars: Sequence[Mapping[str, float]]) -> str:
     parts = []
-    for trace, bar in zip(told, bars, strict=True):
+    for trace, bar in zip(traces, bars, strict=True):
         total = sum(bar.values()) or 1.0
         largest = sorted(bar.items(), key=lambda item: -item[1])[:3]
         shares = ", ".join(f"{cause_name(cause)} {ms / total:.0%}" for cause, ms in largest)

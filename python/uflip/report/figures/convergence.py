@@ -22,7 +22,7 @@ from uflip.report.labels import title
 from uflip.report.tables import intervals_table
 
 HEIGHT = 188.0
-ASKED = 0.05
+REQUIRED = 0.05
 # An exactly repeatable device has a half-width of zero, which a logarithmic axis cannot show.
 LEAST = 1e-4
 TICKS = tuple((share, f"{100 * share:g} %") for share in (1e-4, 1e-3, 1e-2, 0.1, 1.0))
@@ -47,18 +47,18 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     Drawing or None
         None if no interval is known.
     """
-    groups = _places(experiments)
+    groups = _positions(experiments)
     if not groups:
         return None
     marks: list[Mark] = []
-    for (look, is_filled), places in groups.items():
-        x, y = zip(*places, strict=True)
+    for (look, is_filled), positions in groups.items():
+        x, y = zip(*positions, strict=True)
         mark = Polyline(
             x, y, look.color, width=0, marker=look.marker, size=3.4,
             face=look.color if is_filled else "none", edge=look.color, edge_width=0.7, clip=False,
         )  # fmt: skip
         marks.append(mark)
-    marks.append(ReferenceLine(ASKED, palette.MUTED, dashes=DOTTED))
+    marks.append(ReferenceLine(REQUIRED, palette.MUTED, dashes=DOTTED))
     columns = [(column + 0.5, title(name)) for column, name in enumerate(experiments)]
     across = Axis(0, len(experiments), ticks=columns, grid=False, turned=20)
     up = Axis(LEAST / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
@@ -67,29 +67,29 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
         for name, look in palette.PATTERNS.items()
     ]
     legend = [*patterns, HOLLOW]
-    told = (
+    description = (
         f"Half widths of the intervals of {sum(map(len, groups.values()))} runs relative to their "
         "means."
     )
     chart = Chart([Panel(across, up, marks)], HEIGHT, legend=legend, simulated=simulated)
-    return drawn(chart, "convergence", "Confidence intervals of the means", told)
+    return drawn(chart, "convergence", "Confidence intervals of the means", description)
 
 
-def _places(
+def _positions(
     experiments: Mapping[str, Sequence[Run]],
 ) -> dict[tuple[palette.Look, bool], list[tuple[float, float]]]:
     """Return the positions of runs by look, and whether they have converged."""
-    found: dict[tuple[palette.Look, bool], list[tuple[float, float]]] = {}
+    positions: dict[tuple[palette.Look, bool], list[tuple[float, float]]] = {}
     for column, runs in enumerate(experiments.values()):
         for number, run in enumerate(runs):
             look = palette.look(run["pattern"].split("/")[-1])
             for each in run["repetitions"]:
                 if each["half_width_ns"] is None or not each["mean_ns"]:
                     continue
-                place = column + 0.1 + 0.8 * number / max(len(runs), 1)
+                x = column + 0.1 + 0.8 * number / max(len(runs), 1)
                 half_width = max(each["half_width_ns"] / each["mean_ns"], LEAST)
-                found.setdefault((look, bool(each["converged"])), []).append((place, half_width))
-    return found
+                positions.setdefault((look, bool(each["converged"])), []).append((x, half_width))
+    return positions
 
 
 def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figure | None:
@@ -101,7 +101,7 @@ def figure(document: Document, experiments: Mapping[str, Sequence[Run]]) -> Figu
         "convergence",
         "Confidence intervals of the means",
         drawing,
-        "Below the dotted line a mean is known to 5 %. Hollow marks have not converged: their "
-        "interval is too wide, or another convergence check failed.",
+        "Below the dotted line the interval of a mean is narrower than ±5 %. Hollow marks have not "
+        "converged: their interval is too wide, or another convergence check failed.",
         data=[intervals_table(experiments)],
     )

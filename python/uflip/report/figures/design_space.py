@@ -59,15 +59,17 @@ def draw_parallel(
     from matplotlib.collections import LineCollection
 
     count = len(columns[0][1])
-    whole = [place for place in range(count) if all(each[place] is not None for _, each in columns)]
-    if not whole:
+    complete = [
+        place for place in range(count) if all(each[place] is not None for _, each in columns)
+    ]
+    if not complete:
         lacking = [name for name, each in columns if None in each]
         raise nothing_to_draw(f"no point has all of {', '.join(lacking)}", path)
     figure, (axis,) = new_figure(height=HEIGHT)
-    scaled = np.array([_scaled([each[place] for place in whole]) for _, each in columns])
+    scaled = np.array([_scaled([each[index] for index in complete]) for _, each in columns])
     colours = colormaps[COLOURS](scaled[-1])
-    strong = np.isin(whole, front)
-    colours[:, 3] = np.where(strong, MOST_ALPHA, _alpha(len(whole), bool(front)))
+    strong = np.isin(complete, front)
+    colours[:, 3] = np.where(strong, MOST_ALPHA, _alpha(len(complete), bool(front)))
     places = np.arange(len(columns))
     lines = [np.column_stack([places, line]) for line in scaled.T]
     order = np.argsort(strong, kind="stable")
@@ -80,9 +82,9 @@ def draw_parallel(
     axis.set_xticks(places, [name for name, _ in columns])
     axis.set_yticks([])
     axis.grid(visible=False)
-    for place, (_, values) in enumerate(columns):
-        axis.axvline(place, color=MUTED, lw=0.7)
-        _label(axis, place, [value for value in values if value is not None])
+    for x, (_, values) in enumerate(columns):
+        axis.axvline(x, color=MUTED, lw=0.7)
+        _label(axis, x, [value for value in values if value is not None])
     figure.suptitle(title, x=0.01, ha="left", size=9)
     mark_simulated(figure, True)
     return save(figure, path, title, force=force)
@@ -95,14 +97,14 @@ def draw_front(
     """Draw two objectives against each other, with the points of a front; return the path."""
     figure, (axis,) = new_figure(height=HEIGHT)
     pairs = [
-        (place, x, y)
-        for place, (x, y) in enumerate(zip(across[1], up[1], strict=True))
+        (index, x, y)
+        for index, (x, y) in enumerate(zip(across[1], up[1], strict=True))
         if x is not None and y is not None
     ]
     if not pairs:
         raise nothing_to_draw(f"no point has both {across[0]} and {up[0]}", path)
-    beaten = [(x, y) for place, x, y in pairs if place not in set(front)]
-    best = sorted((x, y) for place, x, y in pairs if place in set(front))
+    beaten = [(x, y) for index, x, y in pairs if index not in set(front)]
+    best = sorted((x, y) for index, x, y in pairs if index in set(front))
     if beaten:
         axis.plot(*zip(*beaten, strict=True), "o", color=MUTED, alpha=0.45, label="beaten")
     if best:
@@ -120,11 +122,11 @@ def draw_front(
 def _scaled(values: Sequence[Any]) -> np.ndarray:
     """Return values scaled to 0 to 1; words are spaced evenly."""
     if not _numbers(values):
-        known = sorted(set(map(str, values)))
-        values = [known.index(str(value)) for value in values]
-    found = np.array(values, dtype=float)
-    span = np.ptp(found)
-    return (found - found.min()) / span if span else np.full(len(found), 0.5)
+        names = sorted(set(map(str, values)))
+        values = [names.index(str(value)) for value in values]
+    scaled = np.array(values, dtype=float)
+    span = np.ptp(scaled)
+    return (scaled - scaled.min()) / span if span else np.full(len(scaled), 0.5)
 
 
 def _numbers(values: Sequence[Any]) -> bool:
@@ -135,19 +137,19 @@ def _alpha(count: int, fainter: bool) -> float:
     return max(LEAST_ALPHA, min(MOST_ALPHA, 20 / count)) * (0.5 if fainter else 1.0)
 
 
-def _label(axis: "Axes", place: int, values: Sequence[Any]) -> None:
+def _label(axis: "Axes", x: int, values: Sequence[Any]) -> None:
     """Write the ends of an axis, or every word on it, next to it."""
     if _numbers(values):
         low, high = min(values), max(values)
         marks = [(0.0, f"{low:.4g}"), (1.0, f"{high:.4g}")] if high > low else [(0.5, f"{low:.4g}")]
     else:
-        known = sorted(set(map(str, values)))
-        heights = np.linspace(0, 1, len(known)) if len(known) > 1 else [0.5]
-        marks = [*zip(heights, known, strict=True)]
+        names = sorted(set(map(str, values)))
+        heights = np.linspace(0, 1, len(names)) if len(names) > 1 else [0.5]
+        marks = [*zip(heights, names, strict=True)]
     for height, text in marks:
         axis.annotate(
             text,
-            (place, height),
+            (x, height),
             xytext=(3, 2),
             textcoords="offset points",
             size=7,

@@ -39,15 +39,15 @@ def image(
         The image as a data URL.
     """
     width, height = (max(int(np.ceil(length * DENSITY)), 1) for length in extent)
-    column, row = (np.floor(places * DENSITY).astype(int) for places in at)
+    column, row = (np.floor(coordinates * DENSITY).astype(int) for coordinates in at)
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     pixel, count = np.unique(row[inside] * width + column[inside], return_counts=True)
     through = np.zeros(width * height)
     # The transparency of overlapping dots multiplies: a sum of logarithms.
     for right, down, cover in _stamp(size * DENSITY / 2):
         to_column, to_row = pixel % width + right, pixel // width + down
-        kept = (to_column >= 0) & (to_column < width) & (to_row >= 0) & (to_row < height)
-        through[(to_row * width + to_column)[kept]] += count[kept] * np.log1p(-alpha * cover)
+        visible = (to_column >= 0) & (to_column < width) & (to_row >= 0) & (to_row < height)
+        through[(to_row * width + to_column)[visible]] += count[visible] * np.log1p(-alpha * cover)
     opacity = np.rint((1 - np.exp(through)) * (LEVELS - 1)).astype(np.uint8)
     return png(opacity.reshape(height, width), color)
 

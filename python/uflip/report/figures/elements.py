@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uflip.report.figures import palette
 from uflip.report.figures.chart import TEXT, Dashes
 from uflip.report.figures.layout import Frame
-from uflip.report.labels import only_text
+from uflip.report.labels import safe_text
 
 # Distance from the middle of letters to their baseline, in parts of their size.
 MIDDLE = 0.36
@@ -40,9 +40,9 @@ def path(d: str, style: str, clip: str = "") -> Element:
 
 def image(url: str, frame: Frame) -> Element:
     """Return an image that fills a frame."""
-    place = {"x": n(frame.left), "y": n(frame.top)}
+    position = {"x": n(frame.left), "y": n(frame.top)}
     size = {"width": n(frame.width), "height": n(frame.height), "preserveAspectRatio": "none"}
-    return Element("image", {**place, **size, "xlink:href": url})
+    return Element("image", {**position, **size, "xlink:href": url})
 
 
 def words(
@@ -65,7 +65,7 @@ def words(
     style = f"fill:{_color(color)}"
     style += "" if size == TEXT else f";font-size:{size:g}px"
     style += ";font-weight:bold" if bold else ""
-    return Element("text", {**where, "style": style}, only_text(text))
+    return Element("text", {**where, "style": style}, safe_text(text))
 
 
 def stroke(color: str, width: float, dashes: Dashes = (), alpha: float = 1.0) -> str:
@@ -98,5 +98,5 @@ def n(value: float) -> str:
     >>> n(12.3456), n(-0.001), n(3.0)
     ('12.35', '0', '3')
     """
-    said = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if said == "-0" else said
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uflip.errors import UsageError
-from uflip.report.figures.canvas import only_text, styled
+from uflip.report.figures.canvas import escape_texts, styled
 from uflip.results import checksums, outputs
 from uflip.results.outputs import OutputPath
 
@@ -42,7 +42,7 @@ def nothing_to_draw(why: str, path: Path) -> UsageError:
         where=str(path),
         got=why,
         allowed="a measure that points have",
-        action="ask for another measure, give more I/Os, or leave the figure out",
+        action="ask for another measure, give more I/Os, or omit the figure",
     )
 
 
@@ -56,8 +56,8 @@ def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str
     """
     import matplotlib as mpl
 
-    place = check_name(path, force=force)
-    only_text(figure)
+    target = check_name(path, force=force)
+    escape_texts(figure)
 
     # Equal data gives an equal file: no date, and constant ids.
     dated: dict[str, dict[str, None]] = {
@@ -72,5 +72,5 @@ def save(figure: "Figure", path: Path, salt: str, *, force: bool = False) -> str
             facecolor="white",
             metadata=dated[path.suffix],
         )
-    outputs.write(place, drawn.getvalue())
+    outputs.write(target, drawn.getvalue())
     return str(path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WINDOWS = 60
-MOST = 24
+MAX_WORKLOADS = 24
 """Maximum number of workloads; of more, only the baselines are drawn."""
 LEAST_A_WINDOW = 5
 NARROWEST = 0.06
@@ -44,26 +44,28 @@ class WorkloadHistory:
 def runs_of(results: Results) -> list[StoredRun]:
     """Return the runs of a result to draw, in the order in which they were made."""
     runs = [run for run in results.runs if not run.is_job]
-    if len(runs) > MOST:
-        runs = [run for run in runs if run.micro_benchmark == BASELINE][:MOST]
+    if len(runs) > MAX_WORKLOADS:
+        runs = [run for run in runs if run.micro_benchmark == BASELINE][:MAX_WORKLOADS]
     return runs
 
 
 def workloads_of(results: Results) -> list[WorkloadHistory]:
     """Read the runs to draw."""
-    found = []
+    workloads = []
     for run in runs_of(results):
         trace = run.trace()
-        ended = as_array(trace, "submit_ns") + as_array(trace, "response_time_ns")
-        found.append(workload(run.pattern, ended / 1e9 - as_array(trace, "submit_ns").min() / 1e9))
-    return found
+        completed = as_array(trace, "submit_ns") + as_array(trace, "response_time_ns")
+        workloads.append(
+            workload(run.pattern, completed / 1e9 - as_array(trace, "submit_ns").min() / 1e9)
+        )
+    return workloads
 
 
-def workload(pattern: str, ended_s: NDArray[np.float64]) -> WorkloadHistory:
+def workload(pattern: str, completed_s: NDArray[np.float64]) -> WorkloadHistory:
     """Return a workload from the completion times of its I/Os [s since the first submission]."""
-    seconds = float(ended_s.max())
-    windows = max(min(WINDOWS, len(ended_s) // LEAST_A_WINDOW), 1)
-    counts, _ = np.histogram(ended_s, bins=windows, range=(0, seconds))
+    seconds = float(completed_s.max())
+    windows = max(min(WINDOWS, len(completed_s) // LEAST_A_WINDOW), 1)
+    counts, _ = np.histogram(completed_s, bins=windows, range=(0, seconds))
     return WorkloadHistory(pattern, seconds, counts / (seconds / windows))
 
 

@@ -43,7 +43,7 @@ LEGEND = (
 BATCHES = (("before", "SR"), ("writes", "RW"), ("after", "SR"))
 
 
-def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing | None:
+def draw(interference: Interference, windows: Batches, *, simulated: bool) -> Drawing | None:
     """Draw the measurement of the pause.
 
     Parameters
@@ -59,35 +59,36 @@ def draw(found: Interference, windows: Batches, *, simulated: bool) -> Drawing |
     -------
     Drawing
     """
-    described = (
-        f"Sequential reads, random writes, sequential reads. {found['reads_affected']} reads after "
-        f"the writes are slower than before, for {format_ms(found['lingering_ns'])} ms."
+    description = (
+        "Sequential reads, random writes, sequential reads. "
+        f"{interference['reads_affected']} reads after the writes are slower than before, for "
+        f"{format_ms(interference['lingering_ns'])} ms."
     )
-    chart = chart_of(found, windows, simulated=simulated)
-    return drawn(chart, "lingering", "Measurement of the pause", described)
+    chart = chart_of(interference, windows, simulated=simulated)
+    return drawn(chart, "lingering", "Measurement of the pause", description)
 
 
-def chart_of(found: Interference, windows: Batches, *, simulated: bool) -> Chart:
+def chart_of(interference: Interference, windows: Batches, *, simulated: bool) -> Chart:
     """Return the chart of the measurement."""
     begin = 0
     marks: list[Mark] = []
     every: list[float] = []
     for (name, pattern), batch in zip(BATCHES, _batches(windows), strict=True):
         mean = np.asarray(batch["mean_ns"]) / 1e6
-        most = np.asarray(batch["max_ns"]) / 1e6
-        place = begin + windows["ios"] * (np.arange(len(mean)) + 0.5)
+        maximum = np.asarray(batch["max_ns"]) / 1e6
+        number = begin + windows["ios"] * (np.arange(len(mean)) + 0.5)
         color = palette.look(pattern).color
         if name == "after":
-            marks.append(Band(begin, begin + found["reads_affected"]))
-        marks.append(Polyline(place, mean, color, width=0, marker="o", size=2.6))
+            marks.append(Band(begin, begin + interference["reads_affected"]))
+        marks.append(Polyline(number, mean, color, width=0, marker="o", size=2.6))
         marks.append(
-            Polyline(place, most, color, width=0, marker="_", size=4, edge_width=0.8, alpha=0.6)
+            Polyline(number, maximum, color, width=0, marker="_", size=4, edge_width=0.8, alpha=0.6)
         )
         begin += windows["ios"] * len(mean)
-        every += [*mean, *most]
-    slow = ReferenceLine(found["slow_ns"] / 1e6, palette.MUTED, dashes=DOTTED)
+        every += [*mean, *maximum]
+    slow = ReferenceLine(interference["slow_ns"] / 1e6, palette.MUTED, dashes=DOTTED)
     x = Axis(0, begin, "I/O number", grid=False)
-    panel = Panel(x, scales.of_times(np.array(every)), [*marks, slow])
+    panel = Panel(x, scales.times_axis(np.array(every)), [*marks, slow])
     return Chart([panel], HEIGHT, legend=LEGEND, simulated=simulated)
 
 
@@ -99,17 +100,21 @@ def _batches(windows: Batches) -> Iterator[Windows]:
 
 def figure(document: Document) -> Figure | None:
     """Return the figure of the measurement that determines the pause between runs."""
-    found = document["interference"]
-    windows = found.get("windows") if found else None
-    drawing = draw(found, windows, simulated=is_simulated(document)) if found and windows else None
+    interference = document["interference"]
+    windows = interference.get("windows") if interference else None
+    drawing = (
+        draw(interference, windows, simulated=is_simulated(document))
+        if interference and windows
+        else None
+    )
     if drawing is None:
         return None
     return Figure(
         "interference",
         "Interference",
         drawing,
-        "How long does a run linger (uFLIP Figure 5)? Sequential reads, random writes, sequential "
-        "reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded reads are "
-        "affected, by a test against the reads before the writes.",
+        "How long do the effects of a run last (uFLIP Figure 5)? Sequential reads, random writes, "
+        "sequential reads again; dots are means of 64 I/Os, dashes the slowest of them. The shaded "
+        "reads are affected, by a test against the reads before the writes.",
         data=[windows_table(windows)] if windows else [],
     )

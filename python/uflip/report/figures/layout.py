@@ -29,7 +29,7 @@ TITLE = 15.0
 LABEL = 13.0
 TICK, PAD = 3.0, 3.5
 ROW = 14.0
-SWATCH, GAP, APART = 14.0, 6.0, 16.0
+SWATCH, GAP, ENTRY_GAP = 14.0, 6.0, 16.0
 SIMULATED = 84.0
 """Width of "simulated device", at the right."""
 
@@ -70,8 +70,8 @@ def text_width(text: str, size: float = TEXT) -> float:
     >>> round(text_width("RW"), 1)
     14.3
     """
-    known = (ord(each) for each in text)
-    return sum(map(_advance, known)) * size / 1000
+    codes = (ord(each) for each in text)
+    return sum(map(_advance, codes)) * size / 1000
 
 
 def _advance(code: int) -> int:
@@ -84,12 +84,12 @@ def lay_out(chart: Chart) -> Layout:
     """Return the layout of a chart."""
     legend, top = _legend(chart)
     columns, rows = chart.columns, chart.rows
-    lefts = [_left(chart, column) for column in range(columns)]
-    rights = [_right(chart, column) for column in range(columns)]
+    lefts = [_left_margin(chart, column) for column in range(columns)]
+    rights = [_right_margin(chart, column) for column in range(columns)]
     width = (chart.width - 2 * EDGE - sum(lefts) - sum(rights)) / columns
     titled = [any(p.title for p in _row(chart, row)) for row in range(rows)]
     tops = [TITLE if titled[row] else (PAD if row == 0 else 2 * PAD) for row in range(rows)]
-    bottoms = [max(_below(panel.x) for panel in _row(chart, row)) for row in range(rows)]
+    bottoms = [max(_bottom_margin(panel.x) for panel in _row(chart, row)) for row in range(rows)]
     free = chart.height - top - EDGE - (LABEL if chart.x_label else 0)
     height = (free - sum(tops) - sum(bottoms)) / rows
     frames, y = [], top
@@ -112,30 +112,30 @@ def _legend(chart: Chart) -> tuple[list[tuple[float, float]], float]:
     """Return the entries row by row, in as many columns as fit, and their lower edge."""
     if not chart.legend:
         return [], EDGE + (ROW if chart.simulated else 0)
-    wide, across = _wide(chart), legend_columns(chart)
-    lefts = [0.0, *accumulate(_widest(wide, across))]
-    places = [
+    wide, across = _entry_widths(chart), legend_columns(chart)
+    lefts = [0.0, *accumulate(_column_widths(wide, across))]
+    positions = [
         (EDGE + lefts[number % across], EDGE + ROW * (number // across + 0.5))
         for number in range(len(wide))
     ]
-    return places, EDGE + ROW * math.ceil(len(wide) / across) + PAD
+    return positions, EDGE + ROW * math.ceil(len(wide) / across) + PAD
 
 
 def legend_columns(chart: Chart) -> int:
     """Return the number of columns of a legend that has entries."""
-    wide = _wide(chart)
-    room = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + APART
+    wide = _entry_widths(chart)
+    available = chart.width - 2 * EDGE - (SIMULATED if chart.simulated else 0) + ENTRY_GAP
     across = len(wide)
-    while across > 1 and sum(_widest(wide, across)) > room:
+    while across > 1 and sum(_column_widths(wide, across)) > available:
         across -= 1
     return across
 
 
-def _wide(chart: Chart) -> list[float]:
-    return [entry_width(each) + APART for each in chart.legend]
+def _entry_widths(chart: Chart) -> list[float]:
+    return [entry_width(each) + ENTRY_GAP for each in chart.legend]
 
 
-def _widest(wide: Sequence[float], across: int) -> list[float]:
+def _column_widths(wide: Sequence[float], across: int) -> list[float]:
     """Return the column widths for a number of columns."""
     return [max(wide[column::across]) for column in range(across)]
 
@@ -145,37 +145,37 @@ def entry_width(entry: Polyline | Box) -> float:
     return SWATCH + GAP + text_width(entry.label)
 
 
-def _left(chart: Chart, column: int) -> float:
+def _left_margin(chart: Chart, column: int) -> float:
     """Return the space to the left of the panels of a column."""
     panels = chart.panels[column :: chart.columns]
     if chart.share_y and column:
         return 2 * PAD
-    return max(_beside(panel.y) for panel in panels)
+    return max(_axis_width(panel.y) for panel in panels)
 
 
-def _beside(axis: Axis) -> float:
+def _axis_width(axis: Axis) -> float:
     # Bold letters are a tenth wider.
     wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)
     return wide * (1.1 if axis.bold else 1) + TICK + PAD + (LABEL if axis.label else 0)
 
 
-def _right(chart: Chart, column: int) -> float:
+def _right_margin(chart: Chart, column: int) -> float:
     """Return the space to the right: for a second axis, or an overhanging last tick label."""
     panels = chart.panels[column :: chart.columns]
     length = 0.8 * chart.width / chart.columns
-    return max(_beside(p.right) if p.right else _beyond(p.x, length) for p in panels)
+    return max(_axis_width(p.right) if p.right else _label_overhang(p.x, length) for p in panels)
 
 
-def _beyond(axis: Axis, length: float) -> float:
+def _label_overhang(axis: Axis, length: float) -> float:
     ticks = ticks_of(axis)
     if not ticks or axis.turned or axis.log:
         return 2 * PAD
-    place, name = max(ticks)
-    inside = (axis.high - place) / ((axis.high - axis.low) or 1) * length
+    position, name = max(ticks)
+    inside = (axis.high - position) / ((axis.high - axis.low) or 1) * length
     return max(2 * PAD, text_width(name) / 2 - inside)
 
 
-def _below(axis: Axis) -> float:
+def _bottom_margin(axis: Axis) -> float:
     """Return the space below a panel: for tick labels, turned or not, and an axis label."""
     turned = math.radians(axis.turned)
     wide = max((text_width(name) for _, name in ticks_of(axis)), default=0.0)

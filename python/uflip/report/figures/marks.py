@@ -47,22 +47,22 @@ class Scales:
         return _scaled(self._x, values, self.frame.left, self.frame.right)
 
     def y(self, values: object) -> Floats:
-        """Places on the y axis (n,) [points from the top]."""
+        """Return positions on the y axis (n,) [points from the top]."""
         return _scaled(self._y, values, self.frame.bottom, self.frame.top)
 
 
 def _scaled(axis: Axis, values: object, begin: float, end: float) -> Floats:
-    given, low, high = np.asarray(values, dtype=np.float64), axis.low, axis.high
+    numbers, low, high = np.asarray(values, dtype=np.float64), axis.low, axis.high
     if axis.log:
         with np.errstate(divide="ignore", invalid="ignore"):
-            given = np.log10(given)
+            numbers = np.log10(numbers)
         low, high = float(np.log10(low)), float(np.log10(high))
-    share = (given - low) / ((high - low) or 1.0)
+    share = (numbers - low) / ((high - low) or 1.0)
     return np.asarray(np.clip(begin + share * (end - begin), -FAR, FAR))
 
 
 def elements(mark: Mark, scales: Scales, clip: str) -> Iterator[Element]:
-    """Draw a mark of any kind; `clip` is what lines end at."""
+    """Draw a mark of any kind; `clip` names the rectangle that cuts lines."""
     match mark:
         case Polyline():
             yield from _line(mark, scales, clip)
@@ -112,8 +112,8 @@ def _spans(spans: Spans, scales: Scales) -> str:
 
 def _line(line: Polyline, scales: Scales, clip: str) -> Iterator[Element]:
     x, y = scales.x(line.x), scales.y(line.y)
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = x[known], y[known]
+    finite = np.isfinite(x) & np.isfinite(y)
+    x, y = x[finite], y[finite]
     clip = clip if line.clip else ""
     if not len(x):
         return
@@ -130,7 +130,7 @@ def _line(line: Polyline, scales: Scales, clip: str) -> Iterator[Element]:
 
 
 def markers(line: Polyline, x: Floats, y: Floats, clip: str = "") -> Element:
-    """The marks of a line at points (n,) of the figure, as one path."""
+    """Return the markers of a line at points (n,) of the figure, as one path."""
     shape, half = line.marker, line.size / 2
     outline = _outline(shape, half)
     d = "".join(f"M{n(a)} {n(b)}{outline}" for a, b in zip(x, y, strict=True))
@@ -141,21 +141,21 @@ def markers(line: Polyline, x: Floats, y: Floats, clip: str = "") -> Element:
 
 
 def _outline(shape: str, half: float) -> str:
-    """Go from the middle of a mark around it, in the language of paths."""
+    """Return the outline of a marker as path commands, starting from its middle."""
     r, across = n(half), n(2 * half)
     if shape == "_":
         return f"m-{r} 0h{across}"
     if shape == "o":
         return f"m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0z"
-    corners, at, said = _CORNERS[shape], (0.0, 0.0), []
+    corners, at, steps = _CORNERS[shape], (0.0, 0.0), []
     for x, y in corners:
-        said.append(f"{n((x - at[0]) * half)} {n((y - at[1]) * half)}")
+        steps.append(f"{n((x - at[0]) * half)} {n((y - at[1]) * half)}")
         at = x, y
-    return f"m{'l'.join(said)}z"
+    return f"m{'l'.join(steps)}z"
 
 
 def box(mark: Box, left: float, top: float, width: float, height: float) -> Element:
-    """A rectangle of the figure as a mark is filled."""
+    """Return a filled rectangle at a position of the figure."""
     d = f"M{n(left)} {n(top)}h{n(width)}v{n(height)}h{n(-width)}z"
     return path(d, fill(mark.color, 1.0, mark.edge, mark.edge_width))
 
@@ -165,5 +165,5 @@ def _joined(x: Floats, y: Floats) -> str:
 
 
 def _steps(x: Floats, y: Floats) -> str:
-    rest = "".join(f"H{n(a)}V{n(b)}" for a, b in zip(x[1:], y[1:], strict=True))
-    return f"{n(x[0])} {n(y[0])}{rest}"
+    steps = "".join(f"H{n(a)}V{n(b)}" for a, b in zip(x[1:], y[1:], strict=True))
+    return f"{n(x[0])} {n(y[0])}{steps}"

@@ -50,7 +50,7 @@ def figure_of(chart: Chart) -> "Figure":
     )
     figure.set_size_inches(chart.width / INCH, chart.height / INCH)
     for number, (axis, panel) in enumerate(zip(axes, chart.panels, strict=False)):
-        on_axes(axis, panel)
+        draw_panel(axis, panel)
         if chart.share_y and number % chart.columns:
             axis.set_ylabel("")
     for axis in axes[len(chart.panels) :]:
@@ -63,10 +63,10 @@ def figure_of(chart: Chart) -> "Figure":
     return figure
 
 
-def within(axis: "Axes", chart: Chart) -> None:
+def draw_chart(axis: "Axes", chart: Chart) -> None:
     """Draw a chart on axes: its panel on them, or several panels within them."""
     if len(chart.panels) == 1:
-        on_axes(axis, chart.panels[0])
+        draw_panel(axis, chart.panels[0])
         axis.legend(handles=handles(chart.legend))
         return
     axis.set_axis_off()
@@ -77,7 +77,7 @@ def within(axis: "Axes", chart: Chart) -> None:
         row, column = divmod(number, chart.columns)
         left, up = column * (width + gap), (chart.rows - 1 - row) * (height + GAP_WITH_NAMES)
         part = axis.inset_axes((left, up, width, height))
-        on_axes(part, panel)
+        draw_panel(part, panel)
         if chart.share_y and column:
             part.tick_params(labelleft=False)
             part.set_ylabel("")
@@ -92,7 +92,7 @@ def within(axis: "Axes", chart: Chart) -> None:
     )  # fmt: skip
 
 
-def on_axes(axis: "Axes", panel: Panel) -> None:
+def draw_panel(axis: "Axes", panel: Panel) -> None:
     """Draw a panel on axes."""
     _scale(axis, panel)
     for order, mark in enumerate(panel.marks):
@@ -212,11 +212,14 @@ def _scale(axis: "Axes", panel: Panel) -> None:
                 text.set(rotation=one.turned, ha="right", rotation_mode="anchor")
 
 
-def _ticks(axis: Any, given: Axis) -> None:
-    if given.ticks is None:
-        axis.set_major_formatter(lambda place, _: written(place))
+def _ticks(axis: Any, source: Axis) -> None:
+    if source.ticks is None:
+        axis.set_major_formatter(lambda position, _: written(position))
         return
-    weight = {"weight": "bold"} if given.bold else {}
-    places, names = [place for place, _ in given.ticks], [name for _, name in given.ticks]
-    axis.set_ticks(places, names, **weight)
+    weight = {"weight": "bold"} if source.bold else {}
+    positions, names = (
+        [position for position, _ in source.ticks],
+        [name for _, name in source.ticks],
+    )
+    axis.set_ticks(positions, names, **weight)
     axis.set_ticks([], minor=True)

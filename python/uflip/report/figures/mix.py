@@ -41,7 +41,7 @@ from uflip.report.tables import components_tables
 
 COLUMNS = 3
 MIX = Polyline(marker="o", label="the mix")
-ALONE = Polyline(width=1.3, dashes=DOTTED, label="from baselines")
+FROM_BASELINES = Polyline(width=1.3, dashes=DOTTED, label="from baselines")
 HEIGHT, PANEL_HEIGHT = 32.0, 151.0
 
 
@@ -91,7 +91,7 @@ def chart_of(
 ) -> Chart:
     """Return the chart of some mixes, a panel each on a common scale."""
     columns = min(COLUMNS, len(experiments))
-    y = scales.of_response_times(*_range(experiments, baselines_ms))
+    y = scales.response_time_axis(*_range(experiments, baselines_ms))
     panels = [
         _panel(pattern, experiment, baselines_ms, y) for pattern, experiment in experiments.items()
     ]
@@ -101,7 +101,7 @@ def chart_of(
         panels,
         HEIGHT + PANEL_HEIGHT * rows,
         columns=columns,
-        legend=_legend(experiments, in_turn=_is_in_turn(first)),
+        legend=_legend(experiments, alternating=_alternates(first)),
         x_label=axis_name(first["parameter"], first["unit"]),
         share_y=True,
         simulated=simulated,
@@ -127,25 +127,25 @@ def _panel(
     y: Axis,
 ) -> Panel:
     ratios = [run["value"] for run in runs]
-    places = scales.places_of(ratios)
-    x = [places[ratio] for ratio in ratios]
+    positions = scales.positions_of(ratios)
+    x = [positions[ratio] for ratio in ratios]
     marks: list[Mark] = [*_component(runs, x, "first"), *_component(runs, x, "second")]
     low, high = np.array([whisker_ms(run) for run in runs]).T
     marks.append(Spans(x, low, high, palette.MUTED, width=0.9, alpha=0.6))
     means = [run["statistics"]["mean_ns"] / 1e6 for run in runs]
     marks.append(replace(MIX, x=x, y=means, label=""))
     expected = [_expected_ms(run, baselines_ms) for run in runs]
-    known = [ms for ms in expected if ms is not None]
-    if len(known) == len(runs):
-        marks.append(replace(ALONE, x=x, y=known, label=""))
+    expected_ms = [ms for ms in expected if ms is not None]
+    if len(expected_ms) == len(runs):
+        marks.append(replace(FROM_BASELINES, x=x, y=expected_ms, label=""))
     names = [format_value(ratio, runs[0]["unit"]) for ratio in ratios]
-    return Panel(scales.of_values(ratios, names), y, marks, pattern.replace("/", " / "))
+    return Panel(scales.parameter_axis(ratios, names), y, marks, pattern.replace("/", " / "))
 
 
 def _component(runs: Sequence[MeasuredExperiment], x: Sequence[float], name: str) -> list[Polyline]:
     """Return one of the two patterns within the mix, faint, in its own colour."""
     parts = [part for run in runs if (part := run.get("components", {}).get(name))]
-    means = [said["mean_ns"] / 1e6 for part in parts if (said := part["statistics"])]
+    means = [statistics["mean_ns"] / 1e6 for part in parts if (statistics := part["statistics"])]
     if len(means) < len(runs):
         return []
     return [replace(_part(runs[0]["pattern"], name), x=x, y=means, alpha=0.75)]
@@ -163,7 +163,7 @@ def _part(mix: str, name: str) -> Polyline:
     )  # fmt: skip
 
 
-def _is_in_turn(run: MeasuredExperiment) -> bool:
+def _alternates(run: MeasuredExperiment) -> bool:
     """Return whether a mix alternates, so that it can cost as much as its baselines.
 
     In a mix drawn at random the device is under load.
@@ -172,10 +172,10 @@ def _is_in_turn(run: MeasuredExperiment) -> bool:
 
 
 def _expected_ms(run: MeasuredExperiment, baselines_ms: Mapping[str, float | None]) -> float | None:
-    return expected_mix_ms(run, baselines_ms) if _is_in_turn(run) else None
+    return expected_mix_ms(run, baselines_ms) if _alternates(run) else None
 
 
-def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Polyline]:
+def _legend(mixes: Iterable[str], *, alternating: bool) -> list[Polyline]:
     parts = [_part(mix, name) for mix in mixes if "/" in mix for name in ("first", "second")]
     patterns = [
         part
@@ -183,25 +183,25 @@ def _legend(mixes: Iterable[str], *, in_turn: bool) -> list[Polyline]:
         for part in dict.fromkeys(parts)
         if part.label.split(" ")[0] == pattern
     ]
-    return [MIX, *([ALONE] if in_turn else []), *patterns]
+    return [MIX, *([FROM_BASELINES] if alternating else []), *patterns]
 
 
 def _range(
     experiments: Mapping[str, Sequence[MeasuredExperiment]],
     baselines_ms: Mapping[str, float | None],
 ) -> tuple[float, float]:
-    seen: list[float] = []
+    drawn_ms: list[float] = []
     for runs in experiments.values():
         for run in runs:
-            seen += [*whisker_ms(run), run["statistics"]["mean_ns"] / 1e6]
-            seen += [
+            drawn_ms += [*whisker_ms(run), run["statistics"]["mean_ns"] / 1e6]
+            drawn_ms += [
                 part["statistics"]["mean_ns"] / 1e6
                 for part in run.get("components", {}).values()
                 if part["statistics"] is not None
             ]
             if (expected := _expected_ms(run, baselines_ms)) is not None:
-                seen.append(expected)
-    return min(seen), max(seen)
+                drawn_ms.append(expected)
+    return min(drawn_ms), max(drawn_ms)
 
 
 def _describe(
@@ -212,12 +212,12 @@ def _describe(
     for pattern, runs in experiments.items():
         for run in (runs[0], runs[-1]):
             expected = _expected_ms(run, baselines_ms)
-            against = f", from baselines {expected:.3g} ms" if expected is not None else ""
+            comparison = f", from baselines {expected:.3g} ms" if expected is not None else ""
             mean = run["statistics"]["mean_ns"] / 1e6
             at = (
                 f"{run['value']} : 1"
-                if _is_in_turn(run)
+                if _alternates(run)
                 else format_value(run["value"], run["unit"])
             )
-            parts.append(f"{pattern} at {at}, mean {mean:.3g} ms{against}")
+            parts.append(f"{pattern} at {at}, mean {mean:.3g} ms{comparison}")
     return "Mean response time of mixes, ends of the range. " + "; ".join(parts) + "."

@@ -31,7 +31,7 @@ from uflip.report.figures import (
 )
 from uflip.report.figures.canvas import INCH, Dashes, new_figure, styled
 from uflip.report.figures.chart import Axis, Chart, Panel, Polyline, ReferenceLine
-from uflip.report.figures.matplotlib_chart import figure_of, on_axes, within
+from uflip.report.figures.matplotlib_chart import draw_chart, draw_panel, figure_of
 from uflip.report.labels import axis_name
 from uflip.results import Results
 
@@ -65,24 +65,24 @@ def kinds_of(results: Results, document: Document) -> dict[str, Draw]:
         Its summary.
     """
     simulated = is_simulated(document)
-    found: dict[str, Draw] = {}
+    kinds: dict[str, Draw] = {}
     for name in single_benchmark.names_of(document):
-        found[name] = partial(_micro_benchmark, document, name)
+        kinds[name] = partial(_micro_benchmark, document, name)
     level = document["baselines_ms"].get("SW")
     if level and by_pattern(document["micro_benchmarks"].get("locality", [])):
         runs = document["micro_benchmarks"]["locality"]
-        found[RELATIVE] = lambda: _relative(runs, level, simulated)
+        kinds[RELATIVE] = lambda: _relative(runs, level, simulated)
     if document["baselines"]:
-        found[TRACES] = lambda: _wide(
+        kinds[TRACES] = lambda: _wide(
             traces.chart_of(baseline_traces(results), simulated=simulated)
         )
     if (phases := document["phases"]) and document["baselines"]:
-        found[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
+        kinds[PHASES] = lambda: _phases(results, phases["patterns"], simulated)
     if (pause := document["interference"]) and (windows := pause.get("windows")):
-        found[PAUSE] = lambda: _wide(interference.chart_of(pause, windows, simulated=simulated))
+        kinds[PAUSE] = lambda: _wide(interference.chart_of(pause, windows, simulated=simulated))
     if history.runs_of(results):
-        found[HISTORY] = lambda: _history(results, simulated)
-    return found
+        kinds[HISTORY] = lambda: _history(results, simulated)
+    return kinds
 
 
 def kinds_of_sweep(points: Sequence[varied.VariedPoint]) -> dict[str, Draw]:
@@ -92,7 +92,7 @@ def kinds_of_sweep(points: Sequence[varied.VariedPoint]) -> dict[str, Draw]:
     }
 
 
-def choose(found: Mapping[str, Draw], kind: str) -> Draw:
+def choose(kinds: Mapping[str, Draw], kind: str) -> Draw:
     """Return the drawing function of a kind.
 
     Raises
@@ -100,9 +100,9 @@ def choose(found: Mapping[str, Draw], kind: str) -> Draw:
     UsageError
         If the result has no figure of this kind.
     """
-    if kind not in found:
-        raise unknown_name("figure of this result", kind, found, where="KIND")
-    return found[kind]
+    if kind not in kinds:
+        raise unknown_name("figure of this result", kind, kinds, where="KIND")
+    return kinds[kind]
 
 
 @styled
@@ -142,32 +142,36 @@ def _micro_benchmark(document: Document, name: str) -> "Figure":
     if len(chart.panels) > 1:
         return _wide(chart)
     figure, axis = _column()
-    within(axis, chart)
+    draw_chart(axis, chart)
     return _small(figure, axis, chart.simulated)
 
 
 def _relative(runs: Any, level_ms: float, simulated: bool) -> "Figure":
     """Draw means relative to sequential writes, by the size of the area (Figure 8)."""
     experiments = by_pattern(runs)
-    values = {run["value"]: run["unit"] for some in experiments.values() for run in some}
-    places = scales.places_of(values)
+    values = {
+        run["value"]: run["unit"]
+        for runs_of_pattern in experiments.values()
+        for run in runs_of_pattern
+    }
+    positions = scales.positions_of(values)
     lines = [
         Polyline(
-            [places[run["value"]] for run in some],
-            [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in some],
+            [positions[run["value"]] for run in runs_of_pattern],
+            [run["statistics"]["mean_ns"] / 1e6 / level_ms for run in runs_of_pattern],
             palette.look(pattern).color,
             marker=palette.look(pattern).marker,
             label=pattern,
         )
-        for pattern, some in experiments.items()
+        for pattern, runs_of_pattern in experiments.items()
     ]
     names = [format_value(value, unit) for value, unit in values.items()]
     first = next(iter(experiments.values()))[0]
-    x = scales.of_values(list(values), names, axis_name(first["parameter"], first["unit"]))
+    x = scales.parameter_axis(list(values), names, axis_name(first["parameter"], first["unit"]))
     most = max(max(line.y) for line in lines)
     y = Axis(0, 1.05 * max(most, 1.0), "mean over that of SW")
     figure, axis = _column()
-    on_axes(axis, Panel(x, y, [*lines, ReferenceLine(1.0, palette.MUTED)]))
+    draw_panel(axis, Panel(x, y, [*lines, ReferenceLine(1.0, palette.MUTED)]))
     axis.legend()
     return _small(figure, axis, simulated)
 
@@ -179,15 +183,17 @@ def _history(results: Results, simulated: bool) -> "Figure":
 
 
 def _varied(points: Sequence[varied.VariedPoint], name: str) -> "Figure":
-    figure = varied.picture_of(points, name, COLUMN)
+    figure = varied.figure_of(points, name, COLUMN)
     for axis in reversed(figure.axes):
         _small(figure, axis, axis is figure.axes[0])
     return figure
 
 
-def _phases(results: Results, found: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
-    known = [trace for trace in first_runs(baseline_traces(results)) if trace.pattern in found]
-    return _wide(phases.chart_of(known, found, simulated=simulated))
+def _phases(results: Results, patterns: Mapping[str, PhasesOfPattern], simulated: bool) -> "Figure":
+    analysed = [
+        trace for trace in first_runs(baseline_traces(results)) if trace.pattern in patterns
+    ]
+    return _wide(phases.chart_of(analysed, patterns, simulated=simulated))
 
 
 def _small(figure: "Figure", axis: "Axes", simulated: bool) -> "Figure":

@@ -38,7 +38,7 @@ LEGEND = (
 
 
 def draw(
-    baselines: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
+    baselines: Sequence[BaselineTrace], patterns: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Drawing | None:
     """Draw the long baseline runs with their phases.
 
@@ -56,21 +56,23 @@ def draw(
     Drawing or None
         None if there is nothing to draw.
     """
-    known = [trace for trace in first_runs(baselines) if trace.pattern in found]
-    if not known:
+    analysed = [trace for trace in first_runs(baselines) if trace.pattern in patterns]
+    if not analysed:
         return None
-    told = "; ".join(f"{trace.pattern}: {_verdict(found[trace.pattern])}" for trace in known)
-    chart = chart_of(known, found, simulated=simulated)
-    return drawn(chart, "phases", "Phases of the baselines", told + ".")
+    description = "; ".join(
+        f"{trace.pattern}: {_verdict(patterns[trace.pattern])}" for trace in analysed
+    )
+    chart = chart_of(analysed, patterns, simulated=simulated)
+    return drawn(chart, "phases", "Phases of the baselines", description + ".")
 
 
 def chart_of(
-    traces: Sequence[BaselineTrace], found: Mapping[str, PhasesOfPattern], *, simulated: bool
+    traces: Sequence[BaselineTrace], patterns: Mapping[str, PhasesOfPattern], *, simulated: bool
 ) -> Chart:
     """Return the chart of some long baseline runs with known phases."""
-    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in traces]), "[ms]")
+    y = scales.times_axis(np.concatenate([trace.response_time_ms for trace in traces]), "[ms]")
     return Chart(
-        [_panel(trace, found[trace.pattern], y) for trace in traces],
+        [_panel(trace, patterns[trace.pattern], y) for trace in traces],
         HEIGHT + PANEL_HEIGHT * -(-len(traces) // 2),
         columns=2,
         legend=LEGEND,
@@ -83,8 +85,8 @@ def chart_of(
 def figure(document: Document, baselines: Traces) -> Figure | None:
     """Return the figure of the phases of the long baseline runs."""
     phases = document["phases"]
-    found = phases["patterns"] if phases else {}
-    drawing = draw(baselines, found, simulated=is_simulated(document))
+    patterns = phases["patterns"] if phases else {}
+    drawing = draw(baselines, patterns, simulated=is_simulated(document))
     if drawing is None:
         return None
     return Figure(
@@ -97,24 +99,24 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
     )
 
 
-def _panel(trace: BaselineTrace, seen: PhasesOfPattern, y: Axis) -> Panel:
+def _panel(trace: BaselineTrace, phases: PhasesOfPattern, y: Axis) -> Panel:
     times = trace.response_time_ms
-    n, startup = len(times), seen["startup_ios"]
+    n, startup = len(times), phases["startup_ios"]
     color = palette.look(trace.pattern).dot
     marks: list[Mark] = [Band(0.5, startup + 0.5)] if startup else []
     number = np.arange(1, n + 1)
     marks.append(
         Polyline(number, times, color, width=0, marker="o", size=1.1, alpha=0.5, raster=True)
     )
-    for level in seen["levels"]:
+    for level in phases["levels"]:
         height = level["mean_ns"] / 1e6
         width = 0.6 + 2.4 * level["share"]
         marks.append(Polyline([startup + 1, n], [height, height], width=width, alpha=0.8))
-    title = f"{trace.pattern}: {_verdict(seen)}"
+    title = f"{trace.pattern}: {_verdict(phases)}"
     return Panel(Axis(0.5, n + 0.5, grid=False), y, marks, title)
 
 
-def _verdict(seen: PhasesOfPattern) -> str:
-    period = seen["period_ios"]
+def _verdict(phases: PhasesOfPattern) -> str:
+    period = phases["period_ios"]
     tail = f", period {period:,}" if period > 1 else ", no period"
-    return f"{seen['phase']}, start-up {seen['startup_ios']:,}{tail}"
+    return f"{phases['phase']}, start-up {phases['startup_ios']:,}{tail}"

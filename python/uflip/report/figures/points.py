@@ -54,7 +54,7 @@ def draw_points(
     rows : sequence of Point
         As `uflip.sweeping.sweep` returns them.
     title : str
-        What was swept.
+        The swept device.
     path : Path
         As `check_name` takes it.
     force : bool
@@ -92,7 +92,7 @@ def draw_points(
             for number, (label, of_line) in enumerate(lines.items())
         ]
         if not _to_scale(places):
-            axis.set_xticks(range(len(places)), [str(place) for place in places])
+            axis.set_xticks(range(len(places)), [str(value) for value in places])
         axis.set_title(name)
         axis.set_xlabel(first)
         axis.margins(y=0.08)
@@ -108,25 +108,25 @@ def _line(
     rows: Sequence[SweepPointLike], first: str, places: list[Any], value_of: ValueOf
 ) -> tuple[list[Any], list[float]]:
     """Return x and y of the rows that have a value."""
-    known = [(row.values[first], y) for row in rows if (y := value_of(row)) is not None]
-    x = [place for place, _ in known]
+    pairs = [(row.values[first], y) for row in rows if (y := value_of(row)) is not None]
+    x = [value for value, _ in pairs]
     if not _to_scale(places):
-        x = [places.index(place) for place in x]
-    return x, [y for _, y in known]
+        x = [places.index(value) for value in x]
+    return x, [y for _, y in pairs]
 
 
 def _to_scale(places: list[Any]) -> bool:
-    return all(isinstance(place, int | float) for place in places)
+    return all(isinstance(value, int | float) for value in places)
 
 
 def _columns(labels: list[str]) -> int:
-    """Return into how many columns a legend of these labels goes without leaving the figure."""
+    """Return the maximum number of columns of a legend with these labels."""
     width = max(map(len, labels)) * LETTER + HANDLE
     return max(1, min(len(labels), int(WIDTH / width)))
 
 
 def _panels(rows: Sequence[SweepPointLike]) -> list[tuple[str, ValueOf]]:
-    """List the panels: title, and a row's value there (None where it has none)."""
+    """Return the panels: title, and function of a row's value (None for a missing one)."""
 
     def response_ms(mode: str, name: str) -> ValueOf:
         def of_row(row: SweepPointLike) -> float | None:
@@ -135,8 +135,8 @@ def _panels(rows: Sequence[SweepPointLike]) -> list[tuple[str, ValueOf]]:
 
         return of_row
 
-    there = {mode for row in rows for mode in row.times}
-    modes = [mode for mode in MODES if mode in there]
+    measured = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in measured]
     titles = [("mean", "mean_ns"), ("p99", "p99_ns")]
     times = [
         (

@@ -68,15 +68,15 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
     """Return the chart of throughput and response time of some experiments."""
     measured = [run for experiment in experiments.values() for run in experiment]
     depths = sorted({run["value"] for run in measured})
-    places = scales.places_of(depths)
+    positions = scales.positions_of(depths)
     marks = [
-        mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, places)
+        mark for pattern, runs in experiments.items() for mark in marks_of(pattern, runs, positions)
     ]
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
-    x = scales.of_values(depths, [format_value(depth, "") for depth in depths], label)
-    response = Panel(x, scales.of_response_times(*range_ms(measured)), marks)
+    x = scales.parameter_axis(depths, [format_value(depth, "") for depth in depths], label)
+    response = Panel(x, scales.response_time_axis(*range_ms(measured)), marks)
     return Chart(
-        [_throughput(experiments, places, x), response],
+        [_throughput(experiments, positions, x), response],
         HEIGHT,
         columns=2,
         legend=[key_of(pattern) for pattern in experiments],
@@ -85,20 +85,22 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
 
 
 def _throughput(
-    experiments: Mapping[str, Sequence[MeasuredExperiment]], places: Mapping[float, float], x: Axis
+    experiments: Mapping[str, Sequence[MeasuredExperiment]],
+    positions: Mapping[float, float],
+    x: Axis,
 ) -> Panel:
     """Return thousands of IOPS; a short line below marks the knee of each pattern."""
     marks: list[Mark] = []
-    seen = []
+    every = []
     for pattern, runs in experiments.items():
         rates = [rate(run) / THOUSAND for run in runs]
-        seen += rates
-        at = [places[run["value"]] for run in runs]
-        marks.append(replace(key_of(pattern), x=at, y=rates))
-        if (found := knee(runs)) is not None and found >= 1:
+        every += rates
+        x_of_runs = [positions[run["value"]] for run in runs]
+        marks.append(replace(key_of(pattern), x=x_of_runs, y=rates))
+        if (depth := knee(runs)) is not None and depth >= 1:
             color = palette.look(pattern).color
-            marks.append(ReferenceLine(math.log2(found), color, width=2.0, upright=True, part=0.06))
-    y = scales.of_response_times(min(seen), max(seen), "throughput [1,000 IOPS]")
+            marks.append(ReferenceLine(math.log2(depth), color, width=2.0, upright=True, part=0.06))
+    y = scales.response_time_axis(min(every), max(every), "throughput [1,000 IOPS]")
     return Panel(x, y, marks)
 
 
@@ -113,8 +115,8 @@ def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:
     """Return the figure as a sentence, for screen readers."""
     parts = []
     for pattern, runs in experiments.items():
-        found = knee(runs)
-        told = f"{pattern}: {rate(runs[0]):,.0f} IOPS at depth {runs[0]['value']}, "
-        told += f"{rate(runs[-1]):,.0f} at depth {runs[-1]['value']}"
-        parts.append(told if found is None else f"{told}, knee at {found:.1f}")
+        depth = knee(runs)
+        text = f"{pattern}: {rate(runs[0]):,.0f} IOPS at depth {runs[0]['value']}, "
+        text += f"{rate(runs[-1]):,.0f} at depth {runs[-1]['value']}"
+        parts.append(text if depth is None else f"{text}, knee at {depth:.1f}")
     return "Throughput and response time against the queue depth. " + "; ".join(parts) + "."

@@ -4,7 +4,7 @@
 
 **Faithful** Ratio of the two means with its interval, as `uflip.results.comparison` has them.
 
-**Simplified** No more than `MOST` experiments are drawn; the table has all of them.
+**Simplified** No more than `MAX_ROWS` experiments are drawn; the table has all of them.
 
 **Ambiguous** The order: first differences beyond chance, then the others, each by the factor of the
 ratio, in either direction.
@@ -39,9 +39,9 @@ from uflip.results.comparison import ComparedExperiment, ResultComparison
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST = 30
+MAX_ROWS = 30
 ROW_HEIGHT, MARGINS = 13.3, 72.0
-APART = ("slower", "faster")
+DIFFERENT = ("slower", "faster")
 # Ratios whose intervals all lie within this factor of 1 are drawn on an axis of this width.
 LEAST_SPAN = 1.2
 # A very wide interval must not compress all others.
@@ -55,7 +55,7 @@ HOW_TO_READ = (
 )
 
 
-def largest(rows: Sequence[ComparedExperiment], most: int = MOST) -> list[ComparedExperiment]:
+def largest(rows: Sequence[ComparedExperiment], most: int = MAX_ROWS) -> list[ComparedExperiment]:
     """Return the rows that differ most, those beyond chance first.
 
     Parameters
@@ -65,8 +65,8 @@ def largest(rows: Sequence[ComparedExperiment], most: int = MOST) -> list[Compar
     most : int
         How many at most.
     """
-    known = [row for row in rows if row.ratio > 0 and math.isfinite(row.ratio)]
-    ranked = sorted(known, key=lambda row: (row.verdict not in APART, -_factor(row.ratio)))
+    finite = [row for row in rows if row.ratio > 0 and math.isfinite(row.ratio)]
+    ranked = sorted(finite, key=lambda row: (row.verdict not in DIFFERENT, -_factor(row.ratio)))
     return ranked[:most]
 
 
@@ -80,13 +80,13 @@ def figure(comparison: ResultComparison, name: str) -> Figure | None:
     name : str
         Anchor of the figure, unique in the page.
     """
-    shown = largest(comparison.rows)
-    if not shown:
+    experiments = largest(comparison.rows)
+    if not experiments:
         return None
-    told = f"the {len(shown)} largest of {len(comparison.rows)} differences"
-    if len(shown) == len(comparison.rows):
-        told = f"{len(shown)} experiments, the largest difference first"
-    return Figure(name, f"Second over first: {told}", draw(shown, name), HOW_TO_READ)
+    order = f"the {len(experiments)} largest of {len(comparison.rows)} differences"
+    if len(experiments) == len(comparison.rows):
+        order = f"{len(experiments)} experiments, the largest difference first"
+    return Figure(name, f"Second over first: {order}", draw(experiments, name), HOW_TO_READ)
 
 
 def draw(rows: Sequence[ComparedExperiment], name: str) -> Drawing:
@@ -108,7 +108,7 @@ def draw(rows: Sequence[ComparedExperiment], name: str) -> Drawing:
 @styled
 def draw_on(axis: "Axes | None", comparison: ResultComparison) -> "Axes":
     """Draw a comparison on axes of the caller, or on those of a new figure of pyplot."""
-    from uflip.report.figures.matplotlib_chart import handles, on_axes
+    from uflip.report.figures.matplotlib_chart import draw_panel, handles
 
     rows = largest(comparison.rows)
     if axis is None:
@@ -118,7 +118,7 @@ def draw_on(axis: "Axes | None", comparison: ResultComparison) -> "Axes":
         _, axis = pyplot.subplots(figsize=(WIDTH / INCH, height / INCH), layout="constrained")
     if rows:
         panel, legend = _panel(rows)
-        on_axes(axis, panel)
+        draw_panel(axis, panel)
         axis.legend(handles=handles(legend), loc="lower right")
     axis.set_title("Second over first")
     return axis
@@ -129,11 +129,11 @@ def _panel(rows: Sequence[ComparedExperiment]) -> tuple[Panel, list[Polyline]]:
     low, high = _limits(rows)
     marks: list[Mark] = [Band(1 / (1 + AGREEMENT), 1 + AGREEMENT)]
     marks.append(ReferenceLine(1, palette.MUTED, width=0.9, upright=True))
-    for place, row in enumerate(rows):
-        marks += _row(place, row, (low, high))
+    for position, row in enumerate(rows):
+        marks += _row(position, row, (low, high))
     ticks = [(tick, f"{tick:g}") for tick in _ticks(low, high)]
     x = Axis(low, high, "mean of the second over mean of the first", log=True, ticks=ticks)
-    names = [(float(place), _label(row)) for place, row in enumerate(rows)]
+    names = [(float(position), _label(row)) for position, row in enumerate(rows)]
     y = Axis(len(rows) - 0.4, -0.6, ticks=names, grid=False)
     legend = [
         Polyline(color=look.color, width=0, marker=look.marker, size=5, label=pattern)
@@ -142,22 +142,24 @@ def _panel(rows: Sequence[ComparedExperiment]) -> tuple[Panel, list[Polyline]]:
     return Panel(x, y, marks), legend
 
 
-def _row(place: int, row: ComparedExperiment, limits: tuple[float, float]) -> Iterator[Mark]:
+def _row(position: int, row: ComparedExperiment, limits: tuple[float, float]) -> Iterator[Mark]:
     color = palette.look(row.pattern).color
     low, high = limits
     if row.low is not None and row.high is not None:
         begin, end = max(row.low, low), min(row.high, high)
-        yield Spans([place], [begin], [end], color, width=1.6, alpha=0.6, across=True)
-        for leaves, at, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
+        yield Spans([position], [begin], [end], color, width=1.6, alpha=0.6, across=True)
+        for leaves, limit, arrow in ((row.low < low, low, "<"), (row.high > high, high, ">")):
             if leaves:
-                yield Polyline([at], [place], color, width=0, marker=arrow, size=5, clip=False)
+                yield Polyline(
+                    [limit], [position], color, width=0, marker=arrow, size=5, clip=False
+                )
     yield Polyline(
         [min(max(row.ratio, low), high)],
-        [place],
+        [position],
         color,
         width=0,
         marker=palette.look(row.pattern).marker,
-        face=color if row.verdict in APART else palette.CARD,
+        face=color if row.verdict in DIFFERENT else palette.CARD,
         edge=color,
         edge_width=1,
         clip=False,
@@ -184,9 +186,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _looks(rows: Sequence[ComparedExperiment]) -> dict[str, palette.Look]:
     """Return the look of each pattern, in the order of the paper; all mixes look the same."""
-    shown = {row.pattern for row in rows}
-    found = {pattern: look for pattern, look in palette.PATTERNS.items() if pattern in shown}
-    return found | ({"a mix": palette.OTHER} if shown - palette.PATTERNS.keys() else {})
+    patterns = {row.pattern for row in rows}
+    looks = {pattern: look for pattern, look in palette.PATTERNS.items() if pattern in patterns}
+    return looks | ({"a mix": palette.OTHER} if patterns - palette.PATTERNS.keys() else {})
 
 
 def _label(row: ComparedExperiment) -> str:

@@ -63,7 +63,7 @@ def chart_of(experiments: Mapping[str, Sequence[MeasuredExperiment]], *, simulat
     for name, factor, label in QUANTITIES:
         values = [float(value) * factor for each in every if (value := _value(each, name))]
         if values:
-            y = scales.of_response_times(min(values), max(values), label)
+            y = scales.response_time_axis(min(values), max(values), label)
             panels.append(Panel(x, y, _marks(runs, name, factor, most)))
     legend = [_key(run, number) for number, run in enumerate(runs)]
     return Chart(panels, HEIGHT, columns=len(panels), legend=legend, simulated=simulated)

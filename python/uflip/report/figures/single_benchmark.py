@@ -10,7 +10,7 @@ from uflip.report.data import Document
 from uflip.report.figures import kind_of
 from uflip.report.figures.canvas import styled
 from uflip.report.figures.chart import Chart
-from uflip.report.figures.matplotlib_chart import within
+from uflip.report.figures.matplotlib_chart import draw_chart
 from uflip.report.labels import title
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def draw_on(axis: "Axes | None", document: Document, micro_benchmark: str) -> "A
 
         _, axis = pyplot.subplots(layout="constrained")
     chart = chart_of(document, micro_benchmark)
-    within(axis, chart)
+    draw_chart(axis, chart)
     # Panels may have titles of their own.
     axis.set_title(title(micro_benchmark), pad=None if len(chart.panels) == 1 else TITLE)
     return axis

@@ -116,10 +116,10 @@ def _panel(panel: Panel, frame: Frame, clip: str, *, names: bool) -> Iterator[El
 def _grid(panel: Panel, scales: Scales) -> Iterator[Element]:
     frame, d = scales.frame, ""
     if panel.x.grid:
-        for x in scales.x([place for place, _ in ticks_of(panel.x)]):
+        for x in scales.x([position for position, _ in ticks_of(panel.x)]):
             d += f"M{n(x)} {n(frame.top)}V{n(frame.bottom)}"
     if panel.y.grid:
-        for y in scales.y([place for place, _ in ticks_of(panel.y)]):
+        for y in scales.y([position for position, _ in ticks_of(panel.y)]):
             d += f"M{n(frame.left)} {n(y)}H{n(frame.right)}"
     if d:
         yield path(d, stroke(palette.GRID, GRID_WIDTH))
@@ -127,18 +127,18 @@ def _grid(panel: Panel, scales: Scales) -> Iterator[Element]:
 
 def _x_axis(axis: Axis, scales: Scales) -> Iterator[Element]:
     frame, ticks = scales.frame, ticks_of(axis)
-    places = scales.x([place for place, _ in ticks])
+    positions = scales.x([position for position, _ in ticks])
     if not axis.bare:
-        marks = "".join(f"M{n(x)} {n(frame.bottom)}v{n(TICK)}" for x in places)
+        marks = "".join(f"M{n(x)} {n(frame.bottom)}v{n(TICK)}" for x in positions)
         line = f"M{n(frame.left)} {n(frame.bottom)}H{n(frame.right)}"
         yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
     top = frame.bottom + TICK + PAD
-    for place, (_, name) in zip(places, ticks, strict=True):
+    for position, (_, name) in zip(positions, ticks, strict=True):
         if axis.turned:
             low = top + TEXT / 2
-            yield words(name, place + TEXT / 2, low, across="end", turned=-axis.turned)
+            yield words(name, position + TEXT / 2, low, across="end", turned=-axis.turned)
         elif name:
-            yield words(name, place, top + TEXT * 0.8, across="middle")
+            yield words(name, position, top + TEXT * 0.8, across="middle")
     if axis.label:
         low = top + TEXT * 0.8 + LABEL
         yield words(axis.label, (frame.left + frame.right) / 2, low, across="middle")
@@ -146,29 +146,29 @@ def _x_axis(axis: Axis, scales: Scales) -> Iterator[Element]:
 
 def _y_axis(axis: Axis, scales: Scales, *, names: bool) -> Iterator[Element]:
     frame, ticks = scales.frame, ticks_of(axis)
-    places = scales.y([place for place, _ in ticks])
+    positions = scales.y([position for position, _ in ticks])
     if not axis.bare:
-        marks = "".join(f"M{n(frame.left)} {n(y)}h{n(-TICK)}" for y in places)
+        marks = "".join(f"M{n(frame.left)} {n(y)}h{n(-TICK)}" for y in positions)
         line = f"M{n(frame.left)} {n(frame.top)}V{n(frame.bottom)}"
         yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
     right = frame.left - TICK - PAD
     if not names:
         return
-    for place, (_, name) in zip(places, ticks, strict=True):
-        yield words(name, right, place + TEXT * MIDDLE, across="end", bold=axis.bold)
+    for position, (_, name) in zip(positions, ticks, strict=True):
+        yield words(name, right, position + TEXT * MIDDLE, across="end", bold=axis.bold)
     if axis.label:
         yield _upwards(axis.label, right - _widest(ticks) - PAD - 1, frame)
 
 
 def _right_axis(axis: Axis, scales: Scales) -> Iterator[Element]:
     frame, ticks = scales.frame, ticks_of(axis)
-    places = scales.y([place for place, _ in ticks])
-    marks = "".join(f"M{n(frame.right)} {n(y)}h{n(TICK)}" for y in places)
+    positions = scales.y([position for position, _ in ticks])
+    marks = "".join(f"M{n(frame.right)} {n(y)}h{n(TICK)}" for y in positions)
     line = f"M{n(frame.right)} {n(frame.top)}V{n(frame.bottom)}"
     yield path(line + marks, stroke(palette.MUTED, AXIS_WIDTH))
     left = frame.right + TICK + PAD
-    for place, (_, name) in zip(places, ticks, strict=True):
-        yield words(name, left, place + TEXT * MIDDLE)
+    for position, (_, name) in zip(positions, ticks, strict=True):
+        yield words(name, left, position + TEXT * MIDDLE)
     yield _upwards(axis.label, left + _widest(ticks) + LABEL - 1, frame)
 
 

@@ -92,11 +92,11 @@ def panel_of(
     measured = [run for experiment in experiments.values() for run in experiment]
     marks: list[Mark] = []
     legend = []
-    places = scales.places_of(run["value"] for run in measured)
-    dodge = _dodge(list(places.values()))
+    positions = scales.positions_of(run["value"] for run in measured)
+    dodge = _dodge(list(positions.values()))
     for index, (pattern, experiment) in enumerate(experiments.items()):
         shift = (index - (len(experiments) - 1) / 2) * dodge
-        marks += marks_of(pattern, experiment, places, shift)
+        marks += marks_of(pattern, experiment, positions, shift)
         legend.append(key_of(pattern))
         if levels and (level := levels.get(pattern)):
             color = palette.look(pattern).color
@@ -104,8 +104,8 @@ def panel_of(
     units = {run["value"]: run["unit"] for run in measured}
     names = [format_value(value, unit) for value, unit in units.items()]
     label = axis_name(measured[0]["parameter"], measured[0]["unit"])
-    x = scales.of_values(list(units), names, label)
-    return Panel(x, scales.of_response_times(*range_ms(measured)), marks), legend
+    x = scales.parameter_axis(list(units), names, label)
+    return Panel(x, scales.response_time_axis(*range_ms(measured)), marks), legend
 
 
 def figure(document: Document, micro_benchmark: str) -> Figure | None:
@@ -137,23 +137,23 @@ def with_numbers(
             *modes_tables(runs[micro_benchmark]),
             *more,
         ],
-        found=finding(micro_benchmark, document),
+        finding=finding(micro_benchmark, document),
     )
 
 
 def marks_of(
     pattern: str,
     runs: Sequence[MeasuredExperiment],
-    places: Mapping[float, float],
+    positions: Mapping[float, float],
     shift: float = 0.0,
 ) -> list[Mark]:
     """Return whiskers, median dashes and mean line of an experiment, offset by `shift`."""
     look = palette.look(pattern)
-    x = [places[run["value"]] + shift for run in runs]
+    x = [positions[run["value"]] + shift for run in runs]
     low, high = np.array([whisker_ms(run) for run in runs]).T
     medians = [
-        (place, p50_ns / 1e6)
-        for place, run in zip(x, runs, strict=True)
+        (position, p50_ns / 1e6)
+        for position, run in zip(x, runs, strict=True)
         if (p50_ns := run["statistics"]["p50_ns"])
     ]
     at, median = zip(*medians, strict=True) if medians else ((), ())
@@ -187,11 +187,11 @@ def range_ms(runs: Sequence[MeasuredExperiment]) -> tuple[float, float]:
     return float(min(ends.min(), means.min())), float(max(ends.max(), means.max()))
 
 
-def _dodge(places: Sequence[float]) -> float:
+def _dodge(positions: Sequence[float]) -> float:
     """Return the offset of neighbouring patterns on the x axis, from the positions of values."""
-    if len(places) < 2:
+    if len(positions) < 2:
         return MOST_DODGE
-    return min(DODGE * float(np.diff(places).min()), MOST_DODGE * float(np.ptp(places)))
+    return min(DODGE * float(np.diff(positions).min()), MOST_DODGE * float(np.ptp(positions)))
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:

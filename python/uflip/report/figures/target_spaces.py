@@ -18,7 +18,7 @@ from uflip.report.figures import palette
 from uflip.report.figures.chart import DASHED, Axis, Chart, Panel, ReferenceLine, Spans
 from uflip.report.figures.svg import Drawing
 from uflip.report.figures.svg import draw as drawn
-from uflip.report.tables import places_table
+from uflip.report.tables import target_spaces_table
 
 HEIGHT = 188.0
 GIB = 1 << 30
@@ -57,10 +57,12 @@ def draw(
     x = Axis(
         0.5, len(spaces) + 0.5, "run with sequential writes, in the order of the plan", grid=False
     )
-    y = Axis(0, target_size_bytes / GIB, "place on the device [GiB]")
-    told = f"{len(spaces)} target spaces of sequential writes, {len(resets)} resets of the state."
+    y = Axis(0, target_size_bytes / GIB, "offset [GiB]")
+    description = (
+        f"{len(spaces)} target spaces of sequential writes, {len(resets)} resets of the state."
+    )
     chart = Chart([Panel(x, y, [written, *resets])], HEIGHT, simulated=simulated)
-    return drawn(chart, "places", "Target spaces of sequential writes", told)
+    return drawn(chart, "places", "Target spaces of sequential writes", description)
 
 
 def figure(document: Document) -> Figure | None:
@@ -73,8 +75,8 @@ def figure(document: Document) -> Figure | None:
         "places",
         "Target spaces",
         drawing,
-        "Where was written sequentially, run after run? Between two dashed lines, at which the "
-        "state was enforced again, no run touches what an earlier one wrote sequentially; patterns "
-        "with gaps may lie between each other.",
-        data=[places_table(document["target_spaces"])],
+        "Which target space did each run write sequentially? The state was enforced again at the "
+        "dashed lines. Between two of them no run touches the sequential data of an earlier one; "
+        "patterns with gaps may interleave.",
+        data=[target_spaces_table(document["target_spaces"])],
     )

@@ -86,13 +86,13 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Drawing | No
 def chart_of(baselines: Sequence[BaselineTrace], *, simulated: bool) -> Chart:
     """Return the chart of some baselines that have first runs."""
     first = first_runs(baselines)
-    y = scales.of_times(np.concatenate([trace.response_time_ms for trace in first]))
+    y = scales.times_axis(np.concatenate([trace.response_time_ms for trace in first]))
     run = " of the first run" if are_repeated(baselines) else ""
     return Chart(
         [
-            _panel(trace, shown, y, run)
+            _panel(trace, count, y, run)
             for trace in first
-            for shown in (FIRST_IOS, len(trace.response_time_ms))
+            for count in (FIRST_IOS, len(trace.response_time_ms))
         ],
         HEIGHT + PANEL_HEIGHT * len(first),
         columns=2,
@@ -116,14 +116,14 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         "I/O; the first of them on the left, all on the right. A step at the left is a "
         "start-up; bands are cheap and expensive I/Os that alternate; where dashed and solid "
         "averages part, the start-up would have distorted the mean."
-        + (" Drawn is the first run of each; the table has all." * are_repeated(baselines)),
+        + (" The figure has the first run of each; the table has all." * are_repeated(baselines)),
         data=baselines_tables(document),
     )
 
 
-def _panel(trace: BaselineTrace, shown: int, y: Axis, run: str) -> Panel:
+def _panel(trace: BaselineTrace, count: int, y: Axis, run: str) -> Panel:
     """Return the panel of the first `shown` I/Os of a run, with their running averages."""
-    times, ignored = trace.response_time_ms[:shown], trace.io_ignore
+    times, ignored = trace.response_time_ms[:count], trace.io_ignore
     n = len(times)
     look = palette.look(trace.pattern)
     number = np.arange(1, n + 1)

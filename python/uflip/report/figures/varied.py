@@ -48,12 +48,12 @@ class VariedPoint:
 
 def names_of(points: Sequence[VariedPoint]) -> list[str]:
     """Return the names that can be an axis: numbers, with at least two values."""
-    found = []
+    names = []
     for name in points[0].values if points else ():
         values = {point.values[name] for point in points}
         if len(values) > 1 and all(_is_number(value) for value in values):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _is_number(value: object) -> bool:
@@ -62,17 +62,17 @@ def _is_number(value: object) -> bool:
 
 def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedPoint]]:
     """Return the points of each combination of the other names, in the order of the axis."""
-    found: dict[str, list[VariedPoint]] = {}
+    lines: dict[str, list[VariedPoint]] = {}
     for point in points:
-        beside = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
-        found.setdefault(beside, []).append(point)
+        label = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
+        lines.setdefault(label, []).append(point)
     return {
-        words: sorted(some, key=lambda one: float(one.values[name]))
-        for words, some in found.items()
+        label_of_line: sorted(some, key=lambda one: float(one.values[name]))
+        for label_of_line, some in lines.items()
     }
 
 
-def picture_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
+def figure_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
     """Draw rate and write amplification, one above the other, over the same axis."""
     lines = lines_of(points, name)
     drawn = list(lines.items())[:MOST_LINES]
@@ -81,31 +81,33 @@ def picture_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figur
     figure.set_size_inches(width, height)
     label, scale = AXES.get(name, (name, 1.0))
     measures = ("kIOPS", _kiops), ("write amplification", _amplification)
-    for axis, (what, of) in zip(axes, measures, strict=True):
-        for place, (words, some) in enumerate(drawn):
-            pairs = [(scale * float(point.values[name]), of(point)) for point in some]
-            known = [(x, y) for x, y in pairs if y is not None]
+    for axis, (measure, value_of) in zip(axes, measures, strict=True):
+        for number, (line_label, points_of_line) in enumerate(drawn):
+            pairs = [
+                (scale * float(point.values[name]), value_of(point)) for point in points_of_line
+            ]
+            measured = [(x, y) for x, y in pairs if y is not None]
             axis.plot(
-                [x for x, _ in known],
-                [y for _, y in known],
+                [x for x, _ in measured],
+                [y for _, y in measured],
                 color=palette.INK,
-                linestyle=DASHES[place % len(DASHES)],
-                marker=MARKERS[place % len(MARKERS)],
+                linestyle=DASHES[number % len(DASHES)],
+                marker=MARKERS[number % len(MARKERS)],
                 markersize=3.5,
-                label=words,
+                label=line_label,
             )
-        axis.set_ylabel(what)
+        axis.set_ylabel(measure)
         axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
     axes[1].set_xlabel(label)
     axes[0].tick_params(labelbottom=False)
     if len(lines) > 1:
-        more = left_out(points, name)
+        more = omitted_lines(points, name)
         heading = f"the first {MOST_LINES}, without {more} more" if more else None
         axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), title=heading)
     return figure
 
 
-def left_out(points: Sequence[VariedPoint], name: str) -> int:
+def omitted_lines(points: Sequence[VariedPoint], name: str) -> int:
     """Return the number of lines that do not fit the figure."""
     return max(len(lines_of(points, name)) - MOST_LINES, 0)
 
