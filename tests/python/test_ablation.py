@@ -58,7 +58,7 @@ def test_only_fitted_constants_that_can_be_taken_away_are() -> None:
     assert keys
     for key, without in keys.items():
         assert sources[key].kind == "fitted"
-        assert VALUES[key] != without == refit.UNKNOWING[key]
+        assert VALUES[key] != without == refit.UNFITTED_VALUES[key]
 
 
 def test_a_row_that_misses_by_more_is_worse_even_where_as_many_cells_agree() -> None:

@@ -15,11 +15,11 @@ WAYS = dict.fromkeys(states.DISTURBANCES, STILL)
 def changes_most(state: str) -> float:
     url = f"sim:demo?{states.STATES[state]}"
     with open_device(url) as device:
-        before = states._probed(device)
+        before = states._probe_means(device)
         return max(
             max(ratio, 1 / ratio)
             for way in states.DISTURBANCES.values()
-            for ratio in states._disturbed(device, before, way).values()
+            for ratio in states._means_after_disturbance(device, before, way).values()
         )
 
 
@@ -29,9 +29,9 @@ def test_random_writes_spoil_a_sequential_state_and_no_random_one() -> None:
     assert changes_most("sequential") > 2
 
 
-def constructed(**changes: object) -> states.Data:
+def constructed(**changes: object) -> states.InitialStateEffects:
     means = {"baseline SR": 0.5, "baseline RW": 18.0, "order RW 2": 20.0}
-    data = states.Data(
+    data = states.InitialStateEffects(
         means={"samsung": dict.fromkeys(states.STATES, means)},
         characteristics={"samsung": dict.fromkeys(states.STATES, ["1"] * 10)},
         disturbed={"samsung": {"random": WAYS, "sequential": WAYS}},
@@ -40,7 +40,7 @@ def constructed(**changes: object) -> states.Data:
     return replace(data, **changes)  # type: ignore[arg-type]
 
 
-def within(data: states.Data) -> dict[str, bool]:
+def within(data: states.InitialStateEffects) -> dict[str, bool]:
     return {(row.value_id or "").rpartition("/")[2]: row.within for row in states.rows(data)}
 
 

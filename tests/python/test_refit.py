@@ -73,9 +73,9 @@ def test_nothing_of_a_held_out_cell_is_left(column: str, leave: str) -> None:
         one = refit.fold(DTI, (column,), leave, VALUES | {DTI: own}, measure)
         return one, list(seen)
 
-    keys = refit.knowing(DTI, VALUES[DTI], [column])
-    begun = refit.beginnings(keys, VALUES[DTI], [], leave)
-    told = [key for key in keys if key in refit.UNKNOWING]
+    keys = refit.fitted_keys(DTI, VALUES[DTI], [column])
+    begun = refit.start_values(keys, VALUES[DTI], [], leave)
+    told = [key for key in keys if key in refit.UNFITTED_VALUES]
     assert set(told) == set(keys), f"{begun}: a constant without a beginning of its own"
     first, asked = folded(VALUES[DTI])
     second, again = folded(VALUES[DTI] | dict.fromkeys(keys, 123_456_789))
@@ -88,8 +88,8 @@ def test_nothing_of_a_held_out_cell_is_left(column: str, leave: str) -> None:
 
 def test_every_fitted_number_of_the_table_has_a_beginning_that_knows_nothing() -> None:
     for row in table3.TABLE:
-        fitted = refit.knowing(row.profile, VALUES[row.profile], table3.COLUMNS)
-        assert set(fitted) <= set(refit.UNKNOWING), row.profile
+        fitted = refit.fitted_keys(row.profile, VALUES[row.profile], table3.COLUMNS)
+        assert set(fitted) <= set(refit.UNFITTED_VALUES), row.profile
 
 
 def test_what_no_other_cell_constrains_stays_where_it_began() -> None:

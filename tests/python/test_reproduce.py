@@ -28,7 +28,7 @@ from uflip.reproduce import (
     uflip_table3,
 )
 from uflip.reproduce.criterion import above
-from uflip.reproduce.published import PUBLISHED, with_what_determines
+from uflip.reproduce.published import PUBLISHED, with_determining_values
 from uflip.reproduce.row import RULES, ReproductionRow, Wider, equation, printed, stated
 from uflip.reproduce.simulated_device import SimulatedDevice
 
@@ -174,7 +174,7 @@ def test_what_lies_between_two_fits_agrees_whatever_the_device_does() -> None:
     """
     at_0, at_30 = 17.0, 8.5
     for value in (at_30, at_0 + (at_30 - at_0) * 27 / 30):
-        assert printed("ofc/relocating_27", value, wider=ofc_fig5a.BETWEEN).within
+        assert printed("ofc/relocating_27", value, wider=ofc_fig5a.INTERPOLATED).within
     assert evidence.kind_of("ofc/relocating_27") == "fitted"
 
 
@@ -196,7 +196,7 @@ def test_the_nine_steps_are_all_told_of(reproduced: Run, tmp_path: Path) -> None
     rows = rows_of(reproduced("ofc-fig7"))
     assert {what[1] for what in rows} == set("123456789")
     series = json.loads(reproduced("ofc-fig7").out)["series"]
-    data = ofc_fig7.Data(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
+    data = ofc_fig7.WorkloadSequence(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
     assert len(data.steps) == 9
     again = figure.ReproductionOutcome(ofc_fig7.REPRODUCTION, data, [])
     paths = [tmp_path / "one.svg", tmp_path / "other.svg"]
@@ -303,7 +303,7 @@ def test_every_published_value_that_a_profile_names_exists() -> None:
 def test_what_determines_a_value_exists_and_is_of_the_same_device() -> None:
     for value in PUBLISHED.values():
         assert value.id not in value.determined_by
-        for other in with_what_determines(value.id):
+        for other in with_determining_values(value.id):
             assert PUBLISHED[other].device == value.device
 
 

@@ -230,11 +230,11 @@ def test_the_whole_benchmark_misses_those_cells_of_table_3_that_it_is_told_to_mi
 
 
 def test_hints_of_a_device_come_from_its_runs_and_what_does_not_come_out_is_told() -> None:
-    document = benchmark("kingston-dti", uflip_hints.USED)
-    data = uflip_hints.Data({"kingston-dti": lines_of(document)})
+    document = benchmark("kingston-dti", uflip_hints.MICRO_BENCHMARKS)
+    data = uflip_hints.HintMeasurements({"kingston-dti": lines_of(document)})
     rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows(data)}
     assert {name for name, row in rows.items() if not row.within} == {"mix"}
-    assert rows["mix"].note == uflip_hints.MIXES["SW/RW"]
+    assert rows["mix"].note == uflip_hints.MIX_NOTES["SW/RW"]
     predicted = {name for name, row in rows.items() if row.kind == "prediction"}
     assert predicted == {"mix"}
     # One command at a time: 16 readers are one reader at 16 places.
@@ -283,11 +283,11 @@ def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:
         }
         for published in table3.TABLE
     }
-    text = uflip_table3.text(uflip_table3.Data(perfect))
+    text = uflip_table3.text(uflip_table3.Table3Characteristics(perfect))
     assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 4 agree." in text
     assert "!" not in text.replace("! does not agree", "")
     perfect["kingston-dti"]["large_increments"] = {"verdict": "found", "factor": 3.0}
-    text = uflip_table3.text(uflip_table3.Data(perfect))
+    text = uflip_table3.text(uflip_table3.Table3Characteristics(perfect))
     assert "66 cells were fitted, of which 66 agree; 4 are predicted, of which 3 agree." in text
     assert "x3 (3.00)!°" in text
     assert "it would be 69 of 70" in text

@@ -22,7 +22,7 @@ from functools import partial
 from uflip.executors import OnStep, on_all
 from uflip.profiles import profile_sources
 from uflip.reproduce import table3
-from uflip.reproduce.refit import UNKNOWING, Constants, Measure, Number, miss, short
+from uflip.reproduce.refit import UNFITTED_VALUES, Constants, Measure, Number, miss, short
 from uflip.table import Table
 
 TABLE_3 = "uflip/table3/"
@@ -57,7 +57,7 @@ class Ablation:
         Its value in the profile, and the value without it.
     values : tuple of str
         Published values that it was fitted to.
-    score : Score or None
+    score : AblationScore or None
         Score of the device without it; None if there is no such device.
     brings_nothing : bool
         Whether the row is no worse, and the constant was fitted to nothing else.
@@ -84,12 +84,14 @@ def score(cells: Mapping[str, table3.Cell]) -> AblationScore:
 def removable(profile: str, values: Constants) -> dict[str, Number]:
     """Return the values of the fitted constants of a device when they are removed.
 
-    Constants without a default are left out, and constants that have it already.
+    Constants without such a value are omitted, and constants that have it already.
     """
     return {
-        key: UNKNOWING[key]
+        key: UNFITTED_VALUES[key]
         for key, source in profile_sources(profile).items()
-        if source.kind == "fitted" and key in UNKNOWING and values.get(key) != UNKNOWING[key]
+        if source.kind == "fitted"
+        and key in UNFITTED_VALUES
+        and values.get(key) != UNFITTED_VALUES[key]
     }
 
 
@@ -108,38 +110,38 @@ def ablate(
     values : mapping
         Key -> value, for all its constants.
     measure : callable
-        `refit.Measured`.
+        `refit.RefitMeasurer`.
     on_step : callable
         Called with the number of devices made, and the last one.
 
     Returns
     -------
-    Score, list of Ablation
+    AblationScore, list of Ablation
         For the unchanged device, and without each constant.
     """
-    taken = removable(profile, values)
-    changes: list[Constants] = [{}, *({key: without} for key, without in taken.items())]
+    replacements = removable(profile, values)
+    changes: list[Constants] = [{}, *({key: without} for key, without in replacements.items())]
     rows = on_all(partial(_row, measure), changes, on_step, lambda one: next(iter(one), "as it is"))
-    assert rows[0] is not None, "the device of the table is there"
-    whole, found = score(rows[0]), []
+    assert rows[0] is not None, "the device of the table exists"
+    whole, ablations = score(rows[0]), []
     sources = profile_sources(profile)
-    for (key, without), cells in zip(taken.items(), rows[1:], strict=True):
+    for (key, without), cells in zip(replacements.items(), rows[1:], strict=True):
         now = None if cells is None else score(cells)
         targets = tuple(sources[key].values)
         of_table = all(value.startswith(TABLE_3) for value in targets)
         nothing = now is not None and of_table and now.is_as_good_as(whole)
-        found.append(Ablation(key, values[key], without, targets, now, nothing))
-    return whole, found
+        ablations.append(Ablation(key, values[key], without, targets, now, nothing))
+    return whole, ablations
 
 
 def _row(measure: Measure, constants: Constants) -> Mapping[str, table3.Cell] | None:
     return measure(constants, table3.COLUMNS)
 
 
-def text(profile: str, whole: AblationScore, found: Sequence[Ablation]) -> str:
+def text(profile: str, whole: AblationScore, ablations: Sequence[Ablation]) -> str:
     """Format the study."""
     rows = []
-    for one in found:
+    for one in ablations:
         targets = ", ".join(
             value.removeprefix("uflip/").replace(f"{profile}/", "") for value in one.values
         )
@@ -150,9 +152,9 @@ def text(profile: str, whole: AblationScore, found: Sequence[Ablation]) -> str:
         verdict = "nothing" if one.brings_nothing else "something"
         scored = (str(one.score.agree), str(one.score.wide), f"{one.score.missed:.2f}")
         rows.append((*head, *scored, verdict))
-    nothing = sum(one.brings_nothing for one in found)
+    nothing = sum(one.brings_nothing for one in ablations)
     return (
         f"{Table(HEAD, rows, 'llllrrrl').text()}\n\nsim:{profile}: {whole.agree} of "
         f"{len(table3.COLUMNS)} cells agree, {whole.wide} on the wide scale, missed by "
-        f"{whole.missed:.2f} in all; {nothing} of {len(found)} constants bring nothing"
+        f"{whole.missed:.2f} in all; {nothing} of {len(ablations)} constants bring nothing"
     )

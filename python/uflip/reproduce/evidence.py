@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from uflip.profiles import ConstantSource, profile_sources
-from uflip.reproduce.published import PUBLISHED, with_what_determines
+from uflip.reproduce.published import PUBLISHED, with_determining_values
 
 PREDICTION, FITTED = "prediction", "fitted"
 
@@ -74,8 +74,8 @@ def fitted_by(value_id: str, device: str | None = None) -> tuple[str, ...]:
         **SETTINGS.get(profile, {}),
         **SETTINGS.get(device, {}),
     }
-    wanted = with_what_determines(value_id)
-    return tuple(key for key, source in sources.items() if _uses(source, wanted))
+    value_ids = with_determining_values(value_id)
+    return tuple(key for key, source in sources.items() if _uses(source, value_ids))
 
 
 def kind_of(value_id: str, device: str | None = None) -> str:
@@ -88,5 +88,5 @@ def free_constants(profile: str) -> tuple[str, ...]:
     return tuple(key for key, source in profile_sources(profile).items() if source.values)
 
 
-def _uses(source: ConstantSource, wanted: set[str]) -> bool:
-    return any(fnmatchcase(value, pattern) for pattern in source.values for value in wanted)
+def _uses(source: ConstantSource, value_ids: set[str]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in source.values for value in value_ids)

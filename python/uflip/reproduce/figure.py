@@ -79,7 +79,7 @@ def logarithmic(axis: "Axes", label: str) -> None:
 
     axis.set_yscale("log")
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_ylabel(label)
 
@@ -90,7 +90,7 @@ def sizes(axis: "Axes", label: str) -> None:
 
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_locator(LogLocator(base=4, numticks=20))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: format_size(int(value))))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_size(int(value))))
     axis.set_xlabel(label)
 
 

@@ -25,7 +25,7 @@ from uflip.spec import basic
 MEASURED_IOS = 300_000
 RAW_OUTSTANDING = 64  # "saturation loading conditions"
 FIXED_PAGES = 30
-WHOLE = Wider(0.05, "five are too few for 18 kIOPS of writes, and there is no 5 1/2")
+WHOLE_REQUESTS = Wider(0.05, "five are too few for 18 kIOPS of writes, and there is no 5 1/2")
 
 
 def raw_reads(**overrides: Any) -> float:
@@ -130,7 +130,7 @@ FITS = (
         "ofc/random_reads",
         random_reads,
         (5, 12),
-        wider=WHOLE,
+        wider=WHOLE_REQUESTS,
     ),
     Fit(
         "collect_ns",
@@ -170,25 +170,25 @@ def solve(constant: str, **overrides: Any) -> int:
 
 def refit() -> dict[str, int]:
     """Return new values of all constants, each after those that it depends on."""
-    found = {"bus_bytes_per_s": solve("bus_bytes_per_s")}
-    found["command_read_ns"] = solve("command_read_ns", **found)
-    outstanding, found["command_write_ns"] = _requests_and_write(found)
+    constants = {"bus_bytes_per_s": solve("bus_bytes_per_s")}
+    constants["command_read_ns"] = solve("command_read_ns", **constants)
+    outstanding, constants["command_write_ns"] = _requests_and_write(constants)
     for constant in ("collect_ns", "relocate_ns"):
-        found[constant] = solve(constant, outstanding=outstanding, **found)
-    return found | {"outstanding requests": outstanding}
+        constants[constant] = solve(constant, outstanding=outstanding, **constants)
+    return constants | {"outstanding requests": outstanding}
 
 
-def _requests_and_write(found: dict[str, int]) -> tuple[int, int]:
+def _requests_and_write(constants: dict[str, int]) -> tuple[int, int]:
     """Try all numbers of outstanding requests: each needs its own `command_write_ns`."""
     write, requests = BY_CONSTANT["command_write_ns"], BY_CONSTANT["outstanding requests"]
     tried: list[tuple[float, int, int]] = []
     first, last = requests.between
     for outstanding in range(first, last + 1):
-        command = solve("command_write_ns", outstanding=outstanding, **found)
-        now = found | {"command_write_ns": command}
-        if abs(clean_writes(outstanding, **now) / write.published - 1) > RULES["fitted"]:
+        command = solve("command_write_ns", outstanding=outstanding, **constants)
+        candidate = constants | {"command_write_ns": command}
+        if abs(clean_writes(outstanding, **candidate) / write.published - 1) > RULES["fitted"]:
             continue  # too few for a clean device, whatever the cost of a command
-        missed = abs(random_reads(outstanding, **now) - requests.published)
+        missed = abs(random_reads(outstanding, **candidate) - requests.published)
         tried.append((missed, outstanding, command))
     _, outstanding, command = min(tried)
     return outstanding, command

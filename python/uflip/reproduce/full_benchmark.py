@@ -26,7 +26,7 @@ from uflip.session import new_benchmark_run
 from uflip.session.state import AS_IS, known_state
 
 
-def resting(profile: str) -> int:
+def idle_before_run_ns(profile: str) -> int:
     """Return the idle time before each run [ns]: 5 s for Mtron, 1 s else."""
     return table3.PAUSE_NS.get(profile, table3.OTHER_PAUSE_NS)
 
@@ -35,7 +35,7 @@ def plan_for(profile: str, device: Device, only: Sequence[str] | None = None) ->
     """Plan the benchmark of a device of Table 3 with the settings of §5.1."""
     choices = Choices(
         only=None if only is None else tuple(only),
-        pause_ns=resting(profile),
+        pause_ns=idle_before_run_ns(profile),
         repetitions=1,
         io_counts=table3.counts(profile),
     )
@@ -69,11 +69,13 @@ def benchmark(
 
 def benchmark_on(device: Device, plan: Plan) -> Summary:
     """Run a plan on an open device, with results in a temporary folder; see `benchmark`."""
-    begun = known_state(device.info, plan.state, None) or AS_IS
+    initial_state = known_state(device.info, plan.state, None) or AS_IS
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder:
         command = ["uflip", "reproduce"]
-        work = new_benchmark_run(device, plan, Path(folder) / "result", begun, command=command)
-        work.carry_out(on_event=lambda _event: signals.check())
-        found = summary(Results.load(work.writer.path))
-    row = characteristics(found["baselines_ms"], found["micro_benchmarks"])
-    return {**found, "key_characteristics": row.as_dict()}
+        run = new_benchmark_run(
+            device, plan, Path(folder) / "result", initial_state, command=command
+        )
+        run.carry_out(on_event=lambda _event: signals.check())
+        document = summary(Results.load(run.writer.path))
+    row = characteristics(document["baselines_ms"], document["micro_benchmarks"])
+    return {**document, "key_characteristics": row.as_dict()}

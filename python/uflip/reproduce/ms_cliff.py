@@ -60,7 +60,7 @@ class WriteCliff:
 
 
 @dataclass(frozen=True)
-class Data:
+class WriteCliffComparison:
     """The Kingston until its cliff, full and fresh; the Intel early and late."""
 
     full: WriteCliff
@@ -84,7 +84,7 @@ def cliff(**overrides: str) -> WriteCliff:
         return WriteCliff(BATCHES_MAX * BATCH_IOS, device.info.capacity_bytes, means)
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> WriteCliffComparison:
     """Run both drives from both states."""
     full = cliff()
     on_step(1, "the Kingston, full")
@@ -93,10 +93,10 @@ def measure(on_step: OnStep) -> Data:
     early = ms.writes("intel-x25m", settle_ios=0, ios=EARLY_IOS, state=FRESH)
     late = ms.writes("intel-x25m", settle_ios=SETTLE_IOS, ios=BATCH_IOS)
     on_step(3, "the Intel, fresh and in its steady state")
-    return Data(full, fresh, early, late)
+    return WriteCliffComparison(full, fresh, early, late)
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: WriteCliffComparison) -> list[ReproductionRow]:
     """Compare the positions of the cliffs, and whether there are any."""
     ratio = data.intel_early.classes.mean_ns / data.intel_late.classes.mean_ns
     return [
@@ -114,7 +114,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: WriteCliffComparison) -> "Figure":
     """Draw the mean over the number of writes."""
     sheet, [axis] = figure.panels(height=4.2)
     for one, label, color in (

@@ -27,7 +27,7 @@ FAILURE_NS = 200_000_000
 
 
 @dataclass(frozen=True)
-class Data:
+class StartupSeries:
     """The first writes."""
 
     series: ms.BatchSeries
@@ -38,14 +38,14 @@ class Data:
         return int(np.argmax(self.series.times_ns >= FAILURE_NS))
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> StartupSeries:
     """Run the first batch."""
-    data = Data(ms.writes("kingston-snv125", settle_ios=0, ios=IOS))
+    data = StartupSeries(ms.writes("kingston-snv125", settle_ios=0, ios=IOS))
     on_step(1, "the first 100,000 writes")
     return data
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: StartupSeries) -> list[ReproductionRow]:
     """Compare the end of the start-up, and its speed."""
     before = data.series.times_ns[: data.failure]
     fast = float((before < 300_000).mean())
@@ -61,7 +61,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: StartupSeries) -> "Figure":
     """Draw all writes."""
     sheet, [axis] = figure.panels(height=4.2)
     ms.draw_writes(axis, data.series.times_ns, [])

@@ -31,20 +31,20 @@ BETWEEN_NS = (200_000_000, 600_000_000, 1_000_000_000)
 
 
 @dataclass(frozen=True)
-class Data:
+class KingstonSteadyState:
     """Writes in the steady state."""
 
     series: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> KingstonSteadyState:
     """Run a batch in the steady state."""
-    data = Data(ms.writes("kingston-snv125", settle_ios=SETTLE_IOS, ios=IOS))
+    data = KingstonSteadyState(ms.writes("kingston-snv125", settle_ios=SETTLE_IOS, ios=IOS))
     on_step(1, "100,000 writes in the steady state")
     return data
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: KingstonSteadyState) -> list[ReproductionRow]:
     """Compare classes and mean."""
     classes, times = data.series.classes, data.series.times_ns
     small = ms.nearest(classes, LEVELS_MS[0] * 1e6)
@@ -67,7 +67,7 @@ def _median_ms(times: "NDArray[np.uint64]") -> float:
     return float(np.median(times)) / 1e6 if len(times) else 0.0
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: KingstonSteadyState) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
     ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], LEVELS_MS)

@@ -31,20 +31,20 @@ LEVELS_MS = (0.3, 1.5, 150.0, 200.0)
 
 
 @dataclass(frozen=True)
-class Data:
+class IntelSteadyState:
     """Writes in the steady state."""
 
     series: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> IntelSteadyState:
     """Run a batch in the steady state."""
-    data = Data(ms.writes("intel-x25m", settle_ios=0, ios=IOS))
+    data = IntelSteadyState(ms.writes("intel-x25m", settle_ios=0, ios=IOS))
     on_step(1, f"{IOS:,} writes in the steady state")
     return data
 
 
-MAP_MEMORY = "a size of memory that is sold, 24 MiB of 32; it was not turned until 15.0 came out"
+MAP_MEMORY = "a memory size on the market, 24 MiB of 32; it was not tuned until 15.0 came out"
 HALVES = "with the row above half of all writes: those to high pages, and the two misses add up"
 BLOCKS = "blocks of 128 pages are the candidate that comes near; with 256 it is 310 ms every 1,040"
 POWER_OF_TWO = (
@@ -53,7 +53,7 @@ POWER_OF_TWO = (
 MIDDLE = "between 0.3 and 1.5 ms the model has two times only, where a drive has many"
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: IntelSteadyState) -> list[ReproductionRow]:
     """Compare shares, peaks and mean."""
     times = data.series.times_ns
     peaks = (times >= PEAK_NS) & (times < LONGEST_NS)
@@ -71,15 +71,15 @@ def rows(data: Data) -> list[ReproductionRow]:
 
 
 def _spacing(members: "NDArray[np.bool_]") -> float:
-    places = np.flatnonzero(members)
-    return float(np.diff(places).mean()) if len(places) > 1 else 0.0
+    positions = np.flatnonzero(members)
+    return float(np.diff(positions).mean()) if len(positions) > 1 else 0.0
 
 
 def _mean_ms(times: "NDArray[np.uint64]") -> float:
     return float(times.mean()) / 1e6 if len(times) else 0.0
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: IntelSteadyState) -> "Figure":
     """Draw 5,000 writes."""
     sheet, [axis] = figure.panels(height=4.2)
     ms.draw_writes(axis, data.series.times_ns[: ms.SHOWN_IOS], LEVELS_MS)

@@ -32,7 +32,7 @@ ZERO_NS, FULL_NS = 5_548_000, 356_572_000
 # A merge of one block takes 9.6 ms at most; reclaiming a log block takes ten times as long.
 BETWEEN_NS = 30_000_000
 WHY = "a correct merge keeps pages whose newest version is in the log, so that blocks stay full"
-OF_TWO = "of two readings the one that comes near; nothing was turned, and its closed form agrees"
+OF_TWO = "the nearer of two readings; no constant was tuned, and its closed form agrees"
 FEWER = "a merge takes its block's pages out of all log blocks: N_data is 21, not 64"
 
 
@@ -49,20 +49,20 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class Data:
+class FastComparison:
     """FAST as described, and with the fault."""
 
     correct: ms.BatchSeries
     faulty: ms.BatchSeries
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> FastComparison:
     """Run the micro-benchmark on both devices."""
     correct = ms.writes("fast-1gb", settle_ios=SETTLE_IOS, ios=IOS)
     on_step(1, "FAST as described")
     faulty = ms.writes("fast-1gb", settle_ios=SETTLE_IOS, ios=IOS, compat="flashsim2010")
     on_step(2, "FAST with the fault of 2010")
-    return Data(correct, faulty)
+    return FastComparison(correct, faulty)
 
 
 def peaks(series: ms.BatchSeries) -> Peaks:
@@ -81,7 +81,7 @@ def peaks(series: ms.BatchSeries) -> Peaks:
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: FastComparison) -> list[ReproductionRow]:
     """Compare the published peaks with both, then both with their closed forms."""
     faulty, correct = peaks(data.faulty), peaks(data.correct)
     faulty_device = "fast-1gb?compat=flashsim2010"
@@ -140,7 +140,7 @@ def _closed_forms(name: str, ours: Peaks, cost: FastCost) -> list[ReproductionRo
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: FastComparison) -> "Figure":
     """Draw 5,000 writes of each."""
     sheet, axes = figure.panels(2, 1, height=6.4)
     named = [

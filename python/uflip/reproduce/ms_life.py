@@ -40,10 +40,10 @@ RATED_CYCLES = 10_000
 FRESH, RATED, EXPONENT = 1e-6, 1.5e-3, 0.7
 CODEWORD_BYTES, CORRECTABLE = 512, 12
 RETRIES, GAIN = 5, 0.8
-KEPT = 64
+REPLACEMENT_BLOCKS = 64
 """Blocks of a die that replace failed ones."""
 
-LAWS = {
+RELIABILITY = {
     "wear_law": "power",
     "rated_cycles": RATED_CYCLES,
     "rber_fresh": FRESH,
@@ -69,7 +69,7 @@ LAWS = {
     "retire_rber": 0.4,
     "partial_blocks_max": 0,
     "usable_pages_min": 1,
-    "replacement_blocks": KEPT,
+    "replacement_blocks": REPLACEMENT_BLOCKS,
 }
 
 
@@ -93,14 +93,14 @@ class Age:
     write_ns: float
 
 
-def aged(drive: str, life: float) -> Age:
+def measure_age(drive: str, life: float) -> Age:
     """Measure a drive of an age."""
     profile = tomllib.loads(read_profile(drive)[1])
     blocks, spare = profile["geometry"]["blocks_per_die"], profile["ftl"]["spare_factor"]
-    whole = blocks + KEPT
+    whole = blocks + REPLACEMENT_BLOCKS
     # The host sees the same capacity as without the replacement blocks.
     spare = 1 - (1 - spare) * blocks / whole
-    overrides = LAWS | {
+    overrides = RELIABILITY | {
         "cycles_before": round(life * RATED_CYCLES),
         "blocks_per_die": whole,
         "spare_factor": round(spare, 9),
@@ -108,19 +108,19 @@ def aged(drive: str, life: float) -> Age:
     }
     with open_device(device_url(drive, **overrides), durability=FUA) as device:
         read = device.run(basic("read", "random", io_size=IO_BYTES, io_count=READS, seed=3))
-        written = device.run(batch(0, batch_ios=WRITES))
+        write = device.run(batch(0, batch_ios=WRITES))
         counters = json.loads(read.counters_json() or "{}")
-        again = counters["read_retries"]
+        retried = counters["read_retries"]
         return Age(
             life,
-            again / (counters["pages_read"] - again),
+            retried / (counters["pages_read"] - retried),
             float(np.mean(np.asarray(read.column("response_time_ns")))),
-            float(np.mean(np.asarray(written.column("response_time_ns")))),
+            float(np.mean(np.asarray(write.column("response_time_ns")))),
         )
 
 
 @dataclass(frozen=True)
-class Data:
+class DriveAging:
     """Both drives at every age of `LIVES`."""
 
     kingston: list[Age]
@@ -131,39 +131,39 @@ class Data:
         return [("Kingston SNV125", self.kingston), ("Intel X25-M", self.intel)]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> DriveAging:
     """Measure both drives at every age."""
-    kingston = [aged("kingston-snv125", life) for life in LIVES]
+    kingston = [measure_age("kingston-snv125", life) for life in LIVES]
     on_step(1, f"the Kingston at {len(LIVES)} ages")
-    intel = [aged("intel-x25m", life) for life in LIVES]
+    intel = [measure_age("intel-x25m", life) for life in LIVES]
     on_step(2, f"the Intel at {len(LIVES)} ages")
-    return Data(kingston, intel)
+    return DriveAging(kingston, intel)
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: DriveAging) -> list[ReproductionRow]:
     """Compare with the read retries of a binomial law, and their cost."""
     rber = rber_of(FRESH, RATED, EXPONENT)
     failing = partial(
         uncorrectable, page_bytes=IO_BYTES, codeword_bytes=CODEWORD_BYTES, correctable=CORRECTABLE
     )
-    found = []
+    retry_rows = []
     for drive, ages in data.drives():
         for age in ages:
             if age.life < 1:
                 continue
             expected = retries(rber(age.life), most=RETRIES, gain=GAIN, failing=failing)
             what = f"pages read again, {drive}, {100 * age.life:g} % of its erases"
-            found.append(equation(what, "%", 100 * expected, 100 * age.retries))
+            retry_rows.append(equation(what, "%", 100 * expected, 100 * age.retries))
     timing = tomllib.loads(read_profile("kingston-snv125")[1])["timing"]
-    again_ns = timing["read_ns"] + 1e9 * IO_BYTES / timing["channel_bytes_per_s"]
+    retry_ns = timing["read_ns"] + 1e9 * IO_BYTES / timing["channel_bytes_per_s"]
     new, *_, old = data.kingston
     # A host read reads one page here, and no mapping page.
-    took = (old.read_ns - new.read_ns) / old.retries
+    measured_ns = (old.read_ns - new.read_ns) / old.retries
     what = "a page read again, Kingston SNV125: cells and channel"
-    return [*found, equation(what, "us", again_ns / 1e3, took / 1e3)]
+    return [*retry_rows, equation(what, "us", retry_ns / 1e3, measured_ns / 1e3)]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: DriveAging) -> "Figure":
     """Draw the means over the erases, over those of a new drive."""
     sheet, [axis] = figure.panels(height=4.2)
     for (drive, ages), style in zip(data.drives(), ("-", "--"), strict=True):

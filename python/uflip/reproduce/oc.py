@@ -37,7 +37,7 @@ class MixResponse:
     response_time_ms: list[float]
 
     @staticmethod
-    def of(series: ResponseSeries) -> "MixResponse":
+    def from_series(series: ResponseSeries) -> "MixResponse":
         """Return a series as plain data."""
         return MixResponse(series.op.tolist(), series.response_time_ms.round(6).tolist())
 
@@ -79,12 +79,12 @@ def table_rows(
     factors: Mapping[str, Mapping[int, str]],
 ) -> list[ReproductionRow]:
     """Compare the rates of a table, then its printed scaling factors."""
-    found = [
+    rate_rows = [
         joint(name_of(table, kind, degree), scaling[kind].mb_per_s[degree])
         for kind, by_degree in rates.items()
         for degree in by_degree
     ]
-    return found + [
+    return rate_rows + [
         joint(f"{name_of(table, kind, degree)}/factor", scaling[kind].factors()[degree])
         for kind, by_degree in factors.items()
         for degree in by_degree
@@ -103,12 +103,12 @@ def session(on_step: OnStep, **overrides: int) -> Session:
     """Open a new device at the paper's scale; every finished job is a step."""
     query = "&".join(f"{key}={value}" for key, value in overrides.items())
     device = open_flash_device(DEVICE + (f"?{query}" if query else ""))
-    over: set[str] = set()
+    finished: set[str] = set()
 
     def on_progress(name: str, share: float) -> None:
         # A job may report its end twice.
-        if share == 1.0 and name not in over:
-            over.add(name)
-            on_step(len(over), name)
+        if share == 1.0 and name not in finished:
+            finished.add(name)
+            on_step(len(finished), name)
 
     return Session(device, SCALES["standard"], on_step=on_progress)

@@ -36,17 +36,19 @@ A_HALF_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
-class Data:
+class SingleLunMixes:
     """Response times by mix, and throughput [MB/s]."""
 
     mixes: dict[str, MixResponse]
     throughput: dict[str, float]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> SingleLunMixes:
     """Run the five mixes of µOC0."""
     mixes, throughput = oc0.measure_mixes(oc.session(on_step))
-    return Data({mix: MixResponse.of(series) for mix, series in mixes.items()}, throughput)
+    return SingleLunMixes(
+        {mix: MixResponse.from_series(series) for mix, series in mixes.items()}, throughput
+    )
 
 
 def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
@@ -60,7 +62,7 @@ def share_within(times: np.ndarray, band: tuple[float, float]) -> float:
     return float(np.mean((times >= band[0]) & (times <= band[1])))
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: SingleLunMixes) -> list[ReproductionRow]:
     """Compare bands and effects of mixing with the text."""
     writes = data.mixes["WWWWW"].writes
     reads = data.mixes["RRRR"].reads
@@ -92,7 +94,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: SingleLunMixes) -> "Figure":
     """Draw a panel a mix."""
     mixes = {mix: bands.series() for mix, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {mix: mix for mix in mixes}, simulated=True))

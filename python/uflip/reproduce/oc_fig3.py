@@ -29,36 +29,36 @@ LITTLE = 0.05
 
 
 @dataclass(frozen=True)
-class Data:
+class LunThroughput:
     """Throughput [MB/s] by channel, then LUN."""
 
     write_mb_per_s: list[list[float]]
     read_mb_per_s: list[list[float]]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> LunThroughput:
     """Measure every LUN."""
     session = oc.session(on_step)
     write, read = oc0.measure_luns(session, "W"), oc0.measure_luns(session, "R")
-    return Data(write.tolist(), read.tolist())
+    return LunThroughput(write.tolist(), read.tolist())
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: LunThroughput) -> list[ReproductionRow]:
     """Compare slowest and fastest LUN with the text, and their spread."""
-    found = []
+    lun_rows = []
     for word, values in (
         ("writes", np.array(data.write_mb_per_s)),
         ("reads", np.array(data.read_mb_per_s)),
     ):
         for name, value in (("slowest", values.min()), ("fastest", values.max())):
             what = f"{word}, {name} of {values.size} LUNs"
-            found.append(printed(f"oc/fig3/{word}", float(value), what=what, wider=oc.JOINTLY))
+            lun_rows.append(printed(f"oc/fig3/{word}", float(value), what=what, wider=oc.JOINTLY))
         spread = float((values.max() - values.min()) / values.mean())
-        found.append(stated(f"oc/fig3/{word}_spread", spread, below(LITTLE)))
-    return found
+        lun_rows.append(stated(f"oc/fig3/{word}_spread", spread, below(LITTLE)))
+    return lun_rows
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: LunThroughput) -> "Figure":
     """Draw both maps."""
     return figure_of(
         figures.heat_map(

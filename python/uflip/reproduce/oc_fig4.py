@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CYCLES, SHARE = 17_000, 0.10
-CHANCE = Wider(0.05, "one block of the card against a mean of seeds")
+ONE_BLOCK = Wider(0.05, "one block of the card against a mean of seeds")
 SEEDS = range(1, 21)
 # Number of seeds that continue until a tenth of the reads fails.
-WHOLE = 4
+FULL_SEEDS = 4
 UNTIL_SHARE = 18_500
 # Cycles between checks of the other seeds.
-AT_ONCE = 250
+CHECK_CYCLES = 250
 BLOCK: Block = (0, 0, 0)
 RATED = 3_000
 
 
 @dataclass(frozen=True)
-class Data:
+class BlockWearOut:
     """The first block, cycle by cycle, and the failures of all blocks.
 
     Attributes
@@ -52,7 +52,7 @@ class Data:
     first_failures : list of int
         Erases before the first failed read, a value per seed.
     share_reached : list of int
-        Erases until a tenth of the reads fails, for the first `WHOLE` seeds.
+        Erases until a tenth of the reads fails, for the first `FULL_SEEDS` seeds.
     """
 
     pages: int
@@ -77,11 +77,11 @@ def wear_out(seed: int) -> list[Oc1]:
     """Wear out a block of a device with a seed of its own, in one or more pieces."""
     session = oc.session(lambda _done, _text: None, seed=seed)
     pages = session.device.geometry.pages_per_block
-    at_once = UNTIL_SHARE if seed <= WHOLE else AT_ONCE
+    at_once = UNTIL_SHARE if seed <= FULL_SEEDS else CHECK_CYCLES
     job = Job(kind="wear", pages=pages, repeat=at_once)
     pieces: list[Oc1] = []
     for _ in range(UNTIL_SHARE // at_once):
-        pieces.append(Oc1.of(session.device.run(job), BLOCK, pages))
+        pieces.append(Oc1.from_trace(session.device.run(job), BLOCK, pages))
         if pieces[-1].erase_failed or pieces[-1].first_failure() is not None:
             break
     return pieces
@@ -93,11 +93,11 @@ def first_failure(pieces: list[Oc1]) -> int:
     return before + (pieces[-1].first_failure() or pieces[-1].cycles)
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> BlockWearOut:
     """Wear out a block for each seed."""
     worn = on_all(wear_out, list(SEEDS), on_step, lambda seed: f"seed {seed}")
     first = worn[0][0]
-    return Data(
+    return BlockWearOut(
         first.pages,
         first.erase_ms.round(6).tolist(),
         first.write_ms.round(6).tolist(),
@@ -105,11 +105,11 @@ def measure(on_step: OnStep) -> Data:
         first.failed_reads.tolist(),
         first.failed_writes.tolist(),
         [first_failure(pieces) for pieces in worn],
-        [block.cycles_until(SHARE) or block.cycles for (block, *_) in worn[:WHOLE]],
+        [block.cycles_until(SHARE) or block.cycles for (block, *_) in worn[:FULL_SEEDS]],
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: BlockWearOut) -> list[ReproductionRow]:
     """Compare failures, erase times and write times with the text."""
     erase, write = np.array(data.erase_ms[:CYCLES]), np.array(data.write_ms[:CYCLES])
     steps = np.flatnonzero(np.diff(erase))
@@ -118,13 +118,13 @@ def rows(data: Data) -> list[ReproductionRow]:
     drift = abs(write[-1000:].mean() / write[:1000].mean() - 1)
     return [
         printed(
-            "oc/fig4/first_failure", float(np.mean(data.first_failures)), wider=CHANCE,
+            "oc/fig4/first_failure", float(np.mean(data.first_failures)), wider=ONE_BLOCK,
             what=f"first failing read, mean of {len(data.first_failures)} seeds",
         ),
         stated("oc/fig4/earliest", float(min(data.first_failures)), above(RATED)),
         printed(
-            "oc/fig4/tenth", float(np.mean(data.share_reached)), wider=CHANCE,
-            what=f"a tenth of the reads fails, mean of {WHOLE} seeds",
+            "oc/fig4/tenth", float(np.mean(data.share_reached)), wider=ONE_BLOCK,
+            what=f"a tenth of the reads fails, mean of {FULL_SEEDS} seeds",
         ),
         stated("oc/fig4/erase_steps", float(times), between(2, 99)),
         stated("oc/fig4/erase_growth", float(erase[-1] / erase[0]), above(1)),
@@ -133,7 +133,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: BlockWearOut) -> "Figure":
     """Draw the first block."""
     return figure_of(figures.wear(data.worn(), simulated=True))
 

@@ -33,31 +33,33 @@ STABLE = 1.1
 
 
 @dataclass(frozen=True)
-class Data:
+class SeparateLunMixes:
     """Response times by share of writers."""
 
     mixes: dict[str, MixResponse]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> SeparateLunMixes:
     """Run the mixes of µOC3."""
     mixes, _ = oc3.measure_mixes(oc.session(on_step))
-    return Data({share: MixResponse.of(series) for share, series in mixes.items()})
+    return SeparateLunMixes(
+        {share: MixResponse.from_series(series) for share, series in mixes.items()}
+    )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: SeparateLunMixes) -> list[ReproductionRow]:
     """Compare with the text about the figure."""
-    alone = float(np.percentile(data.mixes[READS].reads, 99))
-    found = []
+    read_only_p99 = float(np.percentile(data.mixes[READS].reads, 99))
+    share_rows = []
     for share, bands in data.mixes.items():
         if share in (WRITES, READS):
             continue
-        worst = float(np.percentile(bands.reads, 99)) / alone
-        found.append(stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE)))
+        worst = float(np.percentile(bands.reads, 99)) / read_only_p99
+        share_rows.append(stated(f"oc/fig5/{share.split()[0]}", worst, below(STABLE)))
     spread = float(data.mixes[WRITES].writes.std() / data.mixes[HALF].writes.std())
     mean = float(data.mixes[WRITES].writes.mean() / data.mixes[HALF].writes.mean())
     return [
-        *found,
+        *share_rows,
         stated(
             "oc/fig5/predictable", spread, above(1.25),
             note="this does not come out: on the simulated card threads on channels of their own "
@@ -68,7 +70,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]  # fmt: skip
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: SeparateLunMixes) -> "Figure":
     """Draw a panel for each share."""
     mixes = {share: bands.series() for share, bands in data.mixes.items()}
     return figure_of(figures.bands(mixes, {share: share for share in mixes}, simulated=True))

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Data:
+class LunScaling:
     """The results of µOC2."""
 
     scaling: dict[str, Scaling]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> LunScaling:
     """Run µOC2."""
-    return Data(oc2.measure(oc.session(on_step)))
+    return LunScaling(oc2.measure(oc.session(on_step)))
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: LunScaling) -> list[ReproductionRow]:
     """Compare every rate of the table, then its scaling factors."""
     return oc.table_rows("table2", data.scaling, TABLE_2, FACTORS_2)
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: LunScaling) -> "Figure":
     """Draw throughput over LUNs."""
     kinds = list(TABLE_2)
     panels = [("writes over LUNs", kinds[:2]), ("reads over LUNs", kinds[2:])]

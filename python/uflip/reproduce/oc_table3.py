@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Data:
+class ChannelScaling:
     """The results of µOC3."""
 
     scaling: dict[str, Scaling]
     all_luns: dict[str, float]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> ChannelScaling:
     """Run the throughput part of µOC3."""
     session = oc.session(on_step)
-    return Data(oc3.measure_scaling(session), oc3.measure_all_luns(session))
+    return ChannelScaling(oc3.measure_scaling(session), oc3.measure_all_luns(session))
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: ChannelScaling) -> list[ReproductionRow]:
     """Compare every value of the table, its scaling factors, and the rates of 32 threads."""
     return [
         *oc.table_rows("table3", data.scaling, TABLE_3, FACTORS_3),
@@ -48,7 +48,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: ChannelScaling) -> "Figure":
     """Draw throughput over channels."""
     panels = [("writes over channels", list(TABLE_3))]
     return figure_of(

@@ -64,11 +64,11 @@ def random(
 
 
 def write_untimed(
-    device: SimulatedDevice, location: str, pages: int, *, seed: int = 1, **where: int
+    device: SimulatedDevice, location: str, pages: int, *, seed: int = 1, **target: int
 ) -> Counters:
     """Write pages in functional mode; return the counters."""
     return device.apply(
-        basic("write", location, io_size=device.page_bytes, io_count=pages, seed=seed, **where)
+        basic("write", location, io_size=device.page_bytes, io_count=pages, seed=seed, **target)
     )
 
 
@@ -80,6 +80,6 @@ def steady_random_writes(device: SimulatedDevice, times: int = 6) -> None:
     device : SimulatedDevice
         In any state.
     times : int
-        Device sizes to write. After six, one page in 400 still has its place of the previous state.
+        Device sizes to write. After six, one page in 400 is still where the previous state put it.
     """
     write_untimed(device, "random", times * device.logical_pages, seed=101)

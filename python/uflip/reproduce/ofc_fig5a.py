@@ -28,44 +28,47 @@ PAGES = tuple(sorted({*range(0, 61, 5), 27}))
 KIOPS_BY_PAGES = {
     15: "ofc/random_writes_60", 27: "ofc/relocating_27", 45: "ofc/random_writes_30",
 }  # fmt: skip
-BETWEEN = Wider(
+INTERPOLATED = Wider(
     0.10, "what was fitted lies at 0 and at 30 pages: between them any falling, convex curve agrees"
 )
-NONE = "printed for sequential writes (§V.F), whose blocks hold nothing valid either"
+NO_VALID_PAGES = "printed for sequential writes (§V.F), whose blocks hold nothing valid either"
 
 
 @dataclass(frozen=True)
-class Data:
+class RelocationCurve:
     """Random writes [kIOPS] for each number of relocated pages."""
 
     relocated_pages: tuple[int, ...]
     kiops: tuple[float, ...]
 
-    def at(self, pages: float) -> float:
+    def kiops_at(self, pages: float) -> float:
         """Return the value at a number of pages, by linear interpolation."""
         return float(np.interp(pages, self.relocated_pages, self.kiops))
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> RelocationCurve:
     """Measure all numbers of pages."""
     kiops = on_all(fits.fixed_relocation, PAGES, on_step, "{} relocated pages".format)
-    return Data(PAGES, tuple(kiops))
+    return RelocationCurve(PAGES, tuple(kiops))
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: RelocationCurve) -> list[ReproductionRow]:
     """Compare with the drop in the text, and with rates that are printed with page numbers."""
-    drop = 100 * (1 - data.at(30) / data.at(0))
+    drop = 100 * (1 - data.kiops_at(30) / data.kiops_at(0))
     return [
         printed("ofc/drop_30_pages", drop),
         printed(
-            "ofc/erasing_writes", data.at(0), what="random writes at 0 relocated pages", note=NONE
+            "ofc/erasing_writes",
+            data.kiops_at(0),
+            what="random writes at 0 relocated pages",
+            note=NO_VALID_PAGES,
         ),
         *(
             printed(
                 value_id,
-                data.at(pages),
+                data.kiops_at(pages),
                 what=f"random writes at {pages} relocated pages",
-                wider=BETWEEN if pages == 27 else None,
+                wider=INTERPOLATED if pages == 27 else None,
                 note=f"{'§V.D' if pages == 27 else '§V.C'} prints both for one spare factor",
             )
             for pages, value_id in KIOPS_BY_PAGES.items()
@@ -73,13 +76,13 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: RelocationCurve) -> "Figure":
     """Draw the rate against the number of pages."""
     sheet, [axis] = figure.panels(height=4.2)
     axis.plot(data.relocated_pages, data.kiops, color=figure.WRITES, marker="D", label="simulated")
     ids = ["ofc/erasing_writes", *KIOPS_BY_PAGES.values()]
     figure.printed(axis, [0, *KIOPS_BY_PAGES], [PUBLISHED[one].number or 0 for one in ids])
-    half = data.at(0) / 2
+    half = data.kiops_at(0) / 2
     axis.plot([0, 30, 30], [half, half, 0], color=figure.FAINT, linewidth=0.8, linestyle=":")
     axis.annotate(
         "half of the rate at 30 pages: relocate_ns is fitted to this",

@@ -49,7 +49,7 @@ class SparePoint:
     logical_pages: int
 
     @property
-    def in_the_pool(self) -> float:
+    def pool_equation_pages(self) -> float:
         """Return equation (2) for the blocks that can be victims, with their 127 data pages."""
         spare_factor = pool_spare_factor(
             physical_blocks=ofc.BLOCKS,
@@ -63,48 +63,48 @@ class SparePoint:
 
 
 @dataclass(frozen=True)
-class Data:
+class SpareFactorSweep:
     """One point for each spare factor."""
 
     points: tuple[SparePoint, ...]
 
-    def at(self, spare_factor: float) -> SparePoint:
+    def point_at(self, spare_factor: float) -> SparePoint:
         """Return a measured point."""
         return next(point for point in self.points if point.spare_factor == spare_factor)
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> SpareFactorSweep:
     """Measure all spare factors."""
     points = on_all(_measure_point, SPARE_FACTORS, on_step, "spare factor {}".format)
-    return Data(tuple(points))
+    return SpareFactorSweep(tuple(points))
 
 
 def _measure_point(spare_factor: float) -> SparePoint:
     device = ofc.device(spare_factor=spare_factor, state="sequential")
     ofc.steady_random_writes(device)
     window = ofc.random(device, "write", MEASURED_IOS, seed=11)
-    counted = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)
+    counters = ofc.write_untimed(device, "random", COUNTED_TIMES * device.logical_pages, seed=12)
     return SparePoint(
         spare_factor,
         window.kiops,
-        relocated_pages(counted),
-        counted["pages_relocated"] / counted["host_pages_written"],
+        relocated_pages(counters),
+        counters["pages_relocated"] / counters["host_pages_written"],
         device.logical_pages,
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: SpareFactorSweep) -> list[ReproductionRow]:
     """Compare rates, and page numbers with the text and with the equation."""
-    found: list[ReproductionRow] = []
+    comparisons: list[ReproductionRow] = []
     for spare_factor in ofc.KIOPS_BY_SPARE:
         value_id = f"ofc/random_writes_{100 * spare_factor:.0f}"
         note = _KIOPS_NOTES.get(spare_factor, "")
-        found.append(printed(value_id, data.at(spare_factor).kiops, note=note))
-    ratio = data.at(0.60).kiops / data.at(0.30).kiops
-    found.append(stated("ofc/ratio_60_30", ratio, above(2)))
+        comparisons.append(printed(value_id, data.point_at(spare_factor).kiops, note=note))
+    ratio = data.point_at(0.60).kiops / data.point_at(0.30).kiops
+    comparisons.append(stated("ofc/ratio_60_30", ratio, above(2)))
     for spare_factor in PRINTED_RELOCATED_PAGES:
-        found += _page_rows(data.at(spare_factor))
-    return found + _amplification_rows(data.at(ofc.SPARE_FACTOR))
+        comparisons += _page_rows(data.point_at(spare_factor))
+    return comparisons + _amplification_rows(data.point_at(ofc.SPARE_FACTOR))
 
 
 _KIOPS_NOTES = {
@@ -138,7 +138,7 @@ def _page_rows(point: SparePoint) -> list[ReproductionRow]:
         equation(
             f"{what}: equation (2), the pool",
             "pages",
-            point.in_the_pool,
+            point.pool_equation_pages,
             point.relocated_pages,
             note="127 pages of data a block, blocks that cannot be victims taken off",
         ),
@@ -171,7 +171,7 @@ def _amplification_rows(point: SparePoint) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: SpareFactorSweep) -> "Figure":
     """Draw rate and page numbers against the spare factor, one panel each."""
     sheet, [rate, pages] = figure.panels(1, 2, height=4.0)
     spare = [100 * point.spare_factor for point in data.points]

@@ -36,7 +36,7 @@ FEW_MINUTES = 5
 
 
 @dataclass(frozen=True)
-class Data:
+class LongRandomWrites:
     """The rate in each second, and relocated pages in each run of the window."""
 
     kiops: tuple[float, ...]
@@ -70,7 +70,7 @@ class Data:
         return max((minute + 1 for minute, is_off in enumerate(off) if is_off), default=0)
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> LongRandomWrites:
     """Write at random on a clean device for a long time."""
     device = ofc.device(state="empty")
     runs = list(
@@ -88,14 +88,14 @@ def measure(on_step: OnStep) -> Data:
         on_step(done, f"{done * traffic.RUN_IOS / 1e6:.1f} million random writes")
     ends = np.cumsum([window.elapsed_ns for window in windows])
     middles = ends - np.array([window.elapsed_ns for window in windows]) / 2
-    return Data(
+    return LongRandomWrites(
         kiops=tuple(joined(windows).kiops_each_second().tolist()),
         minute=tuple((middles / 60e9).tolist()),
         relocated_pages=tuple(window.relocated_pages for window in windows),
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: LongRandomWrites) -> list[ReproductionRow]:
     """Compare the steady values, and the time until they are reached."""
     late = data.kiops_by_minute[data.minutes_until_steady :]
     spread = 100 * (max(late) / min(late) - 1)
@@ -127,7 +127,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: LongRandomWrites) -> "Figure":
     """Draw rate and page numbers against time."""
     sheet, [rate, pages] = figure.panels(2, 1, height=5.0)
     seconds = np.arange(len(data.kiops)) / 60

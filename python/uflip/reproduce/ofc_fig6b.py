@@ -32,7 +32,7 @@ PRINTED_WRITES = 8.5
 
 
 @dataclass(frozen=True)
-class Data:
+class ReadWriteMixCurves:
     """Rates of reads and writes together [kIOPS] for each share of writes."""
 
     write_share: tuple[float, ...]
@@ -40,7 +40,7 @@ class Data:
     with_relocation: tuple[float, ...]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> ReadWriteMixCurves:
     """Measure both curves; every point has a copy of its state."""
     fresh = ofc.device(state="empty")
     # Twice the flash capacity: blocks collected from now on hold only overwritten pages.
@@ -50,7 +50,7 @@ def measure(on_step: OnStep) -> Data:
     points = [(state, percent) for state in (fresh, steady) for percent in READ_PERCENT]
     windows = on_all(_measure_point, points, on_step, _name)
     kiops = [window.kiops for window in windows]
-    return Data(
+    return ReadWriteMixCurves(
         write_share=tuple(1 - percent / 100 for percent in READ_PERCENT),
         erases_only=tuple(kiops[: len(READ_PERCENT)]),
         with_relocation=tuple(kiops[len(READ_PERCENT) :]),
@@ -77,14 +77,17 @@ def _measure_point(point: tuple[SimulatedDevice, int]) -> Window:
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: ReadWriteMixCurves) -> list[ReproductionRow]:
     """Compare the ends of the curves, and their shape."""
     falls = [float(np.diff(curve).max()) for curve in (data.erases_only, data.with_relocation)]
     drops = [curve[0] - curve[-1] for curve in (data.erases_only, data.with_relocation)]
     share = [low / high for low, high in zip(data.with_relocation, data.erases_only, strict=True)]
     return [
         printed(
-            "ofc/random_reads", data.erases_only[0], what="random reads alone", wider=fits.WHOLE
+            "ofc/random_reads",
+            data.erases_only[0],
+            what="random reads alone",
+            wider=fits.WHOLE_REQUESTS,
         ),
         printed("ofc/erasing_writes", data.erases_only[-1], what="writes alone, erases only"),
         printed(
@@ -102,7 +105,7 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: ReadWriteMixCurves) -> "Figure":
     """Draw both curves against the share of writes."""
     sheet, [axis] = figure.panels(height=4.2)
     share = [100 * value for value in data.write_share]

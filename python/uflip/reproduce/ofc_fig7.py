@@ -67,7 +67,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Data:
+class WorkloadSequence:
     """All steps, in order."""
 
     steps: tuple[Step, ...]
@@ -77,7 +77,7 @@ class Data:
         return self.steps[number - 1]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> WorkloadSequence:
     """Run the nine steps on one device."""
     device = ofc.device(state="empty")
     steps = []
@@ -87,7 +87,7 @@ def measure(on_step: OnStep) -> Data:
         window = joined(device.run(run) for run in _runs(device, location, mode, number))
         steps.append(_step(number, location, mode, window))
         on_step(number, f"step {number}: {location} {mode}s")
-    return Data(tuple(steps))
+    return WorkloadSequence(tuple(steps))
 
 
 def _runs(device: SimulatedDevice, location: str, mode: str, number: int) -> list[Spec]:
@@ -115,19 +115,21 @@ def _step(number: int, location: str, mode: str, window: Window) -> Step:
     return Step(number, location, mode, kiops, window.relocated_pages)
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: WorkloadSequence) -> list[ReproductionRow]:
     """Compare with the text about each step."""
     return [*_first_three(data), *_next_three(data), *_last_three(data)]
 
 
-def _first_three(data: Data) -> list[ReproductionRow]:
+def _first_three(data: WorkloadSequence) -> list[ReproductionRow]:
     first, second, third = (data.step(number) for number in (1, 2, 3))
     drop = 100 * (1 - third.steady / second.steady)
     return [
         printed("ofc/clean_writes", first.kiops[1], what="#1 sequential writes, clean device"),
         printed("ofc/erasing_writes", first.steady, what="#1 sequential writes, steady"),
         printed("ofc/sequential_reads", second.steady, what="#2 sequential reads"),
-        printed("ofc/random_reads", third.steady, what="#3 random reads", wider=fits.WHOLE),
+        printed(
+            "ofc/random_reads", third.steady, what="#3 random reads", wider=fits.WHOLE_REQUESTS
+        ),
         printed(
             "ofc/step_3_below_2",
             drop,
@@ -136,7 +138,7 @@ def _first_three(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def _next_three(data: Data) -> list[ReproductionRow]:
+def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
     sequential, write, read, again = (data.step(number) for number in (2, 4, 5, 6))
     rise = 100 * (again.kiops[-1] / again.kiops[1] - 1)
     return [
@@ -160,7 +162,7 @@ def _next_three(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def _last_three(data: Data) -> list[ReproductionRow]:
+def _last_three(data: WorkloadSequence) -> list[ReproductionRow]:
     first, sequential, random, steady = (data.step(number) for number in (1, 2, 3, 4))
     write, read, last = (data.step(number) for number in (7, 8, 9))
     initially = float(np.mean(write.kiops[INITIALLY_S]))
@@ -172,7 +174,7 @@ def _last_three(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: WorkloadSequence) -> "Figure":
     """Draw all steps along one time axis."""
     sheet, [axis] = figure.panels(height=4.4)
     lengths = [len(step.kiops) for step in data.steps]
@@ -211,7 +213,7 @@ def draw(data: Data) -> "Figure":
     return sheet
 
 
-def _printed(data: Data, begins: list[int]) -> tuple[list[float], list[float]]:
+def _printed(data: WorkloadSequence, begins: list[int]) -> tuple[list[float], list[float]]:
     """Return the positions of the printed values: the end of a step, or its slowest second."""
 
     def end(number: int) -> float:

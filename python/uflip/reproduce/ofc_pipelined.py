@@ -41,32 +41,32 @@ AS_READS = ("command_write_latency_ns", "relocate_latency_ns")
 
 def solve(outstanding: int, fitted: int = len(FITS)) -> dict[str, int]:
     """Find the first `fitted` constants in order, for a number of outstanding requests."""
-    found: dict[str, int] = {}
-    for constant, value_id, measured, most in FITS[:fitted]:
-        wanted = PUBLISHED[value_id].number
-        assert wanted is not None, "constants are fitted to numbers"
-        low, high = 0, most
+    constants: dict[str, int] = {}
+    for constant, value_id, measured, upper in FITS[:fitted]:
+        published = PUBLISHED[value_id].number
+        assert published is not None, "constants are fitted to numbers"
+        low, high = 0, upper
         while high - low > max(10, high // 500):
             middle = (low + high) // 2
-            made = found | {constant: middle}
-            if measured(outstanding, profile=PROFILE, **made) < wanted:
+            candidate = constants | {constant: middle}
+            if measured(outstanding, profile=PROFILE, **candidate) < published:
                 high = middle
             else:
                 low = middle
-        found[constant] = low
+        constants[constant] = low
         if constant == FITS[0][0]:
-            found |= dict.fromkeys(AS_READS, low)
-    return found
+            constants |= dict.fromkeys(AS_READS, low)
+    return constants
 
 
 def main() -> None:
     """Print all constants for `OUTSTANDING` requests, then the results for other numbers."""
     print(OUTSTANDING, solve(OUTSTANDING))
     for outstanding in (6, 8, 10, 11, 12, 13, 14, 16):
-        found = solve(outstanding, fitted=1)
-        reads = fits.random_reads(outstanding, profile=PROFILE, **found)
-        writes = fits.clean_writes(outstanding, profile=PROFILE, **found)
-        print(f"{outstanding} requests: {found[FITS[0][0]]} ns,", end=" ")
+        constants = solve(outstanding, fitted=1)
+        reads = fits.random_reads(outstanding, profile=PROFILE, **constants)
+        writes = fits.clean_writes(outstanding, profile=PROFILE, **constants)
+        print(f"{outstanding} requests: {constants[FITS[0][0]]} ns,", end=" ")
         print(f"random reads {reads:.2f} kIOPS, clean writes {writes:.2f} kIOPS")
 
 

@@ -37,12 +37,12 @@ IDLE_NS = 4 * 10**9
 IDLE_FREE_BLOCKS = 400
 AHEAD = "ahead"
 PAGE_BYTES = 4320
-MOST = CHANNELS.index(16), CHANNELS.index(4)
+SIXTEEN_AND_FOUR = CHANNELS.index(16), CHANNELS.index(4)
 Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Data:
+class PipelinedScaling:
     """All measurements.
 
     Attributes
@@ -115,7 +115,7 @@ BOTH: dict[str, Callable[..., float]] = {
 """The measurements on both devices."""
 
 
-def _both(value_id: str) -> Pair:
+def _measure_both(value_id: str) -> Pair:
     measured = BOTH[value_id]
     if value_id.startswith("ofc/raw"):
         lane = {key: 0 for key in RAW if "latency" not in key}
@@ -125,24 +125,24 @@ def _both(value_id: str) -> Pair:
     return measured(outstanding=OUTSTANDING, profile=PROFILE), measured()
 
 
-def _raw(what: tuple[str, int]) -> float:
-    mode, channels = what
+def _raw_rate(point: tuple[str, int]) -> float:
+    mode, channels = point
     return saturated(mode, profile=PROFILE, **RAW, **shape(channels))
 
 
-def _scaled(channels: int) -> dict[str, float]:
+def _scaled_rates(channels: int) -> dict[str, float]:
     keys = shape(channels)
     requests = outstanding(channels)
-    found = {
+    rates = {
         "sequential reads": fits.sequential_reads(requests, profile=PROFILE, **keys),
         "random reads": fits.random_reads(requests, profile=PROFILE, **keys),
     }
     for spare in SPARE_FACTORS:
         writes, relocated = _random_writes(spare, requests, profile=PROFILE, **keys)
-        found[f"random writes, {100 * spare:.0f} % spare"] = writes
+        rates[f"random writes, {100 * spare:.0f} % spare"] = writes
         if spare == ofc.SPARE_FACTOR:
-            found["relocated pages, 45 % spare"] = relocated
-    return found
+            rates["relocated pages, 45 % spare"] = relocated
+    return rates
 
 
 def freed_alone() -> float:
@@ -154,8 +154,10 @@ def freed_alone() -> float:
     pages = 3 * ofc.BLOCKS * ofc.PAGES_PER_BLOCK // 2
     ofc.write_untimed(device, "random", pages, seed=7, **target)
     page = device.page_bytes
-    rest = basic("read", "random", io_size=page, io_count=2, time="pause", pause=IDLE_NS, **target)
-    window = device.run(rest)
+    idle_reads = basic(
+        "read", "random", io_size=page, io_count=2, time="pause", pause=IDLE_NS, **target
+    )
+    window = device.run(idle_reads)
     freed = window.counters["blocks_collected"] * (ofc.DATA_PAGES_PER_BLOCK - QUARTER)
     return freed / window.elapsed_ns * 1e6 / fits.clean_writes(OUTSTANDING, profile=PROFILE)
 
@@ -168,25 +170,25 @@ def freed_beside() -> float:
     return quarter / none
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> PipelinedScaling:
     """Measure on both devices, then with all numbers of channels, then collection alone."""
     steps = iter(range(1, STEPS + 1))
 
-    def step(_: int, what: str) -> None:
-        on_step(next(steps), what)
+    def step(_: int, label: str) -> None:
+        on_step(next(steps), label)
 
-    both = dict(zip(BOTH, on_all(_both, list(BOTH), step), strict=True))
+    both = dict(zip(BOTH, on_all(_measure_both, list(BOTH), step), strict=True))
     modes = [(mode, channels) for mode in ("read", "write") for channels in CHANNELS]
-    raw = on_all(_raw, modes, step, "raw {0[0]}s, {0[1]} channels".format)
-    scaled = on_all(_scaled, CHANNELS, step, "{} channels".format)
+    raw = on_all(_raw_rate, modes, step, "raw {0[0]}s, {0[1]} channels".format)
+    scaled = on_all(_scaled_rates, CHANNELS, step, "{} channels".format)
     step(0, AHEAD)
-    alone = freed_alone()
+    freed = freed_alone()
     step(0, "beside")
-    return Data(
+    return PipelinedScaling(
         both,
         {"read": tuple(raw[: len(CHANNELS)]), "write": tuple(raw[len(CHANNELS) :])},
         {name: tuple(one[name] for one in scaled) for name in scaled[0]},
-        alone,
+        freed,
         freed_beside(),
     )
 
@@ -208,7 +210,7 @@ def limit(mode: str, channels: int) -> float:
     return host * rate / PAGE_BYTES / 1e3
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: PipelinedScaling) -> list[ReproductionRow]:
     """Compare both devices, then raw rates with the equation, then with §VI."""
     return [
         *(
@@ -243,8 +245,8 @@ NOTES = {
 """Reasons of misses."""
 
 
-def _section_6(data: Data) -> list[ReproductionRow]:
-    sixteen, four = (data.scaled["sequential reads"][place] for place in MOST)
+def _section_6(data: PipelinedScaling) -> list[ReproductionRow]:
+    sixteen, four = (data.scaled["sequential reads"][index] for index in SIXTEEN_AND_FOUR)
     return [
         stated("ofc/sixteen_channels", sixteen / four, at_least(3.6), device=PROFILE),
         stated("ofc/freed_alone", data.freed_alone, above(1), device=PROFILE),
@@ -252,7 +254,7 @@ def _section_6(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: PipelinedScaling) -> "Figure":
     """Draw rates over channels: reads, writes and relocated pages, beside the raw limits."""
     sheet, axes = figure.panels(1, 2, height=4.2)
     for axis, mode in zip(axes, ("read", "write"), strict=True):

@@ -65,7 +65,7 @@ SEQUENTIAL_WRITES = "collect_ns"
 
 
 @dataclass(frozen=True)
-class Data:
+class HeadlineRates:
     """The results of `MEASUREMENTS`, by name, and the bytes that a page counts for."""
 
     measured: dict[str, float]
@@ -76,19 +76,19 @@ class Data:
         return self.measured[name] * self.page_bytes_with_spare / 1e3
 
 
-def _measured(name: str) -> float:
+def _measure_rate(name: str) -> float:
     return MEASUREMENTS[name]()
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> HeadlineRates:
     """Measure all rates, each on a new device."""
     names = list(MEASUREMENTS)
-    values = on_all(_measured, names, on_step)
+    values = on_all(_measure_rate, names, on_step)
     page_bytes = ofc.device(state="empty").page_bytes_with_spare
-    return Data(dict(zip(names, values, strict=True)), page_bytes)
+    return HeadlineRates(dict(zip(names, values, strict=True)), page_bytes)
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: HeadlineRates) -> list[ReproductionRow]:
     """Compare the headline rates, then the fits, then the limits that contradict each other."""
     by_name = data.measured
     return [
@@ -100,9 +100,9 @@ def rows(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def _limits(data: Data) -> list[ReproductionRow]:
+def _limits(data: HeadlineRates) -> list[ReproductionRow]:
     by_name = data.measured
-    alone = 4 * channel_rate(interface_bytes_per_s=166e6, page_bytes=4320, cell_ns=200_000)
+    one_die_rate = 4 * channel_rate(interface_bytes_per_s=166e6, page_bytes=4320, cell_ns=200_000)
     own_bus = f"ofc?bus_bytes_per_s={PRINTED_BUS_BYTES_PER_S}"
     return [
         printed(
@@ -130,13 +130,13 @@ def _limits(data: Data) -> list[ReproductionRow]:
             "4 channels of one die each, RB/(B + RT), 4096 of 4320 bytes",
             "MB/s",
             72.0,
-            alone * 4096 / 4320 / 1e6,
+            one_die_rate * 4096 / 4320 / 1e6,
             note="the printed 72 MB/s is also what writes would give without interleaving dies",
         ),
     ]
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: HeadlineRates) -> "Figure":
     """Draw the headline rates and the raw ones as bars, the printed values as rings."""
     bars = [
         ("sequential\nreads", SEQUENTIAL_READS, 115 / 4.32, figure.SEQUENTIAL_READS),
@@ -148,13 +148,13 @@ def draw(data: Data) -> "Figure":
         ("raw writes", "raw writes", 20.0, figure.SEQUENTIAL_WRITES),
     ]
     sheet, [axis] = figure.panels(height=4.2)
-    places = np.arange(len(bars))
+    positions = np.arange(len(bars))
     ours = [data.measured[name] for _, name, _, _ in bars]
-    axis.bar(places, ours, width=0.62, color=[color for *_, color in bars], alpha=0.55)
-    for place, value in enumerate(ours):
-        axis.text(place, 0.7, f"{value:.1f}", ha="center", fontsize=8.5)
-    figure.printed(axis, places.tolist(), [printed for _, _, printed, _ in bars])
-    axis.set_xticks(places, [label for label, *_ in bars])
+    axis.bar(positions, ours, width=0.62, color=[color for *_, color in bars], alpha=0.55)
+    for position, value in enumerate(ours):
+        axis.text(position, 0.7, f"{value:.1f}", ha="center", fontsize=8.5)
+    figure.printed(axis, positions.tolist(), [printed for _, _, printed, _ in bars])
+    axis.set_xticks(positions, [label for label, *_ in bars])
     axis.tick_params(axis="x", length=0)
     axis.grid(visible=False, axis="x")
     figure.title(

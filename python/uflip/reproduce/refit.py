@@ -55,7 +55,7 @@ RUNS = {
 }
 """Column -> the micro-benchmarks that it needs, besides the baselines."""
 
-UNKNOWING: Constants = {
+UNFITTED_VALUES: Constants = {
     # Data sheets of 8 Gbit SLC NAND of 2008, and of interfaces.
     "program_ns": 200_000, "program_high_ns": 800_000, "channel_bytes_per_s": 40_000_000,
     "link_bytes_per_s": 100_000_000, "unit_bytes": 1 << 20,
@@ -114,16 +114,16 @@ def check_columns(columns: Iterable[str]) -> tuple[str, ...]:
     ('In-place', 'RW')
     """
     by_id = {one_id: column for column, one_id in table3.IDS.items()}
-    found = []
+    names = []
     for name in columns:
         column = by_id.get(name, name)
         if column not in table3.COLUMNS:
             raise unknown_name("column", name, tuple(by_id), where="--without")
-        found.append(column)
-    return tuple(found)
+        names.append(column)
+    return tuple(names)
 
 
-def knowing(profile: str, values: Constants, columns: Iterable[str]) -> list[str]:
+def fitted_keys(profile: str, values: Constants, columns: Iterable[str]) -> list[str]:
     """Return the numeric keys of a profile that were fitted to any of the columns.
 
     Parameters
@@ -141,8 +141,8 @@ def knowing(profile: str, values: Constants, columns: Iterable[str]) -> list[str
     ]
 
 
-def beginnings(
-    keys: Iterable[str], own: Constants, others: Sequence[Constants], leave: str
+def start_values(
+    keys: Iterable[str], profile_values: Constants, others: Sequence[Constants], leave: str
 ) -> dict[str, Number]:
     """Return the start value of each constant, independent of the fitted one.
 
@@ -153,14 +153,14 @@ def beginnings(
     >>> beginnings(["streams"], {"streams": 8}, [{"streams": 4}], "column")
     {'streams': 1}
     """
-    found: dict[str, Number] = {}
+    starts: dict[str, Number] = {}
     for key in keys:
-        known = [other[key] for other in others if key in other]
-        if leave == "cell" and known:
-            found[key] = median_low(known)
+        fitted_elsewhere = [other[key] for other in others if key in other]
+        if leave == "cell" and fitted_elsewhere:
+            starts[key] = median_low(fitted_elsewhere)
         else:
-            found[key] = UNKNOWING.get(key, own[key])
-    return found
+            starts[key] = UNFITTED_VALUES.get(key, profile_values[key])
+    return starts
 
 
 def miss(cell: table3.Cell) -> float:
@@ -182,16 +182,16 @@ def search(
     dict, int
         All constants, and the number of devices that were made.
     """
-    best, made = dict(start), 0
+    best, devices = dict(start), 0
 
     def loss(constants: Constants) -> float:
-        nonlocal made
-        made += 1
+        nonlocal devices
+        devices += 1
         cells = measure(constants, columns)
         return inf if cells is None else sum(miss(cells[column]) for column in columns)
 
     if not free or not columns:
-        return best, made
+        return best, devices
     least = loss(best)
     for factor in FACTORS:
         improved = True
@@ -199,13 +199,13 @@ def search(
             improved = False
             for key in free:
                 for value in _steps(key, best[key], factor):
-                    if made >= BUDGET or least == 0:
-                        return best, made
+                    if devices >= BUDGET or least == 0:
+                        return best, devices
                     tried = best | {key: value}
                     if (missed := loss(tried)) < least:
                         best, least, improved = tried, missed, True
                         break
-    return best, made
+    return best, devices
 
 
 def _steps(key: str, value: Number, factor: float) -> tuple[Number, ...]:
@@ -220,14 +220,14 @@ def _steps(key: str, value: Number, factor: float) -> tuple[Number, ...]:
 
 def folds(
     profile: str,
-    wanted: Sequence[tuple[str, ...]],
+    groups: Sequence[tuple[str, ...]],
     leave: str,
     values: Mapping[str, Constants],
     on_step: OnStep = ignore,
 ) -> list[Fold]:
     """Hold out each of several groups of columns, several groups in parallel; see `fold`."""
-    work = partial(fold, profile, leave=leave, values=values, measure=RefitMeasurer(profile))
-    return on_all(work, wanted, on_step, ", ".join)
+    hold_out = partial(fold, profile, leave=leave, values=values, measure=RefitMeasurer(profile))
+    return on_all(hold_out, groups, on_step, ", ".join)
 
 
 def fold(
@@ -250,20 +250,28 @@ def fold(
     values : mapping
         Key -> value, for every device of the table.
     """
-    own = values[profile]
-    keys = knowing(profile, own, held_out)
+    profile_values = values[profile]
+    keys = fitted_keys(profile, profile_values, held_out)
     others = [values[name] for name in values if name != profile]
-    start = beginnings(keys, {key: own[key] for key in keys}, others, leave)
-    left = [column for column in table3.COLUMNS if column not in held_out]
-    constrained = [column for column in left if set(keys) & set(knowing(profile, own, [column]))]
-    free = [key for key in keys if any(key in knowing(profile, own, [one]) for one in constrained)]
-    found, made = search(start, free, constrained, measure)
-    cells = measure(found, held_out)
+    start = start_values(keys, {key: profile_values[key] for key in keys}, others, leave)
+    remaining = [column for column in table3.COLUMNS if column not in held_out]
+    constrained = [
+        column
+        for column in remaining
+        if set(keys) & set(fitted_keys(profile, profile_values, [column]))
+    ]
+    free = [
+        key
+        for key in keys
+        if any(key in fitted_keys(profile, profile_values, [one]) for one in constrained)
+    ]
+    refitted, devices = search(start, free, constrained, measure)
+    cells = measure(refitted, held_out)
     return Fold(
         held_out,
-        {key: (own[key], start[key], found[key]) for key in keys},
+        {key: (profile_values[key], start[key], refitted[key]) for key in keys},
         () if cells is None else tuple(cells[column] for column in held_out),
-        made + 1,
+        devices + 1,
     )
 
 
@@ -278,7 +286,7 @@ class RefitMeasurer:
     """
 
     profile: str
-    _known: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = field(default_factory=dict)
+    _cells: dict[tuple[Any, ...], Mapping[str, table3.Cell] | None] = field(default_factory=dict)
 
     def __call__(
         self, constants: Constants, columns: Sequence[str]
@@ -286,17 +294,17 @@ class RefitMeasurer:
         """Make the device with some constants changed; return cells of these columns and others."""
         runs = sorted({name for column in columns for name in RUNS.get(column, ())})
         key = (tuple(sorted(constants.items())), *runs)
-        if key not in self._known:
+        if key not in self._cells:
             url = device_url(self.profile, **constants)
             try:
                 with switched_off():
                     document = benchmark(self.profile, ("baseline", *runs), url)
             except UsageError:
-                self._known[key] = None
+                self._cells[key] = None
             else:
                 cells = table3.compare(published_row(self.profile), key_row_of(document))
-                self._known[key] = {cell.column: cell for cell in cells}
-        return self._known[key]
+                self._cells[key] = {cell.column: cell for cell in cells}
+        return self._cells[key]
 
 
 def values_of(info: DeviceInfo) -> Constants:
@@ -318,8 +326,8 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     rows: list[tuple[str, ...]] = []
     for one in folds:
         constants = ", ".join(
-            f"{key} {short(was)}, {short(begun)}, {short(found)}"
-            for key, (was, begun, found) in one.constants.items()
+            f"{key} {short(fitted)}, {short(start)}, {short(refitted)}"
+            for key, (fitted, start, refitted) in one.constants.items()
         )
         by_column = {cell.column: cell for cell in one.cells}
         for column in one.held_out:

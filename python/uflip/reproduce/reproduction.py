@@ -10,11 +10,11 @@ from uflip.reproduce.row import ReproductionRow
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Data = TypeVar("Data")
+Measurement = TypeVar("Measurement")
 
 
 @dataclass(frozen=True)
-class Reproduction(Generic[Data]):
+class Reproduction(Generic[Measurement]):
     """One figure or table of a paper.
 
     Attributes
@@ -41,10 +41,10 @@ class Reproduction(Generic[Data]):
     title: str
     source: str
     steps: int
-    measure: Callable[[OnStep], Data]
-    rows: Callable[[Data], list[ReproductionRow]]
-    draw: Callable[[Data], "Figure"]
-    text: Callable[[Data], str] | None = None
+    measure: Callable[[OnStep], Measurement]
+    rows: Callable[[Measurement], list[ReproductionRow]]
+    draw: Callable[[Measurement], "Figure"]
+    text: Callable[[Measurement], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def carry_out(reproduction: Reproduction[Any], on_step: OnStep = ignore) -> Repr
 
     Returns
     -------
-    Outcome
+    ReproductionOutcome
     """
     data = reproduction.measure(on_step)
     return ReproductionOutcome(reproduction, data, reproduction.rows(data))

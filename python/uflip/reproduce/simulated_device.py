@@ -114,7 +114,7 @@ class SimulatedDevice:
         with TemporaryDirectory(prefix="uflip-") as folder:
             path = Path(folder) / "device.snapshot"
             self._device.save(path)
-            return _arrived, (self.url, path.read_bytes())
+            return _unpickle, (self.url, path.read_bytes())
 
     def idle(self, duration_ns: int) -> None:
         """Let virtual time pass [ns]: the device may collect blocks ahead."""
@@ -146,7 +146,7 @@ class SimulatedDevice:
         return Window(len(trace), int(completed[-1] - began), counters, completed)
 
 
-def _arrived(url: str, snapshot: bytes) -> SimulatedDevice:
+def _unpickle(url: str, snapshot: bytes) -> SimulatedDevice:
     with TemporaryDirectory(prefix="uflip-") as folder:
         path = Path(folder) / "device.snapshot"
         path.write_bytes(snapshot)

@@ -34,42 +34,52 @@ from uflip.results.characteristics import LIKE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-USED = ("baseline", "granularity", "alignment", "pause", "mix", "parallelism", "partitioning")
+MICRO_BENCHMARKS = (
+    "baseline",
+    "granularity",
+    "alignment",
+    "pause",
+    "mix",
+    "parallelism",
+    "partitioning",
+)
 DEGREES = (1, 2, 4, 8, 16)
-LEAST = 0.95
+MIN_RATIO = 0.95
 """Two costs are the same from here to `REPEATS`: the paper's repetitions differed by this much."""
 OFF_BYTES = 512
 
-ONE_STREAM = (
+ONE_STREAM_NOTE = (
     "the writers' places differ from those of the partitions, and each gives way more often"
 )
-MIXES = {
+MIX_NOTES = {
     "SR/RR": "a sequential read behind a random one costs what that does: its part of the map is "
     "loaded anew",
     "SW/RW": "a random write closes the unit that sequential writes had open, which costs one more",
 }
-ALONE = "what is off the 16 KB merges its unit alone, in the 33 ms that SR and SW of the table make"
+UNALIGNED_NOTE = (
+    "what is off the 16 KB merges its unit alone, in the 33 ms that SR and SW of the table make"
+)
 
 
 @dataclass(frozen=True)
-class Data:
+class HintMeasurements:
     """Profile -> measurements."""
 
     lines: dict[str, Lines]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> HintMeasurements:
     """Run the needed micro-benchmarks on all seven devices, several in parallel."""
     profiles = [published.profile for published in table3.TABLE]
-    documents = on_all(partial(benchmark, only=USED), profiles, on_step)
-    return Data(
+    documents = on_all(partial(benchmark, only=MICRO_BENCHMARKS), profiles, on_step)
+    return HintMeasurements(
         {name: lines_of(document) for name, document in zip(profiles, documents, strict=True)}
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: HintMeasurements) -> list[ReproductionRow]:
     """Compare each device with statements about all, and Samsung with those about it."""
-    found = []
+    comparisons = []
     for profile, lines in data.lines.items():
         small, cost = cost_of_small(lines), degenerated(lines)
         assert small is not None
@@ -77,26 +87,26 @@ def rows(data: Data) -> list[ReproductionRow]:
         gain = max(gains(lines, pattern)[MOST_PROCESSES].value for pattern in ("SR", "RR"))
         mix, pattern = max((one.value, parts) for (parts, _), one in mixes(lines).items())
         least = min(total.value for total in pauses(lines).values())
-        found += [
+        comparisons += [
             stated(f"uflip/hints/{profile}/larger", small.value, above(REPEATS)),
             stated(
                 f"uflip/hints/{profile}/mix", mix, below(LIKE),
-                note=MIXES.get(pattern, "") * (mix >= LIKE),
+                note=MIX_NOTES.get(pattern, "") * (mix >= LIKE),
             ),
             stated(f"uflip/hints/{profile}/parallel", gain, below(REPEATS)),
             stated(
                 f"uflip/hints/{profile}/degenerate", cost.value, between(round(1 / LIKE, 2), LIKE),
-                note=ONE_STREAM * (not 1 / LIKE <= cost.value <= LIKE),
+                note=ONE_STREAM_NOTE * (not 1 / LIKE <= cost.value <= LIKE),
             ),
-            stated(f"uflip/hints/{profile}/pauses", least, at_least(LEAST)),
+            stated(f"uflip/hints/{profile}/pauses", least, at_least(MIN_RATIO)),
         ]  # fmt: skip
     if "samsung" in data.lines:
         unaligned = data.lines["samsung"]["alignment RW"][OFF_BYTES].ns / 1e6
-        found.append(printed("uflip/5.2/samsung/unaligned", unaligned, note=ALONE))
-    return found
+        comparisons.append(printed("uflip/5.2/samsung/unaligned", unaligned, note=UNALIGNED_NOTE))
+    return comparisons
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: HintMeasurements) -> "Figure":
     """Draw the gain of parallel reads, and the cost of parallel sequential writes."""
     sheet, [reads, writes] = figure.panels(1, 2, height=4.0)
     names = {published.profile: published.name for published in table3.TABLE}
@@ -104,12 +114,12 @@ def draw(data: Data) -> "Figure":
         for axis, pattern in ((reads, "SR"), (writes, "SW")):
             gained = {degree: one.value for degree, one in gains(lines, pattern).items()}
             axis.plot(list(gained), list(gained.values()), marker=".", label=names[profile])
-    for axis, what in ((reads, "Sequential reads"), (writes, "Sequential writes")):
+    for axis, heading in ((reads, "Sequential reads"), (writes, "Sequential writes")):
         axis.axhline(1.0, **figure.PRINTED_LEVEL)
         axis.set_xscale("log", base=2)
         axis.set_xticks(DEGREES, [str(degree) for degree in DEGREES])
         axis.set_xlabel("processes")
-        figure.title(axis, what, "throughput over that of one; dashed: as in the paper")
+        figure.title(axis, heading, "throughput over that of one; dashed: as in the paper")
     figure.logarithmic(writes, "times")
     figure.from_zero(reads, "times", 2)
     reads.legend(loc="lower right", fontsize=7)

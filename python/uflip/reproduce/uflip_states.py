@@ -33,7 +33,7 @@ from uflip.microbench import micro_benchmarks_for
 from uflip.report.key_row import COLUMNS, cells
 from uflip.reproduce import figure
 from uflip.reproduce.criterion import at_least, below, between
-from uflip.reproduce.full_benchmark import benchmark_on, resting
+from uflip.reproduce.full_benchmark import benchmark_on, idle_before_run_ns
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, printed, stated
 from uflip.reproduce.table3 import REPEATABILITY
@@ -72,23 +72,23 @@ FRESH_IOS = 2000
 
 ALMOST_TEN = (5, 10)
 NOTHING_TO_COPY = (
-    "a merge of what was never written copies nothing, so this is what the log itself costs; what "
-    "else the drive does then is not known"
+    "a merge of pages that were never written copies nothing, so this is the cost of the log "
+    "itself; what else the drive does is unknown"
 )
 WHOLE_UNITS = (
     "in the model a random write of 16 KB merges as much as one of 32 KB, which takes 18 ms in "
     "Table 3; §4.1 has about 8 ms in mind, for which the paper shows no measurement"
 )
 MEMORYLESS = (
-    "the model's log holds a few units only: what is merged out of it is in order again, whatever "
-    "order it came in, so the device has no state that random writes could spoil"
+    "the model's log holds a few units only: merged data is in order again, whatever "
+    "the order of its writes, so the device has no state that random writes could spoil"
 )
 
 Means = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Data:
+class InitialStateEffects:
     """The measurements.
 
     Attributes
@@ -110,33 +110,37 @@ class Data:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _StateMeasurement:
     means: Means
     characteristics: list[str]
     disturbed: dict[str, Means]
     small_writes: float | None
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> InitialStateEffects:
     """Measure all devices in all states, several at a time."""
     points = [(device, state) for device in DEVICES for state in STATES]
-    found = on_all(_measured, points, on_step, name=" ".join)
-    by = dict(zip(points, found, strict=True))
-    return Data(
-        {device: {state: by[device, state].means for state in STATES} for device in DEVICES},
+    measured = on_all(_measure_state, points, on_step, name=" ".join)
+    by_point = dict(zip(points, measured, strict=True))
+    return InitialStateEffects(
+        {device: {state: by_point[device, state].means for state in STATES} for device in DEVICES},
         {
-            device: {state: by[device, state].characteristics for state in STATES}
+            device: {state: by_point[device, state].characteristics for state in STATES}
             for device in DEVICES
         },
         {
-            device: {state: by[device, state].disturbed for state in ("random", "sequential")}
+            device: {state: by_point[device, state].disturbed for state in ("random", "sequential")}
             for device in DEVICES
         },
-        {state: small for (_, state), one in by.items() if (small := one.small_writes) is not None},
+        {
+            state: small
+            for (_, state), one in by_point.items()
+            if (small := one.small_writes) is not None
+        },
     )
 
 
-def _measured(point: tuple[str, str]) -> _Measured:
+def _measure_state(point: tuple[str, str]) -> _StateMeasurement:
     profile, state = point
     documents = []
     with open_device(f"sim:{profile}?{STATES[state]}") as device:
@@ -144,19 +148,26 @@ def _measured(point: tuple[str, str]) -> _Measured:
             with device.clone() as copy:
                 only = ("baseline", micro_benchmark)
                 choices = Choices(
-                    only, pause_ns=resting(profile), repetitions=1, method="paper", state="as-is"
+                    only,
+                    pause_ns=idle_before_run_ns(profile),
+                    repetitions=1,
+                    method="paper",
+                    state="as-is",
                 )
                 plan = make_plan(copy.info, "standard", SEED, choices)
                 documents.append(benchmark_on(copy, plan))
         disturbed = {}
         if state in ("random", "sequential"):
-            before = _probed(device)
-            disturbed = {way: _disturbed(device, before, how) for way, how in DISTURBANCES.items()}
-        small = _small_writes(device) if profile == "samsung" else None
-    return _Measured(*_gathered(documents), disturbed, small)
+            before = _probe_means(device)
+            disturbed = {
+                kind: _means_after_disturbance(device, before, changes)
+                for kind, changes in DISTURBANCES.items()
+            }
+        small = _mean_of_small_writes(device) if profile == "samsung" else None
+    return _StateMeasurement(*_merge_summaries(documents), disturbed, small)
 
 
-def _gathered(documents: list[Summary]) -> tuple[Means, list[str]]:
+def _merge_summaries(documents: list[Summary]) -> tuple[Means, list[str]]:
     """Merge the summaries of the micro-benchmarks, with the baselines of the first."""
     baselines = documents[0]["baselines_ms"].items()
     means = {f"baseline {pattern}": mean for pattern, mean in baselines if mean is not None}
@@ -174,58 +185,58 @@ def _gathered(documents: list[Summary]) -> tuple[Means, list[str]]:
     return means, cells(row)
 
 
-def _disturbed(device: Device, before: Means, how: Mapping[str, int]) -> Means:
+def _means_after_disturbance(device: Device, before: Means, changes: Mapping[str, int]) -> Means:
     """Disturb a copy with writes, and return each baseline relative to before."""
-    with device.clone() as disturbed:
-        many = int(DISTURBED_PART * device.info.capacity_bytes) // BASELINE_IO_SIZE
-        disturbed.apply(baseline("RW", io_count=many, seed=SEED + 1, **how))
-        return {pattern: mean / before[pattern] for pattern, mean in _probed(disturbed).items()}
+    with device.clone() as copy:
+        ios = int(DISTURBED_PART * device.info.capacity_bytes) // BASELINE_IO_SIZE
+        copy.apply(baseline("RW", io_count=ios, seed=SEED + 1, **changes))
+        return {pattern: mean / before[pattern] for pattern, mean in _probe_means(copy).items()}
 
 
-def _probed(device: Device) -> Means:
+def _probe_means(device: Device) -> Means:
     """Return the mean of each baseline, each on a copy [ms]."""
-    found = {}
+    means = {}
     for pattern, count in PROBES.items():
         with device.clone() as copy:
-            found[pattern] = _rested_mean(copy, baseline(pattern, io_count=count))
-    return found
+            means[pattern] = _mean_after_idle(copy, baseline(pattern, io_count=count))
+    return means
 
 
-def _small_writes(device: Device) -> float:
+def _mean_of_small_writes(device: Device) -> float:
     with device.clone() as copy:
         spec = baseline("RW", io_size=FRESH_SIZE, io_count=FRESH_IOS)
-        return _rested_mean(copy, spec)
+        return _mean_after_idle(copy, spec)
 
 
-def _rested_mean(device: Device, spec: Spec) -> float:
+def _mean_after_idle(device: Device, spec: Spec) -> float:
     """Return the mean of the second half of a run on an idle device [ms]."""
     device.idle(10**10)
     times = np.asarray(device.run(spec).column("response_time_ns"))
     return float(times[len(times) // 2 :].mean()) / 1e6
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: InitialStateEffects) -> list[ReproductionRow]:
     """Compare with the statements of the section; the text shows further differences."""
     fresh, random = data.small_writes["fresh"], data.small_writes["random"]
-    found = [
+    comparisons = [
         printed("uflip/4.1/samsung/fresh", fresh, note=NOTHING_TO_COPY),
         stated(
             "uflip/4.1/samsung/decrease", random / fresh, between(*ALMOST_TEN), note=WHOLE_UNITS
         ),
     ]
     for device, states in data.disturbed.items():
-        stable, unstable = _most(states["random"]), _most(states["sequential"])
-        found += [
+        stable, unstable = _largest_change(states["random"]), _largest_change(states["sequential"])
+        comparisons += [
             stated(f"uflip/4.1/{device}/stable", stable, below(LIKE)),
             stated(
                 f"uflip/4.1/{device}/less_stable", unstable, at_least(LIKE),
                 note=MEMORYLESS * (unstable < LIKE),
             ),
         ]  # fmt: skip
-    return found
+    return comparisons
 
 
-def _most(disturbed: Mapping[str, Means]) -> float:
+def _largest_change(disturbed: Mapping[str, Means]) -> float:
     """Return the largest factor by which a baseline changes, in either direction.
 
     Examples
@@ -260,7 +271,7 @@ class Difference:
 
 
 def difference(ours: Means, reference: Means) -> Difference:
-    """Compare experiment by experiment; experiments of only one state are left out.
+    """Compare experiment by experiment; experiments of only one state are omitted.
 
     Examples
     --------
@@ -278,7 +289,7 @@ def difference(ours: Means, reference: Means) -> Difference:
     )  # fmt: skip
 
 
-def text(data: Data) -> str:
+def text(data: InitialStateEffects) -> str:
     """Format the characteristics of each state, and the differences from the random one."""
     rows_of_table = [
         Table(
@@ -289,7 +300,7 @@ def text(data: Data) -> str:
     return "\n\n".join([*rows_of_table, _differences(data), _disturbances(data)])
 
 
-def _differences(data: Data) -> str:
+def _differences(data: InitialStateEffects) -> str:
     head = (
         "means over those from the random state", "experiments",
         f"within {100 * REPEATABILITY:g} %", "geometric mean", "least", "largest", "changes most",
@@ -305,18 +316,18 @@ def _differences(data: Data) -> str:
     return Table(head, rows).text()
 
 
-def _disturbances(data: Data) -> str:
+def _disturbances(data: InitialStateEffects) -> str:
     head = ("baselines after a disturbance, over before", "state", *PATTERNS)
     rows: list[tuple[str, ...]] = []
     for device, states in data.disturbed.items():
-        for state, ways in states.items():
-            for way, ratios in ways.items():
-                factors = (f"{ratios[each]:.2f}" for each in PATTERNS)
-                rows.append((f"sim:{device} {way}", state, *factors))
+        for state, kinds in states.items():
+            for kind, ratios in kinds.items():
+                factors = (f"{ratios[pattern]:.2f}" for pattern in PATTERNS)
+                rows.append((f"sim:{device} {kind}", state, *factors))
     return Table(head, rows).text()
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: InitialStateEffects) -> "Figure":
     """Draw each experiment's mean over that from the random state, sorted, a panel per device."""
     sheet, axes = figure.panels(2, 2, height=6.4)
     colors = {"fresh": figure.READS, "sequential": figure.SEQUENTIAL_WRITES, "aged": figure.WRITES}

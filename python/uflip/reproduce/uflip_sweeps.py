@@ -30,7 +30,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass(frozen=True)
-class Data:
+class SweepCurves:
     """Name of a line → size [bytes] → mean; figures 6 and 7 in ms, figure 8 relative to SW."""
 
     lines: dict[str, Curve]
@@ -42,14 +42,14 @@ def _curve(document: Summary, micro_benchmark: str, pattern: str) -> Curve:
     return {int(run["value"]): run["statistics"]["mean_ns"] / 1e6 for run in measured}
 
 
-def measure_granularity(profile: str, patterns: tuple[str, ...], on_step: OnStep) -> Data:
+def measure_granularity(profile: str, patterns: tuple[str, ...], on_step: OnStep) -> SweepCurves:
     """Run the granularity micro-benchmark."""
     document = benchmark(profile, ["granularity"])
     on_step(1, f"granularity of sim:{profile}")
-    return Data({pattern: _curve(document, "granularity", pattern) for pattern in patterns})
+    return SweepCurves({pattern: _curve(document, "granularity", pattern) for pattern in patterns})
 
 
-def rows_memoright(data: Data) -> list[ReproductionRow]:
+def rows_memoright(data: SweepCurves) -> list[ReproductionRow]:
     """Compare with the three observations of the text."""
     lines = data.lines
     rows = []
@@ -73,7 +73,7 @@ LATENCY = (
 )
 
 
-def rows_dti(data: Data) -> list[ReproductionRow]:
+def rows_dti(data: SweepCurves) -> list[ReproductionRow]:
     """Compare with the text's statements about small sequential writes and random ones."""
     lines = data.lines
     share = (lines["SW"][4 * KIB] / 4) / (lines["SW"][32 * KIB] / 32)
@@ -89,7 +89,7 @@ def rows_dti(data: Data) -> list[ReproductionRow]:
 DEVICES_8 = ("samsung", "memoright", "mtron")
 
 
-def measure_locality(on_step: OnStep) -> Data:
+def measure_locality(on_step: OnStep) -> SweepCurves:
     """Run the locality micro-benchmark and the baselines on three devices."""
     lines = {}
     for number, profile in enumerate(DEVICES_8, start=1):
@@ -98,10 +98,10 @@ def measure_locality(on_step: OnStep) -> Data:
         curve = _curve(document, "locality", "RW")
         lines[profile] = {size: mean / sequential for size, mean in curve.items()}
         on_step(number, f"locality of sim:{profile}")
-    return Data(lines)
+    return SweepCurves(lines)
 
 
-def rows_locality(data: Data) -> list[ReproductionRow]:
+def rows_locality(data: SweepCurves) -> list[ReproductionRow]:
     """Compare random writes within a small area with sequential writes."""
     rows = []
     for profile, curve in data.lines.items():
@@ -114,7 +114,7 @@ def rows_locality(data: Data) -> list[ReproductionRow]:
     return rows
 
 
-def draw(title: str, x: str, label: str, data: Data) -> "Figure":
+def draw(title: str, x: str, label: str, data: SweepCurves) -> "Figure":
     """Draw a line for each pattern or device, both axes logarithmic."""
     sheet, [axis] = figure.panels(height=3.8)
     names = {published.profile: published.name for published in table3.TABLE}

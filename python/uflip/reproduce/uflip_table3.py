@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 COARSE = "its constants were set by hand until this came within the wide scale, and no nearer"
 MISSES = {
-    ("memoright", "RR"): "what more a random read costs stands between figure 6 and the table",
+    ("memoright", "RR"): "the extra cost of a random read lies between figure 6 and the table",
     ("memoright", "Locality"): (
         "the log is full of other clusters when the benchmark of an area begins, and each of the "
-        "first new ones makes an old one leave"
+        "first new ones evicts an old one"
     ),
     ("memoright", "Reverse"): (
         "writes that begin in the middle of a unit go to the log until they reach its end"
@@ -76,22 +76,22 @@ MISSES = {
 
 
 @dataclass(frozen=True)
-class Data:
+class Table3Characteristics:
     """Key characteristics by profile, in the order of the table."""
 
     characteristics: dict[str, KeyCharacteristics]
 
 
-def measure(on_step: OnStep) -> Data:
+def measure(on_step: OnStep) -> Table3Characteristics:
     """Run the whole benchmark on all seven devices, several in parallel."""
     profiles = [published.profile for published in table3.TABLE]
     documents = on_all(benchmark, profiles, on_step)
-    return Data(
+    return Table3Characteristics(
         {name: key_row_of(document) for name, document in zip(profiles, documents, strict=True)}
     )
 
 
-def rows(data: Data) -> list[ReproductionRow]:
+def rows(data: Table3Characteristics) -> list[ReproductionRow]:
     """Compare cell by cell."""
     return [
         _row(published.profile, one)
@@ -160,7 +160,7 @@ SCORES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-def text(data: Data) -> str:
+def text(data: Table3Characteristics) -> str:
     """Format both tables, printed rows above simulated ones, and the scores below."""
     rows: list[tuple[str, ...]] = []
     scores: dict[str, Table3Score] = {}
@@ -204,7 +204,7 @@ def _summary(total: Table3Score) -> str:
     )
 
 
-def draw(data: Data) -> "Figure":
+def draw(data: Table3Characteristics) -> "Figure":
     """Draw the table: green for cells that agree, the printed value above the simulated one."""
     sheet, [axis] = figure.panels(height=4.8)
     axis.axis("off")
@@ -224,8 +224,8 @@ def draw(data: Data) -> "Figure":
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(7.5)
     drawn.scale(1, 2.6)
-    for place in drawn.get_celld().values():
-        place.set_edgecolor("#d0d4d8")
+    for drawn_cell in drawn.get_celld().values():
+        drawn_cell.set_edgecolor("#d0d4d8")
     for line, published in enumerate(table3.TABLE, start=1):
         for at, column in enumerate(table3.COLUMNS):
             if evidence.kind_of(value_id(published.profile, column)) == evidence.PREDICTION:
@@ -239,7 +239,6 @@ def draw(data: Data) -> "Figure":
 
 
 MS = ("SR", "RR", "SW", "RW")
-BELOW = "above as printed, below ours; red where they disagree, bold where nothing was fitted"
 
 REPRODUCTION = Reproduction(
     id="uflip-table3",

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 IO_SIZE = 32 << 10
 REST_NS = 60 * 10**9
 EXPENSIVE = 10
-FASTER = "as many reads as in the paper are slowed, each of them by less"
+SPREAD_NOTE = "as many reads as in the paper are slowed, each of them by less"
 
 
 @dataclass(frozen=True)
-class Data:
+class ResponseTrace:
     """Response times [ms] in order of submission; in figure 5 of the reads around the writes."""
 
     response_time_ms: tuple[float, ...]
@@ -43,21 +43,23 @@ class Data:
     """Number of reads before the batch of random writes."""
 
 
-def _times(device: Device, pattern: str, io_count: int, **changes: int) -> NDArray[np.float64]:
+def _response_times_ms(
+    device: Device, pattern: str, io_count: int, **changes: int
+) -> NDArray[np.float64]:
     trace = device.run(baseline(pattern, io_size=IO_SIZE, io_count=io_count, seed=3, **changes))
     return np.asarray(trace.column("response_time_ns")) / 1e6
 
 
-def measure_mtron(on_step: OnStep) -> Data:
+def measure_mtron(on_step: OnStep) -> ResponseTrace:
     """Write at random to a Mtron that was idle before."""
     with open_device("sim:mtron") as device:
         device.idle(REST_NS)
-        times = _times(device, "RW", 5120)
+        times = _response_times_ms(device, "RW", 5120)
     on_step(1, "random writes on sim:mtron")
-    return Data(tuple(times.tolist()))
+    return ResponseTrace(tuple(times.tolist()))
 
 
-def rows_mtron(data: Data) -> list[ReproductionRow]:
+def rows_mtron(data: ResponseTrace) -> list[ReproductionRow]:
     """Compare start-up, levels, and the mean of a short run without IOIgnore."""
     times = np.array(data.response_time_ms)
     slow = times > EXPENSIVE * times.min()
@@ -73,15 +75,15 @@ def rows_mtron(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def measure_dti(on_step: OnStep) -> Data:
+def measure_dti(on_step: OnStep) -> ResponseTrace:
     """Write sequentially to a Kingston DTI."""
     with open_device("sim:kingston-dti") as device:
-        times = _times(device, "SW", 1024)
+        times = _response_times_ms(device, "SW", 1024)
     on_step(1, "sequential writes on sim:kingston-dti")
-    return Data(tuple(times.tolist()))
+    return ResponseTrace(tuple(times.tolist()))
 
 
-def rows_dti(data: Data) -> list[ReproductionRow]:
+def rows_dti(data: ResponseTrace) -> list[ReproductionRow]:
     """Compare the period, and the mean of Table 3."""
     times = np.array(data.response_time_ms)
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
@@ -93,66 +95,66 @@ def rows_dti(data: Data) -> list[ReproductionRow]:
     ]
 
 
-def measure_lingering(on_step: OnStep) -> Data:
+def measure_lingering(on_step: OnStep) -> ResponseTrace:
     """Read, write at random, read again."""
     with open_device("sim:mtron") as device:
         device.idle(REST_NS)
-        place = {"target_size": 8000 * IO_SIZE}
-        before = _times(device, "SR", 1000, **place)
-        _times(device, "RW", 1000)
-        after = _times(device, "SR", 8000, **place)
+        target = {"target_size": 8000 * IO_SIZE}
+        before = _response_times_ms(device, "SR", 1000, **target)
+        _response_times_ms(device, "RW", 1000)
+        after = _response_times_ms(device, "SR", 8000, **target)
     on_step(1, "reads around random writes on sim:mtron")
-    return Data((*before.tolist(), *after.tolist()), len(before))
+    return ResponseTrace((*before.tolist(), *after.tolist()), len(before))
 
 
-def rows_lingering(data: Data) -> list[ReproductionRow]:
+def rows_lingering(data: ResponseTrace) -> list[ReproductionRow]:
     """Compare the number of reads that the writes slow down."""
     times = np.array(data.response_time_ms)
     before, after = times[: data.before], times[data.before :]
-    felt = int(np.flatnonzero(after > 1.05 * before.max()).max(initial=-1)) + 1
-    seconds = float(after[:felt].sum()) / 1e3
+    slowed = int(np.flatnonzero(after > 1.05 * before.max()).max(initial=-1)) + 1
+    seconds = float(after[:slowed].sum()) / 1e3
     return [
-        printed("uflip/fig5/mtron/reads", felt),
-        printed("uflip/fig5/mtron/seconds", seconds, note=FASTER),
+        printed("uflip/fig5/mtron/reads", slowed),
+        printed("uflip/fig5/mtron/seconds", seconds, note=SPREAD_NOTE),
     ]
 
 
-def draw(title: str, below: str, data: Data) -> "Figure":
+def draw(title: str, below: str, data: ResponseTrace) -> "Figure":
     """Draw a dot for each I/O, on a logarithmic axis as in the paper."""
     sheet, [axis] = figure.panels(height=3.6)
     times = np.array(data.response_time_ms)
-    shown = times if data.before else times[:600]
+    drawn_times = times if data.before else times[:600]
     color = figure.SEQUENTIAL_READS if data.before else figure.WRITES
-    axis.plot(np.arange(len(shown)), shown, ".", markersize=2.5, color=color)
+    axis.plot(np.arange(len(drawn_times)), drawn_times, ".", markersize=2.5, color=color)
     if data.before:
         axis.axvline(data.before, color=figure.FAINT, linestyle=":", linewidth=1)
     else:
-        _draw_running_averages(axis, times, len(shown))
+        _draw_running_averages(axis, times, len(drawn_times))
     figure.logarithmic(axis, "response time [ms]")
     axis.set_xlabel("I/O")
     figure.title(axis, title, below)
     return sheet
 
 
-def _draw_running_averages(axis: "Axes", times: NDArray[np.float64], shown: int) -> None:
+def _draw_running_averages(axis: "Axes", times: NDArray[np.float64], drawn_ios: int) -> None:
     """Draw averages as in figure 3: dashed from the first I/O, solid from the first slow one on."""
     slow = np.flatnonzero(times > EXPENSIVE * times.min())
     # A device whose first I/O is slow has no start-up to ignore.
     starts = [(0, "--"), (int(slow[0]), "-")] if len(slow) and slow[0] > 0 else [(0, "--")]
     for start, style in starts:
-        part = times[start:shown]
+        part = times[start:drawn_ios]
         running = np.cumsum(part) / np.arange(1, len(part) + 1)
-        place = np.arange(start, start + len(part))
-        axis.plot(place, running, color=figure.FAINT, linestyle=style, linewidth=1.2)
+        ios = np.arange(start, start + len(part))
+        axis.plot(ios, running, color=figure.FAINT, linestyle=style, linewidth=1.2)
 
 
 def _reproduction(
     number: int,
     title: str,
-    measure: Callable[[OnStep], Data],
-    rows: Callable[[Data], list[ReproductionRow]],
+    measure: Callable[[OnStep], ResponseTrace],
+    rows: Callable[[ResponseTrace], list[ReproductionRow]],
     below: str,
-) -> Reproduction[Data]:
+) -> Reproduction[ResponseTrace]:
     source = f"uFLIP (2009) figure {number}"
     return Reproduction(
         id=f"uflip-fig{number}",

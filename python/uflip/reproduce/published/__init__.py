@@ -17,7 +17,7 @@ PUBLISHED: dict[str, Value] = {
 """Id -> value."""
 
 
-def with_what_determines(value_id: str) -> set[str]:
+def with_determining_values(value_id: str) -> set[str]:
     """Return the ids of a value and of all values from which it follows.
 
     Examples
@@ -28,13 +28,13 @@ def with_what_determines(value_id: str) -> set[str]:
     return set(_walk(value_id, set()))
 
 
-def _walk(value_id: str, seen: set[str]) -> Iterator[str]:
-    if value_id in seen:
+def _walk(value_id: str, visited: set[str]) -> Iterator[str]:
+    if value_id in visited:
         return
-    seen.add(value_id)
+    visited.add(value_id)
     yield value_id
     for other in PUBLISHED[value_id].determined_by:
-        yield from _walk(other, seen)
+        yield from _walk(other, visited)
 
 
-__all__ = ["PUBLISHED", "Value", "with_what_determines"]
+__all__ = ["PUBLISHED", "Value", "with_determining_values"]

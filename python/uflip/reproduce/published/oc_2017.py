@@ -10,17 +10,17 @@ def _table(
     table: str, where: str, over: str, rates: dict[str, dict[int, str]], *, factors: bool
 ) -> list[Value]:
     """Rates of a table, or factors of its scaling, which follow from its rates."""
-    found = []
+    values = []
     for kind, by_degree in rates.items():
         for degree, printed in by_degree.items():
             name = f"{table}/{kind}/{degree}".replace(" ", "_").replace(",", "")
             if factors:
                 quantity = f"{kind}, scaling factor at {degree} {over}"
-                found.append(_value(f"{name}/factor", where, quantity, printed))
+                values.append(_value(f"{name}/factor", where, quantity, printed))
             else:
                 number = over if degree > 1 else over[:-1]
-                found.append(_value(name, where, f"{kind}, {degree} {number}", printed, "MB/s"))
-    return found
+                values.append(_value(name, where, f"{kind}, {degree} {number}", printed, "MB/s"))
+    return values
 
 
 TABLE_2: dict[str, dict[int, str]] = {

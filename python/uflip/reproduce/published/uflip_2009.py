@@ -13,7 +13,7 @@ _FOLLOWS = {"pause": ("RW",)}
 
 
 def _of_table(row: table3.Published) -> list[Value]:
-    def of(column: str, quantity: str, printed: str | None, unit: str = "") -> Value:
+    def make_value(column: str, quantity: str, printed: str | None, unit: str = "") -> Value:
         follows = _FOLLOWS.get(column, ()) if printed is not None else ()
         return _value(
             f"table3/{row.profile}/{column}", "Table 3", row.profile, f"{row.name}: {quantity}",
@@ -22,13 +22,13 @@ def _of_table(row: table3.Published) -> list[Value]:
 
     means = zip(("SR", "RR", "SW", "RW"), row.means, strict=True)
     return [
-        *(of(pattern, pattern, printed, "ms") for pattern, printed in means),
-        of("pause", "Pause", row.pause, "ms" if row.pause else ""),
-        of("locality", "Locality", row.words("Locality")),
-        of("partitions", "Partitions", row.words("Partitions")),
-        of("reverse", "Reverse", row.words("Reverse")),
-        of("in_place", "In-place", row.words("In-place")),
-        of("large_incr", "Large Incr", row.words("Large Incr")),
+        *(make_value(pattern, pattern, printed, "ms") for pattern, printed in means),
+        make_value("pause", "Pause", row.pause, "ms" if row.pause else ""),
+        make_value("locality", "Locality", row.words("Locality")),
+        make_value("partitions", "Partitions", row.words("Partitions")),
+        make_value("reverse", "Reverse", row.words("Reverse")),
+        make_value("in_place", "In-place", row.words("In-place")),
+        make_value("large_incr", "Large Incr", row.words("Large Incr")),
     ]
 
 
@@ -44,7 +44,7 @@ def _of_all(device: str) -> list[Value]:
     writers = (*_t3(device, "RW"), *_t3(device, "partitions"))
     # The cost of a command was fitted to reads of 32 KiB; reads of 4 KiB have it for fewer bytes.
     small = (*_t3(device, "SR"), *(("fig6/memoright/latency_SR",) if device == MEMORIGHT else ()))
-    said: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+    statements: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         ("larger", "§5.3, hint 1", "cost of a KiB, SR of 4 KiB over 32 KiB",
          "larger I/Os are beneficial", small),
         ("mix", "§5.2, hint 6", "dearest mix over its parts", "not significantly", ()),
@@ -56,13 +56,13 @@ def _of_all(device: str) -> list[Value]:
     )  # fmt: skip
     return [
         _value(f"hints/{device}/{name}", where, device, f"{device}: {quantity}", printed, "", other)
-        for name, where, quantity, printed, other in said
+        for name, where, quantity, printed, other in statements
     ]
 
 
 def _of_states(device: str) -> list[Value]:
     """Return the values of statements about the stability of two states, for one device."""
-    said = (
+    statements = (
         ("stable", "random state: most that a baseline changes by random writes",
          "only sequential writes disturb the state significantly"),
         ("less_stable", "sequential state: most that a baseline changes by them",
@@ -70,7 +70,7 @@ def _of_states(device: str) -> list[Value]:
     )  # fmt: skip
     return [
         _value(f"4.1/{device}/{name}", "§4.1", device, f"{device}: {quantity}", printed)
-        for name, quantity, printed in said
+        for name, quantity, printed in statements
     ]
 
 

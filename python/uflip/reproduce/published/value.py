@@ -1,4 +1,4 @@
-"""A value that a paper prints: what it is of, where it stands, and with how many digits."""
+"""A printed value: its quantity, its location in the paper, and its number of digits."""
 
 import re
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ class Value:
     Attributes
     ----------
     id : str
-        By which profiles and reproductions name it: paper/where/what.
+        Identifier in profiles and reproductions: paper/section/quantity.
     where : str
         Paper, and table, figure or section.
     device : str
-        The profile that stands for the device.
+        The profile that models the device.
     quantity : str
         What was measured.
     printed : str
@@ -110,5 +110,5 @@ class Paper:
     ) -> Value:
         """Make a value of one of the paper's devices."""
         ids = tuple(f"{self.prefix}/{other}" for other in determined_by)
-        place = f"{self.name} {where}"
-        return Value(f"{self.prefix}/{name}", place, device, quantity, printed, unit, ids)
+        location = f"{self.name} {where}"
+        return Value(f"{self.prefix}/{name}", location, device, quantity, printed, unit, ids)
