@@ -20,7 +20,7 @@ def summary(results: Results) -> Summary:
         If a run file is damaged.
     """
     if results.is_open_channel:
-        from uflip.oc.kept import OpenChannelResult
+        from uflip.oc.result_dir import OpenChannelResult
 
         return OpenChannelResult(results).summary()
     return of_patterns(results)
@@ -39,7 +39,7 @@ def text(results: Results, document: Summary, *, full: bool = False) -> str:
         Print one row per run, for a benchmark of patterns.
     """
     if results.is_open_channel:
-        from uflip.oc.kept import OpenChannelResult
+        from uflip.oc.result_dir import OpenChannelResult
         from uflip.oc.text import text_of
 
         return text_of(OpenChannelResult(results), document)
@@ -80,8 +80,8 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
 
 def _page(results: Results) -> str:
     if results.is_open_channel:
-        from uflip.oc.kept import OpenChannelResult
         from uflip.oc.page import page_of
+        from uflip.oc.result_dir import OpenChannelResult
 
         return page_of(OpenChannelResult(results))
     from uflip.report.data import baseline_traces

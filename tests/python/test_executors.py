@@ -216,7 +216,7 @@ def test_another_simulator_is_refused() -> None:
     "work",
     [
         *checks()[:1],
-        ofc_throughput._measured,
+        ofc_throughput._measure_rate,
         ofc_fig5a.fits.fixed_relocation,
         partial(RefitMeasurer(table3.TABLE[0].profile), columns=("SR",)),
     ],

@@ -29,7 +29,7 @@ from uflip.microbench.open_channel.oc1 import Oc1
 from uflip.microbench.open_channel.series import READ, WRITE, degrees
 from uflip.oc import FlashDevice, ResponseSeries, mb_per_s, open_flash_device
 from uflip.oc.benchmark import document, layout, measure, times_summary
-from uflip.oc.contract import NOT_MEASURED, VERDICTS, revisit, write_variance
+from uflip.oc.contract import NOT_MEASURED, VERDICTS, evaluate_rules, write_variance
 from uflip.oc.session import Session, check_unused, choose_sacrifice
 from uflip.reproduce import oc as reproduced
 
@@ -245,7 +245,7 @@ def measured_at_length(url: str) -> tuple[Any, FlashDevice]:
 
 def verdicts(url: str) -> dict[str, str]:
     found, device = measured_at_length(url)
-    rules = revisit(found, device.geometry)
+    rules = evaluate_rules(found, device.geometry)
     assert all(rule.verdict in VERDICTS and rule.evidence for rule in rules)
     return {rule.name: rule.verdict for rule in rules}
 
@@ -278,13 +278,13 @@ def test_verdicts_that_no_simulated_device_gives() -> None:
         (None, NOT_MEASURED),
         (["retired"] * 4, NOT_MEASURED),
     ):
-        assert revisit(replace(found, order=order), geometry)[2].verdict == verdict
+        assert evaluate_rules(replace(found, order=order), geometry)[2].verdict == verdict
     beside = found.oc3.mixes["67 % writes"]
     slow = replace(beside, response_time_ms=beside.response_time_ms * 2)
     oc3 = replace(found.oc3, mixes=found.oc3.mixes | {"67 % writes": slow})
-    assert revisit(replace(found, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
+    assert evaluate_rules(replace(found, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
     nothing = replace(found, oc0=None, oc1=None, oc3=None, order=None)
-    assert {rule.verdict for rule in revisit(nothing, geometry)} == {NOT_MEASURED}
+    assert {rule.verdict for rule in evaluate_rules(nothing, geometry)} == {NOT_MEASURED}
 
 
 def test_a_percentile_that_few_reads_do_not_tell_is_behind_no_verdict(
@@ -292,7 +292,7 @@ def test_a_percentile_that_few_reads_do_not_tell_is_behind_no_verdict(
 ) -> None:
     found, device = measured
     assert len(found.oc0.mixes["WRWR"].times(READ)) < 200
-    rules = {rule.name: rule for rule in revisit(found, device.geometry)}
+    rules = {rule.name: rule for rule in evaluate_rules(found, device.geometry)}
     for name in ("Locality", "Grouping by death time"):
         assert rules[name].verdict == NOT_MEASURED
         assert "200 reads" in rules[name].evidence
@@ -305,7 +305,7 @@ def test_percentiles_of_verdicts_are_observed_ones_and_the_spread_is_that_of_a_s
     found, device = measured_at_length(OTHER)
     reads = np.sort(found.oc0.mixes["WRWR"].times(READ))
     nearest_rank = reads[math.ceil(0.95 * len(reads)) - 1]
-    (locality,) = (r for r in revisit(found, device.geometry) if r.name == "Locality")
+    (locality,) = (r for r in evaluate_rules(found, device.geometry) if r.name == "Locality")
     assert f"up to {nearest_rank:.2f} ms in 95 %" in locality.evidence
     three = replace(
         found.oc3.halves, op=np.array([1, 1, 1]), response_time_ms=np.array([1.0, 2.0, 3.0])
@@ -325,7 +325,7 @@ def test_some_pages_of_a_block_say_nothing_of_the_others(
 
     def told(pages: int, failed: Any) -> str:
         worn = replace(found.oc1, pages=pages, failed_reads=failed)
-        return revisit(replace(found, oc1=worn), device.geometry)[4].evidence
+        return evaluate_rules(replace(found, oc1=worn), device.geometry)[4].evidence
 
     assert "safe up to 21 erases" in told(16, failed)
     assert "No read failed in 30 cycles" in told(16, 0 * failed)
@@ -366,7 +366,7 @@ def test_nothing_is_said_of_reads_apart_from_writes_on_one_channel() -> None:
     found = measure(
         Session(device, Scale(2, 30, 8), (0, 1, 7)), [*micro_benchmarks_for("physical")]
     )
-    rules = revisit(found, device.geometry)
+    rules = evaluate_rules(found, device.geometry)
     assert not any("nan" in rule.evidence for rule in rules)
     assert rules[3].verdict == NOT_MEASURED
 
@@ -410,7 +410,7 @@ def test_a_series_is_in_the_order_of_submission() -> None:
     trace = open_flash_device(OTHER).run(
         Job(channels=3, threads=3, pages=4, mix="WRR", iteration="isolated")
     )
-    assert ResponseSeries.of(trace).op[:3].tolist() == [READ, READ, WRITE]
+    assert ResponseSeries.from_trace(trace).op[:3].tolist() == [READ, READ, WRITE]
 
 
 # Sacrifice
@@ -523,7 +523,7 @@ def test_each_job_is_one_step_of_a_reproduction() -> None:
     """However often it tells that it is over: its progress may, and the session does."""
     told: list[tuple[float, str]] = []
     session = reproduced.session(lambda done, name: told.append((done, name)))
-    first, second, *_ = layout(session.place, ["oc2"])
+    first, second, *_ = layout(session.scope, ["oc2"])
 
     for job in (first, second):
         for share in (0.0, 0.5, 1.0, 1.0):

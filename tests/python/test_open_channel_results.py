@@ -23,7 +23,7 @@ from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel.jobs import SCALES
 from uflip.oc import open_flash_device
 from uflip.oc.benchmark import layout, measure, name_of
-from uflip.oc.kept import OpenChannelResult
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.oc.session import Session
 from uflip.report.findings import finding
 from uflip.results import Results
@@ -281,7 +281,7 @@ def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:
 
 def test_plans_have_a_name_for_each_job() -> None:
     session = Session(open_flash_device(OTHER), SCALES["standard"], (2, 1, 7))
-    runs = layout(session.place, [*micro_benchmarks_for("physical")])
+    runs = layout(session.scope, [*micro_benchmarks_for("physical")])
     names = [name_of(run.id) for run in runs]
     asked = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
     assert len(set(names)) == len(asked) == len(runs) == JOBS

@@ -146,7 +146,7 @@ def _is_of_fixed_length(name: str, run: ExperimentSummary) -> bool:
 def _before(document: Summary, name: str, run: ExperimentSummary) -> tuple[Pattern, ...]:
     """Return the trims that precede a run with a fixed order."""
     known, value = MICRO_BENCHMARKS.get(name), run["value"]
-    if known is None or not known.in_turn or value is None:
+    if known is None or not known.fixed_order or value is None:
         return ()
     trims = [
         each

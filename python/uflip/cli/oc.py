@@ -31,7 +31,7 @@ from uflip.escape import plain
 if TYPE_CHECKING:
     from uflip._native import FlashTrace
     from uflip.data.job import JobTotals
-    from uflip.oc.one_job import FailedCommand, OneJob
+    from uflip.oc.one_job import FailedCommand, JobStatistics
     from uflip.results.outputs import OutputPath
 
 EPILOG = """\b
@@ -217,7 +217,7 @@ def pattern(
 ) -> None:
     """Run one job over physical addresses on DEVICE, as FOX does."""
     from uflip.oc.device import open_flash_device
-    from uflip.oc.one_job import found_in
+    from uflip.oc.one_job import job_statistics
 
     job = Job(**options)
     if read is not None:
@@ -240,7 +240,7 @@ def pattern(
         save_device(opened, save, force=force)
     if log is not None:
         _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
-    found = found_in(trace, opened.geometry.sector_bytes)
+    found = job_statistics(trace, opened.geometry.sector_bytes)
     if as_json:
         int_parser = table_of(resolved.job) | {"totals": plain(resolved.totals)}
         echo_json({"device": device, "job": int_parser, **asdict(found)})
@@ -307,8 +307,8 @@ def _place(failure: "FailedCommand | None") -> str:
     )
 
 
-def _print_job(job: "Job", found: "OneJob") -> None:
-    from uflip.oc.benchmark import written
+def _print_job(job: "Job", found: "JobStatistics") -> None:
+    from uflip.oc.benchmark import format_times
     from uflip.units import format_duration_ns
 
     echo_pairs(
@@ -322,7 +322,7 @@ def _print_job(job: "Job", found: "OneJob") -> None:
     )
     every = (("reads", found.reads), ("writes", found.writes), ("erases", found.erases))
     rows = [
-        (word, f"{times['count']:,}", *written(times, 3))
+        (word, f"{times['count']:,}", *format_times(times, 3))
         for word, times in every
         if times is not None
     ]

@@ -30,7 +30,7 @@ import numpy as np
 from uflip.experiment import PlannedRun, run_seed
 from uflip.methodology.refresh import writes_within_a_part
 from uflip.methodology.target_spaces import SpaceDrawer, draw_target
-from uflip.microbench import in_turn
+from uflip.microbench import has_fixed_order
 from uflip.spec import Basic, Mix, Spec
 
 BASELINE = "baseline"
@@ -57,8 +57,8 @@ def order_runs(
     that hardly disturb. `shuffled`: disturbing runs have another order in each repetition. Runs
     with a fixed order come last, once.
     """
-    last = sorted((run for run in runs if in_turn(run)), key=lambda run: run.value)
-    runs = [run for run in runs if not in_turn(run)]
+    last = sorted((run for run in runs if has_fixed_order(run)), key=lambda run: run.value)
+    runs = [run for run in runs if not has_fixed_order(run)]
     every = _repeated(runs, repetitions, seed, capacity)
     telling = [run for run in every if run.micro_benchmark == BASELINE and run.repetition == 1]
     again = [run for run in every if run not in telling]
@@ -104,7 +104,7 @@ def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
 
     Runs with a fixed order belong to no stage, and come after all of them.
     """
-    staged = [stage_of(run.spec, capacity) for run in runs if not in_turn(run)]
+    staged = [stage_of(run.spec, capacity) for run in runs if not has_fixed_order(run)]
     each = np.maximum.accumulate(np.array(staged, dtype=np.int64))
     return [int(np.searchsorted(each, stage, side="right")) for stage in STAGES]
 

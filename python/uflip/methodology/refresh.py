@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from uflip.data.spec_base import DRAWN
 from uflip.experiment import PlannedRun
-from uflip.microbench import in_turn
+from uflip.microbench import has_fixed_order
 from uflip.spec import Spec, baseline
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def refreshes(plan: "Plan") -> bool:
 
 def refresh_bytes(plan: "Plan", run: PlannedRun, written: int) -> int:
     """Return the size of the refresh after a run [bytes]: at most that of the target."""
-    if not refreshes(plan) or in_turn(run):
+    if not refreshes(plan) or has_fixed_order(run):
         return 0
     spec = run.spec
     if not (spec.writes_sequentially or writes_within_a_part(spec, plan.target_size)):

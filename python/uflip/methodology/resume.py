@@ -19,7 +19,7 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, together, written_sequentially
 from uflip.methodology.plan import Plan
 from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
-from uflip.microbench import in_turn
+from uflip.microbench import has_fixed_order
 
 
 def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Plan:
@@ -46,7 +46,7 @@ def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Pl
     run = plan.runs[number]
     if just_reset:
         run = replace(run, reset_before=False)
-    if run.spec.writes_sequentially and not run.reset_before and not in_turn(run):
+    if run.spec.writes_sequentially and not run.reset_before and not has_fixed_order(run):
         run = _elsewhere(plan, number, run)
     runs = (*plan.runs[:number], run, *plan.runs[number + 1 :])
     return replace(plan, runs=runs)

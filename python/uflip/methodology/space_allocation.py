@@ -12,7 +12,7 @@ from uflip.experiment import PlannedRun
 from uflip.footprint import together, written_sequentially
 from uflip.methodology.run_lengths import shortest
 from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
-from uflip.microbench import in_turn
+from uflip.microbench import has_fixed_order
 from uflip.spec import Basic, Spec
 
 
@@ -81,9 +81,9 @@ def _placed_in(
     placed: list[PlannedRun] = []
     why: dict[str, str] = {}
     for run in runs:
-        if in_turn(run):
+        if has_fixed_order(run):
             # It keeps its space; the first of them finds the device in its state.
-            if placed and not in_turn(placed[-1]):
+            if placed and not has_fixed_order(placed[-1]):
                 why[run.id] = "what was written before it is no part of the state"
             placed.append(replace(run, reset_before=run.id in why))
             continue

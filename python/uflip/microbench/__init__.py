@@ -122,26 +122,26 @@ def suite_of(names: Iterable[str]) -> str:
     >>> suite_of(["mix"]), suite_of(["cache_cliff"]), suite_of([])
     ('uflip', 'today', 'uflip')
     """
-    there = set(names)
-    return next((suite for suite in SUITES[::-1] if there & set(varied(suite))), SUITE)
+    name_set = set(names)
+    return next((suite for suite in SUITES[::-1] if name_set & set(varied(suite))), SUITE)
 
 
 def has_own_length(run: PlannedRun) -> bool:
     """Return whether the length of a run is part of its question, and fixed for every method."""
-    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
-    return known is not None and known.own_length
+    benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return benchmark is not None and benchmark.own_length
 
 
 def has_rounds(run: PlannedRun) -> bool:
     """Return whether a run is divided into rounds, for rate and write amplification over time."""
-    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
-    return known is not None and known.rounds
+    benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return benchmark is not None and benchmark.rounds
 
 
-def in_turn(run: PlannedRun) -> bool:
+def has_fixed_order(run: PlannedRun) -> bool:
     """Return whether a run comes last, once, with a fixed order and a fixed target space."""
-    known = MICRO_BENCHMARKS.get(run.micro_benchmark)
-    return known is not None and known.in_turn
+    benchmark = MICRO_BENCHMARKS.get(run.micro_benchmark)
+    return benchmark is not None and benchmark.fixed_order
 
 
 def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = SUITE) -> list[str]:
@@ -171,8 +171,8 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
     """
     if suite not in SUITES:
         raise unknown_name("suite", suite, SUITES, where="--suite")
-    known = micro_benchmarks_for(addresses, suite)
-    if not known:
+    supported = micro_benchmarks_for(addresses, suite)
+    if not supported:
         raise UsageError(
             "The suite does not support this kind of device",
             where="--suite",
@@ -180,23 +180,23 @@ def check_names(only: Iterable[str] | None, addresses: Addresses, suite: str = S
             allowed=", ".join(name for name in SUITES if micro_benchmarks_for(addresses, name)),
             action="name another suite, or a device whose addresses are sectors",
         )
-    names = [*known] if only is None else [*only]
+    names = [*supported] if only is None else [*only]
     for name in names:
-        if name not in known:
-            raise _not_here(name, addresses, suite)
-    return [name for name in known if name in names]
+        if name not in supported:
+            raise _unavailable_error(name, addresses, suite)
+    return [name for name in supported if name in names]
 
 
-def _not_here(name: str, addresses: Addresses, suite: str) -> UsageError:
-    known, there = micro_benchmarks_for(addresses, suite), MICRO_BENCHMARKS.get(name)
-    if there is None:
-        return unknown_name("micro-benchmark", name, known, where="--only")
-    if there.addresses != addresses:
+def _unavailable_error(name: str, addresses: Addresses, suite: str) -> UsageError:
+    supported, micro_benchmark = micro_benchmarks_for(addresses, suite), MICRO_BENCHMARKS.get(name)
+    if micro_benchmark is None:
+        return unknown_name("micro-benchmark", name, supported, where="--only")
+    if micro_benchmark.addresses != addresses:
         return UsageError(
             "This micro-benchmark needs another kind of device",
             where="--only",
-            got=f"{name}, which needs {there.addresses} addresses",
-            allowed=", ".join(known),
+            got=f"{name}, which needs {micro_benchmark.addresses} addresses",
+            allowed=", ".join(supported),
             action="leave it out, or name a device of that kind; `uflip info DEVICE` lists "
             "what a device can do",
         )
@@ -204,6 +204,6 @@ def _not_here(name: str, addresses: Addresses, suite: str) -> UsageError:
         "This micro-benchmark is of another suite",
         where="--only",
         got=f"{name} with --suite {suite}",
-        allowed=", ".join(known),
-        action=f"give --suite {there.suites[0]}; a plan is of one suite",
+        allowed=", ".join(supported),
+        action=f"give --suite {micro_benchmark.suites[0]}; a plan is of one suite",
     )

@@ -41,8 +41,8 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, io_shift: int) -> Spec:
-    room = context.counts(pattern).io_count + 1
-    target = target_size(context, pattern, room, context.io_size)
+    ios = context.counts(pattern).io_count + 1
+    target = target_size(context, pattern, ios, context.io_size)
     return baseline_spec(context, pattern, io_shift=io_shift, target_size=target)
 
 

@@ -18,7 +18,7 @@ VARYING = Varying("bursts", "burst", "ios")
 STANDARD = tuple(2**k * 10 for k in range(7))
 QUICK = (10, 80, 640)
 PAUSE_NS = 100_000_000
-FEWEST_GROUPS = 2
+MIN_GROUPS = 2
 QUICK_GROUPS = 16
 
 
@@ -30,11 +30,11 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _counts(context: Context, pattern: str, burst: int) -> IoCounts:
     if context.quick:
-        most = context.plain_counts(pattern).io_count
-        io_count = max(FEWEST_GROUPS * burst, min(most, QUICK_GROUPS * burst))
+        ordinary_count = context.plain_counts(pattern).io_count
+        io_count = max(MIN_GROUPS * burst, min(ordinary_count, QUICK_GROUPS * burst))
         return context.shortened(pattern, io_count)
     ordinary = context.counts(pattern)
-    return IoCounts(max(ordinary.io_count, FEWEST_GROUPS * burst), ordinary.io_ignore)
+    return IoCounts(max(ordinary.io_count, MIN_GROUPS * burst), ordinary.io_ignore)
 
 
 def _describe(context: Context, pattern: str, burst: int) -> Spec:

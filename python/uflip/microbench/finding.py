@@ -30,16 +30,16 @@ class Ratios:
     """Formats ratios, and records them with the patterns whose means they compare."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[float, tuple[str, ...]]] = []
+        self.recorded: list[tuple[float, tuple[str, ...]]] = []
 
     def times(self, ratio: float, *labels: str) -> str:
         """Return the ratio as a number of times."""
-        self.told.append((ratio, labels))
+        self.recorded.append((ratio, labels))
         return format_times(ratio)
 
     def factor(self, ratio: float, *labels: str) -> str:
         """Return the ratio as a factor."""
-        self.told.append((ratio, labels))
+        self.recorded.append((ratio, labels))
         return format_ratio(ratio)
 
 

@@ -17,7 +17,7 @@ def no_experiments(_context: Context) -> list[Experiment]:
     return []
 
 
-def no_jobs(_place: JobScope) -> list[PlannedRun]:
+def no_jobs(_scope: JobScope) -> list[PlannedRun]:
     """Return no jobs: for one without physical addresses."""
     return []
 
@@ -50,7 +50,7 @@ class MicroBenchmark:
         Names of its suites in `uflip.benchmark_options.SUITES`.
     own_length
         Whether the length of its runs is part of the question: no method changes it.
-    in_turn
+    fixed_order
         Whether its runs are made once, by their value, after all others, in fixed target spaces:
         each prepares the device for the next one, and for no other run.
     rounds
@@ -70,5 +70,5 @@ class MicroBenchmark:
     jobs: Callable[[JobScope], list[PlannedRun]] = no_jobs
     suites: tuple[Suite, ...] = ("uflip",)
     own_length: bool = False
-    in_turn: bool = False
+    fixed_order: bool = False
     rounds: bool = False

@@ -5,7 +5,7 @@
 **Faithful**: all pairs in the order of the table; `ratio` I/Os of the first pattern, then one of
 the second; counts are those of the rarer pattern, so that its start-up is passed (§4.2 warns of
 measuring only the start-up of rare random writes).
-**Simplified**: in the quick scale the rarer pattern makes at least `QUICK_FEWEST` I/Os instead of
+**Simplified**: in the quick scale the rarer pattern makes at least `QUICK_MIN_IOS` I/Os instead of
 all of them; sequential components that outgrow their half of the device wrap inside it.
 **Ambiguous**: (1) where the two patterns lie. On disjoint halves of the device, so that neither
 overwrites or reads what the other has just written. (2) The extent of sequential writes. With 64 of
@@ -26,7 +26,7 @@ PAIRS = ("SR/RR", "SR/SW", "SR/RW", "RR/SW", "RR/RW", "SW/RW")
 STANDARD = tuple(2**k for k in range(7))
 QUICK = (1, 8, 64)
 # After a start-up of a third, the rarer pattern keeps 30 I/Os: enough for a mean.
-QUICK_FEWEST = 45
+QUICK_MIN_IOS = 45
 # Where both patterns write, more of the first per one of the rarer leave less room for the start-up
 # of the latter: 64 to one would write 512 MiB.
 SHORTENED = 32
@@ -58,7 +58,7 @@ def _counts(context: Context, first: str, rarer: str, ratio: int) -> IoCounts:
     """Return the number of I/Os of the rarer pattern."""
     if not context.quick:
         return context.counts(rarer)
-    io_count = max(QUICK_FEWEST, context.plain_counts(rarer).io_count // (ratio + 1))
+    io_count = max(QUICK_MIN_IOS, context.plain_counts(rarer).io_count // (ratio + 1))
     return context.shortened(rarer, io_count, -(-ratio // SHORTENED) if first == "SW" else 1)
 
 

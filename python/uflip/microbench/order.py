@@ -31,9 +31,9 @@ def experiments(context: Context) -> list[Experiment]:
 
 
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
-    wanted = max(abs(incr), 1) * context.counts(pattern).io_count
-    most = max(min(context.capacity, LARGEST_TARGET) // context.io_size, 1)
-    ios = wanted if wanted <= most else most - 1 + most % 2
+    needed_ios = max(abs(incr), 1) * context.counts(pattern).io_count
+    max_ios = max(min(context.capacity, LARGEST_TARGET) // context.io_size, 1)
+    ios = needed_ios if needed_ios <= max_ios else max_ios - 1 + max_ios % 2
     return baseline_spec(
         context, pattern, location="ordered", incr=incr, target_size=ios * context.io_size
     )

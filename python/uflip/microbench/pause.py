@@ -38,8 +38,8 @@ def experiments(context: Context) -> list[Experiment]:
 def _counts(context: Context, pattern: str, pause_ns: int) -> IoCounts:
     if not context.quick:
         return context.counts(pattern)
-    most = context.plain_counts(pattern).io_count
-    return context.shortened(pattern, min(most, QUICK_LONGEST_NS // pause_ns))
+    ordinary_count = context.plain_counts(pattern).io_count
+    return context.shortened(pattern, min(ordinary_count, QUICK_LONGEST_NS // pause_ns))
 
 
 def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:

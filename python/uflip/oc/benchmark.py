@@ -34,11 +34,11 @@ class OpenChannelFindings:
     order: list[str] | None = None
 
 
-def layout(place: JobScope, names: Sequence[str]) -> list[PlannedRun]:
+def layout(scope: JobScope, names: Sequence[str]) -> list[PlannedRun]:
     """Lay out micro-benchmarks by name, with numbered ids."""
-    jobs = [job for name in names for job in MICRO_BENCHMARKS[name].jobs(place)]
+    jobs = [job for name in names for job in MICRO_BENCHMARKS[name].jobs(scope)]
     if oc0.NAME in names:
-        jobs.append(oc0.order(place))
+        jobs.append(oc0.order(scope))
     return [replace(job, id=f"{number:04d}-{job.id}") for number, job in enumerate(jobs, 1)]
 
 
@@ -57,7 +57,7 @@ def measure(bench: Bench, names: Sequence[str]) -> OpenChannelFindings:
     """Run micro-benchmarks by name, or read their stored logs."""
     return OpenChannelFindings(
         oc0.measure(bench) if oc0.NAME in names else None,
-        oc1.measure(bench) if oc1.NAME in names and bench.place.sacrifice else None,
+        oc1.measure(bench) if oc1.NAME in names and bench.scope.sacrifice else None,
         oc2.measure(bench) if oc2.NAME in names else None,
         oc3.measure(bench) if oc3.NAME in names else None,
         oc0.measure_order(bench) if oc0.NAME in names else None,
@@ -66,9 +66,9 @@ def measure(bench: Bench, names: Sequence[str]) -> OpenChannelFindings:
 
 def document(measured: OpenChannelFindings) -> OpenChannel:
     """Return results as plain data, for `--json` and the result folder."""
-    found: OpenChannel = {}
+    results: OpenChannel = {}
     if measured.oc0:
-        found["oc0"] = {
+        results["oc0"] = {
             "mixes": _mixes(measured.oc0.mixes, measured.oc0.throughput),
             "write_mb_per_s": measured.oc0.write_mb_per_s.tolist(),
             "read_mb_per_s": measured.oc0.read_mb_per_s.tolist(),
@@ -76,7 +76,7 @@ def document(measured: OpenChannelFindings) -> OpenChannel:
     if measured.oc1:
         worn = measured.oc1
         share = worn.failing_share()
-        found["oc1"] = {
+        results["oc1"] = {
             "sacrificed": "{}:{}:{}".format(*worn.block),
             "cycles": worn.cycles,
             "pages": worn.pages,
@@ -90,24 +90,24 @@ def document(measured: OpenChannelFindings) -> OpenChannel:
             "erase_failed": worn.erase_failed,
         }
     if measured.oc2:
-        found["oc2"] = _scaling(measured.oc2)
+        results["oc2"] = _scaling(measured.oc2)
     if measured.oc3:
-        found["oc3"] = {
+        results["oc3"] = {
             "scaling": _scaling(measured.oc3.scaling),
             "all_luns_mb_per_s": measured.oc3.all_luns,
             "mixes": _mixes(measured.oc3.mixes, measured.oc3.throughput),
         }
-    return found
+    return results
 
 
-def _scaling(found: dict[str, Scaling]) -> dict[str, ScalingFound]:
+def _scaling(scalings: dict[str, Scaling]) -> dict[str, ScalingFound]:
     return {
         kind: {
             "over": scaling.over,
             "mb_per_s": {str(degree): value for degree, value in scaling.mb_per_s.items()},
             "factors": {str(degree): value for degree, value in scaling.factors().items()},
         }
-        for kind, scaling in found.items()
+        for kind, scaling in scalings.items()
     }
 
 
@@ -128,15 +128,15 @@ def times_summary(series: ResponseSeries, op: int) -> OpTimes | None:
     times = series.times(op)
     if not len(times):
         return None
-    found = summarise(np.rint(times * NS_A_MS))
+    statistics = summarise(np.rint(times * NS_A_MS))
     return OpTimes(
-        count=found.count,
-        mean_ms=found.mean_ns / NS_A_MS,
-        p5_ms=_ms(found.p5_ns),
-        p50_ms=_ms(found.p50_ns),
-        p95_ms=_ms(found.p95_ns),
-        p99_ms=_ms(found.p99_ns),
-        max_ms=found.max_ns / NS_A_MS,
+        count=statistics.count,
+        mean_ms=statistics.mean_ns / NS_A_MS,
+        p5_ms=_ms(statistics.p5_ns),
+        p50_ms=_ms(statistics.p50_ns),
+        p95_ms=_ms(statistics.p95_ns),
+        p99_ms=_ms(statistics.p99_ns),
+        max_ms=statistics.max_ns / NS_A_MS,
     )
 
 
@@ -144,7 +144,7 @@ def _ms(ns: int | None) -> float | None:
     return None if ns is None else ns / NS_A_MS
 
 
-def written(times: OpTimes, digits: int) -> list[str]:
+def format_times(times: OpTimes, digits: int) -> list[str]:
     """Format mean, percentiles and maximum [ms] for a table, with a dash for unknown ones."""
     values = (
         times["mean_ms"], times["p5_ms"], times["p50_ms"], times["p95_ms"], times["p99_ms"],

@@ -32,10 +32,16 @@ TOO_FEW = (
     "(--scale standard makes more)"
 )
 
-HOLDS, TRIVIAL, NOT = "holds", "holds and is trivial", "does not apply"
-PRICE, OWN, NOT_ALONE = "comes at a price", "is the host's own decision", "is not the host's alone"
-SAME, NOT_MEASURED = "makes no difference", "not measured"
-VERDICTS = (HOLDS, TRIVIAL, NOT, PRICE, OWN, NOT_ALONE, SAME, NOT_MEASURED)
+VERDICTS = (
+    HOLDS := "holds",
+    TRIVIAL := "holds and is trivial",
+    DOES_NOT_APPLY := "does not apply",
+    AT_A_PRICE := "comes at a price",
+    HOST_DECISION := "is the host's own decision",
+    NOT_HOST_ALONE := "is not the host's alone",
+    NO_DIFFERENCE := "makes no difference",
+    NOT_MEASURED := "not measured",
+)
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,12 @@ class Rule:
     evidence: str
 
 
-def revisit(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:
+def evaluate_rules(measured: OpenChannelFindings, geometry: Geometry) -> list[Rule]:
     """Return the verdicts on the five rules.
 
     Parameters
     ----------
-    measured : Measured
+    measured : OpenChannelFindings
         The results of the micro-benchmarks.
     geometry : Geometry
         The geometry of the device.
@@ -83,21 +89,21 @@ def _request_scale(measured: OpenChannelFindings) -> Rule:
     if measured.oc3 is None or measured.oc0 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
     threads = measured.oc3.scaling["writes, threads"].mb_per_s
-    alone = threads[min(threads)]
-    everything = measured.oc3.all_luns["writes"]
-    gain = everything / alone
-    apart, together = _read_spreads(measured)
+    one_thread = threads[min(threads)]
+    all_threads = measured.oc3.all_luns["writes"]
+    gain = all_threads / one_thread
+    isolated_ms, shared_ms = _read_spreads(measured)
     evidence = (
-        f"Writes grow from {alone:.0f} MB/s of one thread to {everything:.0f} MB/s of a thread for "
-        f"every LUN ({gain:.1f} times)."
+        f"Writes grow from {one_thread:.0f} MB/s of one thread to {all_threads:.0f} MB/s of a "
+        f"thread for every LUN ({gain:.1f} times)."
     )
-    if math.isfinite(together / apart):
+    if math.isfinite(shared_ms / isolated_ms):
         evidence += (
             " But where the requests that are added are writes on a LUN that is read, the slowest "
-            f"twentieth of its reads takes {together:.2f} ms and more, not {apart:.2f} ms."
+            f"twentieth of its reads takes {shared_ms:.2f} ms and more, not {isolated_ms:.2f} ms."
         )
-    tension = gain >= CLEARLY and together / apart >= CLEARLY
-    verdict = PRICE if tension else HOLDS if gain >= CLEARLY else NOT
+    tension = gain >= CLEARLY and shared_ms / isolated_ms >= CLEARLY
+    verdict = AT_A_PRICE if tension else HOLDS if gain >= CLEARLY else DOES_NOT_APPLY
     return Rule(name, says, verdict, evidence)
 
 
@@ -105,14 +111,14 @@ def _read_spreads(measured: OpenChannelFindings) -> tuple[float, float]:
     """Return the 95th percentile of reads away from writes, and on a LUN that is written [ms]."""
     assert measured.oc0
     assert measured.oc3
-    apart = _p95(measured.oc3.halves, READ)
-    return apart, _p95(measured.oc0.mixes["WRWR"], READ)
+    isolated_ms = _p95(measured.oc3.halves, READ)
+    return isolated_ms, _p95(measured.oc0.mixes["WRWR"], READ)
 
 
 def _p95(series: ResponseSeries | None, op: int) -> float:
     """Return the 95th percentile [ms]; NaN if there are too few commands (`uflip.stats`)."""
-    found = None if series is None else times_summary(series, op)
-    p95_ms = None if found is None else found["p95_ms"]
+    statistics = None if series is None else times_summary(series, op)
+    p95_ms = None if statistics is None else statistics["p95_ms"]
     return math.nan if p95_ms is None else p95_ms
 
 
@@ -121,18 +127,18 @@ def _locality(measured: OpenChannelFindings) -> Rule:
     name = "Locality"
     if measured.oc0 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc0")
-    alone = _p95(measured.oc0.mixes["RRRR"], READ)
-    mixed = _p95(measured.oc0.mixes["WRWR"], READ)
-    if not math.isfinite(mixed / alone):
+    alone_ms = _p95(measured.oc0.mixes["RRRR"], READ)
+    mixed_ms = _p95(measured.oc0.mixes["WRWR"], READ)
+    if not math.isfinite(mixed_ms / alone_ms):
         return Rule(name, says, NOT_MEASURED, TOO_FEW)
     evidence = (
         f"There is no mapping table. Reads of a LUN that is written as often take up to "
-        f"{mixed:.2f} ms in 95 % of the cases, {mixed / alone:.1f} times the {alone:.2f} ms of "
-        f"reads alone: "
+        f"{mixed_ms:.2f} ms in 95 % of the cases, {mixed_ms / alone_ms:.1f} times the "
+        f"{alone_ms:.2f} ms of reads alone: "
     )
-    if mixed / alone >= CLEARLY:
-        return Rule(name, says, NOT, evidence + "locality makes reads and writes meet.")
-    return Rule(name, says, SAME, evidence + "that reads and writes meet does no harm.")
+    if mixed_ms / alone_ms >= CLEARLY:
+        return Rule(name, says, DOES_NOT_APPLY, evidence + "locality makes reads and writes meet.")
+    return Rule(name, says, NO_DIFFERENCE, evidence + "that reads and writes meet does no harm.")
 
 
 def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
@@ -140,15 +146,15 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
     name = "Aligned sequentiality"
     if alignment is None:
         return Rule(name, says, NOT_MEASURED, "needs a block that may be erased")
-    ended = sorted(set(alignment))
+    statuses = sorted(set(alignment))
     evidence = (
-        f"A write of page 1 of an erased block ended with {', '.join(ended)} for its "
+        f"A write of page 1 of an erased block ended with {', '.join(statuses)} for its "
         f"{len(alignment)} addresses: "
     )
-    if ended == ["out_of_order"]:
+    if statuses == ["out_of_order"]:
         return Rule(name, says, TRIVIAL, evidence + "the device leaves no other way.")
-    if ended == ["done"]:
-        return Rule(name, says, NOT, evidence + "the device takes pages in any order.")
+    if statuses == ["done"]:
+        return Rule(name, says, DOES_NOT_APPLY, evidence + "the device takes pages in any order.")
     return Rule(name, says, NOT_MEASURED, evidence + "that says nothing of the order of pages.")
 
 
@@ -158,27 +164,29 @@ def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
     if measured.oc0 is None or measured.oc3 is None:
         return Rule(name, says, NOT_MEASURED, "needs oc0 and oc3")
     block_mb = geometry.page_bytes * geometry.pages_per_block / 1e6
-    shared = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
-    beside, alone = (
+    slowdown = _p95(measured.oc0.mixes["WRWR"], READ) / _p95(measured.oc0.mixes["RRRR"], READ)
+    isolated_ms, alone_ms = (
         _p95(series, READ) for series in (measured.oc3.halves, measured.oc3.mixes[READS_ALONE])
     )
-    if not math.isfinite(shared):
+    if not math.isfinite(slowdown):
         return Rule(name, says, NOT_MEASURED, TOO_FEW)
     evidence = (
         f"The unit that is erased is known, {block_mb:.1f} MB, and placing data in it is up to the "
         f"host. What placement could see to is isolation: reads of a LUN that is written take "
-        f"{shared:.1f} times as long as reads alone (95 %), reads apart from writes "
-        f"{beside:.2f} ms, against {alone:.2f} ms without any writes: "
+        f"{slowdown:.1f} times as long as reads alone (95 %), reads apart from writes "
+        f"{isolated_ms:.2f} ms, against {alone_ms:.2f} ms without any writes: "
     )
-    if not (math.isfinite(beside) and math.isfinite(alone)):
+    if not (math.isfinite(isolated_ms) and math.isfinite(alone_ms)):
         missing = "needs two channels: one to read, one to write"
-        apart = measured.oc3.halves is not None
-        return Rule(name, says, NOT_MEASURED, TOO_FEW if apart else missing)
-    if beside / alone >= CLEARLY:
-        return Rule(name, says, NOT_ALONE, evidence + "writes elsewhere slow them down, too.")
-    if shared >= CLEARLY:
-        return Rule(name, says, OWN, evidence + "keeping them apart is worth it.")
-    return Rule(name, says, SAME, evidence + "where writes go makes no difference to reads.")
+        has_both = measured.oc3.halves is not None
+        return Rule(name, says, NOT_MEASURED, TOO_FEW if has_both else missing)
+    if isolated_ms / alone_ms >= CLEARLY:
+        return Rule(name, says, NOT_HOST_ALONE, evidence + "writes elsewhere slow them down, too.")
+    if slowdown >= CLEARLY:
+        return Rule(name, says, HOST_DECISION, evidence + "keeping them apart is worth it.")
+    return Rule(
+        name, says, NO_DIFFERENCE, evidence + "where writes go makes no difference to reads."
+    )
 
 
 def _lifetime(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
@@ -199,11 +207,13 @@ def _lifetime(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
         )
     else:
         evidence += "erasing in batches saves hardly any time. "
-    evidence += f"{_safe(worn, geometry)}; {int(worn.failed_writes.sum())} writes failed."
-    return Rule(name, says, OWN if batches else SAME, evidence)
+    evidence += (
+        f"{_erases_until_failure(worn, geometry)}; {int(worn.failed_writes.sum())} writes failed."
+    )
+    return Rule(name, says, HOST_DECISION if batches else NO_DIFFERENCE, evidence)
 
 
-def _safe(worn: Oc1, geometry: Geometry) -> str:
+def _erases_until_failure(worn: Oc1, geometry: Geometry) -> str:
     """Return the erases until reads fail; a limit for the block only if all pages were worn."""
     first, pages = worn.first_failure(), worn.pages
     if pages < geometry.pages_per_block:
@@ -222,11 +232,11 @@ def write_variance(measured: OpenChannelFindings) -> str:
     if measured.oc3 is None:
         return ""
     mixes = measured.oc3.mixes
-    found = {share: summarise(times) for share, series in mixes.items()
+    statistics = {share: summarise(times) for share, series in mixes.items()
              if len(times := np.rint(series.times(WRITE) * NS_A_MS))}  # fmt: skip
     listed = ", ".join(
         f"{each.std_ns / NS_A_MS:.2f} ms at {share}"
-        for share, each in found.items()
+        for share, each in statistics.items()
         if each.std_ns is not None
     )
     return f"Standard deviation of the response times of writes: {listed}." if listed else ""

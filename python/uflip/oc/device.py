@@ -131,7 +131,7 @@ class FlashDevice(Saved):
         ['unwritten']
         """
         with native_errors():
-            return self._native.command(op, [_fitting(address) for address in addresses])
+            return self._native.command(op, [_clamp_address(address) for address in addresses])
 
     def block_state(self, channel: int, lun: int, block: int) -> tuple[int, int, bool]:
         """Return erases, pages written, and whether it is retired.
@@ -142,11 +142,11 @@ class FlashDevice(Saved):
             If the address lies outside the device.
         """
         with native_errors():
-            channel, lun, block, *_ = _fitting((channel, lun, block, 0, 0, 0))
+            channel, lun, block, *_ = _clamp_address((channel, lun, block, 0, 0, 0))
             return self._native.block_state(channel, lun, block)
 
 
-def _fitting(address: Address) -> Address:
+def _clamp_address(address: Address) -> Address:
     """Return an address whose numbers fit 64 bits; larger ones are outside of every device."""
     channel, lun, block, plane, page, sector = (min(max(n, -1), 1 << 62) for n in address)
     return channel, lun, block, plane, page, sector

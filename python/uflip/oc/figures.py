@@ -30,11 +30,11 @@ from uflip.report.figures.palette import INK, MUTED, look, readable_on
 READS, WRITES = look("RR").color, look("RW").color
 FAILING, FAILING_AREA = "#a3417c", "#cc79a7"
 # More dots add no information.
-MOST_DOTS = 12_000
+MAX_DOTS = 12_000
 # The y axis ends above nearly all I/Os; a text counts those beyond.
 TOP_PERCENTILE = 99.95
 # Factor from the largest value to the end of the map's scale.
-PALE = 2.2
+SCALE_HEADROOM = 2.2
 # Number of points of a line over cycles; each point is a mean.
 LINE_POINTS = 400
 # Shades for least to most: ColorBrewer's Oranges and Blues, of nine classes (Brewer, 2003).
@@ -66,16 +66,16 @@ def bands(
 def _dots(series: ResponseSeries) -> list[Mark]:
     """Return a dot for each I/O, reads over writes; both are thinned evenly over the run."""
     # An odd step: an even one would pick the same position of every mix.
-    step = max(1, len(series.op) // MOST_DOTS) | 1
+    step = max(1, len(series.op) // MAX_DOTS) | 1
     numbers = np.arange(0, len(series.op), step)
-    found: list[Mark] = []
+    marks: list[Mark] = []
     for op, color in ((WRITE, WRITES), (READ, READS)):
         of_op = numbers[series.op[numbers] == op]
         times = series.response_time_ms[of_op]
-        found.append(
+        marks.append(
             Polyline(of_op, times, color, width=0, marker="o", size=0.9, alpha=0.5, raster=True)
         )
-    return found
+    return marks
 
 
 def heat_map(
@@ -85,7 +85,7 @@ def heat_map(
     channels, luns = write_mb_per_s.shape
     # From zero, and far from the darkest shade: a scale around the mean would exaggerate small
     # differences, and the numbers must be readable.
-    top = float(max(write_mb_per_s.max(), read_mb_per_s.max())) * PALE
+    top = float(max(write_mb_per_s.max(), read_mb_per_s.max())) * SCALE_HEADROOM
     x = Axis(-0.5, luns - 0.5, "LUN", ticks=_numbers(luns), grid=False)
     y = Axis(channels - 0.5, -0.5, "channel", ticks=_numbers(channels), grid=False)
     panels = [
@@ -134,7 +134,7 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
     ]
     share = 100 * worn.failing_share()[:cycles]
     failing = Polyline(at + 1, share[at], FAILING, width=1.0, label="failing reads (right)")
-    most = max(12.0, float(share.max()) * 1.15) if len(share) else 12.0
+    right_top = max(12.0, float(share.max()) * 1.15) if len(share) else 12.0
     top = float(worn.erase_ms.max()) * 1.15
     marks: list[Mark] = [*lines]
     first = worn.first_failure()
@@ -148,14 +148,14 @@ def wear(worn: Oc1, *, simulated: bool) -> Chart:
         Axis(0, cycles, "erases of the block"),
         Axis(0, top, scales.RESPONSE_TIME),
         marks,
-        right=Axis(0, most, "reads that fail [%]"),
+        right=Axis(0, right_top, "reads that fail [%]"),
         right_marks=[Area(at + 1, share[at], FAILING_AREA), failing],
     )
     return Chart([panel], 274, legend=[*lines, failing], simulated=simulated)
 
 
 def scalings(
-    found: Mapping[str, Scaling],
+    measured: Mapping[str, Scaling],
     published: Mapping[str, Mapping[int, float]] | None = None,
     *,
     panels: Sequence[tuple[str, Sequence[str]]],
@@ -175,7 +175,9 @@ def scalings(
         Whether the device is simulated.
     """
     drawn = [
-        _scaling_panel(title, {name: found[name] for name in names if name in found}, published)
+        _scaling_panel(
+            title, {name: measured[name] for name in names if name in measured}, published
+        )
         for title, names in panels
     ]
     legend = [mark for panel in drawn for mark in panel.marks if isinstance(mark, Polyline)]
@@ -184,11 +186,11 @@ def scalings(
 
 def _scaling_panel(
     title: str,
-    shown: Mapping[str, Scaling],
+    measured: Mapping[str, Scaling],
     published: Mapping[str, Mapping[int, float]] | None,
 ) -> Panel:
     lines: list[Polyline] = []
-    for index, (name, scaling) in enumerate(shown.items()):
+    for index, (name, scaling) in enumerate(measured.items()):
         values, even = scaling.mb_per_s, index % 2 == 0
         color = READS if name.startswith("reads") else WRITES
         lines.append(
@@ -206,9 +208,10 @@ def _scaling_panel(
                     label=f"{name}, published",
                 )
             )  # fmt: skip
-    degrees = sorted({degree for scaling in shown.values() for degree in scaling.mb_per_s}) or [1]
-    most = max((max(line.y, default=0.0) for line in lines), default=0.0)
-    over = " or ".join(dict.fromkeys(scaling.over for scaling in shown.values()))
+    tested = {degree for scaling in measured.values() for degree in scaling.mb_per_s}
+    degrees = sorted(tested) or [1]
+    highest = max((max(line.y, default=0.0) for line in lines), default=0.0)
+    over = " or ".join(dict.fromkeys(scaling.over for scaling in measured.values()))
     ticks = [(float(degree), str(degree)) for degree in degrees]
     x = Axis(degrees[0] / 1.15, degrees[-1] * 1.15, over, log=True, ticks=ticks)
-    return Panel(x, Axis(0, 1.08 * most or 1.0, "MB/s"), lines, title)
+    return Panel(x, Axis(0, 1.08 * highest or 1.0, "MB/s"), lines, title)

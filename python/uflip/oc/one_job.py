@@ -29,7 +29,7 @@ class FailedCommand:
 
 
 @dataclass(frozen=True)
-class OneJob:
+class JobStatistics:
     """The statistics of a job.
 
     Attributes
@@ -48,7 +48,7 @@ class OneJob:
         Commands with a failed address.
     failures : dict
         Status -> commands that ended with it.
-    first_failure : Failure or None
+    first_failure : FailedCommand or None
         The first failed command.
     """
 
@@ -65,7 +65,7 @@ class OneJob:
     first_failure: FailedCommand | None
 
 
-def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
+def job_statistics(trace: _native.FlashTrace, sector_bytes: int) -> JobStatistics:
     """Return the statistics of the log of a job.
 
     Parameters
@@ -75,11 +75,11 @@ def found_in(trace: _native.FlashTrace, sector_bytes: int) -> OneJob:
     sector_bytes : int
         Sector size of its device [bytes].
     """
-    series = ResponseSeries.of(trace)
+    series = ResponseSeries.from_trace(trace)
     numbers = np.asarray(trace.column("status"))
     names, counts = np.unique(numbers[numbers > 0], return_counts=True)
     failures = {trace.statuses[n]: int(c) for n, c in zip(names, counts, strict=True)}
-    return OneJob(
+    return JobStatistics(
         elapsed_ns=trace.elapsed_ns(),
         commands=len(trace),
         mb_per_s=mb_per_s(trace, sector_bytes),
@@ -99,17 +99,17 @@ def _first_failure(trace: _native.FlashTrace) -> FailedCommand:
     failed = np.flatnonzero(np.asarray(trace.column("failed")))
     row = int(failed[np.argmin(np.asarray(trace.column("submit_ns"))[failed])])
 
-    def of(name: str) -> int:
+    def value(name: str) -> int:
         return int(np.asarray(trace.column(name))[row])
 
     return FailedCommand(
-        thread=of("thread"),
-        submit_ns=of("submit_ns"),
-        op=OPERATIONS[of("op")],
-        channel=of("channel"),
-        lun=of("lun"),
-        block=of("block"),
-        page=of("page"),
-        failed=of("failed"),
-        status=trace.statuses[of("status")],
+        thread=value("thread"),
+        submit_ns=value("submit_ns"),
+        op=OPERATIONS[value("op")],
+        channel=value("channel"),
+        lun=value("lun"),
+        block=value("block"),
+        page=value("page"),
+        failed=value("failed"),
+        status=trace.statuses[value("status")],
     )

@@ -12,9 +12,9 @@ from uflip.microbench.open_channel.oc2 import KINDS
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc import figures
-from uflip.oc.benchmark import OpenChannelFindings, times_summary, written
+from uflip.oc.benchmark import OpenChannelFindings, format_times, times_summary
 from uflip.oc.contract import Rule, write_variance
-from uflip.oc.kept import OpenChannelResult
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.report import sections
 from uflip.report.blocks import Block, Figure, Paragraph, Table
 from uflip.report.data import Document
@@ -29,9 +29,9 @@ SOURCE = (
 )
 
 
-def page_of(kept: OpenChannelResult) -> str:
+def page_of(result: OpenChannelResult) -> str:
     """Build the page of a result folder."""
-    return build_page(kept.measured, kept.rules, kept.summary())
+    return build_page(result.measured, result.rules, result.summary())
 
 
 def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: Document) -> str:
@@ -39,12 +39,12 @@ def build_page(measured: OpenChannelFindings, rules: Sequence[Rule], document: D
 
     Parameters
     ----------
-    measured : Measured
+    measured : OpenChannelFindings
         The results of the micro-benchmarks.
     rules : sequence of Rule
         The verdicts on the unwritten contract.
     document : mapping
-        The summary of the folder, see `uflip.oc.kept.OpenChannelResult.summary`.
+        The summary of the folder, see `uflip.oc.result_dir.OpenChannelResult.summary`.
 
     Returns
     -------
@@ -119,109 +119,112 @@ def _abstract(measured: OpenChannelFindings) -> str:
     return " ".join(sentences)
 
 
-def _bands(
+def _draw_bands(
     mixes: Mapping[str, ResponseSeries], titles: Mapping[str, str], name: str, sim: bool
 ) -> Drawing:
     chart = figures.bands(mixes, titles, simulated=sim)
     return draw(chart, name, "Response times", "A dot for each I/O; reads blue, writes orange.")
 
 
-def _heat(found: Oc0, sim: bool) -> Drawing:
-    chart = figures.heat_map(found.write_mb_per_s, found.read_mb_per_s, simulated=sim)
+def _draw_heat_map(measured: Oc0, sim: bool) -> Drawing:
+    chart = figures.heat_map(measured.write_mb_per_s, measured.read_mb_per_s, simulated=sim)
     return draw(chart, "heat", "Throughput of every LUN", "One cell for each channel and LUN.")
 
 
-def _worn(found: Oc1, sim: bool) -> Drawing:
-    chart = figures.wear(found, simulated=sim)
+def _draw_wear(measured: Oc1, sim: bool) -> Drawing:
+    chart = figures.wear(measured, simulated=sim)
     below = "Times on the left, failing reads on the right."
     return draw(chart, "wear", "Wear of a block", below)
 
 
-def _scaled(
-    found: Mapping[str, Scaling], panels: Sequence[tuple[str, Sequence[str]]], name: str, sim: bool
+def _draw_scaling(
+    by_name: Mapping[str, Scaling],
+    panels: Sequence[tuple[str, Sequence[str]]],
+    name: str,
+    sim: bool,
 ) -> Drawing:
-    chart = figures.scalings(found, panels=panels, simulated=sim)
+    chart = figures.scalings(by_name, panels=panels, simulated=sim)
     below = "A line for each way of having more."
     return draw(chart, name, "Throughput by parallelism", below)
 
 
-def _oc0(found: Oc0 | None, sim: bool) -> Blocks:
-    if found is None:
+def _oc0(measured: Oc0 | None, sim: bool) -> Blocks:
+    if measured is None:
         return []
-    alone = Figure(
+    single_lun = Figure(
         "bands",
         "Response times of a single LUN",
-        _bands(found.mixes, {mix: mix for mix in MIXES}, "bands", sim),
+        _draw_bands(measured.mixes, {mix: mix for mix in MIXES}, "bands", sim),
         "Each dot is an I/O of one page of all planes, by one thread; the letters are the mix. "
         "Bands of writes are low and high pages and those that had not to wait; reads that follow "
         "writes wait for them.",
-        data=[_times_table(found.mixes, found.throughput)],
+        data=[_times_table(measured.mixes, measured.throughput)],
     )
-    every = Figure(
+    all_luns = Figure(
         "heat",
         "Throughput of every LUN",
-        _heat(found, sim),
+        _draw_heat_map(measured, sim),
         "One LUN at a time, by one thread. Equal cells are a device whose LUNs are alike.",
     )
-    return [alone, every]
+    return [single_lun, all_luns]
 
 
-def _oc1(found: Oc1 | None, sim: bool) -> Blocks:
-    if found is None:
+def _oc1(measured: Oc1 | None, sim: bool) -> Blocks:
+    if measured is None:
         return []
-    first = found.first_failure()
-    ended = "an erase failed" if found.erase_failed else "the requested cycles were done"
+    first = measured.first_failure()
+    end_reason = "an erase failed" if measured.erase_failed else "the requested cycles were done"
     worn = Figure(
         "wear",
         "Wear of one block",
-        _worn(found, sim),
-        f"Block {':'.join(map(str, found.block))} (channel:LUN:block) was erased "
-        f"{found.cycles:,} times, and {found.pages} pages of it written and read each time; "
-        f"it ended because {ended}. The share of reads that fail is a mean over 200 cycles.",
+        _draw_wear(measured, sim),
+        f"Block {':'.join(map(str, measured.block))} (channel:LUN:block) was erased "
+        f"{measured.cycles:,} times, and {measured.pages} pages of it written and read each time; "
+        f"it ended because {end_reason}. The share of reads that fail is a mean over 200 cycles.",
         finding="no read failed"
         if first is None
-        else f"the first read failed after {first:,} erases; {int(found.failed_writes.sum())} "
+        else f"the first read failed after {first:,} erases; {int(measured.failed_writes.sum())} "
         "writes failed",
     )
     return [worn]
 
 
-def _oc2(found: Mapping[str, Scaling] | None, sim: bool) -> Blocks:
-    if not found:
+def _oc2(scalings: Mapping[str, Scaling] | None, sim: bool) -> Blocks:
+    if not scalings:
         return []
     panels = [("writes", list(KINDS)[:2]), ("reads", list(KINDS)[2:])]
     luns = Figure(
         "luns",
         "Throughput over the LUNs of one channel",
-        _scaled(found, panels, "luns", sim),
+        _draw_scaling(scalings, panels, "luns", sim),
         "Where a line bends, the channel is what all LUNs wait for.",
     )
-    return [luns, _scaling_table(found)]
+    return [luns, _scaling_table(scalings)]
 
 
 def _oc3(measured: OpenChannelFindings, sim: bool) -> Blocks:
-    found = measured.oc3
-    if found is None:
+    results = measured.oc3
+    if results is None:
         return []
     panels = [(word, [f"{word}, vectors", f"{word}, threads"]) for word in ("writes", "reads")]
-    everything = ", ".join(f"{word} {value:.0f} MB/s" for word, value in found.all_luns.items())
+    everything = ", ".join(f"{word} {value:.0f} MB/s" for word, value in results.all_luns.items())
     channels = Figure(
         "channels",
         "Throughput over channels",
-        _scaled(found.scaling, panels, "channels", sim),
+        _draw_scaling(results.scaling, panels, "channels", sim),
         "Pages of one vector, or threads, each on a channel of its own. "
         f"With a thread for every LUN: {everything}.",
     )
     isolated = Figure(
         "isolated",
         "Reads beside writes",
-        _bands(found.mixes, {share: share for share in found.mixes}, "isolated", sim),
+        _draw_bands(results.mixes, {share: share for share in results.mixes}, "isolated", sim),
         "Every thread either reads or writes, on a channel of its own. Reads that stay where "
         "they are, whatever the share of writes, are isolated from them.",
-        data=[_times_table(found.mixes, found.throughput)],
+        data=[_times_table(results.mixes, results.throughput)],
         finding=write_variance(measured),
     )
-    return [channels, _scaling_table(found.scaling), isolated]
+    return [channels, _scaling_table(results.scaling), isolated]
 
 
 def _contract(rules: Sequence[Rule]) -> Blocks:
@@ -249,17 +252,17 @@ def _times_table(mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, f
             rows.append((
                 f"{mix}, {word}",
                 f"{times['count']:,}",
-                *written(times, 3),
+                *format_times(times, 3),
                 f"{throughput[mix]:.2f}",
             ))  # fmt: skip
     head = ("mix", "I/Os", "mean [ms]", "p5", "p50", "p95", "p99", "most", "MB/s of all")
     return Table(head, rows, "lr")
 
 
-def _scaling_table(found: Mapping[str, Scaling]) -> Table:
+def _scaling_table(scalings: Mapping[str, Scaling]) -> Table:
     rows = [
         (f"{name}, {scaling.degree_name(degree)}", f"{value:.2f}", f"{factor:.2f}")
-        for name, scaling in found.items()
+        for name, scaling in scalings.items()
         for (degree, value), factor in zip(
             scaling.mb_per_s.items(), scaling.factors().values(), strict=True
         )

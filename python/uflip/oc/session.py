@@ -17,7 +17,7 @@ OnStep = Callable[[str, float], None]
 """Called with the name of the current job, and its progress [0 to 1]."""
 
 
-def _silent(_text: str, _share: float) -> None:
+def _ignore_progress(_text: str, _share: float) -> None:
     """Show no progress."""
 
 
@@ -28,10 +28,10 @@ class Session:
     device: FlashDevice
     scale: Scale = SCALES["standard"]
     sacrifice: Block | None = None
-    on_step: OnStep = field(default=_silent)
+    on_step: OnStep = field(default=_ignore_progress)
 
     @property
-    def place(self) -> JobScope:
+    def scope(self) -> JobScope:
         """Return the blocks that the jobs may use."""
         return JobScope(self.device.geometry, self.scale, self.sacrifice)
 
@@ -109,14 +109,14 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
     )
 
 
-def check_unused(device: FlashDevice, place: JobScope) -> None:
+def check_unused(device: FlashDevice, scope: JobScope) -> None:
     """Refuse to sacrifice a block that holds data, or that the other micro-benchmarks use.
 
     Parameters
     ----------
     device : FlashDevice
         The device before the first job.
-    place : Place
+    scope : JobScope
         The blocks that the jobs may use.
 
     Raises
@@ -124,13 +124,13 @@ def check_unused(device: FlashDevice, place: JobScope) -> None:
     RefusedError
         If the block is in use.
     """
-    block = place.sacrifice
+    block = scope.sacrifice
     if block is None:
         return
     _, written, retired = device.block_state(*block)
     reason = ""
-    if block[2] < place.blocks < place.geometry.blocks_per_plane:
-        reason = f"the other micro-benchmarks use blocks 0 to {place.blocks - 1} of every LUN"
+    if block[2] < scope.blocks < scope.geometry.blocks_per_plane:
+        reason = f"the other micro-benchmarks use blocks 0 to {scope.blocks - 1} of every LUN"
     elif written:
         reason = f"{written} pages of it are written"
     elif retired:

@@ -8,20 +8,20 @@ import numpy as np
 from uflip.data.summary import Summary
 from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
-from uflip.oc.benchmark import OpenChannelFindings, times_summary, written
+from uflip.oc.benchmark import OpenChannelFindings, format_times, times_summary
 from uflip.oc.contract import Rule
-from uflip.oc.kept import OpenChannelResult
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.report.text import format_warnings, head
 from uflip.table import Table
 
 WIDTH = 96
 
 
-def text_of(kept: OpenChannelResult, document: Summary) -> str:
+def text_of(result: OpenChannelResult, document: Summary) -> str:
     """Return the text of a result folder; `document` is its summary."""
     parts = [
         head(document),
-        render(kept.measured, kept.rules),
+        render(result.measured, result.rules),
         format_warnings(document["warnings"]),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -77,14 +77,14 @@ def _times(mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float])
             times = times_summary(series, op)
             if times is None:
                 continue
-            mean, p5, p50, p95, _, most = written(times, 2)
+            mean, p5, p50, p95, _, most = format_times(times, 2)
             rows.append((mix, f"{throughput[mix]:.2f}", word, mean, p5, p50, p95, most))
     return Table(head, rows, "lr").text("  ")
 
 
-def _scaling(found: Mapping[str, Scaling]) -> str:
+def _scaling(scalings: Mapping[str, Scaling]) -> str:
     rows: list[tuple[str, ...]] = []
-    for kind, scaling in found.items():
+    for kind, scaling in scalings.items():
         factors = scaling.factors()
         rows += [
             (kind, scaling.degree_name(degree), f"{value:.2f}", f"{factors[degree]:.2f}")

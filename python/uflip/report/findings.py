@@ -82,7 +82,7 @@ def _drop_unrepeatable(
     """Withdraw or qualify a finding that is smaller than the differences of one pattern."""
     small = [
         worst
-        for ratio, labels in ratios.told
+        for ratio, labels in ratios.recorded
         if (worst := worst_repeatability(repeated, labels)) is not None
         and worst[1]["factor"] > 1 + AGREEMENT
         and is_within_repeatability(ratio, float(worst[1]["factor"]))
@@ -95,7 +95,7 @@ def _drop_unrepeatable(
         f"{format_duration_ns(same['smallest_ns'])} to {format_duration_ns(same['largest_ns'])} "
         f"when they were measured {same['experiments']} times"
     )
-    if len(small) == len(ratios.told):
+    if len(small) == len(ratios.recorded):
         return f"No effect exceeds the differences between equal runs. {repeats}."
     factor = format_times(float(same["factor"]))
     return f"{text} A factor below {factor} is not significant. {repeats}."

@@ -118,13 +118,13 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
             action="leave it out, or add oc1 to --only",
         )
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None
-    place = JobScope(device.geometry, SCALES[scale], block)
-    check_unused(device, place)
+    scope = JobScope(device.geometry, SCALES[scale], block)
+    check_unused(device, scope)
     return device, Plan(
         device=device.info,
         scale=scale,
         seed=device.info.profile.state.seed,
-        runs=tuple(layout(place, names)),
+        runs=tuple(layout(scope, names)),
         skipped=(),
         pause_ns=0,
         target_size=device.info.capacity_bytes,

@@ -14,7 +14,7 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import ResponseSeries
 from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
-from uflip.oc.kept import OpenChannelResult
+from uflip.oc.result_dir import OpenChannelResult
 from uflip.web import api_io_types
 from uflip.web.open_results import Opened
 

@@ -108,7 +108,7 @@ class Bench(Protocol):
     """Source of job logs: a device, or a folder."""
 
     @property
-    def place(self) -> JobScope:
+    def scope(self) -> JobScope:
         """The limits of the jobs."""
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
@@ -117,16 +117,16 @@ class Bench(Protocol):
 
 def throughput(bench: Bench, job: PlannedRun) -> float:
     """Return the throughput of a job, reads and writes [MB/s]."""
-    return mb_per_s(bench.run(job), bench.place.geometry.sector_bytes)
+    return mb_per_s(bench.run(job), bench.scope.geometry.sector_bytes)
 
 
 def measure_each(
     bench: Bench, jobs: Mapping[str, PlannedRun]
 ) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Return the response times of jobs by name, and their throughput [MB/s]."""
-    found, rates = {}, {}
+    series, rates = {}, {}
     for name, job in jobs.items():
         trace = bench.run(job)
-        found[name] = ResponseSeries.of(trace)
-        rates[name] = mb_per_s(trace, bench.place.geometry.sector_bytes)
-    return found, rates
+        series[name] = ResponseSeries.from_trace(trace)
+        rates[name] = mb_per_s(trace, bench.scope.geometry.sector_bytes)
+    return series, rates

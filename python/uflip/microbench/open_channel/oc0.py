@@ -38,7 +38,7 @@ class Oc0:
 
     Attributes
     ----------
-    mixes : dict of str to Series
+    mixes : dict of str to ResponseSeries
         Response times by mix, on channel 0 and LUN 0.
     throughput : dict of str to float
         Throughput by mix [MB/s].
@@ -52,17 +52,17 @@ class Oc0:
     read_mb_per_s: NDArray[np.float64]
 
 
-def mixes(place: JobScope) -> dict[str, PlannedRun]:
+def mixes(scope: JobScope) -> dict[str, PlannedRun]:
     """Lay out the five mixes on the first LUN."""
-    return {mix: place.job(NAME, mix, mix, reads_percent(mix)) for mix in MIXES}
+    return {mix: scope.job(NAME, mix, mix, reads_percent(mix)) for mix in MIXES}
 
 
-def luns(place: JobScope, mix: str) -> list[PlannedRun]:
+def luns(scope: JobScope, mix: str) -> list[PlannedRun]:
     """Lay out reads or writes of every LUN alone, channel by channel."""
-    geometry = place.geometry
+    geometry = scope.geometry
     every = np.ndindex(geometry.channels, geometry.luns_per_channel)
     return [
-        place.job(
+        scope.job(
             NAME,
             f"channel{channel}-lun{lun}-{mix}",
             mix,
@@ -74,32 +74,32 @@ def luns(place: JobScope, mix: str) -> list[PlannedRun]:
     ]
 
 
-def order(place: JobScope) -> PlannedRun:
+def order(scope: JobScope) -> PlannedRun:
     """Lay out a write of the second page of an erased block."""
     begins = (FIRST_PAGE, 1, "")
-    return place.job(NAME, "order-W", "W", begins, first_page=1, pages=1, blocks=1)
+    return scope.job(NAME, "order-W", "W", begins, first_page=1, pages=1, blocks=1)
 
 
-def layout(place: JobScope) -> list[PlannedRun]:
+def layout(scope: JobScope) -> list[PlannedRun]:
     """Lay out all jobs but `order`, which comes last in the whole benchmark."""
-    return [*mixes(place).values(), *luns(place, "W"), *luns(place, "R")]
+    return [*mixes(scope).values(), *luns(scope, "W"), *luns(scope, "R")]
 
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Run the five mixes on the first LUN."""
-    return measure_each(bench, mixes(bench.place))
+    return measure_each(bench, mixes(bench.scope))
 
 
 def measure_luns(bench: Bench, mix: str) -> NDArray[np.float64]:
     """Return the throughput of every LUN alone, shape (channels, LUNs) [MB/s]."""
-    geometry = bench.place.geometry
-    found = [throughput(bench, job) for job in luns(bench.place, mix)]
-    return np.array(found).reshape(geometry.channels, geometry.luns_per_channel)
+    geometry = bench.scope.geometry
+    rates = [throughput(bench, job) for job in luns(bench.scope, mix)]
+    return np.array(rates).reshape(geometry.channels, geometry.luns_per_channel)
 
 
 def measure_order(bench: Bench) -> list[str]:
     """Write the second page of an erased block first; return the statuses of its addresses."""
-    trace = bench.run(order(bench.place))
+    trace = bench.run(order(bench.scope))
     addresses, failed, status = (
         int(np.asarray(trace.column(name))[0]) for name in ("addresses", "failed", "status")
     )
@@ -108,8 +108,8 @@ def measure_order(bench: Bench) -> list[str]:
 
 def measure(bench: Bench) -> Oc0:
     """Run all jobs."""
-    found, rates = measure_mixes(bench)
-    return Oc0(found, rates, measure_luns(bench, "W"), measure_luns(bench, "R"))
+    series, rates = measure_mixes(bench)
+    return Oc0(series, rates, measure_luns(bench, "W"), measure_luns(bench, "R"))
 
 
 MICRO_BENCHMARK = MicroBenchmark(

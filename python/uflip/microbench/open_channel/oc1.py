@@ -53,7 +53,7 @@ class Oc1:
     erase_failed: bool
 
     @staticmethod
-    def of(trace: _native.FlashTrace, block: Block, pages: int) -> "Oc1":
+    def from_trace(trace: _native.FlashTrace, block: Block, pages: int) -> "Oc1":
         """Read the rows from the log of a wear job."""
 
         def ms(name: str) -> NDArray[np.float64]:
@@ -92,33 +92,33 @@ class Oc1:
         return int(reached[0]) + 1 - SMOOTHED_CYCLES // 2 if len(reached) else None
 
 
-def layout(place: JobScope) -> list[PlannedRun]:
+def layout(scope: JobScope) -> list[PlannedRun]:
     """Lay out the cycles of the sacrificed block; empty without one."""
-    if place.sacrifice is None:
+    if scope.sacrifice is None:
         return []
-    channel, lun, number = place.sacrifice
+    channel, lun, number = scope.sacrifice
     job = Job(
         kind="wear",
         first_channel=channel,
         first_lun=lun,
         first_block=number,
         blocks=1,
-        pages=pages_worn(place),
-        repeat=place.scale.cycles,
+        pages=pages_worn(scope),
+        repeat=scope.scale.cycles,
     )
-    return [PlannedRun("oc1-wear", NAME, "WR", "cycles", place.scale.cycles, "", job)]
+    return [PlannedRun("oc1-wear", NAME, "WR", "cycles", scope.scale.cycles, "", job)]
 
 
-def pages_worn(place: JobScope) -> int:
+def pages_worn(scope: JobScope) -> int:
     """Return the number of pages of the block that are written and read in each cycle."""
-    return min(place.scale.wear_pages, place.geometry.pages_per_block)
+    return min(scope.scale.wear_pages, scope.geometry.pages_per_block)
 
 
 def measure(bench: Bench) -> Oc1:
     """Wear out a block."""
-    (job,) = layout(bench.place)
-    assert bench.place.sacrifice is not None, "a block to wear out"
-    return Oc1.of(bench.run(job), bench.place.sacrifice, pages_worn(bench.place))
+    (job,) = layout(bench.scope)
+    assert bench.scope.sacrifice is not None, "a block to wear out"
+    return Oc1.from_trace(bench.run(job), bench.scope.sacrifice, pages_worn(bench.scope))
 
 
 MICRO_BENCHMARK = MicroBenchmark(

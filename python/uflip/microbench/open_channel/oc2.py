@@ -24,27 +24,27 @@ KINDS = {
 """Kind of scaling over LUNs -> mix, and whether every LUN has its own thread."""
 
 
-def lay_out_kind(place: JobScope, kind: str) -> dict[int, PlannedRun]:
+def lay_out_kind(scope: JobScope, kind: str) -> dict[int, PlannedRun]:
     """Lay out one of `KINDS`, by number of LUNs."""
     mix, threads = KINDS[kind]
-    way = "threads" if threads else "one-thread"
+    driver = "threads" if threads else "one-thread"
     return {
-        luns: place.job(
+        luns: scope.job(
             NAME,
-            f"{mix}-{luns}-luns-{way}",
+            f"{mix}-{luns}-luns-{driver}",
             mix,
-            (f"luns_by_{way.replace('-', '_')}", luns, ""),
+            (f"luns_by_{driver.replace('-', '_')}", luns, ""),
             luns=luns,
             iteration="round_robin",
             **({"threads": luns} if threads else {}),
         )
-        for luns in degrees(place.geometry.luns_per_channel)
+        for luns in degrees(scope.geometry.luns_per_channel)
     }
 
 
-def layout(place: JobScope) -> list[PlannedRun]:
+def layout(scope: JobScope) -> list[PlannedRun]:
     """Lay out all jobs."""
-    return [job for kind in KINDS for job in lay_out_kind(place, kind).values()]
+    return [job for kind in KINDS for job in lay_out_kind(scope, kind).values()]
 
 
 def measure(bench: Bench) -> dict[str, Scaling]:
@@ -52,7 +52,7 @@ def measure(bench: Bench) -> dict[str, Scaling]:
     return {
         kind: Scaling(
             "LUNs",
-            {luns: throughput(bench, job) for luns, job in lay_out_kind(bench.place, kind).items()},
+            {luns: throughput(bench, job) for luns, job in lay_out_kind(bench.scope, kind).items()},
         )
         for kind in KINDS
     }

@@ -45,7 +45,7 @@ class Oc3:
         "writes, vectors", "writes, threads", "reads, vectors", "reads, threads".
     all_luns : dict of str to float
         "writes" and "reads" with a thread for every LUN [MB/s].
-    mixes : dict of str to Series
+    mixes : dict of str to ResponseSeries
         Response times by share of writers.
     throughput : dict of str to float
         Throughput by share of writers [MB/s].
@@ -75,86 +75,86 @@ def shares(threads: int) -> dict[str, str]:
     >>> shares(8)["75 % writes"], shares(3)
     ('WWWR', {'100 % writes': 'W', '67 % writes': 'WWR', '33 % writes': 'WRR', '100 % reads': 'R'})
     """
-    found = {}
+    mixes = {}
     for percent in READERS:
         readers = threads * percent // 100
         common = gcd(readers, threads)
         mix = "W" * ((threads - readers) // common) + "R" * (readers // common)
         written = round(100 * (threads - readers) / threads)
-        found[f"{written} % writes" if written else READS_ALONE] = mix
-    return found
+        mixes[f"{written} % writes" if written else READS_ALONE] = mix
+    return mixes
 
 
-def scalings(place: JobScope) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
+def scalings(scope: JobScope) -> dict[str, tuple[str, dict[int, PlannedRun]]]:
     """Lay out vectors and threads: "writes, vectors" -> name of the degree, jobs by degree."""
-    channels = place.geometry.channels
+    channels = scope.geometry.channels
     base = {"channels": channels, "iteration": "round_robin"}
-    found = {}
+    laid_out = {}
     for word, mix in (("writes", "W"), ("reads", "R")):
-        for key, over, most in (
-            ("vector", "pages", min(channels, place.vector_pages_max)),
+        for key, over, max_degree in (
+            ("vector", "pages", min(channels, scope.vector_pages_max)),
             ("threads", "threads", channels),
         ):
             jobs = {
-                degree: place.job(
+                degree: scope.job(
                     NAME, f"{mix}-{over}-{degree}", mix, (key, degree, ""), **base, **{key: degree}
                 )
-                for degree in degrees(most)
+                for degree in degrees(max_degree)
                 if channels % degree == 0
             }
-            found[f"{word}, {'vectors' if key == 'vector' else 'threads'}"] = (over, jobs)
-    return found
+            laid_out[f"{word}, {'vectors' if key == 'vector' else 'threads'}"] = (over, jobs)
+    return laid_out
 
 
-def all_luns(place: JobScope) -> dict[str, PlannedRun]:
+def all_luns(scope: JobScope) -> dict[str, PlannedRun]:
     """Lay out writes and reads with a thread for every LUN."""
-    channels, luns = place.geometry.channels, place.geometry.luns_per_channel
+    channels, luns = scope.geometry.channels, scope.geometry.luns_per_channel
     job = {"channels": channels, "luns": luns, "threads": channels * luns,
            "iteration": "round_robin"}  # fmt: skip
     return {
-        word: place.job(NAME, f"{mix}-all", mix, ("luns", channels * luns, ""), **job)
+        word: scope.job(NAME, f"{mix}-all", mix, ("luns", channels * luns, ""), **job)
         for word, mix in (("writes", "W"), ("reads", "R"))
     }
 
 
-def mixes(place: JobScope) -> dict[str, PlannedRun]:
+def mixes(scope: JobScope) -> dict[str, PlannedRun]:
     """Lay out readers beside writers, a channel for each thread."""
-    channels = place.geometry.channels
+    channels = scope.geometry.channels
     job = {"channels": channels, "threads": channels, "iteration": "isolated"}
     return {
-        share: place.job(NAME, f"isolated-{mix}", mix, reads_percent(mix), **job)
+        share: scope.job(NAME, f"isolated-{mix}", mix, reads_percent(mix), **job)
         for share, mix in shares(channels).items()
     }
 
 
-def layout(place: JobScope) -> list[PlannedRun]:
+def layout(scope: JobScope) -> list[PlannedRun]:
     """Lay out all jobs."""
-    scaled = [job for _, jobs in scalings(place).values() for job in jobs.values()]
-    return [*scaled, *all_luns(place).values(), *mixes(place).values()]
+    scaled = [job for _, jobs in scalings(scope).values() for job in jobs.values()]
+    return [*scaled, *all_luns(scope).values(), *mixes(scope).values()]
 
 
 def measure_scaling(bench: Bench) -> dict[str, Scaling]:
     """Return throughput by pages of a vector, and by threads."""
     return {
         name: Scaling(over, {n: throughput(bench, job) for n, job in jobs.items()})
-        for name, (over, jobs) in scalings(bench.place).items()
+        for name, (over, jobs) in scalings(bench.scope).items()
     }
 
 
 def measure_all_luns(bench: Bench) -> dict[str, float]:
     """Return throughput with a thread for every LUN."""
-    return {word: throughput(bench, job) for word, job in all_luns(bench.place).items()}
+    return {word: throughput(bench, job) for word, job in all_luns(bench.scope).items()}
 
 
 def measure_mixes(bench: Bench) -> tuple[dict[str, ResponseSeries], dict[str, float]]:
     """Measure readers beside writers, with a channel for each thread."""
-    return measure_each(bench, mixes(bench.place))
+    return measure_each(bench, mixes(bench.scope))
 
 
 def measure(bench: Bench) -> Oc3:
     """Run all jobs."""
-    scaling, together = measure_scaling(bench), measure_all_luns(bench)
-    return Oc3(scaling, together, *measure_mixes(bench))
+    scaling, all_luns_rates = measure_scaling(bench), measure_all_luns(bench)
+    return Oc3(scaling, all_luns_rates, *measure_mixes(bench))
 
 
 MICRO_BENCHMARK = MicroBenchmark(

@@ -33,7 +33,7 @@ class ResponseSeries:
     failed: int
 
     @staticmethod
-    def of(trace: _native.FlashTrace) -> "ResponseSeries":
+    def from_trace(trace: _native.FlashTrace) -> "ResponseSeries":
         """Extract the data of figures from a log."""
         order = np.argsort(np.asarray(trace.column("submit_ns")), kind="stable")
         return ResponseSeries(
@@ -55,7 +55,7 @@ def mb_per_s(trace: _native.FlashTrace, sector_bytes: int) -> float:
     return float(sectors) * sector_bytes / trace.elapsed_ns() * 1e9 / MB
 
 
-def degrees(most: int) -> list[int]:
+def degrees(highest: int) -> list[int]:
     """Return powers of two up to a number, and the number itself.
 
     Examples
@@ -63,5 +63,5 @@ def degrees(most: int) -> list[int]:
     >>> degrees(4), degrees(6)
     ([1, 2, 4], [1, 2, 4, 6])
     """
-    powers = [1 << bit for bit in range(most.bit_length()) if 1 << bit <= most]
-    return powers if powers[-1] == most else [*powers, most]
+    powers = [1 << bit for bit in range(highest.bit_length()) if 1 << bit <= highest]
+    return powers if powers[-1] == highest else [*powers, highest]

@@ -95,9 +95,9 @@ def cliff(runs: Sequence[Run]) -> CacheCliff | None:
         # The last two are on different sides: the cliff is somewhere between them.
         return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])
     # Each pair of bursts beyond gives an estimate; their spread is the tolerance.
-    places = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
+    estimates = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
     io_size = int(runs[0]["spec"]["io_size"])
-    return CacheCliff(fast, slow, at, (max(places) - min(places)) / 2 + io_size)
+    return CacheCliff(fast, slow, at, (max(estimates) - min(estimates)) / 2 + io_size)
 
 
 def _slope(times: Sequence[float], sizes: Sequence[int], n: int) -> float:
@@ -113,16 +113,16 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     runs = measured.get(PATTERN, ())
     if len(runs) < 3:
         return ""
-    found, longest = cliff(runs), format_size(int(runs[-1]["value"]))
-    if found is None:
+    result, longest = cliff(runs), format_size(int(runs[-1]["value"]))
+    if result is None:
         return f"No cliff: bursts up to {longest} cost as much a byte as short ones."
     io_size = int(runs[0]["spec"]["io_size"])
     return (
-        f"A burst is fast for {_about(found.at)} (± {_about(found.tolerance)}): an I/O of "
-        f"{format_size(io_size)} takes {format_duration_ns(found.fast * io_size)} before and "
-        f"{format_duration_ns(found.slow * io_size)} beyond "
-        f"({ratios.factor(found.slow / found.fast, PATTERN)}). If that is a cache that empties "
-        f"meanwhile, it holds {_about(found.holds)}."
+        f"A burst is fast for {_about(result.at)} (± {_about(result.tolerance)}): an I/O of "
+        f"{format_size(io_size)} takes {format_duration_ns(result.fast * io_size)} before and "
+        f"{format_duration_ns(result.slow * io_size)} beyond "
+        f"({ratios.factor(result.slow / result.fast, PATTERN)}). If that is a cache that empties "
+        f"meanwhile, it holds {_about(result.holds)}."
     )
 
 

@@ -36,8 +36,8 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, pause_ns: int) -> Spec:
     io_size = max(context.io_size, IO_SIZE)
-    wanted = QUICK_BURST if context.quick else BURST
-    burst = max(min(wanted, context.capacity // (SHARE * BURSTS)) // io_size, 1)
+    burst_bytes = QUICK_BURST if context.quick else BURST
+    burst = max(min(burst_bytes, context.capacity // (SHARE * BURSTS)) // io_size, 1)
     counts = IoCounts(BURSTS * burst, burst)
     return baseline_spec(
         context,
@@ -65,12 +65,12 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
             f"Bursts of {size} cost as much after {shortest} of idle as after {longest}: either "
             "all of each fits into the cache, or nothing does."
         )
-    enough = next(run for run in runs if first - mean_ns(run) >= REFILLED * (first - last))
+    shortest_full = next(run for run in runs if first - mean_ns(run) >= REFILLED * (first - last))
     return (
         f"After {shortest} of idle an I/O of a burst of {size} takes {format_duration_ns(first)}, "
         f"after {longest} {format_duration_ns(last)} "
         f"({ratios.factor(last / first, PATTERN)}); "
-        f"{format_duration_ns(float(enough['value']))} bring nearly all of that."
+        f"{format_duration_ns(float(shortest_full['value']))} bring nearly all of that."
     )
 
 

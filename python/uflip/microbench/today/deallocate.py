@@ -12,8 +12,8 @@ mathematical model of the trim command in NAND-flash SSDs*, ACM SE 2012): deallo
 space, so that random writes cost as much as on a device with that much more of it.
 **Faithful**: the patterns RR and RW; trims are I/Os like any other, and timed.
 **Simplified**: each run is made once, in this order, after everything else, because a partly
-deallocated device is in no state for other runs: `in_turn`. A trim is a 256th of the device, 128
-MiB at most; the remainder at its end stays.
+deallocated device is in no state for other runs: `fixed_order`. A trim is a 256th of the device,
+128 MiB at most; the remainder at its end stays.
 **Ambiguous**: the length of the writes. A device has free blocks after a trim, and random writes
 are cheap until these are used up: `SHARE` of the written space, and no more than other runs write.
 """
@@ -32,7 +32,7 @@ STANDARD = (0, 25, 50, 75, 100)
 QUICK = (0, 50, 100)
 PARTS = 256
 # Length limit of an I/O [bytes].
-LONGEST = 128 << 20
+MAX_TRIM_BYTES = 128 << 20
 WHOLE = 100
 # The writes are this fraction of the written space.
 SHARE = 2
@@ -41,33 +41,33 @@ SHARE = 2
 def experiments(context: Context) -> list[Experiment]:
     """Lay out trims, reads of the deallocated part, and writes to the rest."""
     values = QUICK if context.quick else STANDARD
-    made = (TRIMS, values[1:]), (READS, values), (WRITES, values)
+    experiment_values = (TRIMS, values[1:]), (READS, values), (WRITES, values)
     return [
-        lay_out(context, VARYING, pattern, some, _describe, why_not=_why_not)
-        for pattern, some in made
+        lay_out(context, VARYING, pattern, pattern_values, _describe, why_not=_why_not)
+        for pattern, pattern_values in experiment_values
     ]
 
 
 def trim_bytes(context: Context) -> int:
     """Return the size of a trim [bytes]."""
-    size = min(context.capacity // PARTS, LONGEST)
+    size = min(context.capacity // PARTS, MAX_TRIM_BYTES)
     for unit in (1 << 20, context.io_size):
         if size >= unit:
             return size // unit * unit
     return max(context.io_size, context.sector)
 
 
-def kept_bytes(context: Context, percent: int) -> int:
-    """Return the begin of the deallocated part [bytes]: whole trims follow, up to the last one."""
+def deallocated_begin(context: Context, percent: int) -> int:
+    """Return the offset of the deallocated part [bytes]: whole trims follow, to the last one."""
     size = trim_bytes(context)
     return context.capacity // size * (WHOLE - percent) // WHOLE * size
 
 
 def _describe(context: Context, pattern: str, percent: int) -> Spec:
-    begin, end = kept_bytes(context, percent), kept_bytes(context, 0)
+    begin, end = deallocated_begin(context, percent), deallocated_begin(context, 0)
     if pattern == TRIMS:
         values = QUICK if context.quick else STANDARD
-        before = kept_bytes(context, values[values.index(percent) - 1])
+        before = deallocated_begin(context, values[values.index(percent) - 1])
         size = trim_bytes(context)
         return basic(
             "trim",
@@ -79,15 +79,15 @@ def _describe(context: Context, pattern: str, percent: int) -> Spec:
             io_ignore=0,
         )
     if pattern == READS:
-        place, size = (begin, end - begin) if percent else (0, end)
+        offset, size = (begin, end - begin) if percent else (0, end)
     else:
-        place, size = 0, begin or end
+        offset, size = 0, begin or end
     ios = QUICK_IOS if context.quick else IOS
     if pattern == WRITES:
         ios = max(min(ios, size // SHARE // context.io_size), 1)
     size = max(size // context.io_size, 1) * context.io_size
     counts = IoCounts(ios, ios // 8)
-    return baseline_spec(context, pattern, counts=counts, target_offset=place, target_size=size)
+    return baseline_spec(context, pattern, counts=counts, target_offset=offset, target_size=size)
 
 
 def _why_not(context: Context, _spec: Spec) -> str | None:
@@ -102,16 +102,18 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     if trims := measured.get(TRIMS, ()):
         each, size = mean_ns(trims[-1]), int(trims[-1]["spec"]["io_size"])
         parts.append(f"A trim of {format_size(size)} takes {format_duration_ns(each)}")
-    for pattern, what in ((READS, "reads of what was deallocated"), (WRITES, "random writes")):
+    for pattern, operation in ((READS, "reads of what was deallocated"), (WRITES, "random writes")):
         runs = measured.get(pattern, ())
         if len(runs) > 1 and runs[0]["value"] == 0:
-            parts.append(f"{what} take {_told(runs[-1])}, {_told(runs[0])} before")
+            parts.append(
+                f"{operation} take {_format_mean(runs[-1])}, {_format_mean(runs[0])} before"
+            )
             before, after = mean_ns(runs[0]), mean_ns(runs[-1])
             parts[-1] += f" ({ratios.factor(after / before, pattern)})"
     return "; ".join(parts) + "." if parts else ""
 
 
-def _told(run: Run) -> str:
+def _format_mean(run: Run) -> str:
     percent = int(run["value"])
     after = f" with {percent} % deallocated" if percent else ""
     return f"{format_duration_ns(mean_ns(run))}{after}"
@@ -132,5 +134,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("today",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -40,10 +40,10 @@ def loaded_mix(context: Context, pattern: str, sizes: tuple[int, int], first_per
         baseline(
             label,
             io_size=size,
-            target_offset=place * half,
+            target_offset=index * half,
             target_size=max(half // size, 1) * size,
         )
-        for place, (label, size) in enumerate(zip(pattern.split("/"), sizes, strict=True))
+        for index, (label, size) in enumerate(zip(pattern.split("/"), sizes, strict=True))
     )
     ios = QUICK_IOS if context.quick else IOS
     return mix(

@@ -42,14 +42,14 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on small reads among the shortest and among the longest of the others."""
     parts = []
     for pattern, runs in measured.items():
-        told = [
+        measured_runs = [
             (run, small)
             for run in runs
             if (small := run["components"]["first"]["statistics"]) is not None
         ]
-        if len(told) < 2:
+        if len(measured_runs) < 2:
             continue
-        (first, few), (last, many) = told[0], told[-1]
+        (first, few), (last, many) = measured_runs[0], measured_runs[-1]
         others = "reads" if pattern.endswith("RR") else "writes"
         ratio = ratios.factor(many["mean_ns"] / few["mean_ns"], *pattern.split("/"))
         parts.append(

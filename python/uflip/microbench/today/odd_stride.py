@@ -36,8 +36,8 @@ def experiments(context: Context) -> list[Experiment]:
 def _describe(context: Context, pattern: str, incr: int) -> Spec:
     io_size = max(IO_SIZE, context.sector)
     counts = context.counts(pattern, io_size)
-    most = max(min(context.capacity, LARGEST_TARGET) // io_size, 1)
-    slots = min(incr * counts.io_count, most)
+    max_slots = max(min(context.capacity, LARGEST_TARGET) // io_size, 1)
+    slots = min(incr * counts.io_count, max_slots)
     return baseline_spec(
         context,
         pattern,
@@ -64,18 +64,18 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on the first stride that conflicts, and on the worst."""
     parts = []
     for pattern, runs in measured.items():
-        found = conflicts(list(runs))
-        if not found:
+        costs = conflicts(list(runs))
+        if not costs:
             continue
-        worst = max(found, key=lambda stride: found[stride])
-        if found[worst] < CONFLICT:
+        worst = max(costs, key=lambda stride: costs[stride])
+        if costs[worst] < CONFLICT:
             parts.append(f"{pattern}: no stride meets itself")
             continue
-        first = next(stride for stride in sorted(found) if found[stride] >= CONFLICT)
+        first = next(stride for stride in sorted(costs) if costs[stride] >= CONFLICT)
         size = int(runs[0]["spec"]["io_size"])
         parts.append(
             f"{pattern}: strides meet from {first} on ({format_size(first * size)}); at {worst} an "
-            f"I/O costs {ratios.times(found[worst], pattern)} what it does at {worst + 1}"
+            f"I/O costs {ratios.times(costs[worst], pattern)} what it does at {worst + 1}"
         )
     return "; ".join(parts) + "." if parts else ""
 

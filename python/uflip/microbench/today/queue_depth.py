@@ -24,7 +24,7 @@ from uflip.spec import Spec
 from uflip.units import format_count, format_duration_ns
 
 # Throughputs within this share of the highest are equal: those of repetitions differ by more.
-AS_HIGH = 0.98
+EQUAL_SHARE = 0.98
 VARYING = Varying("queue_depth", "queue_depth", "")
 STANDARD = tuple(2**k for k in range(9))
 QUICK = (1, 4, 16, 64, 256)
@@ -57,8 +57,8 @@ def rate(run: Run) -> float:
 
 def smallest_best_depth(runs: Sequence[Run]) -> Run:
     """Return the run of the smallest depth with the highest throughput."""
-    most = max(map(rate, runs))
-    return next(run for run in runs if rate(run) >= AS_HIGH * most)
+    highest = max(map(rate, runs))
+    return next(run for run in runs if rate(run) >= EQUAL_SHARE * highest)
 
 
 def knee(runs: Sequence[Run]) -> float | None:
@@ -73,15 +73,15 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     parts = []
     for pattern, experiment in measured.items():
         runs = list(experiment)
-        found = knee(runs)
-        if found is None:
+        knee_depth = knee(runs)
+        if knee_depth is None:
             continue
         best = smallest_best_depth(runs)
         parts.append(
             f"{pattern}: {format_count(round(rate(runs[0])))} IOPS at depth 1, "
             f"{format_count(round(rate(best)))} at depth {best['value']} "
             f"({ratios.factor(rate(best) / rate(runs[0]), pattern)}); the knee is at depth "
-            f"{found:.1f}{_tails(runs)}"
+            f"{knee_depth:.1f}{_tails(runs)}"
         )
     if not parts:
         return ""

@@ -47,14 +47,14 @@ def write_rate(run: Run) -> float:
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on the tail of the reads with the fewest and with the most writes."""
-    told = [
+    measured_runs = [
         (run, reads)
         for run in measured.get(PATTERN, ())
         if (reads := run["components"]["second"]["statistics"]) is not None
     ]
-    if len(told) < 2:
+    if len(measured_runs) < 2:
         return ""
-    (first, few), (last, many) = told[0], told[-1]
+    (first, few), (last, many) = measured_runs[0], measured_runs[-1]
     name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (

@@ -30,7 +30,7 @@ QUICK = (4 << 10, 64 << 10)
 QUICK_BYTES = 256 << 20
 # Time limits of a run: five minutes as for any other run, or ten seconds.
 MAX_TIME_NS, QUICK_TIME_NS = 300_000_000_000, 10_000_000_000
-FEWEST = 512
+MIN_IOS = 512
 REASONS = {
     "too_little_written": "too little was written",
     "rate_changes": "the rate still changes",
@@ -48,7 +48,7 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, io_size: int) -> Spec:
     size = steady_bytes(context.capacity)
-    size = max(min(size, QUICK_BYTES) if context.quick else size, 2 * FEWEST * io_size)
+    size = max(min(size, QUICK_BYTES) if context.quick else size, 2 * MIN_IOS * io_size)
     ios = -(-size // io_size)
     return until_converged(
         baseline_spec(context, pattern, io_size=io_size),

@@ -83,18 +83,20 @@ def _describe(context: Context, percent: int) -> Mix:
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on the tail of the reads at the lowest and highest sustained rate."""
-    told = [
+    measured_runs = [
         (run, reads)
         for run in measured.get(PATTERN, ())
         if (reads := run["components"]["second"]["statistics"]) is not None
     ]
-    if len(told) < 2:
+    if len(measured_runs) < 2:
         return ""
-    kept = [one for one in told if keeps_up(one[0])]
-    beyond = next((f"; {_written(run)} are too many" for run, _ in told if not keeps_up(run)), "")
-    if len(kept) < 2:
+    sustained = [one for one in measured_runs if keeps_up(one[0])]
+    beyond = next(
+        (f"; {_written(run)} are too many" for run, _ in measured_runs if not keeps_up(run)), ""
+    )
+    if len(sustained) < 2:
         return f"The device keeps up with none of these rates{beyond}."
-    (first, few), (last, many) = kept[0], kept[-1]
+    (first, few), (last, many) = sustained[0], sustained[-1]
     name, before, after = tail(few, many)
     ratio = ratios.factor(after / before, "RR")
     return (

@@ -29,10 +29,10 @@ ROUNDS = 8
 def experiments(context: Context) -> list[Experiment]:
     """Lay out writes one at a time, and appends with an increasing number in flight."""
     values = QUICK if context.quick else STANDARD
-    made = (WRITES, (1,)), (APPENDS, values)
+    experiment_values = (WRITES, (1,)), (APPENDS, values)
     return [
-        lay_out(context, VARYING, pattern, some, _describe, why_not=why_not(_why_not))
-        for pattern, some in made
+        lay_out(context, VARYING, pattern, pattern_values, _describe, why_not=why_not(_why_not))
+        for pattern, pattern_values in experiment_values
     ]
 
 
@@ -67,18 +67,18 @@ def _why_not(context: Context, spec: Spec) -> str | None:
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     """Return the sentence on a single write and append, and on more appends in flight."""
     appends = list(measured.get(APPENDS, ()))
-    best = knee(appends)
-    if best is None:
+    knee_depth = knee(appends)
+    if knee_depth is None:
         return ""
-    most = smallest_best_depth(appends)
-    alone = f"An append takes {format_duration_ns(mean_ns(appends[0]))}"
+    highest = smallest_best_depth(appends)
+    sentence = f"An append takes {format_duration_ns(mean_ns(appends[0]))}"
     for write in measured.get(WRITES, ()):
-        alone += f", a write {format_duration_ns(mean_ns(write))}"
-    factor = ratios.factor(rate(most) / rate(appends[0]), APPENDS)
+        sentence += f", a write {format_duration_ns(mean_ns(write))}"
+    factor = ratios.factor(rate(highest) / rate(appends[0]), APPENDS)
     return (
-        f"{alone}. One zone takes {format_count(round(rate(appends[0])))} appends a second one at "
-        f"a time, {format_count(round(rate(most)))} with {most['value']} under way ({factor}); the "
-        f"knee is at {best:.1f}."
+        f"{sentence}. One zone takes {format_count(round(rate(appends[0])))} appends a second one "
+        f"at a time, {format_count(round(rate(highest)))} with {highest['value']} under way "
+        f"({factor}); the knee is at {knee_depth:.1f}."
     )
 
 
@@ -96,5 +96,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -30,14 +30,14 @@ from uflip.units import format_duration_ns
 
 VARYING = Varying("zone_distance", "zone_distance", "")
 PATTERN = "SW/RR"
-MOST_APART = 1024
+MAX_DISTANCE = 1024
 # Reads that take this many times as long as the quickest wait for the writes.
 SLOW = 1.5
 
 
 def experiments(context: Context) -> list[Experiment]:
     """Lay out writes to the first zone, in turn with reads of another."""
-    values = powers_up_to(min(zones_of(context).zone_count - 1, MOST_APART))
+    values = powers_up_to(min(zones_of(context).zone_count - 1, MAX_DISTANCE))
     if context.quick:
         values = values[::2]
     return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not())]
@@ -45,9 +45,9 @@ def experiments(context: Context) -> list[Experiment]:
 
 def _describe(context: Context, pattern: str, distance: int) -> Spec:
     writes, reads = pattern.split("/")
-    zone, room = zones_of(context).zone_bytes, capacity_of(context)
-    whole = max(room // context.io_size, 1) * context.io_size
-    counts = counts_within(context, writes, room)
+    zone, capacity = zones_of(context).zone_bytes, capacity_of(context)
+    whole = max(capacity // context.io_size, 1) * context.io_size
+    counts = counts_within(context, writes, capacity)
     return mix(
         baseline(writes, io_size=context.io_size, target_offset=0, target_size=whole),
         baseline(reads, io_size=context.io_size, target_offset=distance * zone, target_size=whole),
@@ -69,15 +69,15 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     quick, slow = min(runs, key=second_mean_ns), max(runs, key=second_mean_ns)
     least_ns, most_ns = second_mean_ns(quick), second_mean_ns(slow)
     waiting = [str(run["value"]) for run in runs if second_mean_ns(run) > SLOW * least_ns]
-    told = (
+    sentence = (
         f"Reads take {format_duration_ns(least_ns)} where they are quickest, "
         f"at a distance of {quick['value']}"
     )
     if not waiting:
-        return f"{told}; at no distance do they wait for the writes."
+        return f"{sentence}; at no distance do they wait for the writes."
     factor = ratios.factor(most_ns / least_ns, "RR")
     return (
-        f"{told}, and {format_duration_ns(most_ns)} where they are slowest ({factor}): they "
+        f"{sentence}, and {format_duration_ns(most_ns)} where they are slowest ({factor}): they "
         f"wait for the writes at a distance of {', '.join(waiting)} from the zone that is written."
     )
 
@@ -97,5 +97,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -26,5 +26,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

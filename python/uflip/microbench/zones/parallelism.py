@@ -22,9 +22,9 @@ from uflip.microbench.finding import Experiments, Means, Ratios, Run
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
 from uflip.microbench.zones.zone_layout import (
-    at_once,
     capacity_of,
     counts_within,
+    max_zones_at_once,
     powers_up_to,
     why_not,
     zones_of,
@@ -40,7 +40,7 @@ ADDS_UP = 0.9
 
 def experiments(context: Context) -> list[Experiment]:
     """Lay out sequential writes to an increasing number of zones at once."""
-    values = powers_up_to(at_once(context))
+    values = powers_up_to(max_zones_at_once(context))
     if context.quick:
         values = values[::2]
     return [lay_out(context, VARYING, PATTERN, values, _describe, why_not=why_not())]
@@ -65,8 +65,8 @@ def bytes_per_s(run: Run) -> float:
 def adding_up(runs: Sequence[Run]) -> Run:
     """Return the run with the most zones of which each adds as much as the first one."""
     one = bytes_per_s(runs[0])
-    enough = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
-    return max(enough, key=lambda run: int(run["value"]))
+    scaling = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
+    return max(scaling, key=lambda run: int(run["value"]))
 
 
 def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
@@ -100,5 +100,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from uflip.experiment import Context, Experiment, IoCounts
 from uflip.microbench.finding import Experiments, Means, Ratios, Rule, mean_ns
 from uflip.microbench.layout import Varying, baseline_spec, lay_out
-from uflip.microbench.zones.zone_layout import at_once, capacity_of, why_not, zones_of
+from uflip.microbench.zones.zone_layout import capacity_of, max_zones_at_once, why_not, zones_of
 from uflip.spec import Spec, basic
 from uflip.units import format_duration_ns
 
@@ -27,7 +27,7 @@ ZONES, QUICK_ZONES = 8, 4
 
 def zones_used(context: Context) -> int:
     """Return the number of zones that are written, and then reset or finished."""
-    return min(QUICK_ZONES if context.quick else ZONES, at_once(context))
+    return min(QUICK_ZONES if context.quick else ZONES, max_zones_at_once(context))
 
 
 def writes_per_zone(context: Context, percent: int) -> int:
@@ -70,7 +70,7 @@ def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]
     return experiments
 
 
-def finding_of(label: str, what: str) -> Rule:
+def finding_of(label: str, command: str) -> Rule:
     """Return the rule for the cost of a command with the least and with the most written."""
 
     def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
@@ -81,8 +81,9 @@ def finding_of(label: str, what: str) -> Rule:
         first, last = runs[0], runs[-1]
         factor = ratios.factor(mean_ns(last) / mean_ns(first), label)
         return (
-            f"A {what} takes {format_duration_ns(mean_ns(first))} with {first['value']} % of the "
-            f"zone written, {format_duration_ns(mean_ns(last))} with {last['value']} % ({factor})."
+            f"A {command} takes {format_duration_ns(mean_ns(first))} with {first['value']} % of "
+            f"the zone written, {format_duration_ns(mean_ns(last))} with {last['value']} % "
+            f"({factor})."
         )
 
     return finding

@@ -29,5 +29,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -13,8 +13,8 @@ and how often.
 included. Each write and each reset is timed: the trace has response times against resets.
 **Simplified**: a cycle writes only one I/O: the erased blocks wear as if they were full.
 **Ambiguous**: the number of resets. Flash with three bits per cell is rated for a few thousand
-erases: a real device gets at most `MOST_REAL`, of one zone, the last. A device that levels wear
-among zones shows no effect.
+erases: a real device gets at most `MAX_RESETS_REAL`, of one zone, the last. A device that levels
+wear among zones shows no effect.
 """
 
 from uflip.experiment import Context, Experiment
@@ -29,7 +29,7 @@ VARYING = Varying("zone_wear", "resets", "")
 CYCLES, READS = "SW/ZR", "RR"
 STANDARD = (20, 100, 1000)
 QUICK = (20, 100)
-MOST_REAL = 100
+MAX_RESETS_REAL = 100
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -39,11 +39,11 @@ def experiments(context: Context) -> list[Experiment]:
 
     def describe(context: Context, pattern: str, resets: int) -> Spec:
         zone, size = zones_of(context).zone_count - 1, zones_of(context).zone_bytes
-        room = max(capacity_of(context) // context.io_size, 1) * context.io_size
+        zone_capacity = max(capacity_of(context) // context.io_size, 1) * context.io_size
         if pattern == READS:
-            counts = counts_within(context, READS, room)
+            counts = counts_within(context, READS, zone_capacity)
             return baseline_spec(
-                context, READS, counts=counts, target_offset=zone * size, target_size=room
+                context, READS, counts=counts, target_offset=zone * size, target_size=zone_capacity
             )
         # The zone of the previous reads is reset first: one reset more.
         cycles = resets - before[resets] - (before[resets] > 0)
@@ -61,15 +61,15 @@ def experiments(context: Context) -> list[Experiment]:
         )  # fmt: skip
 
     def reason(context: Context, spec: Spec) -> str | None:
-        if context.info.real and spec.writes and spec.ios > 2 * MOST_REAL:
-            return f"it would wear a zone: a real device is given {MOST_REAL} resets at most"
+        if context.info.real and spec.writes and spec.ios > 2 * MAX_RESETS_REAL:
+            return f"it would wear a zone: a real device is given {MAX_RESETS_REAL} resets at most"
         return None
 
     # Reads follow the resets that are actually made.
-    after = [value for value in values if not context.info.real or value <= MOST_REAL]
+    after = [value for value in values if not context.info.real or value <= MAX_RESETS_REAL]
     return [
-        lay_out(context, VARYING, pattern, some, describe, why_not=why_not(reason))
-        for pattern, some in ((CYCLES, values), (READS, after))
+        lay_out(context, VARYING, pattern, pattern_values, describe, why_not=why_not(reason))
+        for pattern, pattern_values in ((CYCLES, values), (READS, after))
     ]
 
 
@@ -80,16 +80,16 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
         return ""
     first, last = cycles[0], cycles[-1]
     early_ns, late_ns = second_mean_ns(first), second_mean_ns(last)
-    told = (
+    sentence = (
         f"A reset takes {format_duration_ns(early_ns)} up to the {first['value']}th of a "
         f"zone, {format_duration_ns(late_ns)} up to the {last['value']}th "
         f"({ratios.factor(late_ns / early_ns, CYCLES)})"
     )
     if len(reads) < 2:
-        return f"{told}."
+        return f"{sentence}."
     fresh, worn = mean_ns(reads[0]), mean_ns(reads[-1])
     return (
-        f"{told}; a read of what was written then {format_duration_ns(fresh)} and "
+        f"{sentence}; a read of what was written then {format_duration_ns(fresh)} and "
         f"{format_duration_ns(worn)} ({ratios.factor(worn / fresh, READS)})."
     )
 
@@ -110,5 +110,5 @@ MICRO_BENCHMARK = MicroBenchmark(
     levels=False,
     suites=("zones",),
     own_length=True,
-    in_turn=True,
+    fixed_order=True,
 )

@@ -5,9 +5,9 @@ from uflip.experiment import Context, IoCounts
 from uflip.microbench.layout import WhyNot
 from uflip.spec import Spec
 
-PRETENDED = 16
+PLACEHOLDER_ZONES = 16
 """Number of zones laid out for a device without zones, so that each run has a skip reason."""
-MOST = 64
+MAX_ZONES = 64
 """Most zones at a time: more do not add information about a device."""
 IGNORED_PART = 8
 
@@ -17,8 +17,8 @@ def zones_of(context: Context) -> ZoneLimits:
     limits = context.info.details.zones
     if limits is not None:
         return limits
-    size = max(context.capacity // PRETENDED // context.io_size, 1) * context.io_size
-    return ZoneLimits(zone_bytes=size, zone_count=PRETENDED)
+    size = max(context.capacity // PLACEHOLDER_ZONES // context.io_size, 1) * context.io_size
+    return ZoneLimits(zone_bytes=size, zone_count=PLACEHOLDER_ZONES)
 
 
 def capacity_of(context: Context) -> int:
@@ -28,21 +28,21 @@ def capacity_of(context: Context) -> int:
     return limits.zone_capacity_bytes or max(limits.zone_bytes // 2, context.io_size)
 
 
-def at_once(context: Context) -> int:
-    """Return the number of zones that may be written at a time, at most `MOST`."""
+def max_zones_at_once(context: Context) -> int:
+    """Return the number of zones that may be written at a time, at most `MAX_ZONES`."""
     limits = zones_of(context)
-    given = [limits.max_open_zones, limits.max_active_zones]
-    return min([limits.zone_count, MOST, *(most for most in given if most)])
+    device_limits = [limits.max_open_zones, limits.max_active_zones]
+    return min([limits.zone_count, MAX_ZONES, *(limit for limit in device_limits if limit)])
 
 
-def powers_up_to(most: int) -> tuple[int, ...]:
+def powers_up_to(limit: int) -> tuple[int, ...]:
     """Return 1, 2, 4, ... up to `most`."""
-    return tuple(2**k for k in range(most.bit_length()) if 2**k <= most)
+    return tuple(2**k for k in range(limit.bit_length()) if 2**k <= limit)
 
 
-def counts_within(context: Context, pattern: str, room: int) -> IoCounts:
+def counts_within(context: Context, pattern: str, size: int) -> IoCounts:
     """Return the ordinary length of a run, limited to the I/Os that fit into `room` bytes."""
-    ios = max(min(context.plain_counts(pattern).io_count, room // context.io_size), 1)
+    ios = max(min(context.plain_counts(pattern).io_count, size // context.io_size), 1)
     return IoCounts(ios, ios // IGNORED_PART)
 
 
@@ -55,7 +55,7 @@ def why_not(*others: WhyNot) -> WhyNot:
             return "the device has no zones"
         if limits.zone_bytes % context.io_size:
             return f"zones of {limits.zone_bytes} bytes are no whole I/Os of {context.io_size}"
-        told = (other(context, spec) for other in others)
-        return next((why for why in told if why is not None), None)
+        reasons = (other(context, spec) for other in others)
+        return next((why for why in reasons if why is not None), None)
 
     return reason

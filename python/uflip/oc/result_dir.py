@@ -20,7 +20,7 @@ from uflip.microbench import micro_benchmarks_for
 from uflip.microbench.open_channel import oc1
 from uflip.microbench.open_channel.jobs import SCALES, Block, JobScope
 from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, name_of
-from uflip.oc.contract import Rule, revisit
+from uflip.oc.contract import Rule, evaluate_rules
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged_run_error
 from uflip.results.summarise import PATTERNS, around, experiment
@@ -28,9 +28,9 @@ from uflip.results.summarise import PATTERNS, around, experiment
 
 @dataclass(frozen=True)
 class Logs:
-    """Returns stored logs of jobs; see `uflip.oc.jobs.Bench`."""
+    """Returns stored logs of jobs; see `uflip.microbench.open_channel.jobs.Bench`."""
 
-    place: JobScope
+    scope: JobScope
     runs: Mapping[str, StoredRun]
 
     def run(self, job: PlannedRun) -> _native.FlashTrace:
@@ -62,7 +62,7 @@ def _problem(job: PlannedRun, log: _native.FlashTrace) -> str | None:
     return None
 
 
-class _Worn(Struct, frozen=True):
+class _WornBlock(Struct, frozen=True):
     """The block of a wear job."""
 
     first_channel: Count
@@ -83,17 +83,17 @@ class OpenChannelResult:
         self.results = results
 
     @cached_property
-    def place(self) -> JobScope:
+    def scope(self) -> JobScope:
         """Return the blocks that its jobs may use."""
-        kept, path = self.results.manifest, self.results.path / manifest.FILE_NAME
-        if kept.scale not in SCALES:
-            raise manifest.KIND.unreadable(path, f"scale {kept.scale}", ", ".join(SCALES))
-        worn = [entry.spec for entry in kept.plan if entry.micro_benchmark == oc1.NAME]
+        stored, path = self.results.manifest, self.results.path / manifest.FILE_NAME
+        if stored.scale not in SCALES:
+            raise manifest.KIND.unreadable(path, f"scale {stored.scale}", ", ".join(SCALES))
+        worn = [entry.spec for entry in stored.plan if entry.micro_benchmark == oc1.NAME]
         sacrifice: Block | None = None
         if worn:
-            job = check(path, manifest.KIND, "plan", table_of(worn[0]), _Worn)
+            job = check(path, manifest.KIND, "plan", table_of(worn[0]), _WornBlock)
             sacrifice = job.first_channel, job.first_lun, job.first_block
-        return JobScope(kept.device.geometry, SCALES[kept.scale], sacrifice)
+        return JobScope(stored.device.geometry, SCALES[stored.scale], sacrifice)
 
     @cached_property
     def measured(self) -> OpenChannelFindings:
@@ -104,14 +104,14 @@ class OpenChannelResult:
             name
             for name in micro_benchmarks_for("physical")
             if name in planned
-            and all(name_of(job.id) in runs for job in layout(self.place, [name]))
+            and all(name_of(job.id) in runs for job in layout(self.scope, [name]))
         ]
-        return measure(Logs(self.place, runs), whole)
+        return measure(Logs(self.scope, runs), whole)
 
     @cached_property
     def rules(self) -> list[Rule]:
         """Return the verdicts on the unwritten contract."""
-        return revisit(self.measured, self.place.geometry)
+        return evaluate_rules(self.measured, self.scope.geometry)
 
     def summary(self) -> Summary:
         """Return the summary of the folder, as of any benchmark, with `open_channel` added.
