@@ -16,7 +16,7 @@ SCALE = "standard"
 
 SEED = 1
 
-MOST_REPETITIONS = 100
+MAX_REPETITIONS = 100
 """A handful suffices for intervals over repetitions; where 100 do not suffice, more do not help."""
 
 METHODS = ("auto", "startup", "paper")
@@ -26,12 +26,12 @@ the start-up that the baselines show (§4.2); `paper`: fixed IOCount and IOIgnor
 STATES = ("random", "sequential", "as-is")
 """`as-is` enforces no state: the device is measured as it is."""
 
-MOST_IOS = 1 << 32
+MAX_IOS = 1 << 32
 """Maximum number of I/Os of a pattern, all its processes together."""
 
-MOST_AT_ONCE = 1024
+MAX_IOS_IN_FLIGHT = 1024
 """Maximum number of I/Os in flight at a power cut."""
 
-MOST_WARM_UP = 1000.0
+MAX_WARM_UP = 1000.0
 """Maximum warm-up before a run of a sweep, in multiples of the device size. Steady states are
 reached after a few; more takes days."""

@@ -12,11 +12,11 @@ from uflip.data.sweep import Design, Range, Sample, Varied
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.spec import baseline
-from uflip.sweeping import Planned, SweepRow
+from uflip.sweeping import PlannedSweep, SweepRow
 from uflip.sweeping.costs import costs
 from uflip.sweeping.pareto import check_objectives, front
 from uflip.sweeping.points import combinations
-from uflip.sweeping.sensitivity import FEWEST, doubt, sensitivity
+from uflip.sweeping.sensitivity import MIN_BASE_POINTS, sensitivity, why_doubtful
 
 URL = "sim:demo?blocks_per_die=64"
 
@@ -158,15 +158,15 @@ def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
     said = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
-    assert document["sensitivity"]["doubt"] == said
+    assert document["sensitivity"]["why_doubtful"] == said
     assert f"warning: {said}" in again.out
     assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
 
 
 def test_enough_points_are_not_doubted() -> None:
-    rows = [row({"a": place, "b": 1}) for place in range(4 * FEWEST)]
-    assert doubt(rows) is None
-    assert doubt(rows[:-1]) is not None
+    rows = [row({"a": place, "b": 1}) for place in range(4 * MIN_BASE_POINTS)]
+    assert why_doubtful(rows) is None
+    assert why_doubtful(rows[:-1]) is not None
 
 
 def test_indices_need_their_design() -> None:
@@ -211,7 +211,7 @@ def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
     assert enough < 6, "the test needs runs that are over before"
     assert (done.code, f"p99 of {enough} of 6 points" in done.out) == (0, True), done.err
     assert (len(told["rows"]), told["sensitivity"]["indices"]) == (6, [])
-    assert "--io-count" in told["sensitivity"]["doubt"]
+    assert "--io-count" in told["sensitivity"]["why_doubtful"]
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
 def test_shares_that_points_cannot_tell_are_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], untold: str
 ) -> None:
-    def no_work(self: Planned, *_: object) -> list[SweepRow]:
+    def no_work(self: PlannedSweep, *_: object) -> list[SweepRow]:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(Planned, "carry_out", no_work)
+    monkeypatch.setattr(PlannedSweep, "carry_out", no_work)
     done = uflip("sweep", URL, *arguments, "--sample", "sobol:2")
     assert (done.code, untold in done.err) == (2, True), done.err

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from uflip.models.reliability import rber_of, retries, uncorrectable
+from uflip.models.reliability import mean_retries, uncorrectable, wear_law
 
 
 @pytest.mark.parametrize("rber", [1e-5, 5e-4, 1.5e-3, 1e-2])
@@ -27,14 +27,14 @@ def test_a_page_without_errors_never_fails_and_one_full_of_them_always() -> None
 def test_retries_end_when_the_errors_are_few_enough_or_there_are_no_more() -> None:
     # Above one in a thousand it fails for certain: of 8e-3 three reads do, of 1e-2 a fourth.
     failing = lambda rate: float(rate > 1e-3)  # noqa: E731
-    assert retries(8e-3, most=9, gain=0.5, failing=failing) == 3
-    assert retries(1e-2, most=9, gain=0.5, failing=failing) == 4
-    assert retries(1e-2, most=2, gain=0.5, failing=failing) == 2
-    assert retries(1e-4, most=9, gain=0.5, failing=failing) == 0
+    assert mean_retries(8e-3, max_retries=9, gain=0.5, failing=failing) == 3
+    assert mean_retries(1e-2, max_retries=9, gain=0.5, failing=failing) == 4
+    assert mean_retries(1e-2, max_retries=2, gain=0.5, failing=failing) == 2
+    assert mean_retries(1e-4, max_retries=9, gain=0.5, failing=failing) == 0
 
 
 def test_the_power_law_of_wear() -> None:
-    rber = rber_of(1e-6, 1e-3, 0.5)
+    rber = wear_law(1e-6, 1e-3, 0.5)
     assert rber(0) == 1e-6
     assert rber(1) == pytest.approx(1e-3)
     assert rber(4) == pytest.approx(1e-6 + 2 * (1e-3 - 1e-6))

@@ -9,7 +9,7 @@ import pytest
 from command_line import uflip
 
 from uflip import Device, UflipError, baseline, open_device
-from uflip.cli.powercut import MOST_IOS
+from uflip.cli.powercut import MAX_IOS
 from uflip.device.resolve import resolve
 from uflip.errors import EXIT_CODES
 
@@ -123,8 +123,8 @@ def test_the_host_works_until_the_power_goes(monkeypatch: pytest.MonkeyPatch) ->
     assert uflip("powercut", DEVICE, "--after", "1ms").code == 0
     (spec,) = asked
     with open_device(DEVICE) as device, pytest.raises(UflipError, match="io_count"):
-        resolve(baseline("RW", io_count=MOST_IOS + 1), device.info)
-    assert spec.io_count == MOST_IOS
+        resolve(baseline("RW", io_count=MAX_IOS + 1), device.info)
+    assert spec.io_count == MAX_IOS
 
 
 def test_a_cut_after_the_end_of_all_clocks_is_refused() -> None:

@@ -32,7 +32,7 @@ from uflip.methodology import (
     make_plan,
 )
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
-from uflip.methodology.plan_options import MOST_REPETITIONS
+from uflip.methodology.plan_options import MAX_REPETITIONS
 from uflip.methodology.rounds import APART, needed_repetitions, next_round, repetitions_for
 from uflip.methodology.run_lengths import TWICE, shortest
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
@@ -106,7 +106,7 @@ def test_so_many_repetitions_are_enough_and_hardly_more(made: int, excess: float
     widths = [stats.t.ppf(0.99, n - 1) * scatter / np.sqrt(n) for n in range(2, 1000)]
     fewest = 2 + int(np.argmax(np.array(widths) <= 1))
     if found is None:
-        assert fewest > 0.9 * MOST_REPETITIONS
+        assert fewest > 0.9 * MAX_REPETITIONS
     else:
         assert fewest <= found <= max(8, 1.1 * fewest + 2, np.ceil(1.5 * made))
 
@@ -134,7 +134,7 @@ def test_only_what_is_not_known_is_repeated_and_within_the_budget() -> None:
     every = made.together([("RW", ids) for ids in groups.values()], None)
     known = [said["converged"] for said in every]
     assert np.mean(known) > 0.9
-    assert max(map(len, groups.values())) <= MOST_REPETITIONS
+    assert max(map(len, groups.values())) <= MAX_REPETITIONS
 
 
 @pytest.mark.parametrize("scatter", [{"RR/RW": 0.04}, {"RW": 0.08, "RR/RW": 0.02}])

@@ -21,7 +21,7 @@ from uflip.report.figures.points import draw_points
 from uflip.spec import Spec, baseline, basic, changed, mix, parallel
 from uflip.stats import summarise
 from uflip.sweeping import SweepRow, points, sweep
-from uflip.sweeping.data_set import kept
+from uflip.sweeping.data_set import read_data_set
 from uflip.sweeping.ranking import best, measures
 
 URL = "sim:demo?blocks_per_die=64"
@@ -222,7 +222,7 @@ def test_a_row_is_what_the_pattern_gives_of_any_kind(
     else:
         assert row.times[kinds[0]] == row.statistics
         assert best([row], "mean") == row
-    assert kept(here / "rows")[1] == {0: row}, "what is kept is what was measured"
+    assert read_data_set(here / "rows")[1] == {0: row}, "what is kept is what was measured"
     named = ("sweep", plain, "--vary", f"{name}={value}", "--spec", "spec.json")
     told = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
     assert told.code == 0, told.err

@@ -27,11 +27,11 @@ from uflip.data.sweep import Design, Range, Sample, Value, Varied
 from uflip.errors import ResultsError, UsageError
 from uflip.executors import Threads, using
 from uflip.spec import baseline, mix
-from uflip.sweeping import plan, planned_again, sweep
+from uflip.sweeping import load_plan, plan, sweep
 from uflip.sweeping.data_set import DataSet
-from uflip.sweeping.data_set import kept as of_explorer
+from uflip.sweeping.data_set import read_data_set as of_explorer
 from uflip.sweeping.points import combinations
-from uflip.sweeping.run_sweep import kept as of_figure
+from uflip.sweeping.run_sweep import read_rows as of_figure
 
 URL = "sim:demo?blocks_per_die=64"
 READS = baseline("RR", io_size="4k", io_count=64)
@@ -155,7 +155,7 @@ def test_rows_that_were_kept_are_the_rows(tmp_path: Path) -> None:
     spec = mix(baseline("RR"), baseline("RW"), 3, io_count=1100)
     for name, each, timed in (("a", spec, True), ("b", baseline("RW", io_count=64), False)):
         rows = sweep(URL, each, VARY, sample=Sample("lhs", 6), timed=timed, data=tmp_path / name)
-        assert planned_again(tmp_path / name).carry_out() == rows
+        assert load_plan(tmp_path / name).carry_out() == rows
         table = pd.read_parquet(tmp_path / name / "points.parquet")
         assert list(table["point"]) == list(range(6))
         assert list(table["gc"]) == [row.values["gc"] for row in rows]
@@ -193,8 +193,8 @@ def test_what_was_kept_is_not_measured_again(
     assert len(parts) == 4
     parts[0].write_bytes(parts[0].read_bytes()[:100])  # as a power failure may leave it
     steps: list[tuple[int, str]] = []
-    rows = planned_again(tmp_path / "cut").carry_out(lambda *step: steps.append(step))
-    assert steps[0] == (3, "as kept")
+    rows = load_plan(tmp_path / "cut").carry_out(lambda *step: steps.append(step))
+    assert steps[0] == (3, "stored rows")
     assert len(steps) == 1 + 7
     assert rows == whole
     both = [(tmp_path / name / "points.parquet").read_bytes() for name in ("cut", "whole")]
@@ -223,7 +223,7 @@ def test_rows_that_are_not_what_was_written_are_measured_again(
             with pytest.raises(ResultsError, match="The rows of the sweep are damaged"):
                 read(folder)
     steps: list[int] = []
-    assert planned_again(folder).carry_out(lambda done, _: steps.append(done)) == whole
+    assert load_plan(folder).carry_out(lambda done, _: steps.append(done)) == whole
     assert steps[0] == (3 if of_parts else 1), "the other part was kept"
     assert (folder / "points.parquet").read_bytes() == (
         tmp_path / "whole" / "points.parquet"
@@ -315,7 +315,7 @@ def test_a_manifest_of_somebody_else_is_refused(tmp_path: Path, change: Any, wor
     path = tmp_path / "rows" / "sweep.json"
     path.write_text(change(path.read_text()))
     with pytest.raises(ResultsError, match=words):
-        planned_again(tmp_path / "rows").carry_out()
+        load_plan(tmp_path / "rows").carry_out()
 
 
 def test_names_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -88,10 +88,10 @@ def with_time_left(
     ...         self.append(f"{done} {text}")
     >>> seconds, paper = iter([0.0, 2.0, 4.0]), Paper()
     >>> draw = with_time_left(paper, 10, lambda: next(seconds))
-    >>> draw(4, "as kept")
+    >>> draw(4, "stored rows")
     >>> draw(5, "gc=greedy")
     >>> paper
-    ['4 as kept', '5 20 s left  gc=greedy']
+    ['4 stored rows', '5 20 s left  gc=greedy']
     """
     began: list[Any] = [clock_s()]
 

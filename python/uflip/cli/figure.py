@@ -81,6 +81,8 @@ def _of_result(folder: Path) -> "Mapping[str, Draw]":
 
 def _points(folder: Path) -> "list[VariedPoint]":
     from uflip.report.figures.varied import VariedPoint
-    from uflip.sweeping.run_sweep import kept
+    from uflip.sweeping.run_sweep import read_rows
 
-    return [VariedPoint(row.values, row.ios_per_s, row.write_amplification) for row in kept(folder)]
+    return [
+        VariedPoint(row.values, row.ios_per_s, row.write_amplification) for row in read_rows(folder)
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from uflip.benchmark_options import MOST_IOS
+from uflip.benchmark_options import MAX_IOS
 from uflip.cli.common import combine_options, float_parser, int_parser, read_duration, read_size
 from uflip.data.bounded_read import DocumentKind, read_document
 from uflip.data.document import Table, decode
@@ -76,7 +76,7 @@ pattern_options = combine_options(
         ),
         _count("--parallel-degree", "Processes, each in its part of the target."),
         _count("--queue-depth", "I/Os of each process in flight."),
-        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix.", 1, MOST_IOS),
+        _count("--io-count", "I/Os of each process; of the rarer pattern in a mix.", 1, MAX_IOS),
         _count("--io-ignore", "I/Os at the start that the statistics ignore."),
         _count("--seed", "Seed of random addresses."),
         click.option("--mix", metavar="|".join(BASELINES), help="Mix in a second baseline."),

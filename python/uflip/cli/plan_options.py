@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SCALE, SCALES, SEED, SUITE, SUITES
+from uflip.benchmark_options import MAX_REPETITIONS, METHODS, SCALE, SCALES, SEED, SUITE, SUITES
 from uflip.cli.common import combine_options, int_parser, read_duration, read_size, split_names
 
 
@@ -57,7 +57,7 @@ plan_options = combine_options(
         ),
         click.option(
             "--repetitions",
-            callback=int_parser(1, MOST_REPETITIONS),
+            callback=int_parser(1, MAX_REPETITIONS),
             metavar="N",
             help="Minimum number of repetitions; auto adds more until the interval is narrow "
             "enough.  [default: 3; 1 for quick]",

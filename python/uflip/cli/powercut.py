@@ -2,7 +2,7 @@
 
 import click
 
-from uflip.benchmark_options import MOST_AT_ONCE, MOST_IOS
+from uflip.benchmark_options import MAX_IOS, MAX_IOS_IN_FLIGHT
 from uflip.cli.common import (
     device_argument,
     durability_option,
@@ -62,7 +62,7 @@ HEAD = ("cut", "I/Os", "torn", "not begun", "half erased", "in cache", "lost", "
 @click.option(
     "--queue-depth",
     metavar="N",
-    callback=int_parser(1, MOST_AT_ONCE),
+    callback=int_parser(1, MAX_IOS_IN_FLIGHT),
     default="1",
     show_default=True,
     help="I/Os in flight.",
@@ -103,7 +103,7 @@ def command(
     url = with_power_loss(device)
     # More I/Os than the device can make before the power cut.
     specs = [
-        baseline(pattern, io_size=io_size, io_count=MOST_IOS, seed=(seed + number) % SEEDS)
+        baseline(pattern, io_size=io_size, io_count=MAX_IOS, seed=(seed + number) % SEEDS)
         for number in range(cuts)
     ]
     from uflip.device.opener import open_device

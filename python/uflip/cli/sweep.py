@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uflip import signals
-from uflip.benchmark_options import MOST_WARM_UP
+from uflip.benchmark_options import MAX_WARM_UP
 from uflip.cli.common import (
     ANY_PATH,
     check_alone,
@@ -46,7 +46,7 @@ from uflip.errors import InterruptedRun, UflipError, UsageError
 if TYPE_CHECKING:
     from uflip.cli.sweep_findings import SweepFindings
     from uflip.data.sweep import Varied
-    from uflip.sweeping import Planned, SweepRow
+    from uflip.sweeping import PlannedSweep, SweepRow
 
 GOES_ON_WITH = (
     "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
@@ -101,7 +101,7 @@ cores; the rows are in order, and the same on every executor.
 @click.option(
     "--warm-up",
     metavar="TIMES",
-    callback=float_parser(0, MOST_WARM_UP),
+    callback=float_parser(0, MAX_WARM_UP),
     default="0",
     help="First write this multiple of the device's size by the same pattern, untimed.",
 )
@@ -188,14 +188,14 @@ def command(
     """Run one pattern on combinations of values of the simulated DEVICE."""
     from uflip.data.sweep import Design
     from uflip.report.figures import files
-    from uflip.sweeping import plan, planned_again
+    from uflip.sweeping import load_plan, plan
 
     if resume is not None:
         given = {"DEVICE": device, "vary": vary, "sample": sample, "spec": spec_file,
                  "durability": durability, "warm_up": warm_up, "untimed": untimed,
                  "data": data, "sample_seed": sample_seed}  # fmt: skip
         check_alone(given | parameters, GOES_ON_WITH, "sweep")
-        planned = planned_again(resume)
+        planned = load_plan(resume)
     else:
         _check_given(device, vary)
         varied = read_varied(vary)
@@ -232,7 +232,7 @@ def command(
 
 
 def _tell(
-    planned: "Planned",
+    planned: "PlannedSweep",
     rows: "list[SweepRow]",
     found: "SweepFindings",
     failed: UflipError | None,
@@ -300,7 +300,7 @@ def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
         )
 
 
-def _document(planned: "Planned", rows: "list[SweepRow]") -> Mapping[str, object]:
+def _document(planned: "PlannedSweep", rows: "list[SweepRow]") -> Mapping[str, object]:
     design = planned.design
     return {
         "device": design.device,

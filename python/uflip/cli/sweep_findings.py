@@ -12,8 +12,8 @@ from uflip.errors import UsageError
 from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
-    from uflip.sweeping import Design, Planned, SweepRow
-    from uflip.sweeping.sensitivity import Index
+    from uflip.sweeping import Design, PlannedSweep, SweepRow
+    from uflip.sweeping.sensitivity import SobolIndex
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SweepFindings:
 
     best: Best | None
     front: tuple[tuple[str, ...], list[int]] | None
-    sensitivity: "tuple[str, Sequence[Index]] | None"
+    sensitivity: "tuple[str, Sequence[SobolIndex]] | None"
     doubt: str | None = None
     """Why the shares are doubtful, or why they are missing."""
 
@@ -72,7 +72,7 @@ def finding_options(
     return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
-def check_finding_options(what: FindingOptions, planned: "Planned") -> None:
+def check_finding_options(what: FindingOptions, planned: "PlannedSweep") -> None:
     """Reject findings that the rows of a sweep cannot support, before any work is done.
 
     Raises
@@ -117,12 +117,12 @@ def findings(what: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
     )
 
 
-def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[Index], str | None]":
+def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex], str | None]":
     """Return the shares of a variance with a doubt about them, or why they are missing."""
-    from uflip.sweeping.sensitivity import doubt, sensitivity
+    from uflip.sweeping.sensitivity import sensitivity, why_doubtful
 
     try:
-        return sensitivity(rows, measure), doubt(rows)
+        return sensitivity(rows, measure), why_doubtful(rows)
     except UsageError as error:
         return [], f"{error.what}: {error.got}; {error.action}"
 

@@ -10,7 +10,7 @@ from uflip.units import format_count, format_duration_ns, format_size
 
 if TYPE_CHECKING:
     from uflip.results.outputs import OutputPath
-    from uflip.sweeping import Planned, SweepRow
+    from uflip.sweeping import PlannedSweep, SweepRow
 
 # Costs of a row that can be printed.
 COSTS = ("spare_bytes", "memory_bytes")
@@ -18,7 +18,7 @@ COSTS = ("spare_bytes", "memory_bytes")
 SHOWN = ("mean", "p50", "p99", "max")
 
 
-def impossible_line(planned: "Planned") -> str:
+def impossible_line(planned: "PlannedSweep") -> str:
     """Return how many combinations of a sample make no device, and the reason for the first."""
     count, drawn = len(planned.impossible), len(planned.impossible) + len(planned.points)
     values, error = planned.impossible[0]
@@ -74,7 +74,7 @@ def place_of(path: Path, force: bool) -> "OutputPath":
 def write_table(rows: "list[SweepRow]", place: "OutputPath") -> None:
     """Write one line per point: the varied values, then every number under its name."""
     from uflip.results.csv_text import write_table as write
-    from uflip.sweeping.columns import columns, flat
+    from uflip.sweeping.columns import columns, flatten
 
     names = columns(rows)
-    write(place, names, ([of.get(name) for name in names] for of in map(flat, rows)))
+    write(place, names, ([of.get(name) for name in names] for of in map(flatten, rows)))

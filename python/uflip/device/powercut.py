@@ -1,7 +1,7 @@
 """Power cuts of a simulated device."""
 
 from uflip import _native
-from uflip.benchmark_options import MOST_AT_ONCE
+from uflip.benchmark_options import MAX_IOS_IN_FLIGHT
 from uflip.data.power import PowerLoss, read_power_loss
 from uflip.data.spec import Spec, text_of
 from uflip.native_wait import OnProgress, run_native
@@ -54,7 +54,7 @@ class LosesPower:
             invalid time or depth.
         """
         after = parse_duration(after_ns, "after_ns")
-        depth = parse_count(queue_depth, "queue_depth", 1, MOST_AT_ONCE)
+        depth = parse_count(queue_depth, "queue_depth", 1, MAX_IOS_IN_FLIGHT)
         self._state_name = None
         text = None if spec is None else text_of(spec)
         given = (after, text, self.durability, depth)

@@ -10,7 +10,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uflip.benchmark_options import METHODS, MOST_REPETITIONS, SUITE
+from uflip.benchmark_options import MAX_REPETITIONS, METHODS, SUITE
 from uflip.data.device import DeviceInfo
 from uflip.durability import CACHED
 from uflip.errors import UsageError, unknown_name
@@ -146,13 +146,13 @@ def repetitions_for(context: Context, chosen: int | None) -> int:
     """Return the number of repetitions of each run."""
     if chosen is None:
         return QUICK_REPETITIONS if context.quick else REPETITIONS
-    if 1 <= chosen <= MOST_REPETITIONS:
+    if 1 <= chosen <= MAX_REPETITIONS:
         return chosen
     raise UsageError(
         "Too many repetitions",
         where="--repetitions",
         got=str(chosen),
-        allowed=f"1 to {MOST_REPETITIONS}",
+        allowed=f"1 to {MAX_REPETITIONS}",
         action="choose another number",
     )
 

@@ -37,7 +37,7 @@ from math import ceil
 from typing import Protocol
 
 from uflip import _native
-from uflip.benchmark_options import MOST_REPETITIONS
+from uflip.benchmark_options import MAX_REPETITIONS
 from uflip.data.spec import Totals
 from uflip.data.summary import Certainty
 from uflip.device.resolve import resolve
@@ -249,7 +249,7 @@ def repetitions_for(said: Certainty, made: int) -> int | None:
     Returns
     -------
     int or None
-        The current number if no more are needed; None if more than `MOST_REPETITIONS`.
+        The current number if no more are needed; None if more than `MAX_REPETITIONS`.
     """
     expected, allowed = said["expected_ns"], said["allowed_ns"]
     if said["surely"] or said["hopeless"] or expected is None or not allowed:
@@ -258,7 +258,7 @@ def repetitions_for(said: Certainty, made: int) -> int | None:
     if own is None:
         return None
     # More repetitions estimate the correlation of neighbours better: no reason to give up.
-    own = min(ceil(own * (said["widened"] or 1.0)), MOST_REPETITIONS)
+    own = min(ceil(own * (said["widened"] or 1.0)), MAX_REPETITIONS)
     if supported is None:
         return max(own, said["fewest"])
     if max(expected, supported) <= allowed and made < said["fewest"]:
@@ -283,7 +283,7 @@ def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | Non
     Returns
     -------
     int or None
-        None if more than `MOST_REPETITIONS` would be needed.
+        None if more than `MAX_REPETITIONS` would be needed.
 
     Examples
     --------
@@ -294,10 +294,10 @@ def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | Non
     for _ in range(4):
         narrower = _student(max(needed, made) + lent) / _student(made + lent)
         needed = made * (excess * min(narrower, 1.0)) ** 2
-    if needed > MOST_REPETITIONS:
+    if needed > MAX_REPETITIONS:
         return None
     fewest = max(FEWEST, ceil(LEAST_GROWTH * made))
-    return min(max(ceil(MARGIN * needed), fewest), MOST_REPETITIONS)
+    return min(max(ceil(MARGIN * needed), fewest), MAX_REPETITIONS)
 
 
 def _student(repetitions: float) -> float:
@@ -322,7 +322,7 @@ def _passes(granted: Sequence[_Candidate], others: Sequence[_Candidate], left_io
             now = [wish for wish in now if not wish.spec.writes]
         elif writing < apart:
             idle = [wish for wish in everyone if wish not in now]
-            idle = [wish for wish in idle if len(wish.runs) + made[id(wish)] < MOST_REPETITIONS]
+            idle = [wish for wish in idle if len(wish.runs) + made[id(wish)] < MAX_REPETITIONS]
             idle.sort(key=lambda wish: (wish.each, len(wish.runs) + made[id(wish)]))
             filling = idle[: apart - writing]
             left_ios -= sum(wish.each for wish in filling)

@@ -7,7 +7,7 @@ from uflip.errors import UsageError
 _SPARE = "give (S_P - S_L)/S_P: 82 % of over-provisioning is a spare factor of 0.45"
 
 
-def refuse(*, what: str, name: str, got: object, allowed: str, action: str) -> UsageError:
+def out_of_range(*, what: str, name: str, got: object, allowed: str, action: str) -> UsageError:
     """Return the error for a value out of range, for the caller to raise."""
     return UsageError(what=what, where=name, got=f"{got!r}", allowed=allowed, action=action)
 
@@ -15,7 +15,7 @@ def refuse(*, what: str, name: str, got: object, allowed: str, action: str) -> U
 def open_fraction(name: str, value: float, action: str = "give a share, not a percentage") -> None:
     """Raise unless 0 < value < 1."""
     if not 0 < value < 1:  # written so that NaN fails as well
-        raise refuse(
+        raise out_of_range(
             what=f"{name} is not a share between 0 and 1",
             name=name,
             got=value,
@@ -33,7 +33,7 @@ def positive(**values: float) -> None:
     """Raise unless every value is finite and above zero."""
     for name, value in values.items():
         if not (value > 0 and math.isfinite(value)):
-            raise refuse(
+            raise out_of_range(
                 what=f"{name} is not a positive number",
                 name=name,
                 got=value,
@@ -46,7 +46,7 @@ def not_negative(**values: float) -> None:
     """Raise unless every value is finite and zero or above."""
     for name, value in values.items():
         if not (value >= 0 and math.isfinite(value)):
-            raise refuse(
+            raise out_of_range(
                 what=f"{name} is negative or not a number",
                 name=name,
                 got=value,
@@ -61,7 +61,7 @@ def count(name: str, value: int, *, at_least: int = 1, at_most: int | None = Non
     if whole and at_least <= value and (at_most is None or value <= at_most):
         return
     upper = "" if at_most is None else f" and at most {at_most}"
-    raise refuse(
+    raise out_of_range(
         what=f"{name} is not a count that the model can take",
         name=name,
         got=value,

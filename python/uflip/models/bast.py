@@ -1,4 +1,4 @@
-"""BAST, data blocks with log blocks of their own: what its merges cost under random writes.
+"""BAST, data blocks with log blocks of their own: the cost of its merges under random writes.
 
 D data blocks of B pages, K log blocks, each of one data block at a time; T_r, T_w, T_e to read a
 page, program a page, erase a block.

@@ -11,8 +11,8 @@ the bus idles meanwhile; with n dies their cell times overlap and only the trans
 RZ 3795 (2011), section III (the two rates, the pipelining rule in words, typical values, 100 MB/s a
 bus) and Table II (4 channels, 2 dies a channel).
 **Faithful**: `channel_rate` is the report's RB/(B + R T), with T = T_R for reads, T_W for writes.
-**Simplified**: commands, ECC and firmware cost nothing; cell times are constant; erases are left
-out (spread T_E over the pages of a block and add it to the cell time to have them in).
+**Simplified**: commands, ECC and firmware cost nothing; cell times are constant; erases are
+omitted (spread T_E over the pages of a block and add it to the cell time to include them).
 **Ambiguous**: the report gives no formula for pipelining, only that commands run at once on several
 chips "as long as non overlapping data transfers are guaranteed". `pipelined_channel_rate` is the
 bound that follows: n dies give n times the rate of one, up to R. It is met when each die starts its

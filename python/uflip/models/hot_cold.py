@@ -65,8 +65,8 @@ def mixed_fifo(*, spare_factor: float, hot_writes: float, hot_pages: float) -> f
     def surplus(amplification: float) -> float:
         total = 0.0
         for writes, pages in classes:
-            turn = writes * alpha / (amplification * pages)  # updates a page sees in one turn
-            total += pages / alpha * turn / -math.expm1(-turn)
+            updates = writes * alpha / (amplification * pages)  # updates a page sees in one turn
+            total += pages / alpha * updates / -math.expm1(-updates)
         return total - 1
 
     high = 1 / spare_factor
@@ -77,7 +77,7 @@ def mixed_fifo(*, spare_factor: float, hot_writes: float, hot_pages: float) -> f
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """Hot and cold pages in pools of their own: what each pool does, and both together.
+    """Hot and cold pages in pools of their own: the write amplification of each, and of both.
 
     Attributes
     ----------

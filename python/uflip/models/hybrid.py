@@ -1,4 +1,4 @@
-"""FAST, data blocks with a page-mapped log for all: what its merges cost under random writes.
+"""FAST, data blocks with a page-mapped log for all: the cost of its merges under random writes.
 
 Data blocks hold each page at its own offset; overwrites go to a few log blocks. D data blocks of B
 pages; T_r, T_w, T_e to read a page, program a page, erase a block. One merge of a data block copies
@@ -6,8 +6,8 @@ its newest pages to a fresh block (or to the log block) and erases the old one.
 
 **Source**: Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), section 6.2; FAST: Lee
 et al. (ACM TECS 6(3), 2007). The steady state of FAST, with N_data and N_valid "left to derive" in
-that report, is derived here. What one merge takes stands in `merges.py`, BAST in `bast.py`.
-**Faithful**: which merges there are, and what each copies and erases.
+that report, is derived here. The time of one merge is in `merges.py`, BAST in `bast.py`.
+**Faithful**: the kinds of merges, and the pages and blocks that each copies and erases.
 **Simplified**: uniform random single-page writes, no time for mapping, commands or transfers; many
 more data blocks than pages in a block (FAST simulated at D = 4096, B = 64: mean within 0.05 %; at
 D = 256, B = 16 within 0.5 %; at D = 64, B = 8 within 1.5 %). A few per mille of the zero-page
@@ -106,7 +106,7 @@ def fast(
     _check_geometry(data_blocks, log_blocks, pages_per_block)
     block, used = pages_per_block, utilisation
     if not 0 < used <= 1 or (used < 1 and used * block < 8):
-        raise _checks.refuse(
+        raise _checks.out_of_range(
             what="utilisation is outside the range of the model",
             name="utilisation",
             got=used,
@@ -114,17 +114,17 @@ def fast(
             action="give the share of pages that hold data; for fewer pages simulate",
         )
     age = _log_age(data_blocks, log_blocks, block)
-    again = 1 / (used * (block - 1))
-    kept = math.exp(-again * age)
-    rate = kept + (1 - kept) * -math.expm1(-age) / age
+    rewrite_rate = 1 / (used * (block - 1))
+    unwritten = math.exp(-rewrite_rate * age)
+    rate = unwritten + (1 - unwritten) * -math.expm1(-age) / age
 
     def merges(zero_writes: float) -> float:
         alive = math.exp(-zero_writes * age)
         dirty = age if zero_writes == 0 else -math.expm1(-zero_writes * age) / zero_writes
         return alive * rate / (dirty * (zero_writes + rate) + alive)
 
-    with_page_0, without = used * merges(again), (1 - used) * merges(0.0)
-    unequal = age / (1 + age) ** 2 * (1 - used) * again
+    with_page_0, without = used * merges(rewrite_rate), (1 - used) * merges(0.0)
+    unequal = age / (1 + age) ** 2 * (1 - used) * rewrite_rate
     return fast_cost(
         data_blocks_per_full_merge=block * (with_page_0 + without) * (1 - unequal),
         zero_merge_valid_pages=used * (block - 1),
@@ -175,7 +175,7 @@ def fast_flashsim2010(
     -----
     That code asks for the state of a page through an unsigned 16-bit variable, so that "invalid"
     (-1) comes back as 65535 and matches no case: a merge copies the pages that are valid in the
-    data block, and leaves out those whose newest version is in the log. Their slots are free after
+    data block, and omits those whose newest version is in the log. Their slots are free after
     the merge; the log entries stay, and each costs a merge when its log block is reclaimed.
 
     A slot goes valid -> invalid (written to the log) -> free (block merged) -> valid (written in

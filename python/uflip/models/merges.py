@@ -1,4 +1,4 @@
-"""What one merge of a FAST device takes, and what its merges cost together.
+"""The time of one merge of a FAST device, and the cost of all its merges.
 
 **Source**: Myers & Sinclair, "Measuring Solid-State Drive Behavior" (2010), section 6.2, equations
 (1) and (3).
@@ -17,7 +17,7 @@ from uflip.models import _checks
 
 @dataclass(frozen=True, kw_only=True)
 class FastCost:
-    """The steady state of FAST: its merges, what each costs, how often they come.
+    """The steady state of FAST: its merges, the cost of each, their frequency.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ def fast_cost(
     pages_per_block: int,
     times_ns: tuple[float, float, float],
 ) -> FastCost:
-    """Put times and rates to the pages and blocks of a merge.
+    """Return the cost of merges: times and rates from the pages and blocks of one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How often a page is read again on flash that wears out, in closed form.
+"""Read retries of flash that wears out, in closed form.
 
 **Source**: bit errors fall independently on the bits of a codeword, so that their number is
 binomial (Lin & Costello, Error Control Coding), as `crates/sim/src/flash/reliability/` has it.
@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 
 
-def rber_of(fresh: float, rated: float, exponent: float) -> Callable[[float], float]:
-    """Give the power law of wear: what share of bits is wrong after a share of the rated erases.
+def wear_law(fresh: float, rated: float, exponent: float) -> Callable[[float], float]:
+    """Return the power law of wear: the raw bit error rate by the share of the rated erases.
 
     Parameters
     ----------
@@ -24,14 +24,14 @@ def rber_of(fresh: float, rated: float, exponent: float) -> Callable[[float], fl
 
     Examples
     --------
-    >>> rber_of(1e-6, 1e-3, 1.0)(1.0)
+    >>> wear_law(1e-6, 1e-3, 1.0)(1.0)
     0.001
     """
     return lambda life: fresh + (rated - fresh) * life**exponent
 
 
 def uncorrectable(rber: float, *, page_bytes: int, codeword_bytes: int, correctable: int) -> float:
-    """Chance that a page cannot be corrected as it was read.
+    """Return the probability that a page read cannot be corrected.
 
     Parameters
     ----------
@@ -60,15 +60,17 @@ def uncorrectable(rber: float, *, page_bytes: int, codeword_bytes: int, correcta
     return float(1 - min(1.0, corrected) ** -(-page_bytes // codeword_bytes))
 
 
-def retries(rber: float, *, most: int, gain: float, failing: Callable[[float], float]) -> float:
-    """How often a page is read again on average.
+def mean_retries(
+    rber: float, *, max_retries: int, gain: float, failing: Callable[[float], float]
+) -> float:
+    """Return the mean number of times that a page is read again.
 
     Parameters
     ----------
     rber : float
         Raw bit error rate of the first read.
-    most : int
-        Reads that are repeated at most.
+    max_retries : int
+        Maximum number of repeated reads.
     gain : float
         Rate of a repeated read, times that of the one before.
     failing : callable
@@ -76,7 +78,7 @@ def retries(rber: float, *, most: int, gain: float, failing: Callable[[float], f
 
     Examples
     --------
-    >>> retries(0.5, most=2, gain=0.5, failing=lambda rate: rate)
+    >>> mean_retries(0.5, max_retries=2, gain=0.5, failing=lambda rate: rate)
     0.75
     """
-    return math.fsum(failing(rber * gain**again) for again in range(most))
+    return math.fsum(failing(rber * gain**number) for number in range(max_retries))

@@ -37,7 +37,7 @@ PRINTED_RELOCATED_PAGES: Mapping[float, int] = MappingProxyType({0.30: 45, 0.45:
 """Spare factor to relocated pages a collected block, as OFC's sections V.C and V.D print them."""
 
 PRINTED_WRITE_AMPLIFICATION_FACTOR = 0.5
-"""What OFC's section V.C prints for a spare factor of 45 %, relocated pages per host page."""
+"""Printed in OFC's section V.C for a spare factor of 45 %: relocated pages per host page."""
 
 
 def relocated_pages(
@@ -163,7 +163,7 @@ def relocations_per_host_page(*, relocated_pages: float, pages_per_block: float)
     Raises
     ------
     UsageError
-        No room is gained by collecting a block, or a value out of range.
+        Collecting a block frees no page, or a value out of range.
 
     Notes
     -----
@@ -178,7 +178,7 @@ def relocations_per_host_page(*, relocated_pages: float, pages_per_block: float)
     _checks.positive(pages_per_block=pages_per_block)
     _checks.not_negative(relocated_pages=relocated_pages)
     if relocated_pages >= pages_per_block:
-        raise _checks.refuse(
+        raise _checks.out_of_range(
             what="a block of valid pages only cannot be collected",
             name="relocated_pages",
             got=relocated_pages,
@@ -189,11 +189,11 @@ def relocations_per_host_page(*, relocated_pages: float, pages_per_block: float)
 
 
 def _decay(spare_factor: float, physical_pages: float) -> float:
-    """Return -ln(1 - 1/S_L): how much validity a page loses with each host write."""
+    """Return -ln(1 - 1/S_L), the loss of validity of a page with each host write."""
     _checks.positive(physical_pages=physical_pages)
     logical_pages = (1 - spare_factor) * physical_pages
     if logical_pages <= 1:
-        raise _checks.refuse(
+        raise _checks.out_of_range(
             what="the device holds no more than one logical page",
             name="physical_pages",
             got=physical_pages,

@@ -65,7 +65,7 @@ def pool_spare_factor(
     _checks.not_negative(held_blocks=held_blocks)
     pages = (physical_blocks - held_blocks) * pages_per_block
     if pages <= logical_pages:
-        raise _checks.refuse(
+        raise _checks.out_of_range(
             what="no spare capacity is left",
             name="held_blocks",
             got=held_blocks,
@@ -181,7 +181,7 @@ def greedy_digamma(*, spare_factor: float, pages_per_block: int) -> float:
     alpha = A (H(B) - H(X)), A = B/(B - X), with H continued to real X by the digamma function.
     Equal to `greedy` where X is whole, below it in between: by up to 0.1 % at B = 128, 0.4 % at
     B = 64, 1.1 % at B = 32 and 5 % at B = 8 for spare factors from 0.06 to 0.6. Kept because it is
-    what is published.
+    the published form.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from uflip.device.opener import open_device
 from uflip.durability import FUA
 from uflip.executors import OnStep
 from uflip.methodology.myers_sinclair import IO_BYTES, batch
-from uflip.models.reliability import rber_of, retries, uncorrectable
+from uflip.models.reliability import mean_retries, uncorrectable, wear_law
 from uflip.profiles import read_profile
 from uflip.reproduce import figure
 from uflip.reproduce.reproduction import Reproduction
@@ -142,7 +142,7 @@ def measure(on_step: OnStep) -> DriveAging:
 
 def rows(data: DriveAging) -> list[ReproductionRow]:
     """Compare with the read retries of a binomial law, and their cost."""
-    rber = rber_of(FRESH, RATED, EXPONENT)
+    rber = wear_law(FRESH, RATED, EXPONENT)
     failing = partial(
         uncorrectable, page_bytes=IO_BYTES, codeword_bytes=CODEWORD_BYTES, correctable=CORRECTABLE
     )
@@ -151,7 +151,7 @@ def rows(data: DriveAging) -> list[ReproductionRow]:
         for age in ages:
             if age.life < 1:
                 continue
-            expected = retries(rber(age.life), most=RETRIES, gain=GAIN, failing=failing)
+            expected = mean_retries(rber(age.life), max_retries=RETRIES, gain=GAIN, failing=failing)
             what = f"pages read again, {drive}, {100 * age.life:g} % of its erases"
             retry_rows.append(equation(what, "%", 100 * expected, 100 * age.retries))
     timing = tomllib.loads(read_profile("kingston-snv125")[1])["timing"]

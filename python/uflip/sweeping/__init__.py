@@ -28,19 +28,19 @@ from uflip.executors import OnStep, ignore
 from uflip.spec import Functions, baseline
 from uflip.sweeping.points import SweepPoint, points
 from uflip.sweeping.row import SweepRow
-from uflip.sweeping.run_sweep import Planned, plan, planned_again
+from uflip.sweeping.run_sweep import PlannedSweep, load_plan, plan
 
 __all__ = [
     "Design",
-    "Planned",
+    "PlannedSweep",
     "Range",
     "Sample",
     "SweepPoint",
     "SweepRow",
     "Value",
     "Varied",
+    "load_plan",
     "plan",
-    "planned_again",
     "points",
     "sweep",
 ]  # fmt: skip
@@ -80,13 +80,13 @@ def sweep(
         False: run in functional mode, at the speed of memory. There are then no times, only
         counters.
     data : path, optional
-        A new folder for the rows; `planned_again(data).carry_out()` resumes it.
+        A new folder for the rows; `load_plan(data).carry_out()` resumes it.
     on_step : callable, optional
         Called after each point.
 
     Returns
     -------
-    list of Row
+    list of SweepRow
         In the order of the points, on any executor; see `uflip.executors.using`.
 
     Raises
@@ -112,9 +112,9 @@ def sweep(
             allowed="a dict of names with their values, or ranges",
             action='write {"gc": ["greedy", "cyclic"]}',
         )
-    given = {name: _plain(name, each) for name, each in vary.items()}
+    varied = {name: _plain(name, each) for name, each in vary.items()}
     pattern = baseline(spec) if isinstance(spec, str) else spec
-    design = Design(url, pattern, given, sample, durability, warm_up, timed)
+    design = Design(url, pattern, varied, sample, durability, warm_up, timed)
     return plan(design, None if data is None else Path(data)).carry_out(on_step)
 
 

@@ -14,18 +14,18 @@ from uflip.stats.summary import STATISTICS
 from uflip.sweeping.points import SweepPoint
 from uflip.sweeping.row import Statistics, SweepRow
 
-_APART = ("values", "reads", "writes", "counters", "statistics", "others")
-MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _APART)
+_NOT_SCALAR = ("values", "reads", "writes", "counters", "statistics", "others")
+MEASURED = tuple(each.name for each in fields(SweepRow) if each.name not in _NOT_SCALAR)
 ALL = "all"
 """Prefix of statistics of all modes together."""
 
 
-def _named(mode: str) -> list[str]:
+def _names_of_mode(mode: str) -> list[str]:
     return [f"{mode}_{name}" for name in STATISTICS]
 
 
-OF_MODES = tuple(column for mode in ("read", "write") for column in _named(mode))
-OF_ANY = frozenset(column for mode in (ALL, *MODES) for column in _named(mode))
+READ_WRITE_COLUMNS = tuple(column for mode in ("read", "write") for column in _names_of_mode(mode))
+TIME_COLUMNS = frozenset(column for mode in (ALL, *MODES) for column in _names_of_mode(mode))
 """Every column of response times that a row may have."""
 
 
@@ -34,29 +34,33 @@ def columns(rows: Sequence[SweepRow]) -> list[str]:
     # A counter may have the name of a varied parameter; columns are unique.
     counters = dict.fromkeys(name for row in rows for name in row.counters)
     names = [*rows[0].values] if rows else []
-    there = {mode for row in rows for mode in row.others}
-    others = [column for mode in MODES if mode in there for column in _named(mode)]
-    return [*dict.fromkeys([*names, *MEASURED, *_named(ALL), *OF_MODES, *others, *counters])]
+    modes = {mode for row in rows for mode in row.others}
+    others = [column for mode in MODES if mode in modes for column in _names_of_mode(mode)]
+    return [
+        *dict.fromkeys(
+            [*names, *MEASURED, *_names_of_mode(ALL), *READ_WRITE_COLUMNS, *others, *counters]
+        )
+    ]
 
 
-def flat(row: SweepRow) -> Table:
+def flatten(row: SweepRow) -> Table:
     """Return a row by its columns; missing values are None."""
     measured = {name: getattr(row, name) for name in MEASURED}
     every = {ALL: row.statistics, "read": row.reads, "write": row.writes, **row.others}
     of_modes = {
         column: (times or {}).get(name)
         for mode, times in every.items()
-        for column, name in zip(_named(mode), STATISTICS, strict=True)
+        for column, name in zip(_names_of_mode(mode), STATISTICS, strict=True)
     }
     return row.counters | of_modes | measured | row.values
 
 
-def row_of(point: SweepPoint, found: Table) -> SweepRow:
-    """Return the row of the columns that `flat` made."""
-    known = {*MEASURED, *OF_ANY, *point.values}
-    measured = {name: found[name] for name in MEASURED if name not in ("device", "durability")}
-    counters = {n: v for n, v in found.items() if n not in known and v is not None}
-    of_modes = {mode: _statistics(found, mode) for mode in MODES}
+def row_from_columns(point: SweepPoint, content: Table) -> SweepRow:
+    """Return the row of the columns that `flatten` made."""
+    fixed_columns = {*MEASURED, *TIME_COLUMNS, *point.values}
+    measured = {name: content[name] for name in MEASURED if name not in ("device", "durability")}
+    counters = {n: v for n, v in content.items() if n not in fixed_columns and v is not None}
+    of_modes = {mode: _statistics(content, mode) for mode in MODES}
     times = {mode: each for mode, each in of_modes.items() if each is not None}
     return SweepRow(
         values=point.values,
@@ -65,13 +69,13 @@ def row_of(point: SweepPoint, found: Table) -> SweepRow:
         reads=times.pop("read", None),
         writes=times.pop("write", None),
         counters=counters,
-        statistics=_statistics(found, ALL),
+        statistics=_statistics(content, ALL),
         others=times,
         **measured,
     )
 
 
-def _statistics(found: Table, mode: str) -> Statistics | None:
-    if found.get(f"{mode}_count") is None:
+def _statistics(content: Table, mode: str) -> Statistics | None:
+    if content.get(f"{mode}_count") is None:
         return None
-    return {name: found[f"{mode}_{name}"] for name in STATISTICS}
+    return {name: content[f"{mode}_{name}"] for name in STATISTICS}

@@ -32,25 +32,32 @@ from uflip.errors import ResultsError, UnavailableError
 from uflip.results import lock, outputs
 from uflip.results.atomic import write_file
 from uflip.spec import Functions
-from uflip.sweeping.columns import MEASURED, OF_ANY, OF_MODES, columns, flat, row_of
+from uflip.sweeping.columns import (
+    MEASURED,
+    READ_WRITE_COLUMNS,
+    TIME_COLUMNS,
+    columns,
+    flatten,
+    row_from_columns,
+)
 from uflip.sweeping.points import SweepPoint
 from uflip.sweeping.row import SweepRow
 
 PARTS, ALL = "parts", "points.parquet"
-PLACE = "point"
+POINT = "point"
 OPTION = "--data"
 # A part is written after this number of rows, or this time [s] since the last one.
 PART_ROWS, PART_S = 1024, 1.0
 
 # Maximum uncompressed size: a hundred thousand rows take some ten megabytes.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 ROWS = DocumentKind(
-    "rows of the sweep", MOST_BYTES, "measure them again: uflip sweep --resume FOLDER"
+    "rows of the sweep", MAX_BYTES, "measure them again: uflip sweep --resume FOLDER"
 )
 
 _FLOATS = {"ios_per_s", "bytes_per_s", "write_amplification", "relocated_pages_per_block"} | {
-    column for column in OF_ANY if column.endswith(("mean_ns", "std_ns"))
+    column for column in TIME_COLUMNS if column.endswith(("mean_ns", "std_ns"))
 }
 _TEXTS = {"device", "durability"}
 
@@ -66,7 +73,7 @@ def check_new(folder: Path) -> None:
     outputs.check_new_folder(folder, "sweep", OPTION)
 
 
-def kept(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
+def read_data_set(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
     """Read the rows of a sweep, finished or not: index of the point -> row.
 
     Raises
@@ -75,21 +82,23 @@ def kept(folder: Path) -> tuple[SweepManifest, dict[int, SweepRow]]:
         If there is no sweep, or no library that reads Parquet.
     """
     manifest = document.read(folder)
-    names, found = [*manifest.design.vary], {}
+    names, rows_by_index = [*manifest.design.vary], {}
     spec = cast("Functions", manifest.design.spec)  # checked by `read`
     rows = DataSet(folder, manifest)
     rows.check()
     for content in rows.contents():
-        place = content.pop(PLACE)
-        if 0 <= place < len(manifest.points):
-            values = dict(zip(names, manifest.points[place], strict=True))
-            waits_for, url = content["durability"], content["device"]
-            found[place] = row_of(SweepPoint(values, url, spec, waits_for), content)
-    return manifest, found
+        index = content.pop(POINT)
+        if 0 <= index < len(manifest.points):
+            values = dict(zip(names, manifest.points[index], strict=True))
+            durability, url = content["durability"], content["device"]
+            rows_by_index[index] = row_from_columns(
+                SweepPoint(values, url, spec, durability), content
+            )
+    return manifest, rows_by_index
 
 
 class DataSet:
-    """The rows of one sweep; created by `begun` and `opened`."""
+    """The rows of one sweep; returned by `create` and `resume`."""
 
     def __init__(self, folder: Path, manifest: SweepManifest) -> None:
         self.folder = folder
@@ -101,7 +110,7 @@ class DataSet:
 
     @classmethod
     @contextmanager
-    def begun(
+    def create(
         cls, folder: Path, design: Design, points: Sequence[Sequence[Value]]
     ) -> Iterator["DataSet"]:
         """Create a new folder; added rows are stored when the block is left, in any way.
@@ -121,12 +130,12 @@ class DataSet:
         with outputs.new_folder(folder, "sweep", OPTION) as temporary:
             (temporary / PARTS).mkdir()
             write_file(temporary / document.FILE_NAME, document.encoded(manifest))
-        with cls.opened(folder) as found:
-            yield found
+        with cls.resume(folder) as data_set:
+            yield data_set
 
     @classmethod
     @contextmanager
-    def opened(cls, folder: Path) -> Iterator["DataSet"]:
+    def resume(cls, folder: Path) -> Iterator["DataSet"]:
         """Resume a folder; added rows are stored when the block is left, in any way.
 
         Raises
@@ -146,22 +155,22 @@ class DataSet:
             )
         held = lock.acquire_alone(folder)
         try:
-            found = cls(folder, manifest)
+            data_set = cls(folder, manifest)
             try:
-                yield found
+                yield data_set
             finally:
-                found._write()
+                data_set._write()
         finally:
             lock.release(held)
 
     def rows(self, points: Sequence[SweepPoint]) -> dict[int, SweepRow]:
         """Read the stored rows: index of the point -> row."""
-        found: dict[int, SweepRow] = {}
+        rows_by_index: dict[int, SweepRow] = {}
         for content in self.contents():
-            place = content.pop(PLACE)
-            if 0 <= place < len(points) and content["device"] == points[place].url:
-                found[place] = row_of(points[place], content)
-        return found
+            index = content.pop(POINT)
+            if 0 <= index < len(points) and content["device"] == points[index].url:
+                rows_by_index[index] = row_from_columns(points[index], content)
+        return rows_by_index
 
     def contents(self) -> Iterator[Table]:
         """Read the stored rows, in the order in which they were measured."""
@@ -187,9 +196,9 @@ class DataSet:
                 action=f"measure them again: uflip sweep --resume {self.folder}",
             )
 
-    def add(self, place: int, row: SweepRow) -> None:
+    def add(self, index: int, row: SweepRow) -> None:
         """Add a row."""
-        self._new[place] = row
+        self._new[index] = row
         late = time.monotonic() - self._written_s >= PART_S
         if late or len(self._new) >= PART_ROWS:
             self._write()
@@ -224,15 +233,16 @@ class DataSet:
         with suppress(arrow().ArrowException, OSError):
             from pyarrow import parquet
 
-            said = parquet.read_metadata(io.BytesIO(content))
+            metadata = parquet.read_metadata(io.BytesIO(content))
             groups = [
-                said.row_group(number).total_byte_size for number in range(said.num_row_groups)
+                metadata.row_group(number).total_byte_size
+                for number in range(metadata.num_row_groups)
             ]
-            if said.num_rows > len(self.manifest.points) or sum(groups) > MOST_BYTES:
+            if metadata.num_rows > len(self.manifest.points) or sum(groups) > MAX_BYTES:
                 return []
-            found: list[Table] = parquet.read_table(io.BytesIO(content)).to_pylist()
-            if all(content.keys() >= {PLACE, *MEASURED, *OF_MODES} for content in found):
-                return found
+            rows: list[Table] = parquet.read_table(io.BytesIO(content)).to_pylist()
+            if all(content.keys() >= {POINT, *MEASURED, *READ_WRITE_COLUMNS} for content in rows):
+                return rows
         return []
 
 
@@ -254,14 +264,14 @@ def _parquet(manifest: SweepManifest, rows: Mapping[int, SweepRow]) -> bytes:
     from pyarrow import parquet
 
     names = columns([*rows.values()])
-    content = [{PLACE: place} | flat(row) for place, row in sorted(rows.items())]
+    content = [{POINT: index} | flatten(row) for index, row in sorted(rows.items())]
     table = pyarrow.table(
         [
             pyarrow.array([_cell(row.get(name), kind) for row in content], kind)
-            for name in (PLACE, *names)
+            for name in (POINT, *names)
             for kind in [_kind(name, manifest.design.vary.get(name))]
         ],
-        names=[PLACE, *names],
+        names=[POINT, *names],
     )
     sink = io.BytesIO()
     parquet.write_table(table, sink, compression="zstd")

@@ -44,8 +44,8 @@ def _longer(spec: Functions, rounds: float) -> Functions:
 
 def _timed(device: Device, point: SweepPoint) -> SweepRow:
     trace = device.run(point.spec)
-    found = statistics_of([trace])
-    times = {mode: of["statistics"] for mode, of in found.by_mode.items()}
+    run_statistics = statistics_of([trace])
+    times = {mode: of["statistics"] for mode, of in run_statistics.by_mode.items()}
     counters = json.loads(trace.counters_json() or "{}")
     return _row(
         device,
@@ -56,9 +56,9 @@ def _timed(device: Device, point: SweepPoint) -> SweepRow:
         ),
         ios=len(trace),
         elapsed_ns=trace.elapsed_ns(),
-        ios_per_s=found.ios_per_s,
-        bytes_per_s=found.bytes_per_s,
-        statistics=found.statistics,
+        ios_per_s=run_statistics.ios_per_s,
+        bytes_per_s=run_statistics.bytes_per_s,
+        statistics=run_statistics.statistics,
         reads=times.pop("read", None),
         writes=times.pop("write", None),
         others=times,

@@ -20,10 +20,10 @@ def check_objectives(names: Sequence[str], spec: Spec, *, timed: bool = True) ->
     UsageError
         With a list of objectives; also for fewer than two, or repeated ones.
     """
-    known = [*COSTS, *measures(spec, timed=timed)]
+    possible = [*COSTS, *measures(spec, timed=timed)]
     for name in names:
-        if name not in known:
-            raise unknown_name("objective", name, known, where="--pareto")
+        if name not in possible:
+            raise unknown_name("objective", name, possible, where="--pareto")
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise UsageError(
             "A Pareto front needs at least two objectives",
@@ -40,7 +40,7 @@ def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SweepRow
         From `sweep`; rows without one of the objectives are not on the front.
     objectives : sequence of str
         Of `COSTS` and `uflip.sweeping.ranking.measures`: higher rates are better, lower values of
@@ -61,27 +61,27 @@ def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     ...     {"spare_factor": [0.15, 0.3], "gc": ["greedy", "random"]},
     ...     timed=False,
     ... )
-    >>> [rows[place].values for place in front(rows, ["spare_bytes", "write_amplification"])]
+    >>> [rows[index].values for index in front(rows, ["spare_bytes", "write_amplification"])]
     [{'spare_factor': 0.15, 'gc': 'greedy'}, {'spare_factor': 0.3, 'gc': 'greedy'}]
     """
     scored = [
-        (score, place) for place, row in enumerate(rows) if (score := _score(row, objectives))
+        (score, index) for index, row in enumerate(rows) if (score := _score(row, objectives))
     ]
     # In this order no row is beaten by a later one.
     scored.sort()
-    found: list[tuple[tuple[float, ...], int]] = []
-    for score, place in scored:
-        if not any(_beats(other, score) for other, _ in found):
-            found.append((score, place))
-    return [place for _, place in found]
+    front_rows: list[tuple[tuple[float, ...], int]] = []
+    for score, index in scored:
+        if not any(_beats(other, score) for other, _ in front_rows):
+            front_rows.append((score, index))
+    return [index for _, index in front_rows]
 
 
 def _score(row: SweepRow, objectives: Sequence[str]) -> tuple[float, ...] | None:
     """Return the objectives with signs, lower is better; None if a value is missing."""
     values = [measured(row, name) for name in objectives]
     signs = [-1 if name in RATES else 1 for name in objectives]
-    known = [sign * value for sign, value in zip(signs, values, strict=True) if value is not None]
-    return tuple(known) if len(known) == len(objectives) else None
+    signed = [sign * value for sign, value in zip(signs, values, strict=True) if value is not None]
+    return tuple(signed) if len(signed) == len(objectives) else None
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

@@ -16,10 +16,10 @@ from uflip.durability import CACHED, durability_or_default
 from uflip.errors import UsageError, unknown_name
 from uflip.spec import CHANGEABLE, Functions, Replay, changed
 from uflip.sweeping.row import Values
-from uflip.sweeping.sampling import drawn
+from uflip.sweeping.sampling import draw_sample
 
 # Each is a device of its own; a larger number is probably a typing error.
-MOST_POINTS = 100_000
+MAX_POINTS = 100_000
 # Durability varies like a parameter.
 DURABILITY = "durability"
 
@@ -43,12 +43,12 @@ class SweepPoint:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CheckedPoints:
     """The points of a design.
 
     Attributes
     ----------
-    points : list of Point
+    points : list of SweepPoint
         In order.
     impossible : list
         (values, error) of combinations of a sample that make no device or no pattern.
@@ -70,7 +70,7 @@ def points(
 
     Returns
     -------
-    list of Point
+    list of SweepPoint
 
     Raises
     ------
@@ -80,13 +80,13 @@ def points(
     Examples
     --------
     >>> from uflip.spec import baseline
-    >>> found = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
-    >>> [(point.url, point.spec.parts[0].io_size) for point in found]
+    >>> chosen = points("sim:demo", baseline("RW"), {"gc": ["greedy", "cyclic"], "io_size": ["4k"]})
+    >>> [(point.url, point.spec.parts[0].io_size) for point in chosen]
     [('sim:demo?gc=greedy', 4096), ('sim:demo?gc=cyclic', 4096)]
     """
-    given: Varied = {name: [*values] for name, values in vary.items()}
-    design = Design(url, spec, given, durability=durability)
-    return checked(design, combinations(design)).points
+    varied: Varied = {name: [*values] for name, values in vary.items()}
+    design = Design(url, spec, varied, durability=durability)
+    return check_points(design, combinations(design)).points
 
 
 def combinations(design: Design) -> list[list[Value]]:
@@ -110,7 +110,7 @@ def combinations(design: Design) -> list[list[Value]]:
             )
     if design.sample is not None:
         _check_count(design.sample.points(len(design.vary)), "--sample")
-        return drawn(design.vary, design.sample)
+        return draw_sample(design.vary, design.sample)
     ranges = [name for name, values in design.vary.items() if isinstance(values, Range)]
     if ranges:
         raise UsageError(
@@ -126,17 +126,17 @@ def combinations(design: Design) -> list[list[Value]]:
 
 
 def _check_count(count: int, where: str) -> None:
-    if count > MOST_POINTS:
+    if count > MAX_POINTS:
         raise UsageError(
             "There are too many combinations",
             where=where,
             got=str(count),
-            allowed=f"at most {MOST_POINTS}",
+            allowed=f"at most {MAX_POINTS}",
             action="vary less at a time",
         )
 
 
-def checked(design: Design, values: Sequence[Sequence[Value]]) -> Chosen:
+def check_points(design: Design, values: Sequence[Sequence[Value]]) -> CheckedPoints:
     """Return the points of combinations; in a grid and a Sobol' design all must be possible.
 
     Raises
@@ -154,18 +154,18 @@ def checked(design: Design, values: Sequence[Sequence[Value]]) -> Chosen:
             action="a real device is one device: vary a pattern with `uflip run`",
         )
     may_fail = design.sample is not None and design.sample.method != "sobol"
-    found = Chosen([], [])
+    checked = CheckedPoints([], [])
     for each in values:
         of_names = dict(zip(design.vary, each, strict=True))
         try:
-            found.points.append(_point(design, of_names))
+            checked.points.append(_point(design, of_names))
         except UsageError as error:
-            found.impossible.append((of_names, error))
+            checked.impossible.append((of_names, error))
             if not may_fail:
                 raise
-    if not found.points:
-        raise found.impossible[0][1]
-    return found
+    if not checked.points:
+        raise checked.impossible[0][1]
+    return checked
 
 
 def _point(design: Design, values: Values) -> SweepPoint:
@@ -187,8 +187,8 @@ def _point(design: Design, values: Values) -> SweepPoint:
         unknown = error.got.strip("'")
         if unknown not in overrides or not error.what.startswith("Unknown key"):
             raise
-        known = (*CHANGEABLE, DURABILITY, *error.allowed.split(", "))
-        raise unknown_name("name of what varies", unknown, known, where=unknown) from None
+        names = (*CHANGEABLE, DURABILITY, *error.allowed.split(", "))
+        raise unknown_name("name of what varies", unknown, names, where=unknown) from None
     complete = resolve(spec, info).spec
     assert not isinstance(complete, Replay), "resolving keeps the kind of a pattern"
     durability = durability_or_default(durability)

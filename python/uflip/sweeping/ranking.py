@@ -26,9 +26,9 @@ def measures(spec: Spec, *, timed: bool = True) -> list[str]:
     >>> measures(baseline("RW"), timed=False)
     ['write_amplification']
     """
-    asked = {part.mode for part in spec.parts}
-    modes = [mode for mode in MODES if mode in asked]
-    amplified = [WRITE_AMPLIFICATION] if asked & {"write", "append"} else []
+    pattern_modes = {part.mode for part in spec.parts}
+    modes = [mode for mode in MODES if mode in pattern_modes]
+    amplified = [WRITE_AMPLIFICATION] if pattern_modes & {"write", "append"} else []
     if not timed:
         return amplified
     times = [*TIMES] if len(modes) == 1 else [
@@ -45,12 +45,12 @@ def check_measure(by: str, spec: Spec, *, timed: bool = True, where: str = "--be
     UsageError
         With a list of the possible measures.
     """
-    known = measures(spec, timed=timed)
-    if by not in known:
-        raise unknown_name("measure of a point", by, known, where=where)
+    possible = measures(spec, timed=timed)
+    if by not in possible:
+        raise unknown_name("measure of a point", by, possible, where=where)
 
 
-def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
+def may_have_measure(spec: Functions, by: str, *, timed: bool = True) -> bool:
     """Return whether a row of a pattern may have a measure; False if it certainly lacks it.
 
     Parameters
@@ -71,16 +71,16 @@ def may_tell(spec: Functions, by: str, *, timed: bool = True) -> bool:
     if by in (*RATES, *COSTS, WRITE_AMPLIFICATION) or spec.stop is not None:
         return True  # the number of I/Os is not known in advance
     name = f"{by.removeprefix('read_').removeprefix('write_')}_ns"
-    most = _most(spec)
+    max_ios = _max_counted_ios(spec)
     if name in PERCENTILES:
-        return supports(most, PERCENTILES[name])
-    return name != "std_ns" or most > 1
+        return supports(max_ios, PERCENTILES[name])
+    return name != "std_ns" or max_ios > 1
 
 
-def _most(spec: Functions) -> int:
+def _max_counted_ios(spec: Functions) -> int:
     """Return the number of I/Os in the statistics, or an upper bound for a mix."""
     if isinstance(spec, Parallel):
-        return sum(map(_most, spec.patterns))
+        return sum(map(_max_counted_ios, spec.patterns))
     if isinstance(spec, Basic):
         return (spec.ios - spec.ignored_ios) * spec.processes
     return spec.ios * (spec.turns + 1)
@@ -91,7 +91,7 @@ def measured(row: SweepRow, by: str) -> float | None:
 
     Parameters
     ----------
-    row : Row
+    row : SweepRow
         Of a sweep.
     by : str
         One of `measures`, or of `COSTS`.
@@ -112,14 +112,14 @@ def best(rows: Sequence[SweepRow], by: str) -> SweepRow | None:
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SweepRow
         From `sweep`.
     by : str
         One of `measures`.
 
     Returns
     -------
-    Row or None
+    SweepRow or None
         The first of equal rows; None if no row has the measure.
 
     Examples

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
-from uflip.benchmark_options import MOST_WARM_UP
+from uflip.benchmark_options import MAX_WARM_UP
 from uflip.data.sweep import Design, read
 from uflip.device import cache
 from uflip.errors import UsageError
@@ -15,29 +15,29 @@ from uflip.executors import OnStep, each, ignore
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
 from uflip.sweeping.measure_point import measure
-from uflip.sweeping.points import SweepPoint, checked, combinations
+from uflip.sweeping.points import SweepPoint, check_points, combinations
 from uflip.sweeping.row import SweepRow, Values
 from uflip.units import parse_number
 
-WARMING = ("write", "append")
+FILLING_MODES = ("write", "append")
 """Modes of I/Os that fill a device."""
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedSweep:
     """A planned sweep.
 
     Attributes
     ----------
     design : Design
         Its design.
-    points : list of Point
+    points : list of SweepPoint
         In the order of the rows.
     impossible : list
         (values, error) of combinations of a sample that make no device; they have no rows.
     folder : Path or None
         Folder for the rows.
-    begun : bool
+    folder_exists : bool
         Whether the folder exists already.
     """
 
@@ -45,20 +45,20 @@ class Planned:
     points: list[SweepPoint]
     impossible: list[tuple[Values, UsageError]]
     folder: Path | None
-    begun: bool
+    folder_exists: bool
 
     @cached_property
-    def places(self) -> dict[tuple[str, str, str], int]:
+    def first_indices(self) -> dict[tuple[str, str, str], int]:
         """Index of the first point of each identity: equal points are measured once."""
-        found: dict[tuple[str, str, str], int] = {}
-        for place, point in enumerate(self.points):
-            found.setdefault(point.identity, place)
-        return found
+        indices: dict[tuple[str, str, str], int] = {}
+        for index, point in enumerate(self.points):
+            indices.setdefault(point.identity, index)
+        return indices
 
     @property
     def distinct(self) -> int:
         """Number of distinct points."""
-        return len(self.places)
+        return len(self.first_indices)
 
     def carry_out(self, on_step: OnStep = ignore) -> list[SweepRow]:
         """Measure the points that have no stored row.
@@ -70,7 +70,7 @@ class Planned:
 
         Returns
         -------
-        list of Row
+        list of SweepRow
             Of all points, in order.
 
         Raises
@@ -78,44 +78,47 @@ class Planned:
         ResultsError
             If the folder cannot be written, is of another simulator, or is in use.
         """
-        with self._kept() as kept:
-            found = {} if kept is None else kept.rows(self.points)
-            missing = [place for place in self.places.values() if place not in found]
+        with self._open_data_set() as stored:
+            rows_by_index = {} if stored is None else stored.rows(self.points)
+            missing = [index for index in self.first_indices.values() if index not in rows_by_index]
             done = self.distinct - len(missing)
             if done:
-                on_step(done, "as kept")
+                on_step(done, "stored rows")
             work = partial(measure, warm_up=self.design.warm_up, timed=self.design.timed)
             # Sampled devices rarely occur again: caching them gains nothing.
             once = nullcontext() if self.design.sample is None else cache.switched_off()
             with once:
-                outcomes = each(work, [self.points[place] for place in missing])
+                outcomes = each(work, [self.points[index] for index in missing])
             with closing(cast("Any", outcomes)):
-                for index, row in outcomes:
-                    place = missing[index]
-                    found[place] = row
-                    if kept is not None:
-                        kept.add(place, row)
+                for number, row in outcomes:
+                    index = missing[number]
+                    rows_by_index[index] = row
+                    if stored is not None:
+                        stored.add(index, row)
                     done += 1
-                    on_step(done, str(self.points[place]))
-            rows = [_named(found[self.places[one.identity]], one) for one in self.points]
-            if kept is not None:
-                kept.finish(rows)
+                    on_step(done, str(self.points[index]))
+            rows = [
+                _with_values_of(rows_by_index[self.first_indices[one.identity]], one)
+                for one in self.points
+            ]
+            if stored is not None:
+                stored.finish(rows)
             return rows
 
     @contextmanager
-    def _kept(self) -> Iterator[DataSet | None]:
+    def _open_data_set(self) -> Iterator[DataSet | None]:
         if self.folder is None:
             yield None
-        elif self.begun:
-            with DataSet.opened(self.folder) as kept:
-                yield kept
+        elif self.folder_exists:
+            with DataSet.resume(self.folder) as stored:
+                yield stored
         else:
             values = [[*point.values.values()] for point in self.points]
-            with DataSet.begun(self.folder, self.design, values) as kept:
-                yield kept
+            with DataSet.create(self.folder, self.design, values) as stored:
+                yield stored
 
 
-def plan(design: Design, folder: Path | None = None) -> Planned:
+def plan(design: Design, folder: Path | None = None) -> PlannedSweep:
     """Draw and check the points of a sweep.
 
     Parameters
@@ -148,8 +151,8 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
             allowed="True or False",
             action="False for the functional mode",
         )
-    parse_number(design.warm_up, "warm_up", 0.0, MOST_WARM_UP)
-    if design.warm_up > 0 and not any(part.mode in WARMING for part in design.spec.parts):
+    parse_number(design.warm_up, "warm_up", 0.0, MAX_WARM_UP)
+    if design.warm_up > 0 and not any(part.mode in FILLING_MODES for part in design.spec.parts):
         raise UsageError(
             "`--warm-up` needs a pattern that writes data",
             where="warm_up",
@@ -158,11 +161,11 @@ def plan(design: Design, folder: Path | None = None) -> Planned:
         )
     if folder is not None:
         data_set.check_new(folder)
-    chosen = checked(design, combinations(design))
-    return Planned(design, chosen.points, chosen.impossible, folder, begun=False)
+    chosen = check_points(design, combinations(design))
+    return PlannedSweep(design, chosen.points, chosen.impossible, folder, folder_exists=False)
 
 
-def planned_again(folder: Path) -> Planned:
+def load_plan(folder: Path) -> PlannedSweep:
     """Return the plan of a sweep from its folder, to resume it.
 
     Raises
@@ -171,11 +174,11 @@ def planned_again(folder: Path) -> Planned:
         If the folder contains no sweep.
     """
     manifest = read(folder)
-    points = checked(manifest.design, manifest.points).points
-    return Planned(manifest.design, points, [], folder, begun=True)
+    points = check_points(manifest.design, manifest.points).points
+    return PlannedSweep(manifest.design, points, [], folder, folder_exists=True)
 
 
-def kept(folder: Path) -> list[SweepRow]:
+def read_rows(folder: Path) -> list[SweepRow]:
     """Read the rows of a folder, from any version of the simulator.
 
     Raises
@@ -183,16 +186,20 @@ def kept(folder: Path) -> list[SweepRow]:
     ResultsError
         If there is no sweep, or its rows are damaged.
     """
-    planned = planned_again(folder)
+    planned = load_plan(folder)
     rows = DataSet(folder, read(folder))
     rows.check()
-    found = rows.rows(planned.points)
-    places = [planned.places[point.identity] for point in planned.points]
-    pairs = zip(places, planned.points, strict=True)
-    return [_named(found[place], point) for place, point in pairs if place in found]
+    rows_by_index = rows.rows(planned.points)
+    indices = [planned.first_indices[point.identity] for point in planned.points]
+    pairs = zip(indices, planned.points, strict=True)
+    return [
+        _with_values_of(rows_by_index[index], point)
+        for index, point in pairs
+        if index in rows_by_index
+    ]
 
 
-def _named(row: SweepRow, point: SweepPoint) -> SweepRow:
+def _with_values_of(row: SweepRow, point: SweepPoint) -> SweepRow:
     """Return a row under the values of an equal point."""
     if row.values == point.values:
         return row

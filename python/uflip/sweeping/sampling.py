@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
-def drawn(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[Value]]:
+def draw_sample(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[Value]]:
     """Draw the values of each point, reproducibly from the seed.
 
     Examples
@@ -34,7 +34,7 @@ def drawn(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list[list[
     >>> drawn({"gc": ["greedy", "cyclic"], "spare_factor": Range(0.1, 0.3)}, Sample("random", 2, 1))
     [['cyclic', 0.290093], ['greedy', 0.28973]]
     """
-    shares = np.minimum(_shares(len(vary), sample), BELOW_ONE)
+    shares = np.minimum(_draw_cube_points(len(vary), sample), BELOW_ONE)
     return [
         [_value(values, float(share)) for values, share in zip(vary.values(), row, strict=True)]
         for row in shares
@@ -47,7 +47,7 @@ def _value(values: list[Value] | Range, share: float) -> Value:
     return values[int(share * len(values))]
 
 
-def _shares(names: int, sample: Sample) -> "NDArray[Any]":
+def _draw_cube_points(names: int, sample: Sample) -> "NDArray[Any]":
     """Draw points of the unit cube (points, names)."""
     if sample.method == "random":
         return np.random.default_rng(sample.seed).random((sample.count, names))
@@ -64,8 +64,8 @@ def _shares(names: int, sample: Sample) -> "NDArray[Any]":
             action="use the next power of two",
         )
     sobol = library("SALib.sample.sobol", "--sample sobol")
-    found = sobol.sample(problem(names), sample.count, calc_second_order=False, seed=sample.seed)
-    return np.asarray(found)
+    design = sobol.sample(problem(names), sample.count, calc_second_order=False, seed=sample.seed)
+    return np.asarray(design)
 
 
 def problem(names: int) -> Table:

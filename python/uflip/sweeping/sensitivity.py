@@ -16,11 +16,11 @@ import numpy as np
 
 from uflip.errors import UsageError
 from uflip.sweeping.points import SweepPoint
-from uflip.sweeping.ranking import may_tell, measured
+from uflip.sweeping.ranking import may_have_measure, measured
 from uflip.sweeping.row import SweepRow
 from uflip.sweeping.sampling import library, problem
 
-FEWEST = 64
+MIN_BASE_POINTS = 64
 """Base points of a sample below which an index is mostly chance."""
 # A fixed seed, so that equal rows give equal intervals.
 SEED = 1
@@ -28,7 +28,7 @@ RESAMPLES = 200
 
 
 @dataclass(frozen=True)
-class Index:
+class SobolIndex:
     """Shares of the variance of one name, each with the half-width of its interval."""
 
     name: str
@@ -38,19 +38,19 @@ class Index:
     total_half_width: float
 
 
-def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
+def sensitivity(rows: Sequence[SweepRow], by: str) -> list[SobolIndex]:
     """Return the indices of every varied name.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SweepRow
         All rows of a sweep with `Sample("sobol", ...)`.
     by : str
         One of `uflip.sweeping.ranking.measures`.
 
     Returns
     -------
-    list of Index
+    list of SobolIndex
         In the order of the names.
 
     Raises
@@ -59,24 +59,24 @@ def sensitivity(rows: Sequence[SweepRow], by: str) -> list[Index]:
         If a row has too few I/Os for the measure.
     """
     values = [measured(row, by) for row in rows]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        raise _untold(by, len(known), len(values))
+    present = [value for value in values if value is not None]
+    if len(present) < len(values):
+        raise _missing_measure_error(by, len(present), len(values))
     names = [*rows[0].values]
-    found = np.array(known, dtype=np.float64)
-    if np.ptp(found) == 0:
-        return [Index(name, 0.0, 0.0, 0.0, 0.0) for name in names]
+    outputs = np.array(present, dtype=np.float64)
+    if np.ptp(outputs) == 0:
+        return [SobolIndex(name, 0.0, 0.0, 0.0, 0.0) for name in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # resamples without variance
-        said = library("SALib.analyze.sobol", "--sensitivity").analyze(
+        indices = library("SALib.analyze.sobol", "--sensitivity").analyze(
             problem(len(names)),
-            found,
+            outputs,
             calc_second_order=False,
             num_resamples=RESAMPLES,
             seed=SEED,
         )
-    columns = [said[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf")]
-    return [Index(name, *each) for name, *each in zip(names, *columns, strict=True)]
+    columns = [indices[key].tolist() for key in ("S1", "S1_conf", "ST", "ST_conf")]
+    return [SobolIndex(name, *each) for name, *each in zip(names, *columns, strict=True)]
 
 
 def check(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
@@ -89,28 +89,28 @@ def check(points: Sequence[SweepPoint], by: str, *, timed: bool = True) -> None:
     UnavailableError
         If the library for indices is not installed.
     """
-    telling = sum(may_tell(point.spec, by, timed=timed) for point in points)
-    if telling < len(points):
-        raise _untold(by, telling, len(points))
+    measurable = sum(may_have_measure(point.spec, by, timed=timed) for point in points)
+    if measurable < len(points):
+        raise _missing_measure_error(by, measurable, len(points))
     library("SALib.analyze.sobol", "--sensitivity")
 
 
-def _untold(by: str, telling: int, points: int) -> UsageError:
+def _missing_measure_error(by: str, measurable: int, points: int) -> UsageError:
     return UsageError(
         "Some points lack the measure",
         where="--sensitivity",
-        got=f"{by} of {telling} of {points} points",
+        got=f"{by} of {measurable} of {points} points",
         allowed="a measure that every point has",
         action="give more I/Os with --io-count, or use another measure",
     )
 
 
-def doubt(rows: Sequence[SweepRow]) -> str | None:
+def why_doubtful(rows: Sequence[SweepRow]) -> str | None:
     """Return why the indices of a sweep are doubtful; None if they are not."""
     points = len(rows) // (len(rows[0].values) + 2)
-    if points >= FEWEST:
+    if points >= MIN_BASE_POINTS:
         return None
     return (
-        f"{points} points are too few to distinguish the names: draw {FEWEST} or more "
-        f"(--sample sobol:{FEWEST})"
+        f"{points} points are too few to distinguish the names: draw {MIN_BASE_POINTS} or more "
+        f"(--sample sobol:{MIN_BASE_POINTS})"
     )

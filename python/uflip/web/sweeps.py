@@ -13,7 +13,7 @@ from uflip.data import sweep as document
 from uflip.data.spec import text_of
 from uflip.data.sweep import Range, SweepManifest, Value
 from uflip.errors import UflipError
-from uflip.sweeping.data_set import ALL, PARTS, kept
+from uflip.sweeping.data_set import ALL, PARTS, read_data_set
 from uflip.sweeping.ranking import COSTS, RATES, WRITE_AMPLIFICATION, measured, measures
 from uflip.sweeping.row import SweepRow
 from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
@@ -101,7 +101,7 @@ def _said(place: ResultFolder, manifest: SweepManifest) -> SweepGlance:
 
 
 def _told(place: ResultFolder) -> Sweep:
-    manifest, found = kept(place.path)
+    manifest, found = read_data_set(place.path)
     rows = [found[number] for number in sorted(found)]
     varied = [_varied(name, manifest, rows) for name in manifest.design.vary]
     counted = [_measured(name, rows) for name in _measures(manifest)]
