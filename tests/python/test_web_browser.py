@@ -109,7 +109,7 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: Watched, server: Serving) -> 
     page = watched.page
     open_run(page, server)
     seen = page.get_by_role("status")
-    assert seen.inner_text().startswith("800 I/Os seen")
+    assert seen.inner_text().startswith("800 I/Os in view")
     box = page.locator(".pad .u-over").bounding_box()
     assert box is not None
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -138,7 +138,7 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: Watched, server: Serving) -> 
     assert after(lambda: page.keyboard.press("0")) == 800
     after(lambda: page.get_by_label("over time").check())
     assert "axis=time" in page.url
-    assert seen.inner_text().startswith("800 I/Os seen")
+    assert seen.inner_text().startswith("800 I/Os in view")
 
 
 def test_an_address_that_is_shared_shows_the_same(

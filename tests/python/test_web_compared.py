@@ -81,7 +81,7 @@ def test_what_is_unknown_is_counted_apart(page: "Page", server: Serving) -> None
     answered_with(page, change)
     open_comparison(page, server, "one", "two")
     said = page.locator(".abstract").inner_text()
-    assert said.endswith("; 2 inconclusive, 1 is unknown for want of an interval.")
+    assert said.endswith("; 2 inconclusive, 1 is unknown without an interval.")
     told[:] = ["same", "faster", "slower", "not_apart"]
     page.reload()
     page.locator(".abstract").wait_for()

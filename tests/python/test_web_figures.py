@@ -160,8 +160,8 @@ def test_a_saved_histogram_names_all_its_axes(page: "Page", server: Serving) -> 
             "button", name="SVG"
         ).click()
     saved = waiting.value.path().read_text()
-    assert re.findall("response time|I/Os<|share that took no longer", saved)[-3:] == [
-        "response time", "I/Os<", "share that took no longer",
+    assert re.findall("response time|I/Os<|share at most this slow", saved)[-3:] == [
+        "response time", "I/Os<", "share at most this slow",
     ]  # fmt: skip
 
 

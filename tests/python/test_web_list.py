@@ -53,13 +53,13 @@ def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
 
 
 @pytest.mark.parametrize(
-    ("column", "down"), [("Pause", "bdac"), ("Reverse", "abdc"), ("Known", "abcd")]
+    ("column", "down"), [("Pause", "bdac"), ("Reverse", "abdc"), ("Converged", "abcd")]
 )
 def test_a_column_is_sorted_by_its_numbers_and_what_has_none_comes_last(
     page: "Page", column: str, down: str
 ) -> None:
     names = page.locator("tbody th")
-    for wanted in (down, down if column == "Known" else down[2::-1] + down[3]):
+    for wanted in (down, down if column == "Converged" else down[2::-1] + down[3]):
         page.get_by_role("button", name=column).click()
         assert "".join(name[-1] for name in names.all_inner_texts()) == wanted
 

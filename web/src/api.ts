@@ -11,35 +11,35 @@ export class Failure extends Error {
 export type Query = Record<string, string | number>;
 export type Plain = any; // eslint: documents of the server, read where they are used
 
-async function answer(name: string, query: Query, signal?: AbortSignal): Promise<Response> {
+async function get(name: string, query: Query, signal?: AbortSignal): Promise<Response> {
   const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]));
-  return answered(`api/${name}?${text}`, { signal: signal ?? null });
+  return request(`api/${name}?${text}`, { signal: signal ?? null });
 }
 
 /** Requests an action. */
 export async function act(name: string, document: Plain = {}): Promise<Plain> {
   const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(document) };
-  return (await answered(`api/${name}`, sent)).json();
+  return (await request(`api/${name}`, sent)).json();
 }
 
-async function answered(address: string, how: RequestInit): Promise<Response> {
-  let found: Response;
+async function request(address: string, options: RequestInit): Promise<Response> {
+  let response: Response;
   try {
-    found = await fetch(address, how);
+    response = await fetch(address, options);
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
     throw new Failure({ what: "The explorer does not answer any more", action: "start `uflip explore` again, and open the address that it prints" });
   }
-  if (found.ok) return found;
-  let problem: Problem = { what: `The server answered ${found.status}` };
+  if (response.ok) return response;
+  let problem: Problem = { what: `The server answered ${response.status}` };
   try {
-    problem = ((await found.json()) as { error: Problem }).error;
-  } catch { /* it was no document: the status says it all */ }
+    problem = ((await response.json()) as { error: Problem }).error;
+  } catch { /* not JSON: only the status is known */ }
   throw new Failure(problem);
 }
 
 export async function ask(name: string, query: Query = {}, signal?: AbortSignal): Promise<Plain> {
-  return (await answer(name, query, signal)).json();
+  return (await get(name, query, signal)).json();
 }
 
 export interface Stats {
@@ -61,7 +61,7 @@ export async function picture(query: Query, signal?: AbortSignal): Promise<Pictu
 }
 
 export async function unpacked(name: string, query: Query, signal?: AbortSignal): Promise<Picture> {
-  return unpack(await (await answer(name, query, signal)).arrayBuffer());
+  return unpack(await (await get(name, query, signal)).arrayBuffer());
 }
 
 /** Reads the format of `uflip.web.window.Picture.pack`. */
@@ -69,11 +69,11 @@ export function unpack(content: ArrayBuffer): Picture {
   const length = Number(new DataView(content).getBigUint64(0, true));
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 8, length)));
   const at: Picture["at"] = {};
-  let place = 8 + length;
+  let offset = 8 + length;
   for (const { name, type, length: n } of head.arrays as { name: string; type: string; length: number }[]) {
     const size = type === "f8" ? 8 : type === "u4" ? 4 : 1;
-    at[name] = type === "f8" ? new Float64Array(content, place, n) : type === "u4" ? new Uint32Array(content, place, n) : new Uint8Array(content, place, n);
-    place += Math.ceil((n * size) / 8) * 8;
+    at[name] = type === "f8" ? new Float64Array(content, offset, n) : type === "u4" ? new Uint32Array(content, offset, n) : new Uint8Array(content, offset, n);
+    offset += Math.ceil((n * size) / 8) * 8;
   }
   const rows = (at.number ?? at.min_ns)?.length ?? 0;
   return { ...head, at, rows };

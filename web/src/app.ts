@@ -2,9 +2,9 @@
 
 import { Failure } from "./api";
 import { fill, h } from "./dom";
-import { explained } from "./problem";
+import { errorNotice } from "./problem";
 import { read, type Route } from "./route";
-import { leave } from "./leaving";
+import { leave } from "./cleanup";
 import * as compare from "./compare";
 import * as play from "./play";
 import * as result from "./result";
@@ -17,7 +17,7 @@ type View = (main: HTMLElement, route: Route) => Promise<void>;
 const VIEWS: Record<string, View> = { results: results.show, result: result.show, run: run.show, compare: compare.show, play: play.show, served: served.show, sweep: sweep.show };
 
 // Views of the server: a results site runs nothing, and has pages of its own around these.
-const offered = (document.body.dataset.views ?? "").split(" ");
+const views = (document.body.dataset.views ?? "").split(" ");
 const LINKS: Record<string, [string, string]> = { site: ["../", "Site"], results: ["#/results", "Results"], play: ["#/play", "Play"], served: ["#/served", "Served"] };
 const ON_DEMAND = ["play", "served"];
 
@@ -27,14 +27,14 @@ let first = true;
 
 /** The view of a URL, among those that the server supports. */
 function viewOf(name: string): View {
-  if (Object.hasOwn(VIEWS, name) && (!ON_DEMAND.includes(name) || offered.includes(name))) return VIEWS[name]!;
+  if (Object.hasOwn(VIEWS, name) && (!ON_DEMAND.includes(name) || views.includes(name))) return VIEWS[name]!;
   throw new Failure({
     what: "The explorer has no such view", where: "the address", got: location.hash,
-    allowed: `${offered.filter((each) => Object.hasOwn(VIEWS, each)).map((each) => `#/${each}`).join(", ")}, and what is opened from there`, action: "open the page from the list",
+    allowed: `${views.filter((each) => Object.hasOwn(VIEWS, each)).map((each) => `#/${each}`).join(", ")}, and what is opened from there`, action: "open the page from the list",
   });
 }
 
-async function go(): Promise<void> {
+async function showView(): Promise<void> {
   const route = read();
   leave();
   document.body.dataset.busy = "1";
@@ -44,7 +44,7 @@ async function go(): Promise<void> {
   try {
     await viewOf(route.view)(page, route);
   } catch (error) {
-    if ((error as Error).name !== "AbortError") fill(page, explained(error));
+    if ((error as Error).name !== "AbortError") fill(page, errorNotice(error));
   }
   if (!page.isConnected) return;
   delete document.body.dataset.busy;
@@ -61,7 +61,7 @@ document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
-fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...offered.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))));
-addEventListener("hashchange", () => void go());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void go()); // colours are on canvases
-void go();
+fill(head, h("a", { class: "brand", href: "#/results" }, "uflip", h("span", {}, " explore")), h("nav", { "aria-label": "Views" }, ...views.map((name) => h("a", { href: LINKS[name]![0] }, LINKS[name]![1]))));
+addEventListener("hashchange", () => void showView());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void showView()); // colours are on canvases
+void showView();

@@ -2,9 +2,9 @@
 
 import type { Plain } from "./api";
 import { fill, h, facts } from "./dom";
-import { whom } from "./gantt";
+import { operationText } from "./gantt";
 import { activity } from "./paint";
-import { bytes, count, duration, modeName, percent } from "./words";
+import { bytes, count, duration, modeName, percent } from "./format";
 
 export function draw(node: HTMLElement, io: Plain, around: () => void, close: () => void): void {
   fill(node,
@@ -14,23 +14,23 @@ export function draw(node: HTMLElement, io: Plain, around: () => void, close: ()
       ["what", io.mode === undefined ? "" : `${modeName(io.mode)}${io.io_size_bytes ? ` of ${bytes(io.io_size_bytes)}` : ""}`],
       ["offset", io.offset_bytes === undefined ? "" : `${count(io.offset_bytes)} B (${bytes(io.offset_bytes)})`],
       ["submitted", duration(io.submit_ns - io.begin_ns)],
-      ["rest before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
-      ["the host let it wait", io.host_gap_ns ? duration(io.host_gap_ns) : ""],
+      ["idle before", io.idle_before_ns === undefined ? "" : duration(io.idle_before_ns)],
+      ["host gap", io.host_gap_ns ? duration(io.host_gap_ns) : ""],
       ["stream", io.stream ? io.stream : ""], ["part of", io.ignored ? "the start-up" : ""],
     ]),
-    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not say what the time went into."),
+    io.causes.length ? causes(io) : h("p", { class: "quiet" }, "A real device does not report causes."),
     io.flash ? flash(io.flash) : null);
 }
 
 // Its flash operations, and its waits, if operations were recorded.
-function flash(did: Plain): HTMLElement {
-  const list = (of: Plain[]) => h("ul", {}, of.slice(0, 8).map((each) => h("li", {}, whom(each))), of.length > 8 ? h("li", { class: "quiet" }, `and ${of.length - 8} more`) : null);
-  return h("div", { class: "flash" }, h("h3", {}, "What the flash did"), list(did.did),
-    did.waits.length || did.waited_for.length ? h("h3", {}, "What it waited for") : null,
-    did.waits.map((each: Plain) => [h("p", {}, wait(each)), list(each.waited_for)]), did.waited_for.length ? list(did.waited_for) : null);
+function flash(work: Plain): HTMLElement {
+  const list = (operations: Plain[]) => h("ul", {}, operations.slice(0, 8).map((each) => h("li", {}, operationText(each))), operations.length > 8 ? h("li", { class: "quiet" }, `and ${operations.length - 8} more`) : null);
+  return h("div", { class: "flash" }, h("h3", {}, "Flash operations"), list(work.did),
+    work.waits.length || work.waited_for.length ? h("h3", {}, "Waits") : null,
+    work.waits.map((each: Plain) => [h("p", {}, wait(each)), list(each.waited_for)]), work.waited_for.length ? list(work.waited_for) : null);
 }
 
-// A wait for the write cache or for a free page; what its die did meanwhile follows.
+// A wait for the write cache or for a free page; the operations of its die during the wait follow.
 function wait({ kind, ns, page, die }: Plain): string {
   const meanwhile = `Meanwhile die ${die} was busy with:`;
   if (kind === "write cache") return `The write cache was full for ${duration(ns)}, until page ${count(page)}, which was flushed to die ${die}, was programmed. ${meanwhile}`;
@@ -39,7 +39,7 @@ function wait({ kind, ns, page, die }: Plain): string {
 
 function causes(io: Plain): HTMLElement {
   const total = io.response_time_ns || 1;
-  return h("div", { class: "causes" }, h("h3", {}, "Why it took so long"),
+  return h("div", { class: "causes" }, h("h3", {}, "Causes"),
     h("ol", {}, io.causes.map((each: Plain) => h("li", {},
       h("span", { class: "what" }, each.words),
       h("span", { class: "track", "aria-hidden": "true" }, h("span", { vars: { "--share": `${(100 * each.ns) / total}%`, "--hue": activity(each.name) } })),

@@ -4,34 +4,34 @@
 import { ask, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
 import { heat } from "./heat";
-import { onLeave } from "./leaving";
+import { onLeave } from "./cleanup";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, three } from "./words";
+import { count, linearTicks, three } from "./format";
 
 const READ = 0;
 const WRITE = 1;
 
 export async function show(key: string): Promise<HTMLElement> {
-  const found = await ask("channel", { key });
+  const findings = await ask("channel", { key });
   return h("section", { "aria-label": "Open channel" },
-    found.bands.length ? bands("A single LUN", "Every dot is an I/O of one page of all planes, by one thread; the letters are the mix. Bands are low and high pages, and reads that waited for a write.", found.bands) : null,
-    found.luns ? luns(found.luns) : null,
-    found.wear ? wear(found.wear) : null,
-    found.scaling.length ? scaling(found.scaling) : null,
-    found.shares.length ? bands("Writers beside readers", "With a thread for every LUN; the share of threads that write.", found.shares) : null,
-    found.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "Statement", "Evidence"], found.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules for this device", 4)) : null);
+    findings.bands.length ? bands("A single LUN", "Every dot is an I/O of one page of all planes, by one thread; the letters are the mix. Bands are low and high pages, and reads that waited for a write.", findings.bands) : null,
+    findings.luns ? luns(findings.luns) : null,
+    findings.wear ? wear(findings.wear) : null,
+    findings.scaling.length ? scaling(findings.scaling) : null,
+    findings.shares.length ? bands("Writers beside readers", "With a thread for every LUN; the share of threads that write.", findings.shares) : null,
+    findings.rules.length ? h("section", { class: "hints" }, h("h2", {}, "The unwritten contract"), table(["Rule", "", "Statement", "Evidence"], findings.rules.map((rule: Plain): Child[] => [rule.name, h("b", {}, rule.verdict), rule.says, rule.evidence]), "Rules for this device", 4)) : null);
 }
 
-function keep(plot: Plot): Plot {
+function removedOnLeave(plot: Plot): Plot {
   onLeave(() => plot.remove());
   return plot;
 }
 
 function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
   const top = Math.max(...mixes.map((mix) => mix.top_ms)) * 1.08;
-  const one = (mix: Plain) => {
-    const plot = keep(new Plot({
+  const figure = (mix: Plain) => {
+    const plot = removedOnLeave(new Plot({
       title: `${title}: ${mix.mix}`, name: `bands-${mix.mix}`, height: 240,
       x: { range: { low: 0, high: Math.max(mix.ios, 1) }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: () => count },
       y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
@@ -45,13 +45,13 @@ function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
   };
   return h("section", {}, h("h2", {}, title), h("p", { class: "quiet" }, words),
     h("ul", { class: "legend" }, h("li", { vars: { "--hue": "var(--sw)" } }, "writes"), h("li", { vars: { "--hue": "var(--rr)" } }, "reads")),
-    h("div", { class: "multiples" }, mixes.map(one)));
+    h("div", { class: "multiples" }, mixes.map(figure)));
 }
 
-function luns(found: Plain): HTMLElement {
+function luns(findings: Plain): HTMLElement {
   // The scale starts at zero: a scale around the mean would exaggerate noise.
-  const high = 2.2 * Math.max(...found.write_mb_per_s.flat(), ...found.read_mb_per_s.flat());
-  const one = (title: string, values: number[][]) => {
+  const high = 2.2 * Math.max(...findings.write_mb_per_s.flat(), ...findings.read_mb_per_s.flat());
+  const figure = (title: string, values: number[][]) => {
     const map = heat({
       title, name: title.toLowerCase().replaceAll(" ", "-"), rows: values.map((_, i) => String(i)), values, x: { low: -0.5, high: values[0]!.length - 0.5 }, at: (i) => i - 0.5,
       xLabel: "LUN", yLabel: "channel", words: (value) => `${three(value)} MB/s`, scale: { low: 0, high },
@@ -60,40 +60,40 @@ function luns(found: Plain): HTMLElement {
     return h("article", {}, h("h3", {}, title), map.node);
   };
   return h("section", {}, h("h2", {}, "Every LUN"), h("p", { class: "quiet" }, "One LUN at a time, by one thread: equal cells are a device whose LUNs are alike."),
-    h("div", { class: "multiples" }, one("Writes [MB/s]", found.write_mb_per_s), one("Reads [MB/s]", found.read_mb_per_s)));
+    h("div", { class: "multiples" }, figure("Writes [MB/s]", findings.write_mb_per_s), figure("Reads [MB/s]", findings.read_mb_per_s)));
 }
 
-function wear(found: Plain): HTMLElement {
-  const most = Math.max(...found.erase_ms, ...found.write_ms, ...found.read_ms) * 1.12;
-  const share = Math.max(0.12, ...found.failing_share) * 1.12;
-  const lines: [string, number[], string, number[]][] = [["erase", found.erase_ms, "ink", []], ["write", found.write_ms, "sw", []], ["read", found.read_ms, "rr", []]];
-  const plot = keep(new Plot({
-    title: `Wear of block ${found.block}`, name: "wear", height: 300,
-    x: { range: { low: 0, high: Math.max(found.cycles, 1) }, label: "erases of the block", ticks: linearTicks, tick: () => count },
+function wear(findings: Plain): HTMLElement {
+  const most = Math.max(...findings.erase_ms, ...findings.write_ms, ...findings.read_ms) * 1.12;
+  const share = Math.max(0.12, ...findings.failing_share) * 1.12;
+  const lines: [string, number[], string, number[]][] = [["erase", findings.erase_ms, "ink", []], ["write", findings.write_ms, "sw", []], ["read", findings.read_ms, "rr", []]];
+  const plot = removedOnLeave(new Plot({
+    title: `Wear of block ${findings.block}`, name: "wear", height: 300,
+    x: { range: { low: 0, high: Math.max(findings.cycles, 1) }, label: "erases of the block", ticks: linearTicks, tick: () => count },
     y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
     right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${three(value * 100)} %` },
     paint: (pen, plane, right) => {
-      const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(found.at[i]), y(value)]);
+      const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(findings.at[i]), y(value)]);
       for (const [, values, hue, dash] of lines) pen.line(line(values, plane.y), color(hue), 1.6, dash);
-      pen.line(line(found.failing_share, right!), color("accent"), 1.4, [5, 3]);
-      if (found.first_failure) pen.line([[plane.x(found.first_failure), plane.top], [plane.x(found.first_failure), plane.top + plane.height]], color("muted"), 1, [2, 3]);
+      pen.line(line(findings.failing_share, right!), color("accent"), 1.4, [5, 3]);
+      if (findings.first_failure) pen.line([[plane.x(findings.first_failure), plane.top], [plane.x(findings.first_failure), plane.top + plane.height]], color("muted"), 1, [2, 3]);
     },
   }));
   return h("section", {}, h("h2", {}, "Wear of one block"),
-    h("p", { class: "quiet" }, `Block ${found.block} (channel:LUN:block) was erased, written and read ${count(found.cycles)} times. `,
-      found.first_failure ? `The first read failed after ${count(found.first_failure)} erases.` : "No read failed.", found.erase_failed ? " An erase failed at last." : ""),
+    h("p", { class: "quiet" }, `Block ${findings.block} (channel:LUN:block) was erased, written and read ${count(findings.cycles)} times. `,
+      findings.first_failure ? `The first read failed after ${count(findings.first_failure)} erases.` : "No read failed.", findings.erase_failed ? " An erase failed at last." : ""),
     h("ul", { class: "legend" }, lines.map(([name, , hue]) => h("li", { vars: { "--hue": `var(--${hue})` } }, name)), h("li", { class: "stroke dashed" }, "reads that fail (right)")),
-    plot.node, plot.saving([["CSV", () => saveCsv("wear", ["erases", "erase_ms", "write_ms", "read_ms", "failing_share"], found.at.map((at: number, i: number) => [at, found.erase_ms[i], found.write_ms[i], found.read_ms[i], found.failing_share[i]]))]]));
+    plot.node, plot.saving([["CSV", () => saveCsv("wear", ["erases", "erase_ms", "write_ms", "read_ms", "failing_share"], findings.at.map((at: number, i: number) => [at, findings.erase_ms[i], findings.write_ms[i], findings.read_ms[i], findings.failing_share[i]]))]]));
 }
 
 function scaling(lines: Plain[]): HTMLElement {
   const groups: [string, Plain[]][] = ["writes", "reads"].map((word) => [word, lines.filter((each) => each.name.startsWith(word))]);
-  const one = ([word, some]: [string, Plain[]]) => {
+  const figure = ([word, some]: [string, Plain[]]) => {
     const degrees = [...new Set<number>(some.flatMap((each) => each.degrees))].sort((a, b) => a - b);
     const most = Math.max(...some.flatMap((each) => each.mb_per_s)) * 1.08;
     const hue = word === "writes" ? "sw" : "rr";
     const dashes = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
-    const plot = keep(new Plot({
+    const plot = removedOnLeave(new Plot({
       title: `Throughput: ${word}`, name: `scaling-${word}`, height: 240,
       x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(some.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
       y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => three },
@@ -107,5 +107,5 @@ function scaling(lines: Plain[]): HTMLElement {
     return h("article", {}, h("h3", {}, word), h("p", { class: "quiet" }, some.map((each, i) => `${names[i % names.length]}: ${each.name.replace(`${word}, `, "")}`).join("; ")), plot.node,
       plot.saving([["CSV", () => saveCsv(`scaling-${word}`, ["line", "degree", "mb_per_s"], some.flatMap((each) => each.degrees.map((degree: number, i: number) => [each.name, degree, each.mb_per_s[i]])))]]));
   };
-  return h("section", {}, h("h2", {}, "Parallelism"), h("p", { class: "quiet" }, "Where a line bends, all wait for the same thing."), h("div", { class: "multiples" }, groups.filter(([, some]) => some.length).map(one)));
+  return h("section", {}, h("h2", {}, "Parallelism"), h("p", { class: "quiet" }, "A line bends where all threads wait for the same resource."), h("div", { class: "multiples" }, groups.filter(([, some]) => some.length).map(figure)));
 }

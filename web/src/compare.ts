@@ -4,63 +4,63 @@ import { ask, type Plain } from "./api";
 import { color, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
-import { explained } from "./problem";
+import { errorNotice } from "./problem";
 import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
 import { tails } from "./tails";
-import { count, duration, logTicks, spaced, three, when } from "./words";
+import { count, duration, logTicks, spaced, three, when } from "./format";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const keys = route.parts[0] ?? "";
-  const found = await ask("compare", { keys });
-  const [first, ...others] = found.results as Plain[];
+  const response = await ask("compare", { keys });
+  const [first, ...others] = response.results as Plain[];
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
     h("h1", {}, "Comparison"),
-    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...found.columns], found.results.map((each: Plain): Child[] => [
-      h("a", { href: link("result", [each.key]) }, each.name), each.device, when(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? found.columns.map(() => "–")),
-    ]), "What is compared, the others with the first", 6),
-    found.comparisons.map((each: Plain, i: number) => compared(first, others[i], each, route, i)));
+    table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each: Plain): Child[] => [
+      h("a", { href: link("result", [each.key]) }, each.name), each.device, when(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
+    ]), "Compared results; the first is the reference", 6),
+    response.comparisons.map((each: Plain, i: number) => comparisonSection(first, others[i], each, route, i)));
 }
 
-function compared(first: Plain, second: Plain, each: Plain, route: Route, place: number): HTMLElement {
+function comparisonSection(first: Plain, second: Plain, each: Plain, route: Route, index: number): HTMLElement {
   const verdicts: Record<string, number> = each.verdicts;
   const unknown = verdicts.unknown ?? 0;
   // Ignore unknown verdicts in the URL.
-  const asked = route.query.verdict ?? "";
-  let wanted = Object.hasOwn(verdicts, asked) ? asked : "";
+  const requested = route.query.verdict ?? "";
+  let verdict = Object.hasOwn(verdicts, requested) ? requested : "";
   const rows: Plain[] = [...each.rows].sort((one, other) => Math.abs(Math.log(other.ratio)) - Math.abs(Math.log(one.ratio)));
   const host = h("div");
-  const shown = () => rows.filter((row) => !wanted || row.verdict === wanted);
-  const draw = () => fill(host, forest(first, second, shown(), place), listed(first, second, shown()));
+  const shown = () => rows.filter((row) => !verdict || row.verdict === verdict);
+  const draw = () => fill(host, forest(first, second, shown(), index), experimentTable(first, second, shown()));
   const choose = h("select", { onchange: () => {
-    wanted = choose.value;
-    note({ verdict: wanted });
+    verdict = choose.value;
+    note({ verdict });
     draw();
   } }, h("option", { value: "" }, `all ${rows.length}`), Object.entries(verdicts).map(([name, n]) => h("option", { value: name }, `${WORDS[name] ?? name}: ${n}`)));
-  choose.value = wanted;
+  choose.value = verdict;
   if (rows.length) draw();
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
-      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown for want of an interval` : ""}.`),
+      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown without an interval` : ""}.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,
     each.only_in_first.length || each.only_in_second.length ? h("p", { class: "quiet" }, `Only in the first: ${each.only_in_first.length}; only in the second: ${each.only_in_second.length}.`) : null);
 }
 
-const SHOWN = 40;
+const MAX_ROWS = 40;
 
 /** Ticks to both sides of ×1, whose names fit beside each other. */
 function aroundOne(low: number, high: number, about: number): number[] {
-  const places = logTicks(2 ** low, 2 ** high).map(Math.log2);
+  const ticks = logTicks(2 ** low, 2 ** high).map(Math.log2);
   const from = (side: number[]) => spaced([0, ...side.filter((at) => at > 0)], (high - low) / (about * 1.6));
-  const below = from(places.map((at) => -at).reverse()).map((at) => -at).reverse();
-  return [...below, ...from(places).slice(1)];
+  const below = from(ticks.map((at) => -at).reverse()).map((at) => -at).reverse();
+  return [...below, ...from(ticks).slice(1)];
 }
 
 /** The interval of a ratio, if it has one. A lower bound that is not above 0 becomes 0, since ratios are positive. */
@@ -76,15 +76,15 @@ function spanned(pen: Pen, plane: Plane, { low, high }: Range, y: number, tip: n
 }
 
 /** Ratios with their intervals on a logarithmic axis, a row each. */
-function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTMLElement | null {
-  const some = rows.slice(0, SHOWN);
+function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTMLElement | null {
+  const some = rows.slice(0, MAX_ROWS);
   if (!some.length) return null;
   const ends = some.flatMap((row) => [row.ratio, row.low ?? row.ratio, row.high ?? row.ratio]).filter((value) => value > 0);
   const range = { low: Math.min(0.8, ...ends) / 1.1, high: Math.max(1.25, ...ends) * 1.1 };
   const log = { low: Math.log2(range.low), high: Math.log2(range.high) };
   const name = (row: Plain) => `${row.title} ${row.pattern} ${row.label}`;
   const plot = new Plot({
-    title: `${second.name} over ${first.name}`, name: `comparison-${place + 1}`, height: 70 + 18 * some.length,
+    title: `${second.name} over ${first.name}`, name: `comparison-${index + 1}`, height: 70 + 18 * some.length,
     x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${three(2 ** value)}` },
     y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 12 + 6 * Math.max(...some.map((row) => name(row).length)), ticks: () => some.map((_, i) => -i), tick: () => (value) => name(some[-value]!) },
     paint: (pen, plane) => {
@@ -92,8 +92,8 @@ function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTML
       pen.line([[plane.x(0), plane.top], [plane.x(0), plane.top + plane.height]], color("muted"), 1);
       some.forEach((row, i) => {
         const hue = color(HUE[row.verdict] ?? "muted");
-        const within = interval(row);
-        if (within) spanned(pen, plane, within, plane.y(-i), (plane.y(-1) - plane.y(0)) / 4, hue);
+        const bounds = interval(row);
+        if (bounds) spanned(pen, plane, bounds, plane.y(-i), (plane.y(-1) - plane.y(0)) / 4, hue);
         pen.dot(plane.x(Math.log2(row.ratio)), plane.y(-i), 3.5, hue);
       });
     },
@@ -101,11 +101,11 @@ function forest(first: Plain, second: Plain, rows: Plain[], place: number): HTML
   return h("div", {}, h("p", { class: "quiet" }, `The ${some.length} largest differences; shaded: within 5 %, grey: neither slower nor faster. Right of the line the second is slower.${some.some((row) => interval(row)?.low === 0) ? " An arrow: the interval begins at 0." : ""}`), plot.node, plot.saving());
 }
 
-function spanWords(within: Range | null): string {
-  return within ? `${within.low > 0 ? `×${three(within.low)}` : "0"} – ×${three(within.high)}` : "–";
+function spanWords(bounds: Range | null): string {
+  return bounds ? `${bounds.low > 0 ? `×${three(bounds.low)}` : "0"} – ×${three(bounds.high)}` : "–";
 }
 
-function listed(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
+function experimentTable(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
   const over = h("section", { "aria-label": "Overlay", hidden: true });
   return h("div", {}, over,
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
@@ -132,13 +132,13 @@ async function overlay(node: HTMLElement, first: Plain, second: Plain, row: Plai
       tails("comparison", some.map(({ name, spread }, i) => ({ words: name, hue: looks[i]!, dash: i ? [] : [6, 4], spread }))));
     node.scrollIntoView({ block: "nearest" });
   } catch (error) {
-    fill(node, explained(error));
+    fill(node, errorNotice(error));
   }
 }
 
 /** The runs of an experiment. */
 function runsOf(result: Plain, row: Plain): string[] {
-  const of: Plain[] = result.benchmarks.filter((each: Plain) => each.name === row.micro_benchmark);
-  const points: Plain[] = of.length ? of.flatMap((each) => [...each.patterns.flatMap((one: Plain) => one.points), ...each.others]) : result.baselines;
-  return points.find((each) => each.pattern === row.pattern && (!of.length || (each.value === row.value && each.parameter === row.parameter)))?.runs ?? [];
+  const matches: Plain[] = result.benchmarks.filter((each: Plain) => each.name === row.micro_benchmark);
+  const points: Plain[] = matches.length ? matches.flatMap((each) => [...each.patterns.flatMap((one: Plain) => one.points), ...each.others]) : result.baselines;
+  return points.find((each) => each.pattern === row.pattern && (!matches.length || (each.value === row.value && each.parameter === row.parameter)))?.runs ?? [];
 }

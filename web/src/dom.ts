@@ -39,18 +39,18 @@ export function fill(node: Element, ...children: Child[]): void {
 }
 
 // Reading a style forces a layout, so colours are cached by scheme and name.
-const asked = new Map<string, string>();
+const cached = new Map<string, string>();
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 /** A colour of the style, by its name there. */
 export function color(variable: string): string {
   const key = `${variable} ${dark.matches}`;
-  let found = asked.get(key);
-  if (found === undefined) {
-    found = getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim();
-    asked.set(key, found);
+  let value = cached.get(key);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim();
+    cached.set(key, value);
   }
-  return found;
+  return value;
 }
 
 /** A table whose first cell of each row names it. */
@@ -76,8 +76,8 @@ export function table(head: Child[], rows: Child[][], caption: string, left = 1)
 
 /** Name and value pairs. */
 export function facts(pairs: [string, Child][]): HTMLElement {
-  const shown = pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  return h("dl", { class: "facts" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  const present = pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return h("dl", { class: "facts" }, present.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
 /** Calls after a period without further calls [ms] (debounce). */

@@ -3,7 +3,7 @@
 import { color, h } from "./dom";
 import { Plot, type Range } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, three } from "./words";
+import { count, linearTicks, three } from "./format";
 
 /** From little to much; the same on light and on dark. */
 export const HEAT = ["#fde0a8", "#f6b26b", "#e67c4a", "#c0433f", "#7d1f3c", "#3b0f2e"];
@@ -25,7 +25,7 @@ export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
   const all = of.values.flat().filter((value): value is number => value !== null);
   const [least, most] = of.scale ? [of.scale.low, of.scale.high] : [Math.min(...all), Math.max(...all)];
   const hue = (value: number) => HEAT[Math.min(Math.floor(((value - least) / Math.max(most - least, 1e-12)) * HEAT.length), HEAT.length - 1)]!;
-  const said = h("p", { class: "readout", "aria-live": "polite" });
+  const readout = h("p", { class: "readout", "aria-live": "polite" });
   const rows = of.rows.length;
   const step = Math.ceil(rows / 16);
   const plot = new Plot({
@@ -44,7 +44,7 @@ export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
       const row = Math.round(-y);
       const column = x === null ? -1 : of.values[0]!.findIndex((_, i) => x >= of.at(i) && x < of.at(i + 1));
       const value = of.values[row]?.[column];
-      said.textContent = column < 0 || value === undefined ? "" : `${of.yLabel} ${of.rows[row]}, ${of.xLabel} ${count(of.at(column))}: ${value === null ? "–" : of.words(value)}`;
+      readout.textContent = column < 0 || value === undefined ? "" : `${of.yLabel} ${of.rows[row]}, ${of.xLabel} ${count(of.at(column))}: ${value === null ? "–" : of.words(value)}`;
     },
   });
   const few = all.every(Number.isInteger) && most - least < HEAT.length; // then each has its colour
@@ -53,7 +53,7 @@ export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
     : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${of.words(least + ((most - least) * i) / HEAT.length)}`));
   return {
     plot,
-    node: h("div", {}, of.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, of.words(least))), plot.node, said,
+    node: h("div", {}, of.scale ? null : h("ul", { class: "legend" }, most > least ? steps : h("li", { vars: { "--hue": HEAT[0]! } }, of.words(least))), plot.node, readout,
       plot.saving([["CSV", () => saveCsv(of.name, [of.yLabel, of.xLabel, "value"], of.values.flatMap((row, i) => row.map((value, column) => [of.rows[i]!, of.at(column), value])))]])),
   };
 }

@@ -6,7 +6,7 @@ import { color } from "./dom";
 import { ACTIVITIES, MANY, OPERATIONS } from "./palette";
 import type { Pen } from "./pen";
 import type { Plane } from "./plot";
-import { modeName } from "./words";
+import { modeName } from "./format";
 
 export type Axis = "number" | "time";
 export const COLOURS = ["pattern", "mode", "size", "stream", "component", "partition", "cause"] as const;
@@ -40,40 +40,40 @@ function visible(hue: string): string {
 export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: number) => string, spec: Plain = {}): { of: (i: number) => string; keys: Key[] } {
   const { at } = picture;
   const one = { of: () => own, keys: [] };
-  const coded = (codes: ArrayLike<number> | undefined, words: (code: number) => string, look: (code: number, place: number) => string) => {
+  const coded = (codes: ArrayLike<number> | undefined, words: (code: number) => string, look: (code: number, index: number) => string) => {
     if (!codes) return one;
-    const known = [...new Set(Array.from(codes))].sort((a, b) => a - b);
-    const place = new Map(known.map((code, i) => [code, i]));
-    const looks = known.map((code, i) => look(code, i));
-    return { of: (i: number) => looks[place.get(codes[i]!)!]!, keys: known.slice(0, 24).map((code, i) => ({ words: words(code), color: looks[i]! })) };
+    const distinct = [...new Set(Array.from(codes))].sort((a, b) => a - b);
+    const indexOf = new Map(distinct.map((code, i) => [code, i]));
+    const looks = distinct.map((code, i) => look(code, i));
+    return { of: (i: number) => looks[indexOf.get(codes[i]!)!]!, keys: distinct.slice(0, 24).map((code, i) => ({ words: words(code), color: looks[i]! })) };
   };
   if (by === "mode") return coded(at.mode, modeName, (code) => color(["rr", "rw", "sw"][code] ?? "muted"));
-  if (by === "size") return coded(at.io_size_bytes, bytes, (_, place) => many(place));
-  if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, place) => many(place));
-  if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, place) => many(place));
-  if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, place) => many(place));
+  if (by === "size") return coded(at.io_size_bytes, bytes, (_, index) => many(index));
+  if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, index) => many(index));
+  if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, index) => many(index));
+  if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, index) => many(index));
   if (by === "cause") return coded(at.cause, (code) => picture.causes?.[code] ?? `cause ${code}`, (code) => activity(picture.cause_columns?.[code] ?? ""));
   return one;
 }
 
-/** In which partition of its target each I/O is. */
+/** The partition of the target of each I/O. */
 function partitionsOf(offsets: ArrayLike<number> | undefined, { target_offset = 0, target_size, partitions }: Plain): number[] | undefined {
   if (!offsets || !target_size) return undefined;
   return Array.from(offsets, (offset) => Math.floor(((offset - target_offset) * partitions) / target_size));
 }
 
-/** Where a row or an I/O begins and ends on the axis. */
+/** Begin and end of each row or I/O on the axis. */
 export function ends(picture: Picture, axis: Axis): { from: ArrayLike<number>; to: ArrayLike<number> } {
   const { at } = picture;
   if (picture.kind === "ios") {
-    const place = (axis === "number" ? at.number : at.submit_ns) ?? new Float64Array(0);
-    return { from: place, to: place };
+    const positions = (axis === "number" ? at.number : at.submit_ns) ?? new Float64Array(0);
+    return { from: positions, to: positions };
   }
   return axis === "number" ? { from: at.start!, to: at.stop! } : { from: at.first_ns!, to: at.last_ns! };
 }
 
 /** `mean`: the colour of the running mean, where it is not that of ink. */
-export interface Known { startup: number; period: number; hue: string; mean?: string; selected: { x: number; y: number } | null }
+export interface Annotations { startup: number; period: number; hue: string; mean?: string; selected: { x: number; y: number } | null }
 
 /** The end of the start-up on this axis, if the picture contains it. */
 function startupEnd(picture: Picture, axis: Axis, ios: number): number | null {
@@ -86,32 +86,32 @@ function startupEnd(picture: Picture, axis: Axis, ios: number): number | null {
   return Infinity;
 }
 
-export function paint(pen: Pen, plane: Plane, picture: Picture, axis: Axis, known: Known, edges: number[], look: (i: number) => string): void {
-  const end = startupEnd(picture, axis, known.startup);
+export function paint(pen: Pen, plane: Plane, picture: Picture, axis: Axis, annotations: Annotations, edges: number[], look: (i: number) => string): void {
+  const end = startupEnd(picture, axis, annotations.startup);
   const right = plane.left + plane.width;
   if (end !== null) {
     const x = Math.min(Math.max(plane.x(Math.min(end, 1e18)), plane.left), right);
     pen.rect(plane.left, plane.top, x - plane.left, plane.height, color("startup"));
   }
-  if (axis === "number" && known.period > 1) periods(pen, plane, known);
+  if (axis === "number" && annotations.period > 1) periods(pen, plane, annotations);
   if (picture.kind === "ios") dots(pen, plane, picture, axis, look);
-  else rows(pen, plane, picture, axis, known.hue, edges);
-  averages(pen, plane, picture, axis, known.mean ?? color("ink"));
-  if (known.selected) {
-    const x = plane.x(known.selected.x);
+  else rows(pen, plane, picture, axis, annotations.hue, edges);
+  averages(pen, plane, picture, axis, annotations.mean ?? color("ink"));
+  if (annotations.selected) {
+    const x = plane.x(annotations.selected.x);
     pen.line([[x, plane.top], [x, plane.top + plane.height]], color("accent"), 1, [3, 3]);
-    pen.dot(x, plane.y(known.selected.y), 5, color("accent"));
+    pen.dot(x, plane.y(annotations.selected.y), 5, color("accent"));
   }
 }
 
 const FEWEST_PIXELS = 14;
 
-function periods(pen: Pen, plane: Plane, known: Known): void {
-  const wide = plane.x(known.startup + known.period) - plane.x(known.startup);
+function periods(pen: Pen, plane: Plane, annotations: Annotations): void {
+  const wide = plane.x(annotations.startup + annotations.period) - plane.x(annotations.startup);
   if (wide < FEWEST_PIXELS) return;
-  const from = Math.ceil(-(plane.x(known.startup) - plane.left) / wide);
+  const from = Math.ceil(-(plane.x(annotations.startup) - plane.left) / wide);
   for (let i = Math.max(from, 0); ; i++) {
-    const x = plane.x(known.startup + i * known.period);
+    const x = plane.x(annotations.startup + i * annotations.period);
     if (x > plane.left + plane.width) return;
     pen.line([[x, plane.top], [x, plane.top + plane.height]], color("grid"), 1.5);
   }

@@ -4,15 +4,15 @@
 import { color, fill, h } from "./dom";
 import { CanvasPen, SvgPen, type Pen } from "./pen";
 import { buttons, download } from "./save";
-import { bytes, count, duration, linearTicks, logTicks, three } from "./words";
+import { bytes, count, duration, linearTicks, logTicks, three } from "./format";
 
 export interface Axis { name: string; varies: boolean; better: number; unit: string; logarithmic: boolean; words: string[] | null }
 /** The selected part of an axis: values, or indices of words. */
 export interface Brush { low: number; high: number }
 
-export interface Line { place: number; values: (number | null)[] }
+export interface Line { index: number; values: (number | null)[] }
 
-export function said(axis: Axis, value: number | null | undefined): string {
+export function valueText(axis: Axis, value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (axis.words) return axis.words[value] ?? "–";
   if (axis.unit === "ns") return duration(value);
@@ -21,7 +21,7 @@ export function said(axis: Axis, value: number | null | undefined): string {
   return Number.isInteger(value) ? count(value) : three(value);
 }
 
-/** Where values of an axis are, 0 at its foot and 1 at its head. */
+/** Position of values on an axis, from 0 at its foot to 1 at its head. */
 export class Scale {
   private readonly low: number;
   private readonly high: number;
@@ -58,14 +58,14 @@ export class Scale {
   ticks(): number[] {
     if (this.axis.words) return this.axis.words.map((_, i) => i);
     if (this.axis.unit === "bytes" && this.high > 8192) return this.binary();
-    const found = this.log ? logTicks(this.low, this.high) : linearTicks(this.low, this.high, 5);
-    return found.length > 8 ? found.filter((_, i) => i % Math.ceil(found.length / 8) === 0) : found;
+    const ticks = this.log ? logTicks(this.low, this.high) : linearTicks(this.low, this.high, 5);
+    return ticks.length > 8 ? ticks.filter((_, i) => i % Math.ceil(ticks.length / 8) === 0) : ticks;
   }
 }
 
-export interface Drawing { axes: Axis[]; scales: Scale[]; lines: Line[]; kept: (line: Line) => boolean; hue: (line: Line) => string; front: Set<number>; selected: number | null; brushes: Map<string, Brush>; columns: number[] }
+export interface Drawing { axes: Axis[]; scales: Scale[]; lines: Line[]; isKept: (line: Line) => boolean; hue: (line: Line) => string; front: Set<number>; selected: number | null; brushes: Map<string, Brush>; columns: number[] }
 
-const [TOP, FOOT, SIDE, APART] = [46, 22, 64, 92];
+const [TOP, FOOT, SIDE, AXIS_GAP] = [46, 22, 64, 92];
 
 export class Parallel {
   readonly node: HTMLElement;
@@ -76,7 +76,7 @@ export class Parallel {
   private readonly height = 380;
   private readonly watch = new ResizeObserver(() => this.draw());
 
-  constructor(private readonly name: string, private readonly brushed: (name: string, brush: Brush | null) => void, private readonly picked: (place: number) => void) {
+  constructor(private readonly name: string, private readonly brushed: (name: string, brush: Brush | null) => void, private readonly picked: (index: number) => void) {
     this.frame.append(this.canvas);
     this.node = h("figure", { class: "figure" }, this.frame);
     this.watch.observe(this.frame);
@@ -103,7 +103,7 @@ export class Parallel {
     this.draw();
   }
 
-  /** Where an axis stands [CSS pixels]. */
+  /** Horizontal position of an axis [CSS pixels]. */
   x(axis: number): number {
     const n = this.drawing?.axes.length ?? 1;
     return SIDE + (n > 1 ? (axis * (this.width - 2 * SIDE)) / (n - 1) : 0);
@@ -127,9 +127,9 @@ export class Parallel {
     if (axis >= 0 && drawing.brushes.has(drawing.axes[axis]!.name)) return this.brushed(drawing.axes[axis]!.name, null);
     let [best, least] = [-1, 8];
     for (const line of drawing.lines) {
-      if (!drawing.kept(line)) continue;
+      if (!drawing.isKept(line)) continue;
       const far = this.distance(line, x, y);
-      if (far < least) [best, least] = [line.place, far];
+      if (far < least) [best, least] = [line.index, far];
     }
     if (best >= 0) this.picked(best);
   }
@@ -139,8 +139,8 @@ export class Parallel {
     const right = points.findIndex(([at]) => at >= x);
     if (right < 1) return right === 0 ? Math.hypot(points[0]![0] - x, points[0]![1] - y) : Infinity;
     const [[x0, y0], [x1, y1]] = [points[right - 1]!, points[right]!];
-    const there = y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
-    return Math.abs(there - y);
+    const lineY = y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
+    return Math.abs(lineY - y);
   }
 
   private points(line: Line, ratio = 1): [number, number][] {
@@ -153,7 +153,7 @@ export class Parallel {
 
   private draw(): void {
     if (!this.drawing) return;
-    this.width = Math.max(Math.floor(this.frame.clientWidth) || 600, 2 * SIDE + (this.drawing.axes.length - 1) * APART);
+    this.width = Math.max(Math.floor(this.frame.clientWidth) || 600, 2 * SIDE + (this.drawing.axes.length - 1) * AXIS_GAP);
     const ratio = devicePixelRatio;
     Object.assign(this.canvas, { width: this.width * ratio, height: this.height * ratio });
     Object.assign(this.canvas.style, { width: `${this.width}px`, height: `${this.height}px` });
@@ -162,16 +162,16 @@ export class Parallel {
   }
 
   private paint(pen: Pen, ratio: number): void {
-    const { axes, scales, lines, kept, hue, front, selected, brushes } = this.drawing!;
+    const { axes, scales, lines, isKept, hue, front, selected, brushes } = this.drawing!;
     const [faint, ink, muted] = [color("grid"), color("ink"), color("muted")];
-    const mine = lines.filter(kept);
-    for (const line of lines) if (!kept(line)) pen.line(this.points(line, ratio), faint, 0.6);
-    for (const line of mine) if (!front.has(line.place)) pen.line(this.points(line, ratio), hue(line), mine.length > 300 ? 0.5 : 0.8);
-    for (const line of mine) if (front.has(line.place)) {
+    const visible = lines.filter(isKept);
+    for (const line of lines) if (!isKept(line)) pen.line(this.points(line, ratio), faint, 0.6);
+    for (const line of visible) if (!front.has(line.index)) pen.line(this.points(line, ratio), hue(line), visible.length > 300 ? 0.5 : 0.8);
+    for (const line of visible) if (front.has(line.index)) {
       pen.line(this.points(line, ratio), hue(line), 2.6);
       for (const [x, y] of this.points(line, ratio)) if (Number.isFinite(y)) pen.dot(x, y, 2.6, ink);
     }
-    for (const line of lines) if (line.place === selected) pen.line(this.points(line, ratio), color("accent"), 3, [6, 4]);
+    for (const line of lines) if (line.index === selected) pen.line(this.points(line, ratio), color("accent"), 3, [6, 4]);
     axes.forEach((axis, i) => {
       const x = this.x(i) * ratio;
       const brush = brushes.get(axis.name);
@@ -185,7 +185,7 @@ export class Parallel {
       for (const value of scales[i]!.ticks()) {
         const y = this.y(scales[i]!.share(value)) * ratio;
         pen.line([[x - 3 * ratio, y], [x + 3 * ratio, y]], muted, 1);
-        const words = said(axis, value);
+        const words = valueText(axis, value);
         pen.rect(x + 5 * ratio, y - 7 * ratio, (6.2 * words.length + 4) * ratio, 14 * ratio, color("card"), 0.8);
         pen.text(words, x + 7 * ratio, y + 4 * ratio, ink);
       }

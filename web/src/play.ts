@@ -3,20 +3,20 @@
 
 import { act, ask, type Plain } from "./api";
 import { facts, fill, h, later } from "./dom";
-import { onLeave } from "./leaving";
-import { explained } from "./problem";
-import { both } from "./played";
+import { onLeave } from "./cleanup";
+import { errorNotice } from "./problem";
+import { both } from "./play_results";
 import { link, read, type Route } from "./route";
-import { three } from "./words";
+import { three } from "./format";
 
 const KEY = "key.";
 const OPTION = "p.";
 const POLL_MS = 250;
 const FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000", target_size: "" };
 /** Tables that are open from the start: the most important ones. */
-const TELLING = ["ftl", "gc"];
+const OPEN_TABLES = ["ftl", "gc"];
 const OPTION_WORDS: Record<string, string> = {
-  io_size: "size of an I/O", io_count: "I/Os", io_ignore: "of these, start-up", target_size: "target size", io_shift: "shift", time: "consecutive, pause, burst", pause: "pause", burst: "I/Os a burst", parallel_degree: "processes", queue_depth: "I/Os under way of each", seed: "seed",
+  io_size: "size of an I/O", io_count: "I/Os", io_ignore: "of these, start-up", target_size: "target size", io_shift: "shift", time: "consecutive, pause, burst", pause: "pause", burst: "I/Os a burst", parallel_degree: "processes", queue_depth: "queue depth of each", seed: "seed",
 };
 
 type Words = Record<string, string>;
@@ -36,17 +36,17 @@ class PlayView {
   private pattern: string;
   private now: number | null;
   private before: number | null;
-  private played: Plain[] = [];
-  private gone = false;
+  private runs: Plain[] = [];
+  private removed = false;
   private timer = 0;
   private readonly tables = h("section", { class: "play keys", "aria-label": "Keys of the device" });
-  private readonly said = h("div", { "aria-live": "polite" });
+  private readonly message = h("div", { "aria-live": "polite" });
   private readonly options_ = h("div", { class: "options" });
   private readonly command = h("code");
   private readonly run = h("button", { type: "button", class: "main", onclick: () => void this.begin() }, "Run");
-  private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void act("play/stop").then(() => this.look()) }, "Stop");
+  private readonly stop = h("button", { type: "button", hidden: true, onclick: () => void act("play/stop").then(() => this.poll()) }, "Stop");
   private readonly progress = h("div", { role: "status" });
-  private readonly shown = h("section", { class: "played", "aria-label": "What it did" });
+  private readonly results = h("section", { class: "played", "aria-label": "Results of the runs" });
   private readonly changed: () => void;
 
   constructor(private readonly main: HTMLElement, { parts, query }: Route) {
@@ -59,15 +59,15 @@ class PlayView {
     this.pattern = query.pattern ?? "RW";
     this.now = Number(query.now) || null;
     this.before = Number(query.before) || null;
-    this.changed = later(250, () => void this.ask());
+    this.changed = later(250, () => void this.request());
   }
 
   async mount(): Promise<void> {
-    await this.ask(true);
+    await this.request(true);
     const device = h("select", { onchange: () => {
       this.device = device.value;
       for (const name of Object.keys(this.changes)) delete this.changes[name];
-      void this.ask(true);
+      void this.request(true);
     } }, this.form.devices.map((each: Plain) => h("option", { value: each.name }, each.name)));
     device.value = this.device;
     const what = h("select", { onchange: () => {
@@ -81,29 +81,29 @@ class PlayView {
       h("h1", {}, "Play ", h("span", { class: "thin" }, "with a simulated device")),
       h("p", { class: "quiet" }, "Change the device, run something on it, and see old and new in the same axes. Results are listed until the explorer ends."),
       h("div", { class: "playing" },
-        h("form", { class: "play", id: "play", "aria-label": "The device, and what is run", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
+        h("form", { class: "play", id: "play", "aria-label": "The device, and the benchmark", onsubmit: (event: Event) => { event.preventDefault(); void this.begin(); } },
           h("div", { class: "bar" }, h("label", {}, "Device ", device), h("label", {}, "Run ", what)),
           this.options_,
           h("div", { class: "bar" }, this.run, this.stop, h("button", { type: "button", onclick: () => this.reset() }, "As in the profile")),
-          this.progress, this.said,
+          this.progress, this.message,
           h("p", { class: "quiet" }, "The same on a command line: ", this.command)),
-        this.shown, this.tables));
+        this.results, this.tables));
     this.drawOptions();
-    await this.look();
+    await this.poll();
   }
 
   remove(): void {
-    this.gone = true;
+    this.removed = true;
     clearTimeout(this.timer);
   }
 
   /** Requests the device of the current form. */
-  private async ask(anew = false): Promise<void> {
+  private async request(anew = false): Promise<void> {
     this.note();
     const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
     const form = await ask("play", { device: this.device, ...query });
     if (form.problem && this.form && !anew) { // keep the form until the error is corrected
-      fill(this.said, problemOf(form.problem));
+      fill(this.message, problemOf(form.problem));
       this.mark();
       return;
     }
@@ -111,13 +111,13 @@ class PlayView {
     const same = !anew && names(this.form) === names(form);
     this.form = form;
     if (!same) this.drawTables();
-    fill(this.said, form.problem ? problemOf(form.problem) : facts(form.facts));
+    fill(this.message, form.problem ? problemOf(form.problem) : facts(form.facts));
     this.mark();
-    this.told();
+    this.showCommand();
   }
 
   private note(): void {
-    if (this.gone) return;
+    if (this.removed) return;
     const query: Record<string, string | number | null> = {};
     for (const [name, value] of Object.entries(this.changes)) query[KEY + name] = value;
     query.run = this.benchmark === "pattern" ? null : this.benchmark;
@@ -128,19 +128,19 @@ class PlayView {
     query.now = this.now;
     query.before = this.before;
     if (read().view === "play") history.replaceState(null, "", link("play", [this.device], query));
-    this.told();
+    this.showCommand();
   }
 
-  private told(): void {
+  private showCommand(): void {
     const options = Object.entries(this.options).filter(([, value]) => value).map(([name, value]) => ` --${name.replaceAll("_", "-")} ${value}`).join("");
     const url = this.form?.url ?? `sim:${this.device}`;
-    const said = /[?&]/.test(url) ? `'${url}'` : url;
-    fill(this.command, this.benchmark === "pattern" ? `uflip pattern ${said} --pattern ${this.pattern}${options}` : `uflip run ${said} --scale quick --only ${this.benchmark}`);
+    const quoted = /[?&]/.test(url) ? `'${url}'` : url;
+    fill(this.command, this.benchmark === "pattern" ? `uflip pattern ${quoted} --pattern ${this.pattern}${options}` : `uflip run ${quoted} --scale quick --only ${this.benchmark}`);
   }
 
   private reset(): void {
     for (const name of Object.keys(this.changes)) delete this.changes[name];
-    void this.ask(true);
+    void this.request(true);
   }
 
   private drawOptions(): void {
@@ -170,18 +170,18 @@ class PlayView {
     const another = h("input", { type: "text", list: "others", placeholder: "a key", "aria-label": "Another key", autocomplete: "off" });
     const value = h("input", { type: "text", placeholder: "its value", "aria-label": "Value of the other key", autocomplete: "off" });
     fill(this.tables,
-      this.form.tables.map((table: Plain) => h("details", { open: TELLING.includes(table.name) || table.keys.some((key: Plain) => this.changes[key.name] !== undefined) },
+      this.form.tables.map((table: Plain) => h("details", { open: OPEN_TABLES.includes(table.name) || table.keys.some((key: Plain) => this.changes[key.name] !== undefined) },
         h("summary", {}, h("h2", {}, table.name)), table.keys.map((key: Plain) => this.field(key)))),
-      h("details", {}, h("summary", {}, h("h2", {}, "another key")), h("p", { class: "quiet" }, "Keys that this device has not, of the same reference."),
+      h("details", {}, h("summary", {}, h("h2", {}, "another key")), h("p", { class: "quiet" }, "Other keys of the reference, which this device does not set."),
         h("datalist", { id: "others" }, this.form.others.map((name: string) => h("option", { value: name }))),
         h("div", { class: "bar" }, another, value, h("button", { type: "button", onclick: () => {
           if (another.value && value.value) this.changes[another.value.trim()] = value.value.trim();
-          void this.ask(true);
+          void this.request(true);
         } }, "Set"))));
   }
 
   private field(key: Plain): HTMLElement {
-    const given = this.changes[key.name] ?? key.value;
+    const current = this.changes[key.name] ?? key.value;
     const set = (value: string) => {
       if (value === key.usual || (value === "" && key.usual !== null)) delete this.changes[key.name];
       else this.changes[key.name] = value;
@@ -192,7 +192,7 @@ class PlayView {
     const input: HTMLInputElement | HTMLSelectElement = key.choices
       ? h("select", { ...props, onchange: () => set(input.value) }, key.choices.map((each: string) => h("option", { value: each }, each)))
       : h("input", { ...props, type: "text", autocomplete: "off", spellcheck: "false", oninput: () => set(input.value.trim()) });
-    input.value = given;
+    input.value = current;
     return h("div", { class: "key" }, h("label", {}, h("span", {}, key.name), input),
       h("p", { class: "quiet", id: about }, key.choices ? key.meaning : `${key.meaning} (${key.allowed})`));
   }
@@ -205,46 +205,46 @@ class PlayView {
 
   private async begin(): Promise<void> {
     const options = Object.fromEntries(Object.entries(this.options).filter(([, value]) => value));
-    const of = this.benchmark === "pattern" ? { pattern: this.pattern, options } : {};
+    const selection = this.benchmark === "pattern" ? { pattern: this.pattern, options } : {};
     try {
-      await act("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...of });
+      await act("play/begin", { device: this.device, keys: this.changes, benchmark: this.benchmark, ...selection });
       [this.now, this.before] = [null, null];
-      fill(this.said, facts(this.form.facts));
+      fill(this.message, facts(this.form.facts));
     } catch (error) {
-      fill(this.said, explained(error));
+      fill(this.message, errorNotice(error));
       return;
     }
-    await this.look();
+    await this.poll();
   }
 
   /** Requests the list of runs, repeatedly while one is in progress. */
-  private async look(): Promise<void> {
-    const found = await ask("played");
-    if (this.gone) return;
-    const last: Plain | undefined = found.played.at(-1);
+  private async poll(): Promise<void> {
+    const response = await ask("played");
+    if (this.removed) return;
+    const last: Plain | undefined = response.played.at(-1);
     const running = last?.state === "running";
     this.run.disabled = running;
     this.stop.hidden = !running;
     clearTimeout(this.timer);
     if (running) {
-      fill(this.progress, h("progress", { max: 1, value: last.share, "aria-label": "How much is made" }), h("span", { class: "quiet" }, ` ${last.words} · ${three(last.took_s)} s`));
-      this.timer = window.setTimeout(() => void this.look(), POLL_MS);
+      fill(this.progress, h("progress", { max: 1, value: last.share, "aria-label": "Progress" }), h("span", { class: "quiet" }, ` ${last.words} · ${three(last.took_s)} s`));
+      this.timer = window.setTimeout(() => void this.poll(), POLL_MS);
       return;
     }
     fill(this.progress, last?.state === "failed" ? problemOf(last.error) : null);
-    this.played = found.played.filter((each: Plain) => each.state === "done");
+    this.runs = response.played.filter((each: Plain) => each.state === "done");
     await this.draw();
   }
 
   private async draw(): Promise<void> {
-    const { played } = this;
-    if (!played.length) {
-      fill(this.shown, h("p", { class: "quiet" }, "Nothing was run yet: change something, or nothing, and press Run."));
+    const { runs } = this;
+    if (!runs.length) {
+      fill(this.results, h("p", { class: "quiet" }, "No run yet: press Run, with or without changes."));
       return;
     }
-    const now = played.find((each) => each.number === this.now) ?? played.at(-1)!;
-    const alike = played.filter((each) => each.number !== now.number && each.benchmark === now.benchmark);
-    const before = this.before === 0 ? undefined : alike.find((each) => each.number === this.before) ?? alike.filter((each) => each.number < now.number).at(-1);
+    const now = runs.find((each) => each.number === this.now) ?? runs.at(-1)!;
+    const comparable = runs.filter((each) => each.number !== now.number && each.benchmark === now.benchmark);
+    const before = this.before === 0 ? undefined : comparable.find((each) => each.number === this.before) ?? comparable.filter((each) => each.number < now.number).at(-1);
     const choose = (words: string, some: Plain[], at: Plain | undefined, set: (n: number) => void) => {
       const select = h("select", { "aria-label": words, onchange: () => {
         set(Number(select.value));
@@ -255,13 +255,13 @@ class PlayView {
       return h("label", {}, `${words} `, select);
     };
     const figures = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
-    fill(this.shown, h("div", { class: "bar" }, choose("now", [...played].reverse(), now, (n) => { [this.now, this.before] = [n, null]; }), choose("before", [...alike].reverse(), before, (n) => { this.before = n; })), figures);
+    fill(this.results, h("div", { class: "bar" }, choose("now", [...runs].reverse(), now, (n) => { [this.now, this.before] = [n, null]; }), choose("before", [...comparable].reverse(), before, (n) => { this.before = n; })), figures);
     try {
       fill(figures, await both(now, before));
     } catch (error) {
-      fill(figures, explained(error));
+      fill(figures, errorNotice(error));
     }
-    this.shown.dataset.drawn = String(now.number);
+    this.results.dataset.drawn = String(now.number);
   }
 }
 

@@ -8,7 +8,7 @@ import { buttons, download } from "./save";
 
 export interface Range { low: number; high: number }
 
-/** Where things are: from values to places, and the plane that they are on [pixels of the pen]. */
+/** Conversion of values to positions, and the area of the plot [pixels of the pen]. */
 export interface Plane {
   x(value: number): number;
   y(value: number): number;
@@ -35,8 +35,8 @@ export interface Options {
   /** Called with a stretch of x selected with the mouse. */
   chosen?(range: Range): void;
   /** Called with the values at the mouse, or none. */
-  at?(x: number | null, y: number, places: Plane): void;
-  clicked?(x: number, y: number, places: Plane): void;
+  at?(x: number | null, y: number, plane: Plane): void;
+  clicked?(x: number, y: number, plane: Plane): void;
 }
 
 export class Plot {
@@ -142,7 +142,7 @@ export class Plot {
     return this.u.posToVal(clientX - this.u.over.getBoundingClientRect().left, "x");
   }
 
-  /** Draws again, with the ranges as they are now. */
+  /** Draws again with the current ranges. */
   draw(): void {
     const { x, y, right } = this.options;
     this.u.batch(() => {

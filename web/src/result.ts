@@ -8,7 +8,7 @@ import { many } from "./paint";
 import { Plot, type Scale } from "./plot";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, duration, logTicks, ms, percent, spaced, when } from "./words";
+import { count, duration, logTicks, ms, percent, spaced, when } from "./format";
 
 export const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 
@@ -18,63 +18,63 @@ export function hue(pattern: string): string {
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const key = route.parts[0] ?? "";
-  const found = await ask("result", { key });
-  const shared = extent(found);
+  const result = await ask("result", { key });
+  const shared = extent(result);
   fill(main,
-    h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, found.name)),
-    h("h1", {}, found.device, found.simulated ? h("span", { class: "badge" }, "simulated") : null),
+    h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, result.name)),
+    h("h1", {}, result.device, result.simulated ? h("span", { class: "badge" }, "simulated") : null),
     facts([
-      ["measured", when(found.created_utc)], ["scale", found.scale], ["state", found.state],
-      ["durability", h("span", { title: found.durability_means }, found.durability)],
-      ["runs", `${count(found.finished)} of ${count(found.planned)}${found.status === "complete" ? "" : `, ${found.status}`}`],
-      ["means known to 5 %", found.experiments ? `${found.known} of ${found.experiments} (${percent(found.known / found.experiments)})` : ""],
-      ["uflip", found.uflip_version],
+      ["measured", when(result.created_utc)], ["scale", result.scale], ["state", result.state],
+      ["durability", h("span", { title: result.durability_means }, result.durability)],
+      ["runs", `${count(result.finished)} of ${count(result.planned)}${result.status === "complete" ? "" : `, ${result.status}`}`],
+      ["converged means", result.experiments ? `${result.known} of ${result.experiments} (${percent(result.known / result.experiments)})` : ""],
+      ["uflip", result.uflip_version],
     ]),
-    found.headline ? h("p", { class: "abstract" }, found.headline) : null,
-    doubts(found),
-    h("section", { class: "tiles", "aria-label": "Baselines" }, found.baselines.map((each: Plain) => tile(key, each))),
-    found.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
-      table(found.columns, [found.cells], "As a row of uFLIP's Table 3", 0),
-      h("p", { class: "quiet" }, found.note)) : null,
-    found.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, found.advice.class),
-      table(["Hint", "Statement", "Evidence", "Advice"], found.advice.hints.map((hint: Plain): Child[] => [
+    result.headline ? h("p", { class: "abstract" }, result.headline) : null,
+    doubts(result),
+    h("section", { class: "tiles", "aria-label": "Baselines" }, result.baselines.map((each: Plain) => tile(key, each))),
+    result.cells ? h("section", {}, h("h2", {}, "Key characteristics"),
+      table(result.columns, [result.cells], "As a row of uFLIP's Table 3", 0),
+      h("p", { class: "quiet" }, result.note)) : null,
+    result.advice ? h("section", { class: "hints" }, h("h2", {}, "Design hints"), h("p", {}, result.advice.class),
+      table(["Hint", "Statement", "Evidence", "Advice"], result.advice.hints.map((hint: Plain): Child[] => [
         h("span", { class: `hint ${hint.verdict.split(" ")[0]}` }, `${hint.number} ${hint.verdict}`), hint.statement, hint.because, hint.advice || "–",
       ]), "uFLIP's seven hints (§5.3) for this device", 4)) : null,
-    found.is_open_channel ? await channel.show(key) : null,
+    result.is_open_channel ? await channel.show(key) : null,
     h("h2", {}, "Micro-benchmarks"),
     h("p", { class: "quiet" }, "Mean response time on one logarithmic scale, with the interval in which the mean lies; dotted: the baselines. Click a point to see its run."),
-    h("div", { class: "multiples" }, found.benchmarks.map((each: Plain) => multiple(key, found, each, shared))),
+    h("div", { class: "multiples" }, result.benchmarks.map((each: Plain) => multiple(key, result, each, shared))),
     h("h2", {}, "All runs"),
-    rail(key, found.runs),
+    rail(key, result.runs),
   );
 }
 
 function tile(key: string, run: Plain): HTMLElement {
-  const said = run.statistics;
-  if (!said) return h("div", { class: "tile" }, h("h2", {}, run.pattern));
-  const tail = said.p99_ns !== null ? ["p99", said.p99_ns] : said.p95_ns !== null ? ["p95", said.p95_ns] : ["max", said.max_ns];
+  const statistics = run.statistics;
+  if (!statistics) return h("div", { class: "tile" }, h("h2", {}, run.pattern));
+  const tail = statistics.p99_ns !== null ? ["p99", statistics.p99_ns] : statistics.p95_ns !== null ? ["p95", statistics.p95_ns] : ["max", statistics.max_ns];
   return h("a", { class: "tile", href: link("run", [key, run.runs[0]]), vars: { "--hue": `var(--${HUES[run.pattern] ?? "ink"})` } },
     h("h2", {}, run.pattern, " ", h("span", {}, run.words)),
-    h("p", { class: "big" }, duration(said.mean_ns)),
-    h("p", { class: "interval" }, run.half_width_ns === null ? "not known how well" : `± ${duration(run.half_width_ns)}`, run.converged === false ? h("span", { class: "badge" }, "not known to 5 %") : null),
-    facts([["p50", duration(said.p50_ns)], [String(tail[0]), duration(tail[1])], ["I/Os", count(said.count)]]));
+    h("p", { class: "big" }, duration(statistics.mean_ns)),
+    h("p", { class: "interval" }, run.half_width_ns === null ? "no interval" : `± ${duration(run.half_width_ns)}`, run.converged === false ? h("span", { class: "badge" }, "not converged") : null),
+    facts([["p50", duration(statistics.p50_ns)], [String(tail[0]), duration(tail[1])], ["I/Os", count(statistics.count)]]));
 }
 
-function doubts(found: Plain): HTMLElement | null {
-  if (!found.warnings.length) return null;
-  return h("details", { class: "notice", open: found.warnings.length <= 3 },
-    h("summary", {}, `${found.warnings.length} ${found.warnings.length === 1 ? "doubt" : "doubts"} about these numbers`),
-    found.warnings.map((each: Plain) => h("div", { class: "doubt" },
+function doubts(result: Plain): HTMLElement | null {
+  if (!result.warnings.length) return null;
+  return h("details", { class: "notice", open: result.warnings.length <= 3 },
+    h("summary", {}, `${result.warnings.length} ${result.warnings.length === 1 ? "doubt" : "doubts"} about these numbers`),
+    result.warnings.map((each: Plain) => h("div", { class: "doubt" },
       h("p", {}, h("b", {}, each.message), " ", h("code", {}, each.code)),
       h("p", { class: "quiet" }, each.advice),
-      each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [found.key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));
+      each.runs.length ? h("p", {}, each.runs.length === 1 ? "Run: " : "Runs: ", each.runs.slice(0, 12).map((run: string) => [h("a", { href: link("run", [result.key, run]) }, run), " "]), each.runs.length > 12 ? `and ${each.runs.length - 12} more` : "") : null)));
 }
 
 interface Point { at: number; mean: number; low: number; high: number; pattern: string; of: Plain }
 
-function extent(found: Plain): { low: number; high: number } {
+function extent(result: Plain): { low: number; high: number } {
   let [low, high] = [Infinity, 0];
-  for (const benchmark of found.benchmarks)
+  for (const benchmark of result.benchmarks)
     for (const { points } of benchmark.patterns)
       for (const point of points) {
         low = Math.min(low, point.statistics.mean_ns);
@@ -83,38 +83,38 @@ function extent(found: Plain): { low: number; high: number } {
   return high > 0 ? { low: low / 1.6, high: high * 1.6 } : { low: 1, high: 10 };
 }
 
-/** The colour of each pattern of a figure: the four have theirs, mixes get others. */
+/** The colour of each pattern of a figure: each basic pattern has its own, mixes get others. */
 function huesOf(patterns: Plain[]): (pattern: string) => string {
   const others = patterns.map((each) => each.pattern).filter((each: string) => !HUES[each]);
   return (pattern) => (HUES[pattern] ? hue(pattern) : many(others.indexOf(pattern)));
 }
 
-function multiple(key: string, found: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
+function multiple(key: string, result: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
   const patterns: Plain[] = benchmark.patterns;
   const tone = huesOf(patterns);
-  const title = titleOf(found, benchmark);
+  const title = titleOf(result, benchmark);
   const points: Point[] = patterns.flatMap(({ pattern, points }) => points.map((of: Plain): Point => {
     const half = of.half_width_ns ?? 0;
     const mean = of.statistics.mean_ns;
     return { at: of.at, mean, low: Math.max(mean - half, mean / 1e3), high: mean + half, pattern, of };
   }));
-  const places: number[] = benchmark.values.map((each: Plain) => each.at);
+  const positions: number[] = benchmark.values.map((each: Plain) => each.at);
   if (!points.length) return h("article", {}, h("h3", {}, title), others(key, benchmark));
-  const margin = Math.max((Math.max(...places) - Math.min(...places)) * 0.05, 0.4);
+  const margin = Math.max((Math.max(...positions) - Math.min(...positions)) * 0.05, 0.4);
   const x: Scale = {
-    range: { low: Math.min(...places) - margin, high: Math.max(...places) + margin }, label: benchmark.axis,
-    ticks: (low, high, about) => spaced(places, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
+    range: { low: Math.min(...positions) - margin, high: Math.max(...positions) + margin }, label: benchmark.axis,
+    ticks: (low, high, about) => spaced(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
   };
   const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration };
-  const said = h("p", { class: "readout", "aria-live": "polite" });
+  const readout = h("p", { class: "readout", "aria-live": "polite" });
   const nearest = (at: number, value: number, plane: { x(v: number): number; y(v: number): number }): Point | undefined => {
     const far = (point: Point) => Math.hypot(plane.x(point.at) - plane.x(at), plane.y(point.mean) - plane.y(value));
     const best = points.reduce((one, other) => (far(other) < far(one) ? other : one));
     return far(best) < 24 ? best : undefined;
   };
-  const idle = () => fill(said, benchmark.finding);
+  const idle = () => fill(readout, benchmark.finding);
   const plot = new Plot({
-    title: `${title}: ${found.device}`, name: nameOf(found, benchmark), height: 230, x, y,
+    title: `${title}: ${result.device}`, name: nameOf(result, benchmark), height: 230, x, y,
     paint: (pen, plane) => {
       for (const [pattern, level] of Object.entries(benchmark.levels_ms as Record<string, number | null>))
         if (level && patterns.some((each) => each.pattern === pattern))
@@ -129,7 +129,7 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
     at: (at, value, plane) => {
       const point = at === null ? undefined : nearest(at, value, plane);
       plot.over.style.cursor = point ? "pointer" : "default";
-      if (point) fill(said, h("b", {}, `${point.pattern} ${point.of.label}`), `: ${duration(point.mean)} ± ${duration(point.of.half_width_ns)}, p99 ${duration(point.of.statistics.p99_ns)}${point.of.converged === false ? ", not known to 5 %" : ""}`);
+      if (point) fill(readout, h("b", {}, `${point.pattern} ${point.of.label}`), `: ${duration(point.mean)} ± ${duration(point.of.half_width_ns)}, p99 ${duration(point.of.statistics.p99_ns)}${point.of.converged === false ? ", not converged" : ""}`);
       else idle();
     },
     clicked: (at, value, plane) => {
@@ -142,24 +142,24 @@ function multiple(key: string, found: Plain, benchmark: Plain, range: { low: num
     h("h3", {}, title),
     h("p", { class: "quiet" }, benchmark.question),
     h("ul", { class: "legend" }, patterns.map(({ pattern, words }) => h("li", { vars: { "--hue": tone(pattern) } }, pattern, " ", words))),
-    plot.node, said,
+    plot.node, readout,
     h("details", {}, h("summary", {}, "Numbers, and the run of each"),
       table(["", benchmark.axis, "mean", "±", "p50", "p99", "max [ms]", "run"], points.map(({ pattern, of }): Child[] => [
         pattern, of.label, ms(of.statistics.mean_ns), ms(of.half_width_ns), ms(of.statistics.p50_ns), ms(of.statistics.p99_ns), ms(of.statistics.max_ns),
         of.runs.map((run: string, i: number) => [h("a", { href: link("run", [key, run]), "aria-label": `Run ${run}` }, i ? `${i + 1}` : "open"), " "]),
       ]), `${title}, response time [ms]`, 2),
       h("p", { class: "quiet" }, benchmark.how_to_read),
-      plot.saving([["CSV", () => saveCsv(nameOf(found, benchmark), ["pattern", "value", "mean_ns", "half_width_ns", "converged", "runs"], points.map(({ pattern, mean, of }) => [pattern, of.value, mean, of.half_width_ns, of.converged, of.runs.join(" ")]))]])),
+      plot.saving([["CSV", () => saveCsv(nameOf(result, benchmark), ["pattern", "value", "mean_ns", "half_width_ns", "converged", "runs"], points.map(({ pattern, mean, of }) => [pattern, of.value, mean, of.half_width_ns, of.converged, of.runs.join(" ")]))]])),
     others(key, benchmark));
 }
 
-/** What a figure is of; over which parameter, where a micro-benchmark has several figures. */
-function titleOf(found: Plain, { name, title, axis }: Plain): string {
-  return found.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}: ${axis}` : title;
+/** Title of a figure, with its parameter if the micro-benchmark has several figures. */
+function titleOf(result: Plain, { name, title, axis }: Plain): string {
+  return result.benchmarks.filter((each: Plain) => each.name === name).length > 1 ? `${title}: ${axis}` : title;
 }
 
-function nameOf(found: Plain, benchmark: Plain): string {
-  return [found.name, benchmark.name, benchmark.parameter ?? ""].join("-");
+function nameOf(result: Plain, benchmark: Plain): string {
+  return [result.name, benchmark.name, benchmark.parameter ?? ""].join("-");
 }
 
 function hueVariable(pattern: string): string {

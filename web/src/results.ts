@@ -4,12 +4,12 @@ import { ask, type Plain } from "./api";
 import { fill, h, later, table, type Child } from "./dom";
 import { link, note, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
-import { count, percent, when } from "./words";
+import { count, percent, when } from "./format";
 
-const AT_ONCE = 20;
-const SHOWN = 300;
+const BATCH = 20;
+const MAX_ROWS = 300;
 
-interface Row { key: string; name: string; error?: Plain; told?: boolean; [name: string]: Plain }
+interface Row { key: string; name: string; error?: Plain; loaded?: boolean; [name: string]: Plain }
 
 /** `of`: the sort key of a row; null without a number. */
 interface Column { name: string; title: string; number?: boolean; of(row: Row): string | number | null }
@@ -22,7 +22,7 @@ function columnsOf(names: string[]): Column[] {
     { name: "scale", title: "Scale", of: (row) => row.scale ?? "" },
     { name: "state", title: "State", of: (row) => row.state ?? "" },
     { name: "durability", title: "Durability", of: (row) => row.durability ?? "" },
-    { name: "known", title: "Known", number: true, of: (row) => (row.experiments ? row.known / row.experiments : null) },
+    { name: "known", title: "Converged", number: true, of: (row) => (row.experiments ? row.known / row.experiments : null) },
     { name: "warnings", title: "Warnings", number: true, of: (row) => row.warnings?.length ?? 0 },
     ...names.map((title, i): Column => ({ name: `c${i}`, title, number: true, of: (row) => row.numbers?.[i] ?? null })),
   ];
@@ -35,20 +35,20 @@ function order(a: string | number | null, b: string | number | null, sign: numbe
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
-  const listed = await ask("results");
-  const rows: Row[] = listed.results;
-  const columns = columnsOf(listed.columns);
+  const list = await ask("results");
+  const rows: Row[] = list.results;
+  const columns = columnsOf(list.columns);
   const chosen = new Set((route.query.chosen ?? "").split(",").filter(Boolean));
   let sort = route.query.sort ?? "-created_utc";
-  let words = route.query.filter ?? "";
+  let filterText = route.query.filter ?? "";
 
   const body = h("tbody");
   const head = h("tr");
   const status = h("p", { class: "quiet", role: "status" });
   const compare = h("button", { type: "button", class: "main", onclick: () => (location.hash = link("compare", [[...chosen].join(",")])) });
-  const filter = h("input", { type: "search", value: words, placeholder: "device, date, state …", oninput: later(120, () => {
-    words = filter.value;
-    note({ filter: words });
+  const filter = h("input", { type: "search", value: filterText, placeholder: "device, date, state …", oninput: later(120, () => {
+    filterText = filter.value;
+    note({ filter: filterText });
     draw();
   }) });
 
@@ -66,13 +66,13 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     }));
   }
 
-  function shown(): Row[] {
-    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  function matchingRows(): Row[] {
+    const terms = filterText.toLowerCase().split(/\s+/).filter(Boolean);
     const column = columns.find((each) => each.name === sort.replace("-", "")) ?? columns[0]!;
     const sign = sort.startsWith("-") ? -1 : 1;
     const all = (row: Row) => `${row.name} ${row.device ?? ""} ${row.created_utc ?? ""} ${row.scale ?? ""} ${row.state ?? ""} ${row.durability ?? ""} ${row.status ?? ""} ${(row.warnings ?? []).join(" ")}`.toLowerCase();
     return rows
-      .filter((row) => wanted.every((word) => all(row).includes(word)))
+      .filter((row) => terms.every((word) => all(row).includes(word)))
       .sort((one, other) => order(column.of(one), column.of(other), sign) || one.name.localeCompare(other.name));
   }
 
@@ -88,15 +88,15 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     box.checked = chosen.has(row.key);
     const codes: string[] = row.warnings;
     const unfinished = row.status !== "complete" ? h("span", { class: "badge" }, row.status) : null;
-    const known: Child = row.told ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means are known to 5 %` }, percent(row.known / row.experiments)) : "–") : "…";
+    const converged: Child = row.loaded ? (row.experiments ? h("span", { title: `${row.known} of ${row.experiments} means have converged` }, percent(row.known / row.experiments)) : "–") : "…";
     return h("tr", {},
       h("td", {}, box), name,
       h("td", {}, row.device, row.simulated ? h("span", { class: "badge" }, "simulated") : null),
       h("td", { class: "nowrap" }, when(row.created_utc), unfinished),
       h("td", {}, row.scale), h("td", {}, row.state), h("td", {}, row.durability),
-      h("td", { class: "n" }, known),
+      h("td", { class: "n" }, converged),
       h("td", { class: "n", title: codes.join(", ") }, codes.length || "–"),
-      listed.columns.map((_: string, i: number) => h("td", { class: "n" }, row.told ? row.cells?.[i] ?? "–" : "…")));
+      list.columns.map((_: string, i: number) => h("td", { class: "n" }, row.loaded ? row.cells?.[i] ?? "–" : "…")));
   }
 
   function drawChosen(): void {
@@ -105,47 +105,47 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   }
 
   function draw(): void {
-    const found = shown();
-    fill(body, found.slice(0, SHOWN).map(rowOf));
-    fill(status, `${found.length} of ${rows.length} results`, found.length > SHOWN ? `; the first ${SHOWN} are shown` : "");
+    const matching = matchingRows();
+    fill(body, matching.slice(0, MAX_ROWS).map(rowOf));
+    fill(status, `${matching.length} of ${rows.length} results`, matching.length > MAX_ROWS ? `; the first ${MAX_ROWS} are shown` : "");
   }
 
   fill(main,
     h("h1", {}, "Results"),
-    h("p", { class: "quiet" }, listed.roots.length ? "In " : "What is published, the newest first", listed.roots.map((each: string) => [h("code", {}, each), " "])),
-    sweeps(listed.sweeps),
-    rows.length || listed.sweeps.length ? null : h("p", { class: "notice" }, "No results yet: ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
+    h("p", { class: "quiet" }, list.roots.length ? "In " : "Published results, the newest first", list.roots.map((each: string) => [h("code", {}, each), " "])),
+    sweeps(list.sweeps),
+    rows.length || list.sweeps.length ? null : h("p", { class: "notice" }, "No results yet: ", h("code", {}, "uflip run sim:demo --out results/demo"), " makes the first."),
     h("div", { class: "bar" },
       h("label", {}, "Filter ", filter), compare,
-      buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...listed.columns], shown().map((row) =>
+      buttons([["CSV", () => saveCsv("results", ["name", "device", "created_utc", "scale", "state", "durability", "status", "known", "experiments", "warnings", ...list.columns], matchingRows().map((row) =>
         [row.name, row.device, row.created_utc, row.scale, row.state, row.durability, row.status, row.known, row.experiments, (row.warnings ?? []).join(" "), ...(row.cells ?? [])]))]])),
     status,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of results" }, h("table", { class: "results" }, h("thead", {}, head), body)),
-    h("p", { class: "quiet" }, "Known: the share of experiments whose mean is known to 5 %. ", listed.note));
+    h("p", { class: "quiet" }, "Converged: the share of experiments with a 95 % interval within ±5 % of the mean. ", list.note));
   drawHead();
   drawChosen();
   draw();
-  void tell(main, rows, shown, draw);
+  void loadRows(main, rows, matchingRows, draw);
 }
 
-/** Sweeps, each with what varied. */
-function sweeps(found: Plain[]): HTMLElement | null {
-  if (!found.length) return null;
-  return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], found.map((each): Child[] => each.error
+/** Table of the sweeps. */
+function sweeps(list: Plain[]): HTMLElement | null {
+  if (!list.length) return null;
+  return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], list.map((each): Child[] => each.error
     ? [each.name, [each.error.what, each.error.got].filter(Boolean).join(" · "), "", "", ""]
     : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], when(each.created_utc)]), "Sweeps", 3);
 }
 
 /** Data from runs takes longer than data from manifests: visible rows are requested first. */
-async function tell(main: HTMLElement, rows: Row[], shown: () => Row[], draw: () => void): Promise<void> {
+async function loadRows(main: HTMLElement, rows: Row[], matchingRows: () => Row[], draw: () => void): Promise<void> {
   const by = new Map(rows.map((row) => [row.key, row]));
   for (;;) {
-    const next = shown().filter((row) => !row.told && !row.error).slice(0, AT_ONCE);
-    const left = next.length ? next : rows.filter((row) => !row.told && !row.error).slice(0, AT_ONCE);
-    if (!left.length || !main.isConnected) return;
-    const told = await ask("rows", { keys: left.map((row) => row.key).join(",") }).catch(() => ({ rows: [] }));
-    for (const each of told.rows) Object.assign(by.get(each.key) ?? {}, each, { told: true });
-    for (const row of left) row.told = true;
+    const next = matchingRows().filter((row) => !row.loaded && !row.error).slice(0, BATCH);
+    const pending = next.length ? next : rows.filter((row) => !row.loaded && !row.error).slice(0, BATCH);
+    if (!pending.length || !main.isConnected) return;
+    const response = await ask("rows", { keys: pending.map((row) => row.key).join(",") }).catch(() => ({ rows: [] }));
+    for (const each of response.rows) Object.assign(by.get(each.key) ?? {}, each, { loaded: true });
+    for (const row of pending) row.loaded = true;
     draw();
   }
 }

@@ -8,7 +8,7 @@ import { color, facts, fill, h, later, table, type Child } from "./dom";
 import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
-import { onLeave } from "./leaving";
+import { onLeave } from "./cleanup";
 import { Plot, type Plane, type Range } from "./plot";
 import { rail } from "./result";
 import { link, note, type Route } from "./route";
@@ -16,7 +16,7 @@ import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./spread";
 import { onTouch } from "./touch";
-import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf } from "./words";
+import { bytes, count, duration, linearTicks, logTicks, modeName, tickOf } from "./format";
 
 const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 const LEAST: Record<Axis, number> = { number: 8, time: 1000 };
@@ -30,8 +30,8 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   const view = new RunView(key, name, run, route);
   onLeave(() => view.remove());
   view.mount(main);
-  await view.look();
-  void ask("result", { key }, stop.signal).then((found) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, found.runs, name))).catch(() => undefined);
+  await view.load();
+  void ask("result", { key }, stop.signal).then((result) => fill(view.rail, h("h2", {}, "Runs of this result"), rail(key, result.runs, name))).catch(() => undefined);
 }
 
 class RunView {
@@ -42,43 +42,43 @@ class RunView {
   selected: Plain | null = null;
   readonly rail = h("aside", { class: "runs", "aria-label": "Runs of this result" });
   /** Default colouring of dots. */
-  private readonly usual: Colour;
+  private readonly defaultColour: Colour;
   private low: number;
   private high: number;
   private readonly plot: Plot;
   private readonly readout = h("p", { class: "readout", "aria-live": "polite" });
   private readonly legend = h("ul", { class: "legend" });
-  private readonly said = h("div");
+  private readonly status = h("div");
   private readonly side: spread.Spread;
   private readonly slowest: slow.Slowest;
-  private readonly places: addresses.Addresses;
+  private readonly addressPanel: addresses.Addresses;
   private readonly inside: Inside | null;
   private readonly gantt: Gantt | null;
   private readonly card = h("section", { class: "card", hidden: true, "aria-label": "One I/O" });
-  private stepping = false; // through the list of the slowest: it stays until one moves by oneself
-  private asking = new AbortController();
-  private look_: (i: number) => string = () => color("ink");
+  private stepping = false; // through the list of the slowest I/Os, which stays until the user moves the view
+  private pending = new AbortController();
+  private colourOf: (i: number) => string = () => color("ink");
   private readonly settled: () => void;
 
   constructor(private readonly key: string, private readonly name: string, private readonly run: Plain, route: Route) {
     const { query } = route;
     this.axis = query.axis === "time" ? "time" : "number";
-    this.usual = run.simulated && run.causes.length ? "cause" : "pattern";
-    this.by = COLOURS.find((each) => each === query.colour) ?? this.usual;
+    this.defaultColour = run.simulated && run.causes.length ? "cause" : "pattern";
+    this.by = COLOURS.find((each) => each === query.colour) ?? this.defaultColour;
     if (Number(query.to) > Number(query.from)) this.range = { low: Number(query.from), high: Number(query.to) };
-    const known = run.statistics;
-    this.low = (known?.min_ns || 1000) / 1.5;
-    this.high = (known?.max_ns || 1e6) * 1.5;
+    const statistics = run.statistics;
+    this.low = (statistics?.min_ns || 1000) / 1.5;
+    this.high = (statistics?.max_ns || 1e6) * 1.5;
     this.side = new spread.Spread(run);
     this.slowest = new slow.Slowest(key, name, (io) => void this.visit(io, true));
-    this.places = new addresses.Addresses(key, name, (io) => void this.select(io));
+    this.addressPanel = new addresses.Addresses(key, name, (io) => void this.select(io));
     this.inside = run.has_inside ? new Inside(key, name) : null;
-    this.gantt = run.has_inside ? new Gantt(key, name, (io) => void this.select(io), (range) => this.goTo(range)) : null;
+    this.gantt = run.has_inside ? new Gantt(key, name, (io) => void this.select(io), (range) => this.showTime(range)) : null;
     const view = this;
     this.plot = new Plot({
       title: `${run.device}: ${run.id}`, name: run.id, height: 420,
       x: {
-        get range() { return view.seen(); },
+        get range() { return view.visible(); },
         get label() { return view.axis === "number" ? "number of the I/O" : "submitted, since the first"; },
         ticks: (low, high, about) => linearTicks(low, high, about).filter((each) => view.axis === "time" || Number.isInteger(each)),
         tick: (low, high) => tickOf(view.axis, low, high),
@@ -87,24 +87,24 @@ class RunView {
       paint: (pen, plane) => {
         const { picture } = this;
         if (!picture) return;
-        const said = run.repetitions[0] ?? {};
+        const repetition = run.repetitions[0] ?? {};
         const at = this.selected;
         paint(pen, plane, picture, this.axis, {
-          startup: run.io_ignore, period: said.period_ios ?? 0, hue: this.hue(),
+          startup: run.io_ignore, period: repetition.period_ios ?? 0, hue: this.hue(),
           selected: at ? { x: this.place(at), y: at.response_time_ns } : null,
-        }, run.edges_ns, this.look_);
+        }, run.edges_ns, this.colourOf);
       },
-      chosen: (range) => this.go(range),
+      chosen: (range) => this.setRange(range),
       at: (x, y, plane) => this.hover(x, y, plane),
       clicked: (x, y, plane) => void this.click(x, y, plane),
     });
     this.settled = later(250, () => {
-      const { low, high } = this.seen();
+      const { low, high } = this.visible();
       note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
-      if (this.picture && !this.stepping) this.slowest.of(this.picture);
-      if (this.picture) this.places.of(this.picture);
-      this.gantt?.of(this.seen(), this.axis);
-      this.inside?.of(this.seen(), this.axis);
+      if (this.picture && !this.stepping) this.slowest.follow(this.picture);
+      if (this.picture) this.addressPanel.follow(this.picture);
+      this.gantt?.follow(this.visible(), this.axis);
+      this.inside?.follow(this.visible(), this.axis);
     });
     if (query.io) void this.select(Number(query.io));
   }
@@ -113,7 +113,7 @@ class RunView {
     return color(HUES[this.run.pattern] ?? "rr");
   }
 
-  /** Where an I/O is on the axis. */
+  /** Position of an I/O on the axis. */
   private place(io: Plain): number {
     return this.axis === "number" ? io.number : io.submit_ns - io.begin_ns;
   }
@@ -124,7 +124,7 @@ class RunView {
     return { low: 0, high: Math.max(most, 1) };
   }
 
-  private seen(): Range {
+  private visible(): Range {
     return this.range ?? this.whole();
   }
 
@@ -135,17 +135,17 @@ class RunView {
       this.range = null;
       this.stepping = false;
       note({ axis: name === "number" ? null : name, from: null, to: null });
-      void this.look();
+      void this.load();
     } }), ` ${words}`);
     const by = h("select", { onchange: () => {
       this.by = by.value as Colour;
-      note({ colour: this.by === this.usual ? null : this.by });
+      note({ colour: this.by === this.defaultColour ? null : this.by });
       this.draw();
     } }, COLOURS.filter((each) => (each !== "cause" || run.causes.length) && (each !== "partition" || run.spec.partitions > 1)).map((each) => h("option", { value: each }, each)));
     by.value = this.by;
     const button = (words: string, title: string, call: () => void) => h("button", { type: "button", title, "aria-label": title, onclick: call }, words);
     this.plot.over.parentElement!.classList.add("every");
-    const pad = h("div", { class: "pad", tabindex: 0, role: "application", "aria-label": `Response times of ${run.id}. Arrow keys move, plus and minus zoom, 0 shows the whole run, Enter selects the slowest I/O that is seen, N and P go from one slow I/O to the next.`, onkeydown: (event: KeyboardEvent) => this.press(event) }, this.plot.node);
+    const pad = h("div", { class: "pad", tabindex: 0, role: "application", "aria-label": `Response times of ${run.id}. Arrow keys move, plus and minus zoom, 0 shows the whole run, Enter selects the slowest visible I/O, N and P go from one slow I/O to the next.`, onkeydown: (event: KeyboardEvent) => this.press(event) }, this.plot.node);
     this.plot.over.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.plot.valueAt(event.clientX));
@@ -161,10 +161,10 @@ class RunView {
         h("div", { class: "bar" },
           h("fieldset", {}, h("legend", { class: "unseen" }, "Over"), axis("number", "over number"), axis("time", "over time")),
           h("label", {}, "colour by ", by),
-          h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.go(null))),
+          h("span", { class: "buttons" }, button("◀", "Move left", () => this.pan(-0.5)), button("▶", "Move right", () => this.pan(0.5)), button("−", "Zoom out", () => this.zoom(2)), button("+", "Zoom in", () => this.zoom(0.5)), button("Whole run", "Whole run", () => this.setRange(null))),
           this.plot.saving([["CSV", () => this.saveCsv()]])),
-        this.legend, pad, this.readout, this.said, this.card,
-        this.gantt?.node, this.side.node, this.slowest.node, this.places.node, this.inside?.node),
+        this.legend, pad, this.readout, this.status, this.card,
+        this.gantt?.node, this.side.node, this.slowest.node, this.addressPanel.node, this.inside?.node),
       this.rail));
   }
 
@@ -176,23 +176,23 @@ class RunView {
       modes.map(([mode, of]): Child[] => [mode, count(of.statistics.count), bytes(of.bytes),
         of.ios_per_s === null ? "–" : count(of.ios_per_s), of.bytes_per_s === null ? "–" : `${bytes(of.bytes_per_s)}/s`,
         ...["mean_ns", "p50_ns", "p99_ns", "max_ns"].map((name) => duration(of.statistics[name]))]),
-      "Reads, writes and others apart, start-up left out", 1));
+      "Reads, writes and other modes, without the start-up", 1));
   }
 
   private numbers(): HTMLElement {
     const { run } = this;
-    const [said] = run.repetitions;
-    const known = run.statistics;
+    const [repetition] = run.repetitions;
+    const statistics = run.statistics;
     return facts([
-      ["I/Os", count(run.io_count)], ["start-up left out", run.io_ignore ? count(run.io_ignore) : "none"],
-      ["mean", known ? h("b", {}, duration(known.mean_ns), said?.half_width_ns ? ` ± ${duration(said.half_width_ns)}` : "") : "–"],
-      ["p50", duration(known?.p50_ns)], ["p99", duration(known?.p99_ns)], ["max", duration(known?.max_ns)],
-      ["period", said?.period_ios > 1 ? `${said.period_ios} I/Os` : ""], ["known to 5 %", said?.converged === null || said?.converged === undefined ? "" : said.converged ? "yes" : "no"],
-      ["lasted", duration(run.elapsed_ns)], ["write amplification", run.write_amplification ? run.write_amplification.toFixed(2) : ""],
+      ["I/Os", count(run.io_count)], ["start-up I/Os", run.io_ignore ? count(run.io_ignore) : "none"],
+      ["mean", statistics ? h("b", {}, duration(statistics.mean_ns), repetition?.half_width_ns ? ` ± ${duration(repetition.half_width_ns)}` : "") : "–"],
+      ["p50", duration(statistics?.p50_ns)], ["p99", duration(statistics?.p99_ns)], ["max", duration(statistics?.max_ns)],
+      ["period", repetition?.period_ios > 1 ? `${repetition.period_ios} I/Os` : ""], ["converged", repetition?.converged === null || repetition?.converged === undefined ? "" : repetition.converged ? "yes" : "no"],
+      ["duration", duration(run.elapsed_ns)], ["write amplification", run.write_amplification ? run.write_amplification.toFixed(2) : ""],
     ]);
   }
 
-  private go(range: Range | null, stepping = false): void {
+  private setRange(range: Range | null, stepping = false): void {
     this.stepping = stepping;
     const whole = this.whole();
     if (range) {
@@ -201,59 +201,59 @@ class RunView {
       range = span >= (whole.high - whole.low) * 0.9999 ? null : { low, high: low + span };
     }
     this.range = range;
-    void this.look(); // request, and meanwhile
+    void this.load(); // request, and meanwhile
     this.plot.draw(); // draw the available data at once
   }
 
   /** Shows a stretch of time. */
-  private goTo(range: Range): void {
+  private showTime(range: Range): void {
     if (this.axis === "number") {
       this.axis = "time";
       note({ axis: "time" });
       for (const each of document.querySelectorAll<HTMLInputElement>('input[name="axis"]')) each.checked = each.value === "time";
     }
-    this.go(range);
+    this.setRange(range);
   }
 
-  /** Zooms about a place: the pointer, or the I/O that is selected where that is seen. Otherwise the middle stays. */
+  /** Zooms about the pointer, or the selected I/O if it is visible, else about the middle. */
   private zoom(factor: number, about?: number): void {
-    const { low, high } = this.seen();
+    const { low, high } = this.visible();
     const at = this.selected ? this.place(this.selected) : NaN;
     const middle = about ?? (at >= low && at <= high ? at : (low + high) / 2);
-    this.go({ low: middle - (middle - low) * factor, high: middle + (high - middle) * factor });
+    this.setRange({ low: middle - (middle - low) * factor, high: middle + (high - middle) * factor });
   }
 
   private pan(share: number): void {
-    const { low, high } = this.seen();
+    const { low, high } = this.visible();
     const by = (high - low) * share;
     const whole = this.whole();
-    const held = Math.min(Math.max(by, whole.low - low), whole.high - high);
-    this.go({ low: low + held, high: high + held });
+    const shift = Math.min(Math.max(by, whole.low - low), whole.high - high);
+    this.setRange({ low: low + shift, high: high + shift });
   }
 
   private press(event: KeyboardEvent): void {
-    const does: Record<string, () => void> = {
+    const actions: Record<string, () => void> = {
       ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2), "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2),
-      "0": () => this.go(null), Home: () => this.go(null), Enter: () => void this.selectSlowest(), n: () => this.slowest.step(1), p: () => this.slowest.step(-1),
+      "0": () => this.setRange(null), Home: () => this.setRange(null), Enter: () => void this.selectSlowest(), n: () => this.slowest.step(1), p: () => this.slowest.step(-1),
     };
-    const call = does[event.key];
+    const call = actions[event.key];
     if (!call || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     call();
   }
 
   /** Requests the visible stretch, and draws it. */
-  async look(): Promise<void> {
-    this.asking.abort();
-    this.asking = new AbortController();
-    const { signal } = this.asking;
-    const { low, high } = this.seen();
+  async load(): Promise<void> {
+    this.pending.abort();
+    this.pending = new AbortController();
+    const { signal } = this.pending;
+    const { low, high } = this.visible();
     const columns = Math.max(Math.floor(this.plot.over.clientWidth * Math.min(devicePixelRatio, 2)), 100);
     try {
-      const found = await drawn({ key: this.key, run: this.name, axis: this.axis, from: low, to: high, columns }, signal);
-      this.picture = found;
+      const picture = await drawn({ key: this.key, run: this.name, axis: this.axis, from: low, to: high, columns }, signal);
+      this.picture = picture;
       this.draw();
-      if (!found.complete) setTimeout(() => signal.aborted || void this.look(), 120);
+      if (!picture.complete) setTimeout(() => signal.aborted || void this.load(), 120);
     } catch (error) {
       if ((error as Error).name !== "AbortError") throw error;
     }
@@ -262,11 +262,11 @@ class RunView {
   private draw(): void {
     const { picture } = this;
     if (!picture) return;
-    const { window: said } = picture;
-    if (said.min_ns) this.low = Math.min(this.low, said.min_ns / 1.5);
-    if (said.max_ns) this.high = Math.max(this.high, said.max_ns * 1.5);
+    const { window: statistics } = picture;
+    if (statistics.min_ns) this.low = Math.min(this.low, statistics.min_ns / 1.5);
+    if (statistics.max_ns) this.high = Math.max(this.high, statistics.max_ns * 1.5);
     const { of, keys } = coloured(picture, this.by, this.hue(), bytes, this.run.spec);
-    this.look_ = of;
+    this.colourOf = of;
     fill(this.legend, picture.kind === "ios"
       ? [h("li", { vars: { "--hue": this.by === "pattern" ? this.hue() : "transparent" } }, "a dot is an I/O"), ...keys.map((each) => h("li", { vars: { "--hue": each.color } }, each.words))]
       : h("li", { vars: { "--hue": this.hue() } }, `a column is ${columnWords(picture)}: darker where more of them are, least and most exact`),
@@ -275,8 +275,8 @@ class RunView {
       this.run.io_ignore ? h("li", { vars: { "--hue": "var(--startup-mark)" } }, "start-up") : null);
     this.plot.draw();
     const percentile = (words: string, ns: number | null | undefined) => (ns ? `${words} ${duration(ns)}` : "");
-    fill(this.said, h("p", { class: "quiet", role: "status" }, [
-      `${count(said.count)} I/Os seen`, said.count ? `min ${duration(said.min_ns)}` : "", said.count ? `mean ${duration(said.mean_ns)}` : "", percentile("p50", said.p50_ns), percentile("p99", said.p99_ns), percentile("p99.9", said.p99_9_ns), said.count ? `max ${duration(said.max_ns)}` : "",
+    fill(this.status, h("p", { class: "quiet", role: "status" }, [
+      `${count(statistics.count)} I/Os in view`, statistics.count ? `min ${duration(statistics.min_ns)}` : "", statistics.count ? `mean ${duration(statistics.mean_ns)}` : "", percentile("p50", statistics.p50_ns), percentile("p99", statistics.p99_ns), percentile("p99.9", statistics.p99_9_ns), statistics.count ? `max ${duration(statistics.max_ns)}` : "",
       picture.complete ? "" : "reading the I/Os …"].filter(Boolean).join(" · ")));
     this.side.draw(picture);
     this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);
@@ -338,17 +338,17 @@ class RunView {
   private async selectSlowest(from?: number, to?: number): Promise<void> {
     const { picture } = this;
     if (!picture) return;
-    const found = await ask("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
-    if (found.ios[0]) await this.select(found.ios[0].number);
+    const slowest = await ask("slowest", { key: this.key, run: this.name, from: from ?? picture.start, to: to ?? picture.stop, few: 1 });
+    if (slowest.ios[0]) await this.select(slowest.ios[0].number);
   }
 
   async select(number: number): Promise<void> {
-    const is = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
-    if (is) this.slowest.choose(number); // before the data arrives, since keys may be faster
-    this.selected = is ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
+    const exists = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
+    if (exists) this.slowest.choose(number); // before the data arrives, since keys may be faster
+    this.selected = exists ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
     note({ io: this.selected ? number : null });
-    this.card.hidden = is && !this.selected;
-    if (!is) fill(this.card, h("p", { role: "alert" }, `The address names an I/O that this run does not have: it has those from 0 to ${count(this.run.io_count - 1)}.`));
+    this.card.hidden = exists && !this.selected;
+    if (!exists) fill(this.card, h("p", { role: "alert" }, `The run has no I/O of this number: its numbers are 0 to ${count(this.run.io_count - 1)}.`));
     if (this.selected) card.draw(this.card, this.selected, () => void this.visit(number), () => {
       this.selected = null;
       this.card.hidden = true;
@@ -370,11 +370,11 @@ class RunView {
     await this.select(number);
     if (!this.selected) return;
     this.plot.node.scrollIntoView({ block: "nearest" });
-    if (this.axis === "number") this.go({ low: number - 60, high: number + 60 }, stepping);
+    if (this.axis === "number") this.setRange({ low: number - 60, high: number + 60 }, stepping);
     else {
       const at = this.selected.submit_ns - this.selected.begin_ns;
       const wide = Math.max(this.selected.response_time_ns * 20, (this.run.elapsed_ns / this.run.io_count) * 60);
-      this.go({ low: at - wide, high: at + wide }, stepping);
+      this.setRange({ low: at - wide, high: at + wide }, stepping);
     }
   }
 
@@ -386,10 +386,10 @@ class RunView {
   }
 
   remove(): void {
-    this.asking.abort();
+    this.pending.abort();
     this.plot.remove();
     this.side.remove();
-    this.places.remove();
+    this.addressPanel.remove();
     this.inside?.remove();
     this.gantt?.remove();
   }

@@ -3,39 +3,39 @@
 
 import { ask, type Plain } from "./api";
 import { facts, fill, h, table, type Child } from "./dom";
-import { onLeave } from "./leaving";
-import { explained } from "./problem";
-import { bytes, count, duration, percent, three } from "./words";
+import { onLeave } from "./cleanup";
+import { errorNotice } from "./problem";
+import { bytes, count, duration, percent, three } from "./format";
 
 const POLL_MS = 1000;
 const MERGES = ["switch_merges", "partial_merges", "full_merges"];
 
 export async function show(main: HTMLElement): Promise<void> {
-  const shown = h("div", {});
+  const list = h("div", {});
   fill(main,
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, "Served")),
     h("h1", {}, "Served ", h("span", { class: "thin" }, "at this moment")),
-    h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from when a request was whole until its reply went out; rates of collections and merges are those since the last look."),
-    shown);
+    h("p", { class: "quiet" }, "Response times and I/Os are those of the last whole second, from the complete request to the sent reply; rates of collections and merges are those since the last update."),
+    list);
   let before: Plain = null;
   let timer = 0;
-  let gone = false;
+  let removed = false;
   onLeave(() => {
-    gone = true;
+    removed = true;
     clearTimeout(timer);
   });
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     try {
       const now = await ask("served");
-      if (gone) return;
-      fill(shown, now.servers.map((server: Plain, i: number) => serverOf(server, before?.servers[i])));
+      if (removed) return;
+      fill(list, now.servers.map((server: Plain, i: number) => serverOf(server, before?.servers[i])));
       before = now;
     } catch (error) {
-      if (!gone) fill(shown, explained(error));
+      if (!removed) fill(list, errorNotice(error));
     }
-    if (!gone) timer = window.setTimeout(() => void look(), POLL_MS);
+    if (!removed) timer = window.setTimeout(() => void poll(), POLL_MS);
   };
-  await look();
+  await poll();
 }
 
 function serverOf(server: Plain, before: Plain): HTMLElement {
@@ -48,13 +48,13 @@ function serverOf(server: Plain, before: Plain): HTMLElement {
   const seconds = (server.elapsed_ns - (before?.elapsed_ns ?? NaN)) / 1e9;
   return h("section", { "aria-label": server.socket },
     h("h2", {}, server.socket),
-    facts([["serves for", duration(server.elapsed_ns)], ["clients", `${count(now)} now, ${count(in_all)} in all`], ["turned away", turned_away ? count(turned_away) : ""]]),
-    table(["Export", "IOPS", "p50", "p99", "p99.9", "longest"], server.exports.map(lately), "The last whole second"),
+    facts([["uptime", duration(server.elapsed_ns)], ["clients", `${count(now)} now, ${count(in_all)} in all`], ["refused", turned_away ? count(turned_away) : ""]]),
+    table(["Export", "IOPS", "p50", "p99", "p99.9", "longest"], server.exports.map(recentRow), "The last whole second"),
     table(["Export", "Write amplification", "Free blocks", "Collections", "a second", "Merges", "a second"], server.exports.map((each: Plain) => flashOf(each, of(each.name), seconds)), "Its flash"),
-    table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "Zeroed", "device p50", "lag p50", "lag p99"], server.exports.map(inAll), "Since it is served"));
+    table(["Export", "Reads", "Writes", "Flushes", "Failed", "Read", "Written", "Zeroed", "device p50", "lag p50", "lag p99"], server.exports.map(totalsRow), "Since serving began"));
 }
 
-function lately({ name, recent }: Plain): Child[] {
+function recentRow({ name, recent }: Plain): Child[] {
   const times = [recent.p50_ns, recent.p99_ns, recent.p999_ns, recent.max_ns];
   return [name, count(recent.count / (recent.span_ns / 1e9)), ...times.map(duration)];
 }
@@ -68,7 +68,7 @@ function flashOf({ name, flash, counters, write_amplification }: Plain, before: 
   return [name, write_amplification === null ? "–" : three(write_amplification), free, count(counters.blocks_collected), rate(collected), count(merges(counters)), rate(merges)];
 }
 
-function inAll(each: Plain): Child[] {
+function totalsRow(each: Plain): Child[] {
   const times = [each.simulated.p50_ns, each.lag.p50_ns, each.lag.p99_ns];
   return [each.name, ...[each.reads, each.writes, each.flushes, each.failed].map(count), bytes(each.bytes_read), bytes(each.bytes_written), bytes(each.bytes_zeroed), ...times.map(duration)];
 }

@@ -2,23 +2,23 @@
 
 import { ask, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
-import { Following } from "./following";
+import { StretchPanel } from "./panel";
 import { saveCsv } from "./save";
-import { bytes, count, duration, modeName, percent, three } from "./words";
+import { bytes, count, duration, modeName, percent, three } from "./format";
 
 const AT_ONCE = 2_000_000;
 
-export class Slowest extends Following<Plain> {
+export class Slowest extends StretchPanel<Plain> {
   private readonly body = h("div");
   private chosen: number | null = null;
 
-  /** `visit` shows an I/O among its neighbours; the list stays, and is gone through. */
+  /** `visit` shows an I/O among its neighbours; the list stays. */
   constructor(private readonly key: string, private readonly name: string, private readonly visit: (io: number) => void) {
     super("Slowest I/Os");
     this.node.append(this.body);
   }
 
-  protected begins(picture: Picture): void {
+  protected started(picture: Picture): void {
     if (picture.io_count <= AT_ONCE) this.node.open = true;
   }
 
@@ -28,37 +28,37 @@ export class Slowest extends Following<Plain> {
   }
 
   step(by: number): void {
-    const ios: Plain[] = this.found?.ios ?? [];
+    const ios: Plain[] = this.data?.ios ?? [];
     if (!ios.length) return;
     const at = ios.findIndex((io) => io.number === this.chosen);
     this.visit(ios[at < 0 ? (by > 0 ? 0 : ios.length - 1) : (at + by + ios.length) % ios.length].number);
   }
 
-  protected async asked(from: number, to: number): Promise<Plain> {
+  protected async request(from: number, to: number): Promise<Plain> {
     return { ...(await ask("slowest", { key: this.key, run: this.name, from, to })), from, to };
   }
 
-  protected show(found: Plain): void {
-    const has = (name: string) => found.ios.some((io: Plain) => io[name] !== undefined);
-    const causes = found.ios.some((io: Plain) => io.causes.length);
+  protected show(data: Plain): void {
+    const has = (name: string) => data.ios.some((io: Plain) => io[name] !== undefined);
+    const causes = data.ios.some((io: Plain) => io.causes.length);
     fill(this.body,
-      found.traits.length ? h("div", {}, h("h3", {}, "What the slow ones have in common"),
-        h("p", { class: "quiet" }, `The slowest ${count(found.slow)} of ${count(found.count)}, from ${duration(found.least_ns)} on; the most telling first.`),
-        table(["", "", "of the slow", "of all", "times as often"], found.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
-        : h("p", { class: "quiet" }, "Nothing is more frequent among the slow ones than among all."),
+      data.traits.length ? h("div", {}, h("h3", {}, "Common traits of the slow I/Os"),
+        h("p", { class: "quiet" }, `The slowest ${count(data.slow)} of ${count(data.count)}, from ${duration(data.least_ns)} on; the most significant first.`),
+        table(["", "", "of the slow", "of all", "times as often"], data.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
+        : h("p", { class: "quiet" }, "No trait is more frequent among the slow I/Os than among all."),
       h("h3", {}, "One by one"),
-      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "rest before", causes ? "most of it" : ""], found.ios.map((io: Plain): Child[] => [
+      table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "idle before", causes ? "most of it" : ""], data.ios.map((io: Plain): Child[] => [
         h("button", { type: "button", class: "link", onclick: () => this.visit(io.number) }, count(io.number)), duration(io.response_time_ns),
         io.mode === undefined ? "" : `${modeName(io.mode)} ${io.io_size_bytes ? bytes(io.io_size_bytes) : ""}`, io.offset_bytes === undefined ? "" : bytes(io.offset_bytes),
         io.idle_before_ns === undefined ? "–" : duration(io.idle_before_ns),
         io.causes.slice(0, 2).map((each: Plain) => `${each.words} ${percent(each.ns / io.response_time_ns)}`).join(", "),
-      ]), `The slowest I/Os from ${count(found.from)} to ${count(found.to - 1)}`, 1),
-      h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => this.save(found) }, "Save CSV")));
+      ]), `The slowest I/Os from ${count(data.from)} to ${count(data.to - 1)}`, 1),
+      h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => this.save(data) }, "Save CSV")));
   }
 
-  private save(found: Plain): void {
-    const words = [...new Set<string>(found.ios.flatMap((io: Plain) => io.causes.map((each: Plain) => each.name)))];
-    saveCsv(`${this.name}-slowest`, ["number", "response_time_ns", "offset_bytes", "io_size_bytes", "submit_ns", ...words], found.ios.map((io: Plain) => [
+  private save(data: Plain): void {
+    const words = [...new Set<string>(data.ios.flatMap((io: Plain) => io.causes.map((each: Plain) => each.name)))];
+    saveCsv(`${this.name}-slowest`, ["number", "response_time_ns", "offset_bytes", "io_size_bytes", "submit_ns", ...words], data.ios.map((io: Plain) => [
       io.number, io.response_time_ns, io.offset_bytes, io.io_size_bytes, io.submit_ns, ...words.map((name) => io.causes.find((each: Plain) => each.name === name)?.ns ?? 0)]));
   }
 }

@@ -5,7 +5,7 @@ import type { Picture, Plain } from "./api";
 import { color, h } from "./dom";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, duration, linearTicks, powerTicks } from "./words";
+import { count, duration, linearTicks, powerTicks } from "./format";
 
 export class Spread {
   readonly node: HTMLElement;
@@ -21,7 +21,7 @@ export class Spread {
       title: `Response times: ${run.id}`, name: `${run.id}-histogram`, height: 230,
       x: { get range() { return { low: Math.log10(view.low), high: Math.log10(view.high) }; }, label: "response time", ticks: powerTicks, tick: () => (value) => duration(10 ** value) },
       y: { get range() { return { low: 0, high: Math.max(...view.counts, 1) * 1.08 }; }, label: "I/Os", ticks: (low, high, about) => linearTicks(low, high, about), tick: () => count },
-      right: { range: { low: 0, high: 1.04 }, label: "share that took no longer", ticks: () => [0, 0.25, 0.5, 0.75, 1], tick: () => (value) => `${Math.round(value * 100)} %` },
+      right: { range: { low: 0, high: 1.04 }, label: "share at most this slow", ticks: () => [0, 0.25, 0.5, 0.75, 1], tick: () => (value) => `${Math.round(value * 100)} %` },
       paint: (pen, plane, right) => {
         const edge = (i: number) => plane.x(Math.log10(Math.max(run.edges_ns[this.first + i], 1)));
         this.counts.forEach((n, i) => {

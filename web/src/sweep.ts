@@ -4,40 +4,40 @@
 import { ask, type Plain } from "./api";
 import { facts, fill, h } from "./dom";
 import { HEAT } from "./heat";
-import { onLeave } from "./leaving";
+import { onLeave } from "./cleanup";
 import { front } from "./pareto";
-import { Parallel, Scale, said, type Axis, type Brush, type Line } from "./parallel";
+import { Parallel, Scale, valueText, type Axis, type Brush, type Line } from "./parallel";
 import { link, note, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, when } from "./words";
+import { count, when } from "./format";
 
-const SHOWN = 200;
+const MAX_ROWS = 200;
 // The default objectives, if they were measured; the first available response time.
 const COSTS = ["spare_bytes", "memory_bytes"];
-const WANTED = ["p99", "read_p99", "write_p99", "mean", "iops", "write_amplification"];
+const RESPONSE_MEASURES = ["p99", "read_p99", "write_p99", "mean", "iops", "write_amplification"];
 
 function objectives(axes: Axis[]): string[] {
   const names = axes.map((axis) => axis.name);
-  const gain = WANTED.find((name) => names.includes(name));
+  const gain = RESPONSE_MEASURES.find((name) => names.includes(name));
   return [...COSTS.filter((name) => names.includes(name)), ...(gain ? [gain] : [])];
 }
 
 function brushesIn(text: string | undefined): Map<string, Brush> {
-  const found = (text ?? "").split(",").map((each) => /^(\w+):([^~]+)~([^~]+)$/.exec(each)).filter((each) => each !== null);
-  return new Map(found.map(([, name, low, high]) => [name!, { low: Number(low), high: Number(high) }]));
+  const parts = (text ?? "").split(",").map((each) => /^(\w+):([^~]+)~([^~]+)$/.exec(each)).filter((each) => each !== null);
+  return new Map(parts.map(([, name, low, high]) => [name!, { low: Number(low), high: Number(high) }]));
 }
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const sweep: Plain = await ask("sweep", { key: route.parts[0] ?? "" });
   const axes: Axis[] = sweep.axes;
-  const lines: Line[] = sweep.rows.map((values: (number | null)[], i: number) => ({ place: sweep.places[i], values }));
-  const device = new Map<number, string>(sweep.places.map((place: number, i: number) => [place, sweep.devices[i]]));
+  const lines: Line[] = sweep.rows.map((values: (number | null)[], i: number) => ({ index: sweep.places[i], values }));
+  const device = new Map<number, string>(sweep.places.map((index: number, i: number) => [index, sweep.devices[i]]));
   const column = new Map(axes.map((axis, i) => [axis.name, i]));
-  const known = (names: string[]) => names.filter((name) => column.has(name) && !axes[column.get(name)!]!.varies);
-  const chosen = new Set(known(route.query.measures === undefined ? objectives(axes) : route.query.measures.split(",")));
+  const measuresIn = (names: string[]) => names.filter((name) => column.has(name) && !axes[column.get(name)!]!.varies);
+  const chosen = new Set(measuresIn(route.query.measures === undefined ? objectives(axes) : route.query.measures.split(",")));
   const brushes = brushesIn(route.query.brush);
   for (const name of brushes.keys()) if (!column.has(name)) brushes.delete(name);
-  let by = column.has(route.query.colour ?? "") ? route.query.colour! : known([...chosen]).at(-1) ?? axes[0]?.name ?? "";
+  let by = column.has(route.query.colour ?? "") ? route.query.colour! : measuresIn([...chosen]).at(-1) ?? axes[0]?.name ?? "";
   let selected: number | null = route.query.point === undefined ? null : Number(route.query.point);
   let sort = column.has((route.query.sort ?? "").replace("-", "")) ? route.query.sort! : "";
   let only = route.query.front === "1";
@@ -60,10 +60,10 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const at = value(line, name);
     return at !== null && at >= low && at <= high;
   });
-  const kept = (line: Line) => passes(line) && (!only || onFront.has(line.place));
+  const isKept = (line: Line) => passes(line) && (!only || onFront.has(line.index));
 
-  function select(place: number | null): void {
-    selected = place;
+  function select(index: number | null): void {
+    selected = index;
     draw();
   }
 
@@ -72,7 +72,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     if (!axis) return () => HEAT[2]!;
     const scale = new Scale(axis, lines.map((line) => value(line, by)));
     const shade = (at: number | null) => (at === null ? HEAT[0]! : HEAT[Math.min(Math.floor(Math.min(Math.max(scale.share(at), 0), 1) * HEAT.length), HEAT.length - 1)]!);
-    fill(legend, axis.words ? axis.words.map((word, i) => h("li", { vars: { "--hue": shade(i) } }, word)) : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${said(axis, scale.at(i / HEAT.length))}`)),
+    fill(legend, axis.words ? axis.words.map((word, i) => h("li", { vars: { "--hue": shade(i) } }, word)) : HEAT.map((each, i) => h("li", { vars: { "--hue": each } }, `from ${valueText(axis, scale.at(i / HEAT.length))}`)),
       chosen.size > 1 ? h("li", { class: "stroke" }, "strong, with dots: on the Pareto front") : null);
     return (line) => shade(value(line, by));
   }
@@ -82,42 +82,42 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const names = [...chosen];
     const better = names.map((name) => axes[column.get(name)!]!.better);
     const passing = lines.filter(passes);
-    const places = names.length > 1 ? front(passing.map((line) => names.map((name, i) => { const at = value(line, name); return at === null ? null : -better[i]! * at; }))) : [];
-    onFront = new Set(places.map((i) => passing[i]!.place));
+    const frontRows = names.length > 1 ? front(passing.map((line) => names.map((name, i) => { const at = value(line, name); return at === null ? null : -better[i]! * at; }))) : [];
+    onFront = new Set(frontRows.map((i) => passing[i]!.index));
     const shown = axes.filter((axis) => axis.varies || chosen.has(axis.name));
-    figure.show({ axes: shown, scales: shown.map((axis) => new Scale(axis, lines.map((line) => value(line, axis.name)))), columns: shown.map((axis) => column.get(axis.name)!), lines, kept, hue: hues(), front: onFront, selected, brushes });
-    const left = lines.filter(kept);
-    fill(status, `${count(left.length)} of ${count(lines.length)} points`, names.length > 1 ? `; ${count(onFront.size)} on the front of ${names.join(", ").replaceAll("_", " ")}` : "", left.length > SHOWN ? `; the table has the first ${SHOWN}` : "", sweep.complete ? "" : `; ${count(sweep.points - lines.length)} are not measured yet`);
+    figure.show({ axes: shown, scales: shown.map((axis) => new Scale(axis, lines.map((line) => value(line, axis.name)))), columns: shown.map((axis) => column.get(axis.name)!), lines, isKept, hue: hues(), front: onFront, selected, brushes });
+    const remaining = lines.filter(isKept);
+    fill(status, `${count(remaining.length)} of ${count(lines.length)} points`, names.length > 1 ? `; ${count(onFront.size)} on the front of ${names.join(", ").replaceAll("_", " ")}` : "", remaining.length > MAX_ROWS ? `; the table has the first ${MAX_ROWS}` : "", sweep.complete ? "" : `; ${count(sweep.points - lines.length)} are not measured yet`);
     fill(limits, [...brushes].map(([name, { low, high }]) => h("button", { type: "button", onclick: () => { brushes.delete(name); draw(); } }, `${name.replaceAll("_", " ")}: ${words(name, low, high)} ✕`)));
-    drawTable(shown, left);
+    drawTable(shown, remaining);
     drawCard();
   }
 
   function words(name: string, low: number, high: number): string {
     const axis = axes[column.get(name)!]!;
     if (axis.words) return axis.words.filter((_, i) => i >= low && i <= high).join(", ");
-    return `${said(axis, low)} to ${said(axis, high)}`;
+    return `${valueText(axis, low)} to ${valueText(axis, high)}`;
   }
 
-  function drawTable(shown: Axis[], left: Line[]): void {
+  function drawTable(shown: Axis[], remaining: Line[]): void {
     const down = sort.startsWith("-");
     const name = sort.replace("-", "");
-    const rows = [...left];
-    if (name) rows.sort((a, b) => ((value(a, name) ?? Infinity) - (value(b, name) ?? Infinity)) * (down ? -1 : 1) || a.place - b.place);
+    const rows = [...remaining];
+    if (name) rows.sort((a, b) => ((value(a, name) ?? Infinity) - (value(b, name) ?? Infinity)) * (down ? -1 : 1) || a.index - b.index);
     fill(head, h("th", { scope: "col" }, "Point"), shown.map((axis) => h("th", { scope: "col", class: "n", "aria-sort": axis.name === name ? (down ? "descending" : "ascending") : "none" },
       h("button", { type: "button", class: "sort", onclick: () => { sort = sort === axis.name ? `-${axis.name}` : axis.name; draw(); } }, axis.name.replaceAll("_", " "), h("span", { "aria-hidden": "true" }, axis.name === name ? (down ? " ↓" : " ↑") : "")))), h("th", { scope: "col" }, "Front"));
-    fill(body, rows.slice(0, SHOWN).map((line) => h("tr", line.place === selected ? { "aria-current": "true" } : {},
-      h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => select(line.place) }, String(line.place))),
-      shown.map((axis) => h("td", { class: "n" }, said(axis, value(line, axis.name)))), h("td", {}, onFront.has(line.place) ? "yes" : ""))));
+    fill(body, rows.slice(0, MAX_ROWS).map((line) => h("tr", line.index === selected ? { "aria-current": "true" } : {},
+      h("th", { scope: "row" }, h("button", { type: "button", class: "link", onclick: () => select(line.index) }, String(line.index))),
+      shown.map((axis) => h("td", { class: "n" }, valueText(axis, value(line, axis.name)))), h("td", {}, onFront.has(line.index) ? "yes" : ""))));
   }
 
   function drawCard(): void {
-    const line = lines.find((each) => each.place === selected);
+    const line = lines.find((each) => each.index === selected);
     card.hidden = !line;
     if (!line) return fill(card);
-    fill(card, h("div", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, `Point ${line.place}`),
+    fill(card, h("div", { class: "card" }, h("div", { class: "bar" }, h("h2", {}, `Point ${line.index}`),
       h("span", { class: "buttons" }, h("a", { href: location.hash }, "Link to it"), h("button", { type: "button", onclick: () => select(null) }, "Close"))),
-      facts([...axes.map((axis): [string, string] => [axis.name.replaceAll("_", " "), said(axis, value(line, axis.name))]), ["device", h("code", {}, device.get(line.place) ?? "")]])));
+      facts([...axes.map((axis): [string, string] => [axis.name.replaceAll("_", " "), valueText(axis, value(line, axis.name))]), ["device", h("code", {}, device.get(line.index) ?? "")]])));
   }
 
   const measures = axes.filter((axis) => !axis.varies);
@@ -125,7 +125,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("h1", {}, sweep.name),
     facts([["device", h("code", {}, sweep.device)], ["pattern", h("code", {}, sweep.pattern)], ["varies", sweep.vary.join(", ")], ["points", count(sweep.points)], ["date (UTC)", when(sweep.created_utc)]]),
     lines.length ? null : h("p", { class: "notice" }, "No point is measured yet."),
-    h("fieldset", { class: "measures" }, h("legend", {}, "Measures, and between which the front is"), measures.map((axis) => {
+    h("fieldset", { class: "measures" }, h("legend", {}, "Measures, and the objectives of the front"), measures.map((axis) => {
       const box = h("input", { type: "checkbox", onchange: () => { if (box.checked) chosen.add(axis.name); else chosen.delete(axis.name); draw(); } });
       box.checked = chosen.has(axis.name);
       return h("label", {}, box, " ", axis.name.replaceAll("_", " "));
@@ -133,8 +133,8 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("div", { class: "bar" },
       h("label", {}, "colour by ", chooser()),
       h("label", {}, fronted(), " only the front"),
-      figure.saving([["CSV", () => saveCsv(sweep.name, ["point", ...axes.map((axis) => axis.name), "front"], lines.filter(kept).map((line) => [line.place, ...axes.map((axis) => (axis.words ? said(axis, value(line, axis.name)) : value(line, axis.name))), onFront.has(line.place)]))]])),
-    h("p", { class: "quiet" }, "Drag along an axis to keep the lines that pass there, click it to let it go; click a line for its point."),
+      figure.saving([["CSV", () => saveCsv(sweep.name, ["point", ...axes.map((axis) => axis.name), "front"], lines.filter(isKept).map((line) => [line.index, ...axes.map((axis) => (axis.words ? valueText(axis, value(line, axis.name)) : value(line, axis.name))), onFront.has(line.index)]))]])),
+    h("p", { class: "quiet" }, "Drag along an axis to keep the lines that pass there, click the axis to release it; click a line for its point."),
     legend, figure.node, limits, status, card,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of points" }, h("table", {}, h("caption", {}, "Points"), h("thead", {}, head), body)),
     h("p", {}, h("a", { href: link("results") }, "All results")));

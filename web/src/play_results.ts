@@ -2,13 +2,13 @@
 
 import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import { color, h, table, type Child } from "./dom";
-import { onLeave } from "./leaving";
+import { onLeave } from "./cleanup";
 import { paint } from "./paint";
 import { Plot } from "./plot";
 import { HUES, hue } from "./result";
 import { link } from "./route";
 import { tails } from "./tails";
-import { count, duration, linearTicks, logTicks, spaced, three, tickOf } from "./words";
+import { count, duration, linearTicks, logTicks, spaced, three, tickOf } from "./format";
 
 const COLUMNS = 700;
 const DASH = [6, 4];
@@ -69,36 +69,36 @@ function numbers(views: Plain[], some: Plain[]): HTMLElement {
       [`${mode}: IOPS`, (run) => run.by_mode[mode]?.ios_per_s, three],
       [`${mode}: mean`, (run) => run.by_mode[mode]?.statistics.mean_ns, duration],
       [`${mode}: p99`, (run) => run.by_mode[mode]?.statistics.p99_ns, duration]]),
-    ...spent.map((name): Row => [`an I/O spends on: ${name}`, (run) => run.spent_ns.find((each: Plain) => each.words === name)?.ns ?? 0, duration]),
+    ...spent.map((name): Row => [`time per I/O: ${name}`, (run) => run.spent_ns.find((each: Plain) => each.words === name)?.ns ?? 0, duration]),
     ...counters.map((name): Row => [name, (run) => run.counters[name] ?? 0, count])];
-  const shown = rows.map(([name, of, words]): Child[] => {
+  const cells = rows.map(([name, of, words]): Child[] => {
     const values = views.map(of);
     const [one, other] = values;
     const ratio = views.length > 1 && one && other ? `×${three(other / one)}` : "";
     return [name, ...values.map((value) => (value === null || value === undefined ? "–" : words(value))), ...(views.length > 1 ? [ratio] : [])];
   }).filter((row) => row.slice(1).some((cell) => cell !== "–" && cell !== "0" && cell !== ""));
   const head = views.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"];
-  return h("div", {}, h("h2", {}, "In numbers"), table(head, shown, "What it took, and what the device did for it", 1),
+  return h("div", {}, h("h2", {}, "In numbers"), table(head, cells, "Response times and device counters", 1),
     h("p", {}, "Every I/O and its causes: ", views.map((run, i) => [h("a", { href: link("run", [some[i]!.key, run.id]) }, views.length > 1 && !i ? "before" : "now"), " "])));
 }
 
 async function benchmarks(some: Plain[], name: string): Promise<Child> {
   const results = await Promise.all(some.map(({ key }) => ask("result", { key })));
-  const found: Plain[] = results.map((each) => each.benchmarks.find((one: Plain) => one.name === name) ?? { patterns: [], values: [], axis: "" });
-  const points = found.flatMap((each) => each.patterns.flatMap((one: Plain) => one.points));
+  const measured: Plain[] = results.map((each) => each.benchmarks.find((one: Plain) => one.name === name) ?? { patterns: [], values: [], axis: "" });
+  const points = measured.flatMap((each) => each.patterns.flatMap((one: Plain) => one.points));
   if (!points.length) return h("p", {}, "Nothing was measured.");
   const means = points.map((each: Plain) => each.statistics.mean_ns);
   const range = { low: Math.min(...means) / 1.6, high: Math.max(...means) * 1.6 };
-  const places = [...new Map(found.flatMap((each) => each.values).map((each: Plain) => [each.at, each.label]))].sort((a, b) => a[0] - b[0]) as [number, string][];
-  const [left, right] = [places[0]![0], places.at(-1)![0]];
+  const ticks = [...new Map(measured.flatMap((each) => each.values).map((each: Plain) => [each.at, each.label]))].sort((a, b) => a[0] - b[0]) as [number, string][];
+  const [left, right] = [ticks[0]![0], ticks.at(-1)![0]];
   const margin = Math.max((right - left) * 0.05, 0.4);
-  const last = found.at(-1)!;
+  const last = measured.at(-1)!;
   const plot = new Plot({
     title: `${last.title}, before and now`, name: `play-${name}`, height: 360,
-    x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => spaced(places.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => places.find(([at]) => at === value)?.[1] ?? "" },
+    x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => spaced(ticks.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => ticks.find(([at]) => at === value)?.[1] ?? "" },
     y: { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
-    paint: (pen, plane) => found.forEach((each, i) => {
-      const old = i < found.length - 1;
+    paint: (pen, plane) => measured.forEach((each, i) => {
+      const old = i < measured.length - 1;
       for (const { pattern, points } of each.patterns) {
         pen.line(points.map((one: Plain) => [plane.x(one.at), plane.y(one.statistics.mean_ns)]), hue(pattern), old ? 1.3 : 2, old ? DASH : []);
         if (!old) for (const one of points) pen.dot(plane.x(one.at), plane.y(one.statistics.mean_ns), 3, hue(pattern));
@@ -111,14 +111,14 @@ async function benchmarks(some: Plain[], name: string): Promise<Child> {
       h("li", { class: "stroke" }, "now: ", h("code", {}, some.at(-1)!.url)), some.length > 1 ? h("li", { class: "stroke dashed" }, "before: ", h("code", {}, some[0]!.url)) : null),
     plot.node, plot.saving(),
     h("p", {}, last.finding),
-    compared(found, some),
+    compared(measured, some),
     h("p", {}, "The whole results: ", some.map((each, i) => [h("a", { href: link("result", [each.key]) }, some.length > 1 && !i ? "before" : "now"), " "]),
       some.length > 1 ? h("a", { href: link("compare", [some.map((each) => each.key).join(",")]) }, "both, compared with intervals") : null));
 }
 
-function compared(found: Plain[], some: Plain[]): HTMLElement {
+function compared(measured: Plain[], some: Plain[]): HTMLElement {
   const key = (pattern: string, point: Plain) => `${pattern} ${point.label}`;
-  const all = found.map((each) => new Map<string, number>(each.patterns.flatMap((one: Plain) => one.points.map((point: Plain) => [key(one.pattern, point), point.statistics.mean_ns]))));
+  const all = measured.map((each) => new Map<string, number>(each.patterns.flatMap((one: Plain) => one.points.map((point: Plain) => [key(one.pattern, point), point.statistics.mean_ns]))));
   const names = [...new Set(all.flatMap((each) => [...each.keys()]))];
   const rows = names.map((name): Child[] => {
     const [one, other] = all.map((each) => each.get(name));

@@ -51,13 +51,13 @@ export function when(utc: string): string {
 export function logTicks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const steps = decades > 3.5 ? [1] : decades > 1.6 ? [1, 3] : decades > 0.8 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
-  const found: number[] = [];
+  const ticks: number[] = [];
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
     for (const step of steps) {
       const value = step * 10 ** e;
-      if (value >= low * 0.9999 && value <= high * 1.0001) found.push(value);
+      if (value >= low * 0.9999 && value <= high * 1.0001) ticks.push(value);
     }
-  return found;
+  return ticks;
 }
 
 /** Ticks of a logarithmic axis: as many as fit next to each other. */
@@ -66,10 +66,10 @@ export function powerTicks(low: number, high: number, about: number): number[] {
 }
 
 /** Ticks whose labels are far enough from the previous one not to overlap. */
-export function spaced(places: number[], apart: number): number[] {
+export function spaced(ticks: number[], distance: number): number[] {
   let last = -Infinity;
-  return places.filter((at) => {
-    if (at - last < apart) return false;
+  return ticks.filter((at) => {
+    if (at - last < distance) return false;
     last = at;
     return true;
   });
@@ -82,9 +82,9 @@ export function linearTicks(low: number, high: number, about: number): number[] 
   const raw = span / Math.max(about, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = ([1, 2, 5, 10].find((each) => each * power >= raw) ?? 10) * power;
-  const found: number[] = [];
-  for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at++) found.push(at * step);
-  return found;
+  const ticks: number[] = [];
+  for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at++) ticks.push(at * step);
+  return ticks;
 }
 
 export function tickOf(axis: "number" | "time", low: number, high: number): (value: number) => string {

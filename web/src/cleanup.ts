@@ -1,14 +1,14 @@
 // Clean-up of a view: pending requests, resize observers, timers.
 
-let left: (() => void)[] = [];
+let callbacks: (() => void)[] = [];
 
 /** Registers a callback for leaving this view. */
 export function onLeave(call: () => void): void {
-  left.push(call);
+  callbacks.push(call);
 }
 
 export function leave(): void {
-  const calls = left;
-  left = [];
+  const calls = callbacks;
+  callbacks = [];
   for (const each of calls) each();
 }
