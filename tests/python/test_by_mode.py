@@ -20,7 +20,7 @@ from uflip.spec import Spec, baseline, basic, mix, parallel
 from uflip.stats import Distribution, summary
 from uflip.web import views
 from uflip.web.folders import Folders, key_of
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 
 DEVICE = "sim:demo?blocks_per_die=128"
 SECTOR = 512
@@ -141,7 +141,7 @@ def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path)
     report = Path("report.html").read_text()
     assert "Reads, writes and others apart" in report
     folder = results.path.resolve()
-    seen = views.run(Opened(Folders([folder])), key_of(folder), run.id)["by_mode"]
+    seen = views.run(OpenResults(Folders([folder])), key_of(folder), run.id)["by_mode"]
     agrees({mode.removesuffix("s"): of for mode, of in seen.items()}, run.trace())
 
 

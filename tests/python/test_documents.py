@@ -27,7 +27,7 @@ from uflip.report.text import render
 from uflip.results import Results, summary
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 
 NASTY: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",
@@ -235,7 +235,7 @@ def test_lists_of_a_manifest_have_an_end_and_those_that_belong_together_have_one
         Results.load(tmp_path / "r")
     assert said in caught.value.got or "length <=" in caught.value.got
     assert uflip("report", tmp_path / "r", "-o", tmp_path / "r.html").code == 5
-    (listed,) = Listing(Opened(Folders([tmp_path / "r"]))).glances()
+    (listed,) = Listing(OpenResults(Folders([tmp_path / "r"]))).glances()
     assert ("error" in listed) == (said == "warnings"), "a row shows no more of it"
 
 

@@ -68,10 +68,10 @@ def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
     assert warning.numbers["worst"]["longest_ns"] == gaps.max()
     assert "host_stalls" in uflip("show", "out", "--json").out
     opened = OpenRun(results, run)
-    assert slow_ios.one(opened, at).get("host_gap_ns") == gaps[at]
+    assert slow_ios.io_view(opened, at).get("host_gap_ns") == gaps[at]
     # What slow ones have in common is looked for by marks: this is one of them.
     marks = dict(slow_ios._marks(opened, 0, COUNT, 0, COUNT))
-    assert (marks["the host", "let it wait more than 50 µs"] == (gaps > 50_000)).all()
+    assert (marks["host gap", "more than 50 µs"] == (gaps > 50_000)).all()
 
 
 def test_in_virtual_time_there_is_no_host() -> None:

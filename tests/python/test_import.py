@@ -131,9 +131,9 @@ def test_what_whole_milliseconds_cannot_tell_is_not_said(
     assert mistaken, "there is something to be mistaken about"
     opened = OpenRun(results, run)
     names = {name for (name, _), _ in slow_ios._marks(opened, 0, 3000, 0, 3000)}
-    assert "place" in names
-    assert not {"the host", "rest before"} & names
-    assert not {"host_gap_ns", "idle_before_ns"} & set(slow_ios.one(opened, 1))
+    assert "position" in names
+    assert not {"host gap", "idle before"} & names
+    assert not {"host_gap_ns", "idle_before_ns"} & set(slow_ios.io_view(opened, 1))
 
 
 AVERAGES = "5, 4258006, 0, 0, 0, 0\n10, 307794, 0, 0, 0, 0\n15, 310547, 0, 0, 0, 0\n"

@@ -17,7 +17,7 @@ from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.results.integrity import verify
 from uflip.web.device_log import inside
 from uflip.web.folders import Folders, key_of
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 
 SMALL = "sim:demo?blocks_per_die=64"
 WRITES = stored.baseline_run(1, "RW", io_size=8192, io_count=5000)
@@ -110,7 +110,7 @@ def test_a_merging_device_has_no_book_of_valid_pages(tmp_path: Path) -> None:
 
 
 def test_what_is_drawn_follows_from_what_was_recorded(results: Results) -> None:
-    opened = Opened(Folders([results.path]))
+    opened = OpenResults(Folders([results.path]))
     drawn: Any = inside(opened, key_of(results.path), results.runs[0].id)
     json.dumps(drawn, allow_nan=False)
     found = seen(results)

@@ -28,7 +28,7 @@ from uflip.web.device_log import inside
 from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 from uflip.web.open_run import OpenRun
 
 PLACE = {name: number for number, name in enumerate(WORDS)}
@@ -45,7 +45,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="module")
 def every(results: Results) -> list[tuple[OpenRun, Lanes]]:
-    opened, key = Opened(Folders([results.path])), key_of(results.path)
+    opened, key = OpenResults(Folders([results.path])), key_of(results.path)
     return [lanes_of(opened, key, run.id) for run in results.runs]
 
 
@@ -62,7 +62,7 @@ def test_a_look_changes_nothing() -> None:
 
 def test_every_operation_is_that_of_its_command(every: list[tuple[OpenRun, Lanes]]) -> None:
     for run, lanes in every:
-        of, log = lanes.of, run.run.log()
+        of, log = lanes.operations, run.run.log()
         column = {name: np.asarray(log.column(name)) for name in log.columns}
         channel, lun = column["channel"][lanes.io], column["lun"][lanes.io]
         channels = int(of.channels.max()) + 1
@@ -86,7 +86,7 @@ def test_a_lun_and_a_channel_do_one_thing_at_a_time(
 ) -> None:
     job = Job(channels=1, luns=2, blocks=2, pages=64, mix="WR", threads=4, iteration="round_robin")
     for lanes in (*(lanes for _, lanes in every), lanes_of_job(job, tmp_path / "inside")):
-        of = lanes.of
+        of = lanes.operations
         for rows in lanes.dies:
             assert (of.begin[rows][1:] >= of.end[rows][:-1]).all()
         # While a program holds a channel only its own die uses that: it has to be read out first.
@@ -116,8 +116,8 @@ def test_waits_are_what_the_log_says(every: list[tuple[OpenRun, Lanes]]) -> None
     """Of commands of one page: what they waited for is the whole of their waits, by cause."""
     held = 0
     for run, lanes in every:
-        of, log = lanes.of, run.run.log()
-        if len(lanes.of) > len(log):
+        of, log = lanes.operations, run.run.log()
+        if len(lanes.operations) > len(log):
             continue  # its vectors have several pages
         waits = {
             name: np.asarray(log.column(name), np.int64)[lanes.io]
@@ -141,8 +141,8 @@ def test_the_explorer_draws_it(every: list[tuple[OpenRun, Lanes]], results: Resu
     run, lanes = every[0]
     picture = gantt(run, lanes, "io", (0, run.io_count), 400)
     assert picture.header["kind"] == "operations"
-    assert picture.header["operations"] == len(lanes.of) == picture.header["recorded"]
-    opened, key = Opened(Folders([results.path])), key_of(results.path)
+    assert picture.header["operations"] == len(lanes.operations) == picture.header["recorded"]
+    opened, key = OpenResults(Folders([results.path])), key_of(results.path)
     seen = inside(opened, key, run.run.id)
     assert seen is not None
     written = [each for each in seen["write_amplification"] if each is not None]

@@ -32,9 +32,9 @@ from uflip.results.operations import (
 from uflip.spec import baseline, basic, mix, parallel
 from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
-from uflip.web.gantt import MOST, busy_until, gantt, lanes_of, of_io, operation
-from uflip.web.open_results import Opened
-from uflip.web.slow_ios import one
+from uflip.web.gantt import MAX_OPERATIONS, busy_until, gantt, io_operations, lanes_of, operation
+from uflip.web.open_results import OpenResults
+from uflip.web.slow_ios import io_view
 
 SMALL = "sim:demo?blocks_per_die=64"
 DEVICES = {
@@ -80,7 +80,7 @@ def of(results: Results) -> Operations:
 
 def opened(results: Results) -> tuple[Any, Lanes]:
     key = key_of(results.path)
-    return lanes_of(Opened(Folders([results.path])), key, results.runs[0].id)
+    return lanes_of(OpenResults(Folders([results.path])), key, results.runs[0].id)
 
 
 @pytest.fixture(scope="module", params=DEVICES)
@@ -157,7 +157,7 @@ def test_no_die_and_no_channel_does_two_things_at_once(results: Results) -> None
 def test_planes_that_work_together_have_a_lane_each(tmp_path: Path) -> None:
     url, changes = DEVICES["planes"]
     run, lanes = opened(recorded(tmp_path / "r", url, **changes))
-    found = lanes.of
+    found = lanes.operations
     shown = gantt(run, lanes, "number", (0, 10), 100).header["lanes"]
     assert isinstance(shown, list)
     names = [lane["name"] for lane in shown]
@@ -235,7 +235,7 @@ def test_what_is_suspended_is_there_in_parts_with_reads_between(tmp_path: Path) 
 
 def test_whoever_waits_waits_for_others(results: Results) -> None:
     _, lanes = opened(results)
-    found = lanes.of
+    found = lanes.operations
     waited = np.flatnonzero(found.begin > found.asked)
     assert len(waited) > 0 or "transcend" in results.manifest.device.url
     for row in waited[:: max(len(waited) // 400, 1)].tolist():
@@ -245,7 +245,7 @@ def test_whoever_waits_waits_for_others(results: Results) -> None:
         other = np.flatnonzero(clock == clock[row])
         other = other[other != row]
         low, high = int(found.asked[row]), int(found.begin[row])
-        clipped = np.minimum(found.end[other], high) - np.maximum(lanes.held[other], low)
+        clipped = np.minimum(found.end[other], high) - np.maximum(lanes.occupied_from[other], low)
         assert int(clipped[clipped > 0].sum()) == high - low == said["waited_ns"]
         assert sum(each["ns"] for each in said["waited_for"]) == high - low
         sent = said["channel_waited_ns"]
@@ -256,7 +256,7 @@ def test_the_waits_of_an_io_are_those_of_its_operations(tmp_path: Path) -> None:
     """I/Os of one page, which have one operation each: what they waited for a die is that wait."""
     results = recorded(tmp_path / "r", f"{SMALL}&die_queue=reads_first", io_size=4096)
     run, lanes = opened(results)
-    found = lanes.of
+    found = lanes.operations
     waits = np.sum([times_of(results, name) for name in WAITS], axis=0)
     channel = times_of(results, "channel_wait_ns")
     both = times_of(results, "submit_ns") + times_of(results, "response_time_ns")
@@ -267,29 +267,29 @@ def test_the_waits_of_an_io_are_those_of_its_operations(tmp_path: Path) -> None:
         row = int(rows[0])
         assert WHATS[found.what[row]] == "host program"
         assert found.begin[row] - found.asked[row] == waits[number]
-        assert found.sent[row] - lanes.came_to_channel(row) == channel[number]
+        assert found.sent[row] - lanes.channel_requested_ns(row) == channel[number]
         assert found.end[row] == both[number]
         checked += int(waits[number] > 0)
     assert checked > 100
     slowest = int(np.argmax(waits))
-    told = of_io(lanes, slowest)
+    told = io_operations(lanes, slowest)
     assert told is not None
     assert sum(each["ns"] for each in told["waited_for"]) == waits[slowest]
     assert any(each.get("block", -1) >= 0 for each in told["waited_for"])
-    assert one(run, slowest)["number"] == slowest
+    assert io_view(run, slowest)["number"] == slowest
 
 
 def test_waits_for_a_free_page_are_those_that_are_charged(tmp_path: Path) -> None:
     """I/Os of one page: each wait is all of its column, and its card has it."""
     results = recorded(tmp_path / "r", SMALL, io_size=4096)
     _, lanes = opened(results)
-    waits, charged = lanes.of.waits, times_of(results, "free_page_wait_ns")
+    waits, charged = lanes.operations.waits, times_of(results, "free_page_wait_ns")
     found = np.zeros(len(charged), np.int64)
     np.add.at(found, waits.io, waits.end - waits.begin)
     assert (found == charged).all()
     slowest = int(charged.argmax())
     assert charged[slowest] > 0
-    told = of_io(lanes, slowest)
+    told = io_operations(lanes, slowest)
     assert told is not None
     (wait,) = told["waits"]
     assert (wait["kind"], wait["ns"]) == ("free page", charged[slowest])
@@ -299,7 +299,7 @@ def test_waits_for_a_free_page_are_those_that_are_charged(tmp_path: Path) -> Non
 def test_a_collection_has_the_valid_pages_that_it_moves(tmp_path: Path) -> None:
     """Some of them become stale before it is their turn; a page of metadata is read as well."""
     _, lanes = opened(recorded(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
-    found = lanes.of
+    found = lanes.operations
     reads = found.what == WHATS.index("valid-page read")
     moved = np.bincount(found.job[reads & (found.job >= 0)], minlength=len(found.valid))
     ended = np.unique(found.job[found.what == WHATS.index("erase")])
@@ -312,7 +312,7 @@ def test_a_collection_has_the_valid_pages_that_it_moves(tmp_path: Path) -> None:
 
 def test_what_an_io_waited_for_is_a_block_that_was_erased(tmp_path: Path) -> None:
     _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
-    found, inside = lanes.of, read_device_log(results.runs[0])
+    found, inside = lanes.operations, read_device_log(results.runs[0])
     assert inside is not None
     erased = found.block[found.what == WHATS.index("erase")]
     assert (erased >= 0).all()
@@ -326,7 +326,7 @@ def test_merges_are_told_with_the_io_that_waited_for_them(tmp_path: Path) -> Non
     results = recorded(tmp_path / "r", url, **changes)
     _, lanes = opened(results)
     slowest = int(np.argmax(times_of(results, "merge_ns")))
-    told = of_io(lanes, slowest)
+    told = io_operations(lanes, slowest)
     assert told is not None
     did = {each["what"]: each for each in told["did"]}
     assert did["merge program"]["count"] > 0
@@ -360,7 +360,7 @@ def test_numbers_are_those_of_the_run_where_streams_run_side_by_side(tmp_path: P
     ends = times_of(results, "submit_ns") + times_of(results, "response_time_ns")
     for number in range(0, len(ends), 7):
         rows = np.flatnonzero(lanes.io == number)
-        assert lanes.of.end[rows].max() == ends[number]
+        assert lanes.operations.end[rows].max() == ends[number]
 
 
 def test_a_long_run_keeps_what_surrounds_its_slowest_ios(tmp_path: Path) -> None:
@@ -375,7 +375,7 @@ def test_a_long_run_keeps_what_surrounds_its_slowest_ios(tmp_path: Path) -> None
     for number in np.argsort(-times)[:20].tolist():
         low, high = submitted[number], submitted[number] + times[number]
         assert not ((gaps[:, 0] < high) & (gaps[:, 1] > low)).any()
-        assert of_io(lanes, number) is not None
+        assert io_operations(lanes, number) is not None
     # Outside of the gaps nothing is missing: every I/O has its pages.
     ends = submitted + times
     whole = [
@@ -396,7 +396,7 @@ def test_what_is_drawn_of_a_long_stretch_are_the_sums_of_what_is_drawn_of_short_
 ) -> None:
     run, lanes = opened(recorded(tmp_path / "r", SMALL))
     whole = gantt(run, lanes, "number", (0, run.io_count), 100)
-    assert (whole.header["kind"], whole.header["operations"] > MOST) == ("shares", True)
+    assert (whole.header["kind"], whole.header["operations"] > MAX_OPERATIONS) == ("shares", True)
     shares = whole.arrays["shares"].reshape(len(whole.header["lanes"]), len(WHATS), 100)
     wide = (whole.header["until_ns"] - whole.header["from_ns"]) / 100
     for place, lane in enumerate(whole.header["lanes"]):
@@ -405,7 +405,9 @@ def test_what_is_drawn_of_a_long_stretch_are_the_sums_of_what_is_drawn_of_short_
         told = shares[place].astype(float).sum() / 255 * wide
         rows = lanes.dies[lane["die"]]
         low, high = (whole.header[name] + lanes.begin_ns for name in ("from_ns", "until_ns"))
-        clipped = np.minimum(lanes.of.end[rows], high) - np.maximum(lanes.busy[rows], low)
+        clipped = np.minimum(lanes.operations.end[rows], high) - np.maximum(
+            lanes.busy_from[rows], low
+        )
         busy = float(clipped[clipped > 0].sum())
         assert told == pytest.approx(busy, rel=0.02)
     few = gantt(run, lanes, "number", (100, 140), 100)
@@ -427,4 +429,4 @@ def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW")], SMALL)
     key = key_of(results.path)
     with pytest.raises(UsageError, match="--inside"):
-        lanes_of(Opened(Folders([results.path])), key, results.runs[0].id)
+        lanes_of(OpenResults(Folders([results.path])), key, results.runs[0].id)

@@ -17,7 +17,7 @@ from nbd import FLUSH, Client, served, serving
 import uflip.web.server as explorer
 from uflip.errors import DeviceError
 from uflip.results import Results
-from uflip.web.served_devices import ask
+from uflip.web.served_devices import request_status
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -76,12 +76,12 @@ def test_the_explorer_tells_what_the_server_does(working: Client) -> None:
         )
         assert export["recent"]["span_ns"] == 10**9
     with pytest.raises(DeviceError, match="does not report"):
-        ask(Path("s").with_name("nobody"))
+        request_status(Path("s").with_name("nobody"))
 
 
 def test_who_is_no_server_of_devices_is_an_error(working: Client) -> None:
     with pytest.raises(DeviceError, match="does not report"):
-        ask(Path("s"))  # it greets, and speaks of nothing else
+        request_status(Path("s"))  # it greets, and speaks of nothing else
 
 
 def test_the_page_shows_it(browser: "Browser", working: Client) -> None:

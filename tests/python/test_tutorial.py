@@ -203,7 +203,7 @@ def test_the_slowest_waited_for_garbage_collection(folder: Path, demo: Result) -
             run = next(run for run in runs if run["pattern"] == "RW")
             of = f"key={result['key']}&run={run['id']}"
             found = ask(f"slowest?{of}&from=0&to={len(times_of(demo, 'RW'))}")
-            trait = next(t for t in found["traits"] if t["name"] == "waited at all for")
+            trait = next(t for t in found["traits"] if t["name"] == "waited for")
             assert trait["value"] == "GC stall"
             assert trait["slow"] > 0.5, "they"
             assert trait["every"] < 0.05, "hardly any other"

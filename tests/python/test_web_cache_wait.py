@@ -24,8 +24,8 @@ from uflip.results.operations import (
     Operations,
 )
 from uflip.web.folders import Folders, key_of
-from uflip.web.gantt import lanes_of, of_io
-from uflip.web.open_results import Opened
+from uflip.web.gantt import io_operations, lanes_of
+from uflip.web.open_results import OpenResults
 from uflip.web.server import Serving, serving
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def test_three_clicks_lead_to_the_cause(
         assert shown == [cause_name(name) for name in ordered if parts[name]]
         assert ordered[0] not in ("cache_wait_ns", "controller_ns", "link_ns")
         said = card.locator(".flash").inner_text()
-        assert "What the flash did" in said
+        assert "Flash operations" in said
         assert re.search(rf"host program on die {die}\b", said)
-        assert "What it waited for" in said
+        assert "Waits" in said
         assert f"until page {page_number:,}, which was flushed to die {die}, was programmed" in said
         # The chart of the dies shows it: its band, its wait, the program that ended it.
         page.wait_for_function(
@@ -163,11 +163,11 @@ def test_a_collection_is_told_with_its_valid_pages(root: Path) -> None:
     """The block that a die collects while a write waits, and how many valid pages it had."""
     drive = TLC
     *_, of = slowest_of(root, drive)
-    opened = Opened(Folders([root / drive]))
+    opened = OpenResults(Folders([root / drive]))
     _, lanes = lanes_of(opened, key_of(root / drive), RUN.id)
     told: list[Any] = []
     for number in np.unique(of.waits.io).tolist():
-        flash = of_io(lanes, number)
+        flash = io_operations(lanes, number)
         assert flash is not None
         told += [each for wait in flash["waits"] for each in wait["waited_for"] if "valid" in each]
     assert told, "writes waited for collections"

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from uflip.web import connections
-from uflip.web.listen_address import listening
+from uflip.web.listen_address import bind_listener
 
 HOST = "127.0.0.1"
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: "
@@ -40,7 +40,7 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 
 @contextmanager
 def served() -> Iterator[int]:
-    with listening(HOST, 0, "") as listener:
+    with bind_listener(HOST, 0, "") as listener:
         config = uvicorn.Config(
             _app, http=connections.limited_protocol(), lifespan="off", log_config=None,
             timeout_graceful_shutdown=1, timeout_keep_alive=1,

@@ -14,7 +14,7 @@ from uflip.results import Results
 from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 from uflip.web.open_run import OpenRun
 from uflip.web.server import Serving, serving
 
@@ -43,12 +43,12 @@ def server(results: Results) -> Iterator[Serving]:
 
 @pytest.fixture(scope="module")
 def lanes(results: Results) -> tuple[OpenRun, Lanes]:
-    return lanes_of(Opened(Folders([results.path])), key_of(results.path), RUN.id)
+    return lanes_of(OpenResults(Folders([results.path])), key_of(results.path), RUN.id)
 
 
 def slowest_wait(lanes: Lanes) -> int:
     """The operation of the host that waited longest for its die."""
-    of = lanes.of
+    of = lanes.operations
     return int(np.argmax(np.where(lanes.io >= 0, of.begin - of.asked, -1)))
 
 
@@ -69,7 +69,7 @@ def place_of(page: "Page", picture: Any, lanes: Lanes, row: int) -> tuple[float,
     over.scroll_into_view_if_needed()
     box = over.bounding_box()
     assert box is not None
-    of, header = lanes.of, picture.header
+    of, header = lanes.operations, picture.header
     low, high = header["from_ns"], header["until_ns"]
     middle = (int(of.begin[row]) + int(of.end[row])) / 2 - lanes.begin_ns
     names = [lane["die"] for lane in header["lanes"]]
@@ -90,7 +90,7 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     picture = gantt(run, found, "number", (low, high), 800)
     page.mouse.move(*place_of(page, picture, found, row))
     page.wait_for_function(
-        "row => document.querySelector('.gantt .readout')?.dataset.told === row", arg=str(row)
+        "row => document.querySelector('.gantt .readout')?.dataset.row === row", arg=str(row)
     )
     said = page.locator(".gantt .readout").inner_text()
     assert said.startswith(f"host program for I/O {number:,}: die {found.of.die[row]}, ")
@@ -104,7 +104,7 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     card = page.get_by_role("region", name="One I/O")
     card.wait_for()
     assert f"I/O {number:,}" in card.inner_text()
-    assert "What it waited for" in card.inner_text()
+    assert "Waits" in card.inner_text()
     assert f"{first['what']} on die {first['die']}" in card.inner_text()
     check_usable(page, "dies and channels")
     check_in_all_looks(page, "dies and channels")

@@ -213,7 +213,7 @@ def test_what_slow_ones_have_in_common_is_counted(runs: dict[str, OpenRun]) -> N
     words = {slow_ios.cause_name(cause): place for place, cause in enumerate(run.causes)}
     seen = 0
     for trait in found["traits"]:
-        if trait["name"] not in ("most of the time", "waited at all for"):
+        if trait["name"] not in ("most of the time", "waited for"):
             continue
         cause = words[trait["value"]]
         most = trait["name"] == "most of the time"

@@ -14,7 +14,7 @@ from command_line import uflip
 from uflip.results import Results
 from uflip.spec import baseline, parallel
 from uflip.web import grid, open_run, slow_ios, window
-from uflip.web.idle_time import NOTHING, rests
+from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
         stored.planned(n, "pause", "RW", parameter="pause", value=n, unit="ns", spec=spec)
         for n, spec in enumerate(specs.values(), 1)
     ]
-    results = stored.results(tmp_path_factory.mktemp("rests") / "r", planned, SMALL)
+    results = stored.results(tmp_path_factory.mktemp("idle_before") / "r", planned, SMALL)
     return dict(zip(specs, (OpenRun(results, each) for each in results.runs), strict=True))
 
 
@@ -50,7 +50,7 @@ def naive(run: OpenRun) -> np.ndarray:
     begins, took = (run.column(name, 0, count).astype(np.int64) for name in
                     ("submit_ns", "response_time_ns"))  # fmt: skip
     stream = run.column("stream" if run.has("stream") else "thread", 0, count)
-    number, found = np.arange(count), np.full(count, NOTHING)
+    number, found = np.arange(count), np.full(count, NO_EARLIER_IO)
     for i in number:
         before = (begins < begins[i]) | (
             (begins == begins[i]) & (stream == stream[i]) & (number < i)
@@ -67,9 +67,9 @@ def test_nothing_is_under_way_in_a_rest(runs: dict[str, OpenRun], name: str) -> 
     assert (wanted > 0).any()
     assert (wanted[1:] == 0).any() == (name != "closed")
     for low, high in pairwise([0, 1, 2, 370, 380, 1000, run.io_count]):
-        assert rests(run, low, high).tolist() == wanted[low:high].tolist()
+        assert idle_before(run, low, high).tolist() == wanted[low:high].tolist()
     for number in (0, 1, 374, 375, 800, run.io_count - 1):
-        told = slow_ios.one(run, number).get("idle_before_ns", NOTHING)
+        told = slow_ios.io_view(run, number).get("idle_before_ns", NO_EARLIER_IO)
         assert told == wanted[number]
 
 
@@ -80,7 +80,7 @@ def test_traits_count_the_same_rests(runs: dict[str, OpenRun], name: str) -> Non
     counted = {
         value: sum(int(has.sum()) for low, high in slow_ios._pieces(0, run.io_count)
                    for (what, each), has in slow_ios._marks(run, low, high, 0, run.io_count)
-                   if (what, each) == ("rest before", value))
+                   if (what, each) == ("idle before", value))
         for value in ("none", "more than 100 µs")
     }  # fmt: skip
     assert counted == {"none": (wanted <= 1000).sum(), "more than 100 µs": (wanted > 1e5).sum()}
@@ -95,7 +95,7 @@ def test_threads_of_an_open_channel_job_are_streams(tmp_path: Path) -> None:
     found = run.grid()
     assert found is not None
     assert len(found.streams) - 1 == several.value
-    assert rests(run, 0, run.io_count).tolist() == naive(run).tolist()
+    assert idle_before(run, 0, run.io_count).tolist() == naive(run).tolist()
     submitted = run.column("submit_ns", 0, run.io_count).astype(np.int64)
     until = float(np.median(submitted - submitted.min()))
     seen = window.picture(run, "time", 0, until, 50).header["window"]

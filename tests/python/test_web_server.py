@@ -19,7 +19,7 @@ import stored
 from command_line import start, uflip
 
 from uflip.errors import UsageError
-from uflip.web.listen_address import listening
+from uflip.web.listen_address import bind_listener
 from uflip.web.server import Serving, serving
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -335,7 +335,7 @@ def test_a_name_that_is_no_utf_8_costs_one_row(folder: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_no_part_of_an_answer_waits_for_an_acknowledgement(host: str) -> None:
-    with listening(host, 0, "--port 0") as listener:
+    with bind_listener(host, 0, "--port 0") as listener:
         listener.listen()
         asking = socket.create_connection(listener.getsockname()[:2])
         answering, _ = listener.accept()

@@ -190,7 +190,7 @@ def test_what_is_not_finished_is_shown_as_far_as_it_is(
     some = parquet.read_table(cut / "points.parquet").slice(5, 7)
     parquet.write_table(some, cut / "parts" / "000000.parquet")
     (cut / "points.parquet").unlink()
-    told = sweeps_of(tmp_path).told(key_of(cut))
+    told = sweeps_of(tmp_path).get(key_of(cut))
     assert (told["complete"], told["places"]) == (False, [*range(5, 12)])
     axis = next(place for place, each in enumerate(told["axes"]) if each["name"] == "p99")
     assert [row[axis] for row in told["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
@@ -209,19 +209,19 @@ def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[SweepRow]], tmp_
     (tmp_path / "broken" / document.FILE_NAME).write_text('{"format": "uflip-sweep"')
     sweeps = sweeps_of(tmp_path)
     with pytest.raises(ResultsError, match="links"):
-        sweeps.told(key_of(tmp_path / "linked"))
+        sweeps.get(key_of(tmp_path / "linked"))
     with pytest.raises(ResultsError, match="damaged"):
-        sweeps.told(key_of(tmp_path / "long"))
+        sweeps.get(key_of(tmp_path / "long"))
     stored = json.loads((tmp_path / "long" / document.FILE_NAME).read_bytes())
     stored["rows"] = _native.digest((tmp_path / "long" / "points.parquet").read_bytes())
     (tmp_path / "long" / document.FILE_NAME).write_text(json.dumps(stored))
-    assert sweeps.told(key_of(tmp_path / "long"))["rows"] == [], "more rows than points"
+    assert sweeps.get(key_of(tmp_path / "long"))["rows"] == [], "more rows than points"
     with pytest.raises(ResultsError):
-        sweeps.told(key_of(tmp_path / "broken"))
+        sweeps.get(key_of(tmp_path / "broken"))
     listed = {each["name"].rpartition("/")[2]: "error" in each for each in sweeps.listed()}
     assert listed == {"linked": False, "long": False, "broken": True}
     with pytest.raises(ResultsError, match="no such sweep"):
-        sweeps.told("0" * 16)
+        sweeps.get("0" * 16)
 
 
 def test_the_list_is_plain_data(swept: tuple[Path, list[SweepRow]]) -> None:

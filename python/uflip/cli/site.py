@@ -123,10 +123,10 @@ def serve(
     """Serve the site in FOLDER, which is created if missing, until Ctrl-C."""
     from uflip.site import cleanup
     from uflip.site.serving import serve
-    from uflip.web.listen_address import listening
+    from uflip.web.listen_address import bind_listener
 
     _check_seen(host, base_url)
-    with listening(host, port, f"--host {host} --port {port}") as listener:
+    with bind_listener(host, port, f"--host {host} --port {port}") as listener:
         chosen = listener.getsockname()[1]
         seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
         site = _opened(folder, database, store, seen)

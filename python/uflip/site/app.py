@@ -31,8 +31,8 @@ from uflip.site.explorer import PublishedFolders
 from uflip.site.folders import EXAMINERS
 from uflip.site.site import Site
 from uflip.site.tables import AbsentError
-from uflip.web.app import looking
-from uflip.web.open_results import Opened
+from uflip.web.app import reading_routes
+from uflip.web.open_results import OpenResults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,8 +213,8 @@ def application(
             return _json(503, {"what": "The folder of the site cannot be read", "got": problem})
         return JSONResponse({"status": "ok", "uflip": __version__})
 
-    app.router.routes += looking(
-        Opened(PublishedFolders(site.sessions, site.folders)),
+    app.router.routes += reading_routes(
+        OpenResults(PublishedFolders(site.sessions, site.folders)),
         "/explore",
         ("site", "results"),
     )

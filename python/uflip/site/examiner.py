@@ -90,10 +90,10 @@ def _fields(results: "Results", document: "Summary") -> Table:
     from uflip.data.document import plain
     from uflip.hints.classes import classify
     from uflip.site.device_label import model_of
-    from uflip.web.listing import of_summary
+    from uflip.web.listing import run_counts
 
     kept = results.manifest
-    columns, device = of_summary(document), kept.device
+    columns, device = run_counts(document), kept.device
     means, row = columns["baselines_ms"] or {}, document["key_characteristics"]
     return {
         "device": {

@@ -34,7 +34,7 @@ class Share(DieOperation):
     ns: int
 
 
-class Did(Share):
+class OperationGroup(Share):
     """The same, with their dies."""
 
     dies: list[int]
@@ -58,7 +58,7 @@ class Flash(TypedDict):
     `rows`: the operations made for it, or whose end it waited for.
     """
 
-    did: list[Did]
+    did: list[OperationGroup]
     waited_for: list[Share]
     waits: list[Wait]
     rows: list[int]
@@ -105,7 +105,7 @@ class Io(TypedDict):
     flash: NotRequired[Flash]
 
 
-class Common(TypedDict):
+class CommonTrait(TypedDict):
     """A trait: its share among the slow I/Os, and among all."""
 
     name: str
@@ -122,7 +122,7 @@ class Slowest(TypedDict):
     slow: int
     least_ns: int | None
     count: int
-    traits: list[Common]
+    traits: list[CommonTrait]
 
 
 class Spread(TypedDict):
@@ -168,7 +168,7 @@ class BlockWear(TypedDict):
     erase_failed: bool
 
 
-class Scaled(TypedDict):
+class ScalingCurve(TypedDict):
     """Throughput by the degree of parallelism."""
 
     name: str
@@ -177,7 +177,7 @@ class Scaled(TypedDict):
     mb_per_s: list[float]
 
 
-class Ruled(TypedDict):
+class RuleVerdict(TypedDict):
     """A rule of the unwritten contract, with its verdict."""
 
     name: str
@@ -193,8 +193,8 @@ class Channel(TypedDict):
     shares: list[ResponseBands]
     luns: Luns | None
     wear: BlockWear | None
-    scaling: list[Scaled]
-    rules: list[Ruled]
+    scaling: list[ScalingCurve]
+    rules: list[RuleVerdict]
 
 
 class Die(TypedDict):

@@ -56,13 +56,13 @@ class RunCountsView(TypedDict):
     baselines_ms: Mapping[str, float | None]
 
 
-class Known(RunCountsView):
+class RunCountsWithWarnings(RunCountsView):
     """The same with the codes of its warnings."""
 
     warnings: list[str]
 
 
-class WarningRow(Known):
+class WarningRow(RunCountsWithWarnings):
     """The same, with the key of its folder."""
 
     key: str
@@ -123,7 +123,7 @@ class Rows(TypedDict):
     rows: list[WarningRow | Failed]
 
 
-Advised = TypedDict("Advised", {"class": str, "hints": list[HintSaid]})
+DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[HintSaid]})
 """The class of a device and its design hints."""
 
 
@@ -216,7 +216,7 @@ class ResultView(RunCountsView):
     headline: str
     columns: Sequence[str]
     note: str
-    advice: Advised | None
+    advice: DeviceAdvice | None
     baselines: list[ExperimentView]
     benchmarks: list[MicroBenchmarkView]
     warnings: list[WarningView]
@@ -225,7 +225,7 @@ class ResultView(RunCountsView):
     runs: list[NamedRun]
 
 
-class Spent(TypedDict):
+class CauseTime(TypedDict):
     """Mean time of an I/O for a cause."""
 
     words: str
@@ -247,7 +247,7 @@ class RunView(NamedRun):
     by_mode: dict[str, ModeStatistics]
     repetitions: list[RepetitionSummary]
     causes: list[str]
-    spent_ns: list[Spent]
+    spent_ns: list[CauseTime]
     counters: dict[str, int]
     write_amplification: float | None
     spec: Table
@@ -257,7 +257,7 @@ class RunView(NamedRun):
     edges_ns: list[float]
 
 
-class Side(Known):
+class ComparedResult(RunCountsWithWarnings):
     """One of the compared results."""
 
     key: str
@@ -277,7 +277,7 @@ class ComparedRow(comparison.ComparedExperimentDocument):
     axis: str
 
 
-class Pair(TypedDict):
+class ComparedPair(TypedDict):
     """A result compared with the first; as `uflip.data.comparison.ComparisonDocument`."""
 
     first: str
@@ -293,7 +293,7 @@ class Pair(TypedDict):
 class ComparisonView(TypedDict):
     """Results next to each other, each compared with the first."""
 
-    results: list[Side]
+    results: list[ComparedResult]
     columns: Sequence[str]
     verdicts: Mapping[str, str]
-    comparisons: list[Pair]
+    comparisons: list[ComparedPair]

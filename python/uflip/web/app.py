@@ -27,9 +27,9 @@ from uflip.web.channel import channel
 from uflip.web.device_log import inside
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 from uflip.web.query import Query, number, text
-from uflip.web.slow_ios import one, slowest
+from uflip.web.slow_ios import io_view, slowest
 from uflip.web.sweeps import Sweeps
 from uflip.web.window import AXES, Picture, addresses, picture
 
@@ -96,25 +96,27 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
-        said = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
-        if said.get("host") not in self._hosts:
+        headers = {
+            name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]
+        }
+        if headers.get("host") not in self._hosts:
             return 421, "This is not the name of this server"
-        if "origin" in said and said["origin"] not in self._origins:
-            return 403, "Asked by a page of somebody else"
-        if not self._only_reads(scope, said):
-            return 405, "Nothing can be changed here"
-        given = "".join(scope["path"].split("/", 2)[1:2])  # it need not begin with "/"
-        if not hmac.compare_digest(given.encode(errors="replace"), self._token.encode()):
+        if "origin" in headers and headers["origin"] not in self._origins:
+            return 403, "The request comes from a page of another site"
+        if not self._only_reads(scope, headers):
+            return 405, "Only GET and HEAD are allowed here"
+        token = "".join(scope["path"].split("/", 2)[1:2])  # it need not begin with "/"
+        if not hmac.compare_digest(token.encode(errors="replace"), self._token.encode()):
             return 403, "Open the address that `uflip explore` printed when it was started"
         return None
 
     @staticmethod
-    def _only_reads(scope: "Scope", said: Mapping[str, str]) -> bool:
+    def _only_reads(scope: "Scope", headers: Mapping[str, str]) -> bool:
         """Return whether the request changes nothing, or is a run of our own page."""
         if scope["method"] in ("GET", "HEAD"):
             return True
-        of_ours = "origin" in said and said.get("content-type") == play.CONTENT
-        return scope["method"] == "POST" and of_ours and play.is_act(scope["path"])
+        of_ours = "origin" in headers and headers.get("content-type") == play.CONTENT
+        return scope["method"] == "POST" and of_ours and play.is_action(scope["path"])
 
 
 def application(
@@ -129,35 +131,35 @@ def application(
     UsageError
         If a path is not a folder.
     """
-    return Guard(_routes(Opened(Folders(roots)), stage, token, sockets), token, port)
+    return Guard(_routes(OpenResults(Folders(roots)), stage, token, sockets), token, port)
 
 
-def _routes(opened: Opened, stage: Stage, token: str, sockets: Sequence[Path]) -> "Starlette":
+def _routes(opened: OpenResults, stage: Stage, token: str, sockets: Sequence[Path]) -> "Starlette":
     try:
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError as error:
         raise missing_library() from error
-    playable: dict[str, Callable[[Query], object]] = {
-        "play": play.shown,
-        "played": lambda _: play.played(stage, opened.folders),
+    documents: dict[str, Callable[[Query], object]] = {
+        "play": play.form_view,
+        "played": lambda _: play.runs_view(stage, opened.folders),
         "served": lambda _: served_devices.server_statistics(sockets),
     }
     routes = [
         Route(f"/{token}/api/{name}", partial(_json, answer=answer))
-        for name, answer in playable.items()
+        for name, answer in documents.items()
     ]
     routes += [
-        Route(f"/{token}/{play.ACTS}{name}", partial(_done, act=act), methods=["POST"])
-        for name, act in play.acts(stage, opened.folders).items()
+        Route(f"/{token}/{play.ACTION_PATH}{name}", partial(_run_action, act=act), methods=["POST"])
+        for name, act in play.actions(stage, opened.folders).items()
     ]
-    routes += looking(opened, f"/{token}", ("results", "play", *["served"] * bool(sockets)))
-    made = Starlette(routes=routes, exception_handlers={404: _nothing})
-    made.router.redirect_slashes = False
-    return made
+    routes += reading_routes(opened, f"/{token}", ("results", "play", *["served"] * bool(sockets)))
+    app = Starlette(routes=routes, exception_handlers={404: _not_found})
+    app.router.redirect_slashes = False
+    return app
 
 
-def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]":
+def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str]) -> "list[Route]":
     """Return the routes for reading results, without any that run something.
 
     Parameters
@@ -172,9 +174,9 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
     from starlette.routing import Route
 
     listing, sweeps = Listing(opened), Sweeps(opened.folders)
-    known: dict[str, Callable[[Query], object]] = {
+    documents: dict[str, Callable[[Query], object]] = {
         "results": lambda _: _list(opened, listing, sweeps),
-        "sweep": lambda query: sweeps.told(text(query, "key")),
+        "sweep": lambda query: sweeps.get(text(query, "key")),
         "rows": lambda query: _rows(listing, query),
         "result": lambda query: views.result(opened, text(query, "key")),
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
@@ -188,19 +190,21 @@ def looking(opened: Opened, prefix: str, offered: Sequence[str]) -> "list[Route]
     }
     routes = [
         Route(f"{prefix}/api/{name}", partial(_json, answer=answer))
-        for name, answer in known.items()
+        for name, answer in documents.items()
     ]
     pictures = {
         "window": partial(_window, opened),
         "addresses": partial(_addresses, opened),
-        "gantt": partial(gantt.drawn, opened),
+        "gantt": partial(gantt.gantt_view, opened),
     }
     routes += [
         Route(f"{prefix}/api/{name}", partial(_drawn, answer=answer))
         for name, answer in pictures.items()
     ]
     routes += [
-        Route(f"{prefix}/{name}", partial(_static, content=_content(file, offered), name=file))
+        Route(
+            f"{prefix}/{name}", partial(_static, content=_content(file, views_offered), name=file)
+        )
         for name, file in STATIC.items()
     ]
     return routes
@@ -247,7 +251,7 @@ def _drawn(request: "Request", *, answer: Callable[[Query], Picture]) -> "Respon
     return Response(content, media_type="application/octet-stream")
 
 
-async def _done(request: "Request", *, act: play.Act) -> "Response":
+async def _run_action(request: "Request", *, act: play.Action) -> "Response":
     """Carry out an action of the page, on a thread."""
     from starlette.concurrency import run_in_threadpool
 
@@ -258,24 +262,24 @@ async def _done(request: "Request", *, act: play.Act) -> "Response":
         return _failed(error)
 
 
-def _window(opened: Opened, query: Query) -> Picture:
+def _window(opened: OpenResults, query: Query) -> Picture:
     run = opened.run(text(query, "key"), text(query, "run"))
     axis = next((each for each in AXES if each == query.get("axis")), AXES[0])
     low, high = number(query, "from"), number(query, "to")
     return picture(run, axis, low, high, int(number(query, "columns")))
 
 
-def _addresses(opened: Opened, query: Query) -> Picture:
+def _addresses(opened: OpenResults, query: Query) -> Picture:
     run = opened.run(text(query, "key"), text(query, "run"))
     return addresses(run, int(number(query, "from")), int(number(query, "to")))
 
 
-def _nothing(*_: object) -> "Response":
+def _not_found(*_: object) -> "Response":
     return _error(404, "There is nothing of this name")
 
 
-def _error(status: int, what: str) -> "Response":
-    return _document({"error": {"what": what}}, status, **HEADERS)
+def _error(status: int, message: str) -> "Response":
+    return _document({"error": {"what": message}}, status, **HEADERS)
 
 
 def _failed(error: UflipError) -> "Response":
@@ -290,7 +294,7 @@ def _document(document: object, status: int = 200, **headers: str) -> "Response"
     return Response(content, status, headers, "application/json")
 
 
-def _list(opened: Opened, listing: Listing, sweeps: Sweeps) -> api_types.ResultList:
+def _list(opened: OpenResults, listing: Listing, sweeps: Sweeps) -> api_types.ResultList:
     return {
         "version": __version__,
         "roots": [str(path) for path in opened.folders.roots],
@@ -313,23 +317,23 @@ def _row_or_error(listing: Listing, key: str) -> api_types.WarningRow | api_type
         return {"key": key, "error": error.parts()}
 
 
-def _io(opened: Opened, query: Query) -> api_io_types.Io:
-    run, wanted = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
-    if not 0 <= wanted < run.io_count:
+def _io(opened: OpenResults, query: Query) -> api_io_types.Io:
+    run, position = opened.run(text(query, "key"), text(query, "run")), number(query, "number")
+    if not 0 <= position < run.io_count:
         raise UsageError(
             "There is no such I/O",
             where="number",
-            got=f"{wanted:g}",
+            got=f"{position:g}",
             allowed=f"0 to {run.io_count - 1}",
             action="use the number of an I/O of the run",
         )
-    found = one(run, int(wanted))
-    if (flash := gantt.beside(run, int(wanted))) is not None:
-        found["flash"] = flash
-    return found
+    view = io_view(run, int(position))
+    if (flash := gantt.flash_view(run, int(position))) is not None:
+        view["flash"] = flash
+    return view
 
 
-def _slowest(opened: Opened, query: Query) -> api_io_types.Slowest:
+def _slowest(opened: OpenResults, query: Query) -> api_io_types.Slowest:
     run = opened.run(text(query, "key"), text(query, "run"))
     start, stop = int(number(query, "from")), int(number(query, "to"))
     if "few" in query:
@@ -337,7 +341,7 @@ def _slowest(opened: Opened, query: Query) -> api_io_types.Slowest:
     return slowest(run, start, stop)
 
 
-def _compare(opened: Opened, query: Query) -> api_types.ComparisonView:
+def _compare(opened: OpenResults, query: Query) -> api_types.ComparisonView:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
     if not 2 <= len(keys) <= MOST_COMPARED:
         raise UsageError(

@@ -31,8 +31,8 @@ def averaged(run: OpenRun, ends: NDArray[Any], total_ns: NDArray[Any]) -> dict[s
     Those without it are NaN inside the start-up.
     """
     ignored = min(run.io_ignore, run.io_count)
-    behind = np.where(ends > ignored, ends - ignored, 0)
+    measured = np.where(ends > ignored, ends - ignored, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        without = np.where(behind > 0, (total_ns - run.ignored_ns) / behind, np.nan)
-    found = {"average_ns": without}
-    return found | ({"average_with_ns": total_ns / ends} if ignored else {})
+        without = np.where(measured > 0, (total_ns - run.ignored_ns) / measured, np.nan)
+    columns = {"average_ns": without}
+    return columns | ({"average_with_ns": total_ns / ends} if ignored else {})

@@ -16,13 +16,13 @@ from uflip.oc.contract import Rule
 from uflip.oc.figures import TOP_PERCENTILE
 from uflip.oc.result_dir import OpenChannelResult
 from uflip.web import api_io_types
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 
 MOST_DOTS = 3000
 LINE_POINTS = 600
 
 
-def channel(opened: Opened, key: str) -> api_io_types.Channel:
+def channel(opened: OpenResults, key: str) -> api_io_types.Channel:
     """Return the findings of a uFLIP-OC folder.
 
     Raises
@@ -34,37 +34,37 @@ def channel(opened: Opened, key: str) -> api_io_types.Channel:
     if not results.is_open_channel:
         raise UsageError(
             "Not an open-channel device",
-            where=opened.place(key).name,
+            where=opened.folder(key).name,
             got="a block device",
             allowed="results of uFLIP-OC",
             action="open it as a result",
         )
-    kept = OpenChannelResult(results)
-    found = kept.measured
-    scaling = {**(found.oc2 or {}), **(found.oc3.scaling if found.oc3 else {})}
+    result = OpenChannelResult(results)
+    phases = result.measured
+    scaling = {**(phases.oc2 or {}), **(phases.oc3.scaling if phases.oc3 else {})}
     return {
-        "bands": _bands(found.oc0.mixes, found.oc0.throughput) if found.oc0 else [],
-        "shares": _bands(found.oc3.mixes, found.oc3.throughput) if found.oc3 else [],
+        "bands": _bands(phases.oc0.mixes, phases.oc0.throughput) if phases.oc0 else [],
+        "shares": _bands(phases.oc3.mixes, phases.oc3.throughput) if phases.oc3 else [],
         "luns": None
-        if found.oc0 is None
+        if phases.oc0 is None
         else {
-            "write_mb_per_s": found.oc0.write_mb_per_s.tolist(),
-            "read_mb_per_s": found.oc0.read_mb_per_s.tolist(),
+            "write_mb_per_s": phases.oc0.write_mb_per_s.tolist(),
+            "read_mb_per_s": phases.oc0.read_mb_per_s.tolist(),
         },
-        "wear": None if found.oc1 is None else _wear(found.oc1),
+        "wear": None if phases.oc1 is None else _wear(phases.oc1),
         "scaling": [_scaling(name, one) for name, one in scaling.items()],
-        "rules": [_rule(rule) for rule in kept.rules],
+        "rules": [_rule(rule) for rule in result.rules],
     }
 
 
 def _bands(
     mixes: Mapping[str, ResponseSeries], throughput: Mapping[str, float]
 ) -> list[api_io_types.ResponseBands]:
-    found: list[api_io_types.ResponseBands] = []
+    bands: list[api_io_types.ResponseBands] = []
     for mix, series in mixes.items():
         step = max(1, len(series.op) // MOST_DOTS) | 1
         at = np.arange(0, len(series.op), step)
-        found.append(
+        bands.append(
             {
                 "mix": mix,
                 "ios": len(series.op),
@@ -75,7 +75,7 @@ def _bands(
                 "mb_per_s": throughput[mix],
             }
         )
-    return found
+    return bands
 
 
 def _wear(worn: Oc1) -> api_io_types.BlockWear:
@@ -94,7 +94,7 @@ def _wear(worn: Oc1) -> api_io_types.BlockWear:
     }
 
 
-def _scaling(name: str, one: Scaling) -> api_io_types.Scaled:
+def _scaling(name: str, one: Scaling) -> api_io_types.ScalingCurve:
     return {
         "name": name,
         "over": one.over,
@@ -103,7 +103,7 @@ def _scaling(name: str, one: Scaling) -> api_io_types.Scaled:
     }
 
 
-def _rule(rule: Rule) -> api_io_types.Ruled:
+def _rule(rule: Rule) -> api_io_types.RuleVerdict:
     return {
         "name": rule.name,
         "says": rule.says,

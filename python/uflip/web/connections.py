@@ -48,7 +48,7 @@ class _Limits(asyncio.Protocol):
 
     _awaited: tuple[str, object] = ("", None)
     _deadline: asyncio.TimerHandle | None = None
-    _taken: asyncio.TimerHandle | None = None
+    _send_deadline: asyncio.TimerHandle | None = None
     _since = 0.0
     _received = 0
 
@@ -63,12 +63,12 @@ class _Limits(asyncio.Protocol):
             resume_reading()
 
         self.flow.resume_reading = resume
-        self._look()
-        _make_room(self.connections)
+        self._update_deadline()
+        _close_excess(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel all deadlines."""
-        for timer in (self._deadline, self._taken):
+        for timer in (self._deadline, self._send_deadline):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
@@ -77,7 +77,7 @@ class _Limits(asyncio.Protocol):
         """Receive a part of a request."""
         self._received += len(data)
         super().data_received(data)
-        self._look()
+        self._update_deadline()
         answered = self.cycle is not None and self.cycle.response_complete
         if answered and self._awaited[0] == "body" and self._received > MOST_UNREAD_BYTES:
             self.transport.abort()
@@ -85,7 +85,7 @@ class _Limits(asyncio.Protocol):
     def on_response_complete(self) -> None:
         """Continue with the next request."""
         super().on_response_complete()  # type: ignore[misc]
-        self._look()
+        self._update_deadline()
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection without a next request, with a limit for unsent data."""
@@ -95,13 +95,13 @@ class _Limits(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Start the deadline for the client to read."""
         super().pause_writing()
-        self._taken = self.loop.call_later(SEND_S, self.transport.abort)
+        self._send_deadline = self.loop.call_later(SEND_S, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Cancel that deadline."""
         super().resume_writing()
-        if self._taken is not None:
-            self._taken.cancel()
+        if self._send_deadline is not None:
+            self._send_deadline.cancel()
 
     @property
     def waits(self) -> bool:
@@ -112,7 +112,7 @@ class _Limits(asyncio.Protocol):
             or self.cycle.response_complete
         )
 
-    def _look(self) -> None:
+    def _update_deadline(self) -> None:
         """Start a deadline if something else is awaited than before, or another request."""
         awaited = ""
         if self.conn.their_state is h11.SEND_BODY:
@@ -137,18 +137,18 @@ class _Limits(asyncio.Protocol):
         awaited = self._awaited[0]
         if self.flow.read_paused:  # by the server: the client cannot send
             self._restart_clock()
-        left = self._since + _allowed_s(awaited, self._received) - self.loop.time()
-        if left <= 0:
+        remaining_s = self._since + _allowed_s(awaited, self._received) - self.loop.time()
+        if remaining_s <= 0:
             self.transport.abort()
         else:
-            self._deadline = self.loop.call_later(left, self._check)
+            self._deadline = self.loop.call_later(remaining_s, self._check)
 
 
 def _allowed_s(awaited: str, received: int) -> float:
     return HEAD_S if awaited == "head" else BODY_S + received / BODY_BYTES_PER_S
 
 
-def _make_room(connections: set[Any]) -> None:
+def _close_excess(connections: set[Any]) -> None:
     """Close waiting connections while there are too many."""
     while len(connections) > most_connections():
         waiting = [each for each in connections if each.waits]

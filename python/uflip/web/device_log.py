@@ -11,35 +11,34 @@ from numpy.typing import NDArray
 
 from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.web import api_io_types
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 
 COLUMNS = 128
 
 
-def inside(opened: Opened, key: str, name: str) -> api_io_types.DeviceLogView | None:
+def inside(opened: OpenResults, key: str, name: str) -> api_io_types.DeviceLogView | None:
     """Return the device log of a run; None if nothing was recorded."""
-    found = read_device_log(opened.run(key, name).run)
-    if found is None:
+    log = read_device_log(opened.run(key, name).run)
+    if log is None:
         return None
-    samples = {each: values.astype(np.int64) for each, values in found.samples.items()}
-    during = (found.erases - found.erases_before).astype(np.int64)
+    samples = {each: values.astype(np.int64) for each, values in log.samples.items()}
+    during = (log.erases - log.erases_before).astype(np.int64)
     return {
         "ios": samples["ios"].tolist(),
         "at_ns": samples["at_ns"].tolist(),
         "erased_blocks": samples["erased_blocks"].tolist(),
         "least_erased_blocks": samples["least_erased_blocks"].tolist(),
-        "write_amplification": _amplification(samples, found.page_bytes),
+        "write_amplification": _amplification(samples, log.page_bytes),
         "relocated_share": _share(samples["pages_relocated"], samples["pages_programmed"]),
         "dies": [
-            {"channel": die % found.channels, "die": die // found.channels}
-            for die in range(found.dies)
+            {"channel": die % log.channels, "die": die // log.channels} for die in range(log.dies)
         ],
-        "blocks_per_die": len(during) // max(found.dies, 1),
-        "erases": _by_die(during, found.dies),
-        "erases_in_all": _by_die(found.erases.astype(np.int64), found.dies),
+        "blocks_per_die": len(during) // max(log.dies, 1),
+        "erases": _by_die(during, log.dies),
+        "erases_in_all": _by_die(log.erases.astype(np.int64), log.dies),
         "erased": int(during.sum()),
-        "pages_per_block": found.pages_per_block,
-        "valid": _distribution(found),
+        "pages_per_block": log.pages_per_block,
+        "valid": _distribution(log),
     }
 
 
@@ -63,14 +62,14 @@ def _by_die(values: NDArray[np.int64], dies: int) -> list[list[int]]:
     rows = values.reshape(dies, -1)
     blocks = rows.shape[1]
     starts = np.unique(np.arange(COLUMNS) * blocks // COLUMNS) if blocks else np.zeros(0, int)
-    found: list[list[int]] = np.maximum.reduceat(rows, starts, axis=1).tolist()
-    return found
+    maxima: list[list[int]] = np.maximum.reduceat(rows, starts, axis=1).tolist()
+    return maxima
 
 
-def _distribution(found: DeviceLog) -> list[int] | None:
+def _distribution(log: DeviceLog) -> list[int] | None:
     """Return the number of full blocks by their number of valid pages, from none to all."""
-    if found.valid is None:
+    if log.valid is None:
         return None
-    full = found.valid[found.valid >= 0]
-    counts: list[int] = np.bincount(full, minlength=found.pages_per_block + 1).tolist()
+    full = log.valid[log.valid >= 0]
+    counts: list[int] = np.bincount(full, minlength=log.pages_per_block + 1).tolist()
     return counts

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from uflip.results.operations import HOST_WRITE, PROGRAM, REST, WHATS, WORDS, Operations
 
 Whole = NDArray[np.int64]
-PLACE_OF_PROGRAM = WHATS.index(WORDS[HOST_WRITE, PROGRAM])
-PLACE_OF_REST = WHATS.index(WORDS[HOST_WRITE, REST])
+PROGRAM_CODE = WHATS.index(WORDS[HOST_WRITE, PROGRAM])
+REST_CODE = WHATS.index(WORDS[HOST_WRITE, REST])
 
 
 class Lanes:
@@ -17,7 +17,7 @@ class Lanes:
 
     Parameters
     ----------
-    of : Operations
+    operations : Operations
         The recorded operations.
     numbers : numpy.ndarray or None
         Number of each I/O in the run, by the order of submission; None if they are equal.
@@ -28,74 +28,88 @@ class Lanes:
     """
 
     def __init__(
-        self, of: Operations, numbers: Whole | None, begin_ns: int, *, holds: bool = False
+        self, operations: Operations, numbers: Whole | None, begin_ns: int, *, holds: bool = False
     ) -> None:
-        self.of = of
+        self.operations = operations
         self.holds = holds
         self.begin_ns = begin_ns
-        self.io = _numbered(of.io, numbers)
-        self.waiting = _numbered(of.waits.io, numbers)
-        by_die = np.lexsort((of.begin, of.die))
-        self.dies = _split(by_die, of.die, len(of.channels))
-        sent = np.flatnonzero(of.sent_until > of.sent)
-        by_channel = sent[np.lexsort((of.sent[sent], of.channel[sent]))]
-        self.channels = _split(by_channel, of.channel, int(of.channels.max(initial=-1)) + 1)
+        self.io = _numbered(operations.io, numbers)
+        self.waiting = _numbered(operations.waits.io, numbers)
+        by_die = np.lexsort((operations.begin, operations.die))
+        self.dies = _split(by_die, operations.die, len(operations.channels))
+        sent = np.flatnonzero(operations.sent_until > operations.sent)
+        by_channel = sent[np.lexsort((operations.sent[sent], operations.channel[sent]))]
+        self.channels = _split(
+            by_channel, operations.channel, int(operations.channels.max(initial=-1)) + 1
+        )
         # Planes that work together occupy their die together.
-        clock = of.clocks[of.die]
-        by_clock = np.lexsort((of.end, of.begin, clock))
-        self.clocks = _split(by_clock, clock, len(of.channels))
+        clock = operations.clocks[operations.die]
+        by_clock = np.lexsort((operations.end, operations.begin, clock))
+        self.clocks = _split(by_clock, clock, len(operations.channels))
         # A die does one thing at a time: the next operation in the register begins when the cells
         # are free. Operations of several planes count once, for the first plane.
-        self.busy = _one_by_one(self.dies, of)
-        self.held = _one_by_one(self.clocks, of)
+        self.busy_from = _one_by_one(self.dies, operations)
+        self.occupied_from = _one_by_one(self.clocks, operations)
 
-    def had_die(self, row: int) -> Whole:
+    def die_occupants(self, row: int) -> Whole:
         """Return the operations that occupied the die while an operation waited for it."""
-        of, rows = self.of, self.clocks[self.of.clocks[self.of.die[row]]]
-        return _overlapping(rows, self.held, of.end, self.came_to_die(row), of.begin[row])
+        ops, rows = self.operations, self.clocks[self.operations.clocks[self.operations.die[row]]]
+        return _overlapping(
+            rows, self.occupied_from, ops.end, self.die_requested_ns(row), ops.begin[row]
+        )
 
     def on_die(self, die: int, low: int, high: int) -> Whole:
         """Return the operations on a die in a stretch of time, in order."""
-        return _overlapping(self.clocks[self.of.clocks[die]], self.held, self.of.end, low, high)
+        return _overlapping(
+            self.clocks[self.operations.clocks[die]],
+            self.occupied_from,
+            self.operations.end,
+            low,
+            high,
+        )
 
     def flush_of(self, wait: int) -> int | None:
         """Return the program that ended a wait for the write cache; None if it was not recorded."""
-        waits, of = self.of.waits, self.of
+        waits, ops = self.operations.waits, self.operations
         rows = self.on_die(int(waits.die[wait]), int(waits.end[wait]) - 1, int(waits.end[wait]))
-        programs = (PLACE_OF_PROGRAM, PLACE_OF_REST)
-        ended = [row for row in rows.tolist() if of.end[row] == waits.end[wait]]
-        return next((row for row in ended if of.what[row] in programs), None)
+        programs = (PROGRAM_CODE, REST_CODE)
+        ending = [row for row in rows.tolist() if ops.end[row] == waits.end[wait]]
+        return next((row for row in ending if ops.what[row] in programs), None)
 
     def name(self, die: int) -> str:
         """Return the name of a die, or of a plane if its planes work together."""
-        clock = int(self.of.clocks[die])
-        planes = np.flatnonzero(self.of.clocks == clock)
+        clock = int(self.operations.clocks[die])
+        planes = np.flatnonzero(self.operations.clocks == clock)
         used = [plane for plane in planes.tolist() if len(self.dies[plane])]
         plane = int(np.searchsorted(planes, die))
         return f"die {clock}" if used == [clock] else f"die {clock}, plane {plane}"
 
-    def had_channel(self, row: int) -> Whole:
+    def channel_occupants(self, row: int) -> Whole:
         """Return the operations that occupied the channel while an operation waited for it."""
-        of = self.of
-        if of.sent_until[row] <= of.sent[row]:
+        ops = self.operations
+        if ops.sent_until[row] <= ops.sent[row]:
             return np.zeros(0, np.int64)
-        rows = self.channels[of.channel[row]]
-        return _overlapping(rows, of.sent, of.sent_until, self.came_to_channel(row), of.sent[row])
+        rows = self.channels[ops.channel[row]]
+        return _overlapping(
+            rows, ops.sent, ops.sent_until, self.channel_requested_ns(row), ops.sent[row]
+        )
 
-    def came_to_channel(self, row: int) -> int:
-        """Return when an operation requested its channel."""
-        of = self.of
+    def channel_requested_ns(self, row: int) -> int:
+        """Return the time at which an operation requested its channel [ns]."""
+        ops = self.operations
         if self._holds(row):
-            return int(of.asked[row])
-        return int(of.begin[row] + (of.cells[row] if of.is_read[row] else 0))
+            return int(ops.asked[row])
+        return int(ops.begin[row] + (ops.cells[row] if ops.is_read[row] else 0))
 
-    def came_to_die(self, row: int) -> int:
-        """Return when an operation requested its die."""
-        return int(self.of.sent[row] if self._holds(row) else self.of.asked[row])
+    def die_requested_ns(self, row: int) -> int:
+        """Return the time at which an operation requested its die [ns]."""
+        return int(self.operations.sent[row] if self._holds(row) else self.operations.asked[row])
 
     def _holds(self, row: int) -> bool:
-        """Return whether it gets its channel before its die."""
-        return self.holds and not self.of.is_read[row] and self.of.sent_until[row] > 0
+        """Return whether an operation gets its channel before its die."""
+        return (
+            self.holds and not self.operations.is_read[row] and self.operations.sent_until[row] > 0
+        )
 
 
 def _numbered(io: Whole, numbers: Whole | None) -> Whole:
@@ -105,12 +119,12 @@ def _numbered(io: Whole, numbers: Whole | None) -> Whole:
     return np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
 
 
-def _one_by_one(lanes: list[Whole], of: Operations) -> Whole:
+def _one_by_one(lanes: list[Whole], operations: Operations) -> Whole:
     """Return the start of each operation, not before the end of the previous one on its lane."""
-    found = of.begin.copy()
+    starts = operations.begin.copy()
     for rows in lanes:
-        found[rows[1:]] = np.maximum(of.begin[rows[1:]], of.end[rows[:-1]])
-    return found
+        starts[rows[1:]] = np.maximum(operations.begin[rows[1:]], operations.end[rows[:-1]])
+    return starts
 
 
 def _split(rows: Whole, lane: Whole, lanes: int) -> list[Whole]:

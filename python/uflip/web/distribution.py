@@ -4,17 +4,17 @@ import numpy as np
 
 from uflip.web.api_io_types import Spread
 from uflip.web.grid import CLASSES, PIECE, classes_of, edges_ns
-from uflip.web.open_results import Opened
+from uflip.web.open_results import OpenResults
 from uflip.web.query import Query, text
 
 
-def distribution(opened: Opened, query: Query) -> Spread:
+def distribution(opened: OpenResults, query: Query) -> Spread:
     """Return the number of I/Os of the requested runs in each class of response time.
 
     Raises
     ------
     UsageError
-        If there is no such run.
+        If the run does not exist.
     """
     key, names = text(query, "key"), text(query, "runs").split(",")
     counts, longest = np.zeros(CLASSES, np.int64), 0

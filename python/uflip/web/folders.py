@@ -20,8 +20,6 @@ FORMER = OPEN_CHANNEL
 """The file of a folder of an older `uflip oc`, instead of a manifest."""
 MOST_FOLDERS = 200_000
 """Maximum number of folders searched, so that / also gets an answer."""
-KEPT = 12
-"""Number of results that stay open."""
 Stamp = tuple[tuple[int, int], ...]
 
 
@@ -50,8 +48,8 @@ class Folders:
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [_root(path) for path in roots]
-        self._own: list[Path] = []
-        self._known: dict[str, ResultFolder] = {}
+        self._added: list[Path] = []
+        self._by_key: dict[str, ResultFolder] = {}
         self._lock = Lock()
 
     @property
@@ -62,26 +60,30 @@ class Folders:
     def add(self, root: Path) -> None:
         """Add a folder of the explorer itself."""
         with self._lock:
-            if root not in self._own:
-                self._own.append(root)
+            if root not in self._added:
+                self._added.append(root)
 
     def scan(self) -> list[ResultFolder]:
         """Walk through all folders, and return the current results."""
-        found: dict[str, ResultFolder] = {}
-        for root in [*self._roots, *self._own]:
+        folders: dict[str, ResultFolder] = {}
+        for root in [*self._roots, *self._added]:
             for path in _below(root):
-                found.setdefault(key_of(path), ResultFolder(key_of(path), _named(root, path), path))
+                folders.setdefault(
+                    key_of(path), ResultFolder(key_of(path), _named(root, path), path)
+                )
         with self._lock:
-            self._known = found
-        return list(found.values())
+            self._by_key = folders
+        return list(folders.values())
 
     def sweeps(self) -> list[ResultFolder]:
         """Return the current sweeps below the given folders."""
-        found: dict[str, ResultFolder] = {}
+        folders: dict[str, ResultFolder] = {}
         for root in self._roots:
             for path in _below(root, _is_sweep):
-                found.setdefault(key_of(path), ResultFolder(key_of(path), _named(root, path), path))
-        return list(found.values())
+                folders.setdefault(
+                    key_of(path), ResultFolder(key_of(path), _named(root, path), path)
+                )
+        return list(folders.values())
 
     def find_sweep(self, key: str) -> ResultFolder:
         """Return a sweep by its key.
@@ -91,8 +93,8 @@ class Folders:
         ResultsError
             If it does not exist any more.
         """
-        found = next((place for place in self.sweeps() if place.key == key), None)
-        if found is None:
+        sweep = next((folder for folder in self.sweeps() if folder.key == key), None)
+        if sweep is None:
             raise ResultsError(
                 "There is no such sweep",
                 where=key,
@@ -100,9 +102,9 @@ class Folders:
                 allowed="one of those in the list of results",
                 action="go back to the list; a moved folder has another address",
             )
-        refuse_names(found)
-        _refuse_links(found)
-        return found
+        refuse_names(sweep)
+        _refuse_links(sweep)
+        return sweep
 
     def find(self, key: str) -> ResultFolder:
         """Return a folder by its key.
@@ -113,34 +115,34 @@ class Folders:
             If it does not exist any more.
         """
         with self._lock:
-            place = self._known.get(key)
-        if place is None:
-            place = next((each for each in self.scan() if each.key == key), None)
-        if place is None or not _is_result(place.path):
+            folder = self._by_key.get(key)
+        if folder is None:
+            folder = next((each for each in self.scan() if each.key == key), None)
+        if folder is None or not _is_result(folder.path):
             raise ResultsError(
                 "There is no such result folder",
-                where=place.name if place else key,
+                where=folder.name if folder else key,
                 got="no result with this key below the given folders",
                 allowed="one of those in the list of results",
                 action="go back to the list; a moved folder has another address",
             )
-        refuse_names(place)
-        _refuse_links(place)
-        return place
+        refuse_names(folder)
+        _refuse_links(folder)
+        return folder
 
 
-def stamp_of(place: ResultFolder) -> Stamp:
+def stamp_of(folder: ResultFolder) -> Stamp:
     """Return a stamp that changes when a benchmark resumes in a folder, or the folder changes."""
     names = (manifest.FILE_NAME, "ledger.jsonl")
-    return tuple(_look(place.path / name) for name in names)
+    return tuple(_stat(folder.path / name) for name in names)
 
 
-def _look(path: Path) -> tuple[int, int]:
+def _stat(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _named(root: Path, path: Path) -> str:
@@ -150,9 +152,9 @@ def _named(root: Path, path: Path) -> str:
 def _root(path: Path) -> Path:
     action = "`uflip run sim:demo --out results/demo` makes one"
     try:
-        found = path.resolve(strict=True)
-        if found.is_dir():
-            return found
+        resolved = path.resolve(strict=True)
+        if resolved.is_dir():
+            return resolved
         got = "a file"
         action = "`uflip replay FILE DEVICE --out FOLDER` makes one of a trace; explore that folder"
     except (OSError, RuntimeError) as error:
@@ -166,15 +168,15 @@ def _root(path: Path) -> Path:
     )
 
 
-def _below(root: Path, is_one: Callable[[Path], bool] | None = None) -> Iterator[Path]:
+def _below(root: Path, is_wanted: Callable[[Path], bool] | None = None) -> Iterator[Path]:
     """Yield folders of results, or of another kind, at and below a root; follow no links."""
-    for number, (name, folders, _) in enumerate(os.walk(root)):
+    for number, (name, subfolders, _) in enumerate(os.walk(root)):
         path = Path(name)
         if _is_result(path) or _is_sweep(path):
-            folders.clear()
-        if (is_one or _is_result)(path):
+            subfolders.clear()
+        if (is_wanted or _is_result)(path):
             yield path
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
         if number >= MOST_FOLDERS:
             return
 
@@ -187,7 +189,7 @@ def _is_sweep(path: Path) -> bool:
     return os.path.lexists(path / sweep.FILE_NAME)
 
 
-def refuse_names(place: ResultFolder) -> None:
+def refuse_names(folder: ResultFolder) -> None:
     """Reject a folder whose name is not valid text: its files could not be opened by name.
 
     Raises
@@ -195,33 +197,33 @@ def refuse_names(place: ResultFolder) -> None:
     ResultsError
     """
     try:
-        str(place.path).encode()
+        str(folder.path).encode()
     except UnicodeEncodeError:
         raise ResultsError(
             "The name of the result folder is not valid text",
-            where=place.name,
+            where=folder.name,
             got="a name that is not UTF-8",
             allowed="names in UTF-8",
             action="rename the folder, and look at the list again",
         ) from None
 
 
-def _refuse_links(place: ResultFolder) -> None:
+def _refuse_links(folder: ResultFolder) -> None:
     """Reject a folder that contains links: they could lead outside of the given folders."""
     within = (manifest.RUNS, "summaries", "parts")
-    for folder in (place.path, *(place.path / name for name in within)):
+    for path in (folder.path, *(folder.path / name for name in within)):
         try:
-            with os.scandir(folder) as files:
-                linked = folder.is_symlink() or any(each.is_symlink() for each in files)
+            with os.scandir(path) as files:
+                linked = path.is_symlink() or any(each.is_symlink() for each in files)
         except OSError:
             continue
         if linked:
             raise ResultsError(
                 "The result folder contains links",
-                where=place.name,
-                got=f"a symbolic link in {folder.name}",
+                where=folder.name,
+                got=f"a symbolic link in {path.name}",
                 allowed="files of its own",
-                action="copy the files to the place of the link",
+                action="replace the link by a copy of the files",
             )
 
 

@@ -81,8 +81,8 @@ def classes_of(times_ns: NDArray[Any]) -> NDArray[np.uint32]:
     """
     bits = np.maximum(times_ns, 1).astype(np.float32).view(np.uint32)
     code = (bits >> np.uint32(23 - 3)) - np.uint32(127 * PER_OCTAVE)
-    found: NDArray[np.uint32] = np.minimum(code, np.uint32(CLASSES - 1))
-    return found
+    classes: NDArray[np.uint32] = np.minimum(code, np.uint32(CLASSES - 1))
+    return classes
 
 
 def edges_ns() -> NDArray[np.float64]:
@@ -103,8 +103,8 @@ def grid_of(log: Log) -> Grid:
         _add(rows, log, starts[low : high + 1])
     if not n:
         _add(rows, log, np.array([0, 0]))
-    made = {name: np.concatenate(parts) for name, parts in rows.items()}
-    return Grid(starts, size, streams, **made)
+    columns = {name: np.concatenate(parts) for name, parts in rows.items()}
+    return Grid(starts, size, streams, **columns)
 
 
 def _streams(log: Log, n: int) -> Whole:
@@ -112,12 +112,12 @@ def _streams(log: Log, n: int) -> Whole:
     if n == 0:
         return np.array([0, n])
     name = "thread" if isinstance(log, _native.FlashTrace) else "stream"
-    found = [0]
+    starts = [0]
     for low in range(0, n, PIECE):
         begin = max(low - 1, 0)
         part = column_slice(log, name, begin, min(low + PIECE, n)).astype(np.int64)
-        found += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
-    return np.array([*found, n])
+        starts += (np.flatnonzero(np.diff(part)) + begin + 1).tolist()
+    return np.array([*starts, n])
 
 
 def _pieces(starts: Whole, size: int) -> Iterator[tuple[int, int]]:
@@ -135,9 +135,9 @@ def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
     submitted = column_slice(log, "submit_ns", low, high).astype(np.int64)
     at = starts[:-1][np.diff(starts) > 0] - low
     blocks = len(at)
-    place = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(at, append=len(times)))
-    spread = np.bincount(place * CLASSES + classes_of(times), minlength=blocks * CLASSES)
-    found: dict[str, NDArray[Any]] = {
+    block = np.repeat(np.arange(blocks, dtype=np.int64), np.diff(at, append=len(times)))
+    spread = np.bincount(block * CLASSES + classes_of(times), minlength=blocks * CLASSES)
+    columns: dict[str, NDArray[Any]] = {
         "min_ns": merged(times, at, np.minimum),
         "max_ns": merged(times, at, np.maximum),
         "sum_ns": merged(times, at, np.add),
@@ -146,13 +146,15 @@ def _add(rows: dict[str, list[NDArray[Any]]], log: Log, starts: Whole) -> None:
         "ended_ns": merged(submitted + times, at, np.maximum),
         "spread": spread.reshape(blocks, CLASSES).astype(np.uint32),
     }
-    for name, values in found.items():
+    for name, values in columns.items():
         rows.setdefault(name, []).append(values)
 
 
-def merged(values: NDArray[Any], starts: Sequence[int] | Whole, how: np.ufunc) -> NDArray[Any]:
+def merged(
+    values: NDArray[Any], starts: Sequence[int] | Whole, aggregate: np.ufunc
+) -> NDArray[Any]:
     """Aggregate neighbouring rows, given the start of each group."""
     if not len(values):
         return values
-    found: NDArray[Any] = how.reduceat(values, starts)
-    return found
+    aggregated: NDArray[Any] = aggregate.reduceat(values, starts)
+    return aggregated

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from uflip.web.open_run import OpenRun
 
-NOTHING = -1
+NO_EARLIER_IO = -1
 """Value of an I/O without earlier I/Os."""
 Whole = NDArray[np.int64]
 
 
-def rests(run: OpenRun, low: int, high: int) -> Whole:
-    """Return the idle time before I/Os `low` to `high` (n,) [ns]; or `NOTHING`.
+def idle_before(run: OpenRun, low: int, high: int) -> Whole:
+    """Return the idle time before I/Os `low` to `high` (n,) [ns]; or `NO_EARLIER_IO`.
 
     It is 0 while an I/O that was submitted before is in flight, in any stream.
     """
@@ -28,12 +28,12 @@ def rests(run: OpenRun, low: int, high: int) -> Whole:
     grid = run.grid()
     assert grid is not None, "wait() makes it"
     submitted = run.column("submit_ns", low, high).astype(np.int64)
-    ended = np.full(len(submitted), NOTHING)
+    completed = np.full(len(submitted), NO_EARLIER_IO)
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
         from_block = first + int(np.searchsorted(grid.last_ns[first:last], submitted.min()))
         to_block = first + int(np.searchsorted(grid.first_ns[first:last], submitted.max(), "right"))
         to_block = max(to_block, from_block)
-        before = int(grid.ended_ns[first:from_block].max(initial=NOTHING))
+        before = int(grid.ended_ns[first:from_block].max(initial=NO_EARLIER_IO))
         begin, end = int(grid.starts[from_block]), int(grid.starts[to_block])
         begins = run.column("submit_ns", begin, end).astype(np.int64)
         ends = begins + run.column("response_time_ns", begin, end).astype(np.int64)
@@ -41,6 +41,6 @@ def rests(run: OpenRun, low: int, high: int) -> Whole:
         # I/Os of its own stream with equal submission times count in their order.
         own = np.arange(low, high) - begin
         is_own = (own >= grid.starts[first] - begin) & (own < grid.starts[last] - begin)
-        place = np.where(is_own, own, np.searchsorted(begins, submitted))
-        ended = np.maximum(ended, latest[place])
-    return np.where(ended == NOTHING, NOTHING, np.maximum(submitted - ended, 0))
+        index = np.where(is_own, own, np.searchsorted(begins, submitted))
+        completed = np.maximum(completed, latest[index])
+    return np.where(completed == NO_EARLIER_IO, NO_EARLIER_IO, np.maximum(submitted - completed, 0))

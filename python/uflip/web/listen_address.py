@@ -6,7 +6,7 @@ import socket
 from uflip.errors import UsageError
 
 
-def listening(host: str, port: int, asked: str) -> socket.socket:
+def bind_listener(host: str, port: int, options: str) -> socket.socket:
     """Return a socket bound to an address; the caller closes it.
 
     Parameters
@@ -34,12 +34,12 @@ def listening(host: str, port: int, asked: str) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         code = error.errno if isinstance(error, OSError) else None
-        taken = code == errno.EADDRINUSE
+        in_use = code == errno.EADDRINUSE
         raise UsageError(
             "The address cannot be used",
-            where=asked,
+            where=options,
             got="another program listens there"
-            if taken
+            if in_use
             else getattr(error, "strerror", None) or str(error),
             allowed="an address of this machine and a free port",
             action="give another --port; 0 is a free one",

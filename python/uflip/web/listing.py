@@ -22,9 +22,9 @@ from uflip.errors import ResultsError, UflipError
 from uflip.report.key_row import cells, numbers
 from uflip.results import Results
 from uflip.results.summarise import describe_device, experiments_of
-from uflip.web.api_types import Failed, Glance, Known, WarningRow
+from uflip.web.api_types import Failed, Glance, RunCountsWithWarnings, WarningRow
 from uflip.web.folders import FORMER, ResultFolder, refuse_names, stamp_of
-from uflip.web.open_results import Latest, Opened
+from uflip.web.open_results import Latest, OpenResults
 
 ROWS = 20_000
 """Maximum number of cached rows."""
@@ -64,7 +64,7 @@ class Listing:
         The folders.
     """
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenResults) -> None:
         self._opened = opened
         self._glances: Latest[Glance | Failed] = Latest(ROWS)
         self._rows: Latest[WarningRow | Failed] = Latest(ROWS)
@@ -72,65 +72,65 @@ class Listing:
     def glances(self) -> list[Glance | Failed]:
         """Return the row of every folder, from its manifest."""
         return [
-            self._glances.get(place.key, stamp_of(place), partial(_glance, place))
-            for place in self._opened.folders.scan()
+            self._glances.get(folder.key, stamp_of(folder), partial(_glance, folder))
+            for folder in self._opened.folders.scan()
         ]
 
     def row(self, key: str) -> WarningRow | Failed:
         """Return the runs of a folder: its row of Table 3, and the number of converged means."""
-        place = self._opened.place(key)
-        return self._rows.get(key, stamp_of(place), partial(_row, place))
+        folder = self._opened.folder(key)
+        return self._rows.get(key, stamp_of(folder), partial(_row, folder))
 
 
-def _glance(place: ResultFolder) -> Glance | Failed:
+def _glance(folder: ResultFolder) -> Glance | Failed:
     try:
-        refuse_names(place)
-        path = place.path / manifest.FILE_NAME
-        if not path.exists() and (place.path / FORMER).exists():
+        refuse_names(folder)
+        path = folder.path / manifest.FILE_NAME
+        if not path.exists() and (folder.path / FORMER).exists():
             raise ResultsError(
                 "The explorer does not support results of an older uFLIP-OC",
                 action="`uflip oc show` prints them",
             )
-        found = _read(path, read_document(path, manifest.KIND))
+        document = _read(path, read_document(path, manifest.KIND))
     except UflipError as error:
-        return {"key": place.key, "name": place.name, "error": error.parts()}
+        return {"key": folder.key, "name": folder.name, "error": error.parts()}
     return {
-        "key": place.key,
-        "name": place.name,
-        "device": describe_device(found.device),
-        "simulated": found.device.simulated,
-        "created_utc": found.created_utc,
-        "scale": found.scale,
-        "state": found.state.state,
-        "durability": found.durability or "",
-        "status": found.status,
-        "repetitions": found.repetitions,
-        "planned": len(found.plan),
-        "warnings": [each.code for each in found.warnings],
-        "uflip_version": found.uflip_version,
+        "key": folder.key,
+        "name": folder.name,
+        "device": describe_device(document.device),
+        "simulated": document.device.simulated,
+        "created_utc": document.created_utc,
+        "scale": document.scale,
+        "state": document.state.state,
+        "durability": document.durability or "",
+        "status": document.status,
+        "repetitions": document.repetitions,
+        "planned": len(document.plan),
+        "warnings": [each.code for each in document.warnings],
+        "uflip_version": document.uflip_version,
     }
 
 
 def _read(path: Path, content: bytes) -> _Glance | Manifest:
     """Parse the fields of a row; if that fails, parse the whole manifest, or raise an error."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = msgspec.json.decode(content, type=_Glance)
-        if (found.format, found.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
-            return found
+        document = msgspec.json.decode(content, type=_Glance)
+        if (document.format, document.format_version) == (manifest.FORMAT, manifest.FORMAT_VERSION):
+            return document
     return manifest.parse(path, content)
 
 
-def _row(place: ResultFolder) -> WarningRow | Failed:
+def _row(folder: ResultFolder) -> WarningRow | Failed:
     try:
-        results = Results.load(place.path)
-        return {"key": place.key, **of_summary(summary(results))}
+        results = Results.load(folder.path)
+        return {"key": folder.key, **run_counts(summary(results))}
     except UflipError as error:
-        return {"key": place.key, "error": error.parts()}
+        return {"key": folder.key, "error": error.parts()}
 
 
-def of_summary(document: Summary) -> Known:
+def run_counts(document: Summary) -> RunCountsWithWarnings:
     """Return the part of a row that comes from a summary."""
-    known = [
+    converged = [
         run["together"]["converged"]
         for _, run in experiments_of(document)
         if run["together"]["converged"] is not None
@@ -141,8 +141,8 @@ def of_summary(document: Summary) -> Known:
         "finished": document["runs_finished"],
         "planned": document["runs_planned"],
         "warnings": [each["code"] for each in document["warnings"]],
-        "experiments": len(known),
-        "known": sum(map(bool, known)),
+        "experiments": len(converged),
+        "known": sum(map(bool, converged)),
         "cells": None if row is None else cells(row),
         "numbers": None if row is None else numbers(row),
         "baselines_ms": document["baselines_ms"],

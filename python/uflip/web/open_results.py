@@ -29,7 +29,7 @@ class Latest(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[str, tuple[Stamp, T]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[Stamp, T]] = OrderedDict()
         self._locks: dict[str, Lock] = {}
         self._lock = Lock()
 
@@ -39,17 +39,17 @@ class Latest(Generic[T]):
             lock = self._locks.setdefault(key, Lock())
         with lock:
             with self._lock:
-                found = self._kept.get(key)
-            value = found[1] if found is not None and found[0] == stamp else make()
+                cached = self._entries.get(key)
+            value = cached[1] if cached is not None and cached[0] == stamp else make()
             with self._lock:
-                self._kept[key] = stamp, value
-                self._kept.move_to_end(key)
-                while len(self._kept) > self._most:
-                    self._kept.popitem(last=False)
+                self._entries[key] = stamp, value
+                self._entries.move_to_end(key)
+                while len(self._entries) > self._most:
+                    self._entries.popitem(last=False)
         return value
 
 
-class Opened:
+class OpenResults:
     """The open results and runs of some folders.
 
     Parameters
@@ -64,7 +64,7 @@ class Opened:
         self._summaries: Latest[Summary] = Latest(RESULTS)
         self._runs: Latest[OpenRun] = Latest(RUNS)
 
-    def place(self, key: str) -> ResultFolder:
+    def folder(self, key: str) -> ResultFolder:
         """Find a folder; see `Folders.find`."""
         return self.folders.find(key)
 
@@ -76,12 +76,12 @@ class Opened:
         ResultsError
             If it is not a result, or cannot be read.
         """
-        place = self.place(key)
-        return self._results.get(key, stamp_of(place), partial(Results.load, place.path))
+        folder = self.folder(key)
+        return self._results.get(key, stamp_of(folder), partial(Results.load, folder.path))
 
     def summary(self, key: str) -> Summary:
         """Return the summary of a folder; see `uflip.benchmarks.summary`."""
-        stamp = stamp_of(self.place(key))
+        stamp = stamp_of(self.folder(key))
         return self._summaries.get(key, stamp, lambda: summary(self.results(key)))
 
     def run(self, key: str, name: str) -> OpenRun:
@@ -90,11 +90,11 @@ class Opened:
         Raises
         ------
         UsageError
-            If there is no such run.
+            If the run does not exist.
         """
         results = self.results(key)
         for each in results.runs:
             if each.id == name:
-                stamp = stamp_of(self.place(key))
+                stamp = stamp_of(self.folder(key))
                 return self._runs.get(f"{key}/{name}", stamp, partial(OpenRun, results, each))
         raise unknown_name("run", name, [each.id for each in results.runs[:20]], where="run")

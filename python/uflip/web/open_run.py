@@ -73,9 +73,11 @@ class OpenRun:
         A file is decompressed a part at a time, however few I/Os are requested. The parts are
         cached for a while, because the next request is usually for neighbours.
         """
-        alike = self._alike(name, start, stop) if start < stop <= len(self.log) else None
-        if alike is not None:
-            return alike
+        constant = (
+            self._constant_column(name, start, stop) if start < stop <= len(self.log) else None
+        )
+        if constant is not None:
+            return constant
         if stop - start > PART or len(self.log) <= PART or start >= stop:
             with self._lock:  # only one thread reads a file at a time
                 return column_slice(self.log, name, start, stop)
@@ -85,30 +87,30 @@ class OpenRun:
             pieces.append(self._part(name, part)[max(start - begin, 0) : stop - begin])
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
-    def _alike(self, name: str, start: int, stop: int) -> NDArray[Any] | None:
+    def _constant_column(self, name: str, start: int, stop: int) -> NDArray[Any] | None:
         """Return a column in which all I/Os are equal, without decoding the pattern."""
         spec = self.run.spec
         if not isinstance(spec, Basic):
             return None
-        known = {
+        constants = {
             "io_size_bytes": np.uint32(spec.io_bytes),
             "mode": np.uint8(MODES.index(spec.mode)),
             "component": np.uint8(0),
         }
-        return np.full(stop - start, known[name]) if name in known else None
+        return np.full(stop - start, constants[name]) if name in constants else None
 
     def _part(self, name: str, part: int) -> NDArray[Any]:
         key = name, part
         with self._lock:
-            found = self._parts.get(key)
-            if found is None:
+            values = self._parts.get(key)
+            if values is None:
                 begin = part * PART
                 end = min(begin + PART, len(self.log))
-                found = self._parts[key] = column_slice(self.log, name, begin, end)
+                values = self._parts[key] = column_slice(self.log, name, begin, end)
             self._parts.move_to_end(key)
             while len(self._parts) > PARTS:
                 self._parts.popitem(last=False)
-        return found
+        return values
 
     def has(self, name: str) -> bool:
         """Return whether the run has a column."""

@@ -17,25 +17,25 @@ from uflip.web.folders import Folders, key_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-ACTS = "api/play/"
+ACTION_PATH = "api/play/"
 CONTENT = "application/json"
 LARGEST_BODY = 1 << 16
 KEY = "key."
 """Prefix of device keys in a URL: parameters of patterns may have the same names."""
-FIRST = "demo"
-Act = Callable[[object], Mapping[str, object]]
+DEFAULT_DEVICE = "demo"
+Action = Callable[[object], Mapping[str, object]]
 """Carries out an action of a document, and returns its result."""
 
 
-class Keyed(PlayedSaid):
+class PlayedRun(PlayedSaid):
     """A run, with the key of its result."""
 
     key: str
 
 
-def is_act(path: str) -> bool:
+def is_action(path: str) -> bool:
     """Return whether a path is an action rather than a query."""
-    return path.split("/", 2)[2:] != [] and path.split("/", 2)[2].startswith(ACTS)
+    return path.split("/", 2)[2:] != [] and path.split("/", 2)[2].startswith(ACTION_PATH)
 
 
 async def body(request: "Request") -> object:
@@ -70,10 +70,10 @@ async def body(request: "Request") -> object:
     return document
 
 
-def shown(query: Mapping[str, str]) -> Form:
+def form_view(query: Mapping[str, str]) -> Form:
     """Return the form of a device with some keys changed; errors in them are part of the form."""
     changes = {name[len(KEY) :]: text for name, text in query.items() if name.startswith(KEY)}
-    device = query.get("device") or FIRST
+    device = query.get("device") or DEFAULT_DEVICE
     plain = form(device, {})
     try:
         return {**form(device, changes), "problem": None}
@@ -81,16 +81,16 @@ def shown(query: Mapping[str, str]) -> Form:
         return {**plain, "problem": error.parts()}
 
 
-def played(stage: Stage, folders: Folders) -> dict[str, list[Keyed]]:
+def runs_view(stage: Stage, folders: Folders) -> dict[str, list[PlayedRun]]:
     """Return all runs, the current one included."""
-    return {"played": [_one(each, folders) for each in stage.played()]}
+    return {"played": [_run_view(each, folders) for each in stage.played()]}
 
 
-def acts(stage: Stage, folders: Folders) -> dict[str, Act]:
+def actions(stage: Stage, folders: Folders) -> dict[str, Action]:
     """Return the actions of POST requests, by name."""
 
-    def begin(document: object) -> Keyed:
-        return _one(stage.begin(parse_request(document)), folders)
+    def begin(document: object) -> PlayedRun:
+        return _run_view(stage.begin(parse_request(document)), folders)
 
     def stop(_document: object) -> dict[str, str]:
         stage.stop()
@@ -99,6 +99,6 @@ def acts(stage: Stage, folders: Folders) -> dict[str, Act]:
     return {"begin": begin, "stop": stop}
 
 
-def _one(one: Played, folders: Folders) -> Keyed:
+def _run_view(one: Played, folders: Folders) -> PlayedRun:
     folders.add(one.folder.parent)
     return {**one.as_dict(), "key": key_of(one.folder)}

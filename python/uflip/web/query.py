@@ -16,15 +16,15 @@ def text(query: Query, name: str) -> str:
     UsageError
         If it is missing.
     """
-    found = query.get(name)
-    if not found:
+    value = query.get(name)
+    if not value:
         raise UsageError(
             "A parameter is missing in the address",
             where=name,
             allowed="a text",
             action="open the page from the list",
         )
-    return found
+    return value
 
 
 def number(query: Query, name: str) -> float:
@@ -35,19 +35,19 @@ def number(query: Query, name: str) -> float:
     UsageError
         If it is missing, not a number, or beyond the largest count.
     """
-    said = query.get(name, "")
+    given = query.get(name, "")
     try:
-        found = float(said)
+        value = float(given)
     except ValueError:
-        found = float("nan")
-    if not abs(found) <= LARGEST:
+        value = float("nan")
+    if not abs(value) <= LARGEST:
         raise UsageError(
             "A number in the address is not valid"
-            if said
+            if given
             else "A number is missing in the address",
             where=name,
-            got=said or "nothing",
+            got=given or "nothing",
             allowed=f"a number of at most {LARGEST:g}",
             action="open the page from the list",
         )
-    return found
+    return value

@@ -11,7 +11,7 @@ from uflip.amplification import write_amplification
 from uflip.errors import DeviceError, UflipError
 from uflip.web.api_types import Problem
 
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 MOST_BYTES = 1 << 24
 
 
@@ -27,7 +27,7 @@ class ServiceTimes(TypedDict):
     max_ns: int | None
 
 
-class Lately(ServiceTimes):
+class RecentTimes(ServiceTimes):
     """The same in the last complete interval."""
 
     span_ns: int
@@ -58,7 +58,7 @@ class ExportNow(TypedDict):
     simulated: ServiceTimes
     lag: ServiceTimes
     held_ns: int
-    recent: Lately
+    recent: RecentTimes
     counters: dict[str, int] | None
     flash: NotRequired[FlashNow]
     write_amplification: float | None
@@ -86,7 +86,7 @@ class Server(ServerStatus):
     socket: str
 
 
-class Silent(TypedDict):
+class UnreachableServer(TypedDict):
     """A socket without an answering server."""
 
     socket: str
@@ -96,7 +96,7 @@ class Silent(TypedDict):
 class Servers(TypedDict):
     """All servers of the page."""
 
-    servers: list[Server | Silent]
+    servers: list[Server | UnreachableServer]
 
 
 def server_statistics(sockets: Sequence[Path]) -> Servers:
@@ -110,9 +110,9 @@ def server_statistics(sockets: Sequence[Path]) -> Servers:
     return {"servers": [_server(path) for path in sockets]}
 
 
-def _server(path: Path) -> Server | Silent:
+def _server(path: Path) -> Server | UnreachableServer:
     try:
-        document = ask(path)
+        document = request_status(path)
     except UflipError as error:
         return {"socket": str(path), "error": error.parts()}
     for export in document["exports"]:
@@ -124,20 +124,20 @@ def _server(path: Path) -> Server | Silent:
     return {"socket": str(path), **document}
 
 
-def ask(path: Path) -> ServerStatus:
+def request_status(path: Path) -> ServerStatus:
     """Return the statistics of one server.
 
     Raises
     ------
     DeviceError
-        If nobody answers, or the answer is invalid.
+        If no server answers, or the answer is invalid.
     """
     text = bytearray()
     try:
-        with closing(socket.socket(socket.AF_UNIX)) as asking:
-            asking.settimeout(PATIENCE_S)
-            asking.connect(str(path))
-            while (more := asking.recv(1 << 16)) and len(text) < MOST_BYTES:
+        with closing(socket.socket(socket.AF_UNIX)) as connection:
+            connection.settimeout(TIMEOUT_S)
+            connection.connect(str(path))
+            while (more := connection.recv(1 << 16)) and len(text) < MOST_BYTES:
                 text += more
         document: ServerStatus = json.loads(text)
         if not {"exports", "clients", "elapsed_ns"} <= document.keys():

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from uflip.errors import UnavailableError
 from uflip.play.stage import Stage
 from uflip.web.app import application, missing_library
-from uflip.web.listen_address import listening
+from uflip.web.listen_address import bind_listener
 
 LOOPBACK = "127.0.0.1"
 START_S = 20.0
@@ -74,7 +74,7 @@ def serving(
         raise missing_library() from error
     from uflip.web.connections import accepted_at_once, limited_protocol
 
-    with listening(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
+    with bind_listener(LOOPBACK, port, f"--port {port}") as listener, closing(Stage()) as stage:
         chosen = int(listener.getsockname()[1])
         token = secrets.token_urlsafe(16)
         config = uvicorn.Config(
@@ -93,14 +93,14 @@ def serving(
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
-            _started(server, thread)
+            _wait_until_started(server, thread)
             yield Serving(f"http://{LOOPBACK}:{chosen}/{token}/", chosen, thread)
         finally:
             server.should_exit = True
             thread.join(START_S)
 
 
-def _started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _wait_until_started(server: "uvicorn.Server", thread: Thread) -> None:  # type: ignore[name-defined]  # noqa: F821
     begin = monotonic()
     while not server.started:
         if not thread.is_alive() or monotonic() - begin > START_S:

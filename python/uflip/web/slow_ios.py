@@ -22,13 +22,13 @@ from uflip.report.labels import cause_name
 from uflip.results.run_warnings import STALL_NS
 from uflip.results.warnings import HOST_GAP
 from uflip.units import format_duration_ns, format_size
-from uflip.web.api_io_types import Common, Io, Slowest
+from uflip.web.api_io_types import CommonTrait, Io, Slowest
 from uflip.web.grid import PIECE
-from uflip.web.idle_time import NOTHING, rests
+from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
 
 SHARE, FEWEST, MOST = 0.01, 10, 10_000
-SHOWN = 50
+LISTED = 50
 TRAITS = 8
 LEAST_LIFT = 1.15
 """Below this lift a trait is about as frequent among the slow I/Os as among all."""
@@ -79,7 +79,7 @@ class Trait:
         """Score for sorting: the share of the slow I/Os that it explains beyond chance."""
         return (self.slow / self.of_slow - self.every / self.of_every) * log2(self.lift)
 
-    def as_dict(self) -> Common:
+    def as_dict(self) -> CommonTrait:
         """Return plain data."""
         return {
             "name": self.name,
@@ -91,7 +91,7 @@ class Trait:
 
 
 def slowest(
-    run: OpenRun, start: int, stop: int, shown: int = SHOWN, *, traits: bool = True
+    run: OpenRun, start: int, stop: int, shown: int = LISTED, *, traits: bool = True
 ) -> Slowest:
     """Return the slowest I/Os of a stretch, and their common traits.
 
@@ -114,10 +114,10 @@ def slowest(
     some = min(max(int(count * SHARE), FEWEST), MOST, count)
     numbers = _slowest(run, start, stop, some)
     least = int(run.column("response_time_ns", int(numbers[-1]), int(numbers[-1]) + 1)[0])
-    looked = traits and count > some
-    common = _traits(run, start, stop, np.sort(numbers)) if looked else []
+    searched = traits and count > some
+    common = _traits(run, start, stop, np.sort(numbers)) if searched else []
     return {
-        "ios": [one(run, int(number)) for number in numbers[:shown]],
+        "ios": [io_view(run, int(number)) for number in numbers[:shown]],
         "slow": some,
         "least_ns": least,
         "count": count,
@@ -125,25 +125,25 @@ def slowest(
     }
 
 
-def one(run: OpenRun, number: int) -> Io:
+def io_view(run: OpenRun, number: int) -> Io:
     """Return all details of one I/O: its row, its causes, and the idle time before it."""
     hidden = {*run.causes, *({HOST_GAP} if _is_imported(run) else ())}
     names = [name for name in run.log.columns if name not in hidden]
     columns = {name: int(run.column(name, number, number + 1)[0]) for name in names}
-    found = cast("Io", {"number": number, **columns})
+    view = cast("Io", {"number": number, **columns})
     causes = {name: int(run.column(name, number, number + 1)[0]) for name in run.causes}
     spent = sorted(causes.items(), key=lambda each: -each[1])
-    found["causes"] = [
+    view["causes"] = [
         {"name": name, "code": run.causes.index(name), "words": cause_name(name), "ns": ns}
         for name, ns in spent
         if ns
     ]
-    found["begin_ns"] = _begin_of(run)
+    view["begin_ns"] = _begin_of(run)
     if run.has("submit_ns") and not _is_imported(run):
-        rest = int(rests(run, number, number + 1)[0])
-        if rest != NOTHING:
-            found["idle_before_ns"] = rest
-    return found
+        idle = int(idle_before(run, number, number + 1)[0])
+        if idle != NO_EARLIER_IO:
+            view["idle_before_ns"] = idle
+    return view
 
 
 def sample(run: OpenRun, start: int, stop: int, most: int) -> NDArray[np.int64]:
@@ -171,17 +171,17 @@ def _slowest(run: OpenRun, start: int, stop: int, some: int) -> NDArray[np.int64
     """Return the numbers of the slowest I/Os, the slowest first; of equal ones the first."""
     numbers, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for low, high in _pieces(start, stop):
-        these = run.column("response_time_ns", low, high).astype(np.int64)
+        more = run.column("response_time_ns", low, high).astype(np.int64)
         if len(times) == some:
-            numbers = np.concatenate([numbers, np.flatnonzero(these > times.min()) + low])
-            times = np.concatenate([times, these[these > times.min()]])
+            numbers = np.concatenate([numbers, np.flatnonzero(more > times.min()) + low])
+            times = np.concatenate([times, more[more > times.min()]])
         else:
             numbers, times = (
                 np.concatenate([numbers, np.arange(low, high)]),
-                np.concatenate([times, these]),
+                np.concatenate([times, more]),
             )
-        kept = np.lexsort((numbers, -times))[:some]
-        numbers, times = numbers[kept], times[kept]
+        order = np.lexsort((numbers, -times))[:some]
+        numbers, times = numbers[order], times[order]
     return numbers
 
 
@@ -198,17 +198,17 @@ def _traits(run: OpenRun, start: int, stop: int, slow: NDArray[np.int64]) -> lis
     of_slow: Counts = {}
     of_every: Counts = {}
     for low, high in _pieces(start, stop):
-        of_these = slow[(slow >= low) & (slow < high)] - low
+        slow_here = slow[(slow >= low) & (slow < high)] - low
         for key, has in _marks(run, low, high, start, stop):
             of_every[key] = of_every.get(key, 0) + int(np.count_nonzero(has))
-            of_slow[key] = of_slow.get(key, 0) + int(np.count_nonzero(has[of_these]))
-    found = [
+            of_slow[key] = of_slow.get(key, 0) + int(np.count_nonzero(has[slow_here]))
+    traits = [
         Trait(*key, of_slow[key], of_every[key], len(slow), stop - start)
         for key in of_every
         if of_slow[key] and of_every[key]
     ]
-    telling = [each for each in found if each.lift >= LEAST_LIFT and each.beyond_chance]
-    return sorted(telling, key=lambda each: -each.rank)[:TRAITS]
+    significant = [each for each in traits if each.lift >= LEAST_LIFT and each.beyond_chance]
+    return sorted(significant, key=lambda each: -each.rank)[:TRAITS]
 
 
 Mark = tuple[tuple[str, str], NDArray[np.bool_]]
@@ -224,20 +224,20 @@ def _marks(run: OpenRun, low: int, high: int, start: int, stop: int) -> Iterator
         yield from _causes(run, low, high)
     if run.has("io_size_bytes"):
         sizes = run.column("io_size_bytes", low, high)
-        some = np.unique(sizes)[:SHOWN]
-        yield from ((("size", format_size(int(each))), sizes == each) for each in some)
+        distinct = np.unique(sizes)[:LISTED]
+        yield from ((("size", format_size(int(each))), sizes == each) for each in distinct)
     if run.has("offset_bytes"):
         yield from _addresses(run, low, high)
     if run.has("submit_ns") and not _is_imported(run):
-        yield from _rests(run, low, high)
+        yield from _idle_times(run, low, high)
     if run.has(HOST_GAP) and not _is_imported(run):
         stalled = run.column(HOST_GAP, low, high) > STALL_NS
-        yield ("the host", f"let it wait more than {format_duration_ns(STALL_NS)}"), stalled
+        yield ("host gap", f"more than {format_duration_ns(STALL_NS)}"), stalled
     part = (np.arange(low, high) - start) * EIGHTS // max(stop - start, 1)
     for each in range(EIGHTS):
-        yield ("place", f"part {each + 1} of {EIGHTS} of the stretch"), part == each
+        yield ("position", f"part {each + 1} of {EIGHTS} of the stretch"), part == each
     if run.has("ignored"):
-        yield ("place", "inside the start-up"), run.column("ignored", low, high) != 0
+        yield ("position", "inside the start-up"), run.column("ignored", low, high) != 0
 
 
 _PARTS = {0: "first pattern of the mix", 1: "second pattern of the mix"}
@@ -249,7 +249,7 @@ def _causes(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
     for code, (name, times) in enumerate(spent.items()):
         words = cause_name(name)
         yield ("most of the time", words), most == code
-        yield ("waited at all for", words), times > 0
+        yield ("waited for", words), times > 0
 
 
 def _addresses(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
@@ -262,8 +262,8 @@ def _addresses(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
             yield ("offset", f"crosses a boundary of {name}"), offsets // each != last // each
 
 
-def _rests(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
-    before = rests(run, low, high)
-    yield ("rest before", "none"), before <= IDLE_NS[0]
+def _idle_times(run: OpenRun, low: int, high: int) -> Iterator[Mark]:
+    before = idle_before(run, low, high)
+    yield ("idle before", "none"), before <= IDLE_NS[0]
     for each in IDLE_NS:
-        yield ("rest before", f"more than {format_duration_ns(each)}"), before > each
+        yield ("idle before", f"more than {format_duration_ns(each)}"), before > each

@@ -20,9 +20,9 @@ from uflip.web.api_types import Failed, Sweep, SweepAxis, SweepGlance
 from uflip.web.folders import Folders, ResultFolder, refuse_names
 from uflip.web.open_results import Latest
 
-OPEN = 4
+MAX_OPEN = 4
 """Number of sweeps that stay open, some ten megabytes each."""
-LISTED = 200
+MAX_LISTED = 200
 """Maximum number of sweeps in the list, since each manifest is read."""
 # An axis with at least this ratio of maximum to minimum is logarithmic.
 WIDE = 30.0
@@ -41,17 +41,17 @@ class Sweeps:
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
-        self._glances: Latest[SweepGlance | Failed] = Latest(LISTED)
-        self._told: Latest[Sweep] = Latest(OPEN)
+        self._glances: Latest[SweepGlance | Failed] = Latest(MAX_LISTED)
+        self._sweeps: Latest[Sweep] = Latest(MAX_OPEN)
 
     def listed(self) -> list[SweepGlance | Failed]:
         """Return the row of every sweep, from its manifest."""
         return [
-            self._glances.get(place.key, _stamp(place.path), partial(_glance, place))
-            for place in self._folders.sweeps()[:LISTED]
+            self._glances.get(folder.key, _stamp(folder.path), partial(_glance, folder))
+            for folder in self._folders.sweeps()[:MAX_LISTED]
         ]
 
-    def told(self, key: str) -> Sweep:
+    def get(self, key: str) -> Sweep:
         """Return a sweep with its rows.
 
         Raises
@@ -61,36 +61,36 @@ class Sweeps:
         UnavailableError
             If no library for Parquet is installed.
         """
-        place = self._folders.find_sweep(key)
-        return self._told.get(key, _stamp(place.path), partial(_told, place))
+        folder = self._folders.find_sweep(key)
+        return self._sweeps.get(key, _stamp(folder.path), partial(_read_sweep, folder))
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
     """Return a stamp that changes when a sweep progresses."""
-    found = []
+    stamps = []
     for name in (document.FILE_NAME, PARTS, ALL):
         try:
             status = (folder / name).stat()
         except OSError:
-            found.append((0, 0))
+            stamps.append((0, 0))
         else:
-            found.append((status.st_mtime_ns, status.st_size))
-    return tuple(found)
+            stamps.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
 
 
-def _glance(place: ResultFolder) -> SweepGlance | Failed:
+def _glance(folder: ResultFolder) -> SweepGlance | Failed:
     try:
-        refuse_names(place)
-        return _said(place, document.read(place.path))
+        refuse_names(folder)
+        return _overview(folder, document.read(folder.path))
     except UflipError as error:
-        return {"key": place.key, "name": place.name, "error": error.parts()}
+        return {"key": folder.key, "name": folder.name, "error": error.parts()}
 
 
-def _said(place: ResultFolder, manifest: SweepManifest) -> SweepGlance:
+def _overview(folder: ResultFolder, manifest: SweepManifest) -> SweepGlance:
     design = manifest.design
     return {
-        "key": place.key,
-        "name": place.name,
+        "key": folder.key,
+        "name": folder.name,
         "device": design.device,
         "pattern": text_of(design.spec),
         "vary": [*design.vary],
@@ -100,16 +100,16 @@ def _said(place: ResultFolder, manifest: SweepManifest) -> SweepGlance:
     }
 
 
-def _told(place: ResultFolder) -> Sweep:
-    manifest, found = read_data_set(place.path)
-    rows = [found[number] for number in sorted(found)]
+def _read_sweep(folder: ResultFolder) -> Sweep:
+    manifest, rows_by_number = read_data_set(folder.path)
+    rows = [rows_by_number[number] for number in sorted(rows_by_number)]
     varied = [_varied(name, manifest, rows) for name in manifest.design.vary]
     counted = [_measured(name, rows) for name in _measures(manifest)]
     columns = [*varied, *(each for each in counted if any(value is not None for value in each[1]))]
     return {
-        **_said(place, manifest),
+        **_overview(folder, manifest),
         "axes": [axis for axis, _ in columns],
-        "places": sorted(found),
+        "places": sorted(rows_by_number),
         "devices": [row.device for row in rows],
         "rows": [list(values) for values in zip(*(each for _, each in columns), strict=True)],
     }
@@ -137,15 +137,15 @@ def _varied(name: str, manifest: SweepManifest, rows: list[SweepRow]) -> Column:
     }
     if all(_is_number(value) for value in values):
         return axis, [float(value) for value in values]
-    given = [] if isinstance(vary, Range) else [_word(value) for value in vary]
-    words = list(dict.fromkeys([*given, *map(_word, values)]))
+    listed = [] if isinstance(vary, Range) else [_word(value) for value in vary]
+    words = list(dict.fromkeys([*listed, *map(_word, values)]))
     return axis | {"words": words, "unit": ""}, [float(words.index(_word(each))) for each in values]
 
 
 def _measured(name: str, rows: list[SweepRow]) -> Column:
     values = [measured(row, name) for row in rows]
-    known = [value for value in values if value is not None and isfinite(value)]
-    wide = bool(known) and min(known) > 0 and max(known) > WIDE * min(known)
+    finite = [value for value in values if value is not None and isfinite(value)]
+    wide = bool(finite) and min(finite) > 0 and max(finite) > WIDE * min(finite)
     axis: SweepAxis = {
         "name": name,
         "varies": False,

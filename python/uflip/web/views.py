@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from uflip.data import summary as said_of
+from uflip.data import summary as summary_types
 from uflip.data.document import plain
 from uflip.data.spec_base import PLURALS
 from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
@@ -25,19 +25,19 @@ from uflip.results.store import repeated
 from uflip.results.summarise import describe_device
 from uflip.web import api_types
 from uflip.web.grid import edges_ns
-from uflip.web.listing import of_summary
-from uflip.web.open_results import Opened
+from uflip.web.listing import run_counts
+from uflip.web.open_results import OpenResults
 
 
-def result(opened: Opened, key: str) -> api_types.ResultView:
+def result(opened: OpenResults, key: str) -> api_types.ResultView:
     """Return a result: its numbers, its micro-benchmarks, its warnings, its runs."""
     results, document = opened.results(key), opened.summary(key)
     runs_of = {group[0].id: [run.id for run in group] for group in repeated(results.runs)}
     names = [run.id for run in results.runs]
-    known = of_summary(document)
+    counts = run_counts(document)
     return {
         "key": key,
-        "name": opened.place(key).name,
+        "name": opened.folder(key).name,
         "device": describe_device(document["device"]),
         "url": document["device"].url,
         "simulated": document["device"].simulated,
@@ -54,15 +54,15 @@ def result(opened: Opened, key: str) -> api_types.ResultView:
         "headline": "" if results.is_open_channel else headline(document),
         "columns": COLUMNS,
         "note": note(),
-        "status": known["status"],
-        "finished": known["finished"],
-        "planned": known["planned"],
+        "status": counts["status"],
+        "finished": counts["finished"],
+        "planned": counts["planned"],
         "warnings": [_warning(each, names) for each in document["warnings"]],
-        "experiments": known["experiments"],
-        "known": known["known"],
-        "cells": known["cells"],
-        "numbers": known["numbers"],
-        "baselines_ms": known["baselines_ms"],
+        "experiments": counts["experiments"],
+        "known": counts["known"],
+        "cells": counts["cells"],
+        "numbers": counts["numbers"],
+        "baselines_ms": counts["baselines_ms"],
         "advice": _advice(document, is_job=results.is_open_channel),
         "baselines": [_experiment(run, runs_of) for run in document["baselines"]],
         "benchmarks": [
@@ -76,22 +76,22 @@ def result(opened: Opened, key: str) -> api_types.ResultView:
     }
 
 
-def _advice(document: Summary, *, is_job: bool) -> api_types.Advised | None:
+def _advice(document: Summary, *, is_job: bool) -> api_types.DeviceAdvice | None:
     """Return the class of a device and its design hints, as in the report."""
     if is_job or not has_characteristics(document):
         return None
-    found = advise(document)
-    said = f"Class {found.classified.name}: {found.classified.meaning}."
-    hints = [replace(hint, advice=hint.next_step).as_dict() for hint in found.hints]
-    return {"class": said, "hints": hints}
+    device_hints = advise(document)
+    class_text = f"Class {device_hints.classified.name}: {device_hints.classified.meaning}."
+    hints = [replace(hint, advice=hint.next_step).as_dict() for hint in device_hints.hints]
+    return {"class": class_text, "hints": hints}
 
 
 def _by_parameter(runs: Sequence[ExperimentSummary]) -> list[list[ExperimentSummary]]:
     """Group runs by the varied parameter: values of different parameters are not comparable."""
-    found: dict[str | None, list[ExperimentSummary]] = {}
+    groups: dict[str | None, list[ExperimentSummary]] = {}
     for run in runs:
-        found.setdefault(run["parameter"], []).append(run)
-    return list(found.values())
+        groups.setdefault(run["parameter"], []).append(run)
+    return list(groups.values())
 
 
 def _benchmark(
@@ -100,30 +100,31 @@ def _benchmark(
     document: Summary,
     runs_of: Mapping[str, Sequence[str]],
 ) -> api_types.MicroBenchmarkView:
-    known, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
+    about, experiments = MICRO_BENCHMARKS.get(name), by_pattern(runs)
     measured = [run for experiment in experiments.values() for run in experiment]
     values = sorted({run["value"]: run["unit"] for run in measured}.items())
-    places = positions_of(value for value, _ in values)
+    positions = positions_of(value for value, _ in values)
     varied = (measured[0]["parameter"], measured[0]["unit"]) if measured else (None, None)
-    alone: Summary = {**document, "micro_benchmarks": {name: list(runs)}}
+    part: Summary = {**document, "micro_benchmarks": {name: list(runs)}}
     return {
         "name": name,
         "parameter": runs[0]["parameter"],
         "title": title(name),
-        "question": known.question if known else "",
-        "how_to_read": known.how_to_read if known else "",
-        "finding": finding(name, alone),
+        "question": about.question if about else "",
+        "how_to_read": about.how_to_read if about else "",
+        "finding": finding(name, part),
         "axis": axis_name(*varied),
         "values": [
-            {"at": places[value], "label": format_value(value, unit)} for value, unit in values
+            {"at": positions[value], "label": format_value(value, unit)} for value, unit in values
         ],
-        "levels_ms": document["baselines_ms"] if known is None or known.levels else {},
+        "levels_ms": document["baselines_ms"] if about is None or about.levels else {},
         "patterns": [
             {
                 "pattern": pattern,
                 "words": PATTERN_NAMES.get(pattern, ""),
                 "points": [
-                    {"at": places[run["value"]], **_experiment(run, runs_of)} for run in experiment
+                    {"at": positions[run["value"]], **_experiment(run, runs_of)}
+                    for run in experiment
                 ],
             }
             for pattern, experiment in experiments.items()
@@ -133,7 +134,7 @@ def _benchmark(
 
 
 def _experiment(
-    run: ExperimentSummary | said_of.MeasuredExperiment, runs_of: Mapping[str, Sequence[str]]
+    run: ExperimentSummary | summary_types.MeasuredExperiment, runs_of: Mapping[str, Sequence[str]]
 ) -> api_types.ExperimentView:
     return {
         "pattern": run["pattern"],
@@ -156,16 +157,16 @@ def _warning(warning: WarningSummary, runs: Sequence[str]) -> api_types.WarningV
     return {**warning, "numbers": numbers, "runs": list(dict.fromkeys(named))}
 
 
-def _find(value: object, runs: set[str], found: list[str]) -> None:
+def _find(value: object, runs: set[str], names: list[str]) -> None:
     """Collect the ids of runs in plain data, the worst one first."""
     if isinstance(value, str) and value in runs:
-        found.append(value)
+        names.append(value)
     elif isinstance(value, Mapping):
         for name in sorted(value, key=lambda name: name != "worst"):
-            _find(value[name], runs, found)
+            _find(value[name], runs, names)
     elif isinstance(value, list):
         for each in value:
-            _find(each, runs, found)
+            _find(each, runs, names)
 
 
 def _named(run: StoredRun) -> api_types.NamedRun:
@@ -182,40 +183,40 @@ def _named(run: StoredRun) -> api_types.NamedRun:
     }
 
 
-def run(opened: Opened, key: str, name: str) -> api_types.RunView:
+def run(opened: OpenResults, key: str, name: str) -> api_types.RunView:
     """Return the numbers of a run; its I/Os are requested stretch by stretch."""
-    one = opened.run(key, name)
-    said = cast("ExperimentSummary", plain(one.summary))
-    results: Results = one.results
+    opened_run = opened.run(key, name)
+    document = cast("ExperimentSummary", plain(opened_run.summary))
+    results: Results = opened_run.results
     order = [each.id for each in results.runs]
     at = order.index(name)
-    spent = said.get("time_spent_ns") or {}
+    spent = document.get("time_spent_ns") or {}
     return {
         "key": key,
-        "result": opened.place(key).name,
+        "result": opened.folder(key).name,
         "device": describe_device(results.manifest.device),
         "simulated": results.manifest.device.simulated,
-        **_named(one.run),
-        "io_count": said["io_count"],
-        "io_ignore": said["io_ignore"],
-        "elapsed_ns": said["elapsed_ns"],
-        "ios_per_s": said["ios_per_s"],
-        "statistics": said["statistics"],
-        "by_mode": {PLURALS[mode]: of for mode, of in said.get("by_mode", {}).items()},
-        "repetitions": said["repetitions"],
+        **_named(opened_run.run),
+        "io_count": document["io_count"],
+        "io_ignore": document["io_ignore"],
+        "elapsed_ns": document["elapsed_ns"],
+        "ios_per_s": document["ios_per_s"],
+        "statistics": document["statistics"],
+        "by_mode": {PLURALS[mode]: of for mode, of in document.get("by_mode", {}).items()},
+        "repetitions": document["repetitions"],
         "causes": [cause_name(each) for each in spent],
         "spent_ns": [{"words": cause_name(each), "ns": ns} for each, ns in spent.items()],
-        "counters": {counter_name(each): n for each, n in (said.get("counters") or {}).items()},
-        "write_amplification": said.get("write_amplification"),
-        "spec": said["spec"],
-        "has_inside": one.run.meta.inside is not None,
+        "counters": {counter_name(each): n for each, n in (document.get("counters") or {}).items()},
+        "write_amplification": document.get("write_amplification"),
+        "spec": document["spec"],
+        "has_inside": opened_run.run.meta.inside is not None,
         "previous": order[at - 1] if at else None,
         "next": order[at + 1] if at + 1 < len(order) else None,
         "edges_ns": edges_ns().tolist(),
     }
 
 
-def comparison(opened: Opened, keys: Sequence[str]) -> api_types.ComparisonView:
+def comparison(opened: OpenResults, keys: Sequence[str]) -> api_types.ComparisonView:
     """Return two or more results, each compared with the first."""
     documents = [opened.summary(key) for key in keys]
     first, *others = documents
@@ -223,13 +224,13 @@ def comparison(opened: Opened, keys: Sequence[str]) -> api_types.ComparisonView:
         "results": [
             {
                 "key": key,
-                "name": opened.place(key).name,
+                "name": opened.folder(key).name,
                 "device": describe_device(document["device"]),
                 "created_utc": document["created_utc"],
                 "scale": document["scale"],
                 "state": document["state"]["state"],
                 "durability": document["durability"],
-                **of_summary(document),
+                **run_counts(document),
             }
             for key, document in zip(keys, documents, strict=True)
         ],
@@ -239,8 +240,8 @@ def comparison(opened: Opened, keys: Sequence[str]) -> api_types.ComparisonView:
     }
 
 
-def _compared(first: Summary, second: Summary) -> api_types.Pair:
-    found = compare(first, second).as_dict()
+def _compared(first: Summary, second: Summary) -> api_types.ComparedPair:
+    document = compare(first, second).as_dict()
     rows: list[api_types.ComparedRow] = [
         {
             **row,
@@ -248,7 +249,7 @@ def _compared(first: Summary, second: Summary) -> api_types.Pair:
             "label": format_value(row["value"], row["unit"]),
             "axis": parameter_name(row["parameter"]),
         }
-        for row in found["rows"]
+        for row in document["rows"]
     ]
-    devices = {name: list(map(str, both)) for name, both in found["devices"].items()}
-    return {**found, "rows": rows, "devices": devices}
+    devices = {name: list(map(str, both)) for name, both in document["devices"].items()}
+    return {**document, "rows": rows, "devices": devices}

@@ -52,13 +52,12 @@ class Picture:
 
     def pack(self) -> bytes:
         """Return bytes: length of the header, header, arrays, each at a multiple of 8."""
-        about, parts, place = [], [], 0
+        about, parts = [], []
         for name, values in self.arrays.items():
             flat = _portable(values)
             about.append({"name": name, "type": flat.dtype.str[1:], "length": len(flat)})
             content = flat.tobytes()
             parts.append(content + bytes(-len(content) % 8))
-            place += len(parts[-1])
         head = json.dumps({**self.header, "arrays": about}, allow_nan=False).encode()
         head += b" " * (-(len(head) + 8) % 8)
         return len(head).to_bytes(8, "little") + head + b"".join(parts)
@@ -81,7 +80,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
     columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
     grid = run.grid()
     if grid is None:
-        return _brief(run, axis, columns)
+        return _from_pyramid(run, axis, columns)
     begin = int(grid.first_ns.min()) if len(grid) else 0
     last = int(grid.last_ns.max()) - begin if len(grid) else 0
     extent = {"io_count": len(grid), "last_ns": last, "streams": len(grid.streams) - 1}
@@ -121,36 +120,36 @@ def _pieces_of(
     run: OpenRun, name: str, low: int, high: int, numbers: NDArray[np.int64]
 ) -> list[NDArray[Any]]:
     """Return selected I/Os of a column, read a piece at a time."""
-    found = []
+    pieces = []
     for begin in range(low, high, RAW):
         end = min(begin + RAW, high)
-        wanted = numbers[(numbers >= begin) & (numbers < end)] - begin
-        if len(wanted):
-            found.append(run.column(name, begin, end)[wanted])
-    return found
+        selected = numbers[(numbers >= begin) & (numbers < end)] - begin
+        if len(selected):
+            pieces.append(run.column(name, begin, end)[selected])
+    return pieces
 
 
 def _numbered(grid: Grid, low: float, high: float) -> list[Stretch]:
     """Return the I/Os in a range of numbers, a stretch for each stream."""
-    found = []
+    stretches = []
     for first, last in pairwise(grid.streams.tolist()):
         start = min(max(floor(low), first), last)
         stop = min(max(ceil(high), start), last)
         if start < stop:
-            found.append((start, stop))
-    return found
+            stretches.append((start, stop))
+    return stretches
 
 
 def _submitted(run: OpenRun, grid: Grid, low: float, high: float) -> list[Stretch]:
     """Return the I/Os submitted in a range of time [ns], a stretch for each stream."""
-    found = []
+    stretches = []
     for first, last in pairwise(np.searchsorted(grid.starts, grid.streams).tolist()):
         from_block = first + int(np.searchsorted(grid.last_ns[first:last], low))
         to_block = first + int(np.searchsorted(grid.first_ns[first:last], high, "right"))
         if from_block < to_block:
             whole = int(grid.starts[from_block]), int(grid.starts[to_block])
-            found.append(_trimmed(run, whole, grid.size, low, high))
-    return found
+            stretches.append(_trimmed(run, whole, grid.size, low, high))
+    return stretches
 
 
 def _trimmed(run: OpenRun, stretch: Stretch, size: int, low: float, high: float) -> Stretch:
@@ -172,7 +171,7 @@ def _points(run: OpenRun, stretches: Sequence[Stretch]) -> tuple[dict[str, objec
         arrays["cause"] = spent.argmax(axis=0).astype(np.uint8)
     times = arrays["response_time_ns"].astype(np.int64)
     spread = np.bincount(classes_of(times), minlength=CLASSES)
-    header: dict[str, object] = {"kind": "ios", "window": _said(times), **_covered(stretches)}
+    header: dict[str, object] = {"kind": "ios", "window": _statistics(times), **_covered(stretches)}
     header["causes"] = [cause_name(each) for each in run.causes]
     header["cause_columns"] = run.causes
     return header, arrays | _spread(spread[None, :], header) | averages(run, stretches, 1, times)
@@ -193,10 +192,10 @@ def _from_ios(
     at = np.concatenate([each - each[0] + begin for each, begin in pairs])
     lengths = np.diff(at, append=len(times))
     start = np.concatenate(rows)
-    place = np.repeat(np.arange(len(at)), lengths) * CLASSES
-    spread = np.bincount(place + classes_of(times), minlength=len(at) * CLASSES)
+    offsets = np.repeat(np.arange(len(at)), lengths) * CLASSES
+    spread = np.bincount(offsets + classes_of(times), minlength=len(at) * CLASSES)
     inside = _inside(stretches, widened)
-    header = {"kind": "rows", "window": _said(times[inside]), **_covered(stretches)}
+    header = {"kind": "rows", "window": _statistics(times[inside]), **_covered(stretches)}
     sums = np.add.reduceat(times, at)
     arrays = {
         "start": start,
@@ -207,8 +206,8 @@ def _from_ios(
         "first_ns": np.minimum.reduceat(submitted, at),
         "last_ns": np.maximum.reduceat(submitted, at),
     }
-    shown = _spread(spread.reshape(len(at), CLASSES), header)
-    return header, arrays | shown | averages(run, widened, step, times)
+    classes = _spread(spread.reshape(len(at), CLASSES), header)
+    return header, arrays | classes | averages(run, widened, step, times)
 
 
 def _from_blocks(
@@ -240,21 +239,21 @@ def _from_blocks(
         "first_ns": merged(grid.first_ns[blocks], at, np.minimum),
         "last_ns": merged(grid.last_ns[blocks], at, np.maximum),
     }
-    said = {
+    statistics = {
         "count": int(lengths.sum()),
         "min_ns": int(arrays["min_ns"].min()),
         "max_ns": int(arrays["max_ns"].max()),
         "mean_ns": float(sums.sum() / lengths.sum()),
         "exact": False,
     }
-    header = {"kind": "rows", "window": said, **_covered(covered)}
+    header = {"kind": "rows", "window": statistics, **_covered(covered)}
     if len(grid.streams) == 2:
         total_ns = run.prefix_ns[np.searchsorted(grid.starts, begins + lengths)]
         arrays |= averaged(run, begins + lengths, total_ns)
     return header, arrays | _spread(spread, header)
 
 
-def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
+def _from_pyramid(run: OpenRun, axis: Axis, columns: int) -> Picture:
     """Return the whole run from its pyramid, while the I/Os are being read."""
     pyramid = run.pyramid
     assert pyramid is not None, "a log without a pyramid is short"
@@ -267,8 +266,8 @@ def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
     else:
         rows, step = pyramid.over_time, pyramid.ns_per_row
     start = np.arange(len(rows)) * step
-    kept = rows["count"] > 0
-    rows, start = rows[kept], start[kept]
+    used = rows["count"] > 0
+    rows, start = rows[used], start[used]
     ends = {"number": ("start", "stop"), "time": ("first_ns", "last_ns")}[axis]
     arrays = {
         ends[0]: start,
@@ -277,7 +276,7 @@ def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
         "max_ns": rows["max_ns"],
         "mean_ns": rows["sum_ns"] / rows["count"],
     }
-    said = {
+    statistics = {
         "count": n,
         "min_ns": int(rows["min_ns"].min()),
         "max_ns": int(rows["max_ns"].max()),
@@ -285,7 +284,7 @@ def _brief(run: OpenRun, axis: Axis, columns: int) -> Picture:
         "exact": False,
     }
     header = {"complete": False, "io_count": n, "last_ns": last, "streams": 1, "kind": "rows"}
-    return Picture({**header, "window": said, "start": 0, "stop": n}, arrays)
+    return Picture({**header, "window": statistics, "start": 0, "stop": n}, arrays)
 
 
 def _aligned(grid: Grid, number: int, step: int) -> int:
@@ -317,10 +316,10 @@ def _covered(stretches: Sequence[Stretch]) -> dict[str, int]:
     return {"start": min(each[0] for each in stretches), "stop": max(e[1] for e in stretches)}
 
 
-def _said(times: NDArray[np.int64]) -> Header:
+def _statistics(times: NDArray[np.int64]) -> Header:
     """Return statistics of response times (n,) [ns]."""
-    found = summarise(times).as_dict() if len(times) else {"count": 0}
-    return {**found, "exact": True}
+    statistics = summarise(times).as_dict() if len(times) else {"count": 0}
+    return {**statistics, "exact": True}
 
 
 def _spread(spread: NDArray[Any], header: dict[str, object]) -> Arrays:
