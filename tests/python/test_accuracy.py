@@ -9,7 +9,7 @@ import uflip
 from uflip.accuracy import long_run
 from uflip.accuracy.claims import ClaimComparison, compare, key_of, long_run_specs
 from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
-from uflip.accuracy.table import DEVICES, TableEntry, printed, results, rows
+from uflip.accuracy.table import DEVICES, TableEntry, format_table, results, rows
 from uflip.data.summary import Summary
 from uflip.device.resolve import resolve
 from uflip.results import Results, summary
@@ -137,7 +137,7 @@ def test_a_part_of_the_table_comes_out_again(tmp_path: Path) -> None:
     reads = [each for each in row.accuracy.claims if " SR " in each.name or " RR " in each.name]
     assert reads
     assert not any(each.is_off(0.10) for each in reads)
-    assert f"| {SMALL} | quick | {len(row.accuracy.claims)} |" in printed([row], 3)
+    assert f"| {SMALL} | quick | {len(row.accuracy.claims)} |" in format_table([row], 3)
 
 
 def test_the_page_keeps_the_limits_of_claims_and_headlines() -> None:

@@ -158,7 +158,7 @@ def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
     said = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
-    assert document["sensitivity"]["why_doubtful"] == said
+    assert document["sensitivity"]["doubt"] == said
     assert f"warning: {said}" in again.out
     assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
 
@@ -211,7 +211,7 @@ def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
     assert enough < 6, "the test needs runs that are over before"
     assert (done.code, f"p99 of {enough} of 6 points" in done.out) == (0, True), done.err
     assert (len(told["rows"]), told["sensitivity"]["indices"]) == (6, [])
-    assert "--io-count" in told["sensitivity"]["why_doubtful"]
+    assert "--io-count" in told["sensitivity"]["doubt"]
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def lowest(share: float, repeats: int = REPEATS) -> float:
 def test_startup_and_period_are_found_or_abstained_from(case: TrialCase) -> None:
     row = detect(case, REPEATS)
     assert row.claimed_wrongly <= 1 - lowest(0.98)
-    if row.found is not None:
-        assert row.found >= lowest(0.95)
+    if row.startup_found is not None:
+        assert row.startup_found >= lowest(0.95)
     if row.period is not None:
         assert row.period >= lowest(0.95)
 
@@ -226,7 +226,7 @@ def test_of_those_that_differ_from_their_peers_few_are_claimed_falsely(
     """Two in a hundred."""
     row = measure_odd(few, others, 400)
     assert row.between[0] <= 0.02
-    assert row.known > 0.7
+    assert row.converged > 0.7
 
 
 @pytest.mark.parametrize("name", ["levels ± 5 %", "levels ± 10 %, neighbours alike, 0.5"])
@@ -234,7 +234,7 @@ def test_of_twenty_alike_few_are_claimed_falsely_and_few_given_up(name: str) -> 
     case = next(case for case in REPEATED if case.name == name)
     row = measure_repeated(case, 400, FIRST)
     assert row.between[0] <= 0.02
-    assert row.known > 0.85
+    assert row.converged > 0.85
 
 
 @pytest.mark.parametrize("first", [FIRST, MANY_FIRST])
@@ -243,4 +243,4 @@ def test_one_alone_whose_neighbours_are_alike_is_seldom_claimed_falsely(first: i
     case = next(case for case in REPEATED if case.name == "levels ± 10 %, neighbours alike, 0.5")
     row = measure_repeated(case, 400, first, 1)
     assert row.between[0] <= 0.02
-    assert row.known > 0.7
+    assert row.converged > 0.7

@@ -237,7 +237,7 @@ def _cut_short(folder: Path) -> None:
 def test_intervals_of_rounds_hold_the_true_mean(place: int) -> None:
     """A share of what `python -m uflip.proof --only repetitions` tries, also of two states."""
     row = measure_repeated(CASES[place], TOGETHER)
-    known = round(row.known * TOGETHER)
+    known = round(row.converged * TOGETHER)
     assert known > TOGETHER // 3
     assert row.covered is not None
     assert row.covered * known >= stats.binom.ppf(0.001, known, 0.93)

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from uflip.accuracy.table import DEVICES, SCALES, SUITES, TableEntry, printed, results, rows
+from uflip.accuracy.table import DEVICES, SCALES, SUITES, TableEntry, format_table, results, rows
 from uflip.executors import Processes, using
 
 ALL = 1_000_000
@@ -35,29 +35,31 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="micro-benchmarks")
     parser.add_argument("--seed", type=int, default=1, help="of the benchmarks")
     parser.add_argument("--worst", type=int, default=ALL, help="maximum number listed for each row")
-    parser.add_argument("--keep", type=Path, help="a folder for the results; what is there is used")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the results; existing ones are used"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with (
         TemporaryDirectory(prefix="uflip-accuracy-") as temporary,
-        Processes(given.workers) as processes,
+        Processes(args.workers) as processes,
         using(processes),
     ):
-        keep = given.keep or Path(temporary)
+        folder = args.keep or Path(temporary)
         folders: list[Path] = []
-        wanted: list[TableEntry] = []
-        for target in given.targets or DEVICES:
+        entries: list[TableEntry] = []
+        for target in args.targets or DEVICES:
             if (Path(target) / "manifest.json").is_file():
                 folders.append(Path(target))
                 continue
-            wanted += [
-                TableEntry(target, suite, scale, given.seed, keep / _name(target, suite, scale),
-                       given.only and tuple(given.only))
-                for scale in given.scale
-                for suite in given.suite
+            entries += [
+                TableEntry(target, suite, scale, args.seed, folder / _name(target, suite, scale),
+                       args.only and tuple(args.only))
+                for scale in args.scale
+                for suite in args.suite
             ]  # fmt: skip
-        folders += results(wanted, _report)
-        print(printed(rows(folders, _report), given.worst))
+        folders += results(entries, _report)
+        print(format_table(rows(folders, _report), args.worst))
 
 
 def _name(target: str, suite: str, scale: str) -> str:

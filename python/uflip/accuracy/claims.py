@@ -31,7 +31,7 @@ from uflip.results.convergence import FREE_SPACE_LEFT
 from uflip.results.summarise import experiments_of
 from uflip.units import format_size
 
-MOST_CLAIM, MOST_HEADLINE = 0.10, 0.15
+MAX_CLAIM_ERROR, MAX_HEADLINE_ERROR = 0.10, 0.15
 """A claim, or a headline, is off if it differs from the long run by more than this share."""
 STATED = ("found", "none", "everywhere")
 """Verdicts that make a statement about the device."""
@@ -64,9 +64,9 @@ class ClaimComparison:
     marks: tuple[str, ...] = ()
     settled: bool = True
 
-    def is_off(self, most: float) -> bool:
+    def is_off(self, tolerance: float) -> bool:
         """Return whether both differ by more than `most`, relative to the true one."""
-        return self.ratio is None or not 1 - most <= self.ratio <= 1 + most
+        return self.ratio is None or not 1 - tolerance <= self.ratio <= 1 + tolerance
 
     @property
     def distance(self) -> float:
@@ -86,13 +86,13 @@ class Accuracy:
     @property
     def claims_off(self) -> list[ClaimComparison]:
         """Claims that are off, the worst first."""
-        return _worst_first(each for each in self.claims if each.is_off(MOST_CLAIM))
+        return _worst_first(each for each in self.claims if each.is_off(MAX_CLAIM_ERROR))
 
     @property
     def headlines_off(self) -> list[ClaimComparison]:
         """Unmarked headlines that are off, the worst first."""
         return _worst_first(
-            each for each in self.headlines if not each.marks and each.is_off(MOST_HEADLINE)
+            each for each in self.headlines if not each.marks and each.is_off(MAX_HEADLINE_ERROR)
         )
 
     def __add__(self, other: "Accuracy") -> "Accuracy":
@@ -121,7 +121,7 @@ def long_run_specs(document: Summary) -> dict[Key, LongRunSpec]:
             state=request,
             pause_ns=pause,
             spec=_pattern(run),
-            before=_before(document, name, run),
+            before=_preceding_trims(document, name, run),
             fixed_length=_is_of_fixed_length(name, run),
         )
         for name, run in experiments_of(document)
@@ -143,10 +143,10 @@ def _is_of_fixed_length(name: str, run: ExperimentSummary) -> bool:
     return name == "cache_cliff" or any(part.is_trim for part in typed_spec(run["spec"]).parts)
 
 
-def _before(document: Summary, name: str, run: ExperimentSummary) -> tuple[Pattern, ...]:
+def _preceding_trims(document: Summary, name: str, run: ExperimentSummary) -> tuple[Pattern, ...]:
     """Return the trims that precede a run with a fixed order."""
-    known, value = MICRO_BENCHMARKS.get(name), run["value"]
-    if known is None or not known.fixed_order or value is None:
+    benchmark, value = MICRO_BENCHMARKS.get(name), run["value"]
+    if benchmark is None or not benchmark.fixed_order or value is None:
         return ()
     trims = [
         each
@@ -163,11 +163,11 @@ def _before(document: Summary, name: str, run: ExperimentSummary) -> tuple[Patte
 def compare(document: Summary, answers: Mapping[Key, LongRun]) -> Accuracy:
     """Compare the claims and headlines of a summary with long runs."""
     claims = [
-        _compared(_named(name, run), run, answers[key_of(name, run)])
+        _compare_mean(_experiment_name(name, run), run, answers[key_of(name, run)])
         for name, run in experiments_of(document)
         if run["statistics"] is not None and _is_claim(run)
     ]
-    corrected = _corrected(document, answers)
+    corrected = _with_long_run_means(document, answers)
     headlines = [
         *_baselines(document, answers),
         *_key_characteristics(document, corrected, answers),
@@ -177,10 +177,10 @@ def compare(document: Summary, answers: Mapping[Key, LongRun]) -> Accuracy:
     return Accuracy(claims, headlines)
 
 
-def _named(name: str, run: ExperimentSummary) -> str:
+def _experiment_name(name: str, run: ExperimentSummary) -> str:
     value = run["value"]
-    told = format_size(int(value)) if run["unit"] == "bytes" and value is not None else value
-    return f"{name} {run['pattern']} {told}{' ns' if run['unit'] == 'ns' else ''}"
+    text = format_size(int(value)) if run["unit"] == "bytes" and value is not None else value
+    return f"{name} {run['pattern']} {text}{' ns' if run['unit'] == 'ns' else ''}"
 
 
 def _mean_ns(run: ExperimentSummary) -> float:
@@ -188,7 +188,7 @@ def _mean_ns(run: ExperimentSummary) -> float:
     return float(run["statistics"]["mean_ns"])
 
 
-def _compared(name: str, run: ExperimentSummary, true: LongRun) -> ClaimComparison:
+def _compare_mean(name: str, run: ExperimentSummary, true: LongRun) -> ClaimComparison:
     mean = _mean_ns(run)
     nearest = _nearest(mean, true)
     text = _ms(true.mean_ns)
@@ -208,34 +208,36 @@ def _ms(nanoseconds: float) -> str:
 
 def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
     """Return the reasons for doubt about some experiments in the result."""
-    found: set[str] = set()
+    reasons: set[str] = set()
     for run in runs:
         if run["together"]["converged"] is not True and not _has_only_free_space(run):
-            found.add("not_converged")
+            reasons.add("not_converged")
             for each in run["repetitions"]:
-                found.update(each["reasons"] or ())
-    return tuple(sorted(found))
+                reasons.update(each["reasons"] or ())
+    return tuple(sorted(reasons))
 
 
 def _has_only_free_space(run: ExperimentSummary) -> bool:
-    """Whether free space is the only reason against an experiment: its headline shows no doubt."""
+    """Return whether free space is the only reason for doubt: the headline then shows none."""
     reasons = {reason for each in run["repetitions"] for reason in each["reasons"] or ()}
     return reasons == {FREE_SPACE_LEFT}
 
 
-def _corrected(document: Summary, answers: Mapping[Key, LongRun]) -> dict[Key, ExperimentSummary]:
+def _with_long_run_means(
+    document: Summary, answers: Mapping[Key, LongRun]
+) -> dict[Key, ExperimentSummary]:
     """Return experiments with the means and rates of their long runs, where available."""
-    found: dict[Key, ExperimentSummary] = {}
+    corrected: dict[Key, ExperimentSummary] = {}
     for name, run in experiments_of(document):
         key = key_of(name, run)
         if key in answers and run["statistics"] is not None:
             true = answers[key]
-            other = found[key] = deepcopy(run)
-            assert other["statistics"] is not None, "a copy of what has some"
+            other = corrected[key] = deepcopy(run)
+            assert other["statistics"] is not None, "a copy of one with statistics"
             nearest = _nearest(_mean_ns(run), true)
             other["statistics"]["mean_ns"] = nearest
             other["ios_per_s"] = true.ios_per_s * true.mean_ns / nearest
-    return found
+    return corrected
 
 
 def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[ClaimComparison]:
@@ -249,14 +251,14 @@ def _baselines(document: Summary, answers: Mapping[Key, LongRun]) -> list[ClaimC
 def _headline(name: str, run: ExperimentSummary, true: LongRun | None) -> ClaimComparison:
     if true is None:
         return ClaimComparison(name, _ms(_mean_ns(run)), "", None, _marks([run]))
-    return _compared(name, run, true)
+    return _compare_mean(name, run, true)
 
 
 def _key_characteristics(
     document: Summary, corrected: Mapping[Key, ExperimentSummary], answers: Mapping[Key, LongRun]
 ) -> list[ClaimComparison]:
-    said = document["key_characteristics"]
-    if said is None:
+    reported = document["key_characteristics"]
+    if reported is None:
         return []
     means = {
         run["pattern"]: _mean_ns(corrected.get(key_of("baseline", run), run)) / 1e6
@@ -268,26 +270,26 @@ def _key_characteristics(
         for name, runs in document["micro_benchmarks"].items()
     }
     true = characteristics(means, benchmarks).as_dict()
-    found = []
+    comparisons = []
     for name in CHARACTERISTICS:
-        if said[name]["verdict"] in STATED:
-            found_on = rests_on(name, document["baselines"], document["micro_benchmarks"])
-            keys = [key_of(where, run) for where, run in found_on]
+        if reported[name]["verdict"] in STATED:
+            experiments = rests_on(name, document["baselines"], document["micro_benchmarks"])
+            keys = [key_of(where, run) for where, run in experiments]
             settled = all(answers[key].settled for key in keys if key in answers)
-            marks = _marks(run for _, run in found_on)
-            found.append(_characteristic(name, said, true, marks, settled=settled))
-    return found
+            marks = _marks(run for _, run in experiments)
+            comparisons.append(_characteristic(name, reported, true, marks, settled=settled))
+    return comparisons
 
 
 def _characteristic(
     name: str,
-    said: KeyCharacteristics,
+    reported: KeyCharacteristics,
     true: KeyCharacteristics,
     marks: tuple[str, ...],
     *,
     settled: bool,
 ) -> ClaimComparison:
-    ours, theirs = said[name], true[name]  # type: ignore[literal-required]
+    ours, theirs = reported[name], true[name]  # type: ignore[literal-required]
     texts = _verdict_text(ours), _verdict_text(theirs)
     ratio: float | None = None
     if ours["verdict"] == theirs["verdict"]:
@@ -303,16 +305,16 @@ def _characteristic(
 
 def _verdict_text(verdict: CharacteristicVerdict) -> str:
     assert verdict["verdict"] in VERDICTS or verdict["verdict"], "a word"
-    told = [str(verdict["verdict"])]
+    words = [str(verdict["verdict"])]
     if value := verdict.get("pause_ns"):
-        told.append(_ms(value))
+        words.append(_ms(value))
     if value := verdict.get("locality_bytes"):
-        told.append(format_size(int(value)))
+        words.append(format_size(int(value)))
     if value := verdict.get("partitions"):
-        told.append(f"{value:.0f}")
+        words.append(f"{value:.0f}")
     if value := verdict.get("factor"):
-        told.append(f"x{value:.3g}")
-    return " ".join(told)
+        words.append(f"x{value:.3g}")
+    return " ".join(words)
 
 
 def _steady_states(document: Summary, answers: Mapping[Key, LongRun]) -> list[ClaimComparison]:
@@ -332,7 +334,7 @@ def _knees(
     document: Summary, corrected: Mapping[Key, ExperimentSummary], answers: Mapping[Key, LongRun]
 ) -> list[ClaimComparison]:
     name = queue_depth.VARYING.micro_benchmark
-    found = []
+    comparisons = []
     patterns: dict[str, list[ExperimentSummary]] = {}
     for run in document["micro_benchmarks"].get(name, ()):
         if run["statistics"] is not None:
@@ -345,10 +347,10 @@ def _knees(
         keys = [key_of(name, run) for run in runs]
         settled = all(answers[key].settled for key in keys if key in answers)
         texts = f"{ours:.3g}", f"{theirs:.3g}"
-        found.append(ClaimComparison(
+        comparisons.append(ClaimComparison(
             f"queue_depth knee {pattern}", *texts, ours / theirs, _marks(runs), settled
         ))  # fmt: skip
-    return found
+    return comparisons
 
 
 def _knee(runs: Sequence[ExperimentSummary]) -> float | None:

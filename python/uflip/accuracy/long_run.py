@@ -42,10 +42,10 @@ PASSES = 2
 """How many times write cache, SLC cache and spare space are written."""
 AGREE = 0.05
 """Largest relative difference between the means of successive parts of a settled run."""
-FEWEST = 16_384
+MIN_IOS = 16_384
 """I/Os of the shortest run: its last half has a standard error of 1 % if the standard deviation is
 as large as the mean."""
-MOST_IOS, MOST_OVERWRITES = 1 << 21, 1
+MAX_IOS, MAX_OVERWRITES = 1 << 21, 1
 """A run that has not settled by then has no reference; overwrites are of the device."""
 GROWTH = 2, 32
 SEED = 20_090_104
@@ -82,12 +82,19 @@ class LongRunSpec:
     @property
     def name(self) -> str:
         """Return the cache name: a hash of everything that determines the result."""
-        info = _inspected(self.url)
+        info = _inspect(self.url)
         spec = table_of(self.spec if self.fixed_length else _lengthened(self.spec, 1, info))
-        rest = [table_of(each) for each in self.before]
-        rules = [PASSES, AGREE, FEWEST, MOST_IOS, MOST_OVERWRITES]
+        preceding = [table_of(each) for each in self.before]
+        rules = [PASSES, AGREE, MIN_IOS, MAX_IOS, MAX_OVERWRITES]
         return cache.cache_key(
-            "long run", info.model, info.profile_table, self.state, self.pause_ns, spec, rest, rules
+            "long run",
+            info.model,
+            info.profile_table,
+            self.state,
+            self.pause_ns,
+            spec,
+            preceding,
+            rules,
         )
 
 
@@ -124,35 +131,35 @@ def long_run(question: LongRunSpec) -> LongRun:
     if cache.limit_bytes():
         with suppress(OSError, ValueError, TypeError):
             return LongRun(**json.loads(path.read_text(encoding="utf-8")))
-    found = _measured(question)
+    result = _measure(question)
     if cache.limit_bytes():
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, json.dumps(asdict(found)).encode())
-    return found
+            write_file(path, json.dumps(asdict(result)).encode())
+    return result
 
 
-def _measured(question: LongRunSpec) -> LongRun:
-    device = _prepared(question)
+def _measure(question: LongRunSpec) -> LongRun:
+    device = _prepare_device(question)
     info = device.info
     if question.fixed_length:
         return _evaluate(_run(device, question.spec, question.pause_ns), settled=True)
     writes = any(part.is_write for part in question.spec.parts)
     needed = PASSES * absorbed_bytes(info) if writes else 0
-    rows = FEWEST
+    rows = MIN_IOS
     while True:
         spec = _lengthened(question.spec, rows, info)
         fresh = device.clone()
         before = _programmed_bytes(fresh)
         trace = _run(fresh, spec, question.pause_ns)
         passed = max(_programmed_bytes(fresh) - before, trace.bytes_written)
-        found = _evaluate(trace)
-        enough = passed >= needed
-        if (enough and found.settled) or _is_longest(question.spec, found, info):
-            return found
+        result = _evaluate(trace)
+        wrote_enough = passed >= needed
+        if (wrote_enough and result.settled) or _is_longest(question.spec, result, info):
+            return result
         least, most = GROWTH
         missing = needed / passed if passed else most
-        rows = min(int(rows * min(max(1.1 * missing, least), most)), MOST_IOS)
+        rows = min(int(rows * min(max(1.1 * missing, least), most)), MAX_IOS)
 
 
 def absorbed_bytes(info: DeviceInfo) -> int:
@@ -170,27 +177,27 @@ def absorbed_bytes(info: DeviceInfo) -> int:
 
 
 @lru_cache(maxsize=64)
-def _inspected(url: str) -> DeviceInfo:
+def _inspect(url: str) -> DeviceInfo:
     return inspect_device(url)
 
 
 @lru_cache(maxsize=1)
-def _fresh(url: str) -> Device:
+def _open_device(url: str) -> Device:
     return open_device(url, writable=True)
 
 
 @lru_cache(maxsize=1)
-def _in_state(url: str, state: str | None) -> Device:
-    device = _fresh(url).clone()
+def _device_in_state(url: str, state: str | None) -> Device:
+    device = _open_device(url).clone()
     if state is not None:
         device.enforce(json.loads(state))
     return device
 
 
-def _prepared(question: LongRunSpec) -> Device:
+def _prepare_device(question: LongRunSpec) -> Device:
     """Return a separate device in the state of a question."""
     state = None if question.state is None else json.dumps(question.state)
-    device = _in_state(question.url, state).clone()
+    device = _device_in_state(question.url, state).clone()
     for spec in question.before:
         device.apply(spec)
     return device
@@ -206,16 +213,16 @@ def _programmed_bytes(device: Device) -> int:
     return counted.get("pages_programmed", 0) * (device.info.page_bytes or 0)
 
 
-def _is_longest(spec: Pattern, found: LongRun, info: DeviceInfo) -> bool:
+def _is_longest(spec: Pattern, result: LongRun, info: DeviceInfo) -> bool:
     """Return whether a longer run would measure something else, or nothing new."""
-    if found.ios >= MOST_IOS // 2:
+    if result.ios >= MAX_IOS // 2:
         return True
     once = [part for part in spec.parts if part.is_write and _visits_once(spec, part)]
     space = max((part.target_bytes for part in spec.parts if part.is_write), default=0)
     if once:
         # The next pass would meet the blocks that this one wrote in order.
-        return found.bytes_written >= info.capacity_bytes // 2
-    return bool(space) and found.bytes_written >= MOST_OVERWRITES * info.capacity_bytes
+        return result.bytes_written >= info.capacity_bytes // 2
+    return bool(space) and result.bytes_written >= MAX_OVERWRITES * info.capacity_bytes
 
 
 def _evaluate(trace: _native.Trace, *, settled: bool = False) -> LongRun:
@@ -226,16 +233,16 @@ def _evaluate(trace: _native.Trace, *, settled: bool = False) -> LongRun:
     submitted = submitted[order]
     n = len(times)
     if settled:
-        kept = np.asarray(trace.column("ignored"))[order] == 0
-        mean = float(times[kept].mean())
+        counted = np.asarray(trace.column("ignored"))[order] == 0
+        mean = float(times[counted].mean())
         return LongRun(mean, 0.0, mean, mean, n, trace.bytes_written, settled=True)
     parts = [_mean(times[n // 8 : n // 4]), _mean(times[n // 4 : n // 2]), _mean(times[n // 2 :])]
     quarters = [_mean(times[n // 2 : 3 * n // 4]), _mean(times[3 * n // 4 :])]
-    lasted = float(submitted[-1] - submitted[n // 2])
+    duration_ns = float(submitted[-1] - submitted[n // 2])
     low, high = min(parts + quarters), max(parts + quarters)
     return LongRun(
         mean_ns=parts[-1],
-        ios_per_s=(n - 1 - n // 2) / lasted * 1e9 if lasted else 0.0,
+        ios_per_s=(n - 1 - n // 2) / duration_ns * 1e9 if duration_ns else 0.0,
         low_ns=low,
         high_ns=high,
         ios=n,
@@ -263,7 +270,7 @@ def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
     count = max(rows // spec.processes, 1)
     if spec.burst:
         count = -(-count // (4 * spec.burst)) * 4 * spec.burst
-    space = _space(spec, spec, count * spec.processes, info.capacity_bytes)
+    space = _target_size(spec, spec, count * spec.processes, info.capacity_bytes)
     # The target space must be whole for each process.
     unit = spec.io_bytes * spec.processes
     size = max(space // unit * unit, spec.target_bytes) if space > spec.target_bytes else space
@@ -282,7 +289,7 @@ def _lengthened_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
         (spec.second, spec.first, count),
     ):
         end = other.begin if other.begin > part.begin else info.capacity_bytes
-        size = _space(spec, part, each, end - part.begin)
+        size = _target_size(spec, part, each, end - part.begin)
         parts.append(structs.replace(part, target_size=size))
     first, second = parts
     return spec.but(first=first, second=second, io_count=count, io_ignore=0, stop=None, seed=SEED)
@@ -295,14 +302,14 @@ def _begin(part: MixPart, size: int, capacity: int) -> int:
     return part.begin if part.begin + size <= capacity else 0
 
 
-def _space(spec: Pattern, part: MixPart, ios: int, room: int) -> int:
+def _target_size(spec: Pattern, part: MixPart, ios: int, available: int) -> int:
     """Return the size of the target space of a number of I/Os of a part [bytes]."""
     if not _visits_once(spec, part):
         return part.target_bytes
     step = max(abs(part.incr), 1) if part.incr is not None else 1
-    wanted = ios * step * part.io_bytes + (part.shift and part.io_bytes)
+    needed = ios * step * part.io_bytes + (part.shift and part.io_bytes)
     unit = part.io_bytes * (part.partitions or 1)
-    return max(min(wanted, room) // unit * unit, min(part.target_bytes, room))
+    return max(min(needed, available) // unit * unit, min(part.target_bytes, available))
 
 
 def _visits_in_order(part: MixPart) -> bool:

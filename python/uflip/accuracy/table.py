@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uflip import api
-from uflip.accuracy.claims import MOST_CLAIM, MOST_HEADLINE, Accuracy, compare, long_run_specs
+from uflip.accuracy.claims import (
+    MAX_CLAIM_ERROR,
+    MAX_HEADLINE_ERROR,
+    Accuracy,
+    compare,
+    long_run_specs,
+)
 from uflip.accuracy.long_run import LongRunSpec, long_run
 from uflip.executors import OnStep, ignore, on_all
 from uflip.options import Options
@@ -38,7 +44,7 @@ class TableEntry:
     folder: Path
     only: tuple[str, ...] | None = None
 
-    def made(self) -> Path:
+    def make(self) -> Path:
         """Make the result, unless it exists; return its folder."""
         if not self.folder.exists():
             options: Options = {"suite": self.suite, "scale": self.scale, "seed": self.seed}
@@ -57,9 +63,9 @@ class AccuracyRow:
     accuracy: Accuracy
 
 
-def results(wanted: Sequence[TableEntry], on_step: OnStep = ignore) -> list[Path]:
+def results(entries: Sequence[TableEntry], on_step: OnStep = ignore) -> list[Path]:
     """Make results, concurrently if the executor has several workers."""
-    return on_all(TableEntry.made, wanted, on_step, lambda each: each.folder.name)
+    return on_all(TableEntry.make, entries, on_step, lambda each: each.folder.name)
 
 
 def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]:
@@ -73,35 +79,35 @@ def rows(folders: Sequence[Path], on_step: OnStep = ignore) -> list[AccuracyRow]
         Called after each long run, in the order in which they end.
     """
     documents = [summary(Results.load(folder)) for folder in folders]
-    asked = [long_run_specs(document) for document in documents]
+    specs = [long_run_specs(document) for document in documents]
     # Long runs shared by several results are made once, those of a device one after the other.
-    different = {question.name: question for each in asked for question in each.values()}
-    found = on_all(long_run, [*different.values()], on_step, _told)
-    answers = dict(zip(different, found, strict=True))
+    different = {question.name: question for each in specs for question in each.values()}
+    runs = on_all(long_run, [*different.values()], on_step, _url_of)
+    answers = dict(zip(different, runs, strict=True))
     table: dict[tuple[str, str], Accuracy] = {}
-    for document, each in zip(documents, asked, strict=True):
+    for document, each in zip(documents, specs, strict=True):
         key = (document["device"].url, document["scale"])
         accuracy = compare(document, {name: answers[one.name] for name, one in each.items()})
         table[key] = table.get(key, Accuracy()) + accuracy
     return [AccuracyRow(device, scale, accuracy) for (device, scale), accuracy in table.items()]
 
 
-def _told(question: LongRunSpec) -> str:
+def _url_of(question: LongRunSpec) -> str:
     return question.url
 
 
-def printed(table: Sequence[AccuracyRow], worst: int) -> str:
+def format_table(table: Sequence[AccuracyRow], worst: int) -> str:
     """Return the table as Markdown, followed by the worst deviations of each row."""
     lines = [
-        f"| device | scale | claims | off by > {MOST_CLAIM:.0%} | share | headlines |"
-        f" off by > {MOST_HEADLINE:.0%} and unmarked | marked | without a steady mean |",
+        f"| device | scale | claims | off by > {MAX_CLAIM_ERROR:.0%} | share | headlines |"
+        f" off by > {MAX_HEADLINE_ERROR:.0%} and unmarked | marked | without a steady mean |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    lines += [_line(row.device, row.scale, row.accuracy) for row in table]
+    lines += [_format_row(row.device, row.scale, row.accuracy) for row in table]
     if len(table) > 1:
         whole = sum((row.accuracy for row in table), Accuracy())
-        lines.append(_line("all", "", whole))
-    off = [line for row in table for line in _offenders(row, worst)]
+        lines.append(_format_row("all", "", whole))
+    off = [line for row in table for line in _worst_deviations(row, worst)]
     if off:
         lines += [
             "", "| device | scale | what is off | reported | long run | ratio |",
@@ -110,21 +116,22 @@ def printed(table: Sequence[AccuracyRow], worst: int) -> str:
     return "\n".join(lines)
 
 
-def _line(device: str, scale: str, found: Accuracy) -> str:
-    claims, off = len(found.claims), len(found.claims_off)
-    marked = sum(bool(each.marks) for each in found.headlines)
+def _format_row(device: str, scale: str, accuracy: Accuracy) -> str:
+    claims, off = len(accuracy.claims), len(accuracy.claims_off)
+    marked = sum(bool(each.marks) for each in accuracy.headlines)
     cells = [
-        device, scale, claims, off, f"{off / claims:.1%}" if claims else "", len(found.headlines),
-        len(found.headlines_off), marked, sum(not each.settled for each in found.claims),
+        device, scale, claims, off, f"{off / claims:.1%}" if claims else "",
+        len(accuracy.headlines), len(accuracy.headlines_off), marked,
+        sum(not each.settled for each in accuracy.claims),
     ]  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
-def _offenders(row: AccuracyRow, worst: int) -> list[str]:
-    found = row.accuracy
-    headlines = {id(each) for each in found.headlines_off}
+def _worst_deviations(row: AccuracyRow, worst: int) -> list[str]:
+    accuracy = row.accuracy
+    headlines = {id(each) for each in accuracy.headlines_off}
     lines = []
-    for each in [*found.headlines_off[:worst], *found.claims_off[:worst]]:
+    for each in [*accuracy.headlines_off[:worst], *accuracy.claims_off[:worst]]:
         ratio = "" if each.ratio is None else f"{each.ratio:.2f}"
         name = f"**{each.name}**" if id(each) in headlines else each.name
         cells = row.device, row.scale, name, each.claimed, each.true, ratio

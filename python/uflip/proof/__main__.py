@@ -32,16 +32,16 @@ from uflip.proof.trials import (
     MOVING,
     MOVING_IOS,
     UNSEEN,
-    Detected,
-    Lengths,
+    DetectionShares,
+    RunLengthShares,
     TrialCase,
+    analyse_moving,
     detect,
-    look_at_moving,
     measure,
 )
 
 OURS, OTHERS = tuple(RULES)[:1], tuple(RULES)[1:]
-MOST_FOR_OTHERS = 100
+MAX_SERIES_OF_OTHERS = 100
 
 
 def main() -> None:
@@ -50,40 +50,45 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=400, help="series of each family")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processors")
     parser.add_argument("--only", choices=TABLES, help="one table")
-    given = parser.parse_args()
-    with Processes(given.workers) as processes, using(processes):
-        chosen = [table for name, table in TABLES.items() if given.only in (None, name)]
+    args = parser.parse_args()
+    with Processes(args.workers) as processes, using(processes):
+        chosen = [table for name, table in TABLES.items() if args.only in (None, name)]
         for number, table in enumerate(chosen):
             if number:
                 print()
-            table(given.repeats)
+            table(args.repeats)
 
 
 def _print_detection(repeats: int) -> None:
     print(f"## Start-up and period, {repeats} series a family\n")
     _head("family", "start-up found", "claimed wrongly", "period right")
     for case in DETECTION:
-        row: Detected = detect(case, repeats)
-        _row(row.case, _percent(row.found), _percent(row.claimed_wrongly), _percent(row.period))
+        row: DetectionShares = detect(case, repeats)
+        _row(
+            row.case,
+            _percent(row.startup_found),
+            _percent(row.claimed_wrongly),
+            _percent(row.period),
+        )
 
 
 def _print_moving(repeats: int) -> None:
     print(f"## Moving levels, {repeats} series a family and length\n")
     _head("family", "I/Os", "with a period", "converged", "phase")
-    for place, (name, _) in enumerate(MOVING):
+    for index, (name, _) in enumerate(MOVING):
         for ios in MOVING_IOS:
-            found = look_at_moving(place, ios, repeats)
-            phases = ", ".join(f"{phase} {_percent(n)}" for phase, n in found.phases.items())
+            levels = analyse_moving(index, ios, repeats)
+            phases = ", ".join(f"{phase} {_percent(n)}" for phase, n in levels.phases.items())
             first = name if ios == MOVING_IOS[0] else ""
-            _row(first, f"{ios:,}", _percent(found.period), _percent(found.converged), phases)
+            _row(first, f"{ios:,}", _percent(levels.period), _percent(levels.converged), phases)
 
 
 def _print_lengths(repeats: int) -> None:
-    others = min(repeats, MOST_FOR_OTHERS)
+    others = min(repeats, MAX_SERIES_OF_OTHERS)
     print(f"## Where rules stop, {repeats} series a family, {others} for the other rules\n")
     _head("family", "rule", "stopped", "interval holds the mean", "I/Os", "off by", "half width")
     for case in LENGTH:
-        rows: list[Lengths] = measure(case, repeats, OURS)
+        rows: list[RunLengthShares] = measure(case, repeats, OURS)
         rows += measure(case, others, OTHERS)
         for row in rows:
             _row(row.case if row is rows[0] else "", row.rule, *_cells(row))
@@ -115,7 +120,7 @@ def _print_repetitions(repeats: int) -> None:
 def _print_odd(repeats: int) -> None:
     others = TOGETHER - FEW
     print(f"## {FEW} that differ from {others} peers, {repeats} a family\n")
-    _print_repeated([measure_odd(few, rest, repeats) for few, rest in ODD])
+    _print_repeated([measure_odd(few, peers, repeats) for few, peers in ODD])
 
 
 def _print_alone(repeats: int) -> None:
@@ -131,12 +136,17 @@ def _print_ten(repeats: int) -> None:
 
 def _print_comparisons(repeats: int) -> None:
     print(f"## A device compared with itself, {repeats} times each\n")
-    of = (130, 310)
-    columns = [f"{what}, of {n}" for n in of for what in ("fails by chance", f"finds {SLOWER:g}×")]
+    counts = (130, 310)
+    columns = [
+        f"{title}, of {n}" for n in counts for title in ("fails by chance", f"finds {SLOWER:g}×")
+    ]
     _head("scatter of repetitions, repetitions of both", *columns)
     for case in SELF_COMPARISONS:
-        found = [measure_self(case, n, repeats) for n in of]
-        _row(case.name, *(_percent(share) for each in found for share in (each.failed, each.found)))
+        failures = [measure_self(case, n, repeats) for n in counts]
+        _row(
+            case.name,
+            *(_percent(share) for each in failures for share in (each.failed, each.detected)),
+        )
 
 
 def _print_repeated(rows: Sequence[CoverageShares]) -> None:
@@ -144,11 +154,11 @@ def _print_repeated(rows: Sequence[CoverageShares]) -> None:
     _head("family", *columns, "runs", "I/Os")
     for row in rows:
         between = " and ".join(map(_percent, row.between))
-        shares = (*map(_percent, (row.known, row.covered, row.false)), between)
+        shares = (*map(_percent, (row.converged, row.covered, row.false)), between)
         _row(row.case, *shares, f"{row.repetitions:.0f}", f"{row.ios:,.0f}")
 
 
-def _cells(row: Lengths) -> tuple[str, ...]:
+def _cells(row: RunLengthShares) -> tuple[str, ...]:
     ios = "" if row.ios is None else f"{row.ios:,.0f}"
     shares = (row.error, row.half_width)
     return (_percent(row.stopped), _percent(row.covered), ios, *map(_percent, shares))
@@ -158,7 +168,13 @@ def _print_economy(repeats: int) -> None:
     print("## I/Os against the best fixed rule, for periodic series\n")
     _head("family", "requested half width", "fewest of any fixed rule", "ours", "ratio")
     for row in economy(min(repeats, 100)):
-        _row(row.case, f"{row.asked:.1%}", f"{row.fewest:,}", f"{row.ours:,}", f"{row.ratio:.2f}")
+        _row(
+            row.case,
+            f"{row.half_width:.1%}",
+            f"{row.fewest:,}",
+            f"{row.ours:,}",
+            f"{row.ratio:.2f}",
+        )
 
 
 def _head(*names: str) -> None:

@@ -15,16 +15,16 @@ from uflip.analysis import run_length
 from uflip.proof import families as make
 from uflip.proof.families import Family, GeneratedSeries
 
-FEWEST_PERIODS = 5
+MIN_PERIODS = 5
 SHARE = 0.95
 
 
 @dataclass(frozen=True)
-class Economy:
+class EconomyRow:
     """I/Os for a half width [share of the mean]: fewest of any fixed rule, ours (median), ratio."""
 
     case: str
-    asked: float
+    half_width: float
     fewest: int
     ours: int
     ratio: float
@@ -40,43 +40,45 @@ CASES: tuple[tuple[str, Family, int, float], ...] = (
 )  # fmt: skip
 
 
-def economy(repeats: int) -> list[Economy]:
+def economy(repeats: int) -> list[EconomyRow]:
     """Compare both on `repeats` series of each family."""
     return [_compare(*case, repeats) for case in CASES]
 
 
-def _compare(name: str, family: Family, ios: int, asked: float, repeats: int) -> Economy:
+def _compare(name: str, family: Family, ios: int, half_width: float, repeats: int) -> EconomyRow:
     all_series = [family(np.random.default_rng(seed), ios) for seed in range(repeats)]
-    fewest = _fewest(all_series, asked)
+    fewest = _shortest_fixed_rule(all_series, half_width)
     first = all_series[0].startup
     # A start-up is known from a long baseline: see `min_ios`.
     start = max(1024, 0 if first is None else 4 * first[1] // 3 + 8)
-    found = [run_length(each.times, half_width=asked, min_ios=start).ios for each in all_series]
-    ours = int(np.median(found))
-    return Economy(name, asked, fewest, ours, ours / fewest)
+    lengths = [
+        run_length(each.times, half_width=half_width, min_ios=start).ios for each in all_series
+    ]
+    ours = int(np.median(lengths))
+    return EconomyRow(name, half_width, fewest, ours, ours / fewest)
 
 
-def _fewest(all_series: list[GeneratedSeries], asked: float) -> int:
+def _shortest_fixed_rule(all_series: list[GeneratedSeries], half_width: float) -> int:
     """Return the I/Os of the shortest fixed rule, trying numbers of periods in steps of 5 %."""
     startup = 0 if all_series[0].startup is None else all_series[0].startup[1]
     period = all_series[0].period or 1
-    periods = max(FEWEST_PERIODS, -(-32 // period))
+    periods = max(MIN_PERIODS, -(-32 // period))
     while True:
         n = startup + periods * period
         if n > len(all_series[0].times):
             raise ValueError(f"no fixed rule within {len(all_series[0].times)} I/Os")
-        enough = sum(_is_narrow(each, startup, n, asked) for each in all_series)
-        if enough >= SHARE * len(all_series):
+        narrow = sum(_is_narrow(each, startup, n, half_width) for each in all_series)
+        if narrow >= SHARE * len(all_series):
             return n
         periods = max(periods + 1, int(periods * 1.05))
 
 
-def _is_narrow(series: GeneratedSeries, startup: int, n: int, asked: float) -> bool:
+def _is_narrow(series: GeneratedSeries, startup: int, n: int, half_width: float) -> bool:
     """Return whether batch means in whole periods give a narrow enough interval."""
-    kept = series.times[startup:n]
+    running = series.times[startup:n]
     period = series.period or 1
-    batches = min(32, len(kept) // period)
-    length = len(kept) // period // batches * period
-    means = kept[len(kept) - batches * length :].reshape(batches, length).mean(axis=1)
+    batches = min(32, len(running) // period)
+    length = len(running) // period // batches * period
+    means = running[len(running) - batches * length :].reshape(batches, length).mean(axis=1)
     t = _native.student_quantile(0.05, batches - 1)
-    return bool(t * means.std(ddof=1) / np.sqrt(batches) <= asked * means.mean())
+    return bool(t * means.std(ddof=1) / np.sqrt(batches) <= half_width * means.mean())

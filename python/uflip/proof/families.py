@@ -125,15 +125,15 @@ def after_startup(startup: int, running: Family, cheap: float = 4e5, sigma: floa
     """Return cheap I/Os first, then the running phase of another family."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
-        rest = running(random, n - startup)
-        times = np.concatenate([cheap * noise(random, startup, sigma), rest.times])
+        run = running(random, n - startup)
+        times = np.concatenate([cheap * noise(random, startup, sigma), run.times])
         # I/Os before the first slow one may belong to either phase.
-        slow = int(np.argmax(rest.times > 2 * cheap)) if rest.times.max() > 2 * cheap else 0
-        first = startup - rest.cheap
+        slow = int(np.argmax(run.times > 2 * cheap)) if run.times.max() > 2 * cheap else 0
+        first = startup - run.cheap
         # A start-up that changes the mean by less than 3 % is not tested.
-        identifiable = first > 0 and abs(cheap / rest.mean - 1) > 0.04
-        told = (max(0, first), startup + slow)
-        return GeneratedSeries(times, told, rest.period, rest.mean, identifiable)
+        identifiable = first > 0 and abs(cheap / run.mean - 1) > 0.04
+        truth = (max(0, first), startup + slow)
+        return GeneratedSeries(times, truth, run.period, run.mean, identifiable)
 
     return make
 
@@ -230,8 +230,8 @@ def shifted(ratio: float, sigma: float = 0.3) -> Family:
     """Return a level that is higher by this ratio in the middle third only."""
 
     def make(random: Random, n: int) -> GeneratedSeries:
-        place = np.arange(n)
-        level = np.where((place >= n // 3) & (place < 2 * n // 3), ratio, 1.0)
+        index = np.arange(n)
+        level = np.where((index >= n // 3) & (index < 2 * n // 3), ratio, 1.0)
         return GeneratedSeries(1e5 * level * noise(random, n, sigma), None, 1, float("nan"))
 
     return make
@@ -286,9 +286,11 @@ def decaying(share: float, height: float = 4.0) -> Family:
 
     def make(random: Random, n: int) -> GeneratedSeries:
         curve = 1 + height * np.exp(-np.arange(n) / (share * n))
-        ends = tuple(int(share * n * np.log(height / left)) for left in (0.1, 0.01))
-        told = (ends[0], ends[1])
-        return GeneratedSeries(1e5 * curve * noise(random, n, 0.1), told, 1, 1e5, ends[1] < n / 2)
+        ends = tuple(int(share * n * np.log(height / distance)) for distance in (0.1, 0.01))
+        startup = (ends[0], ends[1])
+        return GeneratedSeries(
+            1e5 * curve * noise(random, n, 0.1), startup, 1, 1e5, ends[1] < n / 2
+        )
 
     return make
 
@@ -298,9 +300,9 @@ def jittered(period: int, jitter: int) -> Family:
 
     def make(random: Random, n: int) -> GeneratedSeries:
         steps = random.integers(period - jitter, period + jitter + 1, 2 * n // period + 8)
-        places = np.cumsum(steps)
+        positions = np.cumsum(steps)
         times = np.full(n, 4e5)
-        times[places[places < n]] = 4e5 * 30
+        times[positions[positions < n]] = 4e5 * 30
         return GeneratedSeries(times * noise(random, n, 0.05), None, None, 4e5 * (1 + 29 / period))
 
     return make
@@ -334,11 +336,11 @@ def any_startup(random: Random, n: int) -> GeneratedSeries:
         return after_startup(startup, any_periodic)(random, n)
     if kind == 1:
         share = float(random.uniform(0.1, 0.5))
-        found = after_startup(startup, two_levels(share, float(random.uniform(5, 60))))(random, n)
+        series = after_startup(startup, two_levels(share, float(random.uniform(5, 60))))(random, n)
         # Where a cheap stretch a third as long comes by chance, the start-up is not identifiable.
         by_chance = n * (1 - share) ** (startup / 3)
-        return replace(found, identifiable=by_chance < 0.01)
+        return replace(series, identifiable=by_chance < 0.01)
     sigma = float(random.uniform(0.02, 0.15))
     cheap = 1e5 * float(random.choice([0.2, 0.5, 0.7, 2.0, 5.0]))
-    found = after_startup(startup, flat(sigma), cheap=cheap, sigma=sigma)(random, n)
-    return replace(found, startup=(startup, startup))
+    series = after_startup(startup, flat(sigma), cheap=cheap, sigma=sigma)(random, n)
+    return replace(series, startup=(startup, startup))

@@ -33,7 +33,7 @@ from uflip.results.agreement import AGREEMENT
 from uflip.results.convergence import opening_ns
 from uflip.results.repetition_statistics import plan_certainty
 
-SHORTEST, FIRST, MOST = 1024, 3, 100
+SHORTEST, FIRST, MAX_RUNS = 1024, 3, 100
 BANK = 400
 MANY_FIRST = 10
 """A number of repetitions for users (`--repetitions`) whose three runs may hide something."""
@@ -46,21 +46,21 @@ FEW = 4
 """Number of odd experiments in a plan that has some."""
 
 Levels = Callable[[Random], Times]
-"""Makes the levels of all repetitions (MOST,), with mean 1."""
+"""Makes the levels of all repetitions (MAX_RUNS,), with mean 1."""
 
 
 def alike(random: Random) -> Times:
     """Return one level for all runs."""
     del random
-    return np.ones(MOST)
+    return np.ones(MAX_RUNS)
 
 
 def scattered(cv: float, neighbours: float = 0.0) -> Levels:
     """Return normally distributed levels; neighbours may be correlated."""
 
     def levels(random: Random) -> Times:
-        steps = random.normal(0, 1, MOST)
-        for number in range(1, MOST):
+        steps = random.normal(0, 1, MAX_RUNS)
+        for number in range(1, MAX_RUNS):
             steps[number] *= np.sqrt(1 - neighbours**2)
             steps[number] += neighbours * steps[number - 1]
         return np.maximum(1 + cv * steps, 0.1)
@@ -72,7 +72,7 @@ def skewed(cv: float) -> Levels:
     """Return levels that are rarely high, by a gamma distribution: variance 2, mean 2."""
 
     def levels(random: Random) -> Times:
-        drawn = random.gamma(2.0, 1.0, MOST)
+        drawn = random.gamma(2.0, 1.0, MAX_RUNS)
         return np.asarray(1.0 + (drawn - 2.0) * cv / 2**0.5)
 
     return levels
@@ -82,7 +82,7 @@ def two_states(share: float, ratio: float) -> Levels:
     """Return levels of a device that is in one of two states in each run."""
 
     def levels(random: Random) -> Times:
-        high = random.random(MOST) < share
+        high = random.random(MAX_RUNS) < share
         return np.where(high, ratio, 1.0) / (1 + share * (ratio - 1))
 
     return levels
@@ -90,7 +90,7 @@ def two_states(share: float, ratio: float) -> Levels:
 
 def slower(step: float) -> Levels:
     """Return levels that rise from run to run: they have no mean."""
-    return lambda _random: np.arange(MOST, dtype=np.float64) * step + 1.0
+    return lambda _random: np.arange(MAX_RUNS, dtype=np.float64) * step + 1.0
 
 
 @dataclass(frozen=True)
@@ -143,13 +143,13 @@ ODD = (
 
 @dataclass(frozen=True)
 class CoverageShares:
-    """Shares of experiments: `known`, that is converged; of these, `covered` by their interval, and
+    """Shares of experiments: `converged`; of these, `covered` by their interval, and
     `false`, further off than allowed, with the interval of 95 % of that share. Medians of
     `repetitions` and `ios`.
     """
 
     case: str
-    known: float
+    converged: float
     covered: float | None
     false: float
     between: tuple[float, float]
@@ -162,32 +162,32 @@ def measure_repeated(
 ) -> CoverageShares:
     """Measure experiments of one family, `together` per plan, each with `first` runs at first."""
     plans = -(-repeats // together)
-    return _measured(case.name, (CASES.index(case),) * together, plans, first)
+    return _coverage_shares(case.name, (CASES.index(case),) * together, plans, first)
 
 
 def measure_mixed(repeats: int) -> CoverageShares:
     """Measure plans with one experiment of each family."""
-    return _measured(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
+    return _coverage_shares(MIXED, tuple(range(len(CASES))), -(-repeats // len(CASES)), FIRST)
 
 
 def measure_odd(few: str, others: str, repeats: int) -> CoverageShares:
     """Measure plans in which a few scatter differently from their peers; return their shares."""
-    number = {case.name: place for place, case in enumerate(CASES)}
-    places = (number[few],) * FEW + (number[others],) * (TOGETHER - FEW)
-    return _measured(f"{few}, among {others}", places, -(-repeats // FEW), FIRST, of=FEW)
+    index_of = {case.name: index for index, case in enumerate(CASES)}
+    cases = (index_of[few],) * FEW + (index_of[others],) * (TOGETHER - FEW)
+    return _coverage_shares(f"{few}, among {others}", cases, -(-repeats // FEW), FIRST, of=FEW)
 
 
-def _measured(
-    name: str, places: tuple[int, ...], plans: int, first: int, of: int | None = None
+def _coverage_shares(
+    name: str, cases: tuple[int, ...], plans: int, first: int, of: int | None = None
 ) -> CoverageShares:
-    every = np.array(on_all(partial(_plan, places, first), range(plans)))[:, :of]
+    every = np.array(on_all(partial(_plan, cases, first), range(plans)))[:, :of]
     trials = every.reshape(-1, every.shape[2])
-    known = trials[trials[:, 0] > 0]
-    has_mean = any(CASES[place].has_mean for place in places)
+    converged = trials[trials[:, 0] > 0]
+    has_mean = any(CASES[index].has_mean for index in cases)
     return CoverageShares(
         name,
-        len(known) / len(trials),
-        float(known[:, 1].mean()) if len(known) and has_mean else None,
+        len(converged) / len(trials),
+        float(converged[:, 1].mean()) if len(converged) and has_mean else None,
         float(trials[:, 2].mean()),
         interval_of_share(every[:, :, 2]),
         float(np.median(trials[:, 3])),
@@ -226,37 +226,37 @@ class _Experiment:
     levels: Times
     runs: list[MeanSummary]
 
-    def make(self, wanted: int, first: int) -> None:
+    def make(self, count: int, first: int) -> None:
         """Make runs up to a number; the first ones may end by the stop rule."""
-        while len(self.runs) < wanted:
+        while len(self.runs) < count:
             bank, self.truth = _bank(self.case.family, len(self.runs) < first)
             run, length = bank[self.random.integers(len(bank))]
             self.runs.append(_at_level(run, self.levels[len(self.runs)]))
             self.ios += length
 
-    def trial(self, said: Together) -> tuple[float, ...]:
+    def trial(self, combined: Together) -> tuple[float, ...]:
         """Return: converged, covered, falsely claimed, repetitions, I/Os."""
-        off = abs((said["mean_ns"] or 0.0) - self.truth)
-        covered = off <= (said["half_width_ns"] or 0.0)
+        off = abs((combined["mean_ns"] or 0.0) - self.truth)
+        covered = off <= (combined["half_width_ns"] or 0.0)
         is_off = not self.case.has_mean or off > AGREEMENT * self.truth
-        known = bool(said["converged"])
-        return (float(known), covered, float(known and is_off), len(self.runs), self.ios)
+        converged = bool(combined["converged"])
+        return (float(converged), covered, float(converged and is_off), len(self.runs), self.ios)
 
 
-def _plan(places: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]]:
+def _plan(cases: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]]:
     """Return for each experiment of a plan: converged, covered, falsely claimed, runs, I/Os."""
-    numbered = enumerate(places)
-    every = [_Experiment(CASES[place], [SEED, place, seed, number]) for number, place in numbered]
-    wanted = [first] * len(every)
+    numbered = enumerate(cases)
+    every = [_Experiment(CASES[index], [SEED, index, seed, number]) for number, index in numbered]
+    targets = [first] * len(every)
     while True:
-        for one, count in zip(every, wanted, strict=True):
+        for one, count in zip(every, targets, strict=True):
             one.make(count, first)
-        said = plan_certainty([""] * len(every), [one.runs for one in every], None)
-        for number, (one, known) in enumerate(zip(every, said, strict=True)):
+        means = plan_certainty([""] * len(every), [one.runs for one in every], None)
+        for number, (one, mean) in enumerate(zip(every, means, strict=True)):
             made = len(one.runs)
-            wanted[number] = min(max(repetitions_for(known, made) or 0, made), GROWTH * made)
-        if all(len(one.runs) == count for one, count in zip(every, wanted, strict=True)):
-            return [one.trial(known) for one, known in zip(every, said, strict=True)]
+            targets[number] = min(max(repetitions_for(mean, made) or 0, made), GROWTH * made)
+        if all(len(one.runs) == count for one, count in zip(every, targets, strict=True)):
+            return [one.trial(mean) for one, mean in zip(every, means, strict=True)]
 
 
 @lru_cache
@@ -282,20 +282,20 @@ def _at_level(run: MeanSummary, level: float) -> MeanSummary:
 def _run(times: Times, *, is_first: bool) -> tuple[MeanSummary, int]:
     """Make one run; return its convergence, and its length."""
     if is_first:
-        found: Any = run_length(times, min_ios=SHORTEST)
-        converged = found.stopped
+        analysis: Any = run_length(times, min_ios=SHORTEST)
+        converged = analysis.stopped
     else:
-        found = analyse(times[:SHORTEST])
-        converged = found.converged
-    kept = times[found.startup_ios : found.ios]
-    told: MeanSummary = {
-        "mean_ns": float(kept.mean()),
-        "half_width_ns": found.half_width_ns,
+        analysis = analyse(times[:SHORTEST])
+        converged = analysis.converged
+    running = times[analysis.startup_ios : analysis.ios]
+    run: MeanSummary = {
+        "mean_ns": float(running.mean()),
+        "half_width_ns": analysis.half_width_ns,
         "converged": converged,
-        "reasons": sorted(found.reasons),
-        "slow_episodes": found.slow_episodes,
-        "startup_ios": found.startup_ios,
+        "reasons": sorted(analysis.reasons),
+        "slow_episodes": analysis.slow_episodes,
+        "startup_ios": analysis.startup_ios,
         "period_ios": None,
-        "opening_ns": opening_ns(kept),
+        "opening_ns": opening_ns(running),
     }
-    return told, found.ios
+    return run, analysis.ios

@@ -41,11 +41,11 @@ Rule = Callable[[Times, int], RivalEstimate]
 """A rule: gets a series, and the number of I/Os before which it must not stop."""
 
 
-def ours(times: Times, fewest: int) -> RivalEstimate:
+def ours(times: Times, min_ios: int) -> RivalEstimate:
     """Apply the stop rule of the engine."""
-    found = run_length(times, min_ios=fewest)
-    half_width = 0.0 if found.half_width_ns is None else found.half_width_ns
-    return RivalEstimate(found.ios, found.mean_ns, half_width, found.stopped)
+    result = run_length(times, min_ios=min_ios)
+    half_width = 0.0 if result.half_width_ns is None else result.half_width_ns
+    return RivalEstimate(result.ios, result.mean_ns, half_width, result.stopped)
 
 
 def independent(times: Times) -> float:
@@ -53,25 +53,25 @@ def independent(times: Times) -> float:
     return float(Z95 * times.std(ddof=1) / np.sqrt(len(times)))
 
 
-def paper(times: Times, fewest: int) -> RivalEstimate:
+def paper(times: Times, min_ios: int) -> RivalEstimate:
     """Apply uFLIP's fixed numbers for random writes."""
-    del fewest
-    kept = times[PAPER_IGNORE:PAPER_IOS]
-    return RivalEstimate(PAPER_IOS, float(kept.mean()), independent(kept), True)
+    del min_ios
+    running = times[PAPER_IGNORE:PAPER_IOS]
+    return RivalEstimate(PAPER_IOS, float(running.mean()), independent(running), True)
 
 
-def textbook(times: Times, fewest: int) -> RivalEstimate:
+def textbook(times: Times, min_ios: int) -> RivalEstimate:
     """Stop when the interval for independent I/Os is narrow enough."""
-    for n in _looks(len(times), fewest):
+    for n in _look_lengths(len(times), min_ios):
         half_width = independent(times[:n])
         if half_width <= 0.05 * times[:n].mean():
             return RivalEstimate(n, float(times[:n].mean()), half_width, True)
     return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
-def mser5(times: Times, fewest: int) -> RivalEstimate:
+def mser5(times: Times, min_ios: int) -> RivalEstimate:
     """Cut by MSER-5, stop when the interval for independent I/Os is narrow enough."""
-    for n in _looks(len(times), fewest):
+    for n in _look_lengths(len(times), min_ios):
         means = times[: n // 5 * 5].reshape(-1, 5).mean(axis=1)
         counts = np.arange(len(means), 0, -1)
         sums, squares = means[::-1].cumsum()[::-1], (means**2)[::-1].cumsum()[::-1]
@@ -79,15 +79,15 @@ def mser5(times: Times, fewest: int) -> RivalEstimate:
         cut = int(np.argmin(errors[: len(means) // 2]))
         if cut == len(means) // 2 - 1:
             continue
-        kept = times[5 * cut : n]
-        if independent(kept) <= 0.05 * kept.mean():
-            return RivalEstimate(n, float(kept.mean()), independent(kept), True)
+        running = times[5 * cut : n]
+        if independent(running) <= 0.05 * running.mean():
+            return RivalEstimate(n, float(running.mean()), independent(running), True)
     return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
-def snia(times: Times, fewest: int, rounds: int = 5) -> RivalEstimate:
+def snia(times: Times, min_ios: int, rounds: int = 5) -> RivalEstimate:
     """Stop at five rounds within 20 % of their mean, whose line changes by 10 % at most."""
-    length = max(fewest // rounds, 1)
+    length = max(min_ios // rounds, 1)
     y = times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
     x = np.arange(rounds)
     for end in range(rounds, len(y) + 1):
@@ -95,16 +95,16 @@ def snia(times: Times, fewest: int, rounds: int = 5) -> RivalEstimate:
         centre = window.mean()
         slope = np.polyfit(x, window, 1)[0]
         if np.ptp(window) <= 0.2 * centre and abs(slope) * (rounds - 1) <= 0.1 * centre:
-            kept = times[(end - rounds) * length : end * length]
-            return RivalEstimate(end * length, float(centre), independent(kept), True)
+            last_rounds = times[(end - rounds) * length : end * length]
+            return RivalEstimate(end * length, float(centre), independent(last_rounds), True)
     return RivalEstimate(len(times), float(times.mean()), independent(times), False)
 
 
 def fio(kind: str, percent: float, samples: int = 30) -> Rule:
     """Return a rule of fio: `mean` for `ss=iops:X%`, `slope` for `ss=iops_slope:X%`."""
 
-    def rule(times: Times, fewest: int) -> RivalEstimate:
-        length = max(fewest // samples, 1)
+    def rule(times: Times, min_ios: int) -> RivalEstimate:
+        length = max(min_ios // samples, 1)
         rates = 1 / times[: len(times) // length * length].reshape(-1, length).mean(axis=1)
         x = np.arange(samples) - (samples - 1) / 2
         for end in range(samples, len(rates) + 1):
@@ -133,9 +133,9 @@ RULES: dict[str, Rule] = {
 """Name of a rule -> the rule."""
 
 
-def _looks(n: int, fewest: int) -> list[int]:
+def _look_lengths(n: int, min_ios: int) -> list[int]:
     """Return the lengths at which our own rule looks."""
-    found = [max(fewest, FIRST_LOOK)]
-    while found[-1] * GROWTH <= n:
-        found.append(int(found[-1] * GROWTH))
-    return [look for look in found if look <= n]
+    lengths = [max(min_ios, FIRST_LOOK)]
+    while lengths[-1] * GROWTH <= n:
+        lengths.append(int(lengths[-1] * GROWTH))
+    return [look for look in lengths if look <= n]

@@ -1,8 +1,8 @@
 """False alarms of `--fail-if-slower` when a device is compared with itself.
 
 The means of repetitions are drawn from a law of scatter and made into experiments as in `uflip
-compare`; then a comparison tests whether any is slower. None is, so that each returned one is a
-false alarm. The power of the test is shown beside it: the share of comparisons in which the one
+compare`; then a comparison tests whether any is slower. All are equal, so that each returned one is
+a false alarm. The power of the test is shown beside it: the share of comparisons in which the one
 experiment that takes 1.5 times as long is returned.
 
 **Source** the guarantee of docs/how-to/compare-two-runs.md: at most one comparison in forty fails.
@@ -47,11 +47,11 @@ class SelfComparison:
 
 
 @dataclass(frozen=True)
-class Failures:
+class FailureShares:
     """Shares of comparisons: false alarms; comparisons that find the one slower experiment."""
 
     failed: float
-    found: float
+    detected: float
 
 
 def normal(first: float, second: float | None = None) -> Law:
@@ -74,7 +74,7 @@ def alternating(first: float, second: float) -> Law:
     return draw
 
 
-def of_either(draw_one: Callable[[np.random.Generator, tuple[int, int]], Means]) -> Law:
+def same_law(draw_one: Callable[[np.random.Generator, tuple[int, int]], Means]) -> Law:
     """Return a law that draws both sides in the same way."""
 
     def draw(random: np.random.Generator, n: int, ours: int, theirs: int) -> tuple[Means, Means]:
@@ -102,8 +102,8 @@ FAILS_BY_CHANCE = (
     *(SelfComparison(f"normal, 3 %, {n} and {n}", normal(0.03), n, n) for n in (2, 3, 5)),
     SelfComparison("normal, 10 %, 3 and 3", normal(0.1), 3, 3),
     SelfComparison("normal, 3 % and 5 % in turn, 3 and 3", alternating(0.03, 0.05), 3, 3),
-    SelfComparison("log-normal, 30 %, 3 and 3", of_either(lognormal), 3, 3),
-    SelfComparison("exponential, 10 %, 3 and 3", of_either(exponential), 3, 3),
+    SelfComparison("log-normal, 30 %, 3 and 3", same_law(lognormal), 3, 3),
+    SelfComparison("exponential, 10 %, 3 and 3", same_law(exponential), 3, 3),
     SelfComparison("normal, 3 %, 2 and 5", normal(0.03), 2, 5),
     SelfComparison("normal, 3 %, 3 and 10", normal(0.03), 3, 10),
     SelfComparison("second scatters 3 times as much, 3 and 3", normal(0.03, 0.09), 3, 3),
@@ -112,23 +112,23 @@ FAILS_BY_CHANCE = (
 )
 """Laws for which at most one comparison in forty may fail."""
 HIDDEN = tuple(
-    SelfComparison(f"two states, {n} and {n}", of_either(two_states), n, n) for n in (3, 5, 10)
+    SelfComparison(f"two states, {n} and {n}", same_law(two_states), n, n) for n in (3, 5, 10)
 )
 """Laws whose repetitions do not show their whole scatter."""
 ALL = (*FAILS_BY_CHANCE, *HIDDEN)
 
 
-def measure_self(case: SelfComparison, experiments: int, repeats: int) -> Failures:
+def measure_self(case: SelfComparison, experiments: int, repeats: int) -> FailureShares:
     """Compare repeatedly, with a number of experiments each."""
     trials = on_all(partial(_trial, ALL.index(case), experiments), range(repeats))
-    failed, found = np.array(trials).mean(axis=0)
-    return Failures(float(failed), float(found))
+    failed, detected = np.array(trials).mean(axis=0)
+    return FailureShares(float(failed), float(detected))
 
 
-def _trial(place: int, experiments: int, seed: int) -> tuple[bool, bool]:
+def _trial(case_index: int, experiments: int, seed: int) -> tuple[bool, bool]:
     """Return whether a comparison fails, and whether it finds the one experiment that is slower."""
-    case = ALL[place]
-    random = np.random.default_rng([seed, place, experiments])
+    case = ALL[case_index]
+    random = np.random.default_rng([seed, case_index, experiments])
     first, second = case.law(random, experiments, case.first, case.second)
     failed = bool(slower_than(_rows(first, second), 0.0))
     second[0] *= SLOWER
@@ -138,8 +138,8 @@ def _trial(place: int, experiments: int, seed: int) -> tuple[bool, bool]:
 
 def _rows(first: Means, second: Means) -> list[ComparedExperiment]:
     both = zip(_experiments(first), _experiments(second), strict=True)
-    found = (compare_experiment(("baseline", "RW", "n", n), *pair) for n, pair in enumerate(both))
-    return [row for row in found if row is not None]
+    rows = (compare_experiment(("baseline", "RW", "n", n), *pair) for n, pair in enumerate(both))
+    return [row for row in rows if row is not None]
 
 
 def _experiments(means: Means) -> list[Any]:
@@ -152,9 +152,9 @@ def _experiments(means: Means) -> list[Any]:
         for each in means.tolist()
     ]
     # The interval of fewer repetitions does not use peers.
-    speak = means.shape[1] >= MANY
+    uses_peers = means.shape[1] >= MANY
     sorts = (every[n : n + SORT] for n in range(0, len(every), SORT))
-    peers = [peers_among(each) if speak else None for each in sorts]
+    peers = [peers_among(each) if uses_peers else None for each in sorts]
     return [
         {
             "unit": None,

@@ -1,8 +1,8 @@
 """Trials: how often a rule is right on many series of one family.
 
-Two questions. *Detection*: does the method find the start-up where it is, claim none where there is
-none, and find the period? *Run length*: where does a rule stop, after how many I/Os, and how often
-does its interval contain the true mean?
+Two questions. *Detection*: does the method find an existing start-up, claim none for a series
+without one, and find the period? *Run length*: where does a rule stop, after how many I/Os, and how
+often does its interval contain the true mean?
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class TrialCase:
     name: str
     family: Family
     ios: int
-    fewest: int = 1024
+    min_ios: int = 1024
     converges: bool = True
 
 
@@ -121,17 +121,17 @@ MOVING_IOS = (5120, 20_480, 40_960)
 
 
 @dataclass(frozen=True)
-class Detected:
+class DetectionShares:
     """Shares of series: start-up found, where possible; claimed wrongly; period right."""
 
     case: str
-    found: float | None
+    startup_found: float | None
     claimed_wrongly: float
     period: float | None
 
 
 @dataclass(frozen=True)
-class Moving:
+class MovingLevelShares:
     """Shares of series: with a period; by phase; converged."""
 
     period: float
@@ -140,7 +140,7 @@ class Moving:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class RunLengthShares:
     """The results of a rule on a family.
 
     `stopped` is the share of series in which it stopped; of these, `covered` the share whose
@@ -172,80 +172,86 @@ def _series(case: TrialCase, seed: int) -> GeneratedSeries:
     return case.family(np.random.default_rng(seed), case.ios)
 
 
-def _detect(place: int, seed: int) -> tuple[bool | None, bool, bool | None]:
-    series = _series(ALL[place], seed)
-    found = analyse(series.times)
-    right = series.startup is not None and is_within(found.startup_ios, series.startup)
+def _detect(case_index: int, seed: int) -> tuple[bool | None, bool, bool | None]:
+    series = _series(ALL[case_index], seed)
+    analysis = analyse(series.times)
+    right = series.startup is not None and is_within(analysis.startup_ios, series.startup)
     period = None
     if series.period is not None:
-        period = found.period_ios == series.period
-        period |= series.period > 1 and found.period_ios % series.period == 0
-    told = right if series.startup is not None and series.identifiable else None
-    return told, found.startup_ios > 0 and not right, period
+        period = analysis.period_ios == series.period
+        period |= series.period > 1 and analysis.period_ios % series.period == 0
+    detected = right if series.startup is not None and series.identifiable else None
+    return detected, analysis.startup_ios > 0 and not right, period
 
 
-def detect(case: TrialCase, repeats: int) -> Detected:
+def detect(case: TrialCase, repeats: int) -> DetectionShares:
     """Detect start-up and period in `repeats` series of a family."""
     trials = on_all(partial(_detect, ALL.index(case)), range(repeats))
-    found = [told for told, _, _ in trials if told is not None]
+    startups = [detected for detected, _, _ in trials if detected is not None]
     periods = [period for _, _, period in trials if period is not None]
-    return Detected(
+    return DetectionShares(
         case.name,
-        _share(found),
+        _share(startups),
         sum(claimed for _, claimed, _ in trials) / repeats,
         _share(periods),
     )
 
 
-def _look(place: int, ios: int, seed: int) -> tuple[bool, str, bool]:
-    series = MOVING[place][1](np.random.default_rng(seed), ios)
-    found = analyse(series.times)
-    return found.period_ios > 1, found.phase, found.converged
+def _analyse_moving(index: int, ios: int, seed: int) -> tuple[bool, str, bool]:
+    series = MOVING[index][1](np.random.default_rng(seed), ios)
+    analysis = analyse(series.times)
+    return analysis.period_ios > 1, analysis.phase, analysis.converged
 
 
-def look_at_moving(place: int, ios: int, repeats: int) -> Moving:
+def analyse_moving(index: int, ios: int, repeats: int) -> MovingLevelShares:
     """Analyse a number of series of a family of `MOVING`, each of a number of I/Os."""
-    trials = on_all(partial(_look, place, ios), range(repeats))
+    trials = on_all(partial(_analyse_moving, index, ios), range(repeats))
     periods, phases, converged = zip(*trials, strict=True)
     counted = Counter(phases).most_common()
-    return Moving(
+    return MovingLevelShares(
         sum(periods) / repeats,
         {phase: count / repeats for phase, count in counted},
         sum(converged) / repeats,
     )
 
 
-def _measure(place: int, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
-    case = ALL[place]
+def _measure(case_index: int, rules: tuple[str, ...], seed: int) -> list[tuple[float, ...]]:
+    case = ALL[case_index]
     series = _series(case, seed)
     rows: list[tuple[float, ...]] = []
     for rule in rules:
-        got = RULES[rule](series.times, case.fewest)
-        error = abs(got.mean - series.mean) / series.mean
-        rows.append((got.stopped, error, got.ios, got.half_width / series.mean))
+        estimate = RULES[rule](series.times, case.min_ios)
+        error = abs(estimate.mean - series.mean) / series.mean
+        rows.append((estimate.stopped, error, estimate.ios, estimate.half_width / series.mean))
     return rows
 
 
-def measure(case: TrialCase, repeats: int, rules: tuple[str, ...] = tuple(RULES)) -> list[Lengths]:
+def measure(
+    case: TrialCase, repeats: int, rules: tuple[str, ...] = tuple(RULES)
+) -> list[RunLengthShares]:
     """Apply rules to `repeats` series of a family."""
     trials = np.array(on_all(partial(_measure, ALL.index(case), rules), range(repeats)))
-    found = []
+    results = []
     for index, rule in enumerate(rules):
         rows = trials[:, index]
         stopped = rows[rows[:, 0] > 0]
         name, share = case.name, len(stopped) / repeats
         if len(stopped) == 0:
-            found.append(Lengths(name, rule, share, None, None, None, None))
+            results.append(RunLengthShares(name, rule, share, None, None, None, None))
             continue
         if np.isnan(stopped[:, 1]).any():  # there is no true mean
-            found.append(
-                Lengths(name, rule, share, None, float(np.median(stopped[:, 2])), None, None)
+            results.append(
+                RunLengthShares(
+                    name, rule, share, None, float(np.median(stopped[:, 2])), None, None
+                )
             )
             continue
         covered = float((stopped[:, 1] <= stopped[:, 3]).mean())
         ios, error = float(np.median(stopped[:, 2])), float(stopped[:, 1].mean())
-        found.append(Lengths(name, rule, share, covered, ios, error, float(stopped[:, 3].mean())))
-    return found
+        results.append(
+            RunLengthShares(name, rule, share, covered, ios, error, float(stopped[:, 3].mean()))
+        )
+    return results
 
 
 def _share(values: list[bool]) -> float | None:

@@ -37,7 +37,7 @@ def run(on_step: OnStep = ignore) -> list[SelfTestRow]:
     list of SelfTestRow
         In the order of `checks`; the simulator is correct if all are `within`.
     """
-    return on_all(SelfTest.made, checks(), on_step, lambda check: check.name)
+    return on_all(SelfTest.run, checks(), on_step, lambda check: check.name)
 
 
 __all__ = ["GROUPS", "SelfTest", "SelfTestRow", "checks", "run"]

@@ -28,8 +28,8 @@ HELD_BLOCKS = RESERVED_BLOCKS + 1
 
 Model = Callable[..., float]  # of spare_factor and pages_per_block
 
-# Warm-up before counting: device sizes to write, so that hardly a page (5 %) has its place of the
-# first fill, and the number of times that every block is collected.
+# Warm-up before counting: device sizes to write, so that few pages (5 %) are still where the first
+# fill put them, and the number of times that every block is collected.
 WARM_UP_SIZES, WARM_UP_TURNS = 3, 5
 # Valid pages of victims vary, the more the more random the policy. Over this number the mean is
 # good to 0.3 % even with random victims, from empty to full.

@@ -52,12 +52,12 @@ class SelfTest:
     tolerance: float
     measure: Callable[[str], tuple[float, float]]
 
-    def made(self) -> SelfTestRow:
+    def run(self) -> SelfTestRow:
         """Run the check.
 
         Examples
         --------
-        >>> SelfTest("one", "sim:demo", 0.01, lambda device: (1.0, 1.005)).made().within
+        >>> SelfTest("one", "sim:demo", 0.01, lambda device: (1.0, 1.005)).run().within
         True
         """
         expected, measured = self.measure(self.device)
