@@ -21,7 +21,7 @@ from uflip.options import DeviceOptions, Duration, Options, read_options, reques
 from uflip.pattern_options import NAMES, only_given, parse_pattern
 from uflip.result import Comparison, Result
 from uflip.session import OnEvent, begin, ignore
-from uflip.session import resume as go_on
+from uflip.session import resume as resume_session
 from uflip.session.open_channel import plan_jobs
 from uflip.spec import Pattern
 from uflip.units import parse_duration, parse_path
@@ -113,7 +113,8 @@ def resume(
         After Ctrl-C; `resume` continues from there.
     """
     max_time_ns = None if max_time is None else parse_duration(max_time, where="max_time")
-    go_on(parse_path(folder, "folder"), destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
+    path = parse_path(folder, "folder")
+    resume_session(path, destroy=destroy, max_time_ns=max_time_ns, on_event=on_event)
     return Result.load(folder)
 
 
@@ -145,10 +146,10 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     >>> len(plan("sim:demo", scale="quick", only=["pause"]).runs)
     15
     """
-    wanted = request(device, **options)
-    if wanted.is_of_jobs:
-        return plan_jobs(wanted)[1]
-    return wanted.plan(wanted.inspect())
+    benchmark = request(device, **options)
+    if benchmark.is_of_jobs:
+        return plan_jobs(benchmark)[1]
+    return benchmark.plan(benchmark.inspect())
 
 
 def load(path: str | PathLike[str]) -> Result:
@@ -220,9 +221,9 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
     100
     >>> trace = pattern("file:new.bin", "RW", size="1MiB", buffered=True, io_count=10)
     """
-    opening = {name: options.pop(name) for name in [*options] if name in _OF_DEVICES}
+    device_options = {name: options.pop(name) for name in [*options] if name in _OF_DEVICES}
     chosen = only_given(options)
-    spec = _named(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
+    spec = _pattern_by_name(pattern, chosen) if not isinstance(pattern, Pattern) else pattern
     if chosen and spec is pattern:
         raise UsageError(
             "A specification cannot be combined with options of a pattern",
@@ -231,23 +232,23 @@ def pattern(device: str, pattern: str | Pattern, /, **options: Any) -> Trace:
             allowed=", ".join(_OF_DEVICES),
             action="give the options where the specification is made, or to its method `but`",
         )
-    read = read_options(opening)
+    parsed = read_options(device_options)
     # Check everything before anything is created or opened for writing.
-    size, buffered = read.get("size"), read.get("buffered", False)
+    size, buffered = parsed.get("size"), parsed.get("buffered", False)
     resolve(spec, inspect_device(device, size=size, buffered=buffered))
-    with open_device(device, writable=spec.writes or size is not None, **read) as opened:
+    with open_device(device, writable=spec.writes or size is not None, **parsed) as opened:
         return opened.run(spec)
 
 
 _OF_DEVICES = tuple(DeviceOptions.__annotations__)
 
 
-def _named(name: str, chosen: Table) -> Pattern:
+def _pattern_by_name(name: str, chosen: Table) -> Pattern:
     """Return the specification of a pattern that is given by name and options."""
-    known = [each for each in NAMES if each not in ("pattern", "mode", "location")]
+    allowed = [each for each in NAMES if each not in ("pattern", "mode", "location")]
     for each in chosen:
-        if each not in known:
-            raise unknown_name("option", each, [*known, *_OF_DEVICES], where="uflip.pattern")
+        if each not in allowed:
+            raise unknown_name("option", each, [*allowed, *_OF_DEVICES], where="uflip.pattern")
     return parse_pattern({"pattern": name, **chosen})
 
 
@@ -286,8 +287,8 @@ def compare(
     >>> len(compare(slow, "fast").rows)
     10
     """
-    base, *rest = (
+    base, *compared = (
         each if isinstance(each, Result) else Result.load(each) for each in (first, second, *others)
     )
-    found = tuple(base.compare(each) for each in rest)
-    return found if others else found[0]
+    comparisons = tuple(base.compare(each) for each in compared)
+    return comparisons if others else comparisons[0]

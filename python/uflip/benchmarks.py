@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uflip.data.summary import Summary
 from uflip.results import Results, checksums, outputs
-from uflip.results import summary as of_patterns
+from uflip.results import summary as pattern_summary
 
 
 def summary(results: Results) -> Summary:
@@ -23,7 +23,7 @@ def summary(results: Results) -> Summary:
         from uflip.oc.result_dir import OpenChannelResult
 
         return OpenChannelResult(results).summary()
-    return of_patterns(results)
+    return pattern_summary(results)
 
 
 def text(results: Results, document: Summary, *, full: bool = False) -> str:
@@ -74,8 +74,8 @@ def write_report(results: Results, out: Path, *, force: bool = False) -> int:
     UnavailableError
         If matplotlib or Jinja is not installed.
     """
-    place = outputs.check(out, checksums.REPORT, force=force)
-    return outputs.write(place, _page(results).encode(errors="replace"))
+    target = outputs.check(out, checksums.REPORT, force=force)
+    return outputs.write(target, _page(results).encode(errors="replace"))
 
 
 def _page(results: Results) -> str:
@@ -87,4 +87,4 @@ def _page(results: Results) -> str:
     from uflip.report.data import baseline_traces
     from uflip.report.html import build_page
 
-    return build_page(of_patterns(results), baseline_traces(results))
+    return build_page(pattern_summary(results), baseline_traces(results))

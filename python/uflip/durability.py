@@ -17,12 +17,12 @@ UNKNOWN = "unknown"
 FORMS = "cached|fua|flush:N"
 
 
-def durability_or_default(given: str | None, *, buffered: bool = False) -> str:
+def durability_or_default(durability: str | None, *, buffered: bool = False) -> str:
     """Return the given durability, or the default.
 
     Parameters
     ----------
-    given : str or None
+    durability : str or None
         One of `FORMS`; None: not given.
     buffered : bool
         Writes go through the page cache: unless each is durable, only memory is measured.
@@ -39,17 +39,17 @@ def durability_or_default(given: str | None, *, buffered: bool = False) -> str:
     >>> durability_or_default("flush:2k")
     'flush:2000'
     """
-    if given is None:
+    if durability is None:
         return FUA if buffered else CACHED
-    if not isinstance(given, str):
-        raise unknown_name("durability", given, FORMS.split("|"))
-    if given.startswith(FLUSH):
+    if not isinstance(durability, str):
+        raise unknown_name("durability", durability, FORMS.split("|"))
+    if durability.startswith(FLUSH):
         # An invalid count is reported by check_durability below.
         with suppress(UsageError):
-            given = f"{FLUSH}{parse_count(given.removeprefix(FLUSH), FLUSH)}"
+            durability = f"{FLUSH}{parse_count(durability.removeprefix(FLUSH), FLUSH)}"
     with native_errors():
-        _native.check_durability(given)
-    return given
+        _native.check_durability(durability)
+    return durability
 
 
 def describe_durability(durability: str, *, buffered: bool = False) -> str:

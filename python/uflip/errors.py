@@ -73,8 +73,8 @@ class UflipError(Exception):
         for label, text in rows:
             if text:
                 # Show leading and trailing blanks; further lines keep their column.
-                seen = text if text == text.strip() else repr(text)
-                lines.append(f"  {label:<8} " + seen.replace("\n", "\n" + " " * 11))
+                value = text if text == text.strip() else repr(text)
+                lines.append(f"  {label:<8} " + value.replace("\n", "\n" + " " * 11))
         return "\n".join(lines)
 
 
@@ -236,7 +236,7 @@ def wrong_argument(what: str, where: str, got: object, makers: str) -> UsageErro
 
 
 def unknown_name(
-    kind_of_thing: str, got: str, known: Iterable[str], where: str = "", meant: str = ""
+    kind_of_thing: str, got: str, known: Iterable[str], where: str = "", suggestion: str = ""
 ) -> UsageError:
     """Return the error for an unknown name, with all names and the nearest one.
 
@@ -250,8 +250,8 @@ def unknown_name(
         The names that exist.
     where : str
         The option or place that contains the name.
-    meant : str
-        The known name that was probably meant; by default the nearest one.
+    suggestion : str
+        The name to suggest; by default the nearest known one.
 
     Examples
     --------
@@ -263,7 +263,9 @@ def unknown_name(
       do       did you mean RW?
     """
     names = list(known)
-    close = [meant] if meant else difflib.get_close_matches(str(got), names, n=1, cutoff=0.6)
+    close = (
+        [suggestion] if suggestion else difflib.get_close_matches(str(got), names, n=1, cutoff=0.6)
+    )
     return UsageError(
         f"Unknown {kind_of_thing}",
         where=where,

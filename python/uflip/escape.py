@@ -28,7 +28,7 @@ def escape_text(text: str) -> str:
     >>> print(escape_text("a\x1b[2Jb\r\u202ec"))
     a\x1b[2Jb\x0d\u202ec
     """
-    return _UNSAFE.sub(_written_out, text)
+    return _UNSAFE.sub(_escape_character, text)
 
 
 def without_password(url: str) -> str:
@@ -40,12 +40,12 @@ def without_password(url: str) -> str:
     'postgresql://uflip:***@db/uflip'
     """
     # A typed password may contain the characters that end this part of a URL.
-    scheme, there, rest = url.partition("://")
-    user, at, place = rest.rpartition("@")
+    scheme, separator, authority = url.partition("://")
+    user, at, host = authority.rpartition("@")
     if not at:
         return url
     name, colon, _ = user.partition(":")
-    return f"{scheme}{there}{name}{colon}{'***' if colon else ''}@{place}"
+    return f"{scheme}{separator}{name}{colon}{'***' if colon else ''}@{host}"
 
 
 def escape_line(text: str) -> str:
@@ -61,14 +61,14 @@ def escape_line(text: str) -> str:
 
 def plain(value: Value) -> Value:
     """Escape every text in a document with `escape_line`; other values stay."""
-    made: Any = value
+    escaped: Any = value
     if isinstance(value, str):
-        made = escape_line(value)
+        escaped = escape_line(value)
     elif isinstance(value, dict):
-        made = {plain(key): plain(each) for key, each in value.items()}
+        escaped = {plain(key): plain(each) for key, each in value.items()}
     elif isinstance(value, list | tuple):
-        made = type(value)(map(plain, value))
-    return made  # type: ignore[no-any-return]
+        escaped = type(value)(map(plain, value))
+    return escaped  # type: ignore[no-any-return]
 
 
 def on_page(value: Value) -> Value:
@@ -81,24 +81,24 @@ def on_page(value: Value) -> Value:
     >>> print(on_page("drive\u202egpj.exe"), on_page(7))
     drive\u202egpj.exe 7
     """
-    made: Any = value
+    escaped: Any = value
     if isinstance(value, str) and _UNSAFE.search(value):
-        made = type(value)(escape_text(value))
-    return made  # type: ignore[no-any-return]
+        escaped = type(value)(escape_text(value))
+    return escaped  # type: ignore[no-any-return]
 
 
 def escape_json(text: str) -> str:
     """Escape JSON for display without changing its value: only strings hold such characters."""
-    return _UNSAFE.sub(_escaped, text)
+    return _UNSAFE.sub(_escape_json_character, text)
 
 
-def _written_out(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8 (surrogateescape)
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_json_character(match: re.Match[str]) -> str:
     # Beyond 16 bits JSON uses surrogate pairs, as json.dumps does.
     return json.dumps(match[0])[1:-1] if ord(match[0]) != 0x7F else "\\u007f"

@@ -54,7 +54,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A run that is left out, and why: the device cannot make it, or it exceeds a limit."""
+    """A skipped run and the reason: the device cannot make it, or it exceeds a limit."""
 
     micro_benchmark: str
     pattern: str
@@ -123,7 +123,7 @@ class Context:
         Whether counts are budgets of runs that end when their mean is known, or exact numbers.
     startup : bool
         Whether counts of writes include space for the start-up that baselines will show;
-        `io_ignore` is then the maximum that a run can leave out.
+        `io_ignore` is then the maximum that a run can ignore.
     """
 
     info: DeviceInfo
@@ -151,23 +151,23 @@ class Context:
 
     def counts(self, pattern: str, io_size: int | None = None) -> IoCounts:
         """Return the counts of an ordinary run of a baseline pattern, with I/Os of a size."""
-        plain, room = self.plain_counts(pattern), self._room(io_size)
+        plain, startup_ios = self.plain_counts(pattern), self._startup_space(io_size)
         if self.budgets and "W" in pattern:
             # A run that must be twice as long as the start-up needs the budget for it.
-            return IoCounts(max(plain.io_count, 2 * room), plain.io_ignore)
-        return self._after_startup(pattern, plain, room)
+            return IoCounts(max(plain.io_count, 2 * startup_ios), plain.io_ignore)
+        return self._after_startup(pattern, plain, startup_ios)
 
-    def _room(self, io_size: int | None) -> int:
+    def _startup_space(self, io_size: int | None) -> int:
         """Return the longest start-up that a run can hold [I/Os]."""
         size = self.io_size if io_size is None else io_size
         fewest, most = _STARTUP_IOS
         return min(max(_STARTUP_BYTES // size, fewest), most)
 
-    def _after_startup(self, pattern: str, counts: IoCounts, room: int) -> IoCounts:
+    def _after_startup(self, pattern: str, counts: IoCounts, startup_ios: int) -> IoCounts:
         if not self.startup or "W" not in pattern:
             return counts
-        room = max(room, counts.io_ignore)
-        return IoCounts(counts.io_count - counts.io_ignore + room, room)
+        startup_ios = max(startup_ios, counts.io_ignore)
+        return IoCounts(counts.io_count - counts.io_ignore + startup_ios, startup_ios)
 
     def plain_counts(self, pattern: str) -> IoCounts:
         """Return the counts without space for a start-up."""
@@ -200,8 +200,8 @@ class Context:
             Number of writes that `io_count` counts as one, for several processes.
         """
         ignored = io_count // _QUICK_IGNORED_PART if pattern == "RW" else 0
-        room = -(-self._room(None) // writes)
-        return self._after_startup(pattern, IoCounts(io_count, ignored), room)
+        startup_ios = -(-self._startup_space(None) // writes)
+        return self._after_startup(pattern, IoCounts(io_count, ignored), startup_ios)
 
 
 def run_seed(seed: int, micro_benchmark: str, pattern: str, value: int, repetition: int = 1) -> int:

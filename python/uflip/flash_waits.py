@@ -45,7 +45,7 @@ class DurationHistogram:
     sums_ns: NDArray[Any]
 
     @classmethod
-    def of(cls, times_ns: NDArray[Any]) -> "DurationHistogram":
+    def from_times(cls, times_ns: NDArray[Any]) -> "DurationHistogram":
         """Count response times (n,) [ns]."""
         times = np.maximum(times_ns.astype(np.float64), 1.0)
         bins = (BINS_PER_OCTAVE * np.log2(times)).astype(np.int64)
@@ -100,39 +100,44 @@ def writes_of(trace: Trace, spec: Spec) -> tuple[Writes, ...]:
     if not isinstance(spec, Basic | Mix) or not any(part.is_write for part in parts):
         return ()
     response = column(trace, "response_time_ns").astype(np.int64)
-    kept = column(trace, "ignored") == 0
+    measured = column(trace, "ignored") == 0
     quick = np.zeros(len(response), dtype=np.int64)
     for cause in NON_FLASH_CAUSES:
         if cause in trace.causes:
             quick += column(trace, cause).astype(np.int64)
     waits = response > quick if trace.causes else None
     of_part = column(trace, "component") if isinstance(spec, Mix) else None
-    found = []
+    writes = []
     for number, part in enumerate(parts):
         if not part.is_write:
             continue
-        ours = np.ones(len(response), dtype=bool) if of_part is None else of_part == number
-        if (ours & kept).any():
-            found.append(
-                _writes(part, response[ours], kept[ours], None if waits is None else waits[ours])
+        selected = np.ones(len(response), dtype=bool) if of_part is None else of_part == number
+        if (selected & measured).any():
+            writes.append(
+                _writes(
+                    part,
+                    response[selected],
+                    measured[selected],
+                    None if waits is None else waits[selected],
+                )
             )
-    return tuple(found)
+    return tuple(writes)
 
 
 def _writes(
-    part: MixPart, times: NDArray[Any], kept: NDArray[Any], waits: NDArray[Any] | None
+    part: MixPart, times: NDArray[Any], measured: NDArray[Any], waits: NDArray[Any] | None
 ) -> Writes:
     quickest = float(np.quantile(times, OUTLIER_SHARE))
-    at = np.empty(0) if waits is None else np.flatnonzero(_mostly(waits))
+    waiting = np.empty(0) if waits is None else np.flatnonzero(_mostly(waits))
     return Writes(
         label=label_of(part),
         io_size=part.io_bytes,
-        times=DurationHistogram.of(times[kept]),
+        times=DurationHistogram.from_times(times[measured]),
         quickest_ns=quickest,
-        waited=None if waits is None else int(np.count_nonzero(waits & kept)),
-        slower=int(np.count_nonzero(times[kept] > quickest + PROGRAM_NS)),
+        waited=None if waits is None else int(np.count_nonzero(waits & measured)),
+        slower=int(np.count_nonzero(times[measured] > quickest + PROGRAM_NS)),
         bytes_written=len(times) * part.io_bytes,
-        bytes_before_wait=int(at[0]) * part.io_bytes if len(at) else None,
+        bytes_before_wait=int(waiting[0]) * part.io_bytes if len(waiting) else None,
         buffered=None
         if waits is None
         else bool(np.count_nonzero(~waits) > OUTLIER_SHARE * len(waits)),
@@ -168,5 +173,5 @@ def is_buffered(writes: Writes, read_ns: float | None) -> bool:
 
 def column(trace: Trace, name: str) -> NDArray[Any]:
     """View one column of a trace (n,)."""
-    found: NDArray[Any] = np.asarray(trace.column(name))
-    return found
+    values: NDArray[Any] = np.asarray(trace.column(name))
+    return values

@@ -1,4 +1,4 @@
-"""The footprint of a pattern: the bytes of a device that its I/Os touch, gaps left out.
+"""The footprint of a pattern: the bytes of a device that its I/Os touch, without gaps.
 
     target space   |--------------------------------------------------|
     Incr = 16      ▌      ▌      ▌      ▌      ▌      ▌      ▌      ▌
@@ -24,9 +24,9 @@ from uflip.data.spec_base import DRAWN
 Offsets = NDArray[np.int64]
 
 # I/Os: one of 35 addresses of the demo takes 213 to 339 µs to read; means of 16 lie within 6 %.
-FEW_PLACES = 8
+FEW_ADDRESSES = 8
 # With more extents than these, the whole target space is used instead.
-MOST_EXTENTS = 1 << 20
+MAX_EXTENTS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Extents:
 
     def common(self, other: "Extents") -> tuple[int, int]:
         """Return the first overlap, (begin, end) [bytes]."""
-        here = self._common(other)[0]
-        there = np.searchsorted(other.ends, self.begins[here], side="right")
-        begin = max(self.begins[here], other.begins[there])
-        return int(begin), int(min(self.ends[here], other.ends[there]))
+        first = self._common(other)[0]
+        overlapped = np.searchsorted(other.ends, self.begins[first], side="right")
+        begin = max(self.begins[first], other.begins[overlapped])
+        return int(begin), int(min(self.ends[first], other.ends[overlapped]))
 
     def _common(self, other: "Extents") -> NDArray[np.intp]:
         """Return the indices of the extents that overlap an extent of the other."""
@@ -76,7 +76,7 @@ class Extents:
         return np.flatnonzero(begins < self.ends)
 
 
-NOTHING = Extents(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+NO_EXTENTS = Extents(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def merge_extents(begins: Offsets, ends: Offsets) -> Extents:
@@ -92,7 +92,7 @@ def merge_extents(begins: Offsets, ends: Offsets) -> Extents:
 
 def together(parts: Iterable[Extents]) -> Extents:
     """Return the union of several footprints."""
-    several = [NOTHING, *parts]
+    several = [NO_EXTENTS, *parts]
     return merge_extents(
         np.concatenate([each.begins for each in several]),
         np.concatenate([each.ends for each in several]),
@@ -122,7 +122,7 @@ def written_sequentially(spec: Spec) -> Extents:
     """
     if isinstance(spec, Replay):
         # The order of its writes is unknown.
-        return _run(0, spec.list.end) if spec.writes else NOTHING
+        return _run(0, spec.list.end) if spec.writes else NO_EXTENTS
     return together(
         _of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write
     )
@@ -147,13 +147,13 @@ def reads_few_addresses(spec: Spec) -> bool:
     """
     if not isinstance(spec, Basic) or spec.writes:
         return False
-    return all_but_written_sequentially(spec).size <= FEW_PLACES * spec.io_bytes
+    return all_but_written_sequentially(spec).size <= FEW_ADDRESSES * spec.io_bytes
 
 
 def _parts(spec: Spec) -> list[tuple[MixPart, int]]:
     """Return the basic patterns of a specification, with the maximum I/Os of each process."""
     if isinstance(spec, Parallel):
-        return [found for pattern in spec.patterns for found in _parts(pattern)]
+        return [pair for pattern in spec.patterns for pair in _parts(pattern)]
     if isinstance(spec, Mix):
         return [(spec.first, spec.most_ios * spec.turns), (spec.second, spec.most_ios)]
     return [(part, spec.most_ios) for part in spec.parts]
@@ -185,7 +185,7 @@ def _slots(part: MixPart, slots: int, count: int) -> Extents:
     distinct = min(count, slots // math.gcd(step, slots))
     if step <= 1:
         return _run(0, distinct)
-    if distinct > MOST_EXTENTS:
+    if distinct > MAX_EXTENTS:
         return _run(0, slots)
     begins = np.arange(distinct, dtype=np.int64) * step % slots
     return merge_extents(begins, begins + 1)

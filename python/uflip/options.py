@@ -74,10 +74,10 @@ class Options(DeviceOptions, total=False):
     state : str
         State of the device before the runs (uFLIP §4.1): "random", "sequential" or "as-is".
     target_size, max_bytes_written : str or int
-        Use only this much of the device, from its beginning; leave out runs beyond this amount of
-        written data [bytes]. Left-out runs are reported; a result of the rest is complete.
+        Use only this much of the device, from its beginning; skip runs beyond this amount of
+        written data [bytes]. Skipped runs are reported; a result of the others is complete.
     max_time : str or int
-        Leave out runs beyond this time [ns].
+        Skip runs beyond this time [ns].
     plan_file, record : path
         A plan that `uflip plan --out` wrote; the file that records the device's state.
     inside : bool

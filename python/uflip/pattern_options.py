@@ -63,8 +63,10 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
     4
     """
     rule = {name: typed[name] for name in RULE if name in typed}
-    apart = (*RULE, "until_converged")
-    given = cast("Parameters", {name: typed[name] for name in typed if name not in apart})
+    stop_options = (*RULE, "until_converged")
+    parameters = cast(
+        "Parameters", {name: typed[name] for name in typed if name not in stop_options}
+    )
     if "until_converged" not in typed:
         if rule:
             name = next(iter(rule)).replace("_", "-")
@@ -74,7 +76,7 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 got=f"--{name} without --until-converged",
                 action="give --until-converged as well",
             )
-        return _of_pattern(given)
+        return _basic_or_mix(parameters)
     if (switch := typed["until_converged"]) not in (True,):
         raise UsageError(
             "`until_converged` must be true or false",
@@ -84,7 +86,7 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
             action="give one of them; half_width sets the precision of the mean",
         )
     for name in ("io_count", "io_ignore"):
-        if name in given:
+        if name in parameters:
             option = "--" + name.replace("_", "-")
             raise UsageError(
                 "A fixed length cannot be combined with `--until-converged`",
@@ -93,14 +95,14 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 action=f"leave out one of them; --max-ios is a budget for {option}",
             )
     return until_converged(
-        _of_pattern(given), **{RULE[name]: value for name, value in rule.items()}
+        _basic_or_mix(parameters), **{RULE[name]: value for name, value in rule.items()}
     )
 
 
-def _of_pattern(given: Parameters) -> Basic | Mix:
+def _basic_or_mix(parameters: Parameters) -> Basic | Mix:
     """Return the pattern without a stopping rule, basic or mixed."""
-    second, ratio = given.pop("mix", None), given.pop("ratio", None)
-    drawn = "first_percent" in given
+    second, ratio = parameters.pop("mix", None), parameters.pop("ratio", None)
+    drawn = "first_percent" in parameters
     if (second is None) != (ratio is None and not drawn):
         missing = "--mix" if second is None else "--ratio"
         raise UsageError(
@@ -111,23 +113,23 @@ def _of_pattern(given: Parameters) -> Basic | Mix:
             action=f"give {missing} as well",
         )
     if second is None:
-        return _first(given)
-    whole = {name: given.pop(name) for name in MIX_PARAMETERS if name in given}
-    if given.get("time") in OPEN_TIMES:
-        whole |= {name: given.pop(name) for name in MIX_ARRIVALS if name in given}
+        return _basic_pattern(parameters)
+    whole = {name: parameters.pop(name) for name in MIX_PARAMETERS if name in parameters}
+    if parameters.get("time") in OPEN_TIMES:
+        whole |= {name: parameters.pop(name) for name in MIX_ARRIVALS if name in parameters}
     # The second pattern has the sizes and the target of the first.
-    shared = {name: given[name] for name in SIZES if name in given}
+    shared = {name: parameters[name] for name in SIZES if name in parameters}
     turns = cast("int | None", ratio)  # parsed with the other parameters
-    return mix(_first(given), baseline(str(second), **shared), turns, **whole)
+    return mix(_basic_pattern(parameters), baseline(str(second), **shared), turns, **whole)
 
 
-def _first(given: Parameters) -> Basic:
+def _basic_pattern(parameters: Parameters) -> Basic:
     """Return the basic pattern."""
     named = ("mode", "location", "pattern")
-    rest = {name: value for name, value in given.items() if name not in named}
-    if "pattern" not in given:
+    others = {name: value for name, value in parameters.items() if name not in named}
+    if "pattern" not in parameters:
         for name, values in (("mode", MODES), ("location", LOCATIONS)):
-            if name not in given:
+            if name not in parameters:
                 raise UsageError(
                     "The pattern is not complete",
                     where=f"--{name}",
@@ -135,13 +137,13 @@ def _first(given: Parameters) -> Basic:
                     allowed=", ".join(values),
                     action=f"give --{name}, or a baseline with --pattern SR|RR|SW|RW",
                 )
-        return basic(str(given["mode"]), str(given["location"]), **rest)
+        return basic(str(parameters["mode"]), str(parameters["location"]), **others)
     for name in ("mode", "location"):
-        if name in given:
+        if name in parameters:
             raise UsageError(
                 f"--pattern determines the {name} already",
                 where=f"--{name}",
-                got=f"--pattern {given['pattern']} --{name} {given[name]}",
+                got=f"--pattern {parameters['pattern']} --{name} {parameters[name]}",
                 action=f"leave out one of them, as in --mode {MODES[0]} --location ordered",
             )
-    return baseline(str(given["pattern"]), **rest)
+    return baseline(str(parameters["pattern"]), **others)

@@ -194,8 +194,8 @@ class Result:
             Experiment by experiment, with the conditions that differ.
         """
         second = other if isinstance(other, Result) else Result.load(other)
-        found = comparison.compare(self._document, second._document)
-        return Comparison(*(getattr(found, field.name) for field in fields(found)))
+        compared = comparison.compare(self._document, second._document)
+        return Comparison(*(getattr(compared, field.name) for field in fields(compared)))
 
     def plot(self, micro_benchmark: str, ax: "Axes | None" = None) -> "Axes":
         """Plot a micro-benchmark as the report does, without the levels of the baselines.
@@ -222,9 +222,9 @@ class Result:
         """
         from uflip.report.figures.single_benchmark import draw_on, names_of
 
-        known = names_of(self._document)
-        if micro_benchmark not in known:
-            raise unknown_name("micro-benchmark", micro_benchmark, known, where="plot")
+        measured = names_of(self._document)
+        if micro_benchmark not in measured:
+            raise unknown_name("micro-benchmark", micro_benchmark, measured, where="plot")
         return draw_on(ax, self._document, micro_benchmark)
 
     def __repr__(self) -> str:

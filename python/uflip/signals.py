@@ -50,7 +50,7 @@ class _State:
     def __init__(self) -> None:
         self.caught: int | None = None
         self.at_s = 0.0
-        self.told = False
+        self.raised = False
         self.at_work = False
         self.hanging = False
         self.shields = 0
@@ -66,7 +66,7 @@ class AbandonFlag:
         self.gone = False
 
 
-leaving: ContextVar[AbandonFlag | None] = ContextVar("leaving", default=None)
+abandon_flag: ContextVar[AbandonFlag | None] = ContextVar("abandon_flag", default=None)
 """In a worker thread: whether the thread that started it still waits for it."""
 
 
@@ -100,9 +100,9 @@ def must_exit_now() -> bool:
 
 def check() -> None:
     """Raise `ProcessTerminated` after a signal, or if nothing waits for this thread any more."""
-    for_whom = leaving.get()
-    if _state.caught is not None or (for_whom is not None and for_whom.gone):
-        _state.told = True
+    flag = abandon_flag.get()
+    if _state.caught is not None or (flag is not None and flag.gone):
+        _state.raised = True
         raise ProcessTerminated
 
 
@@ -133,8 +133,8 @@ class shielded:  # noqa: N801 -- reads as a statement, like those of contextlib
         if get_ident() != MAIN:
             return
         _state.shields -= 1
-        untold = _state.caught is not None and not _state.told
-        if error is None and _state.shields == 0 and untold:
+        pending = _state.caught is not None and not _state.raised
+        if error is None and _state.shields == 0 and pending:
             check()
 
 
@@ -155,20 +155,20 @@ def _handle(number: int, frame: "FrameType | None") -> None:
     _state.caught, _state.at_s = number, now
     if not _state.at_work:
         end_at_once(number, f"Interrupted before anything began ({name})")
-    _tell(frame)
+    _raise_or_defer(frame)
 
 
-def _tell(frame: "FrameType | None") -> None:
+def _raise_or_defer(frame: "FrameType | None") -> None:
     """Raise the signal, unless shielded; retry later if an import callback would swallow it."""
     if _state.shields > 0:
         return
     if frame is not None and frame.f_code.co_filename.startswith(IMPORTING):
-        signal.signal(signal.SIGALRM, _again)
+        signal.signal(signal.SIGALRM, _retry)
         signal.setitimer(signal.ITIMER_REAL, SOON_S)
         return
     check()
 
 
-def _again(_number: int, frame: "FrameType | None") -> None:
-    if not _state.told:
-        _tell(frame)
+def _retry(_number: int, frame: "FrameType | None") -> None:
+    if not _state.raised:
+        _raise_or_defer(frame)

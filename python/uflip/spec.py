@@ -59,7 +59,7 @@ __all__ = [
 
 P = TypeVar("P", bound=Spec)
 B = TypeVar("B", Basic, MixPart)
-Given = str | int | None  # a value as people write it; None: not given
+ParameterValue = str | int | None  # a value as people write it; None: not given
 
 BASELINES: dict[str, tuple[str, str]] = {
     "SR": ("read", "sequential"),
@@ -89,7 +89,7 @@ MIX_ORDERS = ("ratio", "first_percent")  # exactly one of these
 CHANGEABLE = ("pattern", "mode", "location", *PARAMETERS, *MIX_ORDERS)  # by `changed`
 
 
-def basic(mode: str, location: str, **parameters: Given) -> Basic:
+def basic(mode: str, location: str, **parameters: ParameterValue) -> Basic:
     """Describe a basic pattern.
 
     Parameters
@@ -117,14 +117,14 @@ def basic(mode: str, location: str, **parameters: Given) -> Basic:
     >>> basic("write", "random", io_size="32KiB", io_count=100)
     Basic(mode='write', location='random', io_size=32768, io_count=100)
     """
-    _known("mode", mode, MODES)
-    _known("location", location, LOCATIONS)
+    _check_name("mode", mode, MODES)
+    _check_name("location", location, LOCATIONS)
     if (time := parameters.get("time")) is not None:
-        _known("time", str(time), TIMES)
+        _check_name("time", str(time), TIMES)
     return Basic(mode, location, **_read(parameters, PARAMETERS))  # type: ignore[arg-type]
 
 
-def baseline(label: str, **parameters: Given) -> Basic:
+def baseline(label: str, **parameters: ParameterValue) -> Basic:
     """Describe one of the four baseline patterns, SR, RR, SW or RW (uFLIP Table 1).
 
     Parameters
@@ -148,12 +148,12 @@ def baseline(label: str, **parameters: Given) -> Basic:
     >>> baseline("SR", io_size=512)
     Basic(mode='read', location='sequential', io_size=512)
     """
-    _known("pattern", label, BASELINES)
+    _check_name("pattern", label, BASELINES)
     # Check the names first: mode and location are not parameters of a baseline.
     return basic(*BASELINES[label], **_read(parameters, PARAMETERS))
 
 
-def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Given) -> Mix:
+def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: ParameterValue) -> Mix:
     """Describe a mixed pattern: alternating, or each I/O drawn at random (uFLIP §3.1).
 
     Parameters
@@ -183,14 +183,14 @@ def mix(first: Basic, second: Basic, ratio: int | None = None, **parameters: Giv
     >>> mix(baseline("RR"), baseline("RW"), first_percent=70).first_percent
     70
     """
-    given = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS, *MIX_ARRIVALS))
-    _known("time of a mix", given.get("time", OPEN_TIMES[0]), OPEN_TIMES)
-    return Mix(_part("first", first), _part("second", second), **given)
+    read = _read({"ratio": ratio, **parameters}, ("ratio", *MIX_PARAMETERS, *MIX_ARRIVALS))
+    _check_name("time of a mix", read.get("time", OPEN_TIMES[0]), OPEN_TIMES)
+    return Mix(_part("first", first), _part("second", second), **read)
 
 
-def _part(place: str, basic: Basic) -> MixPart:
+def _part(position: str, basic: Basic) -> MixPart:
     """Return a component of a mix; reject parameters that belong to the whole mix."""
-    where = f"{place} pattern of the mix"
+    where = f"{position} pattern of the mix"
     if not isinstance(basic, Basic):
         raise wrong_argument("A mix is of two basic patterns", where, basic, "uflip.basic")
     for name in MIX_PARAMETERS:
@@ -269,7 +269,9 @@ def until_converged(spec: P, **rule: float | int | str | None) -> P:
     >>> until_converged(baseline("SR", io_count=5), max_ios=10_000, max_time_ns="2s").stop
     Stop(max_ios=10000, max_time_ns=2000000000)
     """
-    read = {name: _of_rule(name, value) for name, value in rule.items() if value is not None}
+    read = {
+        name: _parse_stop_value(name, value) for name, value in rule.items() if value is not None
+    }
     stop = Stop(**read)
     if isinstance(spec, Parallel):
         patterns = tuple(each.but(io_count=None, io_ignore=None) for each in spec.patterns)
@@ -277,8 +279,8 @@ def until_converged(spec: P, **rule: float | int | str | None) -> P:
     return spec.but(io_count=None, io_ignore=None, stop=stop)
 
 
-def _of_rule(name: str, value: Any) -> Any:
-    _known("parameter of stop", name, STOP)
+def _parse_stop_value(name: str, value: Any) -> Any:
+    _check_name("parameter of stop", name, STOP)
     if name == "max_time_ns":
         return parse_duration(value, where=name)
     if name == "max_bytes_written":
@@ -287,8 +289,9 @@ def _of_rule(name: str, value: Any) -> Any:
 
 
 def _whole(name: str, value: float | int | str) -> int:
-    given = value if isinstance(value, SupportsIndex) else str(value)
-    return parse_count(given, name, -(2**63) if name == "incr" else 0)  # strides may be negative
+    text_or_int = value if isinstance(value, SupportsIndex) else str(value)
+    least = -(2**63) if name == "incr" else 0  # strides may be negative
+    return parse_count(text_or_int, name, least)
 
 
 def changed(spec: Functions, name: str, value: str | int) -> Functions:
@@ -315,7 +318,7 @@ def changed(spec: Functions, name: str, value: str | int) -> Functions:
     >>> changed(mix(baseline("SR"), baseline("RR"), 2), "io_size", "4k").second
     MixPart(mode='read', location='random', io_size=4096)
     """
-    _known("parameter of a pattern", name, CHANGEABLE)
+    _check_name("parameter of a pattern", name, CHANGEABLE)
     if isinstance(spec, Parallel):
         if name == "seed":
             return spec.but(**_read({name: value}, (name,)))
@@ -333,11 +336,11 @@ def changed(spec: Functions, name: str, value: str | int) -> Functions:
 def _with_parameter(part: B, name: str, value: str | int) -> B:
     """Return a basic pattern, or one of a mix, with one parameter changed."""
     if name == "pattern":
-        _known("pattern", str(value), BASELINES)
+        _check_name("pattern", str(value), BASELINES)
         mode, location = BASELINES[str(value)]
         return replace(part, mode=mode, location=location)
     if name in (names := {"mode": MODES, "location": LOCATIONS, "time": TIMES}):
-        _known(name, str(value), names[name])
+        _check_name(name, str(value), names[name])
         return replace(part, **{name: str(value)})
     if name not in part.__struct_fields__:
         raise UsageError(
@@ -350,12 +353,12 @@ def _with_parameter(part: B, name: str, value: str | int) -> B:
     return replace(part, **_read({name: value}, CHANGEABLE))
 
 
-def _known(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+def _check_name(parameter: str, value: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
     if value not in list(known):  # a list, because the value may not be hashable
         raise unknown_name(parameter, value, known, where=parameter)
 
 
-def _read(parameters: Mapping[str, Given], allowed: tuple[str, ...]) -> Table:
+def _read(parameters: Mapping[str, ParameterValue], allowed: tuple[str, ...]) -> Table:
     """Parse the given values, in the order in which they were given."""
     read: Table = {}
     for name, value in parameters.items():

@@ -38,7 +38,7 @@ ENOUGH_IDLE = 2.0
 BALANCED = 0.8
 # Spare space of a drive that sells as many GB as it has GiB of flash; few drives have less.
 SPARE_SHARE = 1 - 10**9 / 2**30
-MOST_ROWS = 1 << 40
+MAX_ROWS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def startup_of(phases: Phases, io_size: int) -> Startup:
 
 
 def longest_of(
-    shown: Iterable[tuple[str, PhasesOfPattern]], io_size: int, *, settled: bool = False
+    labelled_phases: Iterable[tuple[str, PhasesOfPattern]], io_size: int, *, settled: bool = False
 ) -> Startup:
     """Return the upper bounds across some patterns, given as pairs of a label and its phases.
 
@@ -81,18 +81,18 @@ def longest_of(
     longest = {True: 0, False: 0}
     effects: dict[bool, float] = {}
     means: dict[str, float] = {}
-    for label, found in shown:
-        mean_ns = found.get("running_ns", found.get("mean_ns"))
+    for label, phases in labelled_phases:
+        mean_ns = phases.get("running_ns", phases.get("mean_ns"))
         if mean_ns is not None:
             means.setdefault(label, mean_ns)
-        is_write, ios = label in LABELS_OF_WRITES, found["startup_ios"]
-        here = found.get("settled_ios", ios)
-        ios = here if settled else max(ios, here)
+        is_write, ios = label in LABELS_OF_WRITES, phases["startup_ios"]
+        settled_ios = phases.get("settled_ios", ios)
+        ios = settled_ios if settled else max(ios, settled_ios)
         effect = (
-            abs(found["settling_ns"] / mean_ns - 1) if mean_ns and "settling_ns" in found else 1.0
+            abs(phases["settling_ns"] / mean_ns - 1) if mean_ns and "settling_ns" in phases else 1.0
         )
-        if NOT_OVER in found["reasons"]:
-            ios, effect = found["ios"], 1.0
+        if NOT_OVER in phases["reasons"]:
+            ios, effect = phases["ios"], 1.0
         if ios:
             longest[is_write] = max(longest[is_write], ios)
             effects[is_write] = max(effects.get(is_write, 0.0), effect)
@@ -119,7 +119,7 @@ def in_rows(spec: Spec, startup: Startup) -> int:
     """
     rows = startup_rows(spec, startup)
     # A start-up that may never end: the longest possible run.
-    return MOST_ROWS if isinf(rows) else int(rows)
+    return MAX_ROWS if isinf(rows) else int(rows)
 
 
 def startup_rows(spec: Spec, startup: Startup) -> float:
@@ -171,7 +171,7 @@ def idle_share(spec: Spec, startup: Startup) -> float:
             idle += count * (mean_ns or 0.0) * min(part.io_bytes / startup.io_size, 1.0)
         service += count * (mean_ns or 0.0) * part.io_bytes / startup.io_size
     if isinstance(spec, Basic | Mix) and spec.time in OPEN_TIMES:
-        # I/Os arrive whether earlier ones have ended or not: what serving them leaves is idle.
+        # I/Os arrive whether earlier ones have ended or not: the time not spent on them is idle.
         arrivals = sum(count for _, count in row) if isinstance(spec, Mix) else 1
         idle = max(arrivals * float(spec.interval or 0) - service, 0.0)
     return idle / work if work else 0.0

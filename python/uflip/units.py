@@ -81,7 +81,7 @@ def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
 
 def _read(thing: str, value: str | SupportsIndex, where: str) -> int:
     if not isinstance(value, str):
-        return _in_range(thing, _whole(thing, value, where), where)
+        return _check_range(thing, _whole(thing, value, where), where)
     try:
         with native_errors():
             return _native.read_quantity(thing, value)
@@ -104,13 +104,13 @@ def _whole(thing: str, value: SupportsIndex, where: str) -> int:
         ) from None
 
 
-def _in_range(thing: str, value: int, where: str) -> int:
+def _check_range(thing: str, value: int, where: str) -> int:
     if 0 <= value <= _LARGEST:
         return value
     raise UsageError(
         f"A {thing} cannot be negative" if value < 0 else f"This {thing} is beyond 64 bits",
         where=where,
-        got=_written(value),
+        got=_format_number(value),
         allowed=f"0 to {_LARGEST}",
         action=f"give another {thing}",
     )
@@ -149,7 +149,7 @@ def parse_count(
     raise UsageError(
         "The number is out of range",
         where=where,
-        got=value if isinstance(value, str) else _written(count),
+        got=value if isinstance(value, str) else _format_number(count),
         allowed=f"{least} to {most}",
         action="give another number",
     )
@@ -214,7 +214,7 @@ def _float(value: object) -> object:
         return value
 
 
-def _written(value: int) -> str:
+def _format_number(value: int) -> str:
     """Return a number as text; only its length if it is very long."""
     return str(value) if abs(value) < 1 << 200 else f"a number of {value.bit_length()} bits"
 

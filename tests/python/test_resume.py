@@ -21,7 +21,7 @@ from warm import BENCHMARKS, program
 
 from uflip.data.spec import Spec, typed_spec
 from uflip.footprint import (
-    NOTHING,
+    NO_EXTENTS,
     Extents,
     all_but_written_sequentially,
     together,
@@ -245,10 +245,10 @@ def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: 
         assert [run.id for run in left.runs] == [run.id for run in plan.runs]
         # The run that was cut short wrote to its old place, then comes what is left.
         written = [*plan.runs[: cut + 1], *left.runs[cut:]]
-        taken = NOTHING
+        taken = NO_EXTENTS
         for number, run in enumerate(written):
             if run.reset_before:
-                taken = NOTHING
+                taken = NO_EXTENTS
             here, others = blocks_of(run.spec)
             assert not here.meets(taken), (cut, number)
             assert not others.meets(taken), (cut, number)

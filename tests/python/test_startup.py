@@ -29,7 +29,7 @@ from uflip.results.startup_check import (
 )
 from uflip.results.summarise import experiments_of, summary
 from uflip.spec import Pattern, baseline, mix, parallel, read_spec
-from uflip.startup import MOST_ROWS, Startup, idle_share, in_rows, never_ends, startup_of
+from uflip.startup import MAX_ROWS, Startup, idle_share, in_rows, never_ends, startup_of
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -370,7 +370,7 @@ def test_idle_time_beside_writes_prolongs_the_start_up(reads: int, rows: int | N
     read, spec = (baseline(label, io_size=32 * KIB) for label in ("RR", "RW"))
     if reads:
         spec = mix(read, spec, reads)
-    assert in_rows(spec, known) == (MOST_ROWS if rows is None else rows)
+    assert in_rows(spec, known) == (MAX_ROWS if rows is None else rows)
     assert never_ends(spec, known) is (reads == 64)
 
 

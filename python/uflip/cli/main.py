@@ -127,7 +127,7 @@ class LazyGroup(click.Group):
         """Find the verb; reject an unknown one with a list of all verbs."""
         if args[0] not in VERBS and not args[0].startswith("-"):
             meant = ELSEWHERE.get(args[0], "")
-            error = unknown_name("command", args[0], VERBS, where="uflip", meant=meant)
+            error = unknown_name("command", args[0], VERBS, where="uflip", suggestion=meant)
             raise error
         return super().resolve_command(ctx, args)
 

@@ -208,7 +208,7 @@ class _Over:
 
 
 def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
-    token = signals.leaving.set(_NobodyWaits())
+    token = signals.abandon_flag.set(_NobodyWaits())
     over = _Over([], [])
     try:
         for point in points:
@@ -220,7 +220,7 @@ def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
         # A KeyboardInterrupt would end the worker.
         raise RuntimeError("nobody waits for this any more") from error
     finally:
-        signals.leaving.reset(token)
+        signals.abandon_flag.reset(token)
     return over
 
 

@@ -54,11 +54,11 @@ def _follow_parent() -> None:
 
 
 def _call(work: Callable[[Any], Any], point: Any) -> Any:
-    token = signals.leaving.set(_told)
+    token = signals.abandon_flag.set(_told)
     try:
         return work(point)
     finally:
-        signals.leaving.reset(token)
+        signals.abandon_flag.reset(token)
 
 
 class Processes:

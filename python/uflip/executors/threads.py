@@ -31,12 +31,12 @@ class Threads:
         """Yield (index, result) of each point when it finishes."""
         pool = ThreadPoolExecutor(max_workers=self.workers)
         leaving = signals.AbandonFlag()
-        token = signals.leaving.set(leaving)
+        token = signals.abandon_flag.set(leaving)
         futures = {
             pool.submit(copy_context().run, _call, leaving, work, point): place
             for place, point in enumerate(points)
         }
-        signals.leaving.reset(token)
+        signals.abandon_flag.reset(token)
         try:
             for future in completed(futures):
                 if leaving.gone and isinstance(future.exception(), signals.ProcessTerminated):

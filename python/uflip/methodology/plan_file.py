@@ -28,7 +28,7 @@ from uflip.device.identity import medium_difference, model_identity
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
-from uflip.footprint import NOTHING, Extents, together, written_sequentially
+from uflip.footprint import NO_EXTENTS, Extents, together, written_sequentially
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 from uflip.spec import Spec, read_spec
@@ -287,10 +287,10 @@ def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
 
 def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:
     """Check that sequential writes to the same bytes have a reset between them."""
-    first, taken = 0, NOTHING
+    first, taken = 0, NO_EXTENTS
     for number, (run, here) in enumerate(zip(runs, written, strict=True)):
         if run.reset_before:
-            first, taken = number, NOTHING
+            first, taken = number, NO_EXTENTS
         if here.meets(taken):
             other = next(n for n in range(first, number) if here.meets(written[n]))
             raise UsageError(

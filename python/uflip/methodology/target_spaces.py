@@ -35,7 +35,7 @@ from msgspec.structs import replace
 
 from uflip.experiment import run_seed
 from uflip.footprint import (
-    NOTHING,
+    NO_EXTENTS,
     Extents,
     all_but_written_sequentially,
     together,
@@ -91,8 +91,8 @@ class SpaceAllocator:
         used: int = 0,
         block: int = APART,
         *,
-        disturbed: Extents = NOTHING,
-        taken: Extents = NOTHING,
+        disturbed: Extents = NO_EXTENTS,
+        taken: Extents = NO_EXTENTS,
     ) -> None:
         self.capacity = capacity
         self.block = block
@@ -100,7 +100,7 @@ class SpaceAllocator:
         """Number of times that no space was left."""
         self.handed_out = 0
         """Sum of the blocks that all runs touch [bytes]."""
-        earlier = Extents(np.array([0]), np.array([used])) if used else NOTHING
+        earlier = Extents(np.array([0]), np.array([used])) if used else NO_EXTENTS
         self._taken = together([earlier, disturbed, taken]).in_blocks(block)
         self._disturbed = disturbed.in_blocks(BLOCK)
 
@@ -112,7 +112,7 @@ class SpaceAllocator:
         if moved is None:
             why = self._no_room(own)
             self.resets += 1
-            self._taken = self._disturbed = NOTHING
+            self._taken = self._disturbed = NO_EXTENTS
             moved = self._find(spec, shape)
         assert moved is not None, "an empty device has room for whatever fits on it"
         written = written_sequentially(moved).in_blocks(BLOCK)
@@ -247,7 +247,7 @@ class SpaceDrawer:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._taken = NOTHING
+        self._taken = NO_EXTENTS
 
     def draw(self, part: P, begin: int, size: int, seed: int) -> P:
         """Move a target within a part of the device, to an unused space."""

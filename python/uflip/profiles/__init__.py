@@ -141,8 +141,8 @@ def profile_sources(name: str) -> dict[str, ConstantSource]:
 @cache
 def _sources(text: str, source: str) -> dict[str, ConstantSource]:
     with native_errors():
-        found = json.loads(_native.profile_sources(text, source))
+        sources = json.loads(_native.profile_sources(text, source))
     return {
         key: ConstantSource(one["kind"], one["detail"], tuple(one["values"]))
-        for key, one in found.items()
+        for key, one in sources.items()
     }

@@ -5,7 +5,7 @@ is weak evidence about the devices. Here constants that were fitted to a held-ou
 value that does not depend on the cell, and are searched with the remaining cells. A constant that
 these do not constrain stays at its start.
 
-**Source**: uFLIP (CIDR 2009), Table 3; cross-validation (Stone 1974), leaving out a cell at a time.
+**Source**: uFLIP (CIDR 2009), Table 3; cross-validation (Stone 1974), holding out a cell at a time.
 **Faithful**: a constant that names a held-out cell in its `[sources]` does not depend on it; cells
 are compared by the rules of `uflip.reproduce.table3`.
 **Simplified**: choices among mechanisms (`chosen`, `inferred`) stay: the sources name the reasons.

@@ -365,7 +365,7 @@ class _Baselines:
             self._writes[each.label] = each
             self._over[each.label] = shown is None or NOT_OVER not in shown["reasons"]
             start = 0 if shown is None else shown["startup_ios"]
-            self._running[each.label] = DurationHistogram.of(run.times_ns[start:])
+            self._running[each.label] = DurationHistogram.from_times(run.times_ns[start:])
 
     def _is_buffered(self, each: Writes) -> bool:
         return is_buffered(each, self._read_ns)

@@ -45,7 +45,7 @@ from uflip.results.startup_check import (
     parts_of,
 )
 from uflip.results.startup_check import StartupInput as ExaminedStartup
-from uflip.startup import MOST_ROWS
+from uflip.startup import MAX_ROWS
 from uflip.units import format_duration_ns, format_size
 
 HOST_GAP = "host_gap_ns"
@@ -347,7 +347,7 @@ def _answer(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> Baselin
 
 
 def _ios(startup: int) -> str:
-    return "unknown length" if startup >= MOST_ROWS else str(startup)
+    return "unknown length" if startup >= MAX_ROWS else str(startup)
 
 
 def _readable(numbers: Numbers) -> dict[str, str]:
