@@ -87,7 +87,7 @@ class ByWork(Replacing):
         file = scope.rpartition("/")[2]
         case = nodeid.removesuffix("]").partition("[")[2]
         reproduces = file == "test_reproduce.py"
-        if "::test_examples_run_and_print_" in nodeid:
+        if "::test_examples_print_" in nodeid:
             page, case = case, reproduced_in(case)
             if not case:
                 return f"{scope}: {page}"

@@ -18,12 +18,12 @@ VALUES = refit.values_of(inspect_device(f"sim:{DTI}"))
 
 
 def cells(deviations: Mapping[str, float]) -> dict[str, table3.Cell]:
-    found = {}
+    row = {}
     for column in table3.COLUMNS:
         deviation = deviations.get(column, 0.0)
         within, wide = abs(deviation) <= 0.05, abs(deviation) <= 0.15
-        found[column] = table3.Cell(column, "1", "1", deviation, "±5 %", within, wide)
-    return found
+        row[column] = table3.Cell(column, "1", "1", deviation, "±5 %", within, wide)
+    return row
 
 
 def device(constants: refit.Constants, _columns: Sequence[str]) -> dict[str, table3.Cell] | None:
@@ -33,13 +33,15 @@ def device(constants: refit.Constants, _columns: Sequence[str]) -> dict[str, tab
     return cells({"RW": 0.1, "SR": 0.2 if "link_bytes_per_s" in constants else 0.0})
 
 
-def test_a_constant_that_the_row_does_not_need_brings_nothing() -> None:
-    asked: list[str] = []
-    whole, found = ablation.ablate(DTI, VALUES, device, lambda _number, name: asked.append(name))
+def test_unneeded_constant_brings_nothing() -> None:
+    progress: list[str] = []
+    whole, ablations = ablation.ablate(
+        DTI, VALUES, device, lambda _number, name: progress.append(name)
+    )
     assert (whole.agree, whole.wide) == (9, 10)
-    by_key = {one.key: one for one in found}
+    by_key = {one.key: one for one in ablations}
     # Each is reported as it ends; threads end in any order.
-    assert sorted(asked) == sorted(["as it is", *by_key])
+    assert sorted(progress) == sorted(["as it is", *by_key])
     link = by_key["link_bytes_per_s"]
     assert link.score is not None
     assert (link.score.agree, link.score.wide, link.brings_nothing) == (8, 9, False)
@@ -48,11 +50,11 @@ def test_a_constant_that_the_row_does_not_need_brings_nothing() -> None:
     needless = {key for key, one in by_key.items() if one.brings_nothing}
     # A figure was fitted, too, and is not asked.
     assert needless == set(by_key) - {"link_bytes_per_s", "open_units", "open_map_pages"}
-    told = ablation.text(DTI, whole, found)
-    assert f"{len(needless)} of {len(found)} constants bring nothing" in told
+    text = ablation.text(DTI, whole, ablations)
+    assert f"{len(needless)} of {len(ablations)} constants bring nothing" in text
 
 
-def test_only_fitted_constants_that_can_be_taken_away_are() -> None:
+def test_only_fitted_constants_are_removable() -> None:
     sources = profile_sources(DTI)
     keys = ablation.removable(DTI, VALUES)
     assert keys
@@ -61,14 +63,14 @@ def test_only_fitted_constants_that_can_be_taken_away_are() -> None:
         assert VALUES[key] != without == refit.UNFITTED_VALUES[key]
 
 
-def test_a_row_that_misses_by_more_is_worse_even_where_as_many_cells_agree() -> None:
+def test_row_with_larger_deviation_scores_worse() -> None:
     first, second = (ablation.score(cells({"RW": by})) for by in (0.1, 0.14))
     assert (first.agree, first.wide) == (second.agree, second.wide)
     assert first.is_as_good_as(second)
     assert not second.is_as_good_as(first)
 
 
-def test_a_device_that_is_not_of_the_table_is_refused_by_name() -> None:
+def test_device_outside_the_table_is_refused() -> None:
     done = uflip("reproduce", "uflip-table3", "--ablate", "demo", "--json")
     assert done.code == 2
     error = json.loads(done.err or done.out)["error"]

@@ -23,15 +23,15 @@ MIB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_device_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UFLIP_CACHE_DIR", str(tmp_path / "devices"))
 
 
-def question(url: str, spec: Spec) -> LongRunSpec:
+def long_run_spec(url: str, spec: Spec) -> LongRunSpec:
     return LongRunSpec(url, None, 10**9, resolve(spec, uflip.inspect_device(url)).spec)
 
 
-def test_what_a_device_takes_in_advance_is_what_its_profile_describes() -> None:
+def test_absorbed_bytes_match_the_profile_description() -> None:
     # The description of the profile: "an SLC cache of 0.19 to 2.2 GiB"; 4 MiB of cache; and spare
     # space of 0.1171 of all flash.
     qlc = uflip.inspect_device("sim:qlc-nvme")
@@ -41,33 +41,33 @@ def test_what_a_device_takes_in_advance_is_what_its_profile_describes() -> None:
     )
 
 
-def test_a_long_run_of_reads_takes_what_the_profile_says() -> None:
+def test_long_reads_take_the_time_of_the_profile() -> None:
     # A page of 4 KiB of the demo: command 20 µs, sense 50 µs, channel 166 MB/s, link 280 MB/s.
     by_hand_us = 20 + 50 + (4096 + 224) / 166 + 4096 / 280
-    found = long_run.long_run(question(SMALL, baseline("RR", io_size=4096, io_count=100)))
-    assert found.settled
-    assert found.mean_ns / 1e3 == pytest.approx(by_hand_us, rel=0.05)
-    assert found.ios_per_s == pytest.approx(1e9 / found.mean_ns, rel=0.01)
+    run = long_run.long_run(long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=100)))
+    assert run.settled
+    assert run.mean_ns / 1e3 == pytest.approx(by_hand_us, rel=0.05)
+    assert run.ios_per_s == pytest.approx(1e9 / run.mean_ns, rel=0.01)
 
 
-def test_a_long_run_leaves_the_write_cache_that_a_short_one_stays_in() -> None:
+def test_long_run_outgrows_the_write_cache() -> None:
     spec = baseline("RW", io_size=4096, io_count=500)
     short = uflip.open_device(CACHED, writable=True).run(spec)
     cached_ns = float(memoryview(short.column("response_time_ns"))[-1])
-    found = long_run.long_run(question(CACHED, spec))
-    assert found.settled
-    assert found.bytes_written > 2 * 8 * MIB
+    long = long_run.long_run(long_run_spec(CACHED, spec))
+    assert long.settled
+    assert long.bytes_written > 2 * 8 * MIB
     # One program (300 µs) on one of eight dies for each write, at least.
-    assert found.mean_ns > max(5 * cached_ns, 300_000 / 8)
+    assert long.mean_ns > max(5 * cached_ns, 300_000 / 8)
 
 
-def test_patterns_are_lengthened_over_the_device_or_within_their_space() -> None:
+def test_patterns_are_lengthened_within_their_target() -> None:
     info = uflip.inspect_device(SMALL)
     once = baseline("SW", io_size=4096, io_count=100, target_size=100 * 4096, target_offset=MIB)
     longer = long_run._lengthened(once, 1000, info)
     assert (longer.io_count, longer.target_size, longer.target_offset) == (1000, 1000 * 4096, 0)
-    round_and_round = once.but(target_size=50 * 4096)
-    assert long_run._lengthened(round_and_round, 1000, info).target_size == 50 * 4096
+    wrapping = once.but(target_size=50 * 4096)
+    assert long_run._lengthened(wrapping, 1000, info).target_size == 50 * 4096
     half = info.capacity_bytes // 2 // 4096 * 4096
     first = baseline("SR", io_size=4096, target_offset=0, target_size=400 * 4096)
     second = baseline("RW", io_size=4096, target_offset=half, target_size=half)
@@ -77,31 +77,31 @@ def test_patterns_are_lengthened_over_the_device_or_within_their_space() -> None
     assert both.second.target_size == half
 
 
-def test_a_long_run_is_asked_for_once() -> None:
-    asked = question(SMALL, baseline("RR", io_size=4096, io_count=100))
-    first = long_run.long_run(asked)
+def test_long_run_is_cached_by_its_spec() -> None:
+    spec = long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=100))
+    first = long_run.long_run(spec)
     # Neither its seed nor its length is a part of the question.
-    again = question(SMALL, baseline("RR", io_size=4096, io_count=200, seed=5))
-    assert again.name == asked.name
+    again = long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=200, seed=5))
+    assert again.name == spec.name
     assert long_run.long_run(again) == first
 
 
-def answer(mean_ns: float, *, settled: bool = True) -> LongRun:
+def long_run_result(mean_ns: float, *, settled: bool = True) -> LongRun:
     return LongRun(mean_ns, 1e9 / mean_ns, mean_ns / 2, mean_ns, 1, 0, settled)
 
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     folder = tmp_path_factory.mktemp("accuracy") / "result"
-    wanted = TableEntry(SMALL, "uflip", "quick", 1, folder, ("baseline", "order", "locality"))
-    assert results([wanted]) == [folder]
+    entry = TableEntry(SMALL, "uflip", "quick", 1, folder, ("baseline", "order", "locality"))
+    assert results([entry]) == [folder]
     return summary(Results.load(folder))
 
 
-def test_claims_and_headlines_are_held_against_long_runs(document: Summary) -> None:
-    asked = long_run_specs(document)
-    answers = {
-        key_of(name, run): answer(run["statistics"]["mean_ns"])
+def test_claims_and_headlines_are_compared_with_long_runs(document: Summary) -> None:
+    specs = long_run_specs(document)
+    long_runs = {
+        key_of(name, run): long_run_result(run["statistics"]["mean_ns"])
         for name, runs in (
             ("baseline", document["baselines"]),
             *document["micro_benchmarks"].items(),
@@ -109,29 +109,31 @@ def test_claims_and_headlines_are_held_against_long_runs(document: Summary) -> N
         for run in runs
         if run["statistics"] is not None
     }
-    exact = compare(document, answers)
+    exact = compare(document, long_runs)
     assert exact.claims
     assert not exact.claims_off
     assert not exact.headlines_off
     # Every claim and every headline is asked about.
-    assert {*asked} <= {*answers}
+    assert {*specs} <= {*long_runs}
     # A claim that is 20 % too low is off; where the mean never settles it is within the range.
-    worse = {key: answer(1.25 * each.mean_ns) for key, each in answers.items()}
+    worse = {key: long_run_result(1.25 * each.mean_ns) for key, each in long_runs.items()}
     assert len(compare(document, worse).claims_off) == len(exact.claims)
-    drifting = {key: answer(1.25 * each.mean_ns, settled=False) for key, each in answers.items()}
+    drifting = {
+        key: long_run_result(1.25 * each.mean_ns, settled=False) for key, each in long_runs.items()
+    }
     assert not compare(document, drifting).claims_off
 
 
-def test_a_headline_that_is_marked_is_no_offender() -> None:
+def test_claim_is_off_beyond_the_tolerance() -> None:
     off = ClaimComparison("baseline RW", "1 ms", "2 ms", 0.5)
     assert off.is_off(0.15)
     assert not ClaimComparison("baseline RW", "1.1 ms", "1 ms", 1.1).is_off(0.15)
     assert ClaimComparison("pause", "none", "found", None).is_off(0.15)
 
 
-def test_a_part_of_the_table_comes_out_again(tmp_path: Path) -> None:
-    wanted = TableEntry(SMALL, "uflip", "quick", 1, tmp_path / "result", ("baseline", "order"))
-    (row,) = rows(results([wanted]))
+def test_part_of_the_accuracy_table_is_reproduced(tmp_path: Path) -> None:
+    entry = TableEntry(SMALL, "uflip", "quick", 1, tmp_path / "result", ("baseline", "order"))
+    (row,) = rows(results([entry]))
     assert (row.device, row.scale) == (SMALL, "quick")
     assert len(row.accuracy.claims) >= 5
     reads = [each for each in row.accuracy.claims if " SR " in each.name or " RR " in each.name]
@@ -140,11 +142,11 @@ def test_a_part_of_the_table_comes_out_again(tmp_path: Path) -> None:
     assert f"| {SMALL} | quick | {len(row.accuracy.claims)} |" in format_table([row], 3)
 
 
-def test_the_page_keeps_the_limits_of_claims_and_headlines() -> None:
-    found = re.search(MARK + r"\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
-    assert found is not None
-    command = found[1].split()
-    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found[2].splitlines()]
+def test_accuracy_page_stays_within_its_limits() -> None:
+    match = re.search(MARK + r"\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
+    assert match is not None
+    command = match[1].split()
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in match[2].splitlines()]
     measured = [row for row in table if len(row) == 9 and row[0].startswith("sim:")]
     named = [word for word in command if word.startswith("sim:")] or [*DEVICES]
     assert [row[0] for row in measured] == named

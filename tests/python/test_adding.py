@@ -41,13 +41,13 @@ def distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MicroBenchmark:
     return added
 
 
-def numbers(html: str) -> dict[str, int]:
+def figure_numbers(html: str) -> dict[str, int]:
     """Numbers of the figures by their names."""
-    found = re.findall(r'<figure id="figure-([\w-]+)">.*?<b>Figure (\d+)\. ', html, re.S)
-    return {name: int(number) for name, number in found}
+    figures_found = re.findall(r'<figure id="figure-([\w-]+)">.*?<b>Figure (\d+)\. ', html, re.S)
+    return {name: int(number) for name, number in figures_found}
 
 
-def test_a_micro_benchmark_is_a_file_and_a_line(distance: MicroBenchmark, tmp_path: Path) -> None:
+def test_added_micro_benchmark_appears_everywhere(distance: MicroBenchmark, tmp_path: Path) -> None:
     planned = uflip("plan", DEVICE, "--only", "baseline,distance", "--scale", "quick")
     assert planned.code == 0, planned.err
     assert "distance" in planned.out
@@ -58,15 +58,15 @@ def test_a_micro_benchmark_is_a_file_and_a_line(distance: MicroBenchmark, tmp_pa
     assert "that are measured" in done.out, "what does not fit is skipped, with its reason"
     # On the terminal with its title, its parameter, and what its numbers say.
     assert "Distance   target_offset 0 B …" in done.out
-    said = done.out[done.out.index("Distance ") :]
-    assert "The largest effect is on" in said
+    section = done.out[done.out.index("Distance ") :]
+    assert "The largest effect is on" in section
     page = tmp_path / "report.html"
     assert uflip("report", out, "-o", page).code == 0
     html = page.read_text()
     assert distance.question in html
     assert distance.how_to_read in html
-    assert list(numbers(html))[:4] == ["traces", "distribution", "spent", "distance"]
-    assert list(numbers(html).values()) == list(range(1, len(numbers(html)) + 1))
+    assert list(figure_numbers(html))[:4] == ["traces", "distribution", "spent", "distance"]
+    assert list(figure_numbers(html).values()) == list(range(1, len(figure_numbers(html)) + 1))
     # The others were not made, and have their place all the same.
     assert html.count("it was not part of the plan") == len(varied()) - 1
     assert uflip("export", out, "-o", tmp_path / "tables").code == 0
@@ -75,13 +75,15 @@ def test_a_micro_benchmark_is_a_file_and_a_line(distance: MicroBenchmark, tmp_pa
     assert "distance" in unknown.err
 
 
-def test_a_figure_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_added_figure_appears_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results = stored.results(tmp_path / "r")
     write_report(results, tmp_path / "before.html")
     monkeypatch.setattr(figures, "BASELINES", [_longest, *figures.BASELINES])
     write_report(results, tmp_path / "after.html")
     before, after = (
-        numbers((tmp_path / f"{name}.html").read_text()) for name in ("before", "after")
+        figure_numbers((tmp_path / f"{name}.html").read_text()) for name in ("before", "after")
     )
     assert after == {"longest": 1} | {name: number + 1 for name, number in before.items()}
     html = (tmp_path / "after.html").read_text()

@@ -21,7 +21,7 @@ WRITES = ("--pattern", "RW", "--io-size", "512", "--io-count", "500")
 EACH = 16384 / 512
 
 
-def test_a_sector_that_programs_a_page_amplifies_by_the_sectors_of_a_page() -> None:
+def test_sector_writes_amplify_by_sectors_per_page() -> None:
     done = uflip("pattern", URL, *WRITES, "--json")
     assert done.code == 0, done.err
     document = json.loads(done.out)
@@ -34,13 +34,13 @@ def test_a_sector_that_programs_a_page_amplifies_by_the_sectors_of_a_page() -> N
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_a_sweep_says_the_same(timed: bool) -> None:
+def test_sweep_reports_the_same_amplification(timed: bool) -> None:
     spec = basic("write", "random", io_count=500, seed=1)
     rows = sweep(URL, spec, {"io_size": ["512", "16KiB", "32KiB"]}, timed=timed)
     assert [row.write_amplification for row in rows] == [EACH, 1.0, 1.0]
 
 
-def test_results_say_the_same_in_show_the_report_and_exports(tmp_path: Path) -> None:
+def test_show_and_export_report_the_same_amplification(tmp_path: Path) -> None:
     chosen = ("--only", "granularity", "--scale", "quick", "--state", "as-is", "--quiet")
     out = tmp_path / "out"
     assert uflip("run", URL, *chosen, "--out", out).code == 0
@@ -58,7 +58,7 @@ def test_results_say_the_same_in_show_the_report_and_exports(tmp_path: Path) -> 
     assert float(row["write_amplification"]) == expected
 
 
-def test_nothing_is_said_where_nothing_is_known() -> None:
+def test_amplification_is_none_without_counters() -> None:
     assert inspect_device("null").page_bytes is None
     assert write_amplification(None, 4096, 512) is None
     assert write_amplification({"pages_programmed": 3}, None, 512) is None
@@ -67,9 +67,7 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("dies", [1, 4])
 @pytest.mark.parametrize("policy", ["greedy", "cyclic"])
-def test_mapping_units_amplify_as_theory_says_of_pages_of_their_size(
-    policy: str, dies: int
-) -> None:
+def test_mapping_units_amplify_as_theory_predicts(policy: str, dies: int) -> None:
     unit, units_per_block, blocks = 4096, 4 * 64, 2048
     device = SimulatedDevice(
         device_url(
@@ -91,6 +89,6 @@ def test_mapping_units_amplify_as_theory_says_of_pages_of_their_size(
         expected = theory.fifo(spare_factor=spare_factor)
     for seed, ios in ((1, 4 * units), (2, 3 * units)):
         counters = device.apply(basic("write", "random", io_size=unit, io_count=ios, seed=seed))
-    found = counters["pages_programmed"] / counters["host_pages_written"]
-    assert found == pytest.approx(expected, rel=0.01)
+    simulated = counters["pages_programmed"] / counters["host_pages_written"]
+    assert simulated == pytest.approx(expected, rel=0.01)
     assert counters["pages_read_to_modify"] == counters["pages_padded"] == 0

@@ -32,18 +32,18 @@ def noisy(times: np.ndarray, seed: int = 1) -> np.ndarray:
 # The kernels against other libraries
 
 
-def test_student_quantiles_are_scipys() -> None:
+def test_student_quantiles_match_scipy() -> None:
     for freedom in (1, 2, 3, 4, 7, 15, 31, 200):
         for p in (0.5, 0.1, 0.05, 0.01, 0.001):
             expected = stats.t.ppf(1 - p / 2, freedom)
             assert _native.student_quantile(p, freedom) == pytest.approx(expected, rel=2e-3)
 
 
-def test_autocorrelation_is_numpys() -> None:
+def test_autocorrelation_matches_numpy() -> None:
     series = np.random.default_rng(3).gamma(2, size=500).cumsum() % 7
-    found = _native.autocorrelation(series, 200)
+    computed = _native.autocorrelation(series, 200)
     expected = [np.corrcoef(series[: 500 - k], series[k:])[0, 1] for k in range(1, 201)]
-    assert np.allclose(found[1:], expected)
+    assert np.allclose(computed[1:], expected)
 
 
 def naive_segments(values: np.ndarray, penalty: float) -> list[int]:
@@ -54,50 +54,52 @@ def naive_segments(values: np.ndarray, penalty: float) -> list[int]:
         costs = [best[a] + ((values[a:to] - values[a:to].mean()) ** 2).sum() for a in range(to)]
         best.append(min(costs) + penalty)
         last.append(int(np.argmin(costs)))
-    found, at = [], last[n]
+    points, at = [], last[n]
     while at:
-        found.append(at)
+        points.append(at)
         at = last[at]
-    return found[::-1]
+    return points[::-1]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_change_points_are_the_optimum(seed: int) -> None:
+def test_change_points_are_optimal(seed: int) -> None:
     random = np.random.default_rng(seed)
     levels = random.normal(0, 3, 5).repeat(random.integers(5, 40, 5))
     values = levels + random.normal(size=len(levels))
     assert _native.pelt(values, 10.0) == naive_segments(values, 10.0)
 
 
-def test_percentiles_are_observed_and_their_intervals_hold_the_truth() -> None:
-    held = dict.fromkeys((0.5, 0.9, 0.95), 0)
+def test_percentile_intervals_cover_the_truth() -> None:
+    covered = dict.fromkeys((0.5, 0.9, 0.95), 0)
     for seed in range(100):
         random = np.random.default_rng(seed)
-        found = analyse(np.exp(random.normal(10, 0.5, 2000)))
-        shares = [each.share for each in found.percentiles]
+        analysis = analyse(np.exp(random.normal(10, 0.5, 2000)))
+        shares = [each.share for each in analysis.percentiles]
         assert shares[:4] == [0.05, 0.5, 0.9, 0.95]
         assert 0.999 not in shares, "99.9 % of 2,000 is decided by two"
-        for each in found.percentiles:
+        for each in analysis.percentiles:
             truth = np.exp(10 + 0.5 * stats.norm.ppf(each.share))
-            if each.share in held:
-                held[each.share] += each.low_ns <= truth <= each.high_ns
-    assert min(held.values()) >= 88, held  # 95 of 100 on average; 88 comes by chance 3 in 1,000
+            if each.share in covered:
+                covered[each.share] += each.low_ns <= truth <= each.high_ns
+    assert min(covered.values()) >= 88, (
+        covered
+    )  # 95 of 100 on average; 88 comes by chance 3 in 1,000
 
 
 # Results of an analysis
 
 
-def test_the_papers_device_is_found_whole() -> None:
-    found = analyse(noisy(MTRON))
-    assert (found.phase, found.period_ios) == ("start-up", 3)
-    assert found.startup_ios in (125, 126, 127), "two cheap writes of the period look like it"
-    assert [round(level.share, 2) for level in found.levels] == [0.67, 0.33]
-    assert found.converged
-    assert abs(found.mean_ns - (2 * 4e5 + 27e6) / 3) <= (found.half_width_ns or 0) + 1e4
-    assert found.slow_episodes == pytest.approx(1000, abs=2)
+def test_startup_and_period_of_the_papers_device() -> None:
+    analysis = analyse(noisy(MTRON))
+    assert (analysis.phase, analysis.period_ios) == ("start-up", 3)
+    assert analysis.startup_ios in (125, 126, 127), "two cheap writes of the period look like it"
+    assert [round(level.share, 2) for level in analysis.levels] == [0.67, 0.33]
+    assert analysis.converged
+    assert abs(analysis.mean_ns - (2 * 4e5 + 27e6) / 3) <= (analysis.half_width_ns or 0) + 1e4
+    assert analysis.slow_episodes == pytest.approx(1000, abs=2)
 
 
-def test_the_paper_warns_of_512_ios_without_ignoring_any() -> None:
+def test_512_ios_without_ioignore_underestimate_the_mean() -> None:
     """UFLIP §4.2: "the measured time will be about 25% lower than it should be"."""
     truth = (2 * 4e5 + 27e6) / 3
     assert MTRON[:512].mean() / truth - 1 == pytest.approx(-0.25, abs=0.03)
@@ -118,31 +120,31 @@ def test_the_paper_warns_of_512_ios_without_ignoring_any() -> None:
 )
 def test_phases(times: np.ndarray, phase: str) -> None:
     assert phase in PHASES
-    found = analyse(times)
-    assert found.phase == phase, found
-    assert set(found.reasons) <= set(REASONS)
-    assert found.converged == (not found.reasons)
+    analysis = analyse(times)
+    assert analysis.phase == phase, analysis
+    assert set(analysis.reasons) <= set(REASONS)
+    assert analysis.converged == (not analysis.reasons)
 
 
-def test_a_burst_is_one_episode() -> None:
+def test_burst_is_one_slow_episode() -> None:
     """Ten bursts of 50 slow I/Os are ten observations of a burst, not five hundred."""
     random = np.random.default_rng(5)
     parts = [np.repeat([1e5, 1e6], [int(random.exponential(900)) + 1, 50]) for _ in range(40)]
-    found = analyse(noisy(np.concatenate(parts)))
-    assert found.slow_episodes == pytest.approx(40, abs=10)
+    analysis = analyse(noisy(np.concatenate(parts)))
+    assert analysis.slow_episodes == pytest.approx(40, abs=10)
 
 
 # Files
 
 
-def found_in(*arguments: object) -> dict[str, object]:
+def analyse_json(*arguments: object) -> dict[str, object]:
     done = uflip("analyse", *arguments, "--json")
     assert done.code == 0, done.err
     document: dict[str, object] = json.loads(done.out)
     return document
 
 
-def test_every_kind_of_file_says_the_same(here: Path) -> None:
+def test_every_file_format_gives_the_same_analysis(here: Path) -> None:
     times = noisy(MTRON).round()
     lines = "\n".join
     (here / "us.csv").write_text(
@@ -158,15 +160,15 @@ def test_every_kind_of_file_says_the_same(here: Path) -> None:
         ("fio.log",),
         ("other.parquet", "--column", "x", "--unit", "ms"),
     ):
-        found = found_in(*arguments)
-        assert found["startup_ios"] == expected["startup_ios"]
-        assert found["mean_ns"] == pytest.approx(expected["mean_ns"]), arguments
+        analysis = analyse_json(*arguments)
+        assert analysis["startup_ios"] == expected["startup_ios"]
+        assert analysis["mean_ns"] == pytest.approx(expected["mean_ns"]), arguments
     text = uflip("analyse", "fio.log").out
     assert f"start-up       {expected['startup_ios']} I/Os" in text
     assert "period         3 I/Os" in text
 
 
-def test_a_trace_of_msr_cambridge_counts_in_100_ns(here: Path) -> None:
+def test_msr_cambridge_trace_counts_in_100_ns(here: Path) -> None:
     times = noisy(MTRON).round(-2)
     lines = [
         f"{128166372003061629 + i},hm,{i % 2},{'Read' if i % 3 else 'Write'},{i * 512},512,{t:.0f}"
@@ -177,8 +179,8 @@ def test_a_trace_of_msr_cambridge_counts_in_100_ns(here: Path) -> None:
     (here / "named.csv").write_text("\n".join([head, *lines]))
     expected = json.loads(json.dumps(analyse(times).as_dict()))
     for arguments in (("bare.csv",), ("named.csv",), ("named.csv", "--column", "ResponseTime")):
-        assert found_in(*arguments) == expected, arguments
-    assert found_in("bare.csv", "--unit", "us")["mean_ns"] == pytest.approx(
+        assert analyse_json(*arguments) == expected, arguments
+    assert analyse_json("bare.csv", "--unit", "us")["mean_ns"] == pytest.approx(
         10 * analyse(times).mean_ns
     )
     done = uflip("analyse", "named.csv", "--column", "Size")
@@ -187,18 +189,22 @@ def test_a_trace_of_msr_cambridge_counts_in_100_ns(here: Path) -> None:
     assert (done.code, "uflip replay FILE DEVICE" in done.err) == (2, True)
 
 
-def test_a_run_and_its_export_say_the_same(here: Path) -> None:
+def test_run_and_export_give_the_same_analysis(here: Path) -> None:
     trace = open_device("sim:demo").run(baseline("RW", io_count=5000))
     trace.write_parquet("run.parquet", "{}")
     trace.write_table("table.parquet", "[]", trace.columns)
     direct = analyse(np.asarray(trace.column("response_time_ns"))).as_dict()
-    assert found_in("run.parquet") == found_in("table.parquet") == json.loads(json.dumps(direct))
-    assert found_in("run.parquet", "--unit", "ns") == found_in("run.parquet")
+    assert (
+        analyse_json("run.parquet")
+        == analyse_json("table.parquet")
+        == json.loads(json.dumps(direct))
+    )
+    assert analyse_json("run.parquet", "--unit", "ns") == analyse_json("run.parquet")
     done = uflip("analyse", "run.parquet", "--unit", "s")
     assert (done.code, "in nanoseconds" in done.err) == (2, True)
 
 
-def test_processes_are_no_one_series(here: Path) -> None:
+def test_parallel_processes_are_averaged_or_refused(here: Path) -> None:
     """In step they are their mean, in every kind of file; else it is an error."""
     files = ("run.parquet", "table.parquet", "table.csv")
 
@@ -215,7 +221,7 @@ def test_processes_are_no_one_series(here: Path) -> None:
     in_step = traced(baseline("RR", parallel_degree=2, io_count=2000)).reshape(2, -1).mean(axis=0)
     expected = json.loads(json.dumps(analyse(in_step).as_dict()))
     for name in files:
-        assert found_in(name) == expected, name
+        assert analyse_json(name) == expected, name
     traced(parallel(baseline("RR", io_count=900), baseline("RW", io_count=100)))
     for name in files:
         done = uflip("analyse", name)
@@ -242,7 +248,7 @@ def test_processes_are_no_one_series(here: Path) -> None:
         ("\x94\0\1\n\0" * 20, (), ["neither a table nor a log", "bytes that are no text"]),
     ],
 )
-def test_bad_files_are_named_with_what_is_wrong(
+def test_bad_file_is_named_with_its_fault(
     here: Path, content: str, arguments: tuple[str, ...], words: list[str]
 ) -> None:
     (here / "bad").write_text(content)
@@ -253,9 +259,9 @@ def test_bad_files_are_named_with_what_is_wrong(
     assert "Traceback" not in done.err
 
 
-def test_tables_without_a_row_have_too_few(here: Path) -> None:
-    nothing = {"response_time_ns": pa.array([], pa.uint64()), "stream": pa.array([], pa.uint32())}
-    parquet.write_table(pa.table(nothing), here / "bad.parquet")
+def test_empty_table_has_too_few_values(here: Path) -> None:
+    no_rows = {"response_time_ns": pa.array([], pa.uint64()), "stream": pa.array([], pa.uint32())}
+    parquet.write_table(pa.table(no_rows), here / "bad.parquet")
     (here / "bad.csv").write_text("response_time_ns,stream\n")
     for name in ("bad.parquet", "bad.csv"):
         done = uflip("analyse", name)
@@ -263,48 +269,48 @@ def test_tables_without_a_row_have_too_few(here: Path) -> None:
         assert "too few" in done.err
 
 
-def test_what_is_no_file_is_named(here: Path) -> None:
+def test_missing_file_or_folder_is_named(here: Path) -> None:
     for name, got in (("nowhere", "no such file"), (".", "a folder")):
         done = uflip("analyse", name)
         assert (done.code, got in done.err) == (2, True)
     assert here.is_dir()
 
 
-def test_a_table_of_numbers_is_no_series() -> None:
+def test_two_dimensional_array_is_refused() -> None:
     with pytest.raises(UsageError, match="one-dimensional"):
         analyse(np.ones((40, 2)))
 
 
 @pytest.mark.parametrize("ios", [33, 63, 64, 100, 159, 1023, 1024, 3125])
 @pytest.mark.parametrize("pattern", [[1.0], [1.0, 9.0], [1.0] * 9 + [50.0]])
-def test_the_mean_is_of_as_many_ios_as_it_says(ios: int, pattern: list[float]) -> None:
+def test_mean_covers_the_reported_number_of_ios(ios: int, pattern: list[float]) -> None:
     quick = np.full(40, 1e4) if ios > 1000 else np.array([])
     series = noisy(np.concatenate([quick, np.resize(np.array(pattern) * 1e6, ios)]), ios)
-    found = analyse(series)
-    assert 0 < found.mean_ios <= found.ios - found.startup_ios
-    assert found.mean_ns == pytest.approx(series[-found.mean_ios :].mean(), rel=1e-9)
+    analysis = analyse(series)
+    assert 0 < analysis.mean_ios <= analysis.ios - analysis.startup_ios
+    assert analysis.mean_ns == pytest.approx(series[-analysis.mean_ios :].mean(), rel=1e-9)
 
 
-def test_a_mean_of_half_a_series_says_so(tmp_path: Path) -> None:
+def test_mean_of_half_a_series_is_reported(tmp_path: Path) -> None:
     # As docs/reference/analysis.md has it: a run of 63 I/Os without a period.
     series = np.random.default_rng(5).normal(1e6, 1e4, 63)
     table = tmp_path / "short.csv"
     table.write_text("took_ns\n" + "\n".join(map(str, series)))
-    given = ("analyse", table, "--column", "took_ns")
-    assert json.loads(uflip(*given, "--json").out)["mean_ios"] == 32
-    assert "confidence, of the last 32\n" in uflip(*given).out
+    arguments = ("analyse", table, "--column", "took_ns")
+    assert json.loads(uflip(*arguments, "--json").out)["mean_ios"] == 32
+    assert "confidence, of the last 32\n" in uflip(*arguments).out
     table.write_text("took_ns\n" + "\n".join(map(str, np.resize(series, 64))))
-    assert json.loads(uflip(*given, "--json").out)["mean_ios"] == 64
-    assert "of the last" not in uflip(*given).out
+    assert json.loads(uflip(*arguments, "--json").out)["mean_ios"] == 64
+    assert "of the last" not in uflip(*arguments).out
 
 
-def test_durations_are_taken_in_their_unit(here: Path) -> None:
+def test_durations_are_read_in_their_unit(here: Path) -> None:
     ns = (noisy(MTRON[:400]) // 1000 * 1000).astype(np.int64)
     expected = analyse(ns)
     us = (ns // 1000).astype("timedelta64[us]")
     of_polars = polars.Series(us)
     assert of_polars.dtype == polars.Duration("us")
-    for given in (
+    for durations in (
         us,
         of_polars,
         pandas.Series(us),
@@ -315,8 +321,8 @@ def test_durations_are_taken_in_their_unit(here: Path) -> None:
         np.ma.masked_array(us, mask=False),
         [Decimal(int(each)) for each in ns],
     ):
-        assert analyse(given) == expected
-        assert run_length(given) == run_length(ns)
+        assert analyse(durations) == expected
+        assert run_length(durations) == run_length(ns)
     parquet.write_table(pa.table({"took": pa.array(us)}), here / "d.parquet")
     done = uflip("analyse", "d.parquet", "--json")
     assert json.loads(done.out)["mean_ns"] == expected.mean_ns
@@ -325,7 +331,7 @@ def test_durations_are_taken_in_their_unit(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "got"),
+    ("times", "got"),
     [
         (np.ma.masked_array(MTRON, mask=MTRON > 1e6), "1000 of 3125 masked"),
         (np.arange(40).astype("datetime64[us]"), "dates (datetime64[us])"),
@@ -339,20 +345,20 @@ def test_durations_are_taken_in_their_unit(here: Path) -> None:
         ([[1], [1, 2]] * 20, "inhomogeneous"),
     ],
 )
-def test_what_is_no_time_is_refused(given: Any, got: str) -> None:
-    for look in (analyse, run_length):
+def test_non_numeric_times_are_refused(times: Any, got: str) -> None:
+    for function in (analyse, run_length):
         with pytest.raises(UsageError, match="numbers or durations") as raised:
-            look(given)
+            function(times)
         assert got in raised.value.got
         assert "timedelta64" in raised.value.allowed
 
 
 @pytest.mark.parametrize(
-    "given",
+    "times",
     [np.array([*range(5, 40), "NaT"], "timedelta64[us]"), [*range(5, 40), None]],
 )
-def test_what_is_missing_is_no_positive_number(given: Any) -> None:
+def test_missing_value_is_not_a_positive_number(times: Any) -> None:
     with pytest.raises(UsageError, match="positive") as raised:
-        analyse(given)
+        analyse(times)
     assert "NaN" in raised.value.got
     assert "number 35" in raised.value.where

@@ -33,7 +33,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> uflip.Result:
     return uflip.run(DEVICE, folder, scale="quick", only=["order", "pause"], pause="1ms", seed=3)
 
 
-def test_a_run_is_that_of_the_command_line(result: uflip.Result, tmp_path: Path) -> None:
+def test_run_matches_the_command_line(result: uflip.Result, tmp_path: Path) -> None:
     out = tmp_path / "r"
     options = ("--scale", "quick", "--only", "order,pause", "--pause", "1ms", "--seed", "3")
     assert command("run", DEVICE, *options, "--out", out, "-q").code == 0
@@ -51,53 +51,57 @@ PUBLIC = (uflip, analysis, models, spec, stats)
 """The modules whose lists name the public functions, see CONTRIBUTING.md."""
 
 
-def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Functions and methods of what the package offers, native ones too."""
     listed = [(module, name) for module in PUBLIC for name in module.__all__]
     for home, name in listed:
-        found = getattr(home, name)
-        if inspect.isfunction(found) or (inspect.isclass(found) and found is not uflip.Trace):
-            yield name, found
-        if inspect.isclass(found):
-            for method in vars(found):
-                if not method.startswith("_") and callable(getattr(found, method)):
-                    yield f"{name}.{method}", getattr(found, method)
+        member = getattr(home, name)
+        if inspect.isfunction(member) or (inspect.isclass(member) and member is not uflip.Trace):
+            yield name, member
+        if inspect.isclass(member):
+            for method in vars(member):
+                if not method.startswith("_") and callable(getattr(member, method)):
+                    yield f"{name}.{method}", getattr(member, method)
 
 
-def test_what_is_public_says_what_it_takes_and_gives() -> None:
+def test_public_functions_document_parameters_and_returns() -> None:
     lacking = []
-    for name, found in public():
-        text = inspect.getdoc(found) or ""
+    for name, member in public_functions():
+        text = inspect.getdoc(member) or ""
         section = re.search(r"(?:Parameters|Attributes)\n-+\n(.*?)(?=\n\w+\n---|\Z)", text, re.S)
         described = set(re.findall(r"[\w*]+", " ".join(
             line.partition(" : ")[0]
             for line in (section[1] if section else "").splitlines()
             if line[:1].strip()
         )))  # fmt: skip
-        for each in inspect.signature(found).parameters.values():
+        for each in inspect.signature(member).parameters.values():
             stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
             if each.name != "self" and stars + each.name not in described:
                 lacking.append(f"{name}: {stars}{each.name}")
-        returned = inspect.signature(found).return_annotation
+        returned = inspect.signature(member).return_annotation
         writes = name.startswith(("Trace.write", "Trace.append"))  # native: no annotation
-        quiet = inspect.isclass(found) or returned in (None, "None") or writes
-        if not quiet and "Returns\n---" not in text and not text.startswith(("Return", "Copy")):
+        returns_nothing = inspect.isclass(member) or returned in (None, "None") or writes
+        if (
+            not returns_nothing
+            and "Returns\n---" not in text
+            and not text.startswith(("Return", "Copy"))
+        ):
             lacking.append(f"{name}: what it returns")
     assert lacking == []
 
 
-def test_what_takes_time_is_told(tmp_path: Path) -> None:
-    seen: list[object] = []
+def test_run_sends_progress_events(tmp_path: Path) -> None:
+    events: list[object] = []
     uflip.run(
-        DEVICE, tmp_path / "r", scale="quick", only=["order"], pause="1ms", on_event=seen.append
+        DEVICE, tmp_path / "r", scale="quick", only=["order"], pause="1ms", on_event=events.append
     )
-    names = [type(event).__name__ for event in seen]
+    names = [type(event).__name__ for event in events]
     assert names[0] == "StateBegins", "the quick scale writes before it measures"
     assert names.index("RunsBegin") < names.index("RunStarted")
     assert names.count("RunStarted") == names.count("RunFinished") == 10
 
 
-def test_a_benchmark_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+def test_interrupted_benchmark_is_resumed(tmp_path: Path) -> None:
     class EnoughError(Exception):
         pass
 
@@ -112,13 +116,15 @@ def test_a_benchmark_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     assert len(uflip.resume(tmp_path / "r").runs) == 10
 
 
-def test_the_plan_is_that_of_the_command_line() -> None:
-    told = json.loads(command("plan", DEVICE, "--scale", "quick", "--io-size", "4k", "--json").out)
+def test_plan_matches_the_command_line() -> None:
+    printed = json.loads(
+        command("plan", DEVICE, "--scale", "quick", "--io-size", "4k", "--json").out
+    )
     plan = uflip.plan(DEVICE, scale="quick", io_size="4k")
-    assert [msgspec.to_builtins(run) for run in plan.runs] == told["runs"]
+    assert [msgspec.to_builtins(run) for run in plan.runs] == printed["runs"]
 
 
-def test_a_trace_says_what_it_holds() -> None:
+def test_trace_repr_describes_its_ios() -> None:
     spec = uflip.mix(uflip.baseline("RR"), uflip.baseline("RW"), 3, io_count=5)
     assert repr(uflip.pattern(DEVICE, spec)) == (
         "<Trace of 20 I/Os, mix: 491520 bytes read, 163840 written>"
@@ -129,11 +135,11 @@ def test_a_trace_says_what_it_holds() -> None:
     assert f"{uflip.Trace.__module__}.{uflip.Trace.__qualname__}" == "uflip.Trace"
 
 
-def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) -> None:
-    told = json.loads(command("show", result.path, "--json").out)
+def test_frame_matches_show_and_loads_in_other_libraries(result: uflip.Result) -> None:
+    shown = json.loads(command("show", result.path, "--json").out)
     means = [
         run["statistics"]["mean_ns"]
-        for runs in (told["baselines"], *told["micro_benchmarks"].values())
+        for runs in (shown["baselines"], *shown["micro_benchmarks"].values())
         for run in runs
     ]
     table = result.frame()
@@ -144,7 +150,7 @@ def test_the_frame_is_what_show_says_and_others_take_it(result: uflip.Result) ->
     assert table.column("micro_benchmark").to_pylist().count("order") == 10
 
 
-def test_a_frame_keeps_values_and_gaps() -> None:
+def test_frame_keeps_values_and_nulls() -> None:
     rows = [
         {"whole": 2**62, "real": 1.5, "text": "a", "truth": True},
         {"whole": None, "real": 2, "text": None, "truth": False, "late": 7},
@@ -172,7 +178,7 @@ def frames(result: uflip.Result, tmp_path_factory: pytest.TempPathFactory) -> li
     return [each.frame() for each in (result, part, real)]
 
 
-def test_columns_are_of_the_same_types_whatever_is_in_them(frames: list[Any]) -> None:
+def test_column_types_do_not_depend_on_the_data(frames: list[Any]) -> None:
     theirs = [pa.table(each).schema for each in frames]
     for name in theirs[-1].names:
         types = {str(schema.field(name).type) for schema in theirs}
@@ -192,19 +198,21 @@ def test_columns_are_of_the_same_types_whatever_is_in_them(frames: list[Any]) ->
         "float64", "int64", "Int64",
     }  # fmt: skip
     real = duckdb.from_arrow(pa.table(frames[2])).limit(1)
-    asked = real.select("typeof(p99_9_ns), typeof(write_amplification)")
-    assert asked.fetchall() == [("BIGINT", "DOUBLE")]
+    types_sql = real.select("typeof(p99_9_ns), typeof(write_amplification)")
+    assert types_sql.fetchall() == [("BIGINT", "DOUBLE")]
 
 
-def test_columns_of_a_comparison_are_numbers_where_none_is_known(result: uflip.Result) -> None:
-    found = result.compare(result)
-    fewer = replace(found, rows=tuple(replace(row, p99_ratio=None, low=None) for row in found.rows))
-    schemas = [pa.table(each.frame()).schema for each in (found, fewer)]
+def test_comparison_columns_are_numeric_when_all_null(result: uflip.Result) -> None:
+    comparison = result.compare(result)
+    fewer = replace(
+        comparison, rows=tuple(replace(row, p99_ratio=None, low=None) for row in comparison.rows)
+    )
+    schemas = [pa.table(each.frame()).schema for each in (comparison, fewer)]
     assert schemas[0] == schemas[1]
     assert {str(schemas[1].field(name).type) for name in ("p99_ratio", "low")} == {"double"}
 
 
-def test_a_pattern_by_name_and_by_specification_are_one() -> None:
+def test_pattern_by_name_equals_pattern_by_spec() -> None:
     by_name = uflip.pattern(DEVICE, "RW", io_size="4k", io_count=100)
     spec = uflip.baseline("RW", io_size="4k", io_count=100)
     by_spec = uflip.pattern(DEVICE, spec)
@@ -213,18 +221,18 @@ def test_a_pattern_by_name_and_by_specification_are_one() -> None:
     assert np.array_equal(*times)
 
 
-def test_a_comparison_shows_itself_in_a_notebook(result: uflip.Result) -> None:
-    found = result.compare(result)
-    page = found._repr_html_()
+def test_comparison_has_an_html_repr(result: uflip.Result) -> None:
+    comparison = result.compare(result)
+    page = comparison._repr_html_()
     # One repetition does not show how far repetitions lie apart: nothing is slower or faster.
-    assert found.count()["slower"] == found.count()["faster"] == 0
-    assert f"{len(found.rows)} experiments in both" in page
+    assert comparison.count()["slower"] == comparison.count()["faster"] == 0
+    assert f"{len(comparison.rows)} experiments in both" in page
     assert page.count("<table") == 1
-    baselines = [row for row in found.rows if row.micro_benchmark == "baseline"]
+    baselines = [row for row in comparison.rows if row.micro_benchmark == "baseline"]
     assert page.count("<tr") == 1 + len(baselines), "nothing else differs"
 
 
-def test_a_figure_is_drawn_on_axes_of_others(result: uflip.Result) -> None:
+def test_figure_is_drawn_on_given_axes(result: uflip.Result) -> None:
     from matplotlib.figure import Figure
 
     axis = Figure().subplots()
@@ -236,9 +244,9 @@ def test_a_figure_is_drawn_on_axes_of_others(result: uflip.Result) -> None:
         result.plot("ordre", axis)
 
 
-def test_a_notebook_shows_a_result_as_text_and_not_as_markup(tmp_path: Path) -> None:
-    told = repr(uflip.load(_small(tmp_path / "<b>")))
-    assert "10 of 10 runs" in told
+def test_result_html_repr_escapes_markup(tmp_path: Path) -> None:
+    text = repr(uflip.load(_small(tmp_path / "<b>")))
+    assert "10 of 10 runs" in text
     html = uflip.load(tmp_path / "<b>")._repr_html_()
     assert html.startswith("<div")
     assert "<b>" not in html
@@ -249,7 +257,7 @@ def _small(path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [
         ({"scale": "fast"}, "quick"),
         ({"speed": 3}, "io_size"),
@@ -260,16 +268,16 @@ def _small(path: Path) -> Path:
         ({"repetitions": 0}, "repetitions"),
     ],
 )
-def test_bad_options_are_errors_that_name_them(
-    here: Path, given: dict[str, object], said: str
+def test_bad_option_is_named_in_the_error(
+    here: Path, options: dict[str, object], words: str
 ) -> None:
     with pytest.raises(uflip.UflipError) as error:
-        uflip.run("sim:demo", "out", **given)  # type: ignore[arg-type]
-    assert said in str(error.value)
+        uflip.run("sim:demo", "out", **options)  # type: ignore[arg-type]
+    assert words in str(error.value)
     assert not list(here.iterdir())
 
 
-def test_what_is_named_is_there_and_nothing_hides_it() -> None:
+def test_public_names_exist_and_are_not_modules() -> None:
     """A module of the same name would take the place of a function as soon as it is imported."""
     for name in uflip.__all__:
         assert f"uflip.{name}" not in sys.modules, name
@@ -287,7 +295,7 @@ def test_what_is_named_is_there_and_nothing_hides_it() -> None:
         ("durability", 3), ("inside", "no"), ("buffered", 1), ("io_size", 4096.0), ("pause", 1.5),
     ],
 )  # fmt: skip
-def test_a_wrong_option_is_a_usage_error_and_nothing_is_touched(
+def test_invalid_option_is_a_usage_error_without_side_effects(
     option: str, value: Any, tmp_path: Path
 ) -> None:
     file = tmp_path / "new.bin"
@@ -299,7 +307,7 @@ def test_a_wrong_option_is_a_usage_error_and_nothing_is_touched(
         uflip.plan(DEVICE, **{name: each for name, each in options.items() if name != "size"})
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+def test_numpy_numbers_are_accepted(tmp_path: Path) -> None:
     options: Any = {"scale": "quick", "seed": np.int64(3), "repetitions": np.uint8(2)}
     plan = uflip.plan(DEVICE, only="order", io_size=np.int64(4096), **options)
     assert (plan.seed, plan.repetitions) == (3, 2)
@@ -311,7 +319,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     assert [row.values["spare_factor"] for row in rows] == [0.15, 0.3]
 
 
-def test_a_specification_takes_no_options_beside_it() -> None:
+def test_spec_cannot_be_combined_with_options() -> None:
     with pytest.raises(UsageError, match="io_size, nope"):
         uflip.pattern("null", uflip.baseline("RR", io_count=10), io_size="64k", nope=3)
     with pytest.raises(UsageError, match="SR, RR, SW, RW"):
@@ -320,7 +328,7 @@ def test_a_specification_takes_no_options_beside_it() -> None:
         uflip.mix("RR", "RW", 2)  # type: ignore[arg-type]
 
 
-def test_a_pattern_has_the_options_of_the_command_line(tmp_path: Path) -> None:
+def test_pattern_takes_the_options_of_the_command_line(tmp_path: Path) -> None:
     for options in (
         {"io_size": "4k", "io_count": 60, "incr": None, "io_ignore": 0},
         {"mix": "SR", "ratio": 3, "io_count": 20},
@@ -339,7 +347,7 @@ def test_a_pattern_has_the_options_of_the_command_line(tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(ours), theirs), options
 
 
-def test_a_pattern_makes_its_file_when_nothing_is_wrong(tmp_path: Path) -> None:
+def test_pattern_creates_its_file_after_validation(tmp_path: Path) -> None:
     file = tmp_path / "new.bin"
     wrong: Any
     for wrong in (
@@ -359,15 +367,15 @@ def test_a_pattern_makes_its_file_when_nothing_is_wrong(tmp_path: Path) -> None:
         uflip.pattern(f"file:{other}", "RW", buffered=True, io_count=5)
     assert len(uflip.pattern(f"file:{other}", "RR", buffered=True, io_count=5)) == 5
     spec = uflip.baseline("RW", io_count=5)
-    named = uflip.pattern(f"file:{other}", spec, buffered=True, destroy=str(other))
-    assert len(named) == 5
+    overwritten = uflip.pattern(f"file:{other}", spec, buffered=True, destroy=str(other))
+    assert len(overwritten) == 5
 
 
 RW = uflip.baseline("RW")
 
 
-def test_what_is_wrong_is_an_error_of_ours() -> None:
-    asked: list[tuple[str, Callable[[], Any]]] = [
+def test_invalid_arguments_raise_usage_errors() -> None:
+    cases: list[tuple[str, Callable[[], Any]]] = [
         ("did you mean io_count", lambda: uflip.pattern(DEVICE, "RW", io_cuont=3)),
         ("Unknown option", lambda: uflip.pattern(DEVICE, "RW", location="sequential")),
         ("Unknown parameter", lambda: uflip.baseline("RW", mode="read")),
@@ -392,26 +400,26 @@ def test_what_is_wrong_is_an_error_of_ours() -> None:
         (r"\[4\]", lambda: uflip.sweep(DEVICE, "RW", {"channels": 4})),  # type: ignore[dict-item]
         ("did you mean RW", lambda: uflip.sweep(DEVICE, "RWX", {"channels": [4]})),
     ]
-    for words, ask in asked:
+    for words, call in cases:
         with pytest.raises(UsageError, match=words):
-            ask()
+            call()
 
 
-def test_a_sweep_takes_the_name_of_a_pattern() -> None:
+def test_sweep_accepts_a_pattern_name() -> None:
     vary = {"spare_factor": [0.15, 0.3]}
-    named, described = (
+    by_name, by_spec = (
         uflip.sweep(DEVICE, spec, vary, timed=False) for spec in ("RW", uflip.baseline("RW"))
     )
-    assert named == described
+    assert by_name == by_spec
 
 
 @pytest.mark.parametrize("rule", [{"confidence": float("nan")}, {"half_width": float("inf")}])
-def test_a_rule_of_what_is_no_number_is_refused(rule: Any) -> None:
+def test_non_finite_stopping_rule_is_refused(rule: Any) -> None:
     with pytest.raises(UsageError):
         uflip.pattern(DEVICE, spec.until_converged(uflip.baseline("RW"), **rule))
 
 
-def test_a_trace_fails_with_errors_of_ours() -> None:
+def test_trace_raises_usage_errors() -> None:
     trace = uflip.pattern("null", "RR", io_size="4k", io_count=10)
     with pytest.raises(UsageError, match="response_time_ns"):
         trace.column("latency")
@@ -425,15 +433,15 @@ def test_a_trace_fails_with_errors_of_ours() -> None:
     [{"warm_up": float("nan")}, {"warm_up": -1}, {"warm_up": float("inf")}, {"timed": "no"},
      {"vary": {}}],
 )  # fmt: skip
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_wrong_sweep_leaves_nothing(wrong: Any, kept: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_invalid_sweep_leaves_no_files(wrong: Any, stored: bool, tmp_path: Path) -> None:
     spec, options = uflip.baseline("RW", io_count=50), {"vary": {"channels": [2]}} | wrong
     with pytest.raises(UsageError):
-        uflip.sweep(DEVICE, spec, data=tmp_path / "swept" if kept else None, **options)
+        uflip.sweep(DEVICE, spec, data=tmp_path / "swept" if stored else None, **options)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_length_wants_response_times() -> None:
+def test_run_length_requires_response_times() -> None:
     for times in ([float("nan")] * 50, [-5.0] * 50, [0] * 50, [], [1000.0] * 31):
         with pytest.raises(UsageError):
             analysis.run_length(times)
@@ -441,7 +449,7 @@ def test_a_run_length_wants_response_times() -> None:
         analysis.run_length([1000] * 50, min_ios=-1)
 
 
-def test_numbers_that_no_device_takes_are_usage_errors() -> None:
+def test_out_of_range_device_arguments_are_usage_errors() -> None:
     lossy = "sim:demo?blocks_per_die=64&power_loss_protection=false&spare_read_bytes=16"
     with uflip.open_device(lossy) as device:
         for call in (

@@ -31,7 +31,7 @@ OVERRIDES: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize(("override", "texts"), OVERRIDES.items(), ids=str)
-def test_an_override_that_makes_no_device_is_named_as_it_was_given(
+def test_invalid_override_is_named_as_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, override: str, texts: list[str]
 ) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -84,7 +84,7 @@ EDITS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "faults"), EDITS, ids=str)
-def test_every_fault_has_its_line_and_what_is_allowed(
+def test_every_fault_has_its_line_and_allowed_values(
     tmp_path: Path, old: str, new: str, faults: list[tuple[str, list[str]]]
 ) -> None:
     assert DEMO.count(f"\n{old}") == 1
@@ -92,22 +92,22 @@ def test_every_fault_has_its_line_and_what_is_allowed(
     path.write_text(DEMO.replace(f"\n{old}", f"\n{new}", 1))
     lines = path.read_text().splitlines()
     done = uflip("profile", "check", path, "--json")
-    found = json.loads(done.out)["faults"]
+    reported = json.loads(done.out)["faults"]
     assert done.code == 2
     # A table or key that was not understood leaves its source over, or its key without one.
-    found = [fault for fault in found if not fault["key"].startswith("sources")]
-    assert len(found) == len(faults)
-    for fault, (line, texts) in zip(found, faults, strict=True):
+    reported = [fault for fault in reported if not fault["key"].startswith("sources")]
+    assert len(reported) == len(faults)
+    for fault, (line, texts) in zip(reported, faults, strict=True):
         assert lines[fault["line"] - 1].startswith(line)
         for text in texts:
             assert text in f"{fault['got']} {fault['allowed']}"
     error = json.loads(uflip("info", f"sim:{path}", "--json").out)["error"]
     assert (error["kind"], error["where"].startswith(str(path))) == ("usage", True)
-    assert all(fault["got"] in error["got"] for fault in found)
+    assert all(fault["got"] in error["got"] for fault in reported)
     assert "docs/reference/profiles.md" in error["action"]
 
 
-def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     text = DEMO.replace("\nread_ns = 50_000", '\nread_ns = "50 parsecs"\nred_ns = 1', 1)
     text = text.replace("\nerase_ns = 2_000_000", "").replace("\n[gc]", "\n[gcc]")
@@ -123,23 +123,23 @@ def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
     assert f"{len(done.out.splitlines())} faults" in done.err
 
 
-def test_values_out_of_their_range_are_said_at_once_too(tmp_path: Path) -> None:
+def test_all_out_of_range_values_are_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     text = DEMO.replace("\nchannels = 4", "\nchannels = 0").replace(
         "page_bytes = 4096", 'page_bytes = "1000B"'
     )
     path.write_text(text.replace("overwrites = 1.0", "overwrites = 101.0"))
-    found = json.loads(uflip("profile", "check", path, "--json").out)["faults"]
-    assert [fault["key"] for fault in found] == [
+    faults = json.loads(uflip("profile", "check", path, "--json").out)["faults"]
+    assert [fault["key"] for fault in faults] == [
         "geometry.channels", "geometry.page_bytes", "state.random_overwrites",
     ]  # fmt: skip
-    assert found[0]["allowed"] == "1 or more"
+    assert faults[0]["allowed"] == "1 or more"
     path.write_text(DEMO.replace("spare_factor = 0.1502", "spare_factor = 0.0001"))
     [fault] = json.loads(uflip("profile", "check", path, "--json").out)["faults"]
     assert "reserved blocks" in fault["got"]
 
 
-def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) -> None:
+def test_fault_of_a_file_is_not_blamed_on_an_override(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     path.write_text(DEMO.replace("\nchannels = 4", "\nchannels = 0", 1))
     error = json.loads(uflip("info", f"sim:{path}?seed=3", "--json").out)["error"]
@@ -147,7 +147,7 @@ def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("line", "wrong", "what"),
+    ("line", "wrong", "message"),
     [
         ('ftl = "page_map"', 'ftl = "pagemapp"', "Unknown FTL: 'pagemapp'"),
         ('gc = "cyclic"', 'gc = "cyclical"', "Unknown victim policy: 'cyclical'"),
@@ -159,8 +159,8 @@ def test_what_is_wrong_with_a_file_is_not_blamed_on_an_override(tmp_path: Path) 
     ],
     ids=lambda text: text,
 )
-def test_what_makes_no_device_is_said_at_its_line(
-    tmp_path: Path, line: str, wrong: str, what: str
+def test_invalid_value_is_reported_at_its_line(
+    tmp_path: Path, line: str, wrong: str, message: str
 ) -> None:
     path = tmp_path / "my.toml"
     assert DEMO.count(f"\n{line}\n") == 1
@@ -169,4 +169,4 @@ def test_what_makes_no_device_is_said_at_its_line(
     done = uflip("profile", "check", path)
     assert done.code == 2
     assert done.out.startswith(f"{path}:{at}: ")
-    assert what in done.out
+    assert message in done.out

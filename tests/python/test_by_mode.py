@@ -26,43 +26,43 @@ DEVICE = "sim:demo?blocks_per_die=128"
 SECTOR = 512
 
 
-def by_hand(trace: _native.Trace) -> dict[str, dict[str, float]]:
+def modes_by_hand(trace: _native.Trace) -> dict[str, dict[str, float]]:
     """Count, bytes, mean, standard deviation, extremes and median of each mode, from its rows."""
-    kept = np.asarray(trace.column("ignored")) == 0
+    measured = np.asarray(trace.column("ignored")) == 0
     modes, sizes, times = (
-        np.asarray(trace.column(name))[kept]
+        np.asarray(trace.column(name))[measured]
         for name in ("mode", "io_size_bytes", "response_time_ns")
     )
-    found = {}
+    modes_found = {}
     for code in sorted(set(modes.tolist())):
-        own = sorted(times[modes == code].tolist())
-        found[MODES[code]] = {
-            "count": len(own),
+        mode_times = sorted(times[modes == code].tolist())
+        modes_found[MODES[code]] = {
+            "count": len(mode_times),
             "bytes": sum(sizes[modes == code].tolist()),
-            "mean_ns": sum(own) / len(own),
-            "std_ns": np.std(np.array(own, dtype=float), ddof=1),
-            "min_ns": own[0],
-            "max_ns": own[-1],
-            "p50_ns": own[(len(own) + 1) // 2 - 1],
+            "mean_ns": sum(mode_times) / len(mode_times),
+            "std_ns": np.std(np.array(mode_times, dtype=float), ddof=1),
+            "min_ns": mode_times[0],
+            "max_ns": mode_times[-1],
+            "p50_ns": mode_times[(len(mode_times) + 1) // 2 - 1],
         }
-    return found
+    return modes_found
 
 
-def agrees(said: Any, trace: _native.Trace) -> None:
-    expected = by_hand(trace)
-    assert list(said) == list(expected)
+def check_modes(reported: Any, trace: _native.Trace) -> None:
+    expected = modes_by_hand(trace)
+    assert list(reported) == list(expected)
     for mode, numbers in expected.items():
         for name, value in numbers.items():
-            of = said[mode] if name == "bytes" else said[mode]["statistics"]
-            assert of[name] == pytest.approx(value, rel=1e-12), (mode, name)
+            record = reported[mode] if name == "bytes" else reported[mode]["statistics"]
+            assert record[name] == pytest.approx(value, rel=1e-12), (mode, name)
 
 
 def trace_text(ios: int) -> str:
     """A trace of 3 reads to 1 write of another size, as uflip reads it from fio."""
     lines = ["fio version 2 iolog", "/dev/sdx add", "/dev/sdx open"]
     for number in range(ios):
-        what, size = ("write", 65_536) if number % 4 == 3 else ("read", 4096)
-        lines.append(f"/dev/sdx {what} {number % 50 * 65_536} {size}")
+        verb, size = ("write", 65_536) if number % 4 == 3 else ("read", 4096)
+        lines.append(f"/dev/sdx {verb} {number % 50 * 65_536} {size}")
     return "\n".join([*lines, "/dev/sdx close", ""])
 
 
@@ -78,26 +78,26 @@ PATTERNS: dict[str, Spec] = {
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_a_run_has_the_numbers_of_each_mode(kind: str) -> None:
+def test_run_has_statistics_of_each_mode(kind: str) -> None:
     with open_device(DEVICE) as device:
         trace = device.run(PATTERNS[kind])
-    found = statistics_of([trace])
-    agrees(found.by_mode, trace)
+    statistics = statistics_of([trace])
+    check_modes(statistics.by_mode, trace)
     for name in ("ios_per_s", "bytes_per_s"):
-        rate = sum(of[name] for of in found.by_mode.values())  # type: ignore[literal-required]
-        assert rate == pytest.approx(getattr(found, name))
+        rate = sum(of[name] for of in statistics.by_mode.values())  # type: ignore[literal-required]
+        assert rate == pytest.approx(getattr(statistics, name))
     if kind == "mix":  # its patterns are its modes
-        assert found.components["first"] == found.by_mode["read"]["statistics"]
+        assert statistics.components["first"] == statistics.by_mode["read"]["statistics"]
 
 
-def test_a_run_of_one_mode_has_nothing_to_tell_apart(here: Path) -> None:
+def test_run_of_one_mode_is_not_split(here: Path) -> None:
     done = uflip("pattern", DEVICE, "--pattern", "RW", "--io-count", "300", "--json")
     assert "by_mode" not in json.loads(done.out)
     with open_device(DEVICE) as device:
-        found = statistics_of([device.run(baseline("RW", io_count=300))])
-    assert not found.separate_modes
-    assert found.by_mode["write"]["statistics"] == found.statistics
-    assert found.by_mode["write"]["ios_per_s"] == found.ios_per_s
+        statistics = statistics_of([device.run(baseline("RW", io_count=300))])
+    assert not statistics.separate_modes
+    assert statistics.by_mode["write"]["statistics"] == statistics.statistics
+    assert statistics.by_mode["write"]["ios_per_s"] == statistics.ios_per_s
 
 
 def test_each_mode_is_in_the_text_of_a_pattern(here: Path) -> None:
@@ -112,13 +112,13 @@ def test_each_mode_is_in_the_text_of_a_pattern(here: Path) -> None:
         assert text in done.out
 
 
-def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path) -> None:
+def test_replay_reports_each_mode_in_every_output(here: Path) -> None:
     Path("trace.iolog").write_text(trace_text(200))
     done = uflip("replay", "trace.iolog", DEVICE, "--out", "r")
     assert done.code == 0, done.err
     results = Results.load(Path("r"))
     (run,) = results.runs
-    expected = by_hand(run.trace())
+    expected = modes_by_hand(run.trace())
     assert [expected[mode]["count"] for mode in ("read", "write")] == [150, 50]
     assert "uflip hints" not in done.out
     lines = done.out.splitlines()
@@ -126,8 +126,8 @@ def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path)
         (line,) = [each for each in lines if f" {words} " in each]
         assert f" {expected[mode]['count']} " in line
     shown = json.loads(uflip("show", "r", "--json").out)
-    ((of,),) = shown["micro_benchmarks"].values()
-    agrees(of["by_mode"], run.trace())
+    ((experiment,),) = shown["micro_benchmarks"].values()
+    check_modes(experiment["by_mode"], run.trace())
     uflip("export", "r", "--format", "csv", "-o", "csv")
     with Path("csv/summary.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -141,24 +141,26 @@ def test_a_replay_has_each_mode_in_text_json_csv_report_and_explorer(here: Path)
     report = Path("report.html").read_text()
     assert "Reads, writes and others apart" in report
     folder = results.path.resolve()
-    seen = views.run(OpenResults(Folders([folder])), key_of(folder), run.id)["by_mode"]
-    agrees({mode.removesuffix("s"): of for mode, of in seen.items()}, run.trace())
+    view = views.run(OpenResults(Folders([folder])), key_of(folder), run.id)["by_mode"]
+    check_modes(
+        {mode.removesuffix("s"): experiment for mode, experiment in view.items()}, run.trace()
+    )
 
 
-def test_an_imported_log_has_each_mode(here: Path) -> None:
+def test_imported_log_has_each_mode(here: Path) -> None:
     lines = [f"{n}, {100_000 + 50_000 * (n % 2)}, {n % 2}, 4096, {n * 4096}" for n in range(1, 101)]
     Path("a_clat.1.log").write_text("\n".join([*lines, ""]))
     done = uflip("import", "fio-log", "a_clat.1.log", "--out", "r", "--json")
     assert done.code == 0, done.err
-    ((of,),) = json.loads(done.out)["micro_benchmarks"].values()
-    means = {mode: each["statistics"]["mean_ns"] for mode, each in of["by_mode"].items()}
+    ((experiment,),) = json.loads(done.out)["micro_benchmarks"].values()
+    means = {mode: each["statistics"]["mean_ns"] for mode, each in experiment["by_mode"].items()}
     assert means == {"read": 100_000, "write": 150_000}
     shown = uflip("show", "r").out
     assert "real device" not in shown
     assert "imported log" in shown
 
 
-def test_repetitions_are_taken_together(tmp_path: Path) -> None:
+def test_repetitions_are_combined_per_mode(tmp_path: Path) -> None:
     result = package.run(DEVICE, tmp_path / "r", only=["mix"], scale="quick", repetitions=2)
     runs = result.summary["micro_benchmarks"]["mix"]
     with_both = [run for run in runs if "by_mode" in run]
@@ -171,7 +173,9 @@ def test_repetitions_are_taken_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*PATTERNS, "queue"])
-def test_in_pieces_a_run_has_the_same_numbers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_do_not_depend_on_the_piece_size(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = PATTERNS.get(kind) or baseline(
         "RR", io_size=4096, queue_depth=8, io_count=900, io_ignore=70, parallel_degree=3
     )
@@ -182,14 +186,16 @@ def test_in_pieces_a_run_has_the_same_numbers(kind: str, monkeypatch: pytest.Mon
         monkeypatch.setattr(module, "PIECE", 64)
     monkeypatch.setattr(Distribution, "FEW", 32)
     pieces = statistics_of([trace])
-    for found, expected in [(pieces.statistics, whole.statistics), *(
+    for computed, expected in [(pieces.statistics, whole.statistics), *(
         (pieces.by_mode[mode]["statistics"], whole.by_mode[mode]["statistics"])
         for mode in whole.by_mode
     )]:  # fmt: skip
         assert expected is not None
-        assert found is not None
+        assert computed is not None
         for name, value in expected.items():
-            assert found[name] == (None if value is None else pytest.approx(value, rel=1e-12)), name
+            assert computed[name] == (None if value is None else pytest.approx(value, rel=1e-12)), (
+                name
+            )
     assert pieces.causes_ns == whole.causes_ns
     if kind == "parallel":  # an open loop: how many are under way does not follow from its depth
         assert rates([measured_amount(trace)]) == pytest.approx(rates([amount]), rel=0.05)
@@ -200,7 +206,7 @@ def test_in_pieces_a_run_has_the_same_numbers(kind: str, monkeypatch: pytest.Mon
             assert one.ios == pytest.approx(other.ios)
 
 
-def test_a_distribution_is_exact_while_values_are_few_and_near_beyond(
+def test_large_distribution_is_approximated_within_its_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     random = np.random.default_rng(5)
@@ -212,13 +218,13 @@ def test_a_distribution_is_exact_while_values_are_few_and_near_beyond(
     for most, precision in ((1 << 21, 0.0), (64, 1 / Distribution.PRECISION)):
         monkeypatch.setattr(Distribution, "MOST_VALUES", most)
         monkeypatch.setattr(Distribution, "FEW", 1000)
-        found = Distribution()
+        distribution = Distribution()
         for part in np.array_split(times, 70):
-            found.add(part)
-        assert len(found) == len(times)
-        said = found.summary()
-        assert said is not None
-        for name, value in said.as_dict().items():
+            distribution.add(part)
+        assert len(distribution) == len(times)
+        statistics = distribution.summary()
+        assert statistics is not None
+        for name, value in statistics.as_dict().items():
             exact = expected[name]
             assert exact is not None
             assert value is not None
@@ -228,12 +234,12 @@ def test_a_distribution_is_exact_while_values_are_few_and_near_beyond(
                 assert value == pytest.approx(exact, rel=1e-9)
 
 
-def test_what_is_written_of_a_mode_can_be_read_again(here: Path) -> None:
+def test_stored_mode_statistics_are_read_back(here: Path) -> None:
     Path("trace.iolog").write_text(trace_text(40))
     assert uflip("replay", "trace.iolog", DEVICE, "--out", "r", "-q").code == 0
-    (kept,) = Path("r/summaries").glob("0001-*.json")
-    of = json.loads(kept.read_text())["experiments"][0]["summary"]["by_mode"]
-    assert {mode: each["statistics"]["count"] for mode, each in of.items()} == {
+    (path,) = Path("r/summaries").glob("0001-*.json")
+    by_mode = json.loads(path.read_text())["experiments"][0]["summary"]["by_mode"]
+    assert {mode: each["statistics"]["count"] for mode, each in by_mode.items()} == {
         "read": 30, "write": 10,
     }  # fmt: skip
     assert run_statistics.COMPONENTS == ("first", "second")

@@ -47,34 +47,34 @@ MTRON = {
 }  # fmt: skip
 
 
-def row(**changes: Any) -> Any:
+def characteristics_with(**changes: Any) -> Any:
     return characteristics(BASELINES, MTRON | changes)
 
 
-def test_a_row_by_hand() -> None:
-    found = row()
-    assert (found.SR_ms, found.RR_ms, found.SW_ms, found.RW_ms) == (0.4, 0.5, 0.4, 9.0)
+def test_row_matches_hand_computation() -> None:
+    row = characteristics_with()
+    assert (row.SR_ms, row.RR_ms, row.SW_ms, row.RW_ms) == (0.4, 0.5, 0.4, 9.0)
     # 6.4 ms are too short by 2.6 - 0.4 = 2.2 ms.
-    assert found.pause == Finding(
+    assert row.pause == Finding(
         "found", pytest.approx(8.6 * MS), pytest.approx(1.05), bounds=(6.4 * MS, 12.8 * MS)
     )
     # 8 MiB cost x2, 16 MiB x2.75, however much less than a random write that is.
-    assert found.locality == Finding("found", 8 * MIB, pytest.approx(2.0), "sequential")
-    assert found.partitions == Finding("found", 4, pytest.approx(1.55), "sequential")
-    assert found.reverse.factor == pytest.approx(1.0)
-    assert found.in_place.factor == pytest.approx(0.9)
+    assert row.locality == Finding("found", 8 * MIB, pytest.approx(2.0), "sequential")
+    assert row.partitions == Finding("found", 4, pytest.approx(1.55), "sequential")
+    assert row.reverse.factor == pytest.approx(1.0)
+    assert row.in_place.factor == pytest.approx(0.9)
     # The worst of 1, 2, 4 and 8 MiB; the gap of 512 KiB does not count.
-    assert found.large_increments.factor == pytest.approx(2.0)
-    assert key_row.cells(found.as_dict()) == [
+    assert row.large_increments.factor == pytest.approx(2.0)
+    assert key_row.cells(row.as_dict()) == [
         "0.400", "0.500", "0.400", "9.00", "8.6 ms (6.4 ms to 12.8 ms)", "8 MB (x2)",
         "4 (x1.5)", "=", "x0.9", "x2",
     ]  # fmt: skip
 
 
-def test_behind_each_cell_is_its_number() -> None:
-    found = row(pause=curve("RW", {100_000: 9.1, 25_600_000: 8.9})).as_dict()
-    assert key_row.cells(found)[4:6] == ["no", "8 MB (x2)"]
-    assert key_row.numbers(found) == pytest.approx(
+def test_cells_have_numeric_values() -> None:
+    row = characteristics_with(pause=curve("RW", {100_000: 9.1, 25_600_000: 8.9})).as_dict()
+    assert key_row.cells(row)[4:6] == ["no", "8 MB (x2)"]
+    assert key_row.numbers(row) == pytest.approx(
         [0.4, 0.5, 0.4, 9.0, None, 8 * MIB, 4, 1.0, 0.9, 2.0]
     )
     quick = characteristics({"SR": 0.0075}, {}).as_dict()
@@ -82,138 +82,136 @@ def test_behind_each_cell_is_its_number() -> None:
     assert key_row.numbers(quick)[:2] == [0.0075, None]
 
 
-def test_no_work_in_pauses_is_no_pause() -> None:
-    found = row(pause=curve("RW", {100_000: 9.1, 3_200_000: 9.0, 25_600_000: 8.9}))
-    assert found.pause == Finding("none", None, pytest.approx(22.25))
+def test_no_work_in_pauses_gives_no_pause() -> None:
+    row = characteristics_with(pause=curve("RW", {100_000: 9.1, 3_200_000: 9.0, 25_600_000: 8.9}))
+    assert row.pause == Finding("none", None, pytest.approx(22.25))
 
 
-def test_a_pause_that_is_always_enough_lies_below_the_shortest() -> None:
-    found = row(pause=curve("RW", {100_000: 0.41, 200_000: 0.4}))
+def test_sufficient_shortest_pause_is_an_upper_bound() -> None:
+    row = characteristics_with(pause=curve("RW", {100_000: 0.41, 200_000: 0.4}))
     # No pause costs 9 ms, so 8.6 ms are missing; but 0.1 ms were measured to do.
-    assert (found.pause.value, found.pause.bounds) == (100_000, (0, 100_000))
+    assert (row.pause.value, row.pause.bounds) == (100_000, (0, 100_000))
 
 
-def test_a_line_is_prolonged_only_where_the_device_lies_on_it() -> None:
+def test_pause_is_extrapolated_on_a_linear_device_only() -> None:
     # 6.4 + 1.5 ms are not the 9 ms of a random write: how much is missing nobody knows.
-    found = row(pause=curve("RW", {3_200_000: 5.8, 6_400_000: 1.5, 12_800_000: 0.4}))
-    assert found.pause.value == 12.8 * MS
-    assert found.pause.bounds == (6.4 * MS, 12.8 * MS)
+    row = characteristics_with(pause=curve("RW", {3_200_000: 5.8, 6_400_000: 1.5, 12_800_000: 0.4}))
+    assert row.pause.value == 12.8 * MS
+    assert row.pause.bounds == (6.4 * MS, 12.8 * MS)
 
 
-def test_random_writes_that_need_no_pause() -> None:
-    found = characteristics(BASELINES | {"RW": 0.45}, MTRON)
-    assert found.pause.verdict == "everywhere"
+def test_cheap_random_writes_need_no_pause() -> None:
+    row = characteristics(BASELINES | {"RW": 0.45}, MTRON)
+    assert row.pause.verdict == "everywhere"
 
 
 @pytest.mark.parametrize(("ratio", "written"), [(1.21, "="), (1.24, "x1.5")])
-def test_what_behaves_like_another_is_what_the_table_writes_as_equal(
-    ratio: float, written: str
-) -> None:
+def test_equal_behaviour_is_printed_as_equal(ratio: float, written: str) -> None:
     """ "=" ends at the geometric mean of 1 and 1.5, 1.2247."""
     alike = characteristics(BASELINES | {"RW": ratio * 0.4}, MTRON).pause.verdict == "everywhere"
     assert (key_row.factor(ratio), alike) == (written, written == "=")
 
 
-def test_a_pause_that_helps_a_little_is_none() -> None:
-    found = row(pause=curve("RW", {100_000: 9.0, 25_600_000: 0.6}))
-    assert (found.pause.verdict, found.pause.factor) == ("none", pytest.approx(1.5))
+def test_small_effect_of_a_pause_is_none() -> None:
+    row = characteristics_with(pause=curve("RW", {100_000: 9.0, 25_600_000: 0.6}))
+    assert (row.pause.verdict, row.pause.factor) == ("none", pytest.approx(1.5))
 
 
-def test_an_area_may_be_expensive_where_random_writes_are_more_so() -> None:
+def test_locality_area_may_cost_more_than_sequential_writes() -> None:
     slow = {"SR": 1.3, "RR": 1.5, "SW": 1.8, "RW": 270.0}
     locality = curve("RW", {MIB: 24.0, 16 * MIB: 26.0, 32 * MIB: 130.0})
-    found = characteristics(slow, {"locality": locality})
-    assert found.locality == Finding("found", 16 * MIB, pytest.approx(26.0 / 1.8), "smallest")
+    row = characteristics(slow, {"locality": locality})
+    assert row.locality == Finding("found", 16 * MIB, pytest.approx(26.0 / 1.8), "smallest")
 
 
-def test_the_smallest_that_was_measured_says_nothing_of_smaller_ones() -> None:
-    found = row(
+def test_expensive_smallest_value_is_not_measured() -> None:
+    row = characteristics_with(
         locality=curve("RW", {512 << 10: 0.4, 8 * MIB: 8.0, 16 * MIB: 9.0}),
         partitioning=curve("SW", {1: 0.4, 4: 3.0, 32: 9.0}),
     )
-    assert found.locality.verdict == found.partitions.verdict == "not_measured"
+    assert row.locality.verdict == row.partitions.verdict == "not_measured"
     # A cheap one says what it says.
-    found = row(
+    row = characteristics_with(
         locality=curve("RW", {8 * MIB: 0.4, 16 * MIB: 9.0}),
         partitioning=curve("SW", {1: 0.4, 4: 0.4, 32: 9.0}),
     )
-    assert (found.locality.value, found.partitions.value) == (8 * MIB, 4)
+    assert (row.locality.value, row.partitions.value) == (8 * MIB, 4)
 
 
-def test_an_expensive_area_ends_where_it_costs_significantly_more_than_its_smallest() -> None:
+def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
     slow = {"SR": 1.3, "RR": 1.5, "SW": 1.8, "RW": 270.0}
     means = {MIB: 10.0, 8 * MIB: 24.0, 16 * MIB: 25.0, 32 * MIB: 130.0}
-    found = characteristics(slow, {"locality": curve("RW", means)})
-    assert found.locality.value == 8 * MIB
+    row = characteristics(slow, {"locality": curve("RW", means)})
+    assert row.locality.value == 8 * MIB
     # Half of a random write is no area, however flat.
     means = {MIB: 135.0, 8 * MIB: 135.0, 32 * MIB: 270.0}
-    found = characteristics(slow, {"locality": curve("RW", means)})
-    assert found.locality.verdict == "none"
+    row = characteristics(slow, {"locality": curve("RW", means)})
+    assert row.locality.verdict == "none"
 
 
-def test_no_area_at_all() -> None:
-    found = row(locality=curve("RW", {32768: 0.1, MIB: 8.0, 2 * MIB: 9.0}))
-    assert found.locality == Finding("none", None, pytest.approx(20.0)), "one place is no area"
-    assert key_row.cells(found.as_dict())[5] == "no"
+def test_no_locality_area() -> None:
+    row = characteristics_with(locality=curve("RW", {32768: 0.1, MIB: 8.0, 2 * MIB: 9.0}))
+    assert row.locality == Finding("none", None, pytest.approx(20.0)), "one place is no area"
+    assert key_row.cells(row.as_dict())[5] == "no"
 
 
-def test_an_area_ends_where_it_first_degrades() -> None:
-    found = row(locality=curve("RW", {MIB: 0.4, 2 * MIB: 3.0, 4 * MIB: 0.4}))
-    assert found.locality.value == MIB
+def test_area_ends_at_its_first_degradation() -> None:
+    row = characteristics_with(locality=curve("RW", {MIB: 0.4, 2 * MIB: 3.0, 4 * MIB: 0.4}))
+    assert row.locality.value == MIB
 
 
-def test_a_page_mapped_device_degrades_nowhere() -> None:
+def test_page_mapped_device_never_degrades() -> None:
     means = {"SR": 0.1, "RR": 0.1, "SW": 0.2, "RW": 0.3}
-    found = characteristics(
+    row = characteristics(
         means,
         {
             "locality": curve("RW", {MIB: 0.2, 2 << 30: 0.3}),
             "partitioning": curve("SW", {1: 0.2, 256: 0.21}),
         },
     )
-    assert found.locality == Finding("everywhere", 2 << 30, pytest.approx(1.5), "sequential")
-    assert found.partitions.verdict == "everywhere"
+    assert row.locality == Finding("everywhere", 2 << 30, pytest.approx(1.5), "sequential")
+    assert row.partitions.verdict == "everywhere"
 
 
-def test_one_partition_is_none() -> None:
-    found = row(partitioning=curve("SW", {1: 0.4, 2: 5.0, 4: 9.0}))
-    assert found.partitions.verdict == "none"
+def test_single_cheap_partition_is_none() -> None:
+    row = characteristics_with(partitioning=curve("SW", {1: 0.4, 2: 5.0, 4: 9.0}))
+    assert row.partitions.verdict == "none"
 
 
-def test_expensive_partitions_count_where_random_writes_are_more_so() -> None:
+def test_expensive_partitions_count_if_random_writes_cost_more() -> None:
     slow = {"SR": 1.9, "RR": 2.2, "SW": 2.9, "RW": 256.0}
     partitions = curve("SW", {1: 2.9, 2: 14.0, 4: 14.5, 8: 200.0})
-    found = characteristics(slow, {"partitioning": partitions})
-    assert found.partitions == Finding("found", 4, pytest.approx(5.0), "smallest")
+    row = characteristics(slow, {"partitioning": partitions})
+    assert row.partitions == Finding("found", 4, pytest.approx(5.0), "smallest")
 
 
 @pytest.mark.parametrize("missing", ["pause", "locality", "partitioning", "order"])
-def test_a_result_that_lacks_an_experiment_abstains(missing: str) -> None:
-    kept = {name: runs for name, runs in MTRON.items() if name != missing}
-    found, whole = characteristics(BASELINES, kept).as_dict(), row().as_dict()
+def test_missing_experiment_is_not_measured(missing: str) -> None:
+    measured = {name: runs for name, runs in MTRON.items() if name != missing}
+    row, complete = characteristics(BASELINES, measured).as_dict(), characteristics_with().as_dict()
     columns = {
         "pause": {"pause"},
         "locality": {"locality"},
         "partitioning": {"partitions"},
         "order": {"reverse", "in_place", "large_increments"},
     }
-    for name, value in found.items():
+    for name, value in row.items():
         if name in columns[missing]:
             assert value["verdict"] == "not_measured"
         else:
-            assert value == whole[name]
+            assert value == complete[name]
 
 
-def test_without_baselines_there_is_nothing_to_compare_with() -> None:
-    found = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
-    assert {value["verdict"] for value in found.values() if value} == {"not_measured"}
-    document = {"device": stored.described("sim"), "key_characteristics": found}
+def test_missing_baselines_leave_nothing_measured() -> None:
+    row = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
+    assert {value["verdict"] for value in row.values() if value} == {"not_measured"}
+    document = {"device": stored.described("sim"), "key_characteristics": row}
     assert not key_row.has_characteristics(document)
 
 
-def test_a_run_that_is_all_start_up_does_not_count() -> None:
-    found = row(locality=curve("RW", {MIB: 0.4, 2 * MIB: 0.5, 4 * MIB: None}))
-    assert found.locality == Finding("everywhere", 2 * MIB, pytest.approx(1.25), "sequential")
+def test_run_inside_the_startup_is_ignored() -> None:
+    row = characteristics_with(locality=curve("RW", {MIB: 0.4, 2 * MIB: 0.5, 4 * MIB: None}))
+    assert row.locality == Finding("everywhere", 2 * MIB, pytest.approx(1.25), "sequential")
 
 
 def test_every_verdict_has_words() -> None:
@@ -233,9 +231,9 @@ def test_show_prints_the_row(tmp_path: Any) -> None:
     stored.results(out, [*stored.FOUR, _order(5, -1), _order(6, 0), _order(7, 1)])
     shown = uflip("show", out)
     assert "Key characteristics" in shown.out
-    found = json.loads(uflip("show", out, "--json").out)["key_characteristics"]
-    assert found["reverse"]["factor"] > 0
-    assert found["large_increments"]["verdict"] == "not_measured"
+    row = json.loads(uflip("show", out, "--json").out)["key_characteristics"]
+    assert row["reverse"]["factor"] > 0
+    assert row["large_increments"]["verdict"] == "not_measured"
 
 
 def _order(ordinal: int, incr: int) -> Any:

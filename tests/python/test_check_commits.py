@@ -40,7 +40,7 @@ def repository(tmp_path: Path) -> Path:
         "a,b: fix",
     ],
 )
-def test_a_subject_of_the_form_passes(repository: Path, subject: str) -> None:
+def test_valid_subject_passes(repository: Path, subject: str) -> None:
     git(repository, "commit", "-q", "--allow-empty", "-m", subject)
     assert check(repository).returncode == 0
 
@@ -49,7 +49,7 @@ def test_a_subject_of_the_form_passes(repository: Path, subject: str) -> None:
     "subject",
     ["An error about tables once", "Fix the parser", "sim: Reserve", "sim: " + "x" * 68],
 )
-def test_another_subject_fails_and_is_printed(repository: Path, subject: str) -> None:
+def test_invalid_subject_fails_and_is_printed(repository: Path, subject: str) -> None:
     git(repository, "commit", "-q", "--allow-empty", "-m", subject)
     git(repository, "commit", "-q", "--allow-empty", "-m", "docs: a good one")
     done = check(repository)
@@ -57,7 +57,7 @@ def test_another_subject_fails_and_is_printed(repository: Path, subject: str) ->
     assert subject in done.stderr
 
 
-def test_a_folder_without_history_passes(tmp_path: Path) -> None:
+def test_folder_without_history_passes(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     shutil.copy(TOOL, tmp_path / "tools")
     assert check(tmp_path).returncode == 0

@@ -19,13 +19,13 @@ from uflip.spec import basic
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
-def run(*arguments: object) -> Any:
+def run_pattern(*arguments: object) -> Any:
     done = uflip("pattern", *arguments, "--json")
     assert done.code == 0, done.out
     return json.loads(done.out)
 
 
-def test_a_pattern_prints_what_it_took() -> None:
+def test_pattern_prints_its_statistics() -> None:
     arguments = "--mode write --location random --io-size 32KiB --io-count 1000"
     done = uflip("pattern", SMALL_SIM, *arguments.split())
     assert done.code == 0
@@ -34,8 +34,8 @@ def test_a_pattern_prints_what_it_took() -> None:
         assert text in done.out
 
 
-def test_every_option_reaches_the_specification() -> None:
-    spec = run(
+def test_every_option_reaches_the_spec() -> None:
+    spec = run_pattern(
         "null", "--mode", "read", "--location", "ordered", "--time", "burst",
         "--io-size", "4k", "--io-shift", "512", "--target-offset", "1m", "--target-size", "8m",
         "--incr", "-2", "--pause", "1us", "--burst", "3", "--parallel-degree", "2",
@@ -48,11 +48,11 @@ def test_every_option_reaches_the_specification() -> None:
     }  # fmt: skip
     assert {key: spec[key] for key in expected} == expected
     arguments = ["--mode", "read", "--location", "partitioned", "--partitions", "4"]
-    assert run("null", *arguments)["spec"]["partitions"] == 4
+    assert run_pattern("null", *arguments)["spec"]["partitions"] == 4
 
 
-def test_the_numbers_agree_with_each_other() -> None:
-    document = run(SMALL_SIM, "--pattern", "RW", "--io-count", "200", "--io-ignore", "50")
+def test_printed_numbers_are_consistent() -> None:
+    document = run_pattern(SMALL_SIM, "--pattern", "RW", "--io-count", "200", "--io-ignore", "50")
     assert (document["ios"], document["ignored"]) == (200, 50)
     assert document["bytes"] == 200 * 32768
     assert document["statistics"]["count"] == 150
@@ -64,9 +64,9 @@ def test_the_numbers_agree_with_each_other() -> None:
     assert document["counters"]["host_pages_written"] == 200 * 8
 
 
-def test_a_mix_has_statistics_for_both_patterns() -> None:
+def test_mix_has_statistics_of_both_patterns() -> None:
     arguments = ("--pattern", "SR", "--mix", "RW", "--ratio", "4", "--io-count", "50")
-    document = run(SMALL_SIM, *arguments, "--io-size", "8k")
+    document = run_pattern(SMALL_SIM, *arguments, "--io-size", "8k")
     assert document["ios"] == 250
     assert document["components"]["first"]["count"] == 200
     assert document["components"]["second"]["count"] == 50
@@ -77,21 +77,21 @@ def test_a_mix_has_statistics_for_both_patterns() -> None:
     assert "  write: response time" in done.out
 
 
-def test_a_printed_specification_can_be_run_again(here: Path) -> None:
-    first = run(SMALL_SIM, "--pattern", "RW", "--io-count", "100", "--seed", "4")
+def test_printed_spec_can_be_run_again(here: Path) -> None:
+    first = run_pattern(SMALL_SIM, "--pattern", "RW", "--io-count", "100", "--seed", "4")
     (here / "spec.json").write_text(json.dumps(first["spec"]))
-    again = run(SMALL_SIM, "--spec", "spec.json")
+    again = run_pattern(SMALL_SIM, "--spec", "spec.json")
     assert again == first
 
 
-def test_parallel_patterns_can_be_written_as_json(here: Path) -> None:
+def test_parallel_patterns_are_read_from_json(here: Path) -> None:
     part = {"kind": "basic", "mode": "read", "location": "random", "io_count": 10}
     (here / "spec.json").write_text(json.dumps({"kind": "parallel", "patterns": [part, part]}))
-    assert run("null", "--spec", "spec.json")["ios"] == 20
+    assert run_pattern("null", "--spec", "spec.json")["ios"] == 20
     assert "∥" in uflip("pattern", "null", "--spec", "spec.json").out
 
 
-def test_a_reading_pattern_needs_no_write_permission(here: Path) -> None:
+def test_reads_need_no_write_permission(here: Path) -> None:
     path = here / "kept.bin"
     path.write_bytes(bytes(1 << 20))
     path.chmod(0o444)
@@ -100,8 +100,8 @@ def test_a_reading_pattern_needs_no_write_permission(here: Path) -> None:
         assert uflip("pattern", "file:kept.bin", "--pattern", "RW", "--buffered").code == 4
 
 
-def test_every_io_can_be_kept_as_csv(here: Path) -> None:
-    document = run(SMALL_SIM, "--pattern", "RW", "--io-count", "50", "--trace", "ios.csv")
+def test_every_io_is_written_as_csv(here: Path) -> None:
+    document = run_pattern(SMALL_SIM, "--pattern", "RW", "--io-count", "50", "--trace", "ios.csv")
     with (here / "ios.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 50
@@ -111,9 +111,9 @@ def test_every_io_can_be_kept_as_csv(here: Path) -> None:
     assert (np.diff([int(row["submit_ns"]) for row in rows]) > 0).all()
 
 
-def test_every_io_can_be_kept_as_parquet(here: Path) -> None:
+def test_every_io_is_written_as_parquet(here: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    run("null", "--pattern", "RR", "--io-count", "50", "--trace", "ios.parquet")
+    run_pattern("null", "--pattern", "RR", "--io-count", "50", "--trace", "ios.parquet")
     table = parquet.read_table(here / "ios.parquet")
     assert table.num_rows == 50
     assert {"response_time_ns", "offset_bytes"} <= set(table.column_names)
@@ -157,7 +157,9 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_PATTERNS, ids=str)
-def test_a_mistake_changes_nothing(here: Path, arguments: str, kind: str, texts: list[str]) -> None:
+def test_invalid_pattern_changes_no_file(
+    here: Path, arguments: str, kind: str, texts: list[str]
+) -> None:
     """The file of 1 MiB would be created, if the mistake were found too late."""
     (here / "list.json").write_text("[]")
     (here / "list.csv").write_text("precious")
@@ -171,7 +173,7 @@ def test_a_mistake_changes_nothing(here: Path, arguments: str, kind: str, texts:
         assert text in done.err
 
 
-def test_a_queue_on_a_file_keeps_every_response_time(here: Path) -> None:
+def test_queue_on_a_file_records_every_response_time(here: Path) -> None:
     arguments = ["file:f.bin", "--size", "1MiB", "--buffered", "--durability", "cached"]
     arguments += ["--pattern", "RW", "--queue-depth", "8", "--io-size", "4k", "--io-count", "400"]
     done = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
@@ -187,19 +189,19 @@ def test_a_queue_on_a_file_keeps_every_response_time(here: Path) -> None:
     assert 1 < max(under_way) <= 8
 
 
-def test_a_queue_keeps_its_device_busy() -> None:
+def test_queue_depth_raises_throughput() -> None:
     one, many = (
-        run(SMALL_SIM, "--pattern", "RR", "--io-size", "4k", "--queue-depth", depth)
+        run_pattern(SMALL_SIM, "--pattern", "RR", "--io-size", "4k", "--queue-depth", depth)
         for depth in (1, 16)
     )
     assert (one["spec"]["queue_depth"], many["spec"]["queue_depth"]) == (1, 16)
     assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read side by side"
 
 
-def test_a_drawn_mix_prints_its_share_and_both_patterns(here: Path) -> None:
+def test_random_mix_prints_its_share_and_both_patterns(here: Path) -> None:
     arguments = ["--pattern", "RR", "--mix", "RW", "--first-percent", "70", "--io-count", "5000"]
     arguments += ["--io-size", "4k", "--queue-depth", "8"]
-    document = run(SMALL_SIM, *arguments, "--trace", "ios.csv")
+    document = run_pattern(SMALL_SIM, *arguments, "--trace", "ios.csv")
     with (here / "ios.csv").open(encoding="utf-8") as file:
         modes = [row["mode"] for row in csv.DictReader(file)]
     assert modes.count("read") == document["components"]["first"]["count"]
@@ -209,22 +211,24 @@ def test_a_drawn_mix_prints_its_share_and_both_patterns(here: Path) -> None:
     assert done.out.startswith("70 % random read of 4 KiB / 30 % random write of 4 KiB")
 
 
-def test_a_pattern_that_is_never_drawn_is_left_out() -> None:
-    document = run("null", "--pattern", "SR", "--mix", "RR", "--first-percent", "99",
+def test_component_without_ios_is_omitted() -> None:
+    document = run_pattern("null", "--pattern", "SR", "--mix", "RR", "--first-percent", "99",
                    "--io-count", "1")  # fmt: skip
     assert list(document["components"]) == ["first"]
 
 
 @pytest.mark.parametrize("device", ["file:new.bin", "sim:demo"])
 @pytest.mark.parametrize("mode", ["append", "reset", "finish", "open", "close"])
-def test_what_has_no_zones_is_told_before_it_is_made(here: Path, mode: str, device: str) -> None:
+def test_device_without_zones_is_refused_before_its_file_is_created(
+    here: Path, mode: str, device: str
+) -> None:
     size = ("--size", "4MiB") if device.startswith("file:") else ()
     options = ("--mode", mode, "--location", "sequential", "--io-count", 4)
     done = uflip("pattern", device, *size, *options)
     assert (done.code, [*here.iterdir()]) == (2, []), done.err
     assert done.err.startswith("error: The device has no zones")
-    for said in (device, mode, "read, write, trim", "sim:zns"):
-        assert said in done.err
+    for words in (device, mode, "read, write, trim", "sim:zns"):
+        assert words in done.err
     with pytest.raises(UsageError, match="no zones"):
         package.pattern(device, basic(mode, "sequential"), **({"size": "4MiB"} if size else {}))
     assert not [*here.iterdir()]
@@ -232,7 +236,7 @@ def test_what_has_no_zones_is_told_before_it_is_made(here: Path, mode: str, devi
     assert uflip("pattern", "null", *options).code == 0
 
 
-def test_what_keeps_no_streams_apart_is_told_before_it_is_made(here: Path) -> None:
+def test_device_without_streams_is_refused_before_its_file_is_created(here: Path) -> None:
     options = ("--pattern", "SW", "--write-stream", 1, "--io-count", 4)
     done = uflip("pattern", "file:new.bin", "--size", "4MiB", *options)
     assert (done.code, [*here.iterdir()]) == (2, []), done.err

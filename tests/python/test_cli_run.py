@@ -48,7 +48,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 # The way through
 
 
-def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> None:
+def test_benchmark_of_a_simulated_device(here: Path) -> None:
     done = uflip("run", SMALL_SIM, "--out", "results/demo", "--scale", "quick")
     assert done.code == 0, done.err
     results = Results.load(here / "results" / "demo")
@@ -64,7 +64,7 @@ def test_a_benchmark_of_a_simulated_device_from_beginning_to_end(here: Path) -> 
     assert "to read" in done.err
 
 
-def test_a_benchmark_of_a_real_file(scratch: Path) -> None:
+def test_benchmark_of_a_file(scratch: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order,alignment", "--pause", "1ms")
     done = uflip("run", "file:scratch.bin", "--out", "disk", *arguments)
     assert done.code == 0, done.err
@@ -74,7 +74,7 @@ def test_a_benchmark_of_a_real_file(scratch: Path) -> None:
     assert scratch.stat().st_size == 64 * MIB
 
 
-def test_the_same_seed_gives_the_same_runs(here: Path) -> None:
+def test_same_seed_gives_the_same_runs(here: Path) -> None:
     for out in ("one", "two"):
         done = uflip("run", SMALL_SIM, "--only", "baseline", "--scale", "quick", "--out", out)
         assert done.code == 0
@@ -83,13 +83,13 @@ def test_the_same_seed_gives_the_same_runs(here: Path) -> None:
         assert (a.response_time_ns() == b.response_time_ns()).all()
 
 
-def test_without_out_the_folder_is_named_after_device_and_time(here: Path) -> None:
+def test_default_result_folder_is_named_after_device_and_time(here: Path) -> None:
     assert uflip("run", "null", "--only", "order", "--scale", "quick").code == 0
     (folder,) = (here / "results").iterdir()
     assert folder.name.startswith("null-2")
 
 
-def test_json_prints_the_summary_and_nothing_else(here: Path) -> None:
+def test_json_prints_only_the_summary(here: Path) -> None:
     done = uflip("run", "null", "--only", "baseline", "--scale", "quick", "--out", "n", "--json")
     document = json.loads(done.out)
     assert done.err == ""
@@ -140,7 +140,7 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
-def test_a_mistake_ends_in_its_exit_code_and_changes_nothing(
+def test_invalid_run_has_its_exit_code_and_changes_no_file(
     here: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
     with unchanged(here):
@@ -153,7 +153,7 @@ def test_a_mistake_ends_in_its_exit_code_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
-def test_with_json_a_mistake_is_an_object(
+def test_invalid_run_prints_a_json_error(
     here: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
     with unchanged(here):
@@ -166,7 +166,7 @@ def test_with_json_a_mistake_is_an_object(
 
 
 @pytest.mark.parametrize("verb", [("run", "--out", "out"), ("prepare",)])
-def test_a_file_that_holds_something_is_refused_before_its_size_is_found_fault_with(
+def test_foreign_file_is_refused_before_its_size_is_checked(
     here: Path, verb: tuple[str, ...]
 ) -> None:
     (here / "notes.txt").write_bytes(b"mine" * 300)
@@ -177,7 +177,7 @@ def test_a_file_that_holds_something_is_refused_before_its_size_is_found_fault_w
     assert "--destroy notes.txt" in done.err
 
 
-def test_a_read_only_file_is_left_alone(scratch: Path) -> None:
+def test_read_only_file_is_not_changed(scratch: Path) -> None:
     scratch.chmod(0o444)
     with unchanged(scratch.parent):
         done = uflip("run", "file:scratch.bin", "--out", "out")
@@ -185,7 +185,7 @@ def test_a_read_only_file_is_left_alone(scratch: Path) -> None:
     assert "read-only" in done.err
 
 
-def test_a_block_device_is_refused_without_its_exact_name(here: Path, loop_device: str) -> None:
+def test_block_device_needs_its_exact_token(here: Path, loop_device: str) -> None:
     token = next(device["token"] for device in known_devices() if device["url"] == loop_device)
     for extra in ([], ["--destroy", "MODEL:SERIAL:1"]):
         with unchanged(here):
@@ -209,7 +209,7 @@ def test_results_are_never_overwritten(here: Path, kind: str) -> None:
     assert "--out" in done.err
 
 
-def test_a_folder_inside_a_file_cannot_be_made(here: Path) -> None:
+def test_result_folder_inside_a_file_is_refused(here: Path) -> None:
     (here / "file").write_text("")
     with unchanged(here):
         done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "file/out")
@@ -220,7 +220,7 @@ def test_a_folder_inside_a_file_cannot_be_made(here: Path) -> None:
 # Failures during a benchmark
 
 
-def begun(*arguments: object) -> subprocess.Popen[str]:
+def start_warm(*arguments: object) -> subprocess.Popen[str]:
     """Start a command as a process of its own, but for the imports."""
     return start(*arguments, program=warm.program(*BENCHMARKS))
 
@@ -230,7 +230,7 @@ def limit_files(size: int) -> Any:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def test_a_device_that_fails_in_the_middle_keeps_the_finished_runs(scratch: Path) -> None:
+def test_failing_device_keeps_the_finished_runs(scratch: Path) -> None:
     process = start(
         "run", "file:scratch.bin", "--only", "baseline", "--scale", "quick", "--out", "out",
         "--state", "as-is", preexec_fn=limit_files(16 * MIB),
@@ -246,7 +246,7 @@ def test_a_device_that_fails_in_the_middle_keeps_the_finished_runs(scratch: Path
     assert out == ""
 
 
-def test_a_full_disk_under_the_results_leaves_no_half_run(here: Path) -> None:
+def test_full_disk_leaves_no_partial_run(here: Path) -> None:
     process = start(
         "run", SMALL_SIM, "--only", "baseline", "--out", "out", preexec_fn=limit_files(14_000)
     )
@@ -258,8 +258,8 @@ def test_a_full_disk_under_the_results_leaves_no_half_run(here: Path) -> None:
     assert [name for name in tree(here / "out") if "runs/" in name] == []
 
 
-def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> None:
-    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+def test_ctrl_c_keeps_the_finished_runs(here: Path) -> None:
+    process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
     runs = here / "out" / "runs"
     wait_for(lambda: len(list(runs.glob("*.parquet"))) >= 2)
     process.send_signal(signal.SIGINT)
@@ -280,8 +280,8 @@ def test_ctrl_c_keeps_the_finished_runs_and_says_how_to_see_them(here: Path) -> 
     assert f"{len(results.runs)} of 108 runs" in shown.out
 
 
-def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
-    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
+def test_ctrl_c_before_the_first_run_is_reported(here: Path) -> None:
+    process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
     wait_for((here / "out" / "manifest.json").exists)
     # The pause before the first run begins a moment after the folder was made, and lasts.
     time.sleep(0.5)
@@ -292,12 +292,10 @@ def test_ctrl_c_before_the_first_run_says_so(here: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", [["run"], ["prepare"], ["pattern", "--pattern", "SR"]], ids=str)
-def test_ctrl_c_while_a_file_is_made_stops_at_once_and_removes_it(
-    here: Path, verb: list[str]
-) -> None:
+def test_ctrl_c_removes_the_file_being_created(here: Path, verb: list[str]) -> None:
     """A file so large that making it would take longer than anybody waits."""
     path = here / "large.bin"
-    process = begun(*verb, f"file:{path}", "--size", "8GiB")
+    process = start_warm(*verb, f"file:{path}", "--size", "8GiB")
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
@@ -312,9 +310,9 @@ def test_ctrl_c_while_a_file_is_made_stops_at_once_and_removes_it(
     assert list(here.iterdir()) == [], "nothing is left of it"
 
 
-def test_ctrl_c_while_a_file_grows_gives_it_its_length_back(scratch: Path) -> None:
+def test_ctrl_c_restores_the_length_of_a_growing_file(scratch: Path) -> None:
     before = scratch.read_bytes()
-    process = begun("run", "file:scratch.bin", "--size", "8GiB", "--out", "out")
+    process = start_warm("run", "file:scratch.bin", "--size", "8GiB", "--out", "out")
     wait_for(lambda: scratch.stat().st_size > len(before) + 4 * MIB)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -325,10 +323,10 @@ def test_ctrl_c_while_a_file_grows_gives_it_its_length_back(scratch: Path) -> No
     assert [path.name for path in scratch.parent.iterdir()] == ["scratch.bin"]
 
 
-def test_a_file_that_a_kill_left_half_made_is_finished_by_the_same_command(here: Path) -> None:
+def test_killed_file_creation_is_completed_by_the_same_command(here: Path) -> None:
     path = here / "file.bin"
     arguments = ("pattern", "file:file.bin", "--size", "600MiB", "--pattern", "SR", "--json")
-    process = begun(*arguments)
+    process = start_warm(*arguments)
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
     process.kill()
     _, err = process.communicate(timeout=30)
@@ -341,8 +339,8 @@ def test_a_file_that_a_kill_left_half_made_is_finished_by_the_same_command(here:
     assert path.stat().st_size == 600 * MIB <= path.stat().st_blocks * 512
 
 
-def test_a_killed_benchmark_leaves_the_finished_runs(here: Path) -> None:
-    process = begun("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
+def test_killed_benchmark_keeps_the_finished_runs(here: Path) -> None:
+    process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
     wait_for(lambda: len(list((here / "out" / "runs").glob("*.parquet"))) >= 2)
     process.kill()
     process.communicate()
@@ -366,8 +364,8 @@ def test_progress_is_drawn_on_a_terminal_only(here: Path, with_rich: bool) -> No
     if with_rich:
         pytest.importorskip("rich")
     ours, theirs = pty.openpty()
-    hide = "" if with_rich else "sys.modules['rich'] = None; "
-    program = f"import sys; {hide}from uflip.cli.main import main; main()"
+    without_rich = "" if with_rich else "sys.modules['rich'] = None; "
+    program = f"import sys; {without_rich}from uflip.cli.main import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "run", "null", "--only", "order", "--scale", "quick",
          "--pause", "150ms", "--out", "out"],
@@ -392,7 +390,7 @@ def test_progress_is_drawn_on_a_terminal_only(here: Path, with_rich: bool) -> No
     assert b"left" not in out
 
 
-def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() -> None:
+def test_progress_shows_run_share_response_time_and_time_left() -> None:
     plan = make_plan(inspect_device("null"), "quick", 1, Choices(only=("granularity",)))
     drawn: list[tuple[float, str]] = []
 
@@ -421,7 +419,7 @@ def test_progress_names_the_run_its_share_its_response_time_and_the_time_left() 
     assert drawn[3][0] == len(plan.runs)
 
 
-def test_a_rate_is_that_of_the_last_seconds() -> None:
+def test_io_rate_covers_the_last_seconds() -> None:
     now = [0.0]
     rate = IoRate(simulated=False, clock_s=lambda: now[0])
     assert rate.text(0) == ""
@@ -435,24 +433,24 @@ def test_a_rate_is_that_of_the_last_seconds() -> None:
     assert rate.text(0) == ""
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(
+def test_progress_without_a_terminal_is_a_line_per_interval(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(name: str, every: str, *options: str) -> str:
+    def progress_of(name: str, every: str, *options: str) -> str:
         monkeypatch.setenv("UFLIP_PROGRESS", every)
         arguments = (SMALL_SIM, "--scale", "quick", "--only", "order", "--out", name)
-        process = begun("run", *arguments, *options)
+        process = start_warm("run", *arguments, *options)
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         return err
 
-    often = told("a", "0.000001")
-    lines = re.findall(r"^\[(\d+)/(\d+)\]  (.*)$", often, re.M)
+    progress_lines = progress_of("a", "0.000001")
+    lines = re.findall(r"^\[(\d+)/(\d+)\]  (.*)$", progress_lines, re.M)
     assert len(lines) > 10
     assert all(" left  " in text for *_, text in lines)
-    assert "\r" not in often
-    assert " left  " not in told("b", "0")
-    assert told("c", "0.000001", "--quiet") == ""
+    assert "\r" not in progress_lines
+    assert " left  " not in progress_of("b", "0")
+    assert progress_of("c", "0.000001", "--quiet") == ""
     monkeypatch.setenv("UFLIP_PROGRESS", "often")
     done = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
@@ -469,7 +467,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
         assert uflip(*arguments).code == 0, arguments
 
 
-def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:
+def test_closed_pipe_is_not_an_error(here: Path) -> None:
     process = start("plan", "null", "--runs")
     assert process.stdout is not None
     process.stdout.readline()
@@ -478,7 +476,7 @@ def test_a_reader_that_has_enough_is_no_error(here: Path) -> None:
     assert (process.returncode, err) == (0, "")
 
 
-def test_what_nobody_expected_is_reported_and_has_its_own_exit_code(
+def test_unexpected_exception_has_its_own_exit_code(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> None:
@@ -512,14 +510,14 @@ def test_every_verb_has_help(verb: str) -> None:
     assert f"Usage: uflip {verb}" in done.out
 
 
-def test_an_unknown_command_lists_the_known_ones() -> None:
+def test_unknown_verb_lists_the_verbs() -> None:
     done = uflip("rum")
     assert done.code == EXIT_CODES["usage"][0]
     assert "run, plan, prepare, deallocate, zones, pattern" in done.err
     assert "did you mean run?" in done.err
 
 
-def test_only_the_verb_that_is_used_is_imported() -> None:
+def test_only_the_used_verb_is_imported() -> None:
     program = (
         "import sys\n"
         "from uflip.cli.main import main\n"
@@ -536,7 +534,7 @@ def test_only_the_verb_that_is_used_is_imported() -> None:
     assert process.stdout.splitlines()[-1] == "[]"
 
 
-def test_plan_says_what_would_run_and_touches_nothing(here: Path) -> None:
+def test_plan_lists_runs_without_touching_the_device(here: Path) -> None:
     with unchanged(here):
         done = uflip("plan", "file:new.bin", "--size", "1GiB", "--scale", "quick")
     assert done.code == 0
@@ -547,7 +545,7 @@ def test_plan_says_what_would_run_and_touches_nothing(here: Path) -> None:
     assert "before the first run: random state over 1 GiB" in done.out
 
 
-def test_plan_as_json_is_what_run_does(here: Path) -> None:
+def test_json_plan_matches_the_runs(here: Path) -> None:
     arguments = ("null", "--scale", "quick", "--only", "order", "--seed", "3")
     plan = json.loads(uflip("plan", *arguments, "--json").out)
     assert uflip("run", *arguments, "--out", "out").code == 0
@@ -564,7 +562,7 @@ def test_plan_refuses_what_run_refuses(here: Path) -> None:
                 assert uflip("plan", *arguments).code == EXIT_CODES[kind][0], arguments
 
 
-def test_devices_lists_what_there_is() -> None:
+def test_devices_lists_known_devices() -> None:
     listed = uflip("devices")
     assert listed.code == 0
     assert "sim:demo" in listed.out
@@ -572,7 +570,7 @@ def test_devices_lists_what_there_is() -> None:
     assert {"sim:demo", "null"} <= {device["url"] for device in devices}
 
 
-def test_info_says_what_is_known(here: Path) -> None:
+def test_info_describes_a_device(here: Path) -> None:
     with unchanged(here):
         info = json.loads(uflip("info", "file:new.bin", "--size", "64MiB", "--json").out)
     assert info["capacity_bytes"] == 64 * MIB
@@ -594,7 +592,9 @@ def test_info_says_what_is_known(here: Path) -> None:
         (("--max-time", "1us", "--state", "as-is"), "raise --max-time"),
     ],
 )
-def test_advice_fits_why_no_run_is_left(here: Path, options: tuple[str, ...], advice: str) -> None:
+def test_advice_matches_why_the_plan_is_empty(
+    here: Path, options: tuple[str, ...], advice: str
+) -> None:
     done = uflip("run", "sim:demo", "--out", "r", *options)
     assert (done.code, advice in done.err, Path("r").exists()) == (2, True, False), done.err
     assert ("--max-time" in done.err) == ("--max-time" in options)

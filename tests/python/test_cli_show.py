@@ -27,18 +27,18 @@ def test_show_prints_the_summary_and_changes_nothing(folder: Path) -> None:
     assert full.code == 0
 
 
-def test_what_a_limit_left_out_is_not_the_device_s_fault(here: Path) -> None:
-    asked = ("--scale", "quick", "--only", "order", "--max-bytes-written", "4MiB", "--out", "r")
-    assert uflip("run", "sim:demo?blocks_per_die=64", *asked, "-q").code == 0
+def test_runs_omitted_by_a_limit_are_not_blamed_on_the_device(here: Path) -> None:
+    options = ("--scale", "quick", "--only", "order", "--max-bytes-written", "4MiB", "--out", "r")
+    assert uflip("run", "sim:demo?blocks_per_die=64", *options, "-q").code == 0
     assert uflip("report", "r", "-o", "r.html").code == 0
     text, page = uflip("show", "r").out, Path("r.html").read_text(encoding="utf-8")
     assert "the plan may write 4 MiB at most" in " ".join(text.split())
-    for shown in (text, page):
-        assert "left out of the plan" in shown
-        assert "this device cannot" not in shown.lower()
+    for output in (text, page):
+        assert "left out of the plan" in output
+        assert "this device cannot" not in output.lower()
 
 
-def test_show_json_is_the_documented_document(folder: Path) -> None:
+def test_show_json_has_the_documented_keys(folder: Path) -> None:
     done = uflip("show", folder, "--json")
     assert done.code == 0
     document = json.loads(done.out)
@@ -66,7 +66,7 @@ def test_report_writes_one_file(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_export_makes_a_folder_beside_the_results(folder: Path, file_format: str) -> None:
+def test_export_creates_a_folder_next_to_the_results(folder: Path, file_format: str) -> None:
     done = uflip("export", folder, "--format", file_format, "--json")
     assert done.code == 0, done.err
     made = json.loads(done.out)
@@ -78,7 +78,7 @@ def test_export_makes_a_folder_beside_the_results(folder: Path, file_format: str
 
 
 @pytest.mark.parametrize("verb", ["show", "report", "export"])
-def test_what_is_no_result_folder_ends_in_code_5(verb: str, tmp_path: Path) -> None:
+def test_folder_without_results_exits_with_5(verb: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with unchanged(tmp_path):
         for name in ("nowhere", "empty"):
@@ -89,15 +89,15 @@ def test_what_is_no_result_folder_ends_in_code_5(verb: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "output_name"),
     [
         (("show",), ""),
         (("report", "-o", "page.html"), "page.html"),
         (("export", "--out", "tables"), "tables/summary.csv"),
     ],
 )
-def test_a_truncated_run_file_is_named_and_the_others_are_shown(
-    arguments: tuple[str, ...], shown: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_truncated_run_file_is_named_and_others_are_shown(
+    arguments: tuple[str, ...], output_name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
     path = next((folder / "runs").glob("0002*"))
@@ -105,14 +105,14 @@ def test_a_truncated_run_file_is_named_and_the_others_are_shown(
     with unchanged(folder):
         done = uflip(arguments[0], folder, *arguments[1:], "--json")
     assert done.code == 0, done.err
-    said = (folder.parent / shown).read_text() if shown else done.out
+    output = (folder.parent / output_name).read_text() if output_name else done.out
     others = [run.stem for run in (folder / "runs").iterdir() if run != path]
-    assert all(run in said for run in others) or arguments[0] == "report"
-    assert (path.name in said) == (arguments[0] != "export")
+    assert all(run in output for run in others) or arguments[0] == "report"
+    assert (path.name in output) == (arguments[0] != "export")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         (("export", "--format", "xlsx"), "csv, parquet"),
         (("report", "-o", "."), "a folder"),
@@ -120,25 +120,23 @@ def test_a_truncated_run_file_is_named_and_the_others_are_shown(
         (("show", "--nonsense"), "nonsense"),
     ],
 )
-def test_wrong_options_end_in_code_2(
-    folder: Path, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+def test_invalid_options_exit_with_2(
+    folder: Path, arguments: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
     with unchanged(folder.parent):
         done = uflip(arguments[0], folder, *arguments[1:])
     assert done.code == 2
-    assert said in done.err
+    assert words in done.err
 
 
-def test_results_are_needed() -> None:
+def test_results_argument_is_required() -> None:
     for verb in ("show", "report", "export"):
         assert uflip(verb).code == 2
 
 
 @pytest.mark.parametrize(("library", "refused"), [("jinja2", "report"), ("matplotlib", "figure")])
-def test_without_a_library_all_works_but_what_needs_it(
-    folder: Path, library: str, refused: str
-) -> None:
+def test_missing_library_fails_only_its_verb(folder: Path, library: str, refused: str) -> None:
     verbs = {
         "show": ("show", folder),
         "report": ("report", folder, "-o", folder.parent / "out.html"),
@@ -154,13 +152,11 @@ def test_without_a_library_all_works_but_what_needs_it(
         if verb == refused:
             assert library in done.stderr
             assert "pip install" in done.stderr
-    there = {path.suffix for path in folder.parent.glob("out.*")}
-    assert there == {".html", ".svg"} - {".html" if refused == "report" else ".svg"}
+    suffixes = {path.suffix for path in folder.parent.glob("out.*")}
+    assert suffixes == {".html", ".svg"} - {".html" if refused == "report" else ".svg"}
 
 
-def test_looking_at_results_does_not_wait_for_heavy_libraries(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_show_imports_no_heavy_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
     with start("show", folder) as process:
         _, imports = process.communicate(timeout=60)

@@ -39,32 +39,32 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("spread", [(0.05, 0.05), (0.3, 0.1), (0.01, 0.4)])
-def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says(
+def test_ratio_interval_has_its_coverage(
     spread: tuple[float, float],
 ) -> None:
     """Estimates of two means of 100 and 150, drawn again and again."""
     rng = np.random.default_rng(1)
     means = np.array([100.0, 150.0])
     errors = means * np.array(spread) / 1.959964
-    held = 0
+    covered = 0
     for one, other in rng.normal(means, errors, (20_000, 2)):
         bounds = ratio_interval(one, 1.959964 * errors[0], other, 1.959964 * errors[1])
-        held += bounds is not None and bounds[0] <= 1.5 <= bounds[1]
-    assert held / 20_000 == pytest.approx(0.95, abs=0.005)
+        covered += bounds is not None and bounds[0] <= 1.5 <= bounds[1]
+    assert covered / 20_000 == pytest.approx(0.95, abs=0.005)
 
 
 @pytest.mark.parametrize("half_widths", [(None, 1.0), (1.0, None), (100.0, 1.0), (250.0, 0.0)])
-def test_a_ratio_to_what_may_be_nothing_has_no_interval(
+def test_ratio_without_a_certain_denominator_has_no_interval(
     half_widths: tuple[float | None, float | None],
 ) -> None:
     assert ratio_interval(100.0, half_widths[0], 150.0, half_widths[1]) is None
 
 
-def test_a_constant_that_differs_is_found_with_its_size(pair: tuple[Path, Path]) -> None:
-    found = api.compare(*pair)
-    assert found.devices["timing.command_read_ns"] == (20_000, 20_000 + MORE_NS)
-    assert not found.conditions
-    reads = [row for row in found.rows if row.pattern in ("SR", "RR")]
+def test_changed_constant_is_detected_with_its_size(pair: tuple[Path, Path]) -> None:
+    comparison = api.compare(*pair)
+    assert comparison.devices["timing.command_read_ns"] == (20_000, 20_000 + MORE_NS)
+    assert not comparison.conditions
+    reads = [row for row in comparison.rows if row.pattern in ("SR", "RR")]
     assert len(reads) >= 10
     for row in reads:
         if isinstance(row.value, int) and row.value <= 4096:
@@ -80,32 +80,40 @@ def test_a_constant_that_differs_is_found_with_its_size(pair: tuple[Path, Path])
     assert small
     assert {row.verdict for row in small if row.unknown_because is None} == {"slower"}
     assert not [
-        row for row in found.rows if row.pattern in ("SW", "RW") and row.verdict == "slower"
+        row for row in comparison.rows if row.pattern in ("SW", "RW") and row.verdict == "slower"
     ]
 
 
-def test_a_result_is_the_same_as_itself(pair: tuple[Path, Path]) -> None:
-    found = api.compare(pair[0], pair[0])
-    assert {row.ratio for row in found.rows} == {1.0}
-    assert {row.verdict for row in found.rows} <= {"same", "not_apart", "unknown"}
-    assert not found.devices
-    assert sum(found.count().values()) == len(found.rows) == len(api.load(pair[0]).experiments)
+def test_result_compared_with_itself_is_the_same(pair: tuple[Path, Path]) -> None:
+    comparison = api.compare(pair[0], pair[0])
+    assert {row.ratio for row in comparison.rows} == {1.0}
+    assert {row.verdict for row in comparison.rows} <= {
+        "same",
+        "not_apart",
+        "unknown",
+    }
+    assert not comparison.devices
+    assert (
+        sum(comparison.count().values())
+        == len(comparison.rows)
+        == len(api.load(pair[0]).experiments)
+    )
 
 
-def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_different_conditions_are_reported(pair: tuple[Path, Path], tmp_path: Path) -> None:
     other = api.run(FIRST, tmp_path / "other", scale="quick", only=["granularity"], seed=2)
-    found = api.compare(pair[0], other)
-    codes = {each.code for each in found.conditions}
+    comparison = api.compare(pair[0], other)
+    codes = {each.code for each in comparison.conditions}
     assert {"different_seed", "one_repetition"} <= codes
-    assert {name.split()[0] for name in found.only_in_first} == {"baseline"}
-    assert not found.only_in_second
-    (alone,) = (each for each in found.conditions if each.code == "only_in_one")
-    assert alone.numbers == {"first": len(found.only_in_first), "second": 0}
-    assert alone.message in " ".join(uflip("compare", pair[0], other.path).out.split())
+    assert {name.split()[0] for name in comparison.only_in_first} == {"baseline"}
+    assert not comparison.only_in_second
+    (condition,) = (each for each in comparison.conditions if each.code == "only_in_one")
+    assert condition.numbers == {"first": len(comparison.only_in_first), "second": 0}
+    assert condition.message in " ".join(uflip("compare", pair[0], other.path).out.split())
 
 
 @pytest.mark.parametrize(
-    ("changed", "code", "said"),
+    ("changed", "code", "words"),
     [
         ({"io_size": 4096}, "different_io_size", "io_size 32 KiB and 4 KiB"),
         (
@@ -117,16 +125,16 @@ def test_conditions_that_differ_are_told(pair: tuple[Path, Path], tmp_path: Path
     ],
 )
 @pytest.mark.parametrize("only", ["order", "order,baseline"])
-def test_sizes_and_pauses_that_differ_are_told(
-    tmp_path: Path, changed: dict[str, Any], code: str, said: str, only: str
+def test_different_sizes_and_pauses_are_reported(
+    tmp_path: Path, changed: dict[str, Any], code: str, words: str, only: str
 ) -> None:
     """Varied parameters are matched by value; other parameters are reported where they differ."""
     for name, options in (("one", {}), ("other", changed)):
         api.run(FIRST, tmp_path / name, scale="quick", only=only.split(","), **options)
-    found = api.compare(tmp_path / "one", tmp_path / "other")
-    assert found.rows
-    assert [each.message.rpartition("conditions. ")[2] for each in found.conditions
-            if each.code == code] == [said]  # fmt: skip
+    comparison = api.compare(tmp_path / "one", tmp_path / "other")
+    assert comparison.rows
+    assert [each.message.rpartition("conditions. ")[2] for each in comparison.conditions
+            if each.code == code] == [words]  # fmt: skip
     # Of what has no size beside the one that varies nobody says that it differs.
     without = api.run(FIRST, tmp_path / "without", scale="quick", only=["granularity"])
     codes = {each.code for each in api.compare(tmp_path / "one", without).conditions}
@@ -135,62 +143,62 @@ def test_sizes_and_pauses_that_differ_are_told(
     assert not [each for each in itself.conditions if each.code.startswith("different")]
 
 
-def an_iolog(path: Path, places: list[int], *, interval_us: int = 500) -> Path:
+def write_iolog(path: Path, blocks: list[int], *, interval_us: int = 500) -> Path:
     """Write reads of 4 KiB at these places, one per interval [µs], in fio 3's format."""
     path.parent.mkdir(parents=True)
-    lines = [f"{n * interval_us} x read {at * 4096} 4096" for n, at in enumerate(places)]
+    lines = [f"{n * interval_us} x read {block * 4096} 4096" for n, block in enumerate(blocks)]
     head = ["fio version 3 iolog", "0 x add", "0 x open"]
-    path.write_text("\n".join([*head, *lines, f"{len(places) * interval_us} x close"]) + "\n")
+    path.write_text("\n".join([*head, *lines, f"{len(blocks) * interval_us} x close"]) + "\n")
     return path
 
 
-def replayed(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
+def replay(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
     done = uflip("replay", trace, device, "--out", name, "-q", *options)
     assert done.code == 0, done.err
     return name
 
 
-def test_replays_of_other_ios_are_other_experiments(here: Path) -> None:
+def test_replays_of_other_ios_are_different_experiments(here: Path) -> None:
     """However much the names of their traces are alike."""
-    one = an_iolog(Path("one/t.iolog"), list(range(400)))
-    other = an_iolog(Path("other/t.iolog"), list(reversed(range(400))))
-    found = api.compare(replayed("a", one), replayed("b", other))
-    assert not found.rows
-    assert found.only_in_first == found.only_in_second == ("replay t.iolog queue_depth 1",)
-    assert {"different_replayed", "only_in_one"} <= {each.code for each in found.conditions}
+    one = write_iolog(Path("one/t.iolog"), list(range(400)))
+    other = write_iolog(Path("other/t.iolog"), list(reversed(range(400))))
+    comparison = api.compare(replay("a", one), replay("b", other))
+    assert not comparison.rows
+    assert (
+        comparison.only_in_first == comparison.only_in_second == ("replay t.iolog queue_depth 1",)
+    )
+    assert {"different_replayed", "only_in_one"} <= {each.code for each in comparison.conditions}
     assert uflip("compare", "a", "b", "--fail-if-slower", "5%").code == 2
     # The same trace on another device is the same experiment.
-    same = api.compare("a", replayed("c", one, device=SECOND))
+    same = api.compare("a", replay("c", one, device=SECOND))
     assert [row.verdict for row in same.rows] == ["slower"]
     assert not [each for each in same.conditions if each.code.startswith("different")]
 
 
-def test_replays_at_another_speed_are_told(here: Path) -> None:
-    trace = an_iolog(Path("t/t.iolog"), list(range(400)))
+def test_replays_at_another_speed_are_reported(here: Path) -> None:
+    trace = write_iolog(Path("t/t.iolog"), list(range(400)))
     for name, speed in (("a", "1"), ("b", "2"), ("c", "1")):
-        replayed(name, trace, "--speed", speed)
-    found = api.compare("a", "b")
-    told = {each.code: each.message for each in found.conditions}
-    assert not found.rows
-    assert told["different_speed"].endswith("speed 200 ms and 99.8 ms")
+        replay(name, trace, "--speed", speed)
+    comparison = api.compare("a", "b")
+    messages = {each.code: each.message for each in comparison.conditions}
+    assert not comparison.rows
+    assert messages["different_speed"].endswith("speed 200 ms and 99.8 ms")
     assert [row.ratio for row in api.compare("a", "c").rows] == [1.0]
 
 
-def test_a_trace_that_was_fitted_to_a_device_is_still_that_trace(here: Path) -> None:
+def test_fitted_trace_is_the_same_experiment(here: Path) -> None:
     """The comparison reports that its I/Os have other addresses."""
-    trace = an_iolog(Path("t/t.iolog"), list(range(0, 600_000, 1500)))
+    trace = write_iolog(Path("t/t.iolog"), list(range(0, 600_000, 1500)))
     small = "sim:demo?blocks_per_die=32"
-    found = api.compare(
-        replayed("a", trace, "--fit", "wrap", device="sim:demo"),
-        replayed("b", trace, "--fit", "wrap", device=small),
+    comparison = api.compare(
+        replay("a", trace, "--fit", "wrap", device="sim:demo"),
+        replay("b", trace, "--fit", "wrap", device=small),
     )
-    assert len(found.rows) == 1
-    assert "different_replayed" in {each.code for each in found.conditions}
+    assert len(comparison.rows) == 1
+    assert "different_replayed" in {each.code for each in comparison.conditions}
 
 
-def test_a_gate_does_not_open_where_nothing_was_compared(
-    pair: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_gate_fails_without_common_experiments(pair: tuple[Path, Path], tmp_path: Path) -> None:
     other = tmp_path / "other"
     api.run(FIRST, other, scale="quick", only=["order"])
     assert uflip("compare", pair[0], other).code == 0, "the output shows an empty comparison"
@@ -203,7 +211,7 @@ def test_a_gate_does_not_open_where_nothing_was_compared(
     assert uflip("compare", *pair, other, "--fail-if-slower", "5%").code == 7
 
 
-def test_an_error_is_in_the_document(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_error_is_in_the_json_document(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """With --json standard output is one document, whatever is found."""
     for second, share, code, kind in (
         (pair[1], "5%", 7, "slower"),
@@ -212,8 +220,8 @@ def test_an_error_is_in_the_document(pair: tuple[Path, Path], tmp_path: Path) ->
     ):
         if not second.exists():
             api.run(FIRST, second, scale="quick", only=["order"])
-        asked = ("compare", pair[0], second, "--fail-if-slower", share)
-        done = uflip(*asked, "--json")
+        arguments = ("compare", pair[0], second, "--fail-if-slower", share)
+        done = uflip(*arguments, "--json")
         document = json.loads(done.out)
         assert done.code == code
         assert not done.err
@@ -221,10 +229,10 @@ def test_an_error_is_in_the_document(pair: tuple[Path, Path], tmp_path: Path) ->
         assert set(document) == {"comparisons", "error"} if kind else {"comparisons"}
         if kind:
             assert (document["error"]["kind"], document["error"]["exit_code"]) == (kind, code)
-            assert document["error"]["what"] in uflip(*asked).err
+            assert document["error"]["what"] in uflip(*arguments).err
 
 
-def test_scripts_are_told_by_the_exit_code(pair: tuple[Path, Path]) -> None:
+def test_exit_code_reports_slower_experiments(pair: tuple[Path, Path]) -> None:
     assert uflip("compare", *pair, "--fail-if-slower", "60%").code == 0
     done = uflip("compare", *pair, "--fail-if-slower", "5%")
     assert done.code == 7
@@ -235,7 +243,7 @@ def test_scripts_are_told_by_the_exit_code(pair: tuple[Path, Path]) -> None:
 
 
 @pytest.fixture(scope="module")
-def a_little_slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def slightly_slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first of the pair with 3 µs more for each read: some 3 % of a read of one page."""
     folder = tmp_path_factory.mktemp("little") / "little"
     api.run(
@@ -245,46 +253,48 @@ def a_little_slower(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_is_slower_by_less_than_repetitions_agree_to_is_slower_by_more_than_less(
-    pair: tuple[Path, Path], a_little_slower: Path
+def test_significantly_slower_within_agreement_fails_a_small_limit(
+    pair: tuple[Path, Path], slightly_slower: Path
 ) -> None:
-    found = api.compare(pair[0], a_little_slower)
-    small = [row for row in found.rows if row.value == 512 and row.pattern in ("SR", "RR")]
+    comparison = api.compare(pair[0], slightly_slower)
+    small = [row for row in comparison.rows if row.value == 512 and row.pattern in ("SR", "RR")]
     assert [row.verdict for row in small] == ["same", "same"]
     assert all(row.low is not None and row.low > 1.03 for row in small)
-    slower = found.slower_than(0.01)
+    slower = comparison.slower_than(0.01)
     assert set(small) <= set(slower)
     assert [row.ratio for row in slower] == sorted((row.ratio for row in slower), reverse=True)
-    assert not found.slower_than(0.05)
-    done = uflip("compare", pair[0], a_little_slower, "--fail-if-slower", "1%")
+    assert not comparison.slower_than(0.05)
+    done = uflip("compare", pair[0], slightly_slower, "--fail-if-slower", "1%")
     assert done.code == 7
     assert "granularity RR io_size 512: x1.03" in done.err
-    assert uflip("compare", pair[0], a_little_slower, "--fail-if-slower", "5%").code == 0
+    assert uflip("compare", pair[0], slightly_slower, "--fail-if-slower", "5%").code == 0
 
 
-def test_what_a_pattern_repeats_to_bounds_what_is_slower(
-    pair: tuple[Path, Path], a_little_slower: Path
+def test_repeatability_of_a_pattern_bounds_slower_verdicts(
+    pair: tuple[Path, Path], slightly_slower: Path
 ) -> None:
     """Whether by a verdict or by a share: what a result differs by from itself is no difference."""
-    for other in (pair[1], a_little_slower):
-        found = api.compare(pair[0], other)
-        of_writes = {row.repeats_to for row in found.rows if row.pattern in ("SW", "RW")}
-        assert min(of_writes) > 1
-        assert all(row.ratio > row.repeats_to for row in found.slower_than(0.0))
-        assert all(row.ratio > row.repeats_to for row in found.rows if row.verdict == "slower")
+    for other in (pair[1], slightly_slower):
+        comparison = api.compare(pair[0], other)
+        write_repeatability = {
+            row.repeats_to for row in comparison.rows if row.pattern in ("SW", "RW")
+        }
+        assert min(write_repeatability) > 1
+        assert all(row.ratio > row.repeats_to for row in comparison.slower_than(0.0))
+        assert all(row.ratio > row.repeats_to for row in comparison.rows if row.verdict == "slower")
 
 
-def test_every_form_says_the_same(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    found = api.compare(*pair)
-    told = json.loads(uflip("compare", *pair, "--json").out)["comparisons"]
-    assert [each["results"] for each in told] == [[str(pair[0]), str(pair[1])]]
-    assert told[0]["rows"] == [row.as_dict() for row in found.rows]
+def test_every_format_has_the_same_comparison(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    comparison = api.compare(*pair)
+    documents = json.loads(uflip("compare", *pair, "--json").out)["comparisons"]
+    assert [each["results"] for each in documents] == [[str(pair[0]), str(pair[1])]]
+    assert documents[0]["rows"] == [row.as_dict() for row in comparison.rows]
     table = tmp_path / "c.csv"
     assert uflip("compare", *pair, "-o", table).code == 0
     rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert [float(row["ratio"]) for row in rows] == [row.ratio for row in found.rows]
+    assert [float(row["ratio"]) for row in rows] == [row.ratio for row in comparison.rows]
     text = uflip("compare", *pair, "--all").out
-    assert text.count("\n") > len(found.rows)
+    assert text.count("\n") > len(comparison.rows)
     page = tmp_path / "c.html"
     assert uflip("compare", pair[0], pair[1], pair[0], "-o", page).code == 0
     content = page.read_text()
@@ -293,7 +303,7 @@ def test_every_form_says_the_same(pair: tuple[Path, Path], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         ((), "two results"),
         (("one",), "two results"),
@@ -304,13 +314,13 @@ def test_every_form_says_the_same(pair: tuple[Path, Path], tmp_path: Path) -> No
         (("here", "here", "-o", "here/x.html"), "result"),
     ],
 )
-def test_bad_input_is_an_error_in_parts(
-    pair: tuple[Path, Path], here: Path, arguments: tuple[str, ...], said: str
+def test_bad_input_is_an_error(
+    pair: tuple[Path, Path], here: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     Path("here").symlink_to(pair[0])
     done = uflip("compare", *arguments)
     assert done.code in (2, 3, 5), done.err
-    assert said in done.err
+    assert words in done.err
     assert not done.out
 
 
@@ -320,50 +330,52 @@ def test_bad_input_is_an_error_in_parts(
 KNOWN = 10**6
 
 
-def drawn(
-    rng: np.random.Generator, truth: list[float], error: float = 0.02
+def draw_experiments(
+    rng: np.random.Generator, true_ratios: list[float], error: float = 0.02
 ) -> list[ComparedExperiment]:
     """An experiment for each ratio that is in truth so, with means that are known to 2 % each."""
     rows = []
-    for each in truth:
+    for each in true_ratios:
         first, second = rng.normal([100.0, 100.0 * each], [100 * error, 100 * each * error])
         one, other = (mean * error * 1.959964 for mean in (100, 100 * each))
         low, high = ratio_interval(first, one, second, other) or (None, None)
-        made = row(second / first, low=low, high=high, first_half_ns=one, second_half_ns=other)
-        made = replace(made, first_degrees=KNOWN, second_degrees=KNOWN)
-        rows.append(replace(made, first_ns=first, second_ns=second))
+        drawn_row = compared_row(
+            second / first, low=low, high=high, first_half_ns=one, second_half_ns=other
+        )
+        drawn_row = replace(drawn_row, first_degrees=KNOWN, second_degrees=KNOWN)
+        rows.append(replace(drawn_row, first_ns=first, second_ns=second))
     return rows
 
 
-def test_devices_that_are_alike_seldom_fail_for_one_of_many_experiments() -> None:
+def test_equal_devices_seldom_fail_on_many_experiments() -> None:
     """5 % slower in truth, of which 5 % are allowed; each interval is wrong once in forty times."""
     rng = np.random.default_rng(1)
     one_by_one = together = 0
     for _ in range(400):
-        rows = drawn(rng, [1.05] * 100)
+        rows = draw_experiments(rng, [1.05] * 100)
         one_by_one += any(each.low is not None and each.low > 1.05 for each in rows)
         together += bool(slower_than(rows, 0.05))
     assert one_by_one / 400 > 0.8, "1 - 0.975^100 = 92 %"
     assert together / 400 < 0.05, "2.5 %"
-    (alone,) = drawn(rng, [2.0])
-    assert slower_than([alone], 0.05) == [alone]
+    (slower,) = draw_experiments(rng, [2.0])
+    assert slower_than([slower], 0.05) == [slower]
 
 
-def test_what_is_slower_is_found_among_many_that_are_not() -> None:
+def test_one_slower_experiment_is_found_among_many() -> None:
     rng = np.random.default_rng(2)
     for _ in range(100):
-        rows = drawn(rng, [1.0] * 100 + [1.25])
+        rows = draw_experiments(rng, [1.0] * 100 + [1.25])
         assert rows[-1] in slower_than(rows, 0.05)
 
 
 @pytest.mark.parametrize("degrees", [1, 1.4, 2, 3.7, 4, 15, 200, 1e4])
 @pytest.mark.parametrize("t", [-3.0, 0.0, 0.4, 1.7, 4.3, 51.0, 4e3])
-def test_tails_of_students_distribution_are_scipys(t: float, degrees: float) -> None:
+def test_student_tail_matches_scipy(t: float, degrees: float) -> None:
     expected = stats.t.sf(t, degrees)
     assert student_tail(t, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-290)
 
 
-def test_the_chance_of_a_difference_is_that_of_welchs_test() -> None:
+def test_difference_chance_matches_welchs_test() -> None:
     """By scipy, of three repetitions each, where both sides are as typical as their experiment."""
     rng = np.random.default_rng(3)
     one, other = rng.normal(100, 3, 3), rng.normal(110, 5, 3)
@@ -375,42 +387,42 @@ def test_the_chance_of_a_difference_is_that_of_welchs_test() -> None:
     expected = stats.ttest_ind(other, one, equal_var=False, alternative="greater").pvalue
     assert difference_chance(first, second, 1.0, spread) == pytest.approx(expected, rel=1e-6)
     # Where other experiments show that one side scatters much more, that side alone counts.
-    alone = stats.t.sf((other.mean() - one.mean()) / np.hypot(first.error, second.error), 2)
-    assert difference_chance(first, second, 1.0, 1e9) == pytest.approx(alone, rel=1e-6)
+    one_sided = stats.t.sf((other.mean() - one.mean()) / np.hypot(first.error, second.error), 2)
+    assert difference_chance(first, second, 1.0, 1e9) == pytest.approx(one_sided, rel=1e-6)
 
 
-def test_a_device_seldom_fails_beside_itself() -> None:
+def test_device_compared_with_itself_seldom_fails() -> None:
     """One in forty, over all laws of scatter; the page has each of them, and more comparisons."""
     repeats = 10
     failed = sum(repeats * measure_self(case, 130, repeats).failed for case in FAILS_BY_CHANCE)
     assert failed <= stats.binom.ppf(0.99, repeats * len(FAILS_BY_CHANCE), 0.025)
 
 
-def test_what_is_slower_by_exactly_the_limit_passes() -> None:
+def test_ratio_at_the_limit_passes() -> None:
     for percent in range(1, 60):
         ratio = 1 + percent / 100
-        exact = row(ratio, first_half_ns=0.0, second_half_ns=0.0, low=ratio, high=ratio)
+        exact = compared_row(ratio, first_half_ns=0.0, second_half_ns=0.0, low=ratio, high=ratio)
         assert slower_than([exact], percent / 100) == []
         assert slower_than([exact], (percent - 0.001) / 100) == [exact]
 
 
 def test_rows_without_a_verdict_do_not_fail() -> None:
-    sure = row(3.0, first_half_ns=0.0, second_half_ns=0.0)
-    assert slower_than([sure], 0.1) == [sure]
-    once = replace(sure, verdict="unknown", unknown_because="one_repetition")
+    slower = compared_row(3.0, first_half_ns=0.0, second_half_ns=0.0)
+    assert slower_than([slower], 0.1) == [slower]
+    once = replace(slower, verdict="unknown", unknown_because="one_repetition")
     assert slower_than([once], 0.1) == []
 
 
 # What both have measured
 
 
-def experiment(begin: int, end: int, *, stops: bool = False, **changes: Any) -> Any:
+def experiment_of(begin: int, end: int, *, stops: bool = False, **changes: Any) -> Any:
     """Three repetitions that ignored the I/Os before `begin`, and made `end`."""
     runs = [{"run": f"{end}-{n}", "reasons": []} for n in range(3)]
     spec = {"stop": {"min_ios": 1024}} if stops else {}
-    known = {"mean_ns": 1e5, "half_width_ns": 1e3, "converged": True}
-    given = {"io_ignore": begin, "io_count": end, "spec": spec, "repetitions": runs}
-    return given | {"together": known} | changes
+    combined = {"mean_ns": 1e5, "half_width_ns": 1e3, "converged": True}
+    fields = {"io_ignore": begin, "io_count": end, "spec": spec, "repetitions": runs}
+    return fields | {"together": combined} | changes
 
 
 @pytest.mark.parametrize(
@@ -424,43 +436,45 @@ def experiment(begin: int, end: int, *, stops: bool = False, **changes: Any) -> 
         ((0, 1088), (2000, 8000), True, False),
     ],
 )
-def test_means_of_other_stretches_have_no_verdict(
+def test_means_of_different_windows_have_no_verdict(
     first: tuple[int, int], second: tuple[int, int], stops: bool, same: bool
 ) -> None:
-    both = experiment(*first, stops=stops), experiment(*second, stops=stops)
+    both = experiment_of(*first, stops=stops), experiment_of(*second, stops=stops)
     for one, other in (both, both[::-1]):
         assert same_window(one, other) == same
         assert missing_verdict_reason(one, other) == (None if same else "different_window")
 
 
-def test_a_run_inside_the_startup_has_no_verdict() -> None:
-    clear, early = experiment(0, 1024), experiment(0, 1024)
+def test_run_inside_the_startup_has_no_verdict() -> None:
+    clear, early = experiment_of(0, 1024), experiment_of(0, 1024)
     assert missing_verdict_reason(clear, early, {"1024-1"}) == "inside_startup"
-    assert missing_verdict_reason(clear, experiment(0, 1024, repetitions=[{}])) == "one_repetition"
+    assert (
+        missing_verdict_reason(clear, experiment_of(0, 1024, repetitions=[{}])) == "one_repetition"
+    )
 
 
-def test_a_plan_with_other_lengths_is_another_condition(here: Path) -> None:
-    asked = ("plan", FIRST, "--scale", "quick", "--only", "order", "--repetitions", "2")
-    assert uflip(*asked, "--out", "short.toml").code == 0
+def test_plans_of_different_length_are_reported(here: Path) -> None:
+    arguments = ("plan", FIRST, "--scale", "quick", "--only", "order", "--repetitions", "2")
+    assert uflip(*arguments, "--out", "short.toml").code == 0
     text = Path("short.toml").read_text(encoding="utf-8")
     Path("long.toml").write_text(text.replace("io_count = 256", "io_count = 512"), encoding="utf-8")
     for name in ("short", "long"):
         made = uflip("run", FIRST, "--plan", f"{name}.toml", "--out", name, "-q")
         assert made.code == 0, made.err
-    found = api.compare("short", "long")
-    (told,) = (each for each in found.conditions if each.code == "different_window")
-    of_reads = {row.unknown_because for row in found.rows if row.pattern == "SR"}
-    assert of_reads == {"different_window"}
-    assert told.numbers == {
+    comparison = api.compare("short", "long")
+    (condition,) = (each for each in comparison.conditions if each.code == "different_window")
+    read_reasons = {row.unknown_because for row in comparison.rows if row.pattern == "SR"}
+    assert read_reasons == {"different_window"}
+    assert condition.numbers == {
         "experiments": 5, "of": 10, "example": "order SR incr -1",
         "first": [0, 256], "second": [0, 512],
     }  # fmt: skip
-    assert told.message in " ".join(uflip("compare", "short", "long").out.split())
+    assert condition.message in " ".join(uflip("compare", "short", "long").out.split())
     assert not api.compare("long", "long").conditions
 
 
 @pytest.mark.parametrize(("percent", "fails", "passes"), [(10, "5%", "15%"), (20, "10%", "25%")])
-def test_a_device_that_is_slower_in_all_it_does_fails(
+def test_uniformly_slower_device_fails_the_limit(
     pair: tuple[Path, Path], tmp_path: Path, percent: int, fails: str, passes: str
 ) -> None:
     times = {
@@ -477,12 +491,12 @@ def test_a_device_that_is_slower_in_all_it_does_fails(
     assert uflip("compare", pair[0], slow, "--fail-if-slower", passes).code == 0
 
 
-def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_single_repetition_experiments_are_counted(pair: tuple[Path, Path], tmp_path: Path) -> None:
     once = tmp_path / "once"
     api.run(FIRST, once, scale="quick", only=["baseline"])
     document = json.loads(uflip("compare", pair[0], once, "--json").out)["comparisons"][0]
-    (told,) = (each for each in document["conditions"] if each["code"] == "one_repetition")
-    assert told["numbers"] == {"experiments": 4, "of": 4}
+    (condition,) = (each for each in document["conditions"] if each["code"] == "one_repetition")
+    assert condition["numbers"] == {"experiments": 4, "of": 4}
     assert {each["repetitions"] for each in document["rows"]} == {1}
     assert {each["verdict"] for each in document["rows"]} == {"unknown"}
     assert {each["unknown_because"] for each in document["rows"]} == {"one_repetition"}
@@ -490,54 +504,66 @@ def test_how_many_rest_on_one_repetition_is_told(pair: tuple[Path, Path], tmp_pa
     done = uflip("compare", pair[1], once, "--fail-if-slower", "0%")
     assert done.code == 2
     assert "do       measure both with --repetitions 3 or more" in done.err
-    assert told["message"] in " ".join(uflip("compare", pair[0], once).out.split())
+    assert condition["message"] in " ".join(uflip("compare", pair[0], once).out.split())
 
 
 # The figure
 
 
-def row(ratio: float, verdict: str = "slower", **changes: Any) -> ComparedExperiment:
-    given = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
-    given |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
-    given |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3}
-    given |= {"first_degrees": 2, "second_degrees": 2, "unknown_because": None} | changes
+def compared_row(ratio: float, verdict: str = "slower", **changes: Any) -> ComparedExperiment:
+    fields = {"low": ratio * 0.9, "high": ratio * 1.1} | changes
+    fields |= {"verdict": verdict, "p50_ratio": None, "p99_ratio": None, "repeats_to": 1.0}
+    fields |= {"first_half_ns": 1.0, "second_half_ns": 1.0, "repetitions": 3}
+    fields |= {"first_degrees": 2, "second_degrees": 2, "unknown_because": None} | changes
     return ComparedExperiment(
-        "order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **given
+        "order", "SW", "incr", int(ratio * 100), "", 100.0, 100 * ratio, ratio, **fields
     )
 
 
-def test_the_figure_has_the_largest_differences_first() -> None:
-    rows = [row(1.5), row(9.0, "not_apart"), row(0.25, "faster"), row(1.0, "same"), row(3.0)]
+def test_figure_has_the_largest_differences_first() -> None:
+    rows = [
+        compared_row(1.5),
+        compared_row(9.0, "not_apart"),
+        compared_row(0.25, "faster"),
+        compared_row(1.0, "same"),
+        compared_row(3.0),
+    ]
     # A quarter is a factor of 4; what chance may have made comes last, whatever it is.
     assert [each.ratio for each in ratios.largest(rows)] == [0.25, 3.0, 1.5, 9.0, 1.0]
     assert [each.ratio for each in ratios.largest(rows, 2)] == [0.25, 3.0]
 
 
-def test_a_comparison_is_drawn_as_its_rows_say(pair: tuple[Path, Path]) -> None:
-    found = api.compare(*pair)
-    axis = found.plot()
-    shown = ratios.largest(found.rows)
-    assert len(axis.get_yticklabels()) == len(shown) > 10
+def test_comparison_figure_shows_its_rows(pair: tuple[Path, Path]) -> None:
+    comparison = api.compare(*pair)
+    axis = comparison.plot()
+    rows = ratios.largest(comparison.rows)
+    assert len(axis.get_yticklabels()) == len(rows) > 10
     upper, lower = axis.get_ylim()
     assert upper > lower, "the first row is on top"
     # A mark for each row at its ratio, and none outside of the axis.
     marks = [line for line in axis.get_lines() if len(line.get_xdata()) == 1]
     at = {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in marks
           if line.get_marker() not in "<>"}  # fmt: skip
-    assert at == {place: pytest.approx(each.ratio) for place, each in enumerate(shown)}
+    assert at == {position: pytest.approx(each.ratio) for position, each in enumerate(rows)}
     low, high = axis.get_xlim()
-    assert all(low <= each.ratio <= high for each in shown)
+    assert all(low <= each.ratio <= high for each in rows)
 
 
 @pytest.mark.parametrize(
-    "wide", [row(2.0, low=-5.0, high=1e9), row(2.0, low=None, high=None), row(1e6), row(1e-6)]
+    "wide",
+    [
+        compared_row(2.0, low=-5.0, high=1e9),
+        compared_row(2.0, low=None, high=None),
+        compared_row(1e6),
+        compared_row(1e-6),
+    ],
 )
-def test_no_interval_is_too_wide_to_be_drawn(wide: ComparedExperiment) -> None:
-    drawn = ratios.draw([wide, row(1.1)], "wide")
-    assert not re.search(r"inf|nan", render("blocks/drawing.html", drawing=drawn))
+def test_any_interval_width_can_be_drawn(wide: ComparedExperiment) -> None:
+    drawing = ratios.draw([wide, compared_row(1.1)], "wide")
+    assert not re.search(r"inf|nan", render("blocks/drawing.html", drawing=drawing))
 
 
-def test_the_page_of_a_comparison_has_the_figure(pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_comparison_page_has_the_figure(pair: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "c.html"
     assert uflip("compare", *pair, "-o", page).code == 0
     text = page.read_text()
@@ -545,7 +571,7 @@ def test_the_page_of_a_comparison_has_the_figure(pair: tuple[Path, Path], tmp_pa
     assert "mean of the second over mean of the first" in text
 
 
-def test_a_comparison_replaces_no_report_nor_the_other_way_round(
+def test_comparison_and_report_do_not_overwrite_each_other(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     first, second = map(str, pair)

@@ -21,7 +21,7 @@ from uflip.spec import basic
 QUEUE = basic("read", "random", io_size=4096, io_count=50, queue_depth=4)
 
 
-def test_a_device_without_such_queues_is_not_polled(loop_device: str) -> None:
+def test_device_without_poll_queues_is_refused(loop_device: str) -> None:
     """The queue's `io_poll` attribute is 0."""
     poll = Path("/sys/block") / loop_device.removeprefix("/dev/") / "queue" / "io_poll"
     assert poll.read_text(encoding="utf-8").strip() == "0"
@@ -43,7 +43,7 @@ def test_a_device_without_such_queues_is_not_polled(loop_device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "words"),
     [
         (
             ("file:target", "--size", "1MiB", "--buffered", "--completion", "polled"),
@@ -55,21 +55,23 @@ def test_a_device_without_such_queues_is_not_polled(loop_device: str) -> None:
         (("sim:demo", "--completion", "sometimes"), 2, "auto, interrupt, polled"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    here: Path, arguments: tuple[str, ...], code: int, said: str
+def test_invalid_completion_is_refused(
+    here: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     done = uflip("pattern", *arguments, "--pattern", "RR", "--io-count", "10")
     assert done.code == code
-    assert said in done.err
+    assert words in done.err
     assert "Traceback" not in done.err
     assert not (here / "target").exists()
 
 
-def test_a_file_that_cannot_be_polled_is_neither_made_nor_grown(here: Path) -> None:
+def test_unpollable_file_is_neither_created_nor_enlarged(here: Path) -> None:
     disk = here.stat().st_dev
     node = Path(f"/sys/dev/block/{os.major(disk)}:{os.minor(disk)}")
-    polls = [place / "queue" / "io_poll" for place in (node, node.resolve().parent)]
-    if any(place.is_file() and place.read_text().strip() == "1" for place in polls):
+    poll_files = [queue_dir / "queue" / "io_poll" for queue_dir in (node, node.resolve().parent)]
+    if any(
+        queue_dir.is_file() and queue_dir.read_text().strip() == "1" for queue_dir in poll_files
+    ):
         pytest.skip("the disk here can be polled")
     for grown in (False, True):
         if grown:
@@ -90,12 +92,10 @@ RUNS = (
 
 
 @pytest.mark.parametrize("verb", [("pattern", "--pattern", "RW"), ("run", "--scale", "quick")])
-def test_what_cannot_be_polled_is_refused_before_anything_is_told_to_begin(
-    here: Path, verb: tuple[str, ...]
-) -> None:
-    name, *given = verb
-    polled = ("--size", "1MiB", "--buffered", "--completion", "polled")
-    done = uflip(name, "file:target", *given, *polled)
+def test_unpollable_target_is_refused_before_work_begins(here: Path, verb: tuple[str, ...]) -> None:
+    name, *arguments = verb
+    options = ("--size", "1MiB", "--buffered", "--completion", "polled")
+    done = uflip(name, "file:target", *arguments, *options)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: The device cannot be polled\n"), done.err
     assert list(here.iterdir()) == []
@@ -105,20 +105,20 @@ def test_what_cannot_be_polled_is_refused_before_anything_is_told_to_begin(
 def polled(here: Path) -> Path:
     """Return results that say that they were polled, and are cut short, beside others."""
     with open_device("file:target", size="1MiB", buffered=True, durability="cached") as device:
-        for name, told, finished in (("first", None, 2), ("polled", "polled", 1)):
-            info = with_details(device.info, completion=told)
-            made = writer(here / name, RUNS, device, device=info, durability="cached")
+        for name, completion, finished in (("first", None, 2), ("polled", "polled", 1)):
+            info = with_details(device.info, completion=completion)
+            results_writer = writer(here / name, RUNS, device, device=info, durability="cached")
             for run in RUNS[:finished]:
-                made.commit(run, device.run(run.spec))
-            made.finish("interrupted")
+                results_writer.commit(run, device.run(run.spec))
+            results_writer.finish("interrupted")
     return here / "polled"
 
 
-def test_what_was_polled_is_compared_with_a_warning_and_repeated_polled(polled: Path) -> None:
+def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled: Path) -> None:
     assert Results.load(polled).manifest.device.completion == "polled"
-    told = uflip("compare", "first", "polled").out
-    assert "completion interrupt and polled" in told
-    assert "--completion" in told
+    text = uflip("compare", "first", "polled").out
+    assert "completion interrupt and polled" in text
+    assert "--completion" in text
     assert "completion" not in uflip("compare", "first", "first").out
     for name, line in (("first", ""), ("polled", "hipri=1")):
         assert uflip("export", name, "--format", "fio-job", "--out", f"{name}-jobs").code == 0
@@ -127,7 +127,7 @@ def test_what_was_polled_is_compared_with_a_warning_and_repeated_polled(polled: 
             assert ("hipri=1" in job) == (bool(line) and "ioengine=io_uring" in job)
 
 
-def test_what_was_polled_goes_on_polled_or_not_at_all(polled: Path) -> None:
+def test_polled_results_are_resumed_polled_only(polled: Path) -> None:
     done = uflip("run", "--resume", str(polled), "-q")
     assert done.code == 2, done.err
     assert "cannot be polled" in done.err

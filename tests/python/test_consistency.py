@@ -30,7 +30,7 @@ from uflip.spec import Basic, baseline, mix, read_spec
 GIB = 1 << 30
 
 
-def answer(name: str, mean: float, half: float | None = None) -> BaselineResult:
+def baseline_result(name: str, mean: float, half: float | None = None) -> BaselineResult:
     return BaselineResult(name.split(maxsplit=1)[0], name, mean, half)
 
 
@@ -38,48 +38,48 @@ def answer(name: str, mean: float, half: float | None = None) -> BaselineResult:
 
 
 @pytest.mark.parametrize("scale", ["quick", "standard"])
-def test_neutral_values_ask_what_the_baseline_asks(scale: str) -> None:
+def test_neutral_values_have_the_baseline_key(scale: str) -> None:
     """The values of Table 1 at which its formulas are those of the baselines."""
-    with open_device("null", size=64 * GIB) as nothing:
-        info = nothing.info
+    with open_device("null", size=64 * GIB) as null:
+        info = null.info
     plan = make_plan(info, scale, 1, Choices(method="paper", repetitions=1))
     neutral = {
         ("granularity", 32768), ("alignment", 0), ("partitioning", 1), ("order", 1),
         ("parallelism", 1),
     }  # fmt: skip
-    asked: dict[str, set[Any]] = {}
+    keys: dict[str, set[Any]] = {}
     for run in plan.runs:
         if run.micro_benchmark in ("interference", "mix"):
             continue
         spec = resolve(run.spec, info).spec
-        found = baseline_key(spec, spec.io_count)
+        key = baseline_key(spec, spec.io_count)
         is_baseline = run.micro_benchmark == "baseline"
         if is_baseline or (run.micro_benchmark, run.value) in neutral:
-            assert found is not None, run.id
-            asked.setdefault(run.pattern, set()).add(found)
+            assert key is not None, run.id
+            keys.setdefault(run.pattern, set()).add(key)
         elif run.micro_benchmark in ("alignment", "partitioning", "order", "parallelism", "pause"):
-            assert found is None, run.id
-    assert {pattern: len(found) for pattern, found in asked.items()} == dict.fromkeys(
+            assert key is None, run.id
+    assert {pattern: len(key) for pattern, key in keys.items()} == dict.fromkeys(
         ("SR", "RR", "SW", "RW"), 1
     )
 
 
-def test_runs_of_one_question_make_the_same_ios() -> None:
+def test_runs_of_one_key_make_the_same_ios() -> None:
     """By the offsets of the engine; of random patterns with one seed."""
-    with open_device("null", size=GIB) as nothing:
-        plan = make_plan(nothing.info, "quick", 1)
-        made: dict[Any, list[Any]] = {}
+    with open_device("null", size=GIB) as null:
+        plan = make_plan(null.info, "quick", 1)
+        sequences: dict[Any, list[Any]] = {}
         for run in plan.runs:
             if not isinstance(run.spec, Basic) or (run.spec.pause or 0) > 10**6:
                 continue
             spec = run.spec.but(seed=5, target_offset=0)
-            trace = nothing.run(spec)
-            asked = baseline_key(read_spec(trace.spec_json), len(trace))
-            if asked is None:
+            trace = null.run(spec)
+            key = baseline_key(read_spec(trace.spec_json), len(trace))
+            if key is None:
                 continue
             sequence = np.asarray(trace.column("offset_bytes"))[:60].tolist()
-            assert made.setdefault(asked, sequence) == sequence, run.id
-    assert len(made) > 10
+            assert sequences.setdefault(key, sequence) == sequence, run.id
+    assert len(sequences) > 10
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_runs_of_one_question_make_the_same_ios() -> None:
         {"target_size": 99 * 4096},
     ],
 )  # fmt: skip
-def test_what_is_not_neutral_asks_something_else(change: dict[str, Any]) -> None:
+def test_non_neutral_value_has_no_baseline_key(change: dict[str, Any]) -> None:
     spec = baseline(
         "SW", io_shift=0, time="consecutive", io_size=4096, target_size=100 * 4096,
         parallel_degree=1, queue_depth=1,
@@ -106,28 +106,28 @@ def test_what_is_not_neutral_asks_something_else(change: dict[str, Any]) -> None
 # What differs
 
 
-def test_means_are_compared_with_their_intervals_and_five_percent() -> None:
-    base = answer("baseline SW", 100.0, 3.0)
+def test_means_differ_beyond_interval_and_five_percent() -> None:
+    base = baseline_result("baseline SW", 100.0, 3.0)
     for mean, half, differs in [
         (104.9, 0.0, False), (105.1, 0.0, True), (108.0, 8.0, False), (110.0, 8.0, True),
         (94.0, None, True), (95.1, None, False),
     ]:  # fmt: skip
-        same = {("SW", 1): [base, answer("order SW incr 1", mean, half)]}
-        found = inconsistent_results(same)
-        assert bool(found) is differs, mean
+        same = {("SW", 1): [base, baseline_result("order SW incr 1", mean, half)]}
+        inconsistent = inconsistent_results(same)
+        assert bool(inconsistent) is differs, mean
         assert count_comparisons(same) == 1
         if differs:
-            assert found[0][0] == pytest.approx(max(mean / 100, 100 / mean))
+            assert inconsistent[0][0] == pytest.approx(max(mean / 100, 100 / mean))
 
 
-def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> None:
-    found = [
-        (("SR", 1), answer("order a", 2.0)),
-        (("SR", 1), answer("alignment b", 3.0)),
-        (None, answer("order c", 99.0)),
-        (("RR", 1, 9), answer("baseline d", 1.0)),
+def test_repeatability_needs_no_baseline() -> None:
+    keyed_results = [
+        (("SR", 1), baseline_result("order a", 2.0)),
+        (("SR", 1), baseline_result("alignment b", 3.0)),
+        (None, baseline_result("order c", 99.0)),
+        (("RR", 1, 9), baseline_result("baseline d", 1.0)),
     ]
-    same = group_by_baseline(found)
+    same = group_by_baseline(keyed_results)
     assert (inconsistent_results(same), count_comparisons(same)) == ([], 0)
     spread = {"experiments": 2, "smallest_ns": 2.0, "largest_ns": 3.0, "factor": 1.5}
     assert repeatability(same) == {"SR": spread, "RR": None, "SW": None, "RW": None}
@@ -136,7 +136,7 @@ def test_without_a_baseline_nothing_is_compared_but_the_spread_is_known() -> Non
 # Cases without a warning
 
 
-def runs(**means: float) -> list[dict[str, Any]]:
+def order_runs(**means: float) -> list[dict[str, Any]]:
     values = {"reverse": -1, "in_place": 0, "unit": 1, "large": 256}
     return [
         {"pattern": "SW", "parameter": "incr", "value": values[name], "unit": "",
@@ -146,17 +146,17 @@ def runs(**means: float) -> list[dict[str, Any]]:
 
 
 def document(factor: float, **means: float) -> dict[str, Any]:
-    found = {"experiments": 6, "smallest_ns": 820_000, "largest_ns": 820_000 * factor}
+    spread = {"experiments": 6, "smallest_ns": 820_000, "largest_ns": 820_000 * factor}
     return {
         "device": stored.described(),
-        "micro_benchmarks": {"order": runs(**means)},
+        "micro_benchmarks": {"order": order_runs(**means)},
         "baselines_ms": {"SR": None, "RR": None, "SW": 1.0, "RW": 9.0},
         "baselines": [],
-        "repeatability": {"SR": None, "RR": None, "SW": found | {"factor": factor}, "RW": None},
+        "repeatability": {"SR": None, "RR": None, "SW": spread | {"factor": factor}, "RW": None},
     }
 
 
-def test_a_finding_smaller_than_what_one_pattern_differs_by_is_not_given() -> None:
+def test_effect_below_the_repeatability_is_no_finding() -> None:
     means = {"reverse": 2.0, "in_place": 0.44, "unit": 1.0}
     assert "a reverse write costs 2.0 times" in finding("order", document(1.03, **means))
     text = finding("order", document(4.3, **means))
@@ -166,13 +166,13 @@ def test_a_finding_smaller_than_what_one_pattern_differs_by_is_not_given() -> No
     assert "6 times" in text
 
 
-def test_a_finding_of_which_a_part_is_small_says_so() -> None:
+def test_partly_insignificant_finding_names_its_limit() -> None:
     text = finding("order", document(1.5, reverse=3.0, in_place=1.2, unit=1.0))
     assert "a reverse write costs 3.0 times" in text
     assert "below 1.5 times is not significant" in text
 
 
-def test_key_characteristics_smaller_than_that_are_taken_back() -> None:
+def test_characteristics_below_the_repeatability_are_withdrawn() -> None:
     bare = {"verdict": "found", "factor": 2.0}
     row = {
         "SW_ms": 1.0, "reverse": bare, "in_place": bare | {"factor": 40.0},
@@ -180,11 +180,15 @@ def test_key_characteristics_smaller_than_that_are_taken_back() -> None:
         "locality": bare | {"locality_bytes": 5}, "partitions": bare | {"partitions": 4.0},
     }  # fmt: skip
     spread = {"experiments": 6, "smallest_ns": 1, "largest_ns": 4, "factor": 4.0}
-    told = withdraw_unrepeatable(row, {"SW": spread, "RW": None})
-    assert told["reverse"] == {"verdict": "not_repeatable", "factor": 2.0}
-    assert told["partitions"] == {"verdict": "not_repeatable", "partitions": None, "factor": 2.0}
-    assert told["in_place"]["verdict"] == "found", "forty times is more than four"
-    assert told["large_increments"] == row["large_increments"]
+    withdrawn = withdraw_unrepeatable(row, {"SW": spread, "RW": None})
+    assert withdrawn["reverse"] == {"verdict": "not_repeatable", "factor": 2.0}
+    assert withdrawn["partitions"] == {
+        "verdict": "not_repeatable",
+        "partitions": None,
+        "factor": 2.0,
+    }
+    assert withdrawn["in_place"]["verdict"] == "found", "forty times is more than four"
+    assert withdrawn["large_increments"] == row["large_increments"]
     assert withdraw_unrepeatable(row, {"SW": spread | {"factor": 1.2}}) == row
     assert withdraw_unrepeatable(row, {"SW": None}) == row
 
@@ -192,7 +196,7 @@ def test_key_characteristics_smaller_than_that_are_taken_back() -> None:
 # The whole
 
 
-def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
+def test_device_filling_up_during_a_run_is_inconsistent(tmp_path: Path) -> None:
     """Empty at first: what the baselines say is not what the same pattern says later."""
     url, out = "sim:demo?blocks_per_die=64&state=empty", tmp_path / "out"
     chosen = ("--only", "baseline,granularity,order", "--scale", "quick", "--state", "as-is")
@@ -205,7 +209,7 @@ def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
         max(worst["mean_ns"] / worst["baseline_ns"], worst["baseline_ns"] / worst["mean_ns"]), 1e-3
     )
     assert worst["experiment"] in warning["numbers"]["experiments"]
-    found = summary["repeatability"]["SR"]
+    spread = summary["repeatability"]["SR"]
     means = [
         run["statistics"]["mean_ns"]
         for name in ("granularity", "order")
@@ -213,17 +217,17 @@ def test_a_device_that_fills_up_meanwhile_is_found_out(tmp_path: Path) -> None:
         if (run["pattern"], run["parameter"], run["value"])
         in (("SR", "io_size", 32768), ("SR", "incr", 1))
     ] + [run["statistics"]["mean_ns"] for run in summary["baselines"] if run["pattern"] == "SR"]
-    assert (found["smallest_ns"], found["largest_ns"]) == (min(means), max(means))
-    assert found["experiments"] == len(means) == 3
+    assert (spread["smallest_ns"], spread["largest_ns"]) == (min(means), max(means))
+    assert spread["experiments"] == len(means) == 3
 
 
-def test_one_baseline_alone_says_nothing_of_repeatability() -> None:
-    one = [(("SW", 1), replace(answer("baseline SW", 1.0), half_width_ns=None))]
+def test_single_baseline_has_no_repeatability() -> None:
+    one = [(("SW", 1), replace(baseline_result("baseline SW", 1.0), half_width_ns=None))]
     assert repeatability(group_by_baseline(one))["SW"] is None
     assert inconsistent_results(group_by_baseline(one)) == []
 
 
-def test_the_quick_scale_says_the_same_whatever_a_pattern_is_called(tmp_path: Path) -> None:
+def test_quick_scale_is_consistent_across_pattern_names(tmp_path: Path) -> None:
     """ParallelDegree 1, Incr 1, one partition, IOShift 0: apart in 2 of 100 cases at most.
 
     Each seed of `sim:demo` had three to five that were, while runs that write within 8 MiB came
@@ -238,7 +242,7 @@ def test_the_quick_scale_says_the_same_whatever_a_pattern_is_called(tmp_path: Pa
         for warning in Results.load(out).warnings:
             if warning["code"] == "consistency":
                 assert warning["numbers"]["comparisons"] == 17
-                told = warning["numbers"]["experiments"]
-                assert not [name for name in told if " SR " in name or " RR " in name]
-                apart += len(told)
+                experiments = warning["numbers"]["experiments"]
+                assert not [name for name in experiments if " SR " in name or " RR " in name]
+                apart += len(experiments)
     assert apart <= stats.binom.ppf(0.999, compared, 0.02)

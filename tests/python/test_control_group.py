@@ -35,13 +35,13 @@ def hierarchy(tmp_path: Path, group: str, files: dict[str, str], root: str = "/"
     return process
 
 
-def test_without_a_limit_nothing_is_limited(tmp_path: Path) -> None:
+def test_no_limit_files_give_no_limits(tmp_path: Path) -> None:
     process = hierarchy(tmp_path, "/a.slice/b", {"a.slice/b/cpu.max": "max 100000\n"})
     assert limits_of_group(DISK, process) == GroupLimits()
     assert limits_of_group(DISK, tmp_path / "nowhere") == GroupLimits()
 
 
-def test_the_tightest_limit_on_the_way_up_holds(tmp_path: Path) -> None:
+def test_tightest_limit_of_the_ancestors_applies(tmp_path: Path) -> None:
     files = {
         "a.slice/cpu.max": "50000 100000\n",
         "a.slice/b/cpu.max": "300000 200000\n",
@@ -56,14 +56,14 @@ def test_the_tightest_limit_on_the_way_up_holds(tmp_path: Path) -> None:
     assert limits_of_group(None, process) == GroupLimits(0.5)
 
 
-def test_a_container_sees_the_mount_begin_at_its_own_group(tmp_path: Path) -> None:
+def test_container_mount_starts_at_its_own_group(tmp_path: Path) -> None:
     files = {"cpu.max": "150000 100000\n"}
     process = hierarchy(tmp_path, "/docker/abc", files, root="/docker/abc")
     assert limits_of_group(None, process).cpus == 1.5
 
 
 @pytest.fixture
-def held_back(tmp_path: Path) -> Iterator[Path]:
+def limited_group(tmp_path: Path) -> Iterator[Path]:
     """A control group of this machine, of version 1, with half a processor."""
     group = Path("/sys/fs/cgroup/cpu") / f"uflip-{os.getpid()}"
     try:
@@ -78,8 +78,8 @@ def held_back(tmp_path: Path) -> Iterator[Path]:
         group.rmdir()
 
 
-def test_the_kernel_of_this_machine_is_understood(held_back: Path) -> None:
-    asked = (
+def test_limits_of_this_kernel_are_read(limited_group: Path) -> None:
+    program = (
         "from pathlib import Path; import sys, os\n"
         "from uflip.device.control_group import limits_of_group\n"
         "before = limits_of_group(None).cpus\n"
@@ -87,19 +87,19 @@ def test_the_kernel_of_this_machine_is_understood(held_back: Path) -> None:
         "print(before, limits_of_group(None).cpus)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", asked, held_back], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, limited_group], capture_output=True, text=True, check=True
     )
     before, after = done.stdout.split()
     assert after == "0.5"
     assert before != after
 
 
-def doubts(host: dict[str, Any], tmp_path: Path) -> list[str]:
-    kept = stored.results(tmp_path / "r").manifest
+def warning_codes(host: dict[str, Any], tmp_path: Path) -> list[str]:
+    manifest = stored.results(tmp_path / "r").manifest
     real = stored.described("file", io="O_DIRECT")
-    found = environment_warnings(structs.replace(kept, device=real, host=host))
-    assert all(doubt.numbers and doubt.advice for doubt in found)
-    return [doubt.code for doubt in found]
+    warnings = environment_warnings(structs.replace(manifest, device=real, host=host))
+    assert all(warning.numbers and warning.advice for warning in warnings)
+    return [warning.code for warning in warnings]
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,18 @@ def doubts(host: dict[str, Any], tmp_path: Path) -> list[str]:
         ({"after": {"stolen_share": None}}, []),
     ],
 )
-def test_what_holds_a_benchmark_back_is_doubted(
+def test_resource_limits_give_warnings(
     host: dict[str, Any], expected: list[str], tmp_path: Path
 ) -> None:
-    assert doubts(host, tmp_path) == expected
+    assert warning_codes(host, tmp_path) == expected
 
 
-def test_stolen_time_is_read_as_the_kernel_counts_it(tmp_path: Path) -> None:
+def test_stolen_time_is_read_from_proc_stat(tmp_path: Path) -> None:
     """proc(5): user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice."""
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 20 30 5000 70 1 2 40 50 6\ncpu0 1 2 3 4 5 6 7 8 9 10\n")
     assert processor_time(stat) == (40, 100 + 20 + 30 + 1 + 2 + 40)
     stat.write_text("cpu  100 20\n")
     assert processor_time(stat) == (0, 0)
-    stolen, wanted = processor_time()
-    assert 0 <= stolen <= wanted
+    stolen, runnable = processor_time()
+    assert 0 <= stolen <= runnable

@@ -29,21 +29,21 @@ UNIT = Prices(
 DEVICE = "sim:demo?blocks_per_die=256"
 
 
-def counted(name: str, given: Parameters) -> Counter[str]:
-    return Counter(mode for mode, _, _ in WORKLOADS[name].ios(given))
+def count_modes(name: str, params: Parameters) -> Counter[str]:
+    return Counter(mode for mode, _, _ in WORKLOADS[name].ios(params))
 
 
 @pytest.mark.parametrize("memory", [256 * KIB, 512 * KIB, 2 * MIB, 8 * MIB])
-def test_a_sort_moves_everything_once_a_pass(memory: int) -> None:
-    given = replace(SMALL, memory=memory)
-    blocks, ios = given.data // given.block, [*WORKLOADS["sort"].ios(given)]
-    assert len(ios) == 2 * blocks * (1 + given.passes)
-    assert sum(count for _, count, _ in WORKLOADS["sort"].parts(UNIT, given)) == len(ios)
+def test_sort_moves_all_data_once_per_pass(memory: int) -> None:
+    params = replace(SMALL, memory=memory)
+    blocks, ios = params.data // params.block, [*WORKLOADS["sort"].ios(params)]
+    assert len(ios) == 2 * blocks * (1 + params.passes)
+    assert sum(count for _, count, _ in WORKLOADS["sort"].parts(UNIT, params)) == len(ios)
     for mode in ("read", "write"):
-        places = [offset for each, offset, _ in ios if each == mode]
-        for begin in range(0, len(places), blocks):
-            assert len({*places[begin : begin + blocks]}) == blocks, "each block once"
-    check_reads_what_was_written(ios, given.data)
+        offsets = [offset for each, offset, _ in ios if each == mode]
+        for begin in range(0, len(offsets), blocks):
+            assert len({*offsets[begin : begin + blocks]}) == blocks, "each block once"
+    check_reads_what_was_written(ios, params.data)
 
 
 def check_reads_what_was_written(ios: list[tuple[str, int, int]], from_before: int) -> None:
@@ -57,52 +57,52 @@ def check_reads_what_was_written(ios: list[tuple[str, int, int]], from_before: i
 
 
 @pytest.mark.parametrize("memory", [256 * KIB, MIB, 7 * MIB])
-def test_a_tree_reads_and_writes_a_leaf_a_miss(memory: int) -> None:
-    given = replace(SMALL, memory=memory)
-    ios = [*WORKLOADS["b-tree"].ios(given)]
-    found = Counter(mode for mode, _, _ in ios)
-    assert found["read"] == found["write"]
-    wanted = given.operations * given.misses
-    assert found["read"] == pytest.approx(wanted, abs=5 * np.sqrt(given.operations / 4))
+def test_tree_reads_and_writes_one_leaf_per_miss(memory: int) -> None:
+    params = replace(SMALL, memory=memory)
+    ios = [*WORKLOADS["b-tree"].ios(params)]
+    counts = Counter(mode for mode, _, _ in ios)
+    assert counts["read"] == counts["write"]
+    expected = params.operations * params.misses
+    assert counts["read"] == pytest.approx(expected, abs=5 * np.sqrt(params.operations / 4))
     # A displaced leaf was in memory: it is never the leaf that is being read.
     assert all(read[1] != write[1] for read, write in zip(ios[::2], ios[1::2], strict=True))
 
 
-def naive_levels(given: Parameters) -> tuple[int, int]:
+def naive_levels(params: Parameters) -> tuple[int, int]:
     """Blocks read and written by merges, by sizes alone."""
-    unit, sizes, reads, writes = given.memory // given.block, [0] * given.levels, 0, 0
-    for _ in range(given.runs):
-        coming, level = unit, 0
+    unit, sizes, reads, writes = params.memory // params.block, [0] * params.levels, 0, 0
+    for _ in range(params.runs):
+        incoming, level = unit, 0
         while True:
-            reads += sizes[level] + (coming if level else 0)
-            sizes[level] += coming
+            reads += sizes[level] + (incoming if level else 0)
+            sizes[level] += incoming
             writes += sizes[level]
-            if level + 1 == given.levels or sizes[level] < unit * given.growth ** (level + 1):
+            if level + 1 == params.levels or sizes[level] < unit * params.growth ** (level + 1):
                 break
-            coming, sizes[level], level = sizes[level], 0, level + 1
+            incoming, sizes[level], level = sizes[level], 0, level + 1
     return reads, writes
 
 
 @pytest.mark.parametrize("growth", [2, 4, 10])
 @pytest.mark.parametrize("memory", [64 * KIB, 256 * KIB, MIB])
-def test_levels_read_and_write_what_they_merge(growth: int, memory: int) -> None:
-    given = replace(SMALL, growth=growth, memory=memory)
-    ios = [*WORKLOADS["levels"].ios(given)]
-    found = Counter(mode for mode, _, _ in ios)
-    assert (found["read"], found["write"]) == naive_levels(given)
+def test_levels_read_and_write_merged_blocks(growth: int, memory: int) -> None:
+    params = replace(SMALL, growth=growth, memory=memory)
+    ios = [*WORKLOADS["levels"].ios(params)]
+    counts = Counter(mode for mode, _, _ in ios)
+    assert (counts["read"], counts["write"]) == naive_levels(params)
     check_reads_what_was_written(ios, 0)
-    assert max(offset for _, offset, _ in ios) < 4 * given.data
+    assert max(offset for _, offset, _ in ios) < 4 * params.data
     # The formula has as many of either.
-    parts = {what.split()[0]: count for what, count, _ in WORKLOADS["levels"].parts(UNIT, given)}
-    assert (parts["read"], parts["write"]) == pytest.approx((found["read"], found["write"]))
+    parts = {name.split()[0]: count for name, count, _ in WORKLOADS["levels"].parts(UNIT, params)}
+    assert (parts["read"], parts["write"]) == pytest.approx((counts["read"], counts["write"]))
 
 
-def test_a_log_goes_on_and_updates_stay_in_their_area() -> None:
+def test_log_is_sequential_and_focus_stays_in_its_area() -> None:
     log = [*WORKLOADS["log"].ios(SMALL)]
     assert [offset for _, offset, _ in log] == [
         number * SMALL.page % SMALL.data for number in range(SMALL.operations)
     ]
-    assert counted("log", SMALL)["write"] == SMALL.operations
+    assert count_modes("log", SMALL)["write"] == SMALL.operations
     focus = [offset for _, offset, _ in WORKLOADS["focus"].ios(SMALL)]
     assert len(focus) == SMALL.operations
     assert 0 <= min(focus) <= max(focus) <= SMALL.area - SMALL.page
@@ -110,70 +110,70 @@ def test_a_log_goes_on_and_updates_stay_in_their_area() -> None:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_a_replay_does_the_ios_of_the_workload_one_after_the_other(name: str) -> None:
-    given = replace(SMALL, operations=400)
-    found = replay(DEVICE, WORKLOADS[name], given)
-    assert Counter(found.ios) == counted(name, given)
+def test_replay_makes_the_workloads_ios_serially(name: str) -> None:
+    params = replace(SMALL, operations=400)
+    replayed = replay(DEVICE, WORKLOADS[name], params)
+    assert Counter(replayed.ios) == count_modes(name, params)
     # Nothing lies between two of them: their response times are all of the time.
-    spent = sum(found.ios[mode] * ns for mode, ns in found.ns_per_io.items())
-    assert spent == pytest.approx(found.time_ns, rel=1e-9)
+    spent = sum(replayed.ios[mode] * ns for mode, ns in replayed.ns_per_io.items())
+    assert spent == pytest.approx(replayed.time_ns, rel=1e-9)
 
 
-def test_prices_lie_on_lines_between_what_was_measured() -> None:
+def test_prices_are_interpolated_between_measurements() -> None:
     curve = {512: 90.0, 4096: 100.0, 16384: 180.0, 65536: 500.0}
     prices = Prices({"granularity SR": {size: Mean(ns) for size, ns in curve.items()}})
     for size in (512, 1000, 4096, 10_000, 60_000):
-        known = np.interp(size, list(curve), list(curve.values()))
-        assert prices.of_io("SR", size) == pytest.approx(known)
+        expected = np.interp(size, list(curve), list(curve.values()))
+        assert prices.of_io("SR", size) == pytest.approx(expected)
     assert prices.of_io("SR", 131072) == pytest.approx(500 + 65536 * 320 / 49152)
     assert not Prices({"granularity SR": {512: Mean(1.0)}}).known("SR")
 
 
 @pytest.mark.parametrize("wrong", ["data", "memory", "block", "page", "area"])
-def test_what_does_not_fit_is_refused(wrong: str) -> None:
+def test_parameters_beyond_the_device_are_refused(wrong: str) -> None:
     for value in (0, 1, 1 << 60):
         with pytest.raises(UsageError, match="does not fit"):
             parameters(1 << 30, **{wrong: value})
 
 
-def test_a_device_that_is_too_small_says_so() -> None:
-    with pytest.raises(UsageError, match="too small for this") as found:
+def test_too_small_device_is_refused() -> None:
+    with pytest.raises(UsageError, match="too small for this") as raised:
         parameters(256 << 10)
-    assert "256 KiB" in found.value.got
+    assert "256 KiB" in raised.value.got
 
 
-def test_results_without_granularity_say_so(here: Path) -> None:
+def test_results_without_granularity_are_refused(here: Path) -> None:
     done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "--out", "r", "-q")
     assert done.code == 0, done.err
     done = uflip("cost", "r")
     assert (done.code, "Granularity was not measured" in done.err) == (2, True), done.err
 
 
-def test_nothing_is_predicted_without_prices() -> None:
-    found = predict({"micro_benchmarks": {}, "baselines": []}, SMALL)
-    assert all(each.time_ns is None for each in found)
-    assert all(each.missing == each.workload.needs for each in found)
+def test_no_prediction_without_prices() -> None:
+    predictions = predict({"micro_benchmarks": {}, "baselines": []}, SMALL)
+    assert all(each.time_ns is None for each in predictions)
+    assert all(each.missing == each.workload.needs for each in predictions)
 
 
-def test_the_error_of_each_formula_is_printed(here: Path) -> None:
+def test_error_of_each_formula_is_printed(here: Path) -> None:
     only = "granularity,locality,partitioning"
     done = uflip("run", DEVICE, "--scale", "quick", "--only", only, "--out", "r", "-q")
     assert done.code == 0, done.err
-    asked = ("cost", "r", "--data", "32MiB", "--operations", 1000, "--replay")
-    document = json.loads(uflip(*asked, "--json").out)
+    arguments = ("cost", "r", "--data", "32MiB", "--operations", 1000, "--replay")
+    document = json.loads(uflip(*arguments, "--json").out)
     assert [each["workload"] for each in document["workloads"]] == [*WORKLOADS]
     for each in document["workloads"]:
         assert each["replayed_ns"] > 0
         assert each["error"] == pytest.approx(each["predicted_ns"] / each["replayed_ns"] - 1)
         # The formula has the I/Os that there are; what is wrong is what they cost beside others.
-        of_mode = {"read": 0.0, "write": 0.0}
+        formula_ios = {"read": 0.0, "write": 0.0}
         for part in each["parts"]:
-            of_mode["read" if part["what"].startswith("read") else "write"] += part["ios"]
+            formula_ios["read" if part["what"].startswith("read") else "write"] += part["ios"]
         if each["workload"] == "log":
-            of_mode = {"read": 0.0, "write": of_mode["read"] + of_mode["write"]}
-        for mode, ios in of_mode.items():
-            there = each["replayed"][mode]["ios"]
-            assert ios == pytest.approx(there, rel=0.02), (each["workload"], mode)
-    told = uflip(*asked[:-1], "--workload", "log").out
-    assert told.startswith("an append-only log: ")
-    assert "operations · SW" in told
+            formula_ios = {"read": 0.0, "write": formula_ios["read"] + formula_ios["write"]}
+        for mode, ios in formula_ios.items():
+            replayed_ios = each["replayed"][mode]["ios"]
+            assert ios == pytest.approx(replayed_ios, rel=0.02), (each["workload"], mode)
+    text = uflip(*arguments[:-1], "--workload", "log").out
+    assert text.startswith("an append-only log: ")
+    assert "operations · SW" in text

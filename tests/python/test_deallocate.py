@@ -40,27 +40,30 @@ SIMULATED = (
 
 
 @pytest.mark.parametrize("percent", [0, 10, 25, 50])
-def test_what_is_deallocated_is_spare(percent: int) -> None:
+def test_deallocated_space_is_spare(percent: int) -> None:
     with open_device(SIMULATED) as device:
         page = device.info.page_bytes
         assert page is not None
         pages = device.info.capacity_bytes // page
-        kept = pages * (100 - percent) // 100
-        device.trim(kept * page, (pages - kept) * page)
+        valid_pages = pages * (100 - percent) // 100
+        device.trim(valid_pages * page, (pages - valid_pages) * page)
         # Every block is collected some times before anything is counted.
-        for seed, sizes in ((1, 6), (2, 6)):
-            counted = device.apply(
+        for seed, multiple in ((1, 6), (2, 6)):
+            counters = device.apply(
                 basic(
-                    "write", "random", io_size=page, io_count=sizes * kept, seed=seed,
-                    target_size=kept * page,
+                    "write", "random", io_size=page, io_count=multiple * valid_pages, seed=seed,
+                    target_size=valid_pages * page,
                 )
             )  # fmt: skip
     spare = theory.pool_spare_factor(
-        physical_blocks=BLOCKS, pages_per_block=PAGES, logical_pages=kept, held_blocks=RESERVED + 1
+        physical_blocks=BLOCKS,
+        pages_per_block=PAGES,
+        logical_pages=valid_pages,
+        held_blocks=RESERVED + 1,
     )
     expected = theory.greedy(spare_factor=spare, pages_per_block=PAGES)
-    found = counted["pages_programmed"] / counted["host_pages_written"]
-    assert found == pytest.approx(expected, rel=0.015)
+    simulated = counters["pages_programmed"] / counters["host_pages_written"]
+    assert simulated == pytest.approx(expected, rel=0.015)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_file_gets_a_hole(here: Path) -> None:
+def test_trim_punches_a_hole_in_a_file(here: Path) -> None:
     with open_device("file:f", size=8 * MIB, buffered=True) as device:
         before = Path("f").read_bytes()
         device.trim(2 * MIB, 3 * MIB)
@@ -79,7 +82,7 @@ def test_a_file_gets_a_hole(here: Path) -> None:
     assert Path("f").stat().st_blocks * 512 <= 5 * MIB + 65536
 
 
-def test_nothing_is_deallocated_of_what_was_opened_for_reading(here: Path) -> None:
+def test_read_only_file_is_not_deallocated(here: Path) -> None:
     with open_device("file:f", size=MIB, buffered=True):
         pass
     before = Path("f").read_bytes()
@@ -92,7 +95,7 @@ def test_nothing_is_deallocated_of_what_was_opened_for_reading(here: Path) -> No
 
 
 @pytest.mark.parametrize("url", ["sim:demo?blocks_per_die=64", "null"])
-def test_a_range_that_is_none_is_refused(url: str) -> None:
+def test_invalid_range_is_refused(url: str) -> None:
     with open_device(url) as device:
         capacity = device.info.capacity_bytes
         for offset, size in ((capacity, 4096), (0, capacity + 512), (2**64 - 512, 512), (7, 512)):
@@ -100,7 +103,7 @@ def test_a_range_that_is_none_is_refused(url: str) -> None:
                 device.trim(offset, size)
 
 
-def test_a_server_is_told(here: Path) -> None:
+def test_nbd_server_receives_trims(here: Path) -> None:
     with serving("sim:demo?blocks_per_die=64", "--speed", "0", "--data", "disk"):
         with Client("s") as client:
             client.go()
@@ -132,7 +135,7 @@ def loop(here: Path) -> Iterator[tuple[str, Path]]:
     subprocess.run(["losetup", "-d", done.stdout.strip()], check=True)
 
 
-def test_a_block_device_discards(loop: tuple[str, Path]) -> None:
+def test_block_device_discards(loop: tuple[str, Path]) -> None:
     name, disk = loop
     with (
         open_device(name, writable=False, buffered=True) as device,
@@ -149,29 +152,29 @@ def test_a_block_device_discards(loop: tuple[str, Path]) -> None:
     assert content[3 * MIB : 7 * MIB] == b"x" * 4 * MIB
 
 
-def took_by(device: Device, spec: Basic) -> list[int]:
-    found: list[int] = np.asarray(device.run(spec).column("response_time_ns")).tolist()
-    return found
+def response_times_of(device: Device, spec: Basic) -> list[int]:
+    times: list[int] = np.asarray(device.run(spec).column("response_time_ns")).tolist()
+    return times
 
 
-def test_a_trim_is_a_command_and_what_it_covered_is_answered_without_flash() -> None:
+def test_trim_and_reads_of_trimmed_pages_need_no_flash() -> None:
     """Closed form: a command of the controller; then one for a read, and the link."""
     with open_device(SIMULATED) as device:
         timing = device.info.profile_table["timing"]
         page, capacity = device.info.page_bytes, device.info.capacity_bytes
         assert page is not None
         trims = basic("trim", "sequential", io_size=64 * page, target_size=capacity, io_count=20)
-        took = took_by(device, trims)
+        took = response_times_of(device, trims)
         assert took == [timing["command_write_ns"]] * 20
         read = basic("read", "random", io_size=page, target_size=20 * 64 * page, io_count=50)
-        took = took_by(device, read)
+        took = response_times_of(device, read)
         link = page * 1_000_000_000 / timing["link_bytes_per_s"]
         assert took == pytest.approx([timing["command_read_ns"] + link] * 50, abs=1)
-        took = took_by(device, read.but(target_offset=20 * 64 * page))
+        took = response_times_of(device, read.but(target_offset=20 * 64 * page))
         assert min(took) >= timing["command_read_ns"] + timing["read_ns"]
 
 
-def test_random_writes_to_a_device_that_was_trimmed_cost_what_those_to_a_new_one_do() -> None:
+def test_random_writes_after_a_full_trim_cost_as_on_a_new_device() -> None:
     """Erases are all that a new device is spared; without them it is the same to a nanosecond."""
     took = {}
     for state in ("empty", "random"):
@@ -188,15 +191,15 @@ def test_random_writes_to_a_device_that_was_trimmed_cost_what_those_to_a_new_one
             half = capacity // page // 2
             writes = basic("write", "random", io_size=page, io_count=half, seed=3)
             trace = device.run(writes)
-            counted = json.loads(trace.counters_json() or "{}")
-            assert counted["pages_relocated"] == 0
-            assert counted["pages_programmed"] == counted["host_pages_written"] == half
+            counters = json.loads(trace.counters_json() or "{}")
+            assert counters["pages_relocated"] == 0
+            assert counters["pages_programmed"] == counters["host_pages_written"] == half
             took[state] = np.asarray(trace.column("response_time_ns")).tolist()
     assert took["random"] == took["empty"]
 
 
 @pytest.mark.parametrize("trimmed_percent", [20, 40])
-def test_trims_among_random_writes_are_worth_their_share_of_the_space(
+def test_trims_among_random_writes_act_as_spare_space(
     trimmed_percent: int,
 ) -> None:
     """Frankie et al.: of pages that random writes and trims hit by chance p, 1 − p hold data.
@@ -217,7 +220,7 @@ def test_trims_among_random_writes_are_worth_their_share_of_the_space(
                 io_count=12 * pages,
                 seed=seed,
             )
-            counted = device.apply(spec)
+            counters = device.apply(spec)
     spare = theory.pool_spare_factor(
         physical_blocks=BLOCKS,
         pages_per_block=PAGES,
@@ -225,41 +228,45 @@ def test_trims_among_random_writes_are_worth_their_share_of_the_space(
         held_blocks=RESERVED + 1,
     )
     expected = theory.greedy(spare_factor=spare, pages_per_block=PAGES)
-    found = counted["pages_programmed"] / counted["host_pages_written"]
-    assert found == pytest.approx(expected, rel=0.015)
+    simulated = counters["pages_programmed"] / counters["host_pages_written"]
+    assert simulated == pytest.approx(expected, rel=0.015)
 
 
-def test_a_pattern_trims_a_file_and_a_loop_device(here: Path, loop: tuple[str, Path]) -> None:
+def test_pattern_trims_a_file_and_a_loop_device(here: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
-    some = ("--mode", "trim", "--location", "ordered", "--incr", "2", "--io-size", "64KiB",
+    trims = ("--mode", "trim", "--location", "ordered", "--incr", "2", "--io-size", "64KiB",
             "--target-offset", "1MiB", "--target-size", "1MiB", "--io-count", "8")  # fmt: skip
-    refused = uflip("pattern", name, *some)
+    refused = uflip("pattern", name, *trims)
     assert refused.code == 3, "nobody has said that it may be destroyed"
     token = str(report_block(name)["token"])
-    done = uflip("pattern", name, *some, "--buffered", "--destroy", token, "--trace", "t.csv", "-q")
+    done = uflip(
+        "pattern", name, *trims, "--buffered", "--destroy", token, "--trace", "t.csv", "-q"
+    )
     assert done.code == 0, done.err
     content = disk.read_bytes()
     for number in range(16):
         begin = MIB + number * 65536
-        kept = content[begin : begin + 65536] == b"x" * 65536
-        assert kept == bool(number % 2), number
+        unchanged = content[begin : begin + 65536] == b"x" * 65536
+        assert unchanged == bool(number % 2), number
     assert {line.split(",")[6] for line in Path("t.csv").read_text().splitlines()[1:]} == {"trim"}
-    done = uflip("pattern", "file:f", "--size", "4MiB", *some, "--buffered", "-q")
+    done = uflip("pattern", "file:f", "--size", "4MiB", *trims, "--buffered", "-q")
     assert done.code == 0, done.err
     content = Path("f").read_bytes()
     holes = [not any(content[MIB + n * 65536 : MIB + (n + 1) * 65536]) for n in range(16)]
     assert holes == [n % 2 == 0 for n in range(16)]
 
 
-def test_a_process_that_trims_has_no_queue_on_a_real_device(here: Path) -> None:
+def test_trims_with_a_queue_are_refused_on_a_real_device(here: Path) -> None:
     trims = ("--mode", "trim", "--location", "random", "--io-count", "4")
-    deep = uflip("pattern", "file:f", "--size", "4MiB", "--buffered", *trims, "--queue-depth", "4")
-    assert deep.code == 2
-    assert "a parallel pattern" in deep.err
+    queued = uflip(
+        "pattern", "file:f", "--size", "4MiB", "--buffered", *trims, "--queue-depth", "4"
+    )
+    assert queued.code == 2
+    assert "a parallel pattern" in queued.err
     assert uflip("pattern", "sim:demo", *trims, "--queue-depth", "4", "-q").code == 0
 
 
-def test_trims_go_beside_a_queue(here: Path) -> None:
+def test_trims_run_in_parallel_with_queued_reads(here: Path) -> None:
     """In a process of their own, beside one whose reads wait in a queue."""
     reads = basic("read", "random", io_size=4096, io_count=200, target_size=MIB)
     trims = basic("trim", "random", io_size=4096, io_count=50, target_offset=MIB, target_size=MIB)
@@ -270,7 +277,7 @@ def test_trims_go_beside_a_queue(here: Path) -> None:
     assert trace.bytes_trimmed == 50 * 4096
 
 
-def test_a_run_of_trims_is_kept_and_read_again(here: Path) -> None:
+def test_run_of_trims_is_stored_and_replayed(here: Path) -> None:
     out = Path("out")
     done = uflip("pattern", "sim:demo", "--mode", "trim", "--location", "sequential", "--io-size",
                  "1MiB", "--io-count", "16", "--inside", out, "-q")  # fmt: skip
@@ -287,29 +294,27 @@ def test_a_run_of_trims_is_kept_and_read_again(here: Path) -> None:
     assert uflip("verify", "again").code == 0
 
 
-def test_the_verb_deallocates_what_it_is_told_and_guards_the_rest(
-    here: Path, loop: tuple[str, Path]
-) -> None:
+def test_deallocate_verb_guards_other_ranges(here: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
-    some = ("deallocate", name, "--target-offset", "1MiB", "--target-size", "2MiB")
-    assert uflip(*some).code == 3
-    assert uflip(*some, "--dry-run").code == 0
+    arguments = ("deallocate", name, "--target-offset", "1MiB", "--target-size", "2MiB")
+    assert uflip(*arguments).code == 3
+    assert uflip(*arguments, "--dry-run").code == 0
     assert disk.read_bytes() == b"x" * 8 * MIB
     token = str(report_block(name)["token"])
-    done = uflip(*some, "--destroy", token, "--buffered", "--json")
+    done = uflip(*arguments, "--destroy", token, "--buffered", "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert (told["offset_bytes"], told["size_bytes"], told["trims"]) == (MIB, 2 * MIB, 1)
+    printed = json.loads(done.out)
+    assert (printed["offset_bytes"], printed["size_bytes"], printed["trims"]) == (MIB, 2 * MIB, 1)
     content = disk.read_bytes()
     assert content[MIB : 3 * MIB] == bytes(2 * MIB)
     assert content[3 * MIB : 7 * MIB] == b"x" * 4 * MIB
-    for beyond in (("--target-offset", "9MiB"), ("--target-size", "9MiB"),
+    for invalid in (("--target-offset", "9MiB"), ("--target-size", "9MiB"),
                    ("--target-offset", "100")):  # fmt: skip
-        refused = uflip("deallocate", name, *beyond, "--destroy", token)
+        refused = uflip("deallocate", name, *invalid, "--destroy", token)
         assert (refused.code, "not a sector range" in refused.err) == (2, True), refused.err
 
 
-def test_a_simulated_device_without_its_data_can_be_saved(here: Path) -> None:
+def test_deallocated_simulated_device_is_saved(here: Path) -> None:
     done = uflip("deallocate", "sim:demo", "--save", "new.snapshot", "-q")
     assert done.code == 0, done.err
     with open_device("sim:new.snapshot") as device:
@@ -324,7 +329,7 @@ def test_a_simulated_device_without_its_data_can_be_saved(here: Path) -> None:
     assert Path("f").stat().st_blocks * 512 <= MIB
 
 
-def test_the_micro_benchmark_comes_last_and_in_turn(here: Path) -> None:
+def test_deallocate_micro_benchmark_is_planned_last_and_in_order(here: Path) -> None:
     done = uflip("plan", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
                  "deallocate,cache_cliff", "--out", "p.toml")  # fmt: skip
     assert done.code == 0, done.err
@@ -345,7 +350,7 @@ URL = (
 )
 
 
-def test_the_micro_benchmark_finds_what_theory_says(here: Path) -> None:
+def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
     """Behind everything: what is left is written to as on a device with so much more spare."""
     done = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
                  "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
@@ -354,21 +359,23 @@ def test_the_micro_benchmark_finds_what_theory_says(here: Path) -> None:
     runs = {(run.pattern, run.value): run.trace() for run in results.runs}
     timing = results.manifest.device.profile_table["timing"]
 
-    def took(pattern: str, value: int) -> float:
+    def mean_ns(pattern: str, value: int) -> float:
         return float(np.asarray(runs[pattern, value].column("response_time_ns")).mean())
 
-    def alone(value: int) -> int:
+    def min_trim_ns(value: int) -> int:
         return int(np.asarray(runs["ST", value].column("response_time_ns")).min())
 
     # Some meet a processor that plans a collection.
-    assert alone(50) == alone(100) == timing["command_write_ns"]
-    assert took("RR", 100) == took("RR", 50) == pytest.approx(timing["command_read_ns"], abs=1)
-    assert took("RR", 0) > timing["read_ns"]
-    moved = {
+    assert min_trim_ns(50) == min_trim_ns(100) == timing["command_write_ns"]
+    assert (
+        mean_ns("RR", 100) == mean_ns("RR", 50) == pytest.approx(timing["command_read_ns"], abs=1)
+    )
+    assert mean_ns("RR", 0) > timing["read_ns"]
+    relocated = {
         value: json.loads(runs["RW", value].metadata_json)["counters"]["pages_relocated"]
         for value in (0, 50, 100)
     }
-    assert moved[0] > 0 == moved[100]
+    assert relocated[0] > 0 == relocated[100]
     assert uflip("report", "out", "-o", "r.html").code == 0
     page = Path("r.html").read_text()
     assert "A trim of" in page
@@ -378,10 +385,10 @@ def test_the_micro_benchmark_finds_what_theory_says(here: Path) -> None:
         spec = read_spec(runs["RW", 100].spec_json)
         assert isinstance(spec, Basic)
         fresh = np.asarray(device.run(spec).column("response_time_ns"))
-    assert took("RW", 100) == pytest.approx(float(fresh.mean()), rel=1e-6)
+    assert mean_ns("RW", 100) == pytest.approx(float(fresh.mean()), rel=1e-6)
 
 
-def test_a_state_that_was_noted_is_forgotten_where_it_was_deallocated(here: Path) -> None:
+def test_deallocate_removes_the_state_record(here: Path) -> None:
     """A block device's counters begin anew with the machine: the record itself must be gone."""
     opening = ("file:target", "--size", "2MiB", "--buffered", "-q")
     assert uflip("prepare", *opening).code == 0
@@ -394,7 +401,7 @@ def test_a_state_that_was_noted_is_forgotten_where_it_was_deallocated(here: Path
     assert not record.exists()
 
 
-def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
+def test_device_without_trim_is_skipped_with_a_reason(here: Path) -> None:
     info = structs.replace(
         inspect_device("sim:demo"),
         kind="block",
@@ -408,7 +415,7 @@ def test_a_device_that_cannot_is_left_out_with_a_reason(here: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
-def test_fio_trims_what_its_job_says(here: Path, loop: tuple[str, Path]) -> None:
+def test_fio_job_trims_the_same_range(here: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
     trims = ("--mode", "trim", "--location", "sequential", "--io-size", "64KiB", "--io-count", "8")
     done = uflip("pattern", "sim:demo", *trims, "--target-size", "1MiB", "--inside", "o", "-q")
@@ -423,7 +430,7 @@ def test_fio_trims_what_its_job_says(here: Path, loop: tuple[str, Path]) -> None
     assert disk.read_bytes() == bytes(8 * 65536) + b"x" * (8 * MIB - 8 * 65536)
 
 
-def test_zones_are_reset_and_not_deallocated() -> None:
+def test_zoned_device_is_reset_and_not_deallocated() -> None:
     done = uflip("deallocate", "sim:zns")
     assert (done.code, "uflip zones DEVICE --reset" in done.err) == (2, True), done.err
     assert "or a simulated one" not in done.err

@@ -25,14 +25,14 @@ def instructions() -> list[tuple[str, str]]:
     return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
 
 
-def of(name: str) -> list[str]:
-    return [rest for found, rest in instructions() if found == name]
+def operands(name: str) -> list[str]:
+    return [operand for instruction, operand in instructions() if instruction == name]
 
 
 def commands() -> list[list[str]]:
     """Return the commands of the unit and the container, with variables replaced by an address."""
     (in_unit,) = re.findall("^ExecStart=(.*)$", UNIT, re.MULTILINE)
-    (in_container,) = of("CMD")
+    (in_container,) = operands("CMD")
     shell, option, line = json.loads(in_container)
     assert (shell, option) == ("sh", "-c")
     texts = [in_unit.replace("${STATE_DIRECTORY}", "/srv"), line.removeprefix("exec ")]
@@ -40,7 +40,7 @@ def commands() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("words", commands(), ids=["unit", "container"])
-def test_what_is_started_is_a_command_of_uflip(words: list[str]) -> None:
+def test_started_command_is_valid(words: list[str]) -> None:
     assert Path(words[0]).name == "uflip"
     assert words[1:3] == ["site", "serve"]
     serve = command.commands["serve"]
@@ -49,7 +49,7 @@ def test_what_is_started_is_a_command_of_uflip(words: list[str]) -> None:
     assert context.params["base_url"] == "https://a.example"
 
 
-def analysed(*arguments: object) -> subprocess.CompletedProcess[str]:
+def systemd_analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("no systemd-analyze: apt-get install systemd")
@@ -57,29 +57,29 @@ def analysed(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command_line, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "uflip-site.service"
     unit.write_text(UNIT.replace("/opt/uflip/bin/uflip", "/bin/true"))
-    done = analysed("verify", "--man=no", unit)
+    done = systemd_analyze("verify", "--man=no", unit)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_service_sees_little_of_its_machine() -> None:
-    done = analysed(
+def test_service_is_sandboxed() -> None:
+    done = systemd_analyze(
         "security", "--offline=true", f"--threshold={EXPOSED}", DEPLOY / "uflip-site.service"
     )
     assert done.returncode == 0, done.stdout
 
 
-def test_the_container_is_made_of_what_there_is_and_runs_as_nobody_in_particular() -> None:
-    copied = [line.split()[:-1] for line in of("COPY") if not line.startswith("--from")]
+def test_container_copies_existing_files_and_is_unprivileged() -> None:
+    copied = [line.split()[:-1] for line in operands("COPY") if not line.startswith("--from")]
     assert all((ROOT / name).exists() for names in copied for name in names)
     assert {"Cargo.lock", "crates", "python"} <= {name for names in copied for name in names}
-    assert of("USER") == ["uflip"]
-    assert all(re.search(r":[\w.-]+", image.split("/")[-1]) for image in of("FROM"))
+    assert operands("USER") == ["uflip"]
+    assert all(re.search(r":[\w.-]+", image.split("/")[-1]) for image in operands("FROM"))
 
 
-def test_the_proxy_lets_a_part_of_an_upload_through() -> None:
+def test_proxy_accepts_an_upload_part() -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     (largest,) = re.findall(r"client_max_body_size (\d+)m;", text)
     assert int(largest) << 20 > MOST_BODY_BYTES

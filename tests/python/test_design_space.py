@@ -21,25 +21,25 @@ from uflip.sweeping.sensitivity import MIN_BASE_POINTS, sensitivity, why_doubtfu
 URL = "sim:demo?blocks_per_die=64"
 
 
-def row(values: dict[str, Any], **measured: Any) -> SweepRow:
+def sweep_row(values: dict[str, Any], **measured: Any) -> SweepRow:
     """A row of which nothing but this is known."""
-    nothing = dict.fromkeys(
+    empty = dict.fromkeys(
         ("spare_bytes", "memory_bytes", "elapsed_ns", "ios_per_s", "bytes_per_s", "reads",
          "writes", "write_amplification", "relocated_pages_per_block")
     )  # fmt: skip
-    about = {"values": values, "device": "", "durability": "", "ios": 1, "counters": {}}
-    return SweepRow(**(nothing | about | measured))
+    description = {"values": values, "device": "", "durability": "", "ios": 1, "counters": {}}
+    return SweepRow(**(empty | description | measured))
 
 
 # Fronts
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_front_is_what_comparing_everybody_finds(seed: int) -> None:
+def test_front_matches_exhaustive_comparison(seed: int) -> None:
     chance = random.Random(seed)
     # Few values, so that many are alike in some objective or in all.
     rows = [
-        row(
+        sweep_row(
             {},
             spare_bytes=chance.randrange(12),
             memory_bytes=chance.choice([None, *range(6)]),
@@ -57,17 +57,17 @@ def test_a_front_is_what_comparing_everybody_finds(seed: int) -> None:
         ]
         return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)  # type: ignore[operator]
 
-    known = [each for each in rows if each.memory_bytes is not None]
-    expected = [rows.index(a) for a in known if not any(beats(b, a) for b in known)]
-    found = front(rows, objectives)
-    assert sorted(rows.index(rows[place]) for place in found) == sorted(expected)
-    assert [rows[place].spare_bytes for place in found] == sorted(
-        rows[place].spare_bytes or 0 for place in found
+    measured = [each for each in rows if each.memory_bytes is not None]
+    expected = [rows.index(a) for a in measured if not any(beats(b, a) for b in measured)]
+    front_indices = front(rows, objectives)
+    assert sorted(rows.index(rows[index]) for index in front_indices) == sorted(expected)
+    assert [rows[index].spare_bytes for index in front_indices] == sorted(
+        rows[index].spare_bytes or 0 for index in front_indices
     )
 
 
 @pytest.mark.parametrize("names", [["p99"], ["p99", "p99"], ["p99", "spare"], ["p42", "p99"]])
-def test_a_front_is_between_objectives_that_there_are(names: list[str]) -> None:
+def test_unknown_or_repeated_objectives_are_refused(names: list[str]) -> None:
     with pytest.raises(UsageError):
         check_objectives(names, baseline("RW"))
     assert check_objectives(["spare_bytes", "p99"], baseline("RW")) == ("spare_bytes", "p99")
@@ -76,29 +76,29 @@ def test_a_front_is_between_objectives_that_there_are(names: list[str]) -> None:
 # What matters
 
 
-def test_shares_of_variance_are_those_of_a_sum_and_of_a_product() -> None:
+def test_variance_shares_of_a_sum_and_a_product() -> None:
     vary: Varied = {"a": Range(0.0, 1.0), "b": Range(0.0, 1.0), "c": Range(0.0, 1.0)}
     design = Design(URL, baseline("RW"), vary, Sample("sobol", 1024))
     drawn = [dict(zip(vary, map(float, each), strict=True)) for each in combinations(design)]
     # 3a + b: variances stand as 9 to 1. (a - ½)(b - ½): neither alone explains anything.
-    total = [row(each, ios_per_s=3 * each["a"] + each["b"]) for each in drawn]
-    found = {index.name: index for index in sensitivity(total, "iops")}
+    total = [sweep_row(each, ios_per_s=3 * each["a"] + each["b"]) for each in drawn]
+    indices = {index.name: index for index in sensitivity(total, "iops")}
     for name, share in (("a", 0.9), ("b", 0.1), ("c", 0.0)):
-        assert found[name].first == pytest.approx(share, abs=0.03)
-        assert found[name].total == pytest.approx(share, abs=0.03)
-    product = [row(each, ios_per_s=(each["a"] - 0.5) * (each["b"] - 0.5)) for each in drawn]
-    found = {index.name: index for index in sensitivity(product, "iops")}
+        assert indices[name].first == pytest.approx(share, abs=0.03)
+        assert indices[name].total == pytest.approx(share, abs=0.03)
+    product = [sweep_row(each, ios_per_s=(each["a"] - 0.5) * (each["b"] - 0.5)) for each in drawn]
+    indices = {index.name: index for index in sensitivity(product, "iops")}
     for name, share in (("a", 1.0), ("b", 1.0), ("c", 0.0)):
-        assert found[name].first == pytest.approx(0, abs=0.05)
-        assert found[name].total == pytest.approx(share, abs=0.05)
+        assert indices[name].first == pytest.approx(0, abs=0.05)
+        assert indices[name].total == pytest.approx(share, abs=0.05)
     assert sensitivity(total, "iops") == sensitivity(total, "iops")
 
 
-def test_what_does_not_vary_has_no_shares_and_what_is_not_known_is_said() -> None:
-    rows = [row({"a": 1, "b": 2}, ios_per_s=5.0) for _ in range(32)]
+def test_constant_measure_has_no_shares_and_missing_one_is_refused() -> None:
+    rows = [sweep_row({"a": 1, "b": 2}, ios_per_s=5.0) for _ in range(32)]
     assert [(each.first, each.total) for each in sensitivity(rows, "iops")] == [(0, 0), (0, 0)]
     with pytest.raises(UsageError, match="Some points lack"):
-        sensitivity([*rows, row({"a": 1, "b": 2})], "iops")
+        sensitivity([*rows, sweep_row({"a": 1, "b": 2})], "iops")
 
 
 # Costs
@@ -117,20 +117,20 @@ def test_what_does_not_vary_has_no_shares_and_what_is_not_known_is_said() -> Non
         ("sim:memoright", None),  # of a hybrid's tables nothing is known
     ],
 )
-def test_costs_are_what_counting_gives(url: str, memory_bytes: int | None) -> None:
+def test_costs_match_counted_memory_and_spare(url: str, memory_bytes: int | None) -> None:
     info = inspect_device(url)
-    found = costs(info)
-    assert found.memory_bytes == memory_bytes
+    device_costs = costs(info)
+    assert device_costs.memory_bytes == memory_bytes
     shape = info.profile_table["geometry"]
     dies = shape["channels"] * shape["dies_per_channel"]
     blocks = dies * shape["blocks_per_die"] * shape["pages_per_block"]
-    assert found.spare_bytes == blocks * shape["page_bytes"] - info.capacity_bytes
+    assert device_costs.spare_bytes == blocks * shape["page_bytes"] - info.capacity_bytes
 
 
 # On the command line
 
 
-def test_a_front_is_printed_drawn_and_told(here: Path) -> None:
+def test_front_is_printed_drawn_and_in_json(here: Path) -> None:
     arguments = (
         "sweep", URL, "--vary", "spare_factor=0.15,0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--pareto", "spare_bytes,write_amplification",
@@ -144,7 +144,7 @@ def test_a_front_is_printed_drawn_and_told(here: Path) -> None:
     assert document["rows"][0]["spare_bytes"] < document["rows"][2]["spare_bytes"]
 
 
-def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
+def test_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     arguments = (
         "sweep", URL, "--vary", "spare_factor=0.15..0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--sample", "sobol:4", "-o", "sample.svg",
@@ -157,19 +157,19 @@ def test_a_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     first = (here / "sample.svg").read_bytes()
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
-    said = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
-    assert document["sensitivity"]["doubt"] == said
-    assert f"warning: {said}" in again.out
+    warning = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
+    assert document["sensitivity"]["doubt"] == warning
+    assert f"warning: {warning}" in again.out
     assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
 
 
-def test_enough_points_are_not_doubted() -> None:
-    rows = [row({"a": place, "b": 1}) for place in range(4 * MIN_BASE_POINTS)]
+def test_enough_points_give_no_doubt() -> None:
+    rows = [sweep_row({"a": number, "b": 1}) for number in range(4 * MIN_BASE_POINTS)]
     assert why_doubtful(rows) is None
     assert why_doubtful(rows[:-1]) is not None
 
 
-def test_indices_need_their_design() -> None:
+def test_sensitivity_requires_a_sobol_sample() -> None:
     arguments = ("sweep", URL, "--vary", "spare_factor=0.15..0.3", "--pattern", "RW")
     done = uflip(*arguments, "--sample", "lhs:4", "--sensitivity", "p99")
     assert (done.code, "sobol:N" in done.err) == (2, True)
@@ -189,33 +189,33 @@ NOTHING = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 
         ("--pattern", "RR", "--vary", "queue_depth=1,4", "--untimed"),
     ],
 )  # fmt: skip
-def test_where_nothing_can_be_drawn_the_rows_are_told(
+def test_rows_are_printed_when_nothing_can_be_drawn(
     here: Path, arguments: tuple[object, ...]
 ) -> None:
     done = uflip("sweep", URL, *arguments, "-o", "none.png")
     assert (done.code, "There is nothing to draw" in done.err) == (2, True), done.err
     assert len(done.out.splitlines()) >= 3, done.out
-    told = json.loads(uflip("sweep", URL, *arguments, "-o", "none.png", "--json").out)
-    assert (len(told["rows"]), told["error"]["kind"]) == (2, "usage")
+    document = json.loads(uflip("sweep", URL, *arguments, "-o", "none.png", "--json").out)
+    assert (len(document["rows"]), document["error"]["kind"]) == (2, "usage")
     assert not (here / "none.png").exists()
 
 
-def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
+def test_rows_are_printed_when_points_lack_a_measure() -> None:
     # A run that finds its own length may have had enough I/Os for its percentile, or not.
     arguments = ("sweep", URL, "--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "-q",
                  "--until-converged", "--max-ios", 900, "--sample", "sobol:2",
                  "--sensitivity", "p99")  # fmt: skip
     done = uflip(*arguments)
-    told = json.loads(uflip(*arguments, "--json").out)
-    enough = sum(each["writes"]["p99_ns"] is not None for each in told["rows"])
-    assert enough < 6, "the test needs runs that are over before"
-    assert (done.code, f"p99 of {enough} of 6 points" in done.out) == (0, True), done.err
-    assert (len(told["rows"]), told["sensitivity"]["indices"]) == (6, [])
-    assert "--io-count" in told["sensitivity"]["doubt"]
+    document = json.loads(uflip(*arguments, "--json").out)
+    with_p99 = sum(each["writes"]["p99_ns"] is not None for each in document["rows"])
+    assert with_p99 < 6, "the test needs runs that are over before"
+    assert (done.code, f"p99 of {with_p99} of 6 points" in done.out) == (0, True), done.err
+    assert (len(document["rows"]), document["sensitivity"]["indices"]) == (6, [])
+    assert "--io-count" in document["sensitivity"]["doubt"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "untold"),
+    ("arguments", "missing_measure"),
     [
         # Of 50 I/Os the 99th percentile is not told, as ten do not lie beyond it.
         ((*NOTHING, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
@@ -229,12 +229,12 @@ def test_where_points_do_not_tell_a_measure_the_rows_are_told() -> None:
          "mean of 3 of 6 points"),
     ],
 )  # fmt: skip
-def test_shares_that_points_cannot_tell_are_refused_before_any_work(
-    monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], untold: str
+def test_sensitivity_of_missing_measure_is_refused_before_work(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], missing_measure: str
 ) -> None:
     def no_work(self: PlannedSweep, *_: object) -> list[SweepRow]:
         raise AssertionError("work was begun")
 
     monkeypatch.setattr(PlannedSweep, "carry_out", no_work)
     done = uflip("sweep", URL, *arguments, "--sample", "sobol:2")
-    assert (done.code, untold in done.err) == (2, True), done.err
+    assert (done.code, missing_measure in done.err) == (2, True), done.err

@@ -31,10 +31,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the devices that were made, and not found in the cache."""
     names: list[str] = []
-    really = _native.Device.sim
+    create = _native.Device.sim
 
     class Counting:
         restore = _native.Device.restore
@@ -42,7 +42,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         @staticmethod
         def sim(name: str, *more: str) -> _native.Handle[_native.Device]:
             names.append(name)
-            return really(name, *more)
+            return create(name, *more)
 
     monkeypatch.setattr("uflip.device.simulated._native.Device", Counting)
     return names
@@ -50,12 +50,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def behaviour(device: Device) -> dict[str, Any]:
     """All that can be seen of a device: its description, and every I/O of two runs."""
-    seen: dict[str, Any] = {"info": device.info}
+    observed: dict[str, Any] = {"info": device.info}
     for number, spec in enumerate((baseline("RW", queue_depth=4), baseline("SW", seed=2))):
         trace = device.run(spec)
         columns = {name: np.asarray(trace.column(name)).tolist() for name in trace.columns}
-        seen[str(number)] = (columns, trace.counters_json())
-    return seen
+        observed[str(number)] = (columns, trace.counters_json())
+    return observed
 
 
 def files(folder: Path) -> list[str]:
@@ -65,22 +65,24 @@ def files(folder: Path) -> list[str]:
 # The cache
 
 
-def test_a_device_from_the_cache_is_the_device(folder: Path, made: list[str]) -> None:
+def test_cached_device_behaves_the_same(folder: Path, created: list[str]) -> None:
     with device_cache.switched_off():
         expected = behaviour(open_device(URL))
     assert files(folder) == []
     assert behaviour(open_device(URL)) == expected, "a miss"
-    assert len(made) == 2
+    assert len(created) == 2
     assert len(files(folder)) == 1
     assert behaviour(open_device(URL)) == expected, "a hit"
-    assert len(made) == 2, "nothing was made"
+    assert len(created) == 2, "nothing was made"
 
 
-def test_an_enforced_state_is_found_again(folder: Path, made: list[str]) -> None:
+def test_enforced_state_is_cached(folder: Path, created: list[str]) -> None:
     def enforced() -> tuple[dict[str, Any], list[int]]:
-        device, seen = open_device(URL), []
-        device.enforce(STATE, on_progress=lambda done, total, _: seen.extend([done, total]))
-        return behaviour(device), seen[-2:]
+        device, progress_values = open_device(URL), []
+        device.enforce(
+            STATE, on_progress=lambda done, total, _: progress_values.extend([done, total])
+        )
+        return behaviour(device), progress_values[-2:]
 
     with device_cache.switched_off():
         expected, _ = enforced()
@@ -92,7 +94,7 @@ def test_an_enforced_state_is_found_again(folder: Path, made: list[str]) -> None
     assert len(files(folder)) == 2
 
 
-def test_a_device_that_was_used_is_not_taken_for_a_fresh_one(folder: Path) -> None:
+def test_used_device_is_not_cached(folder: Path) -> None:
     used = open_device(URL)
     used.run(baseline("RW", io_count=10))
     used.enforce(STATE)
@@ -102,7 +104,7 @@ def test_a_device_that_was_used_is_not_taken_for_a_fresh_one(folder: Path) -> No
     assert fresh.counters() != used.counters()
 
 
-def test_whatever_makes_a_device_different_gives_it_another_name(folder: Path) -> None:
+def test_cache_key_includes_every_override(folder: Path) -> None:
     for query in ("", "&seed=2", "&spare_factor=0.2", "&gc=greedy", "&random_overwrites=0.5"):
         open_device(URL + query)
     assert len(files(folder)) == 5
@@ -111,7 +113,7 @@ def test_whatever_makes_a_device_different_gives_it_another_name(folder: Path) -
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "not a snapshot"])
-def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
+def test_damaged_file_is_recreated(folder: Path, damage: str) -> None:
     open_device(URL)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
@@ -127,24 +129,26 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
     assert path.read_bytes() == whole
 
 
-def test_the_longest_unused_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_is_evicted_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         open_device(f"{URL}&seed={number}")
         for path in folder.iterdir():  # older, so that the order does not hang on the clock
             os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 100))
-    kept = device_cache.entries()
+    cached = device_cache.entries()
     open_device(f"{URL}&seed=0")  # used again
-    size = sum(entry.size_bytes for entry in kept) + 10_000  # the files differ by some bytes
+    size = sum(entry.size_bytes for entry in cached) + 10_000  # the files differ by some bytes
     monkeypatch.setenv(device_cache.SIZE, str(size))
     open_device(f"{URL}&seed=3")
-    left = [entry.path for entry in device_cache.entries()]
-    assert kept[1].path not in left, "of seed 1, which nobody used since"
-    assert kept[0].path in left
-    assert len(left) == 3
+    remaining = [entry.path for entry in device_cache.entries()]
+    assert cached[1].path not in remaining, "of seed 1, which nobody used since"
+    assert cached[0].path in remaining
+    assert len(remaining) == 3
     assert sum(entry.size_bytes for entry in device_cache.entries()) <= size
 
 
-def test_a_device_larger_than_the_cache_is_not_kept(
+def test_device_larger_than_the_cache_is_not_cached(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(device_cache.SIZE, "10KiB")
@@ -152,7 +156,7 @@ def test_a_device_larger_than_the_cache_is_not_kept(
     assert files(folder) == []
 
 
-def test_a_folder_that_cannot_be_used_is_no_error(
+def test_unusable_cache_folder_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -160,12 +164,12 @@ def test_a_folder_that_cannot_be_used_is_no_error(
     assert open_device(URL).info.simulated
 
 
-def test_many_at_once_get_the_same_device(folder: Path) -> None:
-    found: list[str] = []
+def test_concurrent_opens_get_the_same_device(folder: Path) -> None:
+    descriptions: list[str] = []
 
     def use() -> None:
         native = open_sim(parse_url(URL))
-        found.append(native.counters_json() or "" + native.info_json())
+        descriptions.append(native.counters_json() or "" + native.info_json())
 
     threads = [threading.Thread(target=use) for _ in range(8)]
     processes = [start("pattern", URL, "--pattern", "RW", "--json") for _ in range(3)]
@@ -174,13 +178,13 @@ def test_many_at_once_get_the_same_device(folder: Path) -> None:
     for thread in threads:
         thread.join()
     printed = [process.communicate()[0] for process in processes]
-    assert len(set(found)) == 1
-    assert len(found) == 8
+    assert len(set(descriptions)) == 1
+    assert len(descriptions) == 8
     assert len({json.dumps(json.loads(text)["statistics"]) for text in printed}) == 1
     assert len(files(folder)) == 1, "and nothing half written beside it"
 
 
-def test_what_a_killed_process_left_is_removed(folder: Path) -> None:
+def test_old_partial_files_are_removed(folder: Path) -> None:
     folder.mkdir()
     old, new = (folder / f".{name * 32}.snapshot.1.partial" for name in "ab")
     for path in (old, new):
@@ -193,12 +197,12 @@ def test_what_a_killed_process_left_is_removed(folder: Path) -> None:
     assert files(folder) == []
 
 
-def test_only_what_uflip_kept_is_listed_and_removed(
+def test_only_cache_files_are_listed_and_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_device(URL)
-    (kept,) = folder.iterdir()
-    assert kept.read_bytes().startswith(device_cache.MAGIC)
+    (cached,) = folder.iterdir()
+    assert cached.read_bytes().startswith(device_cache.MAGIC)
     with open_device(URL) as device:
         device.save(folder / "worn.snapshot")  # the user's own
     (folder / "notes.txt").write_text("mine")
@@ -207,8 +211,8 @@ def test_only_what_uflip_kept_is_listed_and_removed(
     (folder / f"{'2' * 32}.snapshot").mkdir()
     os.mkfifo(folder / f"{'3' * 32}.snapshot")
     (folder / ".half.snapshot.1.partial").write_text("mine")
-    mine = sorted(set(folder.iterdir()) - {kept})
-    assert [entry.path for entry in device_cache.entries()] == [kept]
+    mine = sorted(set(folder.iterdir()) - {cached})
+    assert [entry.path for entry in device_cache.entries()] == [cached]
     monkeypatch.setenv(device_cache.SIZE, "10KiB")  # so that whatever is ours has to go
     open_device(f"{URL}&seed=8")
     assert sorted(folder.iterdir()) == mine
@@ -220,7 +224,7 @@ def test_only_what_uflip_kept_is_listed_and_removed(
     assert f"{len(mine)} other files stay" in done.out
 
 
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv(device_cache.FOLDER)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -232,7 +236,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 # On the command line
 
 
-def test_the_cache_is_listed_and_cleared(folder: Path) -> None:
+def test_cache_is_listed_and_cleared(folder: Path) -> None:
     assert "0 devices" in uflip("cache").out
     assert uflip("pattern", URL, "--pattern", "RR").code == 0
     listed = json.loads(uflip("cache", "--json").out)
@@ -244,7 +248,7 @@ def test_the_cache_is_listed_and_cleared(folder: Path) -> None:
     assert files(folder) == []
 
 
-def test_no_cache_leaves_it_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cache_option_stores_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert uflip("pattern", URL, "--pattern", "RR", "--no-cache").code == 0
     assert files(folder) == []
     monkeypatch.setenv(device_cache.SIZE, "0")
@@ -260,18 +264,18 @@ def test_no_cache_leaves_it_alone(folder: Path, monkeypatch: pytest.MonkeyPatch)
 # Snapshots
 
 
-def test_a_saved_device_goes_on_where_it_stood(folder: Path) -> None:
+def test_saved_device_continues_from_its_state(folder: Path) -> None:
     device = open_device(URL)
     device.run(baseline("RW", io_count=50))
     device.save("used.snapshot")
     expected = behaviour(device)
     with open_device("sim:used.snapshot") as again:
-        seen = behaviour(again)
-    assert seen.pop("info").profile_table == expected.pop("info").profile_table
-    assert seen == expected
+        restored = behaviour(again)
+    assert restored.pop("info").profile_table == expected.pop("info").profile_table
+    assert restored == expected
 
 
-def test_a_snapshot_is_a_device_for_every_command(folder: Path) -> None:
+def test_snapshot_is_a_device_for_every_command(folder: Path) -> None:
     saved = uflip("prepare", URL, "--state", "random", "--save", "steady.snapshot")
     assert saved.code == 0
     assert "kept in steady.snapshot" in saved.out
@@ -284,7 +288,7 @@ def test_a_snapshot_is_a_device_for_every_command(folder: Path) -> None:
     assert later["details"]["snapshot"] != info["details"]["snapshot"]
 
 
-def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) -> None:
+def test_invalid_save_or_restore_is_refused(folder: Path) -> None:
     device = open_device(URL)
     with pytest.raises(UsageError, match=r"FILE\.snapshot"):
         device.save("device.bin")
@@ -308,7 +312,7 @@ def test_what_cannot_be_saved_or_restored_says_so_before_any_work(folder: Path) 
 @pytest.mark.parametrize(
     ("name", "kind"), [("x.bin", 2), ("there.snapshot", 3), ("no/x.snapshot", 2)]
 )
-def test_a_name_that_cannot_be_saved_under_is_refused_first(
+def test_invalid_snapshot_name_is_refused_before_opening(
     folder: Path, name: str, kind: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("there.snapshot").write_text("mine")
@@ -320,7 +324,7 @@ def test_a_name_that_cannot_be_saved_under_is_refused_first(
     assert uflip("pattern", "null", "--pattern", "RR", "--save", "n.snapshot").code == 2
 
 
-def test_a_benchmark_of_a_snapshot_begins_in_its_state_and_says_so(folder: Path) -> None:
+def test_benchmark_of_a_snapshot_records_its_state(folder: Path) -> None:
     open_device("sim:demo?blocks_per_die=64&state=empty").save("empty.snapshot")
     options = ["--only", "baseline", "--scale", "quick", "--quiet"]
     assert uflip("run", "sim:empty.snapshot", *options, "--out", "r").code == 0

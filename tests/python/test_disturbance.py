@@ -33,30 +33,28 @@ def target(here: Path) -> Path:
     return path
 
 
-def seen(device: Device, meanwhile: Callable[[], object]) -> dict[str, int]:
+def disturbances_during(device: Device, action: Callable[[], object]) -> dict[str, int]:
     before = device.standing()
     trace = device.run(READS)
-    meanwhile()
+    action()
     after = device.standing()
     check_target(before, after, device.url)
     return count_disturbances(before, after, [trace], buffered=device.info.buffered)
 
 
-def test_a_quiet_run_is_not_disturbed(target: Path) -> None:
+def test_undisturbed_run_has_no_counts(target: Path) -> None:
     with open_device(f"file:{target}", buffered=True) as device:
-        assert seen(device, lambda: None) == {}
+        assert disturbances_during(device, lambda: None) == {}
 
 
 @needed
-def test_a_file_server_that_hangs_delays_no_run_on_another_file(
-    target: Path, tmp_path: Path
-) -> None:
-    with fused(tmp_path, "memory", "1M") as (image, _), image.open() as held:
-        found = subprocess.run(
+def test_hanging_file_server_does_not_delay_other_files(target: Path, tmp_path: Path) -> None:
+    with fused(tmp_path, "memory", "1M") as (image, _), image.open() as open_image:
+        pgrep = subprocess.run(
             ["pgrep", "-f", f"^nbdfuse {image} "], capture_output=True, text=True, check=True
         )
-        pid = int(found.stdout)
-        holder = subprocess.Popen(["sleep", "60"], stdin=held)
+        pid = int(pgrep.stdout)
+        holder = subprocess.Popen(["sleep", "60"], stdin=open_image)
         try:
             # The kernel keeps attributes for a second; then it asks the server, which is stopped.
             time.sleep(1.1)
@@ -72,21 +70,25 @@ def test_a_file_server_that_hangs_delays_no_run_on_another_file(
             holder.wait()
 
 
-def test_a_simulated_device_cannot_be_disturbed() -> None:
+def test_simulated_device_is_never_disturbed() -> None:
     with open_device("sim:demo?blocks_per_die=64") as device:
         assert device.standing() is None
-        assert seen(device, lambda: None) == {}
+        assert disturbances_during(device, lambda: None) == {}
 
 
-def test_who_opens_and_who_writes_is_counted(target: Path) -> None:
+def test_opens_and_writes_of_others_are_counted(target: Path) -> None:
     with open_device(f"file:{target}", buffered=True) as device:
-        assert seen(device, target.read_bytes)["opened"] == 1
+        assert disturbances_during(device, target.read_bytes)["opened"] == 1
 
         def write() -> None:
             with target.open("r+b") as file:
                 file.write(b"x")
 
-        assert seen(device, write) == {"opened": 1, "closed_by_writers": 1, "modified": 1}
+        assert disturbances_during(device, write) == {
+            "opened": 1,
+            "closed_by_writers": 1,
+            "modified": 1,
+        }
 
 
 def overwrite(path: Path) -> None:
@@ -96,48 +98,48 @@ def overwrite(path: Path) -> None:
         file.write(FOREIGN)
 
 
-def writes(device: Device) -> None:
+def write_blocks(device: Device) -> None:
     device.run(baseline("RW", io_size=4096, io_count=20, target_size=MIB))
 
 
 def between_two_runs(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device:
-        writes(device)
+        write_blocks(device)
         overwrite(path)
-        writes(device)
+        write_blocks(device)
 
 
 def before_the_first_run(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device:
         overwrite(path)
-        writes(device)
+        write_blocks(device)
 
 
 def after_the_last_run(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device:
-        writes(device)
+        write_blocks(device)
         overwrite(path)
 
 
-def by_one_who_does_not_close_it(path: Path) -> None:
+def by_a_writer_that_stays_open(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device, path.open("r+b") as file:
-        writes(device)
+        write_blocks(device)
         file.seek(MIB)
         file.write(FOREIGN)
         file.flush()
         device.run(READS)
 
 
-def in_a_run_of_ours(path: Path) -> None:
+def during_a_run(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device:
         stopped, written = threading.Event(), threading.Event()
 
-        def others() -> None:
+        def overwrite_repeatedly() -> None:
             while not stopped.is_set():
                 overwrite(path)
                 written.set()
 
-        other = threading.Thread(target=others)
+        other = threading.Thread(target=overwrite_repeatedly)
         other.start()
         written.wait()
         device.run(baseline("RW", io_size=4096, io_count=200, target_size=MIB))
@@ -145,31 +147,29 @@ def in_a_run_of_ours(path: Path) -> None:
         other.join()
 
 
-def with_the_time_set_back_to_before_the_run(path: Path) -> None:
+def with_its_mtime_reset(path: Path) -> None:
     with open_device(f"file:{path}", buffered=True) as device:
         before = path.stat()
-        writes(device)
+        write_blocks(device)
         overwrite(path)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize(
-    "written",
+    "write_foreign",
     [
         between_two_runs,
         before_the_first_run,
         after_the_last_run,
-        by_one_who_does_not_close_it,
-        in_a_run_of_ours,
-        with_the_time_set_back_to_before_the_run,
+        by_a_writer_that_stays_open,
+        during_a_run,
+        with_its_mtime_reset,
     ],
 )
-def test_what_others_write_while_it_is_open_is_not_vouched_for(
-    target: Path, written: Callable[[Path], None]
-) -> None:
+def test_foreign_write_voids_the_mark(target: Path, write_foreign: Callable[[Path], None]) -> None:
     if "user.uflip" not in os.listxattr(target):
         pytest.skip("no extended attributes in the folder for temporary files")
-    written(target)
+    write_foreign(target)
     with pytest.raises(RefusedError, match="not made by uflip") as caught:
         open_device(f"file:{target}", buffered=True)
     assert "somebody else wrote to it" in caught.value.got
@@ -179,12 +179,12 @@ def test_what_others_write_while_it_is_open_is_not_vouched_for(
     open_device(f"file:{target}", buffered=True)
 
 
-def test_who_cannot_have_written_leaves_the_file_ours(target: Path) -> None:
+def test_foreign_reads_keep_the_mark(target: Path) -> None:
     with open_device(f"file:{target}", buffered=True) as device:
-        writes(device)
+        write_blocks(device)
         target.read_bytes()
         target.open("r+b").close()
-        writes(device)
+        write_blocks(device)
         target.read_bytes()
     open_device(f"file:{target}", buffered=True)
 
@@ -198,44 +198,46 @@ def test_who_cannot_have_written_leaves_the_file_ours(target: Path) -> None:
     ],
     ids=["deleted", "shorter", "moved"],
 )
-def test_a_target_that_is_not_what_it_was_is_no_target(
+def test_changed_target_is_an_error(
     target: Path, change: Callable[[Path], object], words: str
 ) -> None:
     with open_device(f"file:{target}", buffered=True) as device:
         with pytest.raises(DeviceError) as caught:
-            seen(device, lambda: change(target))
+            disturbances_during(device, lambda: change(target))
         assert words in caught.value.got
 
 
-def test_a_file_that_is_cut_in_a_run_and_grows_again_by_it_is_no_target(here: Path) -> None:
+def test_file_truncated_during_a_run_is_an_error(here: Path) -> None:
     """Its length at the end of the run says nothing."""
     path = here / "scratch.bin"
     with open_device(f"file:{path}", size=64 * MIB, buffered=True) as device:
-        begun = threading.Event()
+        running = threading.Event()
 
-        def cut() -> None:
-            begun.wait()
+        def truncate() -> None:
+            running.wait()
             os.truncate(path, MIB)
             with path.open("r+b") as file:  # as a write at the end of the file would
                 file.seek(64 * MIB - 512)
                 file.write(bytes(512))
 
-        other = threading.Thread(target=cut)
+        other = threading.Thread(target=truncate)
         other.start()
         with pytest.raises(DeviceError, match="The target shrank") as caught:
-            device.run(baseline("RW", io_size=512, io_count=1 << 24), lambda *_: begun.set())
+            device.run(baseline("RW", io_size=512, io_count=1 << 24), lambda *_: running.set())
         other.join()
         assert "it was cut, and has grown since" in caught.value.got
     assert path.stat().st_size == 64 * MIB
 
 
-def meanwhile(process: subprocess.Popen[str], do: Callable[[], object]) -> tuple[int, str]:
+def repeat_while_running(
+    process: subprocess.Popen[str], action: Callable[[], object]
+) -> tuple[int, str]:
     """Do something again and again while a benchmark makes its runs."""
     while not list(Path("out", "runs").glob("0*.parquet")):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.002)
     while process.poll() is None:
-        do()
+        action()
         time.sleep(0.005)
     return process.returncode, process.communicate()[1]
 
@@ -244,25 +246,25 @@ RUN = ("--scale", "quick", "--only", "mix", "--io-size", "4k", "--pause", "10ms"
        "--state", "as-is", "--out", "out", "-q")  # fmt: skip
 
 
-def test_a_disturbed_benchmark_is_complete_with_a_warning(target: Path) -> None:
+def test_disturbed_benchmark_is_complete_with_a_warning(target: Path) -> None:
     def reads() -> None:
         with target.open("rb") as file:
             file.read(1)
 
     process = start("run", f"file:{target}", *RUN)
-    code, err = meanwhile(process, reads)
+    code, err = repeat_while_running(process, reads)
     assert code == 0, err
-    found = {warning["code"]: warning for warning in Results.load("out").warnings}
-    numbers = found["disturbed"]["numbers"]
+    warnings = {warning["code"]: warning for warning in Results.load("out").warnings}
+    numbers = warnings["disturbed"]["numbers"]
     assert numbers["worst"]["opened"] >= 1
     assert set(numbers["runs"]) <= {run.id for run in Results.load("out").runs}
-    assert "fuser" in found["disturbed"]["advice"]
+    assert "fuser" in warnings["disturbed"]["advice"]
 
 
-def test_what_others_write_in_a_pause_is_told_of_the_run_behind_it(target: Path) -> None:
-    begun = uflip("prepare", f"file:{target}", "--buffered", "--state", "sequential",
+def test_write_in_a_pause_disturbs_the_next_run(target: Path) -> None:
+    prepared = uflip("prepare", f"file:{target}", "--buffered", "--state", "sequential",
                   "--record", "record.json", "-q")  # fmt: skip
-    assert begun.code == 0, begun.err
+    assert prepared.code == 0, prepared.err
     process = start("run", f"file:{target}", "--scale", "quick", "--only", "order",
                     "--io-size", "4k", "--pause", "3s", "--buffered", "--state", "as-is",
                     "--record", "record.json", "--out", "out", "-q")  # fmt: skip
@@ -286,11 +288,11 @@ def test_what_others_write_in_a_pause_is_told_of_the_run_behind_it(target: Path)
     assert not Path("record.json").exists(), "it is in no state that anybody knows"
 
 
-def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
+def test_deleted_target_ends_the_benchmark_and_keeps_finished_runs(
     target: Path,
 ) -> None:
     process = start("run", f"file:{target}", *RUN)
-    code, err = meanwhile(process, lambda: target.unlink(missing_ok=True))
+    code, err = repeat_while_running(process, lambda: target.unlink(missing_ok=True))
     assert code == 4, err
     assert "The target has changed" in err
     results = Results.load("out")
@@ -299,7 +301,7 @@ def test_a_benchmark_whose_target_is_deleted_ends_and_keeps_what_was_finished(
     assert results.missing
 
 
-def test_sectors_that_others_read_from_a_block_device_are_counted(loop_device: str) -> None:
+def test_foreign_sector_reads_are_counted(loop_device: str) -> None:
     with open_device(loop_device, writable=False) as device:
 
         def read() -> None:
@@ -309,10 +311,10 @@ def test_sectors_that_others_read_from_a_block_device_are_counted(loop_device: s
                 capture_output=True,
             )
 
-        assert seen(device, read)["sectors_read"] >= 4 * 128
+        assert disturbances_during(device, read)["sectors_read"] >= 4 * 128
 
 
-def test_a_folder_that_was_moved_away_is_not_filled_half_here_half_there(here: Path) -> None:
+def test_moved_result_folder_ends_the_benchmark(here: Path) -> None:
     process = start("run", "null", "--scale", "quick", "--only", "order", "--pause", "30ms",
                     "--out", "out", "-q")  # fmt: skip
     moved = threading.Event()
@@ -323,7 +325,7 @@ def test_a_folder_that_was_moved_away_is_not_filled_half_here_half_there(here: P
             shutil.copytree("moved", "out")
             moved.set()
 
-    code, err = meanwhile(process, move)
+    code, err = repeat_while_running(process, move)
     assert code == 5, err
     assert "moved or deleted" in err
     done = uflip("run", "--resume", "moved", "-q")

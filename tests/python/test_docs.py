@@ -50,11 +50,11 @@ EXAMPLES = [
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
-def name_of(page: Path) -> str:
+def page_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run_tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run one of the tools as a developer does."""
     command = [sys.executable, ROOT / "tools" / name, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -69,17 +69,17 @@ def section(name: str, heading: str) -> str:
     """Return what stands under a heading, up to the next one of the same depth."""
     match = re.search(rf"^(#+) {re.escape(heading)}$", text_of(name), re.M)
     assert match, f"{name} has no heading {heading!r}"
-    rest = text_of(name)[match.end() :]
-    end = re.search(rf"^#{{1,{len(match[1])}}} ", rest, re.M)
-    return rest[: end.start()] if end else rest
+    text_after = text_of(name)[match.end() :]
+    end = re.search(rf"^#{{1,{len(match[1])}}} ", text_after, re.M)
+    return text_after[: end.start()] if end else text_after
 
 
-def in_code(text: str) -> set[str]:
+def code_words(text: str) -> set[str]:
     """Every word that stands in backticks, alone or as one of several."""
     return {word for quoted in re.findall(r"`([^`\n]+)`", text) for word in quoted.split()}
 
 
-def rows(text: str) -> set[str]:
+def table_names(text: str) -> set[str]:
     """The names in the first column of all tables."""
     first = re.findall(r"^\| ([^|]*`[^|]*) \|", text, re.M)
     return {word for cell in first for word in re.findall(r"`([^`]+)`", cell)}
@@ -92,18 +92,18 @@ def missing(known: Iterable[str], documented: Iterable[str]) -> list[str]:
 # Generated pages
 
 
-def test_the_command_line_reference_is_current() -> None:
-    done = tool("gen_cli_reference.py", "--check")
+def test_cli_reference_is_current() -> None:
+    done = run_tool("gen_cli_reference.py", "--check")
     assert done.returncode == 0, done.stderr
 
 
-def test_the_tables_of_profile_keys_are_current() -> None:
-    done = tool("gen_profile_keys.py", "--check")
+def test_profile_key_tables_are_current() -> None:
+    done = run_tool("gen_profile_keys.py", "--check")
     assert done.returncode == 0, done.stderr
 
 
-def test_the_schemas_of_documents_are_current() -> None:
-    done = tool("gen_schemas.py", "--check")
+def test_document_schemas_are_current() -> None:
+    done = run_tool("gen_schemas.py", "--check")
     assert done.returncode == 0, done.stderr
 
 
@@ -111,44 +111,48 @@ def test_the_schemas_of_documents_are_current() -> None:
 
 
 @pytest.fixture(scope="module")
-def programs() -> Iterator[Path]:
+def warm_program_dir() -> Iterator[Path]:
     """The folder of a `uflip` that begins at once; its socket needs a short name."""
-    with tempfile.TemporaryDirectory(prefix="uflip-") as folder, warm(Path(folder)) as made:
-        yield made
+    with tempfile.TemporaryDirectory(prefix="uflip-") as folder, warm(Path(folder)) as program_dir:
+        yield program_dir
 
 
-@pytest.mark.parametrize("page", EXAMPLES, ids=name_of)
-def test_examples_run_and_print_what_is_shown(
-    page: Path, programs: Path, reproduce: Callable[..., Outcome], tmp_path: Path
+@pytest.mark.parametrize("page", EXAMPLES, ids=page_name)
+def test_examples_print_the_shown_output(
+    page: Path, warm_program_dir: Path, reproduce: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     # What test_reproduce.py carries out as well is carried out once.
     ids = re.findall(r"^\$ uflip reproduce ([\w-]+)$", page.read_text(encoding="utf-8"), re.M)
-    known = {f"uflip reproduce {name}": lines_of(reproduce(name)) for name in ids}
-    (tmp_path / "known.json").write_text(json.dumps(known))
-    done = tool("doc_examples.py", "--known", tmp_path / "known.json", "--bin", programs, page)
-    again = f"python tools/doc_examples.py --update {name_of(page)}"
+    known_outputs = {f"uflip reproduce {name}": output_lines(reproduce(name)) for name in ids}
+    (tmp_path / "known.json").write_text(json.dumps(known_outputs))
+    done = run_tool(
+        "doc_examples.py", "--known", tmp_path / "known.json", "--bin", warm_program_dir, page
+    )
+    again = f"python tools/doc_examples.py --update {page_name(page)}"
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\nif this is right: {again}"
 
 
-def lines_of(outcome: Outcome) -> list[str]:
+def output_lines(outcome: Outcome) -> list[str]:
     assert outcome.code == 0
     return [line.rstrip() for line in outcome.out.splitlines()]
 
 
-def test_the_pages_that_promise_examples_have_them() -> None:
-    names = {name_of(page) for page in EXAMPLES}
-    how_to = {name_of(page) for page in DOCS.glob("how-to/*.md")}
+def test_how_to_pages_have_examples() -> None:
+    names = {page_name(page) for page in EXAMPLES}
+    how_to = {page_name(page) for page in DOCS.glob("how-to/*.md")}
     assert {"README.md", "docs/tutorial.md"} | how_to <= names
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_is_cut_out_of_a_file_is_still_there(page: Path) -> None:
-    cut = re.findall(r"^```\w+ of=(\S+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-    for path, text in cut:
-        assert text in (ROOT / path).read_text(encoding="utf-8"), f"{name_of(page)}: {path}"
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_excerpts_match_their_files(page: Path) -> None:
+    excerpts = re.findall(
+        r"^```\w+ of=(\S+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    for path, text in excerpts:
+        assert text in (ROOT / path).read_text(encoding="utf-8"), f"{page_name(page)}: {path}"
 
 
-def test_what_is_added_by_hand_is_shown_as_it_stands_in_files() -> None:
+def test_add_a_pages_show_excerpts_of_files() -> None:
     for name in ("parameter", "cause"):
         page = (DOCS / "how-to" / f"add-a-{name}.md").read_text(encoding="utf-8")
         assert page.count(" of=") >= 6
@@ -161,12 +165,12 @@ def anchors(page: Path) -> set[str]:
     """Anchors of a page's headings, made as the usual renderers make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.+)$", text, re.M)
-    kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
-    return {heading.replace(" ", "-") for heading in kept}
+    cleaned = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in cleaned}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_internal_links_lead_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_internal_links_have_a_target(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if link.startswith(("http://", "https://")):
@@ -177,17 +181,17 @@ def test_internal_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{link} has no such heading"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_files_and_tests_that_are_named_exist(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_named_files_and_tests_exist(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     tops = "crates|python|tests|tools|docs|benches|requirements"
     for name in re.findall(rf"`((?:{tops})/[^`\s]*)`", text):
         path, _, test = name.partition("::")
         if "NAME" in path:
             continue
-        found = list(ROOT.glob(path.rstrip("/")))
-        assert found, f"{path} does not exist"
-        assert not test or re.search(rf"\b(fn|def) {test}\b", found[0].read_text()), f"no {name}"
+        files = list(ROOT.glob(path.rstrip("/")))
+        assert files, f"{path} does not exist"
+        assert not test or re.search(rf"\b(fn|def) {test}\b", files[0].read_text()), f"no {name}"
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -200,7 +204,7 @@ def test_every_page_is_in_the_index() -> None:
     assert missing(map(str, DOCS.rglob("*.md")), [*map(str, linked), str(indices[0])]) == []
 
 
-def test_pages_that_the_code_points_to_exist() -> None:
+def test_pages_named_in_code_exist() -> None:
     for path in [*ROOT.glob("crates/**/*.rs"), *ROOT.glob("python/**/*.py")]:
         for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8")):
             assert (ROOT / page).exists(), f"{path.name} points to {page}"
@@ -249,8 +253,8 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
 
 def test_pattern_parameters_are_documented() -> None:
     page = text_of("reference/patterns.md")
-    assert missing(PARAMETERS, rows(page)) == []
-    assert missing([*MODES, *LOCATIONS, *TIMES, *BASELINES], in_code(page)) == []
+    assert missing(PARAMETERS, table_names(page)) == []
+    assert missing([*MODES, *LOCATIONS, *TIMES, *BASELINES], code_words(page)) == []
 
 
 def test_pattern_defaults_are_those_of_the_engine() -> None:
@@ -285,7 +289,7 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
     assert shown["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
 
 
-def test_causes_and_counters_are_shown_by_names_that_are_documented() -> None:
+def test_cause_and_counter_names_are_documented() -> None:
     with open_device(SMALL_SIM) as device:
         trace = device.run(basic("write", "random", io_count=8, time="fixed"))
     table = section("reference/results-format.md", "Causes")
@@ -316,12 +320,12 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
         ("open_channel", "reference/open-channel-profiles.md"),
     ],
 )
-def test_profile_keys_are_documented_and_no_others(interface: str, page: str) -> None:
+def test_documented_profile_keys_match_the_known_keys(interface: str, page: str) -> None:
     known = profile_keys(interface)
     known_tables = {*known, "sources"} if interface == "block" else set(known)
     assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == known_tables
     for table, keys in known.items():
-        shown = rows(section(page, f"[{table}]"))
+        shown = table_names(section(page, f"[{table}]"))
         assert (missing(keys, shown), missing(shown, keys)) == ([], []), table
 
 
@@ -351,15 +355,15 @@ def test_names_in_profiles_are_documented(heading: str, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["relocation", "flush", "mapping_cache_policy", "retire"])
-def test_what_a_choice_takes_is_documented(key: str) -> None:
+def test_values_of_choices_are_documented(key: str) -> None:
     row = re.search(rf"^\| `{key}` .*$", text_of("reference/profiles.md"), re.M)
     assert row
-    assert missing(known_values(key), in_code(row[0])) == []
+    assert missing(known_values(key), code_words(row[0])) == []
 
 
-def test_the_native_registry_is_documented() -> None:
+def test_native_registry_is_documented() -> None:
     registry = json.loads(_native.registry_json())
-    pages = in_code(text_of("reference/profiles.md")) | in_code(text_of("reference/cli.md"))
+    pages = code_words(text_of("reference/profiles.md")) | code_words(text_of("reference/cli.md"))
     help_text = text_of("reference/cli.md")
     for kind, names in registry.items():
         unknown = [name for name in missing(names, pages) if name not in help_text]
@@ -398,42 +402,49 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 def test_manifest_keys_are_documented() -> None:
     assert (
         missing(
-            Manifest.__struct_fields__, rows(section("reference/results-format.md", "The manifest"))
+            Manifest.__struct_fields__,
+            table_names(section("reference/results-format.md", "The manifest")),
         )
         == []
     )
 
 
 def test_summary_keys_are_documented(document: dict[str, object]) -> None:
-    shown = rows(section("reference/results-format.md", "The summary"))
+    shown = table_names(section("reference/results-format.md", "The summary"))
     runs = [*document["baselines"], *document["micro_benchmarks"]["mix"]]
     assert missing([*document, *(key for run in runs for key in run)], shown) == []
-    assert missing(plain(document["device"]), in_code(text_of("reference/results-format.md"))) == []
-    statistics = in_code(section("reference/results-format.md", "The summary"))
+    assert (
+        missing(plain(document["device"]), code_words(text_of("reference/results-format.md"))) == []
+    )
+    statistics = code_words(section("reference/results-format.md", "The summary"))
     assert missing([*runs[0]["statistics"], *PERCENTILES], statistics) == []
 
 
 def test_columns_causes_and_counters_are_documented() -> None:
     with open_device(SMALL_SIM) as device:
         trace = device.run(baseline("RW", io_count=10))
-    runs = rows(section("reference/results-format.md", "A run"))
+    runs = table_names(section("reference/results-format.md", "A run"))
     assert missing(trace.columns, runs) == []
-    assert missing(trace.causes, rows(section("reference/results-format.md", "Causes"))) == []
+    assert (
+        missing(trace.causes, table_names(section("reference/results-format.md", "Causes"))) == []
+    )
     counters = json.loads(trace.counters_json() or "{}")
-    assert missing(counters, rows(section("reference/results-format.md", "Counters"))) == []
+    assert missing(counters, table_names(section("reference/results-format.md", "Counters"))) == []
 
 
 def test_warnings_are_documented() -> None:
     # Those that are no checks of single runs are found where they are made.
-    made = re.compile(r'"code": "(\w+)"|StoredWarning\(\s*"(\w+)"')
+    code_pattern = re.compile(r'"code": "(\w+)"|StoredWarning\(\s*"(\w+)"')
     sources = (ROOT / "python" / "uflip").rglob("*.py")
-    found = {name for path in sources for pair in made.findall(path.read_text()) for name in pair}
-    known = {check.code for check in CHECKS} | (found - {""})
-    shown = rows(section("reference/results-format.md", "Warnings"))
+    codes_in_source = {
+        name for path in sources for pair in code_pattern.findall(path.read_text()) for name in pair
+    }
+    known = {check.code for check in CHECKS} | (codes_in_source - {""})
+    shown = table_names(section("reference/results-format.md", "Warnings"))
     assert (missing(known, shown), missing(shown, known)) == ([], [])
 
 
-def test_sections_of_the_report_are_documented() -> None:
+def test_report_sections_are_documented() -> None:
     page = text_of("reference/report.md")
     assert [heading for _, heading, _ in SECTIONS if f"| {heading} |" not in page] == []
 
@@ -445,7 +456,7 @@ def test_dependencies_are_documented() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["dependencies"]
     rust = {name for name, value in cargo.items() if "path" not in value}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = [
+    requirements = [
         *project["project"]["dependencies"],
         *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
         *project["dependency-groups"]["development"],
@@ -456,32 +467,32 @@ def test_dependencies_are_documented() -> None:
             for line in file.read_text().splitlines()
         ),
     ]
-    matches = (re.match(r"[A-Za-z][\w-]*", text) for text in wanted)
+    matches = (re.match(r"[A-Za-z][\w-]*", text) for text in requirements)
     python = {match[0] for match in matches if match}
     listed = set(re.findall(r"`([\w-]+)`", text_of("dependencies.md")))
     assert missing(rust | python, listed) == []
 
 
-def test_every_python_package_is_pinned_with_its_hashes() -> None:
+def test_python_packages_are_pinned_with_hashes() -> None:
     """By what is asked for, and by what that needs itself; each has one version everywhere."""
     versions: dict[str, set[str]] = {}
-    for asked in ROOT.glob("requirements/*.in"):
-        pinned = asked.with_suffix(".txt").read_text().replace("\\\n", " ")
+    for input_file in ROOT.glob("requirements/*.in"):
+        pinned = input_file.with_suffix(".txt").read_text().replace("\\\n", " ")
         lines = [line for line in pinned.splitlines() if line and not line.startswith("#")]
-        assert lines, asked
+        assert lines, input_file
         for line in lines:
-            found = re.match(r"([\w.-]+)(?:\[[^]]*\])?==(\S+)( ;[^-]*)? .*--hash=sha256:", line)
-            assert found, line
+            match = re.match(r"([\w.-]+)(?:\[[^]]*\])?==(\S+)( ;[^-]*)? .*--hash=sha256:", line)
+            assert match, line
             # An older Python may need another version: then it stands behind the first.
-            versions.setdefault(found[1] + (found[3] or ""), set()).add(found[2])
-        wanted = re.findall(r"(?m)^([\w.-]+)(?:\[[^]]*\])?==(\S+)", asked.read_text())
-        assert wanted
-        for name, version in wanted:
-            assert versions.get(name.lower()) == {version}, f"{asked}: run `make pins`"
-    assert [each for each, found in versions.items() if len(found) > 1] == []
+            versions.setdefault(match[1] + (match[3] or ""), set()).add(match[2])
+        pins = re.findall(r"(?m)^([\w.-]+)(?:\[[^]]*\])?==(\S+)", input_file.read_text())
+        assert pins
+        for name, version in pins:
+            assert versions.get(name.lower()) == {version}, f"{input_file}: run `make pins`"
+    assert [each for each, match in versions.items() if len(match) > 1] == []
 
 
-def test_dependencies_of_single_crates_are_those_of_the_workspace() -> None:
+def test_crates_use_workspace_dependencies() -> None:
     for path in ROOT.glob("crates/*/Cargo.toml"):
         crate = tomllib.loads(path.read_text())
         for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
@@ -491,7 +502,7 @@ def test_dependencies_of_single_crates_are_those_of_the_workspace() -> None:
                 )
 
 
-def test_the_architecture_names_every_crate_and_package() -> None:
+def test_architecture_page_names_every_crate_and_package() -> None:
     tree = section("../ARCHITECTURE.md", "Where things are")
     package = ROOT / "python" / "uflip"
     names = [f"{path.parent.name}/" for path in ROOT.glob("crates/*/Cargo.toml")]
@@ -500,7 +511,7 @@ def test_the_architecture_names_every_crate_and_package() -> None:
     assert missing(names, re.findall(r"[\w/]*?(\w+(?:/|\.py))(?=\s)", tree)) == []
 
 
-def test_version_and_licence_agree_everywhere() -> None:
+def test_version_and_licence_are_consistent() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -38,36 +38,36 @@ NASTY: list[Any] = [
 NOT_JSON = [b"NaN", b"Infinity", b"1e400", b"9" * 5000, b'"\\ud800"', b"\xff", b'"\xed\xa0\x80"']
 
 
-def places(document: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Find every path to a value of a document."""
-    found = [here] if here else []
+    paths = [prefix] if prefix else []
     if isinstance(document, dict | list):
         keys = list(document) if isinstance(document, dict) else list(range(len(document)))
         for key in keys:
-            found += places(document[key], (*here, key))
-    return found
+            paths += value_paths(document[key], (*prefix, key))
+    return paths
 
 
-def mutated(document: Any, rng: random.Random) -> bytes:
+def mutate(document: Any, rng: random.Random) -> bytes:
     """Return a document with one or two values that were removed or replaced, as JSON."""
     document = copy.deepcopy(document)
     mark = "%%"
     for _ in range(rng.choice([1, 1, 2])):
         # Near the root as often as deep inside, where most values are.
         depth = rng.randrange(1, 6)
-        near = [each for each in places(document) if len(each) <= depth]
-        if not near:
+        candidates = [each for each in value_paths(document) if len(each) <= depth]
+        if not candidates:
             break
-        *path, last = rng.choice(near)
+        *path, last = rng.choice(candidates)
         inside = document
         for key in path:
             inside = inside[key]
-        what = rng.randrange(10)
-        if what == 0:
+        kind = rng.randrange(10)
+        if kind == 0:
             del inside[last]
-        elif what == 1:
+        elif kind == 1:
             inside[last] = mark
-        elif what == 2 and isinstance(inside, dict):
+        elif kind == 2 and isinstance(inside, dict):
             inside["unheard of"] = inside.pop(last)
         else:
             inside[last] = copy.deepcopy(rng.choice(NASTY))
@@ -75,30 +75,30 @@ def mutated(document: Any, rng: random.Random) -> bytes:
     return text.replace(f'"{mark}"'.encode(), rng.choice(NOT_JSON))
 
 
-def seeded() -> random.Random:
+def seeded_random() -> random.Random:
     seed = random.randrange(1 << 32)
     print("seed", seed)
     return random.Random(seed)
 
 
-def outcome(work: Callable[[], object]) -> UflipError | None:
+def error_of(work: Callable[[], object]) -> UflipError | None:
     """Return the error of ours that work ends with, if it does; any other fails the test."""
-    found = None
+    caught = None
     try:
         work()
     except UflipError as error:
-        found = error
-    if found is not None:
-        assert all((found.what, found.where, found.got, found.action)), found
-        assert found.exit_code != 1, found
-    return found
+        caught = error
+    if caught is not None:
+        assert all((caught.what, caught.where, caught.got, caught.action)), caught
+        assert caught.exit_code != 1, caught
+    return caught
 
 
 # Manifests
 
 
 @pytest.fixture(scope="module")
-def unproven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def without_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder without a ledger: nothing but its own sense protects a reader."""
     path = tmp_path_factory.mktemp("unproven") / "r"
     runs = [stored.baseline_run(1, "SR"), stored.mix_run(2, "SR", "RW", 3)]
@@ -107,41 +107,41 @@ def unproven(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_no_manifest_does_more_than_end_with_an_error(unproven: Path, tmp_path: Path) -> None:
-    shutil.copytree(unproven, tmp_path / "r")
-    path, rng = tmp_path / "r" / "manifest.json", seeded()
+def test_mutated_manifest_is_read_or_an_error(without_ledger: Path, tmp_path: Path) -> None:
+    shutil.copytree(without_ledger, tmp_path / "r")
+    path, rng = tmp_path / "r" / "manifest.json", seeded_random()
     honest = json.loads(path.read_text())
     refused = 0
     for _ in range(400):
-        path.write_bytes(mutated(honest, rng))
-        error = outcome(lambda: render(summary(Results.load(tmp_path / "r")), full=True))
+        path.write_bytes(mutate(honest, rng))
+        error = error_of(lambda: render(summary(Results.load(tmp_path / "r")), full=True))
         refused += error is not None
     assert refused > 100, "most mutations are wrong"
 
 
-def test_no_golden_manifest_does_either(tmp_path: Path) -> None:
-    rng = seeded()
+def test_mutated_golden_manifest_is_read_or_an_error(tmp_path: Path) -> None:
+    rng = seeded_random()
     for version in (1, 2):
         folder = tmp_path / str(version)
         shutil.copytree(Path(__file__).parents[1] / "golden" / f"results-{version}", folder)
         honest = json.loads((folder / "manifest.json").read_text())
         for _ in range(100):
-            (folder / "manifest.json").write_bytes(mutated(honest, rng))
-            outcome(lambda folder=folder: render(summary(Results.load(folder)), full=True))
+            (folder / "manifest.json").write_bytes(mutate(honest, rng))
+            error_of(lambda folder=folder: render(summary(Results.load(folder)), full=True))
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_a_summary_of_every_version_is_what_its_type_says(version: int) -> None:
+def test_summary_of_every_version_matches_its_type(version: int) -> None:
     """The keys are exactly those of the schema that other programs use."""
     folder = Path(__file__).parents[1] / "golden" / f"results-{version}"
-    said = plain(summary(Results.load(folder)))
-    typed = msgspec.convert(said, Summary)
-    assert set(said) <= set(Summary.__annotations__)
-    assert plain(typed) == said
+    document = plain(summary(Results.load(folder)))
+    typed = msgspec.convert(document, Summary)
+    assert set(document) <= set(Summary.__annotations__)
+    assert plain(typed) == document
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         (b"", "not JSON"),
         (b"[" * 100_000, f"more than {DEEPEST} levels"),
@@ -152,14 +152,14 @@ def test_a_summary_of_every_version_is_what_its_type_says(version: int) -> None:
         (b'{"format": "uflip-results", "format_version": NaN}', "not JSON"),
     ],
 )
-def test_what_is_no_honest_json_is_an_error(
-    unproven: Path, tmp_path: Path, text: bytes, said: str
+def test_invalid_json_is_an_error(
+    without_ledger: Path, tmp_path: Path, text: bytes, words: str
 ) -> None:
-    shutil.copytree(unproven, tmp_path / "r")
+    shutil.copytree(without_ledger, tmp_path / "r")
     (tmp_path / "r" / "manifest.json").write_bytes(text)
     with pytest.raises(ResultsError) as caught:
         Results.load(tmp_path / "r")
-    assert said in caught.value.got
+    assert words in caught.value.got
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_what_is_no_honest_json_is_an_error(
         ("a\u202eb", "cannot be printed"),
     ],
 )
-def test_a_run_id_is_the_name_of_a_file(
-    unproven: Path, tmp_path: Path, name: str, problem: str
+def test_run_id_must_be_a_file_name(
+    without_ledger: Path, tmp_path: Path, name: str, problem: str
 ) -> None:
     assert problem in str(file_name_problem(name))
-    shutil.copytree(unproven, tmp_path / "r")
+    shutil.copytree(without_ledger, tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     document = json.loads(path.read_text())
     document["plan"][0]["id"] = name
@@ -191,8 +191,8 @@ def test_a_run_id_is_the_name_of_a_file(
     assert "plan" in caught.value.got
 
 
-def test_two_runs_of_one_id_are_no_plan(unproven: Path, tmp_path: Path) -> None:
-    shutil.copytree(unproven, tmp_path / "r")
+def test_duplicate_run_ids_are_refused(without_ledger: Path, tmp_path: Path) -> None:
+    shutil.copytree(without_ledger, tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     document = json.loads(path.read_text())
     document["plan"].append(document["plan"][0])
@@ -222,51 +222,51 @@ TOO_MUCH: dict[str, Callable[[dict[str, Any]], None]] = {
 LEFT = ("micro_benchmark", "pattern", "reason")
 
 
-@pytest.mark.parametrize("said", TOO_MUCH)
-def test_lists_of_a_manifest_have_an_end_and_those_that_belong_together_have_one_length(
-    unproven: Path, tmp_path: Path, said: str
+@pytest.mark.parametrize("fault", TOO_MUCH)
+def test_manifest_lists_are_bounded_and_of_equal_length(
+    without_ledger: Path, tmp_path: Path, fault: str
 ) -> None:
-    shutil.copytree(unproven, tmp_path / "r")
+    shutil.copytree(without_ledger, tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"
     document = json.loads(path.read_text())
-    TOO_MUCH[said](document)
+    TOO_MUCH[fault](document)
     path.write_text(json.dumps(document))
     with pytest.raises(ResultsError) as caught:
         Results.load(tmp_path / "r")
-    assert said in caught.value.got or "length <=" in caught.value.got
+    assert fault in caught.value.got or "length <=" in caught.value.got
     assert uflip("report", tmp_path / "r", "-o", tmp_path / "r.html").code == 5
     (listed,) = Listing(OpenResults(Folders([tmp_path / "r"]))).glances()
-    assert ("error" in listed) == (said == "warnings"), "a row shows no more of it"
+    assert ("error" in listed) == (fault == "warnings"), "a row shows no more of it"
 
 
-def test_a_manifest_is_read_as_it_was_written(unproven: Path) -> None:
-    path = unproven / "manifest.json"
+def test_manifest_round_trips(without_ledger: Path) -> None:
+    path = without_ledger / "manifest.json"
     assert manifest.encode(manifest.parse(path, path.read_bytes())) == path.read_bytes()
 
 
-def test_levels_are_counted_outside_of_texts() -> None:
+def test_nesting_depth_ignores_strings() -> None:
     assert nesting_depth(b"1") == 0
     assert nesting_depth(b'{"a": [1, {"b": []}], "c": {}}') == 4
     assert nesting_depth(b'{"a": "[[[[ \\" ]["}') == 1
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])
-def test_levels_are_those_of_a_reader_that_takes_a_byte_at_a_time(
+def test_nesting_depth_matches_a_bytewise_reader(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr("uflip.data.document._CHUNK", chunk)
-    drawn = random.Random(chunk)
+    generator = random.Random(chunk)
     for _ in range(2000):
-        texts = ["".join(drawn.choices('[]{}a\\"', k=drawn.randrange(8))) for _ in range(4)]
-        parts = ["".join(drawn.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
+        texts = ["".join(generator.choices('[]{}a\\"', k=generator.randrange(8))) for _ in range(4)]
+        parts = ["".join(generator.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
         content = "".join(parts).encode()
         # A text that does not end is the first fault, and the last thing that any parser sees.
-        content = content[: len(content) - drawn.choice([0, 0, 1])]
-        assert nesting_depth(content) == _deepest_by_bytes(content), content
+        content = content[: len(content) - generator.choice([0, 0, 1])]
+        assert nesting_depth(content) == _naive_nesting_depth(content), content
 
 
-def _deepest_by_bytes(content: bytes) -> int:
-    depth = most = 0
+def _naive_nesting_depth(content: bytes) -> int:
+    depth = deepest = 0
     in_text = escaped = False
     for byte in content.decode():
         if in_text:
@@ -276,14 +276,14 @@ def _deepest_by_bytes(content: bytes) -> int:
             in_text = True
         else:
             depth += (byte in "[{") - (byte in "]}")
-            most = max(most, depth)
-    return most
+            deepest = max(deepest, depth)
+    return deepest
 
 
 @pytest.mark.timeout(60)  # far above the 0.1 s that it takes; the square of this size takes hours
-@pytest.mark.parametrize("some", [b'\\"', b'"', b"\\", b"a", b"[", b'"[\\'])
-def test_no_text_takes_longer_to_look_at_than_its_length_or_more_memory(some: bytes) -> None:
-    hostile = b'{"x":"' + some * ((2 << 20) // len(some))
+@pytest.mark.parametrize("unit", [b'\\"', b'"', b"\\", b"a", b"[", b'"[\\'])
+def test_nesting_depth_takes_linear_time_and_constant_memory(unit: bytes) -> None:
+    hostile = b'{"x":"' + unit * ((2 << 20) // len(unit))
     tracemalloc.start()
     try:
         nesting_depth(hostile)
@@ -310,22 +310,22 @@ def record(scratch: Path) -> Path:
     return path
 
 
-def test_no_record_does_more_than_end_with_an_error(record: Path) -> None:
-    rng, honest = seeded(), json.loads(record.read_text())
+def test_mutated_state_record_is_read_or_an_error(record: Path) -> None:
+    rng, honest = seeded_random(), json.loads(record.read_text())
     refused = 0
     for _ in range(1000):
-        record.write_bytes(mutated(honest, rng))
-        refused += outcome(lambda: state_record.read(record)) is not None
+        record.write_bytes(mutate(honest, rng))
+        refused += error_of(lambda: state_record.read(record)) is not None
     assert refused > 500
 
 
-def test_a_record_is_read_as_it_was_written(record: Path) -> None:
-    known = state_record.read(record)
-    assert known is not None
-    assert state_record.encode(known) == record.read_bytes()
+def test_state_record_round_trips(record: Path) -> None:
+    stored_state = state_record.read(record)
+    assert stored_state is not None
+    assert state_record.encode(stored_state) == record.read_bytes()
 
 
-def test_resume_writes_no_file_that_only_the_results_name(
+def test_resume_does_not_write_a_record_named_by_the_results(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder from somebody else must not choose where this machine is written to."""
@@ -339,8 +339,8 @@ def test_resume_writes_no_file_that_only_the_results_name(
     document["status"] = "interrupted"
     path.write_text(json.dumps(document))
     (scratch.parent / "r" / "ledger.jsonl").unlink()
-    said = uflip("run", "--resume", "r", "--destroy", scratch, "--quiet")
-    assert said.code == 2
-    assert "chosen.json" in said.err
-    assert "--record" in said.err
+    done = uflip("run", "--resume", "r", "--destroy", scratch, "--quiet")
+    assert done.code == 2
+    assert "chosen.json" in done.err
+    assert "--record" in done.err
     assert not (scratch.parent / "chosen.json").exists()

@@ -35,26 +35,26 @@ SMALL_SIM = "sim:demo?blocks_per_die=64&write_cache_bytes=262144"
 
 
 @pytest.mark.parametrize("text", ["", "FUA", "flush", "flush:0", "flush:-1", "flush:x", "o_sync"])
-def test_an_unknown_durability_is_refused_with_the_known_ones(text: str) -> None:
+def test_unknown_durability_is_refused_with_the_known_ones(text: str) -> None:
     for verb in ("run", "plan", "pattern"):
-        said = uflip(verb, "null", "--durability", text)
-        assert said.code == 2
-        assert "--durability" in said.err
+        done = uflip(verb, "null", "--durability", text)
+        assert done.code == 2
+        assert "--durability" in done.err
         for form in ("cached", "fua", "flush:N"):
-            assert form in said.err
+            assert form in done.err
 
 
-def test_what_goes_without_saying_is_never_memory_alone() -> None:
+def test_default_durability_is_never_memory_alone() -> None:
     assert (durability_or_default(None), durability_or_default(None, buffered=True)) == (
         "cached",
         "fua",
     )
 
 
-def test_a_count_of_writes_may_have_a_suffix() -> None:
+def test_flush_count_may_have_a_suffix() -> None:
     assert durability_or_default("flush:1k") == "flush:1000"
-    said = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
-    assert json.loads(said.out)["durability"] == "flush:2000"
+    done = uflip("pattern", "null", "--pattern", "SW", "--durability", "flush:2k", "--json")
+    assert json.loads(done.out)["durability"] == "flush:2000"
     assert durability_or_default("cached", buffered=True) == "cached"
     assert "page cache" in describe_durability("cached", buffered=True)
     with pytest.raises(UsageError):
@@ -71,12 +71,12 @@ def injector() -> injection.Injector:
 
 def calls_of(injector: injection.Injector, here: Path, *options: str) -> list[str]:
     """The writes and flushes of a pattern on a file that is there, in order."""
-    found = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=here / "log")
-    kept = ("pwrite", "fdatasync", "fsync")
-    return [call.name.removesuffix("64") for call in found if call.name.startswith(kept)]
+    calls = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=here / "log")
+    names = ("pwrite", "fdatasync", "fsync")
+    return [call.name.removesuffix("64") for call in calls if call.name.startswith(names)]
 
 
-def test_the_system_calls_are_those_that_were_asked_for(
+def test_system_calls_match_the_durability(
     make_file: Callable[..., Path], here: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB)
@@ -91,7 +91,7 @@ def test_the_system_calls_are_those_that_were_asked_for(
     assert not [call for call in reads if call.name == "fdatasync"]
 
 
-def test_processes_count_their_writes_together(
+def test_parallel_processes_share_the_flush_count(
     make_file: Callable[..., Path], here: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB)
@@ -99,20 +99,20 @@ def test_processes_count_their_writes_together(
     assert (calls.count("pwrite"), calls.count("fdatasync")) == (4 * WRITES, 4 * WRITES // 3)
 
 
-def test_a_file_and_a_state_are_durable_when_they_are_made(
+def test_created_file_and_state_are_flushed(
     make_file: Callable[..., Path], here: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB).unlink()
-    made = injector.calls("prepare", "file:scratch.bin", "--size", "1MiB", "--record", "record",
+    calls = injector.calls("prepare", "file:scratch.bin", "--size", "1MiB", "--record", "record",
                           log=here / "log")  # fmt: skip
-    names = [call.name.removesuffix("64") for call in made]
-    last_write = max(place for place, name in enumerate(names) if name == "pwrite")
+    names = [call.name.removesuffix("64") for call in calls]
+    last_write = max(position for position, name in enumerate(names) if name == "pwrite")
     assert "fdatasync" in names[last_write:]
     assert names.count("fdatasync") == 2, "one behind the file, one behind the state"
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "pwritev2:dsync"])
-def test_a_flush_that_fails_is_an_error(
+def test_failed_flush_is_an_error(
     make_file: Callable[..., Path], here: Path, injector: injection.Injector, call: str
 ) -> None:
     make_file(MIB)
@@ -134,7 +134,7 @@ def flushes_of(device: str) -> int:
     return int(fields[15])
 
 
-def test_the_kernel_counts_the_flushes_of_a_block_device(loop_device: str) -> None:
+def test_kernel_counts_flushes_of_a_block_device(loop_device: str) -> None:
     cache = Path("/sys/block", Path(loop_device).name, "queue/write_cache")
     if cache.read_text().strip() != "write back":
         pytest.skip("this loop device has no volatile cache to flush")
@@ -159,22 +159,22 @@ def test_the_kernel_counts_the_flushes_of_a_block_device(loop_device: str) -> No
 # Where it is kept
 
 
-def test_a_simulated_cache_is_waited_for_from_the_command_line(here: Path) -> None:
+def test_durability_option_reaches_the_simulated_cache(here: Path) -> None:
     assert here.is_dir()
 
     def mean_ms(durability: str) -> float:
-        said = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
-        found = json.loads(said.out)
-        assert found["durability"] == durability
-        return float(found["statistics"]["mean_ns"]) / 1e6
+        done = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
+        document = json.loads(done.out)
+        assert document["durability"] == durability
+        return float(document["statistics"]["mean_ns"]) / 1e6
 
-    cached, fua, each, some = map(mean_ms, ("cached", "fua", "flush:1", "flush:4"))
-    assert cached < some < each
+    cached, fua, each, every_fourth = map(mean_ms, ("cached", "fua", "flush:1", "flush:4"))
+    assert cached < every_fourth < each
     # To go past an empty cache and to empty it of one page is the same work for the flash.
     assert fua == pytest.approx(each, rel=0.02)
 
 
-def test_a_clone_and_a_device_from_the_cache_keep_it() -> None:
+def test_clone_and_cached_device_keep_the_durability() -> None:
     spec = library.baseline("SW", io_size=4096, io_count=WRITES)
     with open_device(SMALL_SIM, durability="fua") as device:
         copy = device.clone()
@@ -186,7 +186,7 @@ def test_a_clone_and_a_device_from_the_cache_keep_it() -> None:
         assert device.run(spec).elapsed_ns() < slow / 2
 
 
-def test_a_benchmark_keeps_its_durability_when_it_goes_on(here: Path) -> None:
+def test_resumed_benchmark_keeps_its_durability(here: Path) -> None:
     arguments = ("run", SMALL_SIM, "--scale", "quick", "--only", "granularity", "-q")
     durable = ("--durability", "flush:8")
     assert uflip(*arguments, *durable, "--out", "whole").code == 0
@@ -208,41 +208,41 @@ def test_a_benchmark_keeps_its_durability_when_it_goes_on(here: Path) -> None:
     assert "its time is part of the last one" in (here / "report.html").read_text()
 
 
-def test_a_plan_carries_it(here: Path) -> None:
-    made = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--durability", "fua",
+def test_plan_stores_the_durability(here: Path) -> None:
+    planned = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--durability", "fua",
                  "--out", "plan.toml")  # fmt: skip
-    assert made.code == 0, made.err
-    assert "survive a loss of power" in made.out
+    assert planned.code == 0, planned.err
+    assert "survive a loss of power" in planned.out
     text = (here / "plan.toml").read_text()
     assert '\ndurability = "fua"\n' in text
-    said = json.loads(uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--json").out)
-    assert said["durability"] == "fua"
+    document = json.loads(uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--json").out)
+    assert document["durability"] == "fua"
     refused = uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--durability", "cached")
     assert refused.code == 2
-    for wrong, told in (("", "durability"), ('durability = "o_sync"\n', "flush:N")):
+    for wrong, words in (("", "durability"), ('durability = "o_sync"\n', "flush:N")):
         (here / "wrong.toml").write_text(text.replace('durability = "fua"\n', wrong))
-        answer = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
-        assert answer.code == 2
-        assert told in answer.err
+        done = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
+        assert done.code == 2
+        assert words in done.err
     # Older plans have no durability: it followed from the device.
     older = text.replace('durability = "fua"\n', "").replace(
         "format_version = 3", "format_version = 2"
     )
     (here / "older.toml").write_text(older)
-    said = json.loads(uflip("plan", SMALL_SIM, "--plan", "older.toml", "--json").out)
-    assert said["durability"] == "cached"
+    document = json.loads(uflip("plan", SMALL_SIM, "--plan", "older.toml", "--json").out)
+    assert document["durability"] == "cached"
 
 
 @pytest.mark.parametrize("folder", ["results-1", "results-2"])
-def test_an_older_folder_has_what_its_device_was_opened_with(folder: str) -> None:
+def test_older_results_have_their_devices_durability(folder: str) -> None:
     device = json.loads((GOLDEN / folder / FILE_NAME).read_text())["device"]
     synchronous = device["kind"] in ("file", "block")
-    wanted = "fua" if synchronous else "cached"
-    assert summary(Results.load(GOLDEN / folder))["durability"] == wanted
+    expected = "fua" if synchronous else "cached"
+    assert summary(Results.load(GOLDEN / folder))["durability"] == expected
     assert unrecorded_durability("block", "pread/pwrite O_DSYNC, buffered") == "fua"
 
 
-def test_the_preset_of_myers_and_sinclair_waits_for_the_flush(here: Path) -> None:
+def test_myers_sinclair_preset_uses_fua(here: Path) -> None:
     assert here.is_dir()
     command = ("pattern", SMALL_SIM, "--preset", "myers-sinclair", "--batches", "1", "--io-count",
                "100", "--json")  # fmt: skip
@@ -253,7 +253,7 @@ def test_the_preset_of_myers_and_sinclair_waits_for_the_flush(here: Path) -> Non
 # Effects of durability
 
 
-def test_results_that_waited_for_different_things_are_not_compared_unwarned(here: Path) -> None:
+def test_comparing_different_durabilities_gives_a_warning(here: Path) -> None:
     assert here.is_dir()
     for name, options in {"a": (), "b": ("--durability", "fua"), "c": ("--seed", "7")}.items():
         done = uflip("run", "null", "--only", "granularity", "--scale", "quick", "--pause", "1ms",
@@ -268,7 +268,7 @@ def test_results_that_waited_for_different_things_are_not_compared_unwarned(here
     assert [each.code for each in differences(b, c)] == ["different_durability", "different_seed"]
 
 
-def test_a_state_has_another_name_after_writes_of_another_durability() -> None:
+def test_state_id_depends_on_the_durability() -> None:
     spec = library.baseline("SW", io_count=8)
     names = {next_state_id("s", spec, 8, form) for form in ("cached", "fua", "flush:2", "flush:3")}
     assert len(names) == 4

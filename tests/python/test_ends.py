@@ -46,7 +46,7 @@ WORK: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+def send_and_wait(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
     """Send a signal, and wait for the end: the exit code as a shell sees it, and the words.
 
     A command that had all its work done and its answer out counts as ended, with 0: Python itself
@@ -60,7 +60,7 @@ def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, 
     return (128 - code if code < 0 else code), err
 
 
-def at_work(process: subprocess.Popen[str]) -> bool:
+def has_signal_handlers(process: subprocess.Popen[str]) -> bool:
     """Return whether a process has its signal handlers; before that, Python is still starting."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigCgt", "SigIgn"))]
@@ -69,35 +69,35 @@ def at_work(process: subprocess.Popen[str]) -> bool:
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("work", WORK)
-def test_a_signal_ends_it_in_order(here: Path, work: str, number: signal.Signals) -> None:
+def test_signal_ends_a_command_in_order(here: Path, work: str, number: signal.Signals) -> None:
     random_ = random.Random(f"{SEED} {work} {number}")
     process = start(*WORK[work])
-    while not at_work(process):
+    while not has_signal_handlers(process):
         time.sleep(0.001)
     time.sleep(random_.uniform(0, 1.5))
-    code, err = ended(process, number)
-    said = f"{work}, {number.name}, UFLIP_SEED={SEED}: {err}"
-    assert "Traceback" not in err, said
+    code, err = send_and_wait(process, number)
+    context = f"{work}, {number.name}, UFLIP_SEED={SEED}: {err}"
+    assert "Traceback" not in err, context
     if code == 0:
         return  # it was faster
-    assert code == CODES[number], said
-    assert "error: " in err, said
+    assert code == CODES[number], context
+    assert "error: " in err, context
     manifest = here / "out" / "manifest.json"
     if work in ("run", "waiting") and manifest.exists():
-        assert json.loads(manifest.read_text())["status"] in ("interrupted", "complete"), said
+        assert json.loads(manifest.read_text())["status"] in ("interrupted", "complete"), context
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
-def test_a_signal_in_the_first_moments_is_answered_too(here: Path, number: signal.Signals) -> None:
+def test_signal_during_startup_ends_the_command(here: Path, number: signal.Signals) -> None:
     random_ = random.Random(f"{SEED} first {number}")
-    for turn in range(4):
+    for trial in range(4):
         # A folder each: on a quick machine there may be one already.
-        out = f"out-{turn}"
+        out = f"out-{trial}"
         process = start("run", SMALL_SIM, "--scale", "quick", "--out", out, "-q")
-        while not at_work(process):
+        while not has_signal_handlers(process):
             time.sleep(0.001)
         time.sleep(random_.uniform(0, 0.2))
-        code, err = ended(process, number)
+        code, err = send_and_wait(process, number)
         assert code == CODES[number], f"UFLIP_SEED={SEED}: {err}"
         assert err.startswith("error: Interrupted"), f"UFLIP_SEED={SEED}: {err}"
 
@@ -122,7 +122,7 @@ main.main(["info", "null"])
 """
 
 
-def test_a_signal_while_a_class_is_made_is_answered_too() -> None:
+def test_signal_during_class_creation_ends_the_command() -> None:
     """Python wraps what is raised there in an error of its own."""
     done = subprocess.run(
         [sys.executable, "-c", AS_A_CLASS_IS_MADE], capture_output=True, text=True, check=False
@@ -131,13 +131,13 @@ def test_a_signal_while_a_class_is_made_is_answered_too() -> None:
     assert done.stderr.startswith("error: Interrupted"), done.stderr
 
 
-def test_what_a_signal_cut_short_goes_on(here: Path) -> None:
+def test_interrupted_benchmark_is_resumed(here: Path) -> None:
     arguments = (SMALL_SIM, "--scale", "quick", "--only", "granularity,order")
     process = start("run", *arguments, "--out", "out", "-q")
     while not list((here / "out" / "runs").glob("0*.parquet")):
         assert process.poll() is None
         time.sleep(0.002)
-    code, err = ended(process, signal.SIGTERM)
+    code, err = send_and_wait(process, signal.SIGTERM)
     results = Results.load("out")
     if code == 143:
         assert f"Interrupted after {len(results.runs)} of" in err
@@ -147,10 +147,10 @@ def test_what_a_signal_cut_short_goes_on(here: Path) -> None:
     assert Results.load("out").status == "complete"
 
 
-def test_a_second_signal_does_not_wait(here: Path, make_file: Callable[..., Path]) -> None:
+def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) -> None:
     """The first one waits for the I/O under way; where that never ends, the second one helps."""
     process = start("pattern", SMALL_SIM, "--pattern", "RW", *LONG[:1], "3000000")
-    while not at_work(process):
+    while not has_signal_handlers(process):
         time.sleep(0.001)
     process.send_signal(signal.SIGSTOP)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -162,7 +162,7 @@ def test_a_second_signal_does_not_wait(here: Path, make_file: Callable[..., Path
 
 
 @needed
-def test_a_signal_is_heard_while_a_file_hangs_before_it_is_open(here: Path) -> None:
+def test_signal_is_handled_while_opening_a_hanging_file(here: Path) -> None:
     """The kernel lets nobody go who waits for FUSE; but the answer is out before the read ends."""
     with hanging(here, HANG_S) as (image, trigger):
         trigger.mkdir()
@@ -171,52 +171,52 @@ def test_a_signal_is_heard_while_a_file_hangs_before_it_is_open(here: Path) -> N
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        said = process.stderr.readline()
+        first_line = process.stderr.readline()
         took_s = time.monotonic() - began
         process.communicate(timeout=60)
-    assert said.startswith("error: Interrupted"), said
+    assert first_line.startswith("error: Interrupted"), first_line
     assert took_s < HANG_S - 1
     assert process.returncode == 143
 
 
-def test_a_signal_that_is_ignored_stays_ignored(here: Path) -> None:
+def test_ignored_signal_stays_ignored(here: Path) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     options: dict[str, Any] = {"preexec_fn": ignore}
     process = start("run", "null", "--scale", "quick", "--only", "order", "--pause", "1ms",
                     "--out", "out", "-q", **options)  # fmt: skip
-    while not at_work(process):
+    while not has_signal_handlers(process):
         time.sleep(0.001)
-    code, err = ended(process, signal.SIGHUP)
+    code, err = send_and_wait(process, signal.SIGHUP)
     assert code == 0, err
 
 
-def test_a_file_that_was_being_made_is_gone_after_sigterm(here: Path) -> None:
+def test_sigterm_removes_the_file_being_created(here: Path) -> None:
     process = start("pattern", "file:big.bin", "--size", "8GiB", "--pattern", "RR", "--buffered")
     while not (here / "big.bin").exists():
         assert process.poll() is None
         time.sleep(0.002)
-    code, err = ended(process, signal.SIGTERM)
+    code, err = send_and_wait(process, signal.SIGTERM)
     assert code == 143, err
     assert "the file was removed" in err
     assert not (here / "big.bin").exists()
 
 
 @pytest.mark.parametrize("present", [False, True])
-def test_a_signal_behind_the_last_write_of_a_file_is_told_as_it_is(
+def test_signal_after_the_last_write_is_reported_correctly(
     here: Path, monkeypatch: pytest.MonkeyPatch, present: bool
 ) -> None:
     if present:
         with open_device("file:made.bin", size="1MiB", buffered=True):
             pass
-    waited = opener.run_native
+    run_native = opener.run_native
 
-    def ended(*arguments: Any, **options: Any) -> Any:
-        waited(*arguments, **options)  # as `signals.shielded` lets it through when it is left
+    def wait_and_terminate(*arguments: Any, **options: Any) -> Any:
+        run_native(*arguments, **options)  # as `signals.shielded` lets it through when it is left
         raise signals.ProcessTerminated
 
-    monkeypatch.setattr(opener, "run_native", ended)
+    monkeypatch.setattr(opener, "run_native", wait_and_terminate)
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
         open_device("file:made.bin", size="3MiB", buffered=True)
     if present:

@@ -25,7 +25,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_the_table_of_exit_codes_is_that_of_the_classes(cls: type[UflipError]) -> None:
+def test_exit_code_table_matches_the_classes(cls: type[UflipError]) -> None:
     assert EXIT_CODES[cls.kind][0] == cls.exit_code != 0
 
 
@@ -47,7 +47,7 @@ def test_exit_codes_are_stable() -> None:
     }
 
 
-def test_an_error_prints_what_where_got_allowed_and_what_to_do() -> None:
+def test_error_prints_all_its_parts() -> None:
     error = UflipError("It failed", where="--x", got="1", allowed="2, 3", action="take 2\nor 3")
     assert str(error).splitlines() == [
         "It failed",
@@ -59,7 +59,7 @@ def test_an_error_prints_what_where_got_allowed_and_what_to_do() -> None:
     ]
 
 
-def raised(file: Path) -> Iterator[ast.Call]:
+def error_calls(file: Path) -> Iterator[ast.Call]:
     """Errors of ours that are made in a file."""
     names = {cls.__name__ for cls in CLASSES}
     for node in ast.walk(ast.parse(file.read_text())):
@@ -67,11 +67,11 @@ def raised(file: Path) -> Iterator[ast.Call]:
             yield node
 
 
-def test_every_error_says_what_to_do() -> None:
+def test_every_error_has_an_action() -> None:
     package = Path(errors.__file__).parent
     silent, all_ = [], 0
     for file in sorted(package.rglob("*.py")):
-        for call in raised(file):
+        for call in error_calls(file):
             all_ += 1
             # None is that of `**parts`: an error that is made of another's parts has them all.
             named = {word.arg for word in call.keywords} & {"action", None}
@@ -81,7 +81,7 @@ def test_every_error_says_what_to_do() -> None:
     assert silent == []
 
 
-def test_blanks_and_lines_at_an_end_are_seen() -> None:
+def test_leading_and_trailing_whitespace_is_quoted() -> None:
     assert str(UflipError("It failed", where="\nx", got=" ")).splitlines() == [
         "It failed",
         r"  where    '\nx'",
@@ -109,13 +109,13 @@ def test_native_errors_become_the_class_of_their_kind(cls: type[UflipError]) -> 
     assert caught.value.args == parts
 
 
-def test_an_unknown_native_kind_is_not_hidden() -> None:
+def test_unknown_native_kind_is_an_internal_error() -> None:
     error = from_native(_native.NativeError("new", "what", "", "", "", ""))
     assert type(error) is UflipError
     assert error.exit_code == 1
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_unknown_name_lists_the_known_ones() -> None:
     error = unknown_name("pattern", "zz", ["SR", "RR"], where="--pattern")
     assert error.allowed == "SR, RR"
     assert "did you mean" not in error.action

@@ -13,14 +13,14 @@ import uflip
 NOT_LOADED = ("uflip.site.migrations", "uflip.__main__")
 
 
-def names() -> list[str]:
-    found = [each.name for each in pkgutil.walk_packages(uflip.__path__, "uflip.")]
-    return [name for name in found if not name.startswith(NOT_LOADED)]
+def module_names() -> list[str]:
+    modules = [each.name for each in pkgutil.walk_packages(uflip.__path__, "uflip.")]
+    return [name for name in modules if not name.startswith(NOT_LOADED)]
 
 
-def examples(name: str) -> list[doctest.DocTest]:
-    found = doctest.DocTestFinder().find(import_module(name))
-    return [test for test in found if test.examples]
+def doctests_of(name: str) -> list[doctest.DocTest]:
+    tests = doctest.DocTestFinder().find(import_module(name))
+    return [test for test in tests if test.examples]
 
 
 def source(name: str) -> Path:
@@ -28,25 +28,25 @@ def source(name: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def with_examples() -> list[str]:
+def modules_with_examples() -> list[str]:
     """The modules whose source has a prompt: the others need not be loaded for this."""
-    ours = [name for name in names() if source(name).exists()]
+    ours = [name for name in module_names() if source(name).exists()]
     return [name for name in ours if ">>> " in source(name).read_text(encoding="utf-8")]
 
 
-def test_there_are_many() -> None:
-    assert len(with_examples()) > 50
+def test_many_modules_have_examples() -> None:
+    assert len(modules_with_examples()) > 50
 
 
-@pytest.mark.parametrize("name", with_examples())
-def test_examples_of_docstrings_say_what_happens(
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_docstring_examples_print_their_output(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = examples(name)
-    assert found, "it has examples"
-    said: list[str] = []
-    for number, test in enumerate(found):
+    tests = doctests_of(name)
+    assert tests, "it has examples"
+    failures: list[str] = []
+    for number, test in enumerate(tests):
         (tmp_path / str(number)).mkdir()
         monkeypatch.chdir(tmp_path / str(number))
-        doctest.DocTestRunner().run(test, out=said.append)
-    assert "".join(said) == ""
+        doctest.DocTestRunner().run(test, out=failures.append)
+    assert "".join(failures) == ""

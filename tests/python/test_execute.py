@@ -69,14 +69,12 @@ def plan(device: Device) -> Plan:
     return make_plan(device.info, "quick", 1, Choices(only=("order",)))
 
 
-def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
-    plan: Plan, device: Device
-) -> None:
+def test_runs_are_made_in_order_and_stored_one_by_one(plan: Plan, device: Device) -> None:
     writer = Writer()
-    seen: list[Event] = []
+    events: list[Event] = []
 
     def watch(event: Event) -> None:
-        seen.append(event)
+        events.append(event)
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored
 
@@ -84,30 +82,32 @@ def test_a_plan_is_made_in_order_and_each_run_stored_before_the_next(
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
     assert writer.lengths == [run.spec.io_count for run in plan.runs]
-    started = [event for event in seen if isinstance(event, RunStarted)]
-    finished = [event for event in seen if isinstance(event, RunFinished)]
+    started = [event for event in events if isinstance(event, RunStarted)]
+    finished = [event for event in events if isinstance(event, RunFinished)]
     assert [event.run for event in started] == [event.run for event in finished]
     assert all(event.taken_ns > 0 for event in finished)
-    last = [event for event in seen if isinstance(event, RunProgress)][-1]
+    last = [event for event in events if isinstance(event, RunProgress)][-1]
     assert last.done == last.total
 
 
-def test_the_device_is_left_alone_before_each_run(device: Device) -> None:
+def test_device_is_idle_before_each_run(device: Device) -> None:
     plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=20_000_000))
-    taken: list[int] = []
+    durations_ns: list[int] = []
     writer = Writer()
     execute(
         plan,
         device,
         writer,
-        lambda event: taken.append(event.taken_ns) if isinstance(event, RunFinished) else None,
+        lambda event: (
+            durations_ns.append(event.taken_ns) if isinstance(event, RunFinished) else None
+        ),
         history=History(None),
         found=Calibration(plan, writer),
     )
-    assert min(taken) >= 20_000_000
+    assert min(durations_ns) >= 20_000_000
 
 
-def test_no_run_begins_when_the_time_is_over(device: Device) -> None:
+def test_no_run_starts_after_the_time_limit(device: Device) -> None:
     plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=50_000_000))
     writer = Writer()
     execute(
@@ -123,9 +123,7 @@ def test_no_run_begins_when_the_time_is_over(device: Device) -> None:
     assert [warning["code"] for warning in writer.warnings] == ["out_of_time"]
 
 
-def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
-    plan: Plan, device: Device
-) -> None:
+def test_failing_writer_ends_the_plan_and_keeps_finished_runs(plan: Plan, device: Device) -> None:
     writer = Writer(fail_at=2)
     with pytest.raises(ResultsError, match="disk is full") as caught:
         execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
@@ -137,13 +135,13 @@ def test_a_writer_that_fails_ends_the_plan_and_keeps_what_is_there(
     ]
 
 
-def test_a_disk_that_stays_full_does_not_hide_the_first_error(plan: Plan, device: Device) -> None:
+def test_second_writer_failure_does_not_hide_the_first(plan: Plan, device: Device) -> None:
     writer = Writer(fail_at=0, finish_fails=True)
     with pytest.raises(ResultsError, match="The disk is full"):
         execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
 
 
-def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
+def test_device_refusing_a_run_ends_the_plan(plan: Plan) -> None:
     small = open_device("null", size="1MiB")
     writer = Writer()
     with pytest.raises(UflipError) as caught:
@@ -152,7 +150,7 @@ def test_a_device_that_refuses_a_run_ends_the_plan(plan: Plan) -> None:
     assert "no run was finished" in caught.value.action
 
 
-def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> None:
+def test_interrupt_ends_the_plan_and_keeps_finished_runs(device: Device) -> None:
     plan = make_plan(device.info, "quick", 1, Choices(only=("order",), pause_ns=50_000_000))
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -163,7 +161,7 @@ def test_an_interrupt_ends_the_plan_and_keeps_what_is_there(device: Device) -> N
     assert "uflip show results/here" in caught.value.action
 
 
-def test_the_harness_costs_some_nanoseconds() -> None:
+def test_harness_overhead_is_some_nanoseconds() -> None:
     harness = measure_harness()
     assert 5 < harness["null_ns_per_io"] < 100_000
     assert 1 < harness["clock_ns"] < 100_000

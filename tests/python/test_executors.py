@@ -67,38 +67,38 @@ def executor(request: pytest.FixtureRequest, executors: dict[str, Executor]) -> 
 # Execution of tasks
 
 
-def test_results_are_in_the_order_of_their_points(executor: Executor) -> None:
-    seen: list[tuple[int, str]] = []
+def test_results_have_the_order_of_their_points(executor: Executor) -> None:
+    progress: list[tuple[int, str]] = []
     with using(executor):
-        found = on_all(abs, range(-40, 0), lambda *step: seen.append(step))
-    assert found == list(range(40, 0, -1))
-    assert [done for done, _ in seen] == list(range(1, 41))
-    assert sorted(name for _, name in seen) == sorted(map(str, range(-40, 0)))
+        results = on_all(abs, range(-40, 0), lambda *step: progress.append(step))
+    assert results == list(range(40, 0, -1))
+    assert [done for done, _ in progress] == list(range(1, 41))
+    assert sorted(name for _, name in progress) == sorted(map(str, range(-40, 0)))
 
 
-def test_a_sweep_is_the_same_bit_for_bit(executor: Executor) -> None:
+def test_sweep_is_identical_on_every_executor(executor: Executor) -> None:
     with using(executor):
-        assert sweep(URL, WRITES, VARY, warm_up=0.5) == _alone()
+        assert sweep(URL, WRITES, VARY, warm_up=0.5) == _serial_sweep()
 
 
-def _alone() -> list[Any]:
+def _serial_sweep() -> list[Any]:
     with using(Here()):
         return sweep(URL, WRITES, VARY, warm_up=0.5)
 
 
-def test_two_clusters_run_side_by_side_and_admit_nobody_else(
+def test_two_clusters_run_in_parallel_and_require_certificates(
     executors: dict[str, Executor],
 ) -> None:
     with cluster.local(1) as second:
         assert second.workers == 1
         pids = _descendants()
-        heard = _listening(pids)
-        assert len(heard) > 3
-        assert [address for address, _ in heard if not address.startswith("127.")] == []
-        spoken = [_protocol(port) for _, port in heard]
-        assert {*spoken} == {"HTTP", "TLS"}, spoken
+        listening = _listening(pids)
+        assert len(listening) > 3
+        assert [address for address, _ in listening if not address.startswith("127.")] == []
+        protocols = [_protocol(port) for _, port in listening]
+        assert {*protocols} == {"HTTP", "TLS"}, protocols
         # Of each cluster: the scheduler, and a nanny and a process for each of two and one workers.
-        assert spoken.count("TLS") == (1 + 2 * 2) + (1 + 2 * 1)
+        assert protocols.count("TLS") == (1 + 2 * 2) + (1 + 2 * 1)
         for pid in pids:
             with suppress(OSError):
                 for file in ("cmdline", "environ"):
@@ -107,34 +107,37 @@ def test_two_clusters_run_side_by_side_and_admit_nobody_else(
 
 def _protocol(port: int) -> str:
     """Find out what a port speaks, and assert that it serves nothing without a certificate."""
-    answer = b""
-    with socket.create_connection(("127.0.0.1", port), 5) as asked, suppress(ConnectionResetError):
-        asked.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-        answer = asked.recv(100)
-    if answer.startswith(b"HTTP"):
-        assert b" 404 " in answer, answer
+    response = b""
+    with (
+        socket.create_connection(("127.0.0.1", port), 5) as connection,
+        suppress(ConnectionResetError),
+    ):
+        connection.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+        response = connection.recv(100)
+    if response.startswith(b"HTTP"):
+        assert b" 404 " in response, response
         return "HTTP"
-    assert answer == b"", answer
-    for stranger in (None, distributed.Security.temporary()):
+    assert response == b"", response
+    for other_security in (None, distributed.Security.temporary()):
         context = ssl._create_unverified_context()
-        if stranger is not None:
-            context = stranger.get_connection_args("client")["ssl_context"]
+        if other_security is not None:
+            context = other_security.get_connection_args("client")["ssl_context"]
             context.verify_mode = ssl.CERT_NONE
         with (
             socket.create_connection(("127.0.0.1", port), 5) as plain,
             pytest.raises(OSError, match=r"certificate|unknown ca"),
-            context.wrap_socket(plain) as asked,
+            context.wrap_socket(plain) as connection,
         ):
-            asked.recv(1)  # with TLS 1.3 the refusal comes after the client's handshake
+            connection.recv(1)  # with TLS 1.3 the refusal comes after the client's handshake
     return "TLS"
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-def test_a_local_scheduler_does_not_answer_who_has_no_certificate(
+def test_local_scheduler_requires_a_certificate(
     executors: dict[str, Executor], scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "CONNECT_S", 0.5)
-    port = _address(executors).rpartition(":")[2]
+    port = _scheduler_address(executors).rpartition(":")[2]
     with (
         pytest.raises(UnavailableError, match="does not answer"),
         cluster.at(f"{scheme}://127.0.0.1:{port}"),
@@ -142,13 +145,13 @@ def test_a_local_scheduler_does_not_answer_who_has_no_certificate(
         raise AssertionError("somebody was admitted")
 
 
-def test_a_cluster_names_the_library_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_names_its_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(UnavailableError, match="no module cryptography"), cluster.local(1):
         raise AssertionError("it started without TLS")
 
 
-def _address(executors: dict[str, Executor]) -> str:
+def _scheduler_address(executors: dict[str, Executor]) -> str:
     return str(executors["cluster"]._client.scheduler.address)  # type: ignore[attr-defined]
 
 
@@ -157,10 +160,10 @@ def _descendants() -> set[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    pids = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return pids
 
 
 def _listening(pids: set[int]) -> list[tuple[str, int]]:
@@ -178,36 +181,36 @@ def _listening(pids: set[int]) -> list[tuple[str, int]]:
     ]
 
 
-def test_an_error_is_that_of_the_work(executor: Executor) -> None:
+def test_error_of_a_task_is_raised(executor: Executor) -> None:
     with using(executor), pytest.raises(DeviceError, match="no such flash"):
         on_all(tasks.fails_at_7, range(20))
 
 
-def test_what_was_switched_is_switched_for_the_work(executor: Executor) -> None:
+def test_switches_apply_in_workers(executor: Executor) -> None:
     with using(executor):
         with cache.switched_off():
             assert on_all(tasks.is_cached, [0, 1]) == [False, False]
         assert on_all(tasks.is_cached, [0, 1]) == [True, True]
 
 
-def test_points_of_points_stay_with_their_worker(executor: Executor) -> None:
+def test_nested_points_stay_with_their_worker(executor: Executor) -> None:
     with using(executor):
         assert on_all(tasks.squares, [2, 3]) == [[0, 1], [0, 1, 4]]
 
 
-def test_nothing_begins_after_nobody_listens(executor: Executor, tmp_path: Path) -> None:
+def test_closed_generator_starts_no_more_tasks(executor: Executor, tmp_path: Path) -> None:
     with using(executor):
         outcomes = each(partial(tasks.leave_a_mark, tmp_path), range(2000))
         with closing(outcomes):  # type: ignore[type-var]
             next(outcomes)
         time.sleep(0.3)  # tasks that had begun have ended
-        there = len([*tmp_path.iterdir()])
-        assert there < 2000
+        started = len([*tmp_path.iterdir()])
+        assert started < 2000
         assert on_all(abs, [-1]) == [1], "the executor is there for the next"
-    assert len([*tmp_path.iterdir()]) - there < 100
+    assert len([*tmp_path.iterdir()]) - started < 100
 
 
-def test_another_simulator_is_refused() -> None:
+def test_other_simulator_version_is_refused() -> None:
     with pytest.raises(UnavailableError, match="another version of the simulator"):
         WorkerTask(abs, simulator="0.0.1")(-1)
 
@@ -222,19 +225,19 @@ def test_another_simulator_is_refused() -> None:
     ],
     ids=["self-test", "throughput", "relocation", "refit"],
 )
-def test_what_papers_and_checks_ask_for_can_be_sent(work: Any) -> None:
+def test_tasks_of_papers_and_checks_can_be_pickled(work: Any) -> None:
     assert type(pickle.loads(pickle.dumps(work))) is type(work)
 
 
-def test_a_device_travels_in_its_state() -> None:
+def test_pickled_device_keeps_its_state() -> None:
     device = SimulatedDevice("sim:demo?blocks_per_die=64&state=empty")
     device.apply(WRITES)
-    there = pickle.loads(pickle.dumps(device))
-    assert (there.url, there.logical_pages) == (device.url, device.logical_pages)
-    assert there.run(WRITES).completed_ns.tolist() == device.run(WRITES).completed_ns.tolist()
+    copy = pickle.loads(pickle.dumps(device))
+    assert (copy.url, copy.logical_pages) == (device.url, device.logical_pages)
+    assert copy.run(WRITES).completed_ns.tolist() == device.run(WRITES).completed_ns.tolist()
 
 
-def test_large_points_are_sent_without_a_word(executors: dict[str, Executor]) -> None:
+def test_large_points_are_sent_without_a_warning(executors: dict[str, Executor]) -> None:
     large = [bytes(6_000_000)] * 3
     with using(executors["cluster"]):
         assert on_all(len, large, name=lambda _: "") == [6_000_000] * 3
@@ -244,7 +247,7 @@ def test_large_points_are_sent_without_a_word(executors: dict[str, Executor]) ->
 
 
 @pytest.mark.parametrize("kind", ["processes", "cluster"])
-def test_what_a_worker_died_of_is_carried_out_again(
+def test_task_of_a_dead_worker_is_repeated(
     kind: str, executors: dict[str, Executor], tmp_path: Path
 ) -> None:
     work = partial(tasks.die_once, tmp_path, os.getpid())
@@ -253,15 +256,13 @@ def test_what_a_worker_died_of_is_carried_out_again(
     assert (tmp_path / "3").exists(), "one died"
 
 
-def test_nothing_is_lost_while_workers_are_killed(
-    executors: dict[str, Executor], tmp_path: Path
-) -> None:
+def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path: Path) -> None:
     """A worker is killed now and again; `make soak` goes on for minutes, with one every 10 s."""
     soak = "UFLIP_SOAK" in os.environ
     vary: dict[str, Range] = {"spare_factor": Range(0.1, 0.5)}
     sample = Sample("lhs", 6000 if soak else 24, 5)
     with using(Threads()):
-        whole = sweep(URL, WRITES, vary, sample=sample, data=tmp_path / "here")
+        expected = sweep(URL, WRITES, vary, sample=sample, data=tmp_path / "here")
     over = threading.Event()
     client = executors["cluster"]._client  # type: ignore[attr-defined]
     killed: list[int] = []
@@ -281,14 +282,12 @@ def test_nothing_is_lost_while_workers_are_killed(
     finally:
         over.set()
         killer.join(timeout=60)
-    assert rows == whole
+    assert rows == expected
     files = [(tmp_path / name / "points.parquet").read_bytes() for name in ("here", "there")]
     assert files[0] == files[1], f"{len(killed)} were killed"
 
 
-def test_a_worker_that_dask_gives_up_is_started_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So it is with one that is killed again while it starts, on a busy machine."""
     monkeypatch.setitem(scheduler.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
     monkeypatch.setattr(cluster, "LOOK_S", 0.5)
@@ -304,27 +303,27 @@ def test_a_worker_that_dask_gives_up_is_started_anew(
     raise AssertionError("one of the two was not started again")
 
 
-def test_a_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uflip.executors.processes.MOST_DEATHS", 2)
-    with Processes(1) as alone, using(alone), pytest.raises(DeviceError) as raised:
+    with Processes(1) as single_worker, using(single_worker), pytest.raises(DeviceError) as raised:
         on_all(partial(tasks.die, os.getpid()), [41])
     assert "41" in str(raised.value)
 
 
-def test_a_bundle_that_a_worker_died_of_is_taken_apart() -> None:
+def test_bundle_of_a_dead_worker_is_split() -> None:
     bundles = Bundles(20)
     first = bundles.next(100)
-    assert first == [[place] for place in range(8)], "nobody knows yet how long a point takes"
+    assert first == [[point] for point in range(8)], "nobody knows yet how long a point takes"
     bundles.took([0.1] * 8)
     five = bundles.next(1)[0]
     assert len(five) == 5
     assert bundles.died(five) is None
-    assert bundles.next(5) == [[place] for place in five]
+    assert bundles.next(5) == [[point] for point in five]
     assert [bundles.died([five[0]]) for _ in range(5)] == [None] * 4 + [five[0]]
 
 
 @pytest.mark.parametrize("kind", ["processes", "cluster"])
-def test_ctrl_c_is_left_to_who_waits(kind: str, executors: dict[str, Executor]) -> None:
+def test_workers_ignore_ctrl_c(kind: str, executors: dict[str, Executor]) -> None:
     """A terminal sends SIGINT to the workers as well: they continue until the parent stops them."""
     with using(executors[kind]):
         before = {*on_all(tasks.own_pid, range(64))}
@@ -338,17 +337,17 @@ def test_ctrl_c_is_left_to_who_waits(kind: str, executors: dict[str, Executor]) 
 # On the command line
 
 
-def test_options_say_where() -> None:
+def test_executor_options() -> None:
     arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
     done = uflip("sweep", URL, *arguments, "--jobs", "1")
     assert done.code == 0, done.err
     both = uflip("sweep", URL, *arguments, "--jobs", "2", "--workers", "1")
     assert (both.code, "Only one of these options" in both.out) == (UsageError.exit_code, True)
-    nobody = uflip("sweep", URL, *arguments, "--scheduler", "nowhere")
-    assert (nobody.code, "does not answer" in nobody.out) == (6, True), nobody.out
+    unreachable = uflip("sweep", URL, *arguments, "--scheduler", "nowhere")
+    assert (unreachable.code, "does not answer" in unreachable.out) == (6, True), unreachable.out
 
 
-def test_a_scheduler_of_others_is_used(
+def test_external_scheduler_is_used(
     executors: dict[str, Executor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the certificate that the environment names, as for any cluster of Dask with TLS."""
@@ -360,9 +359,9 @@ def test_a_scheduler_of_others_is_used(
     monkeypatch.setenv(f"{tls}CA_FILE", str(tmp_path / "tls_ca_file"))
     monkeypatch.setenv(f"{tls}CLIENT__CERT", str(tmp_path / "tls_client_cert"))
     monkeypatch.setenv(f"{tls}CLIENT__KEY", str(tmp_path / "tls_client_key"))
-    named = dask.config.collect_env()["distributed"]["comm"]["tls"]
+    from_environment = dask.config.collect_env()["distributed"]["comm"]["tls"]
     before = dask.config.get("distributed.comm.tls")
-    with dask.config.set({"distributed.comm.tls": dask.config.merge(before, named)}):
-        there = uflip("sweep", URL, *arguments, "--scheduler", _address(executors))
-    assert there.code == 0, there.err
-    assert there.out == uflip("sweep", URL, *arguments).out
+    with dask.config.set({"distributed.comm.tls": dask.config.merge(before, from_environment)}):
+        remote = uflip("sweep", URL, *arguments, "--scheduler", _scheduler_address(executors))
+    assert remote.code == 0, remote.err
+    assert remote.out == uflip("sweep", URL, *arguments).out

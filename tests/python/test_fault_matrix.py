@@ -36,7 +36,7 @@ GIVEN_UP_S, SLOW_S = 35.0, 1.0
 DONE_BY = {"flush": "write"}
 
 
-def happened(kind: str, folder: Path) -> list[Cell]:
+def run_cells(kind: str, folder: Path) -> list[Cell]:
     """Have every cell of a kind happen."""
     injector = build(PATHS)
     environment = injector.environment(clock=CLOCK, log=LOG)
@@ -48,31 +48,31 @@ def happened(kind: str, folder: Path) -> list[Cell]:
     return [Cell(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def test_every_cell_happens_or_says_why_it_cannot() -> None:
-    every = [(kind, phase, of) for kind in KINDS for phase in PHASES for of in OPERATIONS]
-    assert len(every) == len(KINDS) * len(PHASES) * len(OPERATIONS) == 240
-    impossible = {cell: why_not(*cell) for cell in every if why_not(*cell) is not None}
+def test_every_cell_runs_or_has_a_reason() -> None:
+    matrix = [
+        (kind, phase, operation) for kind in KINDS for phase in PHASES for operation in OPERATIONS
+    ]
+    assert len(matrix) == len(KINDS) * len(PHASES) * len(OPERATIONS) == 240
+    impossible = {cell: why_not(*cell) for cell in matrix if why_not(*cell) is not None}
     assert all(impossible.values())
     assert sum(len(cells(kind)) for kind in KINDS) == 240 - len(impossible)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_benchmark_in_which_something_goes_wrong_ends_in_order(
-    in_memory: Path, kind: str
-) -> None:
-    found = happened(kind, in_memory)
-    assert {(cell.phase, cell.operation) for cell in found} == set(cells(kind))
-    for cell in found:
+def test_benchmark_with_a_fault_ends_in_order(in_memory: Path, kind: str) -> None:
+    results = run_cells(kind, in_memory)
+    assert {(cell.phase, cell.operation) for cell in results} == set(cells(kind))
+    for cell in results:
         assert cell.met >= 1, f"it did not happen: {cell}"
         if why_complete(cell.kind, cell.phase, cell.operation) is None:
-            check_ended(cell)
+            check_failed_cell(cell)
         else:
             assert (cell.code, cell.finished) == (0, 3), cell
         if kind == "slow":
-            check_slow(cell)
+            check_slow_cell(cell)
 
 
-def check_ended(cell: Cell) -> None:
+def check_failed_cell(cell: Cell) -> None:
     """With words that say what failed and why; what was finished stays, and the rest follows."""
     assert (cell.code, cell.finished, cell.is_kept) == (4, FINISHED[cell.phase], True), cell
     if cell.kind == "size_changed":
@@ -98,7 +98,7 @@ def check_ended(cell: Cell) -> None:
         assert os.strerror(getattr(errno, error)) in cell.got, cell
 
 
-def check_slow(cell: Cell) -> None:
+def check_slow_cell(cell: Cell) -> None:
     """The I/O that was slow is there, and counts where it is not among those that are ignored."""
     first, second, third = cell.slowest_s.values()
     met = MET.get(cell.phase)

@@ -44,13 +44,13 @@ def clear() -> None:
         shutil.rmtree(hidden)
 
 
-def finished() -> dict[str, bytes]:
+def finished_runs() -> dict[str, bytes]:
     """Every finished run that is there."""
     return {path.name: path.read_bytes() for path in sorted(Path(OUT, "runs").glob("0*.parquet"))}
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_fault_at_any_call_ends_in_order_and_goes_on(
+def test_fault_at_any_call_ends_in_order_and_can_be_resumed(
     in_memory: Path, injector: Injector, plan: str
 ) -> None:
     arguments = ("run", *PLANS[plan], "--out", OUT, "-q")
@@ -64,25 +64,25 @@ def test_a_fault_at_any_call_ends_in_order_and_goes_on(
     for call in drawn:
         error = random_.choice(call.errors())
         # An interrupted call is repeated: no real fault interrupts it for ever.
-        lasting = random_.randrange(2) if error != "EINTR" else 0
-        settings = {"at": call.number, "errno": number_of(error), "from": lasting}
-        said = f"UFLIP_SEED={SEED} {call} {error} {settings}"
+        persistent = random_.randrange(2) if error != "EINTR" else 0
+        settings = {"at": call.number, "errno": number_of(error), "from": persistent}
+        context = f"UFLIP_SEED={SEED} {call} {error} {settings}"
         clear()
         done = injector.run(*arguments, **settings)
-        check_end(done.returncode, done.stderr, said)
-        check_going_on(arguments, said)
+        check_end(done.returncode, done.stderr, context)
+        check_resume(arguments, context)
 
 
-def check_end(code: int, err: str, said: str) -> None:
-    assert code in (0, 3, 4, 5, 6), f"{said}: {code}\n{err}"
-    assert "Traceback" not in err, f"{said}\n{err}"
+def check_end(code: int, err: str, context: str) -> None:
+    assert code in (0, 3, 4, 5, 6), f"{context}: {code}\n{err}"
+    assert "Traceback" not in err, f"{context}\n{err}"
     if code:
-        assert "error: " in err, f"{said}\n{err}"
+        assert "error: " in err, f"{context}\n{err}"
 
 
-def check_going_on(arguments: tuple[object, ...], said: str) -> None:
+def check_resume(arguments: tuple[object, ...], context: str) -> None:
     """Nothing finished is lost; what is there can be resumed, or begun again."""
-    before = finished()
+    before = finished_runs()
     if not Path(OUT).exists():
         again = uflip(*arguments)
     elif Results.load(OUT).status == "complete":
@@ -91,16 +91,14 @@ def check_going_on(arguments: tuple[object, ...], said: str) -> None:
         again = uflip(
             "run", "--resume", OUT, "-q", *(("--record", RECORD) if RECORD in arguments else ())
         )
-    assert again.code == 0, f"{said}\n{again.err}"
+    assert again.code == 0, f"{context}\n{again.err}"
     results = Results.load(OUT)
-    assert (results.status, results.missing) == ("complete", []), said
-    after = finished()
-    assert {name: after.get(name) for name in before} == before, said
+    assert (results.status, results.missing) == ("complete", []), context
+    after = finished_runs()
+    assert {name: after.get(name) for name in before} == before, context
 
 
-def test_results_that_become_read_only_in_mid_run_end_in_four_parts(
-    in_memory: Path, injector: Injector
-) -> None:
+def test_results_turning_read_only_give_a_full_error(in_memory: Path, injector: Injector) -> None:
     """From some write on everything is refused, cleaning up included."""
     arguments = ("run", *PLANS["simulated"], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=in_memory / "calls")
@@ -110,11 +108,11 @@ def test_results_that_become_read_only_in_mid_run_end_in_four_parts(
     assert done.returncode == 5, done.stderr
     assert "Read-only file system" in done.stderr
     assert "2 finished runs are kept" in done.stderr
-    assert len(finished()) == 2
-    check_going_on(arguments, "read-only")
+    assert len(finished_runs()) == 2
+    check_resume(arguments, "read-only")
 
 
-def test_no_moment_leaves_a_folder_that_is_neither_new_nor_to_be_gone_on_with(
+def test_fault_while_creating_the_folder_leaves_it_free_or_resumable(
     in_memory: Path, injector: Injector
 ) -> None:
     """Each call that makes the folder fails once: its name is free, or it can be resumed."""
@@ -123,22 +121,20 @@ def test_no_moment_leaves_a_folder_that_is_neither_new_nor_to_be_gone_on_with(
     first = next(call.number for call in calls if "runs/.0001" in call.path)
     making = [call for call in calls if call.number < first]
     assert {"mkdir", "fsync", "rename"} <= {call.name for call in making}
-    for call in making if SOAK else spread(making, 8):
+    for call in making if SOAK else sample_evenly(making, 8):
         clear()
         done = injector.run(*arguments, at=call.number, errno=number_of("EIO"))
         check_end(done.returncode, done.stderr, f"{call}")
-        check_going_on(arguments, f"{call}")
+        check_resume(arguments, f"{call}")
         assert not list(Path().glob(f".{OUT}-*")), f"{call}: something is left"
 
 
-def spread(calls: list[Call], count: int) -> list[Call]:
+def sample_evenly(calls: list[Call], count: int) -> list[Call]:
     return calls[:: max(1, len(calls) // count)]
 
 
 @pytest.mark.parametrize("command", ["run", "pattern", "prepare"])
-def test_an_io_that_never_ends_is_given_up(
-    in_memory: Path, injector: Injector, command: str
-) -> None:
+def test_hanging_io_times_out(in_memory: Path, injector: Injector, command: str) -> None:
     """The thread hangs; the process ends all the same, says where, and can be resumed."""
     target = (f"file:{TARGET}", "--size", "4MiB", "--buffered")
     assert uflip("pattern", *target, "--pattern", "SW", "--io-count", "1", "-q").code == 0
@@ -158,4 +154,4 @@ def test_an_io_that_never_ends_is_given_up(
     assert "--io-timeout" in done.stderr
     assert "at byte" in done.stderr
     if command == "run":
-        check_going_on(arguments["run"], f"{hanging}")
+        check_resume(arguments["run"], f"{hanging}")

@@ -28,11 +28,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, parameter in (("granularity", "io_size"), ("locality", "target_size")):
         for value in (32768, 65536, 262144):
             for pattern in ("SR", "SW", "RW"):
-                given = {"io_size": 4096, "target_size": 8 << 20} | {parameter: value}
+                sizes_of_run = {"io_size": 4096, "target_size": 8 << 20} | {parameter: value}
                 sizes.append(
                     stored.planned(
                         10 + len(sizes), name, pattern, parameter=parameter, value=value,
-                        unit="bytes", spec=stored.baseline(pattern, io_count=40, **given),
+                        unit="bytes", spec=stored.baseline(pattern, io_count=40, **sizes_of_run),
                     )
                 )  # fmt: skip
     path = tmp_path_factory.mktemp("figures") / "r"
@@ -41,15 +41,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["granularity", "locality", "locality-relative", "traces"])
-def test_a_figure_has_a_line_a_pattern_told_apart_without_colour(
+def test_figure_is_written_in_its_size_and_reproducibly(
     results: Path, here: Path, kind: str
 ) -> None:
     done = uflip("figure", results, kind, "-o", "x.svg")
     assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
     content = (here / "x.svg").read_text()
     assert content.startswith("<?xml")
-    wide = float(re.search(r'width="([\d.]+)pt"', content)[1]) / 72  # type: ignore[index]
-    assert wide == pytest.approx(paper.PAGE if kind == "traces" else paper.COLUMN, abs=0.01)
+    width = float(re.search(r'width="([\d.]+)pt"', content)[1]) / 72  # type: ignore[index]
+    assert width == pytest.approx(paper.PAGE if kind == "traces" else paper.COLUMN, abs=0.01)
     again = uflip("figure", results, kind, "-o", "x.svg")
     assert again.code == 0, again.err
     assert (here / "x.svg").read_text() == content, "the same data gives the same file"
@@ -59,18 +59,18 @@ def test_lines_differ_by_more_than_colour(results: Path) -> None:
     loaded = Results.load(results)
     figure = paper.drawn(paper.kinds_of(loaded, summary(loaded))["granularity"])
     (axis,) = figure.axes
-    named = [line for line in axis.get_lines() if str(line.get_label())[:2] in paper.DASHES]
-    looks = {(line.get_linestyle(), line.get_marker()) for line in named}
-    assert len(named) == len(looks) == 3
+    pattern_lines = [line for line in axis.get_lines() if str(line.get_label())[:2] in paper.DASHES]
+    looks = {(line.get_linestyle(), line.get_marker()) for line in pattern_lines}
+    assert len(pattern_lines) == len(looks) == 3
     means = {run["pattern"]: [] for run in summary(loaded)["micro_benchmarks"]["granularity"]}
     for run in summary(loaded)["micro_benchmarks"]["granularity"]:
         means[run["pattern"]].append(run["statistics"]["mean_ns"] / 1e6)
-    for line in named:
+    for line in pattern_lines:
         assert sorted(line.get_ydata()) == sorted(means[str(line.get_label())[:2]])
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def multi_panel_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Results that need several panels: mixes, also of a pattern with itself, and a queue."""
     pairs = [*itertools.combinations(stored.PATTERNS, 2), ("RR", "RR")]
     mixes = [
@@ -92,17 +92,17 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.mark.parametrize("name", ["mix", "queue_depth"])
-def test_several_panels_are_those_of_the_report(several: Results, name: str) -> None:
-    document = summary(several)
+def test_panels_match_the_report(multi_panel_results: Results, name: str) -> None:
+    document = summary(multi_panel_results)
     chart = single_benchmark.chart_of(document, name)
     assert len(chart.panels) == {"mix": 7, "queue_depth": 2}[name]
-    figure = paper.drawn(paper.kinds_of(several, document)[name])
+    figure = paper.drawn(paper.kinds_of(multi_panel_results, document)[name])
     assert figure.get_size_inches()[0] == pytest.approx(paper.PAGE)
     for axis, panel in zip(figure.axes, chart.panels, strict=False):
         # Without the marks at the knees, which are upright.
         lines = [line for line in axis.get_lines() if len(set(line.get_xdata())) > 1]
-        wanted = [list(line.y) for line in panel.marks if isinstance(line, Polyline)]
-        assert [list(line.get_ydata()) for line in lines] == wanted
+        expected = [list(line.y) for line in panel.marks if isinstance(line, Polyline)]
+        assert [list(line.get_ydata()) for line in lines] == expected
         joined = [line for line in lines if line.get_linestyle() != "None"]
         looks = {
             (
@@ -115,41 +115,41 @@ def test_several_panels_are_those_of_the_report(several: Results, name: str) -> 
         assert len(looks) == len(joined) == {"mix": 4, "queue_depth": 2}[name]
     # On axes of somebody else they stand side by side within them.
     axis = Figure().subplots()
-    assert Result(several).plot(name, axis) is axis
+    assert Result(multi_panel_results).plot(name, axis) is axis
     assert len(axis.child_axes) == len(chart.panels)
 
 
-def test_a_legend_looks_as_its_lines_do(results: Path, several: Results) -> None:
+def test_legend_matches_the_line_styles(results: Path, multi_panel_results: Results) -> None:
     loaded = Results.load(results)
     for kinds, name in (
         (paper.kinds_of(loaded, summary(loaded)), "granularity"),
-        (paper.kinds_of(several, summary(several)), "mix"),
+        (paper.kinds_of(multi_panel_results, summary(multi_panel_results)), "mix"),
     ):
         figure = paper.drawn(kinds[name])
-        drawn: dict[str, set[object]] = {}
+        styles: dict[str, set[object]] = {}
         for line in (line for axis in figure.axes for line in axis.get_lines()):
-            drawn.setdefault(str(line.get_label()), set()).add(_look(line))
+            styles.setdefault(str(line.get_label()), set()).add(_line_style(line))
         (legend,) = figure.legends or [figure.axes[0].get_legend()]
         for text, line in zip(legend.get_texts(), legend.legend_handles, strict=True):
-            if text.get_text() in drawn:
-                assert drawn[text.get_text()] == {_look(line)}
-        assert len({_look(line) for line in legend.legend_handles}) == len(legend.get_texts())
+            if text.get_text() in styles:
+                assert styles[text.get_text()] == {_line_style(line)}
+        assert len({_line_style(line) for line in legend.legend_handles}) == len(legend.get_texts())
 
 
-def _look(line: Line2D) -> tuple[object, ...]:
+def _line_style(line: Line2D) -> tuple[object, ...]:
     return line.get_linestyle(), line.get_marker(), line.get_markerfacecolor() == line.get_color()
 
 
-def test_the_axis_of_a_queue_holds_the_means_as_well(several: Results) -> None:
+def test_queue_depth_axis_includes_the_means(multi_panel_results: Results) -> None:
     """One slow I/O of many lifts the mean above the whisker."""
-    document = summary(several)
+    document = summary(multi_panel_results)
     runs = document["micro_benchmarks"]["queue_depth"]
     runs[0]["statistics"] |= {"mean_ns": 1e9, "p5_ns": 10, "p95_ns": 20}
     response = single_benchmark.chart_of(document, "queue_depth").panels[1]
     assert response.y.low <= 1e3 <= response.y.high
 
 
-def test_the_determination_of_the_pause_and_the_micro_benchmark_are_two(tmp_path: Path) -> None:
+def test_pause_determination_and_micro_benchmark_are_separate_figures(tmp_path: Path) -> None:
     runs = [
         stored.planned(
             number, "pause", "RW", parameter="pause", value=1000 * number, unit="ns",
@@ -158,18 +158,18 @@ def test_the_determination_of_the_pause_and_the_micro_benchmark_are_two(tmp_path
         for number in (1, 2)
     ]  # fmt: skip
     window = {"mean_ns": [10, 20], "max_ns": [20, 30]}
-    found = {
+    interference = {
         "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 1.0, "pause_ns": 1,
         "windows": {"ios": 64, "before": window, "writes": window, "after": window},
     }  # fmt: skip
     loaded = stored.results(tmp_path / "r", runs, SMALL)
-    kinds = paper.kinds_of(loaded, {**summary(loaded), "interference": found})
+    kinds = paper.kinds_of(loaded, {**summary(loaded), "interference": interference})
     measured, determined = (paper.drawn(kinds[name]) for name in ("pause", "pause-determination"))
     assert [axis.get_xlabel() for axis in measured.axes] == ["Pause"]
     assert [axis.get_xlabel() for axis in determined.axes] == ["I/O number"]
 
 
-def test_relative_locality_is_the_mean_over_that_of_sequential_writes(results: Path) -> None:
+def test_relative_locality_is_divided_by_sequential_writes(results: Path) -> None:
     loaded = Results.load(results)
     document = summary(loaded)
     figure = paper.drawn(paper.kinds_of(loaded, document)["locality-relative"])
@@ -180,11 +180,11 @@ def test_relative_locality_is_the_mean_over_that_of_sequential_writes(results: P
             for run in document["micro_benchmarks"]["locality"]
             if run["pattern"] == pattern
         ]
-        wanted = [mean / document["baselines_ms"]["SW"] for mean in means]
-        assert list(lines[pattern].get_ydata()) == pytest.approx(wanted)
+        expected = [mean / document["baselines_ms"]["SW"] for mean in means]
+        assert list(lines[pattern].get_ydata()) == pytest.approx(expected)
 
 
-def test_what_a_result_has_is_listed_and_nothing_else_is_drawn(results: Path, here: Path) -> None:
+def test_available_figures_are_listed_and_others_refused(results: Path, here: Path) -> None:
     listed = uflip("figure", results).out.split()
     assert listed == ["granularity", "locality", "locality-relative", "traces", "workload-history"]
     refused = uflip("figure", results, "wear", "-o", "x.pdf")
@@ -198,7 +198,7 @@ def test_what_a_result_has_is_listed_and_nothing_else_is_drawn(results: Path, he
     assert (here / "mine.pdf").read_text() == "a thesis"
 
 
-def test_a_history_has_every_workload_where_it_was_and_as_quick_as_it_was(tmp_path: Path) -> None:
+def test_history_shows_every_workload_at_its_time_and_rate(tmp_path: Path) -> None:
     runs = [
         stored.baseline_run(number, pattern, io_size=4096, io_count=600)
         for number, pattern in enumerate(("SW", "RW", "SR", "RW"), 1)
@@ -214,11 +214,11 @@ def test_a_history_has_every_workload_where_it_was_and_as_quick_as_it_was(tmp_pa
         submit, took = (np.asarray(trace.column(name)).astype(float) for name in (
             "submit_ns", "response_time_ns",
         ))  # fmt: skip
-        lasted = float((submit + took).max() - submit.min()) / 1e9
-        assert begin < line.get_xdata()[0] < line.get_xdata()[-1] < begin + lasted
+        duration_s = float((submit + took).max() - submit.min()) / 1e9
+        assert begin < line.get_xdata()[0] < line.get_xdata()[-1] < begin + duration_s
         # As many I/Os under the line as there were.
-        assert float(np.mean(line.get_ydata())) * 1e3 * lasted == pytest.approx(600)
-        begin += lasted
+        assert float(np.mean(line.get_ydata())) * 1e3 * duration_s == pytest.approx(600)
+        begin += duration_s
     assert [text.get_text() for text in axis.texts if "#" in text.get_text()] == [
         "#1", "#2", "#3", "#4",
     ]  # fmt: skip
@@ -226,10 +226,10 @@ def test_a_history_has_every_workload_where_it_was_and_as_quick_as_it_was(tmp_pa
     assert len(set(looks.values())) == 3, "distinguishable without colour"
 
 
-def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:
+def test_sweep_is_drawn_over_the_varied_parameter(here: Path) -> None:
     vary = "spare_factor=0.3,0.45,0.6", "--vary", "die_queue=fifo,reads_first"
-    given = "--pattern", "RW", "--io-size", "4k", "--io-count", "300", "--json"
-    swept = uflip("sweep", SMALL, "--vary", *vary, *given, "--data", "rows")
+    options = "--pattern", "RW", "--io-size", "4k", "--io-count", "300", "--json"
+    swept = uflip("sweep", SMALL, "--vary", *vary, *options, "--data", "rows")
     assert swept.code == 0, swept.err
     rows = json.loads(swept.out)["rows"]
     assert uflip("figure", "rows").out.split() == ["spare-factor"]
@@ -247,17 +247,17 @@ def test_a_sweep_is_drawn_over_what_varied(here: Path) -> None:
         assert len(axis.get_lines()) == len(looks) == 2
         for line, queue in zip(axis.get_lines(), ("fifo", "reads_first"), strict=True):
             assert line.get_label() == f"die_queue={queue}"
-            wanted = [row[name] * scale for row in rows if row["values"]["die_queue"] == queue]
+            expected = [row[name] * scale for row in rows if row["values"]["die_queue"] == queue]
             assert list(line.get_xdata()) == [30, 45, 60]
-            assert list(line.get_ydata()) == pytest.approx(wanted)
+            assert list(line.get_ydata()) == pytest.approx(expected)
     refused = uflip("figure", "rows", "die-queue")
     assert (refused.code, "spare-factor" in refused.err) == (2, True)
 
 
-def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = "--pattern", "RW", "--io-size", "4k", "--io-count", "200", "--data", "rows"
+def test_omitted_lines_of_a_sweep_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = "--pattern", "RW", "--io-size", "4k", "--io-count", "200", "--data", "rows"
     policies = "gc=greedy,cyclic,random,greedy_window,cost_benefit,d_choices"
-    swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *given)
+    swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *options)
     assert swept.code == 0, swept.err
     points = [
         varied.VariedPoint({"spare_factor": spare, "gc": str(policy)}, 1e3 * policy, 1.0)
@@ -279,7 +279,7 @@ def test_no_line_of_a_sweep_is_dropped_unsaid(here: Path, monkeypatch: pytest.Mo
     assert (done.code, "note: 2 lines are omitted" in done.err) == (0, True)
 
 
-def test_where_matplotlib_is_missing_the_error_is_of_the_command_that_was_typed(
+def test_missing_matplotlib_error_names_the_typed_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -53,15 +53,15 @@ RANDOM = {
 }
 
 
-def complete(asked: Spec) -> tuple[Spec, Any]:
+def resolve_and_run(pattern: Spec) -> tuple[Spec, Any]:
     """The pattern with every default, and the I/Os that uflip makes of it."""
     with open_device("sim:demo?blocks_per_die=64") as device:
-        trace = device.run(asked)
+        trace = device.run(pattern)
     columns = (np.asarray(trace.column(n)) for n in ("offset_bytes", "io_size_bytes", "mode"))
     return spec.read_spec(trace.spec_json), np.stack([each.astype(int) for each in columns], 1)
 
 
-def made_by_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
+def run_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
     """Return fio's log of a job: (offset, size, 1 for a write) of each I/O."""
     job = ["[global]", "filename=${UFLIP_TARGET}", "thread=1", "allow_file_create=0", *lines]
     Path("job.fio").write_text("\n".join([*job, log]) + "\n")
@@ -80,44 +80,46 @@ def made_by_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
         times = [line.split(", ") for line in path.read_text().splitlines()]
         return np.array([(int(row[4]), int(row[3]), int(row[2])) for row in times])
     rows = [line.split() for line in Path("run").read_text().splitlines()]
-    found = [
+    ios = [
         (int(row[3]), int(row[4]), int(row[2] == "write"))
         for row in rows
         if row[2:3] in (["read"], ["write"])
     ]
-    return np.array(found)
+    return np.array(ios)
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_sequences_are_the_same_to_the_byte(name: str, here: Path) -> None:
-    asked, expected = complete(EXACT[name])
-    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
-    np.testing.assert_array_equal(made, expected)
+def test_sequences_are_identical(name: str, here: Path) -> None:
+    resolved, expected = resolve_and_run(EXACT[name])
+    by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
+    np.testing.assert_array_equal(by_fio, expected)
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_ios_are_of_the_same_distribution(name: str, here: Path) -> None:
-    asked, expected = complete(RANDOM[name])
-    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
-    assert len(made) == len(expected)
-    assert set(made[:, 1]) == set(expected[:, 1])
-    assert made[:, 0].min() >= 64 << 10
-    assert made[:, 0].max() < 320 << 10
-    assert set(made[:, 0] % 4096) == set(expected[:, 0] % 4096) == {asked.parts[0].shift % 4096}
+def test_random_ios_have_the_same_distribution(name: str, here: Path) -> None:
+    resolved, expected = resolve_and_run(RANDOM[name])
+    by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
+    assert len(by_fio) == len(expected)
+    assert set(by_fio[:, 1]) == set(expected[:, 1])
+    assert by_fio[:, 0].min() >= 64 << 10
+    assert by_fio[:, 0].max() < 320 << 10
+    assert (
+        set(by_fio[:, 0] % 4096) == set(expected[:, 0] % 4096) == {resolved.parts[0].shift % 4096}
+    )
     if name == "mix":
         # 400 draws of 70 %: four standard deviations are 37.
-        assert abs(made[:, 2].sum() - 120) < 37
+        assert abs(by_fio[:, 2].sum() - 120) < 37
     else:
-        assert set(made[:, 2]) == set(expected[:, 2])
+        assert set(by_fio[:, 2]) == set(expected[:, 2])
 
 
-def test_a_drawn_mix_of_random_and_sequential_ios_is_read_from_a_log() -> None:
+def test_random_mix_with_a_sequential_part_uses_a_log() -> None:
     parts = (
         spec.baseline(label, target_offset=64 << 10, target_size=256 << 10, io_size=4096)
         for label in ("RR", "SW")
     )
-    asked, _ = complete(spec.mix(*parts, first_percent=70, io_count=COUNT))
-    assert "read_iolog=run.iolog" in _sections(asked, "run", CACHED_WRITES)
+    resolved, _ = resolve_and_run(spec.mix(*parts, first_percent=70, io_count=COUNT))
+    assert "read_iolog=run.iolog" in _sections(resolved, "run", CACHED_WRITES)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +127,12 @@ def test_a_drawn_mix_of_random_and_sequential_ios_is_read_from_a_log() -> None:
     [("100us", "rate_iops=10000"), ("7ms", "rate_iops=143"), ("400ms", None), ("3s", None)],
 )
 @pytest.mark.parametrize("time", ["fixed", "poisson"])
-def test_a_rate_that_fio_cannot_make_is_left_out_and_said(
+def test_unsupported_rate_is_omitted_with_a_comment(
     time: str, interval: str, rate: str | None
 ) -> None:
     """fio's are whole I/Os a second: one a second is no arrival every 3 s."""
-    asked, _ = complete(spec.baseline("RR", time=time, interval=interval, **PLACE))
-    lines = _sections(asked, "run", CACHED_WRITES)
+    resolved, _ = resolve_and_run(spec.baseline("RR", time=time, interval=interval, **PLACE))
+    lines = _sections(resolved, "run", CACHED_WRITES)
     assert [line for line in lines if line.startswith("rate_iops")] == [rate] * bool(rate)
     assert any("whole I/Os a second" in line for line in lines) == (interval != "100us")
     assert any("are left out, fio makes" in line for line in lines) == (rate is None)
@@ -140,30 +142,32 @@ def test_a_rate_that_fio_cannot_make_is_left_out_and_said(
     ("location", "skew", "share"),
     [("hotcold", {}, 0.8), ("zipf", {"skew_percent": 120}, None), ("random", {}, None)],
 )
-def test_skewed_ios_are_as_skewed(
+def test_skewed_ios_have_the_same_skew(
     location: str, skew: Any, share: float | None, here: Path
 ) -> None:
     """Return the share of the most frequent fifth of 64 slots: by fio, by uflip, and by the law."""
-    asked, expected = complete(spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew))
-    made = made_by_fio(_sections(asked, "run", CACHED_WRITES))
+    resolved, expected = resolve_and_run(
+        spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew)
+    )
+    by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
 
-    def fifth(rows: Any) -> float:
+    def hottest_fifth(rows: Any) -> float:
         counts = np.bincount((rows[:, 0] - (64 << 10)) // 4096, minlength=64)
         return float(np.sort(counts)[::-1][:12].sum() / len(rows))
 
     weights = np.arange(1, 65) ** -(skew.get("skew_percent", 0) / 100)
     law = share or weights[:12].sum() / weights.sum()
     # Which slots are the most frequent is seen, not known: of equal ones, some seem more.
-    assert fifth(expected) == pytest.approx(law, abs=0.06)
+    assert hottest_fifth(expected) == pytest.approx(law, abs=0.06)
     # fio's hash lets slots share ranks, so that its likely ones are a little more likely.
-    assert fifth(made) == pytest.approx(fifth(expected), abs=0.08)
+    assert hottest_fifth(by_fio) == pytest.approx(hottest_fifth(expected), abs=0.08)
     if location == "hotcold":
         # And where: fio ends its zone within a slot, uflip before it.
-        for rows in (made, expected):
+        for rows in (by_fio, expected):
             assert np.mean(rows[:, 0] < (64 + 13 * 4) << 10) > 0.77
 
 
-def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:
+def test_every_run_is_a_valid_fio_job(here: Path) -> None:
     """Also those that no option of fio makes: their jobs read logs, and are exact."""
     device = "sim:demo?blocks_per_die=64"
     names = "order,parallelism,mix,bursts"
@@ -197,36 +201,34 @@ def test_every_run_of_a_benchmark_is_a_job_that_fio_takes(here: Path) -> None:
                     ("order", "partitioning", "mix")}  # fmt: skip
 
 
-def test_a_log_is_read_by_fio_as_it_is(here: Path) -> None:
+def test_fio_replays_an_exported_log(here: Path) -> None:
     """Backwards, which no option of fio does."""
-    asked, expected = complete(spec.basic("read", "ordered", incr=-1, **PLACE))
+    resolved, expected = resolve_and_run(spec.basic("read", "ordered", incr=-1, **PLACE))
     rows = "".join(f"target read {offset} {size}\n" for offset, size, _ in expected)
     text = f"fio version 2 iolog\ntarget add\ntarget open\n{rows}target close\n"
     Path("run.iolog").write_text(text)
     log = "write_lat_log=run\nlog_offset=1"
-    made = made_by_fio(_sections(asked, "run", CACHED_WRITES), log)
-    np.testing.assert_array_equal(made, expected)
+    by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES), log)
+    np.testing.assert_array_equal(by_fio, expected)
 
 
 @pytest.mark.parametrize(
-    ("times", "left_out"),
+    ("times", "omitted"),
     [
         ({"time": "poisson", "interval": "100us"}, ["arrivals"]),
         ({"time": "burst", "burst": 8, "pause": "1ms"}, ["pauses"]),
         ({}, []),
     ],
 )
-def test_a_job_that_reads_a_log_says_which_times_it_leaves_out(
-    times: Any, left_out: list[str]
-) -> None:
-    asked, _ = complete(spec.basic("read", "ordered", incr=-1, **PLACE, **times))
-    lines = _sections(asked, "run", CACHED_WRITES)
+def test_log_job_names_the_times_it_omits(times: Any, omitted: list[str]) -> None:
+    resolved, _ = resolve_and_run(spec.basic("read", "ordered", incr=-1, **PLACE, **times))
+    lines = _sections(resolved, "run", CACHED_WRITES)
     assert "replay_no_stall=1" in lines
-    said = [line for line in lines if line.startswith(";") and "left out" in line]
-    assert [line.split()[2] for line in said] == left_out
+    comments = [line for line in lines if line.startswith(";") and "left out" in line]
+    assert [line.split()[2] for line in comments] == omitted
 
 
-def test_an_open_loop_of_a_suite_is_made_as_its_job_says(here: Path) -> None:
+def test_open_loop_job_of_a_suite_names_the_omitted_arrivals(here: Path) -> None:
     """All I/Os, as fast as fio can: its log is version 2, which has no times."""
     device = "sim:demo?blocks_per_die=64"
     only = ("--suite", "today", "--only", "write_rate", "--scale", "quick")

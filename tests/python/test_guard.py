@@ -36,12 +36,12 @@ TARGETS, ATTEMPTS = 80, 700
 RACES = 3000 if os.environ.get("UFLIP_SOAK") else 300
 
 
-def needs_marks(path: Path) -> None:
+def skip_without_xattrs(path: Path) -> None:
     if "user.uflip" not in os.listxattr(path):
         pytest.skip("no extended attributes in the folder for temporary files")
 
 
-def write_a_little(url: str, **options: Any) -> None:
+def write_some_blocks(url: str, **options: Any) -> None:
     with open_device(url, **options) as device:
         device.run(baseline("RW", io_count=5, target_size="1MiB"))
 
@@ -49,7 +49,7 @@ def write_a_little(url: str, **options: Any) -> None:
 @pytest.fixture
 def scratch(make_file: Callable[..., Path]) -> Path:
     path = make_file(MIB)
-    needs_marks(path)
+    skip_without_xattrs(path)
     return path
 
 
@@ -76,7 +76,7 @@ def loop(here: Path) -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture
-def empty() -> Iterator[str]:
+def empty_loop_device() -> Iterator[str]:
     """A loop device of a number that nobody else takes, with no file behind it."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root and /dev/loop-control")
@@ -93,30 +93,30 @@ def empty() -> Iterator[str]:
         os.close(control)
 
 
-def test_a_device_without_a_medium_is_called_one(empty: str, here: Path) -> None:
-    named = ("--destroy", token(empty))
-    for asked in (
-        ("run", empty, "--scale", "quick", "--out", "r", *named),
-        ("plan", empty),
-        ("pattern", empty, "--pattern", "RR"),
-        ("pattern", empty, "--pattern", "RW", *named),
-        ("prepare", empty, *named),
+def test_device_without_a_medium_is_refused(empty_loop_device: str, here: Path) -> None:
+    destroy = ("--destroy", token(empty_loop_device))
+    for arguments in (
+        ("run", empty_loop_device, "--scale", "quick", "--out", "r", *destroy),
+        ("plan", empty_loop_device),
+        ("pattern", empty_loop_device, "--pattern", "RR"),
+        ("pattern", empty_loop_device, "--pattern", "RW", *destroy),
+        ("prepare", empty_loop_device, *destroy),
     ):
-        done = uflip(*asked)
-        assert done.code == 4, asked
+        done = uflip(*arguments)
+        assert done.code == 4, arguments
         assert "There is no medium in the device" in done.err
-        assert empty in done.err
+        assert empty_loop_device in done.err
     with pytest.raises(DeviceError, match="no medium"):
-        open_device(empty, writable=False)
+        open_device(empty_loop_device, writable=False)
     assert not Path("r").exists()
     # Looking at it is no measurement.
-    assert uflip("info", empty).code == 0
+    assert uflip("info", empty_loop_device).code == 0
 
 
 # Everything at once
 
 
-def test_nothing_that_must_not_be_written_is_written_by_any_way_to_write(
+def test_no_write_path_overwrites_a_protected_target(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
@@ -131,27 +131,27 @@ def test_nothing_that_must_not_be_written_is_written_by_any_way_to_write(
     command = ["unshare", "-m", "-u", sys.executable, str(HERE / "guard_matrix.py"), str(here)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    outcome = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
-        refusals = found["refusal_ms"]
+        refusals = outcome["refusal_ms"]
         print(
-            f"\nguard: {found['attempts']} attempts on {found['targets']} targets "
-            f"({found['kinds']}), {found['resumed']} resumes; "
-            f"{len(found['changed'])} changed; refusals in Python "
+            f"\nguard: {outcome['attempts']} attempts on {outcome['targets']} targets "
+            f"({outcome['kinds']}), {outcome['resumed']} resumes; "
+            f"{len(outcome['changed'])} changed; refusals in Python "
             f"{refusals['median']:.1f} ms, at worst {refusals['worst']:.1f} ms"
         )
-    assert found["changed"] == []
-    assert found["wrong"] == []
-    assert found["targets"] >= TARGETS
-    assert found["attempts"] >= ATTEMPTS
-    assert len(found["written"]) >= 9
+    assert outcome["changed"] == []
+    assert outcome["wrong"] == []
+    assert outcome["targets"] >= TARGETS
+    assert outcome["attempts"] >= ATTEMPTS
+    assert len(outcome["written"]) >= 9
 
 
 # What a medium holds
 
 
 @pytest.mark.parametrize("kind", signatures.KINDS)
-def test_what_a_file_holds_is_told_and_must_be_typed(here: Path, kind: str) -> None:
+def test_content_of_a_file_must_be_typed_in_its_token(here: Path, kind: str) -> None:
     image = here / "image"
     signatures.write(image, kind)
     before = image.read_bytes()
@@ -161,7 +161,7 @@ def test_what_a_file_holds_is_told_and_must_be_typed(here: Path, kind: str) -> N
     assert kind in caught.value.got
     assert image.read_bytes() == before
     typed = caught.value.allowed.removeprefix("--destroy ")
-    write_a_little(f"file:{image}", destroy=typed, buffered=True)
+    write_some_blocks(f"file:{image}", destroy=typed, buffered=True)
     assert image.read_bytes() != before
 
 
@@ -178,29 +178,29 @@ def test_other_content_voids_the_mark(scratch: Path) -> None:
     assert scratch.read_bytes() == precious.read_bytes()
 
 
-def test_a_copy_with_all_attributes_is_no_file_of_ours(scratch: Path) -> None:
+def test_copy_with_attributes_is_refused(scratch: Path) -> None:
     copy = scratch.with_name("copy")
     subprocess.run(["cp", "-a", scratch, copy], check=True)
     assert os.getxattr(copy, "user.uflip") == os.getxattr(scratch, "user.uflip")
     with pytest.raises(RefusedError) as caught:
         open_device(f"file:{copy}")
     assert "a copy" in caught.value.got
-    write_a_little(f"file:{scratch}")
+    write_some_blocks(f"file:{scratch}")
 
 
-def test_the_mark_moves_with_the_file_and_outlives_runs(scratch: Path) -> None:
+def test_mark_survives_rename_and_runs(scratch: Path) -> None:
     moved = scratch.rename(scratch.with_name("moved"))
     for _ in range(3):
-        write_a_little(f"file:{moved}")
+        write_some_blocks(f"file:{moved}")
 
 
-def test_a_file_that_was_only_read_stays_ours(scratch: Path) -> None:
+def test_mark_survives_reads(scratch: Path) -> None:
     with open_device(f"file:{scratch}", writable=False) as device:
         device.run(baseline("RR", io_count=5))
-    write_a_little(f"file:{scratch}")
+    write_some_blocks(f"file:{scratch}")
 
 
-def test_the_mark_of_the_first_version_is_none(here: Path) -> None:
+def test_mark_of_the_first_version_is_invalid(here: Path) -> None:
     path = here / "old"
     path.write_bytes(bytes(MIB))
     try:
@@ -211,7 +211,7 @@ def test_the_mark_of_the_first_version_is_none(here: Path) -> None:
         open_device(f"file:{path}", buffered=True)
 
 
-def test_an_empty_file_of_somebody_is_asked_for(here: Path) -> None:
+def test_foreign_empty_file_is_refused(here: Path) -> None:
     path = here / "empty"
     path.touch()
     for verb in (("run", "--out", "out"), ("prepare",), ("pattern", "--pattern", "RW")):
@@ -221,7 +221,7 @@ def test_an_empty_file_of_somebody_is_asked_for(here: Path) -> None:
         assert path.stat().st_size == 0
 
 
-def killed_in_a_run(path: Path) -> None:
+def kill_during_a_run(path: Path) -> None:
     """Kill uflip while it writes to a file."""
     process = start(
         "pattern", f"file:{path}", "--pattern", "RW", "--io-count", "100000000", "--quiet"
@@ -237,13 +237,13 @@ def killed_in_a_run(path: Path) -> None:
     assert b"open=1" in os.getxattr(path, "user.uflip")
 
 
-def test_a_kill_leaves_a_file_of_ours_if_nobody_else_wrote(scratch: Path) -> None:
-    killed_in_a_run(scratch)
-    write_a_little(f"file:{scratch}")
+def test_mark_survives_a_kill(scratch: Path) -> None:
+    kill_during_a_run(scratch)
+    write_some_blocks(f"file:{scratch}")
 
 
-def test_a_kill_leaves_no_licence_for_what_came_after(scratch: Path) -> None:
-    killed_in_a_run(scratch)
+def test_foreign_write_after_a_kill_voids_the_mark(scratch: Path) -> None:
+    kill_during_a_run(scratch)
     with scratch.open("r+b") as file:
         file.seek(MIB // 2 + 100)
         file.write(b"a diary")
@@ -268,12 +268,12 @@ while True:
 """
 
 
-def test_a_link_that_is_retargeted_while_it_is_opened_leads_to_no_other_file(here: Path) -> None:
+def test_link_retargeted_during_open_writes_no_foreign_file(here: Path) -> None:
     """Whatever is opened is what was checked: the precious file is never written, nor marked."""
     expendable, precious, link = here / "ours", here / "precious", here / "link"
     with open_device(f"file:{expendable}", size="64KiB", buffered=True):
         pass
-    needs_marks(expendable)
+    skip_without_xattrs(expendable)
     precious.write_bytes(b"precious" * 8192)
     link.symlink_to(expendable)
     # A process of its own: a thread and the opening would mostly wait for each other.
@@ -303,7 +303,7 @@ def test_a_link_that_is_retargeted_while_it_is_opened_leads_to_no_other_file(her
     assert refused > 0, "the race took place"
 
 
-def test_a_file_that_took_the_name_survives_ctrl_c(here: Path) -> None:
+def test_ctrl_c_keeps_a_foreign_file_under_the_same_name(here: Path) -> None:
     path, precious = here / "large.bin", here / "precious"
     precious.write_text("precious")
     process = start("pattern", "file:large.bin", "--size", "8GiB", "--pattern", "RW")
@@ -323,7 +323,7 @@ def test_a_file_that_took_the_name_survives_ctrl_c(here: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/sys/kernel/domainname", "/sys/kernel/mm/lru_gen/enabled"])
-def test_what_the_kernel_shows_as_files_is_none(path: str) -> None:
+def test_kernel_pseudo_file_is_refused(path: str) -> None:
     if not Path(path).exists():
         pytest.skip(f"{path} is not there")
     before = Path(path).read_bytes()
@@ -334,7 +334,7 @@ def test_what_the_kernel_shows_as_files_is_none(path: str) -> None:
     assert Path(path).read_bytes() == before
 
 
-def test_the_running_program_is_not_overwritten_whatever_is_typed() -> None:
+def test_running_program_is_never_overwritten() -> None:
     import uflip._native as native
 
     path = native.__file__
@@ -348,7 +348,7 @@ def test_the_running_program_is_not_overwritten_whatever_is_typed() -> None:
 
 
 @pytest.mark.parametrize("verb", ["run", "prepare", "pattern"])
-def test_a_refusal_does_not_wait_for_what_only_work_needs(here: Path, verb: str) -> None:
+def test_refusal_imports_no_heavy_module(here: Path, verb: str) -> None:
     foreign = here / "thesis"
     foreign.write_bytes(b"mine" * 4096)
     program = """
@@ -371,7 +371,7 @@ except SystemExit as end:
     assert done.stdout == f"{refused} []\n", done.stderr
 
 
-def test_two_users_of_one_file_exclude_each_other(scratch: Path) -> None:
+def test_two_openings_of_one_file_exclude_each_other(scratch: Path) -> None:
     url = f"file:{scratch}"
     with open_device(url) as device:
         for writable in (True, False):
@@ -385,10 +385,10 @@ def test_two_users_of_one_file_exclude_each_other(scratch: Path) -> None:
         pytest.raises(RefusedError, match="in use"),
     ):
         open_device(url)
-    write_a_little(url)
+    write_some_blocks(url)
 
 
-def test_the_other_process_is_named(scratch: Path) -> None:
+def test_locking_process_is_named(scratch: Path) -> None:
     command = ["flock", str(scratch), "sh", "-c", "echo ready; exec sleep 60"]
     if shutil.which("flock") is None:
         pytest.skip("needs flock")
@@ -408,7 +408,7 @@ def token(device: str) -> str:
     return str(report_block(device)["token"])
 
 
-def test_a_device_in_use_is_listed_with_its_use_and_without_a_token(loop: Any, here: Path) -> None:
+def test_device_in_use_is_listed_without_a_token(loop: Any, here: Path) -> None:
     # No loop devices: those of other tests come into use and are gone between two looks.
     used = [
         device
@@ -423,18 +423,16 @@ def test_a_device_in_use_is_listed_with_its_use_and_without_a_token(loop: Any, h
     line = next(line for line in done.out.splitlines() if f"{lower} " in line)
     assert f"in use: the backing device of {Path(upper).name}" in line
     assert "--destroy" not in line
-    told = uflip("info", lower).out
-    assert "in_use" in told
-    assert "token" not in told
+    info = uflip("info", lower).out
+    assert "in_use" in info
+    assert "token" not in info
     for device in used:
         with pytest.raises(RefusedError) as caught:
             open_device(device["url"], destroy=device["token"])
         assert caught.value.got.startswith(device["in_use"][:40])
 
 
-def test_a_file_that_somebody_has_locked_is_not_written_through_a_loop_device(
-    loop: Any, here: Path
-) -> None:
+def test_loop_device_of_a_locked_file_is_refused(loop: Any, here: Path) -> None:
     path = here / "measured"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
@@ -451,7 +449,7 @@ def test_a_file_that_somebody_has_locked_is_not_written_through_a_loop_device(
         assert opened.info.capacity_bytes == 4 * MIB
 
 
-def test_two_partitions_and_two_equal_media_have_tokens_of_their_own(loop: Any, here: Path) -> None:
+def test_partitions_and_equal_media_have_distinct_tokens(loop: Any, here: Path) -> None:
     tokens = []
     for name in ("one", "two"):
         path = here / name
@@ -469,7 +467,7 @@ def test_two_partitions_and_two_equal_media_have_tokens_of_their_own(loop: Any, 
         assert f":{8 * MIB}" in name or f":{2 * MIB}" in name
 
 
-def test_a_read_only_device_is_refused_when_it_is_opened(loop: Any, here: Path) -> None:
+def test_read_only_device_is_refused_at_opening(loop: Any, here: Path) -> None:
     path = here / "medium"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path, "-r")
@@ -482,7 +480,7 @@ def test_a_read_only_device_is_refused_when_it_is_opened(loop: Any, here: Path) 
         opened.run(baseline("RR", io_count=5, target_size="1MiB"))
 
 
-def test_a_device_is_written_by_its_token_and_carries_a_brand_then(loop: Any, here: Path) -> None:
+def test_device_opened_by_token_is_branded(loop: Any, here: Path) -> None:
     path = here / "medium"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
@@ -497,7 +495,7 @@ def test_a_device_is_written_by_its_token_and_carries_a_brand_then(loop: Any, he
         assert not opened.info.details.brand_is_new
 
 
-def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> None:
+def test_state_of_another_medium_is_ignored(loop: Any, here: Path) -> None:
     media = [here / "one", here / "two"]
     for medium in media:
         medium.write_bytes(bytes(4 * MIB))
@@ -519,7 +517,7 @@ def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "same"),
+    ("recorded", "current", "same"),
     [
         ({}, {}, True),
         ({"brand": "a"}, {"brand": "a"}, True),
@@ -537,35 +535,35 @@ def test_a_state_on_another_medium_is_not_believed(loop: Any, here: Path) -> Non
         ),
     ],
 )
-def test_a_medium_is_known_by_its_brand_or_by_the_number_the_kernel_gave_it(
-    was: dict[str, Any], now: dict[str, Any], same: bool
+def test_medium_is_identified_by_brand_or_diskseq(
+    recorded: dict[str, Any], current: dict[str, Any], same: bool
 ) -> None:
-    assert (medium_difference(was, stored.described("block", details=now)) is None) is same
+    assert (medium_difference(recorded, stored.described("block", details=current)) is None) is same
 
 
-def test_what_was_read_is_never_what_is_written(make_file: Callable[..., Path]) -> None:
+def test_written_data_is_never_the_data_read(make_file: Callable[..., Path]) -> None:
     """Zeros stay zeros, and branded data branded, after any number of reads."""
     path = make_file(4 * MIB)
     url = f"file:{path}"
 
-    def mixed(device: Device) -> None:
+    def read_and_write(device: Device) -> None:
         device.run(baseline("RR", io_count=50))
         device.run(baseline("SW", io_count=128))
 
     with open_device(url, data="zeros") as device:
-        mixed(device)
+        read_and_write(device)
     assert path.read_bytes() == bytes(4 * MIB)
     with open_device(url) as device:
-        mixed(device)
+        read_and_write(device)
         brand = int(device.info.details.brand or "", 16)
     sectors = np.fromfile(path, dtype="<u8").reshape(-1, 64)
     digest = np.zeros(len(sectors), dtype=np.uint64)
     for word in range(1, 64):
-        digest = mixed_up(digest ^ sectors[:, word])
+        digest = splitmix64(digest ^ sectors[:, word])
     assert set(sectors[:, 0] ^ digest) == {brand}
 
 
-def mixed_up(words: Words) -> Words:
+def splitmix64(words: Words) -> Words:
     """The finaliser of SplitMix64 (Steele, Lea & Flood 2014), which the brand is combined with."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -44,7 +44,7 @@ def disk_of_2009(pattern: str, size: int, varies: str, value: int) -> float:
     return cost * together
 
 
-def drive_of_today(pattern: str, size: int, varies: str, value: int) -> float:
+def page_mapped_drive(pattern: str, size: int, varies: str, value: int) -> float:
     """A map of pages, and eight I/Os at a time."""
     cost = (0.02 if pattern in ("SR", "RR") else 0.05) + size / (500 * KIB)
     return cost * max(value / 8, 1.0) if varies == "parallelism" else cost
@@ -71,10 +71,10 @@ def run(pattern: str, parameter: str, value: int, mean_ms: float, share: float) 
     }  # fmt: skip
 
 
-def measured(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, Any]:
+def summary_of(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, Any]:
     """Return the summary of a benchmark, each mean with a relative interval."""
     size = 32 * KIB
-    alone = {pattern: cost(pattern, size, "baseline", 0) for pattern in PATTERNS}
+    baseline_ms = {pattern: cost(pattern, size, "baseline", 0) for pattern in PATTERNS}
     benchmarks: dict[str, list[dict[str, Any]]] = {}
     for name, (parameter, values) in VALUES.items():
         benchmarks[name] = [
@@ -84,97 +84,114 @@ def measured(cost: Cost, share: float = 0.01, without: str = "") -> dict[str, An
             for one_size in [value if name == "granularity" else size]
         ]
     benchmarks["mix"] = [
-        run(f"{one}/{two}", "ratio", ratio, (ratio * alone[one] + alone[two]) / (ratio + 1), share)
+        run(
+            f"{one}/{two}",
+            "ratio",
+            ratio,
+            (ratio * baseline_ms[one] + baseline_ms[two]) / (ratio + 1),
+            share,
+        )
         for one, two in (("SR", "RR"), ("SR", "RW"), ("SW", "RW"))
         for ratio in (1, 8, 64)
     ]
     benchmarks.pop(without, None)
     return {
         "device": inspect_device("sim:demo"),
-        "baselines": [run(name, "io_size", size, mean, share) for name, mean in alone.items()],
+        "baselines": [
+            run(name, "io_size", size, mean, share) for name, mean in baseline_ms.items()
+        ],
         "micro_benchmarks": benchmarks,
-        "key_characteristics": characteristics(alone, benchmarks).as_dict(),
+        "key_characteristics": characteristics(baseline_ms, benchmarks).as_dict(),
         "repeatability": {},
     }
 
 
-def hints(document: dict[str, Any]) -> dict[int, Hint]:
+def hints_by_number(document: dict[str, Any]) -> dict[int, Hint]:
     return {hint.number: hint for hint in advise(document).hints}
 
 
-def test_a_disk_of_2009_confirms_all_seven_hints() -> None:
-    found = hints(measured(disk_of_2009))
-    assert {number: hint.verdict for number, hint in found.items()} == dict.fromkeys(
+def test_disk_of_2009_confirms_all_hints() -> None:
+    hints = hints_by_number(summary_of(disk_of_2009))
+    assert {number: hint.verdict for number, hint in hints.items()} == dict.fromkeys(
         range(1, 8), CONFIRMED
     )
-    assert found[1].numbers["fixed_ns"] == pytest.approx(0.1 * MS)
-    assert found[1].numbers["rate_bytes_per_s"] == pytest.approx(100 * KIB * 1e3)
-    assert found[3].numbers["unit_bytes"] == 16 * KIB
-    assert found[3].numbers["unaligned_over_aligned"] == pytest.approx(2.5)
-    assert found[4].numbers["area_bytes"] == 8 * MIB
-    assert found[5].numbers["partitions"] == 4
-    assert advise(measured(disk_of_2009)).classified.name == "high-end"
+    assert hints[1].numbers["fixed_ns"] == pytest.approx(0.1 * MS)
+    assert hints[1].numbers["rate_bytes_per_s"] == pytest.approx(100 * KIB * 1e3)
+    assert hints[3].numbers["unit_bytes"] == 16 * KIB
+    assert hints[3].numbers["unaligned_over_aligned"] == pytest.approx(2.5)
+    assert hints[4].numbers["area_bytes"] == 8 * MIB
+    assert hints[5].numbers["partitions"] == 4
+    assert advise(summary_of(disk_of_2009)).classified.name == "high-end"
 
 
-def test_a_drive_of_today_contradicts_what_was_about_merges() -> None:
-    found = hints(measured(drive_of_today))
-    verdicts = {number: hint.verdict for number, hint in found.items()}
+def test_page_mapped_drive_contradicts_hints_about_merges() -> None:
+    hints = hints_by_number(summary_of(page_mapped_drive))
+    verdicts = {number: hint.verdict for number, hint in hints.items()}
     assert verdicts == {
         1: CONFIRMED, 2: CONFIRMED, 3: CONTRADICTED, 4: CONTRADICTED, 5: CONTRADICTED,
         6: CONFIRMED, 7: CONTRADICTED,
     }  # fmt: skip
-    assert found[7].numbers["throughput_gain"] == pytest.approx(8)
-    assert advise(measured(drive_of_today)).classified.name == "anywhere"
+    assert hints[7].numbers["throughput_gain"] == pytest.approx(8)
+    assert advise(summary_of(page_mapped_drive)).classified.name == "anywhere"
 
 
-def thinned(cost: Cost, **values: list[int]) -> dict[int, Hint]:
+def hints_of_subset(cost: Cost, **values: list[int]) -> dict[int, Hint]:
     """The hints of a device of which fewer values of some micro-benchmarks were measured."""
-    document = measured(cost)
-    for name, kept in values.items():
+    document = summary_of(cost)
+    for name, measured_values in values.items():
         runs = document["micro_benchmarks"][name]
-        document["micro_benchmarks"][name] = [one for one in runs if one["value"] in kept]
-    alone = {one["pattern"]: one["statistics"]["mean_ns"] / MS for one in document["baselines"]}
-    row = characteristics(alone, document["micro_benchmarks"])
-    return hints(document | {"key_characteristics": row.as_dict()})
+        document["micro_benchmarks"][name] = [
+            one for one in runs if one["value"] in measured_values
+        ]
+    baseline_ms = {
+        one["pattern"]: one["statistics"]["mean_ns"] / MS for one in document["baselines"]
+    }
+    row = characteristics(baseline_ms, document["micro_benchmarks"])
+    return hints_by_number(document | {"key_characteristics": row.as_dict()})
 
 
-def test_nothing_is_said_of_values_that_were_not_measured() -> None:
+def test_hints_name_only_measured_values() -> None:
     """The disk copes with areas of 8 MiB and with four partitions."""
-    found = thinned(disk_of_2009, locality=[MIB, 64 * MIB], partitioning=[1, 2, 32, 256])
-    assert found[4].verdict == found[5].verdict == CONFIRMED
-    assert "within 64 MiB, the next that was measured" in found[4].because
-    assert "32, the next that were measured" in found[5].because
-    assert found[5].advice.endswith("not to 32")
+    hints = hints_of_subset(disk_of_2009, locality=[MIB, 64 * MIB], partitioning=[1, 2, 32, 256])
+    assert hints[4].verdict == hints[5].verdict == CONFIRMED
+    assert "within 64 MiB, the next that was measured" in hints[4].because
+    assert "32, the next that were measured" in hints[5].because
+    assert hints[5].advice.endswith("not to 32")
     # The smallest that were measured are dear: smaller ones may be cheap, as they are here.
-    found = thinned(disk_of_2009, locality=[512 * KIB, 16 * MIB, 64 * MIB], partitioning=[1, 8, 64])
-    assert (found[4].verdict, found[5].verdict) == (NOT_MEASURED, NOT_MEASURED)
-    assert found[4].advice == found[5].advice == ""
+    hints = hints_of_subset(
+        disk_of_2009, locality=[512 * KIB, 16 * MIB, 64 * MIB], partitioning=[1, 8, 64]
+    )
+    assert (hints[4].verdict, hints[5].verdict) == (NOT_MEASURED, NOT_MEASURED)
+    assert hints[4].advice == hints[5].advice == ""
 
 
-def dear_random_writes(pattern: str, size: int, varies: str, value: int) -> float:
+def expensive_random_writes(pattern: str, size: int, varies: str, value: int) -> float:
     """Random writes cost ×1.8 what sequential ones do, in areas of all sizes."""
     return (0.1 + size / (100 * KIB)) * (1.8 if pattern == "RW" else 1)
 
 
-def test_an_area_that_is_no_cheaper_is_not_worth_keeping_to() -> None:
-    found = hints(measured(dear_random_writes))[4]
-    assert (found.verdict, found.advice) == (
+def test_area_without_a_gain_is_contradicted() -> None:
+    hint = hints_by_number(summary_of(expensive_random_writes))[4]
+    assert (hint.verdict, hint.advice) == (
         CONTRADICTED, "random writes may go anywhere: no area is cheaper",
     )  # fmt: skip
-    assert hints(measured(dear_random_writes, share=0.15))[4].verdict == UNDECIDED
-    assert thinned(dear_random_writes, locality=[8 * MIB, 64 * MIB])[4].verdict == UNDECIDED
+    assert hints_by_number(summary_of(expensive_random_writes, share=0.15))[4].verdict == UNDECIDED
+    assert (
+        hints_of_subset(expensive_random_writes, locality=[8 * MIB, 64 * MIB])[4].verdict
+        == UNDECIDED
+    )
 
 
-def test_an_area_is_told_as_far_as_it_is_cheaper() -> None:
+def test_area_ends_where_it_is_no_longer_cheaper() -> None:
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
         """Without degradation up to 8 MiB, where nothing is gained any more."""
         times = {4 * MIB: 1.5, 8 * MIB: 2.4}.get(value, 1.0 if value < 4 * MIB else 2.6)
         times = times if varies == "locality" else 2.6
         return (0.1 + size / (100 * KIB)) * (times if pattern == "RW" else 1)
 
-    document = measured(cost)
+    document = summary_of(cost)
     assert document["key_characteristics"]["locality"]["locality_bytes"] == 8 * MIB
-    assert hints(document)[4].numbers["area_bytes"] == 4 * MIB
+    assert hints_by_number(document)[4].numbers["area_bytes"] == 4 * MIB
 
 
 def no_latency(pattern: str, size: int, varies: str, value: int) -> float:
@@ -182,48 +199,51 @@ def no_latency(pattern: str, size: int, varies: str, value: int) -> float:
     return size / (100 * KIB) * (2 if pattern == "RW" else 1)
 
 
-def test_without_latency_larger_reads_bring_nothing_and_small_blocks_do() -> None:
-    found = hints(measured(no_latency))
-    assert found[1].verdict == CONTRADICTED
-    assert found[2].verdict == CONTRADICTED
-    assert found[2].numbers["enough_for_writes_bytes"] == 512
+def test_zero_latency_contradicts_hints_about_io_size() -> None:
+    hints = hints_by_number(summary_of(no_latency))
+    assert hints[1].verdict == CONTRADICTED
+    assert hints[2].verdict == CONTRADICTED
+    assert hints[2].numbers["enough_for_writes_bytes"] == 512
 
 
-def test_mixes_that_cost_more_than_their_parts_contradict() -> None:
-    document = measured(disk_of_2009)
-    (dear,) = (
+def test_expensive_mix_contradicts_its_hint() -> None:
+    document = summary_of(disk_of_2009)
+    (mix_run,) = (
         one
         for one in document["micro_benchmarks"]["mix"]
         if (one["pattern"], one["value"]) == ("SW/RW", 8)
     )
     for name in ("mean_ns", "half_width_ns"):
-        dear["together"][name] *= 2
-    found = hints(document)[6]
-    assert (found.verdict, found.numbers["mix"], found.numbers["ratio"]) == (
+        mix_run["together"][name] *= 2
+    hint = hints_by_number(document)[6]
+    assert (hint.verdict, hint.numbers["mix"], hint.numbers["ratio"]) == (
         CONTRADICTED, "SW/RW", 8,
     )  # fmt: skip
-    assert found.numbers["mix_over_its_parts"] == pytest.approx(2)
+    assert hint.numbers["mix_over_its_parts"] == pytest.approx(2)
 
 
 @pytest.mark.parametrize("name", ["granularity", "alignment", "locality", "partitioning", "mix"])
-def test_what_was_not_run_is_not_measured(name: str) -> None:
-    full, without = hints(measured(disk_of_2009)), hints(measured(disk_of_2009, without=name))
-    lost = {number for number, hint in without.items() if hint.verdict == NOT_MEASURED}
-    assert lost == {number for number, hint in full.items() if hint.micro_benchmark == name}
+def test_hint_without_its_micro_benchmark_is_not_measured(name: str) -> None:
+    full, without = (
+        hints_by_number(summary_of(disk_of_2009)),
+        hints_by_number(summary_of(disk_of_2009, without=name)),
+    )
+    not_measured = {number for number, hint in without.items() if hint.verdict == NOT_MEASURED}
+    assert not_measured == {number for number, hint in full.items() if hint.micro_benchmark == name}
 
 
-def test_an_interval_that_holds_the_limit_does_not_tell() -> None:
-    wide = hints(measured(disk_of_2009, share=0.5))
+def test_interval_including_the_limit_is_undecided() -> None:
+    wide = hints_by_number(summary_of(disk_of_2009, share=0.5))
     assert wide[6].verdict == UNDECIDED
     assert f"{LIKE:.2f}" in wide[6].because
     assert wide[6].advice == ""
-    assert hints(measured(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
+    assert hints_by_number(summary_of(disk_of_2009, share=0.1))[4].verdict == CONFIRMED
 
 
 @pytest.mark.parametrize("half_width_ns", [None, 27.9 * MS])
-def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) -> None:
+def test_ratio_without_an_interval_is_undecided(half_width_ns: float | None) -> None:
     """Random writes at their boundary take 17.7 ms, or nothing, or twice as much."""
-    document = measured(drive_of_today)
+    document = summary_of(page_mapped_drive)
     writes = {
         one["value"]: one["together"]
         for one in document["micro_benchmarks"]["alignment"]
@@ -231,16 +251,16 @@ def test_a_ratio_without_an_interval_does_not_tell(half_width_ns: float | None) 
     }
     writes[0].update(mean_ns=17.7 * MS, half_width_ns=half_width_ns)
     writes[512].update(mean_ns=22.1 * MS, half_width_ns=16.2 * MS)
-    found = hints(document)[3]
-    assert (found.verdict, found.advice) == (UNDECIDED, "")
-    assert "undecided: " in found.because
+    hint = hints_by_number(document)[3]
+    assert (hint.verdict, hint.advice) == (UNDECIDED, "")
+    assert "undecided: " in hint.because
     # A certain cost is reported even if a possibly higher one is uncertain.
     for one in document["micro_benchmarks"]["alignment"]:
         if one["pattern"] == "SW":
             one["together"]["half_width_ns"] = 0.0
             one["together"]["mean_ns"] *= 1.0 if one["value"] == 0 else 1.24
-    found = hints(document)[3]
-    assert (found.verdict, found.numbers["pattern"]) == (CONFIRMED, "SW")
+    hint = hints_by_number(document)[3]
+    assert (hint.verdict, hint.numbers["pattern"]) == (CONFIRMED, "SW")
 
 
 def writes_by_byte(at_16_kib: float) -> Cost:
@@ -265,15 +285,15 @@ def writes_by_byte(at_16_kib: float) -> Cost:
         (1.5, 0.02, CONFIRMED),
     ],
 )
-def test_block_sizes_of_writes_are_told_apart_by_intervals(
+def test_write_block_sizes_are_distinguished_by_intervals(
     at_16_kib: float, share: float, verdict: str
 ) -> None:
-    found = hints(measured(writes_by_byte(at_16_kib), share))[2]
-    assert found.verdict == verdict
-    assert ("undecided: " in found.because) == (found.advice == "") == (verdict == UNDECIDED)
+    hint = hints_by_number(summary_of(writes_by_byte(at_16_kib), share))[2]
+    assert hint.verdict == verdict
+    assert ("undecided: " in hint.because) == (hint.advice == "") == (verdict == UNDECIDED)
     # The findings about sizes are reported in any case.
-    assert found.numbers["best_for_reads_bytes"] < 32 * KIB
-    assert found.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
+    assert hint.numbers["best_for_reads_bytes"] < 32 * KIB
+    assert hint.numbers["enough_for_writes_bytes"] == (16 if at_16_kib < LIKE else 32) * KIB
 
 
 def reads_of_pages(at_64_kib: float) -> Cost:
@@ -297,28 +317,28 @@ def reads_of_pages(at_64_kib: float) -> Cost:
         (0.95, 0.001, CONFIRMED),
     ],
 )
-def test_pages_of_reads_are_told_apart_by_intervals(
+def test_read_page_sizes_are_distinguished_by_intervals(
     at_64_kib: float, share: float, verdict: str
 ) -> None:
-    found = hints(measured(reads_of_pages(at_64_kib), share))[2]
-    assert found.verdict == verdict
-    assert found.numbers["best_for_reads_bytes"] == (64 if at_64_kib > 1 else 32) * KIB
+    hint = hints_by_number(summary_of(reads_of_pages(at_64_kib), share))[2]
+    assert hint.verdict == verdict
+    assert hint.numbers["best_for_reads_bytes"] == (64 if at_64_kib > 1 else 32) * KIB
 
 
-def test_the_null_device_has_no_class() -> None:
-    document = measured(drive_of_today) | {"device": inspect_device("null")}
+def test_null_device_has_no_class() -> None:
+    document = summary_of(page_mapped_drive) | {"device": inspect_device("null")}
     with pytest.raises(UsageError, match="does nothing"):
         advise(document)
 
 
-def test_the_command_says_of_a_folder_what_the_function_says(here: Path) -> None:
+def test_hints_verb_matches_the_function(here: Path) -> None:
     done = uflip(
         "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "granularity,alignment",
         "--out", "r", "-q",
     )  # fmt: skip
     assert done.code == 0, done.err
-    asked = ("hints", "r", "--device-price", "100", "--memory-price", "4")
-    document = json.loads(uflip(*asked, "--json").out)
+    arguments = ("hints", "r", "--device-price", "100", "--memory-price", "4")
+    document = json.loads(uflip(*arguments, "--json").out)
     assert {hint["verdict"] for hint in document["hints"]} <= set(VERDICTS)
     assert document["hints"][0]["verdict"] == CONFIRMED
     assert document["hints"][3]["verdict"] == NOT_MEASURED
@@ -333,13 +353,13 @@ def test_the_command_says_of_a_folder_what_the_function_says(here: Path) -> None
     # Gray & Putzolu: pages a unit of memory over accesses a second, times price over price.
     interval = (2**30 / reads) * (read["together"]["mean_ns"] / 1e9) * (100 / 4)
     assert blocks["break_even_s"] == pytest.approx(interval)
-    text = uflip(*asked).out
+    text = uflip(*arguments).out
     assert "five-minute rule" in text
     for hint in document["hints"]:
         assert f"{hint['number']}  {hint['verdict']}" in text
 
 
-def test_a_price_alone_says_nothing(here: Path) -> None:
+def test_memory_price_requires_device_price(here: Path) -> None:
     done = uflip("hints", "r", "--memory-price", "4")
     assert done.code == 2
     assert "--device-price" in done.err
@@ -357,20 +377,20 @@ def test_a_price_alone_says_nothing(here: Path) -> None:
         ((2.9, 256), False, None, (8.0, 40.0), "usb"),  # Kingston DTI
     ],
 )
-def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
+def test_devices_of_table_3_have_the_papers_class(
     ms: tuple[float, float],
     pauses: bool,
     focused: float | None,
     orders: tuple[float, float],
     expected: str,
 ) -> None:
-    def found(factor: float | None, **more: str) -> dict[str, Any]:
+    def verdict_of(factor: float | None, **more: str) -> dict[str, Any]:
         return {"verdict": "none" if factor is None else "found", "factor": factor} | more
 
     reference = "sequential" if (focused or 0) < 2.45 else "smallest"
     row = {
-        "pause": found(1.0 if pauses else None), "reverse": found(orders[0]),
-        "locality": found(focused, reference=reference), "in_place": found(orders[1]),
+        "pause": verdict_of(1.0 if pauses else None), "reverse": verdict_of(orders[0]),
+        "locality": verdict_of(focused, reference=reference), "in_place": verdict_of(orders[1]),
     }  # fmt: skip
     document = {
         "baselines": [run("SW", "", 0, ms[0], 0.0), run("RW", "", 0, ms[1], 0.0)],
@@ -391,31 +411,31 @@ def test_the_seven_devices_of_table_3_are_what_the_paper_calls_them(
         (1.5, 0.05, "high-end"),
     ],
 )
-def test_a_class_is_told_where_the_interval_tells_it(
+def test_class_is_undecided_if_the_interval_includes_the_limit(
     ratio: float, share: float, expected: str
 ) -> None:
     """The interval of the cost of random writes includes 1.22 or not."""
 
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
         times = ratio if pattern == "RW" and varies == "baseline" else 1.0
-        return times * drive_of_today(pattern, size, varies, value)
+        return times * page_mapped_drive(pattern, size, varies, value)
 
-    document = measured(cost, share)
-    found = advise(document)
-    assert found.classified.name == expected
+    document = summary_of(cost, share)
+    advice = advise(document)
+    assert advice.classified.name == expected
     # The fourth hint is about the same ratio, and as sure.
-    told = {hint.number: hint.verdict for hint in found.hints}[4]
-    assert (told == UNDECIDED) == (expected == "undecided")
-    again = {"RW": {"experiments": 2, "smallest_ns": 1.0, "largest_ns": 1.6, "factor": 1.6}}
-    assert classify(document | {"repeatability": again}).name == "undecided"
-    assert classify(measured(disk_of_2009) | {"repeatability": again}).name == "high-end"
+    verdict = {hint.number: hint.verdict for hint in advice.hints}[4]
+    assert (verdict == UNDECIDED) == (expected == "undecided")
+    repeatability = {"RW": {"experiments": 2, "smallest_ns": 1.0, "largest_ns": 1.6, "factor": 1.6}}
+    assert classify(document | {"repeatability": repeatability}).name == "undecided"
+    assert classify(summary_of(disk_of_2009) | {"repeatability": repeatability}).name == "high-end"
 
 
-def marked(document: dict[str, Any], mark: str, *where: tuple[str, str]) -> dict[str, Any]:
+def mark_runs(document: dict[str, Any], mark: str, *selection: tuple[str, str]) -> dict[str, Any]:
     """Mark the runs of some micro-benchmarks and patterns."""
-    every = {"baseline": document["baselines"], **document["micro_benchmarks"]}
-    for name, pattern in where:
-        for one in every[name]:
+    benchmarks = {"baseline": document["baselines"], **document["micro_benchmarks"]}
+    for name, pattern in selection:
+        for one in benchmarks[name]:
             if one["pattern"] == pattern:
                 one["repetitions"] = [{"run": "0001", "reasons": [mark]}]
     return document
@@ -425,25 +445,27 @@ def marked(document: dict[str, Any], mark: str, *where: tuple[str, str]) -> dict
     ("never_left_write_cache", "never left the write cache"),
     ("inside_startup", "inside the start-up"),
 ])  # fmt: skip
-def test_a_marked_run_leaves_its_hints_and_the_class_undecided(mark: str, words: str) -> None:
-    assert advise(measured(drive_of_today)).classified.name == "anywhere"
-    document = marked(measured(drive_of_today), mark, ("baseline", "RW"), ("alignment", "SW"))
+def test_marked_run_leaves_hints_and_class_undecided(mark: str, words: str) -> None:
+    assert advise(summary_of(page_mapped_drive)).classified.name == "anywhere"
+    document = mark_runs(
+        summary_of(page_mapped_drive), mark, ("baseline", "RW"), ("alignment", "SW")
+    )
     document |= {"scale": "quick"}
-    found = advise(document)
-    assert found.classified.name == "undecided"
-    of_number = {hint.number: hint for hint in found.hints}
+    advice = advise(document)
+    assert advice.classified.name == "undecided"
+    hints = {hint.number: hint for hint in advice.hints}
     # Reads, and patterns whose runs are clear, decide as before.
-    assert of_number[1].verdict == CONFIRMED
+    assert hints[1].verdict == CONFIRMED
     for number, name in ((3, "alignment"), (4, "locality")):
-        hint = of_number[number]
+        hint = hints[number]
         assert (hint.verdict, hint.advice) == (UNDECIDED, "")
         assert words in hint.because
         assert hint.decided_by == f"uflip run sim:demo --only baseline,{name} --scale standard"
         assert hint.next_step.endswith(hint.decided_by)
-    assert all((hint.advice == "") == bool(hint.decided_by) for hint in found.hints)
+    assert all((hint.advice == "") == bool(hint.decided_by) for hint in advice.hints)
 
 
-def test_runs_in_the_write_cache_give_no_headline_and_no_advice(here: Path) -> None:
+def test_runs_in_the_write_cache_give_no_advice(here: Path) -> None:
     """128 MiB of cache, 32 MiB of writes: the flash is not measured."""
     device = "sim:enterprise-nvme?write_cache_bytes=134217728"
     done = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")
@@ -455,6 +477,6 @@ def test_runs_in_the_write_cache_give_no_headline_and_no_advice(here: Path) -> N
     document = json.loads(uflip("show", "r", "--json").out)
     row = document["key_characteristics"]
     assert (row["locality"]["verdict"], row["locality"]["locality_bytes"]) == ("undecided", None)
-    said = uflip("hints", "r").out
-    assert "may go anywhere" not in said
-    assert "class undecided" in said
+    printed = uflip("hints", "r").out
+    assert "may go anywhere" not in printed
+    assert "class undecided" in printed

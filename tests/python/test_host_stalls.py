@@ -26,7 +26,7 @@ INTERVAL_NS, COUNT, STOPPED_S = 2_000_000, 700, 0.15
 (CHECK,) = (check for check in CHECKS if check.code == "host_stalls")
 
 
-def an_iolog(path: Path) -> Path:
+def write_iolog(path: Path) -> Path:
     """I/Os every two milliseconds, as fio 3 notes them."""
     lines = ["fio version 3 iolog", "0 target add", "0 target open"]
     lines += [f"{n * INTERVAL_NS // 1000} target read {n % 64 * 4096} 4096" for n in range(COUNT)]
@@ -34,7 +34,7 @@ def an_iolog(path: Path) -> Path:
     return path
 
 
-def until_it_runs(out: Path) -> None:
+def wait_until_running(out: Path) -> None:
     """Wait until a replay has begun with its I/Os."""
     deadline = time.monotonic() + 60
     while not (out / "manifest.json").exists():
@@ -43,19 +43,19 @@ def until_it_runs(out: Path) -> None:
     time.sleep(0.3)
 
 
-def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
-    trace = an_iolog(Path("t.iolog"))
+def test_stopped_process_is_reported(here: Path) -> None:
+    trace = write_iolog(Path("t.iolog"))
     with open_device("file:f", size=1 << 20, buffered=True):
         pass
     process = start("replay", trace, "file:f", "--buffered", "--speed", "1", "--out", "out")
-    until_it_runs(Path("out"))
+    wait_until_running(Path("out"))
     stop(process.pid)
     began = time.monotonic()
     time.sleep(STOPPED_S)
     stopped_ns = (time.monotonic() - began) * 1e9
     process.send_signal(signal.SIGCONT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 0, told
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
     results = Results.load(Path("out"))
     (run,) = results.runs
     gaps = np.asarray(run.trace().column("host_gap_ns"))
@@ -74,13 +74,13 @@ def test_a_process_that_is_stopped_is_told_of(here: Path) -> None:
     assert (marks["host gap", "more than 50 µs"] == (gaps > 50_000)).all()
 
 
-def test_in_virtual_time_there_is_no_host() -> None:
+def test_simulated_run_has_no_host_gaps() -> None:
     with open_device("sim:demo?blocks_per_die=64") as device:
         trace = device.run(basic("read", "random", io_count=10))
     assert "host_gap_ns" not in trace.columns
 
 
-def test_pauses_queues_and_processes_are_no_stalls(here: Path) -> None:
+def test_pauses_queues_and_processes_are_not_stalls(here: Path) -> None:
     """Delays that the pattern requests on an idle null device are not stalls."""
     patterns = [
         basic("read", "random", time="burst", burst=5, pause=300_000, io_count=50),
@@ -95,7 +95,7 @@ def test_pauses_queues_and_processes_are_no_stalls(here: Path) -> None:
             assert np.median(gaps) < 50_000, pattern
 
 
-def examined(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunArrays:
+def run_arrays(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunArrays:
     times = np.full(len(gaps), took, dtype=np.uint64)
     begins = np.cumsum(np.array(gaps, dtype=np.uint64) + times) - times
     spec = basic("read", "random", io_size=4096, io_count=len(gaps))
@@ -117,7 +117,7 @@ def examined(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunArr
         ([0, 50_001, 0], 1),
     ],
 )
-def test_few_short_gaps_are_no_reason_to_doubt(gaps: list[int], count: int | None) -> None:
-    found = CHECK.look(examined(gaps))
-    assert (found and found[1]["count"]) == count
-    assert CHECK.look(examined(gaps, kind="null")) is None
+def test_few_short_gaps_give_no_warning(gaps: list[int], count: int | None) -> None:
+    warning = CHECK.look(run_arrays(gaps))
+    assert (warning and warning[1]["count"]) == count
+    assert CHECK.look(run_arrays(gaps, kind="null")) is None

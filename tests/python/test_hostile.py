@@ -30,46 +30,48 @@ CASES = ALL if "UFLIP_SOAK" in os.environ else random.Random(SEED).sample(ALL, S
 def failures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the failures: all cases run in parallel, with a server for each processor."""
     folder = tmp_path_factory.mktemp("hostile")
-    made = folder / "made"
-    made.mkdir()
+    documents = folder / "made"
+    documents.mkdir()
     with Server() as server:
-        make_documents(made, server)
-    waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
+        make_documents(documents, server)
+    cases: queue.SimpleQueue[Case] = queue.SimpleQueue()
     for case in CASES:
-        waiting.put(case)
-    found: list[str] = []
+        cases.put(case)
+    failed: list[str] = []
     workers = [
-        threading.Thread(target=_work, args=(folder / str(number), made, waiting, found))
+        threading.Thread(target=_run_cases, args=(folder / str(number), documents, cases, failed))
         for number in range(len(os.sched_getaffinity(0)))
     ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return found
+    return failed
 
 
-def _work(folder: Path, made: Path, waiting: "queue.SimpleQueue[Case]", found: list[str]) -> None:
+def _run_cases(
+    folder: Path, documents: Path, cases: "queue.SimpleQueue[Case]", failed: list[str]
+) -> None:
     with Server() as server:
-        bench = Bench(folder, server, made)
+        bench = Bench(folder, server, documents)
         while True:
             try:
-                case = waiting.get_nowait()
+                case = cases.get_nowait()
             except queue.Empty:
                 return
             try:
-                wrong = bench.run(case)
+                faults = bench.run(case)
             except Exception as error:  # the table is wrong, or the server ended
-                wrong = [repr(error)]
-            if wrong:
-                found.append(f"{case}\n    {'; '.join(wrong)}")
+                faults = [repr(error)]
+            if faults:
+                failed.append(f"{case}\n    {'; '.join(faults)}")
 
 
-def test_every_case_ends_with_a_documented_code_and_a_clear_message(failures: list[str]) -> None:
+def test_every_case_has_a_documented_code_and_a_clear_message(failures: list[str]) -> None:
     assert failures == [], "\n".join([f"UFLIP_SEED={SEED}", *failures])
 
 
-def test_every_verb_meets_hostile_input() -> None:
+def test_every_verb_has_hostile_cases() -> None:
     words = [word for case in ALL for word in shlex.split(case.command)[:2] if "=" not in word]
     tried = Counter(words)
     assert {verb: tried[verb] for verb in VERBS if tried[verb] < 2} == {}

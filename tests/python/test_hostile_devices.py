@@ -27,7 +27,7 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
-def test_a_profile_that_once_broke_something_is_refused_or_lives(path: Path) -> None:
+def test_hostile_profile_is_refused_or_works(path: Path) -> None:
     # Any other error, one of uflip itself above all, fails the test.
     with suppress(UsageError, DeviceError):
         device = open_device(f"sim:{path}")
@@ -38,7 +38,7 @@ def test_a_profile_that_once_broke_something_is_refused_or_lives(path: Path) -> 
                     assert len(trace) == 20
 
 
-def test_a_device_whose_run_failed_is_there_for_the_next_one() -> None:
+def test_device_is_usable_after_a_failed_run() -> None:
     device = open_device(
         "sim:worn-mlc?page_spread=2.0&cycles_before=100&fail_uncorrectable=true&random_overwrites=0.5"
     )
@@ -49,7 +49,7 @@ def test_a_device_whose_run_failed_is_there_for_the_next_one() -> None:
     assert len(device.run(baseline("SW", io_count=50, queue_depth=32))) == 50
 
 
-def test_a_device_whose_run_was_stopped_is_there_for_the_next_one() -> None:
+def test_device_is_usable_after_a_cancelled_run() -> None:
     name, text, source = read_profile("demo")
     native = _native.Device.sim(name, text, source, json.dumps({"state": "empty"})).result()
     spec = baseline("RW", io_count=2_000_000, queue_depth=32)
@@ -64,7 +64,7 @@ def test_a_device_whose_run_was_stopped_is_there_for_the_next_one() -> None:
     assert len(device.run(baseline("RW", io_count=200, queue_depth=32))) == 200
 
 
-def test_making_a_device_ends_when_nobody_wants_it_any_more() -> None:
+def test_device_creation_can_be_cancelled() -> None:
     # A hundred sizes of the device at random: minutes of work.
     overrides = {"state": "random", "random_overwrites": 100.0, "blocks_per_die": 8000}
     name, text, source = read_profile("demo")
@@ -78,7 +78,7 @@ def test_making_a_device_ends_when_nobody_wants_it_any_more() -> None:
         handle.result()
 
 
-def test_a_clock_that_has_run_out_is_an_error_of_the_device() -> None:
+def test_clock_overflow_is_a_device_error() -> None:
     device = open_device("sim:demo?state=empty")
     for _ in range(2):
         device.idle(200 * 365 * 24 * 3600 * 10**9)
@@ -102,12 +102,12 @@ def test_a_clock_that_has_run_out_is_an_error_of_the_device() -> None:
         ("channels=1000000&dies_per_channel=100", "at most 4294967294"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_reason(overrides: str, text: str) -> None:
+def test_unworkable_override_is_refused_with_a_reason(overrides: str, text: str) -> None:
     with pytest.raises(UsageError, match=text):
         open_device(f"sim:demo?{overrides}")
 
 
-def test_a_profile_with_numbers_that_are_none_is_refused(tmp_path: Path) -> None:
+def test_profile_with_nan_is_refused(tmp_path: Path) -> None:
     text = read_profile("demo")[1]
     lines = [
         "random_overwrites = nan" if line.startswith("random_overwrites") else line

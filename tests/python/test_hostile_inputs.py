@@ -47,7 +47,7 @@ READERS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @dataclass(frozen=True)
-class Ended:
+class Outcome:
     """The outcome of a command."""
 
     code: int
@@ -55,18 +55,18 @@ class Ended:
     err: str
 
 
-def attempt(*arguments: str | bytes, stdin: bytes = b"") -> Ended:
+def attempt(*arguments: str | bytes, stdin: bytes = b"") -> Outcome:
     """Run a command in a process of its own, which has all modules already, within its limits."""
     with TemporaryFile() as out, TemporaryFile() as err:
         child = os.fork()
         if child == 0:
-            _be_a_command(arguments, stdin, out.fileno(), err.fileno())
+            _run_in_child(arguments, stdin, out.fileno(), err.fileno())
         status = os.waitpid(child, 0)[1]
         texts = [os.pread(file.fileno(), 1 << 20, 0).decode() for file in (out, err)]
-    return Ended(os.waitstatus_to_exitcode(status), *texts)
+    return Outcome(os.waitstatus_to_exitcode(status), *texts)
 
 
-def _be_a_command(arguments: Sequence[str | bytes], stdin: bytes, out: int, err: int) -> NoReturn:
+def _run_in_child(arguments: Sequence[str | bytes], stdin: bytes, out: int, err: int) -> NoReturn:
     code = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -89,7 +89,7 @@ def _be_a_command(arguments: Sequence[str | bytes], stdin: bytes, out: int, err:
         os._exit(code)
 
 
-def check(done: Ended, *codes: int) -> None:
+def check(done: Outcome, *codes: int) -> None:
     """It ended with an error in parts, of the right kind, and said no word too many."""
     assert done.code in (codes or (2, 4, 5)), (done.code, done.err[-2000:])
     assert done.err.startswith("error: "), done.err[-2000:]
@@ -101,55 +101,55 @@ def check(done: Ended, *codes: int) -> None:
 # Paths that are no regular files
 
 
-def a_pipe(name: Path) -> Path:
+def make_pipe(name: Path) -> Path:
     os.mkfifo(name)
     return name
 
 
-def a_socket(name: Path) -> Path:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(name.name)
+def make_socket(name: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(name.name)
     return name
 
 
-def a_folder(name: Path) -> Path:
+def make_folder(name: Path) -> Path:
     name.mkdir()
     return name
 
 
-def zeros_without_end(name: Path) -> Path:
+def link_to_dev_zero(name: Path) -> Path:
     name.symlink_to("/dev/zero")
     return name
 
 
-def a_link_to_itself(name: Path) -> Path:
+def link_to_itself(name: Path) -> Path:
     name.symlink_to(name.name)
     return name
 
 
-def a_terabyte_of_nothing(name: Path) -> Path:
+def make_sparse_terabyte(name: Path) -> Path:
     with name.open("wb") as file:
         file.truncate(1 << 40)
     return name
 
 
-def nothing_of_the_name(name: Path) -> Path:
+def make_nothing(name: Path) -> Path:
     return name
 
 
-def an_empty_file(name: Path) -> Path:
+def make_empty_file(name: Path) -> Path:
     name.touch()
     return name
 
 
 NO_FILES = [
-    a_pipe, a_socket, a_folder, zeros_without_end, a_link_to_itself, a_terabyte_of_nothing,
-    nothing_of_the_name, an_empty_file,
+    make_pipe, make_socket, make_folder, link_to_dev_zero, link_to_itself, make_sparse_terabyte,
+    make_nothing, make_empty_file,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", NO_FILES, ids=lambda make: make.__name__)
-def test_what_is_no_file_is_refused_at_once(here: Path, make: Callable[[Path], Path]) -> None:
+def test_non_regular_file_is_refused_at_once(here: Path, make: Callable[[Path], Path]) -> None:
     for reader, (command, ending) in READERS.items():
         name = make(Path(f"{reader.replace(' ', '-')}{ending}"))
         before = sorted(here.iterdir())
@@ -235,16 +235,16 @@ CSV: dict[str, bytes] = {
 }
 
 
-def of_kind(reader: str) -> dict[str, bytes]:
+def contents_for(reader: str) -> dict[str, bytes]:
     ending = READERS[reader][1]
     return NOT_A_TEXT | {".toml": TOML, ".json": JSON, ".csv": CSV}.get(ending, {})
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_hostile_file_is_an_error_in_parts(here: Path, reader: str) -> None:
+def test_hostile_file_is_an_error(here: Path, reader: str) -> None:
     command, ending = READERS[reader]
     path = Path(f"hostile{ending}")
-    for name, content in of_kind(reader).items():
+    for name, content in contents_for(reader).items():
         path.write_bytes(content)
         done = attempt(*(word.format(path) for word in command))
         try:
@@ -254,7 +254,7 @@ def test_a_hostile_file_is_an_error_in_parts(here: Path, reader: str) -> None:
     assert sorted(here.iterdir()) == [here / path], "nothing was made"
 
 
-def test_a_specification_without_end_comes_to_one(here: Path) -> None:
+def test_endless_spec_is_refused(here: Path) -> None:
     check(attempt("pattern", "null", "--spec", "-", stdin=b" " * (4 << 20)), 2)
     check(attempt("pattern", "null", "--spec", "-", stdin=b"\xff"), 2)
     check(attempt("pattern", "null", "--spec", "/dev/zero"), 2)
@@ -304,7 +304,7 @@ def plan_text() -> str:
         ("[device]\n", "[device]\nnested = { a = { b = 1 } }\n"),
     ],
 )  # fmt: skip
-def test_what_run_would_not_do_is_no_plan(here: Path, before: str, after: str) -> None:
+def test_invalid_plan_is_refused(here: Path, before: str, after: str) -> None:
     text = plan_text()
     assert before in text
     Path("plan.toml").write_text(text.replace(before, after, 1))
@@ -316,12 +316,12 @@ def test_what_run_would_not_do_is_no_plan(here: Path, before: str, after: str) -
             assert len(done.err) < 3_000
 
 
-def test_a_plan_with_a_byte_order_mark_is_one(here: Path) -> None:
+def test_plan_with_a_byte_order_mark_is_read(here: Path) -> None:
     Path("plan.toml").write_text("\ufeff" + plan_text(), encoding="utf-8")
     assert read_plan(Path("plan.toml"), inspect_device("null")).runs
 
 
-def test_a_plan_of_many_runs_is_read_in_no_time(here: Path) -> None:
+def test_plan_of_many_runs_is_read_quickly(here: Path) -> None:
     head, first, *_ = plan_text().split("[[runs]]")
     runs = [first.replace('id = "0001', f'id = "{number}') for number in range(3_000)]
     Path("plan.toml").write_text(head + "".join("[[runs]]" + run for run in runs))
@@ -341,16 +341,16 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS, ids=lambda text: repr(text[:12]))
-def test_no_reader_takes_for_a_number_what_is_none(text: str) -> None:
+def test_number_parsers_refuse_other_text(text: str) -> None:
     for read in (parse_size, parse_duration, parse_count, parse_number):
         with pytest.raises(UsageError):
             read(text, "--option")
     for key in ("channels", "page_bytes", "read_ns"):
         try:
-            found = read_override(key, text)
+            value = read_override(key, text)
         except UflipError:
             continue
-        assert isinstance(found, str), "a word, which the profile's own rules refuse"
+        assert isinstance(value, str), "a word, which the profile's own rules refuse"
 
 
 OPTIONS: list[tuple[str, ...]] = [
@@ -383,7 +383,7 @@ OPTIONS: list[tuple[str, ...]] = [
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: f"{option[0]} {option[-1]}")
-def test_a_number_that_is_none_is_a_usage_error(here: Path, option: tuple[str, ...]) -> None:
+def test_invalid_number_is_a_usage_error(here: Path, option: tuple[str, ...]) -> None:
     Path("series.csv").write_text("x\n" + "1\n2\n" * 50)
     with unchanged(here):
         for text in NO_NUMBERS:
@@ -441,7 +441,7 @@ def test_a_number_that_is_none_is_a_usage_error(here: Path, option: tuple[str, .
     ],
     ids=lambda arguments: " ".join(map(str, arguments))[:60].strip().replace("/", "|"),
 )  # fmt: skip
-def test_what_no_device_has_is_an_error_at_once(here: Path, arguments: tuple[object, ...]) -> None:
+def test_impossible_argument_is_an_error_at_once(here: Path, arguments: tuple[object, ...]) -> None:
     check(attempt(*map(str, arguments)))
     assert list(here.iterdir()) == []
 
@@ -458,7 +458,7 @@ def test_what_no_device_has_is_an_error_at_once(here: Path, arguments: tuple[obj
     ],
     ids=lambda arguments: repr(b" ".join(arguments))[2:40],
 )
-def test_an_argument_that_is_no_text_is_a_usage_error(
+def test_argument_that_is_not_utf8_is_a_usage_error(
     here: Path, arguments: tuple[bytes, ...]
 ) -> None:
     check(attempt(*arguments), 2)

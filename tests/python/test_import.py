@@ -22,7 +22,7 @@ def fields(path: Path) -> list[list[int]]:
     return [[int(field, 0) for field in line.split(", ")] for line in path.read_text().splitlines()]
 
 
-def test_a_run_has_what_fio_measured(tmp_path: Path) -> None:
+def test_imported_run_has_fios_measurements(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = uflip("import", "fio-log", LOG, QUEUE, "--out", out, "-q")
     assert done.code == 0, done.err
@@ -41,20 +41,20 @@ def test_a_run_has_what_fio_measured(tmp_path: Path) -> None:
     assert results.summary_of([first]).statistics.mean_ns == pytest.approx(mean)
 
 
-def test_nobody_knows_what_its_writes_waited_for(tmp_path: Path) -> None:
+def test_imported_durability_is_unknown(tmp_path: Path) -> None:
     """The import warns of it, and so does a comparison, also with itself."""
     folder = tmp_path / "out"
     assert uflip("import", "fio-log", LOG, "--out", folder, "-q").code == 0
     assert Results.load(folder).manifest.durability == "unknown"
-    told = uflip("compare", str(folder), str(folder)).out
-    assert "unknown: it is unknown when a write was complete" in told
+    text = uflip("compare", str(folder), str(folder)).out
+    assert "unknown: it is unknown when a write was complete" in text
     assert uflip("show", str(folder)).code == 0
     assert uflip("report", str(folder), "-o", str(tmp_path / "r.html")).code == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "it is unknown when a write was complete" in page
 
 
-def written(
+def write_fio_log(
     path: Path, mean_ns: float, ios: int = 3000, mode: int = 0, seed: int = 1, *, depth: int = 1
 ) -> Path:
     """Write a fio log of `depth` I/Os at a time, 10 µs apart, at whole milliseconds."""
@@ -62,24 +62,26 @@ def written(
     ends = np.cumsum(took + 10_000) // depth // 1_000_000
     rows = zip(ends.tolist(), took.tolist(), range(ios), strict=True)
     path.write_text(
-        "".join(f"{end}, {ns}, {mode}, 4096, {4096 * place}, 0\n" for end, ns, place in rows)
+        "".join(f"{end}, {ns}, {mode}, 4096, {4096 * index}, 0\n" for end, ns, index in rows)
     )
     return path
 
 
-def named(folder: Path) -> list[tuple[str, str | None, float | None]]:
+def experiment_names(folder: Path) -> list[tuple[str, str | None, float | None]]:
     results = Results.load(folder)
     return [(each.pattern, each.parameter, each.value) for each in results.manifest.plan]
 
 
-def test_an_experiment_is_named_after_the_job_and_not_after_its_log(here: Path) -> None:
+def test_experiment_is_named_after_its_job(here: Path) -> None:
     """The prefix is what one says with it of fio: before, after."""
-    before = [written(Path(f"before_clat.{job}.log"), 1e5 * job, seed=job) for job in (1, 2)]
-    after = [written(Path(f"after_clat.{job}.log"), 1.2e5 * job, seed=job + 2) for job in (1, 2)]
+    before = [write_fio_log(Path(f"before_clat.{job}.log"), 1e5 * job, seed=job) for job in (1, 2)]
+    after = [
+        write_fio_log(Path(f"after_clat.{job}.log"), 1.2e5 * job, seed=job + 2) for job in (1, 2)
+    ]
     for logs, out in ((before, "before"), (after, "after"), (reversed(before), "turned")):
         assert uflip("import", "fio-log", *logs, "--out", out, "-q").code == 0
-    assert named(Path("before")) == [("read-clat", "job", 1), ("read-clat", "job", 2)]
-    assert named(Path("turned")) == [("read-clat", "job", 2), ("read-clat", "job", 1)]
+    assert experiment_names(Path("before")) == [("read-clat", "job", 1), ("read-clat", "job", 2)]
+    assert experiment_names(Path("turned")) == [("read-clat", "job", 2), ("read-clat", "job", 1)]
     # Which file it was is still said.
     results = Results.load(Path("before"))
     assert results.manifest.host["imported_from"] == ["before_clat.1.log", "before_clat.2.log"]
@@ -93,17 +95,17 @@ def test_an_experiment_is_named_after_the_job_and_not_after_its_log(here: Path) 
     assert uflip("compare", "before", "turned", "--fail-if-slower", "5%").code == 0
 
 
-def test_names_say_what_a_job_did_and_which_time_was_logged(here: Path) -> None:
+def test_names_contain_mode_and_kind_of_latency(here: Path) -> None:
     logs = [
-        written(Path("a_lat.1.log"), 1e5, 100),
-        written(Path("a_slat.1.log"), 1e5, 100),
-        written(Path("a_lat.2.log"), 1e5, 100, mode=1),
+        write_fio_log(Path("a_lat.1.log"), 1e5, 100),
+        write_fio_log(Path("a_slat.1.log"), 1e5, 100),
+        write_fio_log(Path("a_lat.2.log"), 1e5, 100, mode=1),
         LOG,
-        written(Path("b_lat.1.log"), 1e5, 100),
-        written(Path("whatever.txt"), 1e5, 100),
+        write_fio_log(Path("b_lat.1.log"), 1e5, 100),
+        write_fio_log(Path("whatever.txt"), 1e5, 100),
     ]
     assert uflip("import", "fio-log", *logs, "--out", "out", "-q").code == 0
-    assert named(Path("out")) == [
+    assert experiment_names(Path("out")) == [
         ("read-lat", "job", 1), ("read-slat", "job", 1), ("write-lat", "job", 2),
         ("rw-lat", "job", 1),
         # Another job 1 that does the same.
@@ -112,11 +114,11 @@ def test_names_say_what_a_job_did_and_which_time_was_logged(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("took_ns", "depth"), [(4_000_000, 4), (70_000, 1)])
-def test_what_whole_milliseconds_cannot_tell_is_not_said(
+def test_millisecond_timestamps_give_no_host_or_tick_warnings(
     here: Path, took_ns: int, depth: int
 ) -> None:
     """Ends at whole milliseconds are no timer, and what is left between I/Os is no host."""
-    log = written(Path("a_lat.1.log"), took_ns, depth=depth)
+    log = write_fio_log(Path("a_lat.1.log"), took_ns, depth=depth)
     assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
     results = Results.load(Path("out"))
     assert not {"at_ticks", "host_stalls"} & {each.code for each in results.manifest.warnings}
@@ -143,7 +145,7 @@ BOTH = "15, 17198, 26389, 1, 0, 0\n17, 16353, 16353, 0, 0, 0\n"
 
 
 @pytest.mark.parametrize("content", [AVERAGES, BOTH])
-def test_a_log_of_averages_is_told_apart(here: Path, content: str) -> None:
+def test_log_of_averages_is_refused(here: Path, content: str) -> None:
     Path("a_lat.1.log").write_text(content)
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert done.code == 5
@@ -156,13 +158,13 @@ def test_a_log_of_averages_is_told_apart(here: Path, content: str) -> None:
     assert not Path("out").exists()
 
 
-def test_the_advice_is_what_can_be_done(here: Path) -> None:
+def test_advice_names_available_options(here: Path) -> None:
     """Neither `import` nor `replay` has --state, which could be left away."""
-    written(Path("a_lat.1.log"), 1e5, 100)
+    write_fio_log(Path("a_lat.1.log"), 1e5, 100)
     assert uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q").code == 0
     trace = next(Path("out/runs").glob("*.parquet"))
-    asked = ("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--out", "again", "-q")
-    assert uflip(*asked).code == 0
+    arguments = ("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--out", "again", "-q")
+    assert uflip(*arguments).code == 0
     imported, replayed = (
         next(
             each
@@ -177,24 +179,24 @@ def test_the_advice_is_what_can_be_done(here: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.17_lat", "3.42_clat"])
-def test_the_fifth_field_is_the_offset_whatever_wrote_it(here: Path, version: str) -> None:
+def test_fifth_field_is_the_offset_in_every_fio_version(here: Path, version: str) -> None:
     log = DATA / f"fio-{version}.1.log"
     assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
     results = Results.load(Path("out"))
     assert "no_offsets" not in {each.code for each in results.manifest.warnings}
     (run,) = results.runs
-    told = [int(line.split(", ")[4]) for line in log.read_text().splitlines()]
-    assert np.asarray(run.trace().column("offset_bytes")).tolist() == told
+    offsets = [int(line.split(", ")[4]) for line in log.read_text().splitlines()]
+    assert np.asarray(run.trace().column("offset_bytes")).tolist() == offsets
 
 
-def test_a_log_that_is_of_no_version_is_refused(here: Path) -> None:
+def test_log_of_mixed_versions_is_refused(here: Path) -> None:
     Path("a_lat.1.log").write_text("1, 900, 0, 4096, 0x2000\n2, 900, 0, 4096, 8192\n")
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert (done.code, Path("out").exists()) == (5, False)
     assert "field 5: decimal and hexadecimal numbers" in done.err
 
 
-def test_every_verb_opens_it(tmp_path: Path) -> None:
+def test_every_verb_reads_an_imported_log(tmp_path: Path) -> None:
     out = tmp_path / "out"
     uflip("import", "fio-log", LOG, "--out", out, "-q")
     for verb in (
@@ -210,7 +212,7 @@ def test_every_verb_opens_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_what_fio_logs_here_is_imported(here: Path) -> None:
+def test_log_of_the_installed_fio_is_imported(here: Path) -> None:
     job = ["--name=j", "--rw=randrw", "--filename=target", "--size=1m", "--bs=4k"]
     subprocess.run(
         ["fio", *job, "--ioengine=psync", "--write_lat_log=j", "--log_offset=1"],
@@ -226,12 +228,12 @@ def test_what_fio_logs_here_is_imported(here: Path) -> None:
     assert np.asarray(trace.column("offset_bytes")).tolist() == [row[4] for row in rows]
 
 
-def test_what_neither_result_says_is_doubted_once(tmp_path: Path) -> None:
+def test_unknown_conditions_are_reported_once(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert uflip("import", "fio-log", LOG, "--out", out, "-q").code == 0
-    said = uflip("compare", out, out)
-    assert said.code == 0, said.err
+    done = uflip("compare", out, out)
+    assert done.code == 0, done.err
     for unknown in ("durability", "data", "state"):
-        assert said.out.count(f"same conditions. {unknown} of both unknown") == 1, said.out
-    assert "unknown and unknown" not in said.out
-    assert said.out.count("it is unknown when a write was complete") == 1
+        assert done.out.count(f"same conditions. {unknown} of both unknown") == 1, done.out
+    assert "unknown and unknown" not in done.out
+    assert done.out.count("it is unknown when a write was complete") == 1

@@ -24,28 +24,28 @@ WRITES = stored.baseline_run(1, "RW", io_size=8192, io_count=5000)
 READS = stored.baseline_run(2, "RR", io_size=4096, io_count=100)
 
 
-def recorded(path: Path, url: str = SMALL) -> Results:
+def record_results(path: Path, url: str = SMALL) -> Results:
     with open_device(url) as device:
         device.looks_inside = True
-        filled = stored.writer(path, (WRITES, READS), device)
+        results_writer = stored.writer(path, (WRITES, READS), device)
         for run in (WRITES, READS):
-            filled.commit(run, device.run(run.spec))
-        filled.finish("complete")
+            results_writer.commit(run, device.run(run.spec))
+        results_writer.finish("complete")
     return Results.load(path)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return recorded(tmp_path_factory.mktemp("inside") / "r")
+    return record_results(tmp_path_factory.mktemp("inside") / "r")
 
 
-def seen(results: Results, number: int = 0) -> DeviceLog:
-    found = read_device_log(results.runs[number])
-    assert found is not None
-    return found
+def device_log_of(results: Results, number: int = 0) -> DeviceLog:
+    device_log = read_device_log(results.runs[number])
+    assert device_log is not None
+    return device_log
 
 
-def test_a_look_changes_nothing(results: Results) -> None:
+def test_recording_changes_no_response_time(results: Results) -> None:
     with open_device(SMALL) as device:
         traces = [device.run(run.spec) for run in (WRITES, READS)]
     for trace, run in zip(traces, results.runs, strict=True):
@@ -53,84 +53,93 @@ def test_a_look_changes_nothing(results: Results) -> None:
             assert np.array_equal(trace.column(name), run.trace().column(name)), name
 
 
-def test_samples_are_what_the_device_counted(results: Results) -> None:
-    found, counters = seen(results), results.runs[0].meta.counters
+def test_samples_match_the_device_counters(results: Results) -> None:
+    device_log, counters = device_log_of(results), results.runs[0].meta.counters
     assert counters is not None
-    last = {name: int(values[-1]) for name, values in found.samples.items()}
+    last = {name: int(values[-1]) for name, values in device_log.samples.items()}
     assert last["ios"] == 5000
     assert last["written_bytes"] == 5000 * 8192
     for name in ("pages_programmed", "pages_relocated", "blocks_erased"):
         assert last[name] == counters[name] > 0
     assert last["at_ns"] == results.runs[0].trace().elapsed_ns()
-    assert int((found.erases - found.erases_before).sum()) == counters["blocks_erased"]
-    after = seen(results, 1)
-    assert np.array_equal(after.erases_before, found.erases), "a run begins where the last ended"
-    of_reads = results.runs[1].meta.counters
-    assert of_reads is not None
+    assert int((device_log.erases - device_log.erases_before).sum()) == counters["blocks_erased"]
+    after = device_log_of(results, 1)
+    assert np.array_equal(after.erases_before, device_log.erases), (
+        "a run begins where the last ended"
+    )
+    read_counters = results.runs[1].meta.counters
+    assert read_counters is not None
     for name in ("pages_programmed", "pages_relocated", "blocks_erased"):
-        assert int(after.samples[name][-1]) == of_reads[name], "what is under way goes on"
+        assert int(after.samples[name][-1]) == read_counters[name], "what is under way goes on"
 
 
-def test_there_are_few_samples_of_any_run_evenly_apart(results: Results) -> None:
-    ios = seen(results).samples["ios"].astype(np.int64)
+def test_samples_are_few_and_evenly_spaced(results: Results) -> None:
+    ios = device_log_of(results).samples["ios"].astype(np.int64)
     assert 256 <= len(ios) <= 513
-    apart = set(np.diff(ios)[:-1].tolist())
-    assert len(apart) == 1
-    assert apart.pop() == 16
-    assert len(seen(results, 1).samples["ios"]) == 101, "all of a short one"
+    steps = set(np.diff(ios)[:-1].tolist())
+    assert len(steps) == 1
+    assert steps.pop() == 16
+    assert len(device_log_of(results, 1).samples["ios"]) == 101, "all of a short one"
 
 
-def test_blocks_hold_what_was_written(results: Results) -> None:
-    found, shape = seen(results), results.manifest.device.profile.geometry
-    assert (found.channels, found.dies) == (4, 8)
-    assert len(found.erases) == 8 * 64
-    assert found.valid is not None
+def test_valid_pages_match_the_written_data(results: Results) -> None:
+    device_log, shape = device_log_of(results), results.manifest.device.profile.geometry
+    assert (device_log.channels, device_log.dies) == (4, 8)
+    assert len(device_log.erases) == 8 * 64
+    assert device_log.valid is not None
     # The whole device was written: every logical page is in a full block, or in one that is open.
     logical = results.manifest.device.capacity_bytes // (shape.page_bytes or 1)
-    full = int(found.valid[found.valid >= 0].sum())
+    full = int(device_log.valid[device_log.valid >= 0].sum())
     open_blocks = 8 * 2
     assert logical - open_blocks * shape.pages_per_block <= full <= logical
-    erased = int(found.samples["erased_blocks"][-1])
-    assert int((found.valid < 0).sum()) - open_blocks <= erased <= int((found.valid < 0).sum())
-    assert found.samples["least_erased_blocks"].max() * 8 <= found.samples["erased_blocks"].max()
-
-
-def test_a_merging_device_has_no_book_of_valid_pages(tmp_path: Path) -> None:
-    small = stored.baseline_run(1, "RW", io_size=8192, io_count=50, target_size=4 << 20)
-    with open_device("sim:transcend-module") as device:
-        device.looks_inside = True
-        filled = stored.writer(tmp_path / "r", [small], device)
-        filled.commit(small, device.run(small.spec))
-        filled.finish("complete")
-    found = seen(Results.load(tmp_path / "r"))
-    assert found.valid is None
-    assert int(found.samples["blocks_erased"][-1]) == int(
-        (found.erases - found.erases_before).sum()
+    erased = int(device_log.samples["erased_blocks"][-1])
+    assert (
+        int((device_log.valid < 0).sum()) - open_blocks
+        <= erased
+        <= int((device_log.valid < 0).sum())
+    )
+    assert (
+        device_log.samples["least_erased_blocks"].max() * 8
+        <= device_log.samples["erased_blocks"].max()
     )
 
 
-def test_what_is_drawn_follows_from_what_was_recorded(results: Results) -> None:
+def test_merging_device_records_no_valid_pages(tmp_path: Path) -> None:
+    small = stored.baseline_run(1, "RW", io_size=8192, io_count=50, target_size=4 << 20)
+    with open_device("sim:transcend-module") as device:
+        device.looks_inside = True
+        results_writer = stored.writer(tmp_path / "r", [small], device)
+        results_writer.commit(small, device.run(small.spec))
+        results_writer.finish("complete")
+    device_log = device_log_of(Results.load(tmp_path / "r"))
+    assert device_log.valid is None
+    assert int(device_log.samples["blocks_erased"][-1]) == int(
+        (device_log.erases - device_log.erases_before).sum()
+    )
+
+
+def test_explorer_figures_follow_from_the_device_log(results: Results) -> None:
     opened = OpenResults(Folders([results.path]))
     drawn: Any = inside(opened, key_of(results.path), results.runs[0].id)
     json.dumps(drawn, allow_nan=False)
-    found = seen(results)
+    device_log = device_log_of(results)
     page = results.manifest.device.page_bytes
     assert page is not None
-    weights = np.diff(found.samples["written_bytes"].astype(float))
-    told = np.array(drawn["write_amplification"][1:], float)
+    weights = np.diff(device_log.samples["written_bytes"].astype(float))
+    amplification = np.array(drawn["write_amplification"][1:], float)
     counters = results.runs[0].meta.counters
     assert counters is not None
     whole = counters["pages_programmed"] * page / (5000 * 8192)
-    assert float((told * weights).sum() / weights.sum()) == pytest.approx(whole)
-    assert sum(drawn["valid"]) == int((found.valid >= 0).sum())  # type: ignore[operator]
+    assert float((amplification * weights).sum() / weights.sum()) == pytest.approx(whole)
+    assert sum(drawn["valid"]) == int((device_log.valid >= 0).sum())  # type: ignore[operator]
     assert np.array(drawn["erases"]).shape == (8, 64)
     assert int(np.array(drawn["erases"]).sum()) == drawn["erased"], "a column a block"
 
 
 @pytest.mark.parametrize("damage", ["byte", "cut", "gone"])
-def test_damage_costs_the_look_and_nothing_of_the_run(tmp_path: Path, damage: str) -> None:
+def test_damaged_device_log_leaves_the_run_readable(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "r"
-    run = recorded(path).runs[0]
+    run = record_results(path).runs[0]
     file = path / "inside" / f"{run.id}.parquet"
     assert [each.state for each in verify(path)].count("proven") == 6
     content = bytearray(file.read_bytes())
@@ -149,28 +158,28 @@ def test_damage_costs_the_look_and_nothing_of_the_run(tmp_path: Path, damage: st
         read_device_log(again.runs[0])
 
 
-def test_the_command_line_records_where_it_is_asked_to(here: Path) -> None:
+def test_inside_option_records_a_device_log(here: Path) -> None:
     done = uflip("run", SMALL, "--inside", "--scale", "quick", "--only", "order", "--out", "r")
     assert done.code == 0, done.err
     runs = Results.load(here / "r").runs
-    with_a_look = [run for run in runs if read_device_log(run) is not None]
-    assert {run.micro_benchmark for run in with_a_look} == {"order"}
+    logged_runs = [run for run in runs if read_device_log(run) is not None]
+    assert {run.micro_benchmark for run in logged_runs} == {"order"}
     refused = uflip("run", "file:x.bin", "--size", "1MiB", "--inside")
     assert (refused.code, "simulated" in refused.err) == (2, True)
     assert not (here / "x.bin").exists()
 
 
-def test_a_device_looks_only_where_it_is_asked_to() -> None:
+def test_device_log_is_off_by_default() -> None:
     with open_device("null") as device:
         assert isinstance(device, Device)
         assert not device.run(READS.spec).has_inside
 
 
-def test_a_single_pattern_is_kept_with_what_happened_inside(here: Path) -> None:
-    given = "--pattern", "RW", "--io-size", "8k", "--io-count", "500"
-    done = uflip("pattern", SMALL, *given, "--inside", "r", "--json")
+def test_pattern_verb_stores_a_device_log(here: Path) -> None:
+    options = "--pattern", "RW", "--io-size", "8k", "--io-count", "500"
+    done = uflip("pattern", SMALL, *options, "--inside", "r", "--json")
     assert done.code == 0, done.err
-    without = uflip("pattern", SMALL, *given, "--json")
+    without = uflip("pattern", SMALL, *options, "--json")
     assert json.loads(done.out) == json.loads(without.out), "it is the same run"
     results = Results.load(here / "r")
     (run,) = results.runs
@@ -179,10 +188,10 @@ def test_a_single_pattern_is_kept_with_what_happened_inside(here: Path) -> None:
         "pattern",
         "complete",
     )
-    found = seen(results)
-    assert int(found.samples["ios"][-1]) == 500
-    assert found.operations is not None
-    assert set(range(500)) <= set(found.operations.io.tolist())
+    device_log = device_log_of(results)
+    assert int(device_log.samples["ios"][-1]) == 500
+    assert device_log.operations is not None
+    assert set(range(500)) <= set(device_log.operations.io.tolist())
     assert all(each.usable for each in verify(here / "r"))
     mixed = uflip(
         "pattern", SMALL, "--pattern", "SR", "--mix", "RW", "--ratio", "4", "--inside", "m"
@@ -192,18 +201,18 @@ def test_a_single_pattern_is_kept_with_what_happened_inside(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("arguments", "code", "words"),
     [
         (("null", "--pattern", "RR", "--inside", "x"), 2, "sim:NAME"),
         (("sim:fast-1gb", "--preset", "myers-sinclair", "--inside", "x"), 2, "--preset"),
         ((SMALL, "--pattern", "RR", "--inside", "there"), 5, "never overwritten"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_first(
-    here: Path, given: tuple[str, ...], code: int, said: str
+def test_invalid_inside_option_is_refused_before_work(
+    here: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     (here / "there").mkdir()
-    refused = uflip("pattern", *given)
-    assert (refused.code, said in refused.err) == (code, True), refused.err
+    refused = uflip("pattern", *arguments)
+    assert (refused.code, words in refused.err) == (code, True), refused.err
     assert not (here / "x").exists()
     assert list((here / "there").iterdir()) == []

@@ -38,18 +38,18 @@ WRITES, READS = PLACE[HOST_WRITE, PROGRAM], PLACE[HOST_READ, READ]
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     out = tmp_path_factory.mktemp("oc") / "r"
-    told = uflip("oc", "sim:dfc", "--scale", "quick", "--only", "oc2,oc3", "--inside", "--out", out)
-    assert told.code == 0, told.err
+    done = uflip("oc", "sim:dfc", "--scale", "quick", "--only", "oc2,oc3", "--inside", "--out", out)
+    assert done.code == 0, done.err
     return Results.load(out)
 
 
 @pytest.fixture(scope="module")
-def every(results: Results) -> list[tuple[OpenRun, Lanes]]:
+def all_lanes(results: Results) -> list[tuple[OpenRun, Lanes]]:
     opened, key = OpenResults(Folders([results.path])), key_of(results.path)
     return [lanes_of(opened, key, run.id) for run in results.runs]
 
 
-def test_a_look_changes_nothing() -> None:
+def test_recording_changes_no_response_time() -> None:
     job = Job(channels=2, luns=2, pages=32, mix="WWR", threads=4)
     plain, watched = (open_flash_device("sim:dfc") for _ in range(2))
     watched.looks_inside = True
@@ -60,46 +60,48 @@ def test_a_look_changes_nothing() -> None:
     assert not watched.run(Job(kind="wear", pages=4, repeat=3)).has_inside
 
 
-def test_every_operation_is_that_of_its_command(every: list[tuple[OpenRun, Lanes]]) -> None:
-    for run, lanes in every:
-        of, log = lanes.operations, run.run.log()
+def test_every_operation_matches_its_command(all_lanes: list[tuple[OpenRun, Lanes]]) -> None:
+    for run, lanes in all_lanes:
+        operations, log = lanes.operations, run.run.log()
         column = {name: np.asarray(log.column(name)) for name in log.columns}
         channel, lun = column["channel"][lanes.io], column["lun"][lanes.io]
-        channels = int(of.channels.max()) + 1
-        if len(of) == len(log):  # pages of a vector may go to other channels than its first
-            assert (of.channel == channel).all()
-            assert (of.die == lun * channels + channel).all()
-        assert np.array_equal(of.what == READS, column["op"][lanes.io] == 0)
-        assert np.array_equal(of.what == WRITES, column["op"][lanes.io] == 1)
+        channels = int(operations.channels.max()) + 1
+        if len(operations) == len(log):  # pages of a vector may go to other channels than its first
+            assert (operations.channel == channel).all()
+            assert (operations.die == lun * channels + channel).all()
+        assert np.array_equal(operations.what == READS, column["op"][lanes.io] == 0)
+        assert np.array_equal(operations.what == WRITES, column["op"][lanes.io] == 1)
         submitted = column["submit_ns"].astype(np.int64)[lanes.io]
-        assert (submitted <= of.asked).all()
+        assert (submitted <= operations.asked).all()
         # Of a command of several pages the last one that is sent ends it.
         ends = np.zeros(len(log), np.int64)
-        np.maximum.at(ends, lanes.io, of.sent_until)
+        np.maximum.at(ends, lanes.io, operations.sent_until)
         answered = column["submit_ns"].astype(np.int64) + column["response_time_ns"]
         after = answered - ends
         assert (after == after[0]).all(), "what the card takes to answer"
 
 
-def test_a_lun_and_a_channel_do_one_thing_at_a_time(
-    every: list[tuple[OpenRun, Lanes]], tmp_path: Path
+def test_luns_and_channels_do_one_operation_at_a_time(
+    all_lanes: list[tuple[OpenRun, Lanes]], tmp_path: Path
 ) -> None:
     job = Job(channels=1, luns=2, blocks=2, pages=64, mix="WR", threads=4, iteration="round_robin")
-    for lanes in (*(lanes for _, lanes in every), lanes_of_job(job, tmp_path / "inside")):
-        of = lanes.operations
+    for lanes in (*(lanes for _, lanes in all_lanes), lanes_of_job(job, tmp_path / "inside")):
+        operations = lanes.operations
         for rows in lanes.dies:
-            assert (of.begin[rows][1:] >= of.end[rows][:-1]).all()
+            assert (operations.begin[rows][1:] >= operations.end[rows][:-1]).all()
         # While a program holds a channel only its own die uses that: it has to be read out first.
         for rows in lanes.channels:
-            programs = rows[of.what[rows] == WRITES]
+            programs = rows[operations.what[rows] == WRITES]
             if not len(programs):
                 continue
-            assert (of.sent[programs][1:] >= of.sent_until[programs][:-1]).all()
-            reads = rows[of.what[rows] == READS]
-            assert (of.sent[reads][1:] >= of.sent_until[reads][:-1]).all()
-            before = np.searchsorted(of.sent[programs], of.sent[reads], "right") - 1
-            within = (before >= 0) & (of.sent_until[programs[before]] > of.sent[reads])
-            assert (of.die[programs[before]][within] == of.die[reads][within]).all()
+            assert (operations.sent[programs][1:] >= operations.sent_until[programs][:-1]).all()
+            reads = rows[operations.what[rows] == READS]
+            assert (operations.sent[reads][1:] >= operations.sent_until[reads][:-1]).all()
+            before = np.searchsorted(operations.sent[programs], operations.sent[reads], "right") - 1
+            within = (before >= 0) & (
+                operations.sent_until[programs[before]] > operations.sent[reads]
+            )
+            assert (operations.die[programs[before]][within] == operations.die[reads][within]).all()
 
 
 def lanes_of_job(job: Job, path: Path) -> Lanes:
@@ -112,11 +114,11 @@ def lanes_of_job(job: Job, path: Path) -> Lanes:
     return Lanes(operations, None, 0, holds=True)
 
 
-def test_waits_are_what_the_log_says(every: list[tuple[OpenRun, Lanes]]) -> None:
+def test_waits_match_the_log(all_lanes: list[tuple[OpenRun, Lanes]]) -> None:
     """Of commands of one page: what they waited for is the whole of their waits, by cause."""
-    held = 0
-    for run, lanes in every:
-        of, log = lanes.operations, run.run.log()
+    blocked_programs = 0
+    for run, lanes in all_lanes:
+        operations, log = lanes.operations, run.run.log()
         if len(lanes.operations) > len(log):
             continue  # its vectors have several pages
         waits = {
@@ -124,50 +126,56 @@ def test_waits_are_what_the_log_says(every: list[tuple[OpenRun, Lanes]]) -> None
             for name in log.columns
             if name.endswith("_wait_ns")
         }
-        writes = of.what == WRITES
-        assert (waits["channel_wait_ns"][writes] == (of.sent - of.asked)[writes]).all()
+        writes = operations.what == WRITES
+        assert (
+            waits["channel_wait_ns"][writes] == (operations.sent - operations.asked)[writes]
+        ).all()
         by_die = sum(values for name, values in waits.items() if name != "channel_wait_ns")
-        assert (by_die[writes] == (of.begin - of.sent)[writes]).all()
-        assert (by_die[~writes] == (of.begin - of.asked)[~writes]).all()
-        held += int((of.begin > of.sent)[writes].sum())
-        row = int(np.argmax(of.begin - of.sent))
-        told = operation(lanes, row)
-        assert told["waited_ns"] == sum(each["ns"] for each in told["waited_for"])
-        assert told["channel_waited_ns"] == sum(each["ns"] for each in told["channel_waited_for"])
-    assert held, "a busy LUN makes a program hold its channel"
+        assert (by_die[writes] == (operations.begin - operations.sent)[writes]).all()
+        assert (by_die[~writes] == (operations.begin - operations.asked)[~writes]).all()
+        blocked_programs += int((operations.begin > operations.sent)[writes].sum())
+        row = int(np.argmax(operations.begin - operations.sent))
+        details = operation(lanes, row)
+        assert details["waited_ns"] == sum(each["ns"] for each in details["waited_for"])
+        assert details["channel_waited_ns"] == sum(
+            each["ns"] for each in details["channel_waited_for"]
+        )
+    assert blocked_programs, "a busy LUN makes a program hold its channel"
 
 
-def test_the_explorer_draws_it(every: list[tuple[OpenRun, Lanes]], results: Results) -> None:
-    run, lanes = every[0]
+def test_explorer_draws_the_operations(
+    all_lanes: list[tuple[OpenRun, Lanes]], results: Results
+) -> None:
+    run, lanes = all_lanes[0]
     picture = gantt(run, lanes, "io", (0, run.io_count), 400)
     assert picture.header["kind"] == "operations"
     assert picture.header["operations"] == len(lanes.operations) == picture.header["recorded"]
     opened, key = OpenResults(Folders([results.path])), key_of(results.path)
-    seen = inside(opened, key, run.run.id)
-    assert seen is not None
-    written = [each for each in seen["write_amplification"] if each is not None]
+    view = inside(opened, key, run.run.id)
+    assert view is not None
+    written = [each for each in view["write_amplification"] if each is not None]
     assert set(written) <= {1.0}, "nobody else writes"
 
 
-def test_samples_are_what_was_counted(results: Results) -> None:
+def test_samples_match_the_log(results: Results) -> None:
     for run in results.runs:
-        found, log = seen(run), run.log()
+        device_log, log = device_log_of(run), run.log()
         writes = int((np.asarray(log.column("op")) == 1).sum())
-        assert int(found.samples["ios"][-1]) == len(log)
-        assert int(found.samples["pages_programmed"][-1]) * found.page_bytes == int(
-            found.samples["written_bytes"][-1]
+        assert int(device_log.samples["ios"][-1]) == len(log)
+        assert int(device_log.samples["pages_programmed"][-1]) * device_log.page_bytes == int(
+            device_log.samples["written_bytes"][-1]
         )
-        assert bool(writes) == bool(found.samples["written_bytes"][-1])
-        assert (found.erases == found.erases_before).all(), "blocks are erased before"
+        assert bool(writes) == bool(device_log.samples["written_bytes"][-1])
+        assert (device_log.erases == device_log.erases_before).all(), "blocks are erased before"
 
 
-def test_the_file_is_proven_like_any_other(results: Results) -> None:
+def test_device_log_is_in_the_ledger(results: Results) -> None:
     names = [each.file for each in verify(results.path) if "inside/" in each.file]
     assert len(names) == len(results.runs)
     assert uflip("verify", results.path).code == 0
 
 
-def seen(run: Any) -> DeviceLog:
-    found = read_device_log(run)
-    assert found is not None
-    return found
+def device_log_of(run: Any) -> DeviceLog:
+    device_log = read_device_log(run)
+    assert device_log is not None
+    return device_log

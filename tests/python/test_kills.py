@@ -34,14 +34,14 @@ def finished() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((OUT / "runs").glob("0*.parquet"))}
 
 
-def killed_somewhere(random_: random.Random, *arguments: object) -> int:
+def run_and_kill(random_: random.Random, *arguments: object) -> int:
     """Start a command and kill it; returns how it ended."""
     process = start(*arguments, program=program(*BENCHMARKS))
     wait_s = random_.choice((0.3, 1.0, 2.0)) * random_.random()
     deadline = time.monotonic() + wait_s
     if random_.random() < 0.5:  # at a moment of the folder's own: when the next file appears
-        seen = len(list(OUT.rglob("*")))
-        while len(list(OUT.rglob("*"))) == seen and time.monotonic() < deadline + 2:
+        file_count = len(list(OUT.rglob("*")))
+        while len(list(OUT.rglob("*"))) == file_count and time.monotonic() < deadline + 2:
             time.sleep(0.001)
     else:
         time.sleep(wait_s)
@@ -51,30 +51,30 @@ def killed_somewhere(random_: random.Random, *arguments: object) -> int:
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_nothing_acknowledged_is_lost_by_kills(in_memory: Path, plan: str) -> None:
+def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
     random_ = random.Random(f"{SEED} {plan}")
     for point in range(POINTS):
-        said = f"UFLIP_SEED={SEED} {plan} point {point}"
+        context = f"UFLIP_SEED={SEED} {plan} point {point}"
         shutil.rmtree(OUT, ignore_errors=True)
         Path("scratch-target.bin").unlink(missing_ok=True)
         Path("record.json").unlink(missing_ok=True)
         begin = ("run", *PLANS[plan], "--out", OUT, "-q")
         record = ("--record", "record.json") if "record.json" in begin else ()
-        there: dict[str, bytes] = {}
+        acknowledged: dict[str, bytes] = {}
         for _ in range(1 + random_.randrange(3)):
-            again = (*GO_ON, *record) if OUT.exists() else begin
-            killed_somewhere(random_, *again)
+            command = (*GO_ON, *record) if OUT.exists() else begin
+            run_and_kill(random_, *command)
             now = finished()
-            assert {name: now.get(name) for name in there} == there, said
-            there = now
+            assert {name: now.get(name) for name in acknowledged} == acknowledged, context
+            acknowledged = now
             if OUT.exists() and Results.load(OUT).status == "complete":
                 break
         if OUT.exists() and Results.load(OUT).status == "complete":
             continue
-        again = (*GO_ON, *record) if OUT.exists() else begin
-        done = uflip(*again)
-        assert done.code == 0, f"{said}\n{done.err}"
+        command = (*GO_ON, *record) if OUT.exists() else begin
+        done = uflip(*command)
+        assert done.code == 0, f"{context}\n{done.err}"
         results = Results.load(OUT)
-        assert (results.status, results.missing) == ("complete", []), said
+        assert (results.status, results.missing) == ("complete", []), context
         now = finished()
-        assert {name: now.get(name) for name in there} == there, said
+        assert {name: now.get(name) for name in acknowledged} == acknowledged, context
