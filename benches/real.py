@@ -150,7 +150,7 @@ def stalled(depth: int) -> list[dict[str, Any]]:
     At most `depth` are under way. A server that takes s for each I/O works off what has arrived
     while others go on arriving every τ; s is measured before, by a closed loop that keeps it busy.
     """
-    from fused import MISSING, fused
+    from fuse_file import MISSING, fuse_file
 
     if MISSING or os.geteuid() != 0:
         return []
@@ -159,7 +159,7 @@ def stalled(depth: int) -> list[dict[str, Any]]:
     stopped: list[float] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        fused(Path(folder), "memory", "16M") as (image, pid),
+        fuse_file(Path(folder), "memory", "16M") as (image, pid),
         open_device(f"file:{image}", destroy=str(image)) as device,
     ):
         busy = device.run(reads.but(io_count=4000))

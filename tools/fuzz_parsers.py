@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> None:
             (corpus / f"document-{number}").write_bytes(content)
 
     def one(data: bytes) -> None:
-        parsers.allowed(parsers.TARGETS[name], data)
+        parsers.expect_no_internal_error(parsers.TARGETS[name], data)
 
     atheris.Setup([sys.argv[0], *options, folder], one)
     atheris.Fuzz()

@@ -13,29 +13,31 @@ WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 AXE = json.dumps({"resultTypes": ["violations"]})
 
 
-class Watched:
+class MonitoredPage:
     """A page, and everything that it complained about or asked of others."""
 
     def __init__(self, browser: "Browser", **options: Any) -> None:
         self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.console_messages: list[str] = []
+        self.requested_urls: list[str] = []
+        self.page.on("console", lambda message: self.console_messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.console_messages.append(str(error)))
+        self.page.on("request", lambda request: self.requested_urls.append(request.url))
 
 
 @contextmanager
-def quiet(browser: "Browser", url: str, **options: Any) -> Iterator[Watched]:
+def monitored_page(browser: "Browser", url: str, **options: Any) -> Iterator[MonitoredPage]:
     """A page that complains of nothing and asks nobody but the server at `url`."""
-    found = Watched(browser, **options)
-    yield found
-    found.context.close()
-    assert found.said == [], "the console is empty"
+    monitored = MonitoredPage(browser, **options)
+    yield monitored
+    monitored.context.close()
+    assert monitored.console_messages == [], "the console is empty"
     kinds = (url, "data:", "blob:", "about:")
-    assert [asked for asked in found.asked if not asked.startswith(kinds)] == []
+    assert [
+        request_url for request_url in monitored.requested_urls if not request_url.startswith(kinds)
+    ] == []
 
 
 def check_usable(page: "Page", name: str) -> None:
@@ -48,11 +50,11 @@ def check_usable(page: "Page", name: str) -> None:
         if each["impact"] in ("serious", "critical")
     ]
     assert serious == [], name
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= page.viewport_size["width"], f"{name} scrolls sideways"  # type: ignore[index]
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"], f"{name} scrolls sideways"  # type: ignore[index]
 
 
-def check_in_all_looks(page: "Page", name: str) -> None:
+def check_in_all_themes(page: "Page", name: str) -> None:
     """The same in the light, in the dark, and on a phone."""
     page.emulate_media(color_scheme="dark")
     check_usable(page, f"{name}, dark")

@@ -68,24 +68,28 @@ class Tally:
 # Making cases
 
 
-def make_case(seed: int, number: int, made: Path) -> Case:
+def make_case(seed: int, number: int, documents_dir: Path) -> Case:
     """Make case `number` of a seed: a mutated document, or a mutated command line."""
     source = random.Random(f"{seed}:{number}")
-    place = f"{seed}:{number}"
+    location = f"{seed}:{number}"
     if source.random() < 0.35:
-        return Case(place, "either", _command(source))
-    path, commands = source.choice(_files(made))
-    lines = tuple(_edits(source, _where(path, made)))
-    return Case(place, "either", source.choice(commands), Edit(path, lines))
+        return Case(location, "either", _command(source))
+    path, commands = source.choice(_files(documents_dir))
+    lines = tuple(_edits(source, _document_path(path, documents_dir)))
+    return Case(location, "either", source.choice(commands), Edit(path, lines))
 
 
-def _files(made: Path) -> list[tuple[str, list[str]]]:
-    return [(path, commands) for path, commands in documents() if _where(path, made).is_file()]
+def _files(documents_dir: Path) -> list[tuple[str, list[str]]]:
+    return [
+        (path, commands)
+        for path, commands in documents()
+        if _document_path(path, documents_dir).is_file()
+    ]
 
 
-def _where(path: str, made: Path) -> Path:
+def _document_path(path: str, documents_dir: Path) -> Path:
     inside = path.removeprefix("made/")
-    return (HOSTILE / "files" if inside == path else made) / inside
+    return (HOSTILE / "files" if inside == path else documents_dir) / inside
 
 
 def _edits(source: random.Random, path: Path) -> Iterator[str]:
@@ -93,9 +97,9 @@ def _edits(source: random.Random, path: Path) -> Iterator[str]:
     content = _content(path)
     for _ in range(source.choice((1, 1, 1, 2, 3))):
         if content is None or source.random() < 0.25:
-            yield _of_bytes(source)
+            yield _byte_edit(source)
         else:
-            yield _of_values(source, content)
+            yield _value_edit(source, content)
 
 
 def _content(path: Path) -> Any:
@@ -105,7 +109,7 @@ def _content(path: Path) -> Any:
     return tomllib.loads(path.read_text()) if path.suffix == ".toml" else None
 
 
-def _of_bytes(source: random.Random) -> str:
+def _byte_edit(source: random.Random) -> str:
     # Half of all places are near the end: there a Parquet file says what is in it.
     at = source.choice(
         (source.randrange(1_000_001), 1_000_000 - int(source.expovariate(1 / 30_000)))
@@ -124,17 +128,17 @@ def _of_bytes(source: random.Random) -> str:
     )
 
 
-def _of_values(source: random.Random, content: Any) -> str:
+def _value_edit(source: random.Random, content: Any) -> str:
     pointers = list(_pointers(content))
     pointer, value = source.choice(pointers)
     kind = source.randrange(10)
     if kind == 0:
         return f"delete {pointer}"
     if kind == 1 and not pointer.rpartition("/")[2].isdecimal():  # an unknown key beside it
-        return f"{pointer.rpartition('/')[0]}/extra = {_odd(source, value)}"
+        return f"{pointer.rpartition('/')[0]}/extra = {_odd_value(source, value)}"
     if kind == 2:  # what stands elsewhere
         return f"{pointer} = {json.dumps(source.choice(pointers)[1])}"
-    return f"{pointer} = {_odd(source, value)}"
+    return f"{pointer} = {_odd_value(source, value)}"
 
 
 def _pointers(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
@@ -148,20 +152,20 @@ def _pointers(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
         yield from _pointers(inner, f"{pointer}/{key}")
 
 
-def _odd(source: random.Random, value: Any) -> str:
+def _odd_value(source: random.Random, value: Any) -> str:
     """A value that is near the one that is there, or far from it."""
     if isinstance(value, int) and not isinstance(value, bool) and source.random() < 0.4:
         near = (value + 1, value - 1, value * 2, -value, value // 2, value * 1000, float(value))
         return str(source.choice(near))
     if isinstance(value, str) and source.random() < 0.3:
-        return json.dumps(_scrambled(source, value))
+        return json.dumps(_scramble(source, value))
     return source.choice(source.choice((NUMBERS, NUMBERS, TEXTS, TEXTS, OTHERS)))
 
 
-def _scrambled(source: random.Random, text: str) -> str:
+def _scramble(source: random.Random, text: str) -> str:
     at = source.randrange(len(text) + 1)
-    odd = source.choice(("", "x", "\0", " ", "é", "/", "\n", '"', "<", text))
-    return text[:at] + odd + text[at + source.randrange(3) :]
+    inserted = source.choice(("", "x", "\0", " ", "é", "/", "\n", '"', "<", text))
+    return text[:at] + inserted + text[at + source.randrange(3) :]
 
 
 def _command(source: random.Random) -> str:
@@ -183,7 +187,7 @@ def _command(source: random.Random) -> str:
         elif step == 3 and options:
             words[at:at] = [source.choice(options), source.choice(ODD_WORDS)]
         elif step == 4 and at < len(words) and "@" not in words[at] and "{" not in words[at]:
-            words[at] = _scrambled(source, words[at]).replace("\0", "{char 0}")
+            words[at] = _scramble(source, words[at]).replace("\0", "{char 0}")
         else:
             words[at : at + 1] = [source.choice(ODD_WORDS)]
     words = ["<<" if word == "<" else word for word in words]
@@ -207,33 +211,33 @@ _COMMANDS: list[str] = []
 
 def campaign(folder: Path, seed: int, numbers: Iterator[int], jobs: int) -> Tally:
     """Try cases until there are no more numbers; `folder` is for what they leave."""
-    made = folder / "made"
-    made.mkdir()
+    documents_dir = folder / "made"
+    documents_dir.mkdir()
     with Server() as server:
-        make_documents(made, server)
+        make_documents(documents_dir, server)
     tally, lock = Tally(), threading.Lock()
 
     def work(worker: int) -> None:
         with Server() as server:
-            bench = Bench(folder / str(worker), server, made)
+            bench = Bench(folder / str(worker), server, documents_dir)
             while True:
                 with lock:
                     number = next(numbers, None)
                 if number is None:
                     return
-                case = make_case(seed, number, made)
+                case = make_case(seed, number, documents_dir)
                 try:
-                    wrong = bench.run(case, PATIENCE_S)
+                    faults = bench.run(case, PATIENCE_S)
                     outcome = _outcome(bench)
-                    told = explain(bench, case, wrong) if wrong else ""
+                    report = explain(bench, case, faults) if faults else ""
                 except Exception as error:  # a campaign that stops unseen has found nothing
-                    outcome, told = "not tried", f"{case}: cannot be tried: {error!r}"
+                    outcome, report = "not tried", f"{case}: cannot be tried: {error!r}"
                 with lock:
                     tally.tried += 1
                     tally.codes[outcome] += 1
-                    if told:
-                        tally.failures.append(told)
-                        print(told, flush=True)
+                    if report:
+                        tally.failures.append(report)
+                        print(report, flush=True)
 
     workers = [threading.Thread(target=work, args=(worker,)) for worker in range(jobs)]
     for worker in workers:
@@ -244,12 +248,12 @@ def campaign(folder: Path, seed: int, numbers: Iterator[int], jobs: int) -> Tall
 
 
 def _outcome(bench: Bench) -> str:
-    ended = bench.last
-    assert ended is not None
-    return f"signal {ended.signal}" if ended.code is None else str(ended.code)
+    outcome = bench.last
+    assert outcome is not None
+    return f"signal {outcome.signal}" if outcome.code is None else str(outcome.code)
 
 
-def explain(bench: Bench, case: Case, wrong: list[str]) -> str:
+def explain(bench: Bench, case: Case, faults: list[str]) -> str:
     """Return the smallest case that still fails, and the line that repeats it."""
     small = _smallest(case, lambda tried: bool(bench.run(tried, PATIENCE_S)))
     bench.run(small, PATIENCE_S)
@@ -259,9 +263,9 @@ def explain(bench: Bench, case: Case, wrong: list[str]) -> str:
         table = [f"document {small.edit.path}", f"try {small.command}", *small.edit.lines]
     return "\n  ".join(
         [
-            f"{case.place}: {'; '.join(wrong)}",
+            f"{case.location}: {'; '.join(faults)}",
             *table,
-            f"again: python tests/python/campaign.py --again {case.place}",
+            f"again: python tests/python/campaign.py --again {case.location}",
             f"  {last}",
         ]
     )
@@ -272,18 +276,18 @@ def _smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
     parts = list(case.edit.lines) if case.edit else shlex.split(case.command)
     at = 0 if case.edit else 1
 
-    def of(parts: list[str]) -> Case:
+    def with_parts(parts: list[str]) -> Case:
         if case.edit:
             return replace(case, edit=replace(case.edit, lines=tuple(parts)))
         return replace(case, command=shlex.join(parts))
 
     while at < len(parts) and len(parts) > 1:
         shorter = parts[:at] + parts[at + 1 :]
-        if fails(of(shorter)):
+        if fails(with_parts(shorter)):
             parts = shorter
         else:
             at += 1
-    return of(parts)
+    return with_parts(parts)
 
 
 # The command line
@@ -305,16 +309,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--again", metavar="SEED:NUMBER")
-    given = parser.parse_args()
-    numbers = _numbers(given.cases, given.seconds)
-    if given.again:
-        given.seed, number = (int(part) for part in given.again.split(":"))
-        numbers, given.jobs = iter([number]), 1
-    elif given.cases is None and given.seconds is None:
+    args = parser.parse_args()
+    numbers = _numbers(args.cases, args.seconds)
+    if args.again:
+        args.seed, number = (int(part) for part in args.again.split(":"))
+        numbers, args.jobs = iter([number]), 1
+    elif args.cases is None and args.seconds is None:
         parser.error("say how long: --cases or --seconds")
-    print(f"mutations from seed {given.seed}", flush=True)
+    print(f"mutations from seed {args.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="uflip-campaign-") as folder:
-        tally = campaign(Path(folder), given.seed, numbers, given.jobs)
+        tally = campaign(Path(folder), args.seed, numbers, args.jobs)
     print(f"{tally.tried} mutations, {len(tally.failures)} failures; ended with", dict(tally.codes))
     raise SystemExit(1 if tally.failures else 0)
 

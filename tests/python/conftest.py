@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
-from browsing import quiet
+from browsing import monitored_page
 from command_line import Outcome, uflip
-from fused import looped
-from scheduling import Replacing
+from fuse_file import attached_loop
+from scheduling import RestartingScheduler
 
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError
@@ -55,8 +55,8 @@ WAITING = 2
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first; the rest stays in its order."""
-    places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(FIRST)))
+    positions = {name: position for position, name in enumerate(FIRST)}
+    items.sort(key=lambda item: positions.get(item.path.name, len(FIRST)))
 
 
 def pytest_collection_finish() -> None:
@@ -68,14 +68,14 @@ def pytest_collection_finish() -> None:
 
 
 @cache
-def reproduced_in(page: str) -> str:
+def first_reproduction_of(page: str) -> str:
     """The first reproduction that a page carries out, if there is any."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.search(r"^\$ uflip reproduce ([\w-]+)$", text, re.M)
-    return found[1] if found else ""
+    match = re.search(r"^\$ uflip reproduce ([\w-]+)$", text, re.M)
+    return match[1] if match else ""
 
 
-class ByWork(Replacing):
+class ByWork(RestartingScheduler):
     """What would do the same work again goes to one worker; else a file, or a page of examples.
 
     The same work is to carry out a reproduction, which tests and pages do, and to bring a device of
@@ -88,7 +88,7 @@ class ByWork(Replacing):
         case = nodeid.removesuffix("]").partition("[")[2]
         reproduces = file == "test_reproduce.py"
         if "::test_examples_print_" in nodeid:
-            page, case = case, reproduced_in(case)
+            page, case = case, first_reproduction_of(case)
             if not case:
                 return f"{scope}: {page}"
             reproduces = True
@@ -119,13 +119,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_lines_of_progress() -> None:
+def no_progress_lines() -> None:
     """Make the output of commands independent of their duration."""
     os.environ["UFLIP_PROGRESS"] = "0"
 
 
 @pytest.fixture(autouse=True, scope="session")
-def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def shared_device_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep simulated devices in a folder of the tests', never in the user's cache.
 
     All workers share it: what one has brought into its state, the others find.
@@ -139,7 +139,7 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_authority_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def single_trusted_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Read one certificate for each client of a site, not 150: the sites of tests have none."""
     path = tmp_path_factory.mktemp("trusted") / "one.pem"
     path.write_text("".join(certifi.contents().partition("-----END CERTIFICATE-----")[:2]))
@@ -149,7 +149,7 @@ def one_authority_is_trusted(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(autouse=True, scope="session")
-def harness_is_measured_once() -> Iterator[None]:
+def harness_measured_once() -> Iterator[None]:
     """Measure what the harness costs here once, not anew for each of a thousand short benchmarks.
 
     Measuring takes a fifth of a second, and no benchmark depends on the value.
@@ -162,18 +162,18 @@ def harness_is_measured_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def reproduce(cache_of_tests: None) -> Callable[..., Outcome]:
+def reproduce(shared_device_cache: None) -> Callable[..., Outcome]:
     """`uflip reproduce` with any options; no reproduction is carried out twice in a session."""
     done: dict[str, CarriedOut] = {}
 
-    def once(reproduction: Reproduction[Any], *on_step: Any) -> CarriedOut:
+    def carry_out_once(reproduction: Reproduction[Any], *on_step: Any) -> CarriedOut:
         if reproduction.id not in done:
             done[reproduction.id] = carry_out(reproduction, *on_step)
         return done[reproduction.id]
 
     def run(*arguments: object) -> Outcome:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("uflip.reproduce.carry_out", once)
+            patch.setattr("uflip.reproduce.carry_out", carry_out_once)
             return uflip("reproduce", *arguments)
 
     return run
@@ -218,7 +218,7 @@ def loop_device(here: Path) -> Iterator[str]:
     if os.geteuid() != 0 or shutil.which("losetup") is None:
         pytest.skip("a loop device needs root and losetup")
     (here / "disk.img").write_bytes(bytes(8 << 20))
-    with looped(here / "disk.img") as name:
+    with attached_loop(here / "disk.img") as name:
         yield name
 
 
@@ -231,22 +231,22 @@ def browser() -> "Iterator[Browser]":
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
-        found = started.chromium.launch(
+        chromium = started.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--disable-gpu"]
         )
-        yield found
-        found.close()
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Serving]:
     """The explorer of the results in the `folder` of a file of tests."""
-    with serving([folder]) as found:
-        yield found
+    with serving([folder]) as explorer:
+        yield explorer
 
 
 @pytest.fixture
 def page(browser: "Browser", server: Serving) -> "Iterator[Page]":
     """A page of it that complains of nothing."""
-    with quiet(browser, server.url) as found:
-        yield found.page
+    with monitored_page(browser, server.url) as monitored:
+        yield monitored.page

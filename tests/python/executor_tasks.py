@@ -28,14 +28,14 @@ def square(number: int) -> int:
     return number * number
 
 
-def leave_a_mark(folder: Path, number: int) -> None:
+def touch_numbered_file(folder: Path, number: int) -> None:
     (folder / str(number)).touch()
     time.sleep(0.005)
 
 
-def die_once(folder: Path, tests: int, point: int) -> int:
+def kill_worker_once(folder: Path, tests_pid: int, point: int) -> int:
     """Kill the worker that is the first to take up point 3; never the process of the tests."""
-    assert os.getpid() != tests, "it is no worker that would die"
+    assert os.getpid() != tests_pid, "it is no worker that would die"
     if point == 3:
         try:
             (folder / str(point)).touch(exist_ok=False)
@@ -45,8 +45,8 @@ def die_once(folder: Path, tests: int, point: int) -> int:
     return point
 
 
-def die(tests: int, _point: int) -> None:
-    assert os.getpid() != tests
+def kill_worker(tests_pid: int, _point: int) -> None:
+    assert os.getpid() != tests_pid
     os.kill(os.getpid(), signal.SIGKILL)
 
 

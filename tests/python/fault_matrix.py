@@ -7,7 +7,7 @@ where configured, and makes time pass as the native part sees it: pauses and han
 All else is a benchmark as anybody makes it: a file that is made, a state, three runs with pauses,
 the second and third after a state that is there and that is enforced once more.
 
-A cell that cannot exist has a reason instead (`why_not`).
+A cell that cannot exist has a reason instead (`why_impossible`).
 """
 
 import ctypes
@@ -83,22 +83,22 @@ class Cell:
     operation: str
     met: int
     code: int
-    said: str
+    error_what: str
     got: str
     finished: int
     waited_s: float
     """On the clock of the native part [s]."""
     slowest_s: dict[str, list[float]]
     """The slowest I/O of each run, and the slowest one that counts [s]."""
-    again: str
+    afterwards: str
     """The outcome afterwards: resumed, started again, or the reason why not."""
-    is_kept: bool
+    runs_unchanged: bool
     """Runs that were finished are the same afterwards, bit for bit."""
     at_byte: int | None
     """Offset of the I/O of the second run that met the fault; None if it is gone afterwards."""
 
 
-def why_not(kind: str, phase: str, operation: str) -> str | None:
+def why_impossible(kind: str, phase: str, operation: str) -> str | None:
     """Return why a cell cannot exist; None if it can."""
     if phase in ("plan", "state", "between") and operation in ("read", "trim"):
         return "a target is made, and brought into a state, by writes and flushes alone"
@@ -131,7 +131,7 @@ def why_complete(kind: str, phase: str, operation: str) -> str | None:
 def cells(kind: str) -> list[tuple[str, str]]:
     """Return the phases and operations of a kind that can exist."""
     every = [(phase, operation) for phase in PHASES for operation in OPERATIONS]
-    return [each for each in every if why_not(kind, *each) is None]
+    return [each for each in every if why_impossible(kind, *each) is None]
 
 
 def plan_for(operation: str, info: DeviceInfo) -> Plan:
@@ -178,7 +178,7 @@ class Faults:
         path = os.fsencode(TARGET.absolute())
         self.library.fault_arm(call.encode(), at, pause, what, number, int(lasts), path)
 
-    def rest(self) -> None:
+    def disarm(self) -> None:
         """Nothing goes wrong from now on."""
         self.library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
 
@@ -207,7 +207,7 @@ def benchmark() -> None:
     )  # fmt: skip
 
 
-def places(operation: str) -> dict[str, tuple[int, int]]:
+def fault_positions(operation: str) -> dict[str, tuple[int, int]]:
     """Make it once with nothing wrong; return the call of each phase, and the pause before it.
 
     The file is made until the first flush is over, the state until the first pause begins; each run
@@ -218,7 +218,7 @@ def places(operation: str) -> dict[str, tuple[int, int]]:
     benchmark()
     calls = [line.split()[1] for line in Path(LOG).read_text().splitlines()]
     name = OPERATIONS[operation]
-    made = calls.index("fdatasync") + 1
+    file_made = calls.index("fdatasync") + 1
     begins = [
         at
         for at, call in enumerate(calls)
@@ -234,7 +234,7 @@ def places(operation: str) -> dict[str, tuple[int, int]]:
     pauses = sum(call == "pause" for call in calls[:second])
     return {
         "plan": (number(0, 1), 0),
-        "state": (number(made, 1), 0),
+        "state": (number(file_made, 1), 0),
         "warm_up": (number(second, MET["warm_up"] + 1), 0),
         "measured": (number(second, MET["measured"] + 1), 0),
         "pause": (1, pauses),
@@ -242,22 +242,22 @@ def places(operation: str) -> dict[str, tuple[int, int]]:
     }
 
 
-def kept() -> dict[str, bytes]:
+def finished_runs() -> dict[str, bytes]:
     """Return every finished run that is there."""
     return {path.name: path.read_bytes() for path in sorted(OUT.glob("runs/0*.parquet"))}
 
 
-def slowest() -> dict[str, list[float]]:
+def slowest_ios() -> dict[str, list[float]]:
     """Return of each run the slowest of all I/Os, and of those that count [s]."""
-    found: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     results = Results.load(OUT)
     for run in results.runs:
         times = np.asarray(run.trace().column("response_time_ns")) / 1e9
-        found[run.id] = [float(times.max()), float(times[IGNORED:].max())]
-    return found
+        seconds[run.id] = [float(times.max()), float(times[IGNORED:].max())]
+    return seconds
 
 
-def once_let_go(work: Callable[[], object]) -> None:
+def retry_until_released(work: Callable[[], object]) -> None:
     """Do it as soon as what hung has let go of the target."""
     for _ in range(1000):
         try:
@@ -269,7 +269,7 @@ def once_let_go(work: Callable[[], object]) -> None:
     work()
 
 
-def place_of(phase: str) -> int | None:
+def offset_of_faulty_io(phase: str) -> int | None:
     """Return where the I/O of the second run lies that met it [bytes]."""
     runs = Results.load(OUT).runs if phase in MET else []
     if len(runs) < 2:
@@ -277,36 +277,36 @@ def place_of(phase: str) -> int | None:
     return int(np.asarray(runs[1].trace().column("offset_bytes"))[MET[phase]])
 
 
-def go_on(before: dict[str, bytes]) -> tuple[str, bool]:
+def resume_or_restart(before: dict[str, bytes]) -> tuple[str, bool]:
     """Resume what was cut short, or begin it anew; say which, and whether all that was is kept."""
     if not OUT.exists():
-        once_let_go(benchmark)
+        retry_until_released(benchmark)
         return "begun anew", not before
     try:
-        once_let_go(partial(uflip.resume, OUT))
+        retry_until_released(partial(uflip.resume, OUT))
     except UflipError as error:
-        return f"{error.exit_code}: {error.what}: {error.got}", kept() == before
-    after = kept()
+        return f"{error.exit_code}: {error.what}: {error.got}", finished_runs() == before
+    after = finished_runs()
     return "resumed", {name: after.get(name) for name in before} == before
 
 
-def happen(faults: Faults, kind: str, phase: str, operation: str, at: tuple[int, int]) -> Cell:
+def run_cell(faults: Faults, kind: str, phase: str, operation: str, at: tuple[int, int]) -> Cell:
     """Make a benchmark in which something goes wrong once, and go on with it."""
     clear()
     faults.arm(kind, OPERATIONS[operation], *at)
-    began, code, said, got = faults.now_ns, 0, "", ""
+    began, code, error_what, got = faults.now_ns, 0, "", ""
     try:
         benchmark()
     except UflipError as error:
-        code, said, got = error.exit_code, error.what, error.got
+        code, error_what, got = error.exit_code, error.what, error.got
     waited_s, met = (faults.now_ns - began) / 1e9, faults.met
-    faults.rest()
-    before = kept()
-    times = slowest() if code == 0 else {}
-    again, is_kept = ("", True) if code == 0 else go_on(before)
+    faults.disarm()
+    before = finished_runs()
+    times = slowest_ios() if code == 0 else {}
+    afterwards, runs_unchanged = ("", True) if code == 0 else resume_or_restart(before)
     return Cell(
-        kind, phase, operation, met, code, said, got, len(before), waited_s, times, again, is_kept,
-        place_of(phase),
+        kind, phase, operation, met, code, error_what, got, len(before), waited_s, times,
+        afterwards, runs_unchanged, offset_of_faulty_io(phase),
     )  # fmt: skip
 
 
@@ -319,11 +319,13 @@ def main(kind: str) -> None:
     clear()
     info = inspect_device(f"file:{TARGET}", size=SIZE, buffered=True)
     for operation in dict.fromkeys(operation for _, operation in cells(kind)):
-        faults.rest()
+        faults.disarm()
         PLAN.write_text(write_plan(plan_for(operation, info)))
-        at = places(operation)
-        for phase in [phase for phase, of in cells(kind) if of == operation]:
-            print(json.dumps(asdict(happen(faults, kind, phase, operation, at[phase]))), flush=True)
+        at = fault_positions(operation)
+        for phase in [phase for phase, of_phase in cells(kind) if of_phase == operation]:
+            print(
+                json.dumps(asdict(run_cell(faults, kind, phase, operation, at[phase]))), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ WARM = (
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandOutcome:
     """The outcome of a case.
 
     `code` is None where a signal ended it; `memory_bytes` is the most that it had in memory.
@@ -96,13 +96,13 @@ class Server:
         patience_s: float | None = None,
         *,
         serves: bool = False,
-    ) -> Ended:
+    ) -> CommandOutcome:
         """Run one command in the folder `cwd`, its standard input closed or a file.
 
         After `patience_s` of processor time it gets one SIGINT: what is long by right ends in
         order. So does what `serves`, once it waits for somebody to come.
         """
-        asked = {
+        request = {
             "argv": list(arguments),
             "cwd": str(cwd),
             "env": dict(environment or {}),
@@ -112,11 +112,11 @@ class Server:
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         assert answer, f"the server ended at {arguments}"
-        return Ended(**json.loads(answer))
+        return CommandOutcome(**json.loads(answer))
 
 
 def warm_up() -> None:
@@ -136,23 +136,25 @@ def _serve(idle_s: float) -> None:
         sys.stdout.flush()
 
 
-def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
+def _run(request: dict[str, Any], idle_s: float) -> dict[str, Any]:
     out, err = os.memfd_create("out"), os.memfd_create("err")
-    begun = time.monotonic()
+    started = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        _be_the_case(asked, out, err)
-    hung = not _ends(pid, idle_s, asked["patience_s"], WAITS_S if asked["serves"] else None)
+        _become_command(request, out, err)
+    hung = not _wait_for_end(
+        pid, idle_s, request["patience_s"], WAITS_S if request["serves"] else None
+    )
     if hung:
         os.kill(pid, signal.SIGKILL)
     _, status, used = os.wait4(pid, 0)
-    wall_s = time.monotonic() - begun
+    wall_s = time.monotonic() - started
     _end_group(pid)
     return {
         "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
-        "out": _shown(out),
-        "err": _shown(err),
+        "out": _output_text(out),
+        "err": _output_text(err),
         "cpu_s": used.ru_utime + used.ru_stime,
         "wall_s": wall_s,
         "memory_bytes": used.ru_maxrss * 1024,
@@ -160,7 +162,7 @@ def _run(asked: dict[str, Any], idle_s: float) -> dict[str, Any]:
     }
 
 
-def _ends(pid: int, idle_s: float, patience_s: float | None, waits_s: float | None) -> bool:
+def _wait_for_end(pid: int, idle_s: float, patience_s: float | None, waits_s: float | None) -> bool:
     """Wait for a case; False once it has not computed for so long, or takes for ever."""
     busy = time.monotonic()
     used = 0
@@ -187,7 +189,7 @@ def _ends(pid: int, idle_s: float, patience_s: float | None, waits_s: float | No
 
 def _ticks(leader: int) -> int:
     """Processor time of a case, the processes that it has started included [ticks]."""
-    found = 0
+    ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             # After the name, which may hold anything: state, parent, group, ..., utime, stime, and
@@ -196,8 +198,8 @@ def _ticks(leader: int) -> int:
         except OSError:
             continue  # it has just ended
         if int(fields[2]) == leader:
-            found += sum(map(int, fields[11:15]))
-    return found
+            ticks += sum(map(int, fields[11:15]))
+    return ticks
 
 
 def _end_group(leader: int) -> None:
@@ -206,20 +208,20 @@ def _end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def _shown(memory: int) -> str:
+def _output_text(memory: int) -> str:
     text = os.pread(memory, SHOWN_BYTES, 0).decode(errors="backslashreplace")
     os.close(memory)
     return text
 
 
-def _be_the_case(asked: dict[str, Any], out: int, err: int) -> NoReturn:
+def _become_command(request: dict[str, Any], out: int, err: int) -> NoReturn:
     """Become the command; never come back."""
     code = 1
     try:
-        _take_place(asked, out, err)
+        _set_up_process(request, out, err)
         from uflip.cli.main import main
 
-        main(asked["argv"])
+        main(request["argv"])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:  # what leaves `main` is a traceback, as the interpreter would print it
@@ -233,20 +235,20 @@ def _be_the_case(asked: dict[str, Any], out: int, err: int) -> NoReturn:
             os._exit(code)
 
 
-def _take_place(asked: dict[str, Any], out: int, err: int) -> None:
+def _set_up_process(request: dict[str, Any], out: int, err: int) -> None:
     os.setsid()
-    os.chdir(asked["cwd"])
-    if asked["stdin"] is None:
+    os.chdir(request["cwd"])
+    if request["stdin"] is None:
         os.close(0)
         sys.stdin = None  # type: ignore[assignment]
     else:
-        os.dup2(os.open(asked["stdin"], os.O_RDONLY), 0)
+        os.dup2(os.open(request["stdin"], os.O_RDONLY), 0)
         sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     for number, memory in ((1, out), (2, err)):
         os.dup2(memory, number)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
-    os.environ.update(asked["env"])
+    os.environ.update(request["env"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for limit, value in (
         (resource.RLIMIT_AS, MEMORY_BYTES + _address_space()),

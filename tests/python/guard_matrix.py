@@ -23,7 +23,7 @@ from typing import Any
 
 import signatures
 from command_line import start, uflip
-from fused import forget_partitions
+from fuse_file import forget_partitions
 
 from uflip.device.catalogue import report_block
 from uflip.device.opener import open_device
@@ -69,16 +69,16 @@ def run(*command: object) -> str:
 
 def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
     """Return content, length, time of the last change and mark of the files at the paths."""
-    found: list[tuple[str, Any]] = []
+    fingerprints: list[tuple[str, Any]] = []
     for path in paths:
         try:
             status = path.stat()
             content = path.read_bytes()  # itself: a digest of it takes longer than all commands
             mark = os.getxattr(path, "user.uflip") if "user.uflip" in os.listxattr(path) else b""
-            found.append((str(path), (content, status.st_size, mark)))
+            fingerprints.append((str(path), (content, status.st_size, mark)))
         except OSError as error:
-            found.append((str(path), error.errno))
-    return found
+            fingerprints.append((str(path), error.errno))
+    return fingerprints
 
 
 class Bench:
@@ -104,7 +104,7 @@ class Bench:
         self.stack.callback(subprocess.run, ["losetup", "-d", device], capture_output=True)
         return device
 
-    def system(self, name: str, size: int = 2 * MIB) -> Path:
+    def ext2_image(self, name: str, size: int = 2 * MIB) -> Path:
         """A file with an ext2 that nothing writes to by itself."""
         path = self.path(name)
         with path.open("wb") as file:
@@ -134,7 +134,7 @@ class Bench:
         assert process.stdout.readline().strip() == "ready"
         return process
 
-    def ours(self, name: str, size: int = MIB) -> Path:
+    def uflip_file(self, name: str, size: int = MIB) -> Path:
         """A file that uflip made."""
         path = self.path(name)
         with open_device(f"file:{path}", size=size) as device:
@@ -148,43 +148,43 @@ def token(device: str) -> str:
 
 def near_misses(token: str) -> tuple[str | None, ...]:
     """Return mistaken confirmations: typed in good faith, or pasted wrongly."""
-    model, rest = token.split(":", 1)
+    model, serial_and_size = token.split(":", 1)
     return (
         None, "", token[:-1], token + "0", token.replace(":", " "), token.upper() + "x",
-        f"{model}:{rest.rsplit(':', 1)[1]}", f" {token}", token + "+",
+        f"{model}:{serial_and_size.rsplit(':', 1)[1]}", f" {token}", token + "+",
     )  # fmt: skip
 
 
-def in_use(name: str, device: str, *watched: Path, url: str = "") -> Target:
+def used_block(name: str, device: str, *watched: Path, url: str = "") -> Target:
     """A block device that somebody uses, with the very token that it would have."""
     return Target(name, url or device, (None, token(device)), watched)
 
 
 def mounted_blocks(bench: Bench) -> Iterator[Target]:
     """Block devices with a file system that is mounted somewhere, somehow."""
-    backing = bench.system("mounted")
+    backing = bench.ext2_image("mounted")
     device = bench.loop(backing)
     bench.mount(device)
-    yield in_use("mounted", device, backing)
+    yield used_block("mounted", device, backing)
     link = bench.path("link")
     link.symlink_to(device)
-    yield in_use("a link to a mounted one", device, backing, url=f"/dev/..{link}")
+    yield used_block("a link to a mounted one", device, backing, url=f"/dev/..{link}")
 
-    backing = bench.system("read-only mount")
+    backing = bench.ext2_image("read-only mount")
     device = bench.loop(backing)
     bench.mount(device, "ro")
-    yield in_use("mounted read-only", device, backing)
+    yield used_block("mounted read-only", device, backing)
 
-    backing = bench.system("bind")
+    backing = bench.ext2_image("bind")
     device = bench.loop(backing)
     point, other = bench.mount(device), bench.path("other")
     other.mkdir()
     run("mount", "--bind", point, other)
     bench.stack.callback(subprocess.run, ["umount", str(other)], capture_output=True)
     run("umount", point)
-    yield in_use("only a bind mount is left", device, backing)
+    yield used_block("only a bind mount is left", device, backing)
 
-    backing = bench.system("elsewhere")
+    backing = bench.ext2_image("elsewhere")
     device = bench.loop(backing)
     point = bench.path("point")
     point.mkdir()
@@ -195,19 +195,19 @@ def mounted_blocks(bench: Bench) -> Iterator[Target]:
         "-c",
         f"mount -o noatime {device} {point} && echo ready && exec sleep 600",
     )
-    yield in_use("mounted in another namespace", device, backing)
+    yield used_block("mounted in another namespace", device, backing)
 
-    backing = bench.system("lazy")
+    backing = bench.ext2_image("lazy")
     device = bench.loop(backing)
     point = bench.mount(device)
     (point / "f").write_text("x")
-    held = (point / "f").open()
-    bench.stack.callback(held.close)
+    open_file = (point / "f").open()
+    bench.stack.callback(open_file.close)
     run("umount", "-l", point)
-    yield in_use("unmounted lazily, still open", device, backing)
+    yield used_block("unmounted lazily, still open", device, backing)
 
 
-def held_blocks(bench: Bench) -> Iterator[Target]:
+def claimed_blocks(bench: Bench) -> Iterator[Target]:
     """Block devices that the system or a program has for itself."""
     backing = bench.path("swap")
     backing.write_bytes(bytes(4 * MIB))
@@ -215,78 +215,78 @@ def held_blocks(bench: Bench) -> Iterator[Target]:
     run("mkswap", device)
     run("swapon", device)
     bench.stack.callback(subprocess.run, ["swapoff", device], capture_output=True)
-    yield in_use("swapped to", device, backing)
+    yield used_block("swapped to", device, backing)
 
     backing = bench.file("claimed")
     device = bench.loop(backing)
     claim = os.open(device, os.O_RDONLY | os.O_EXCL)
     bench.stack.callback(os.close, claim)
-    yield in_use("claimed by a process", device, backing)
+    yield used_block("claimed by a process", device, backing)
 
     backing = bench.file("written")
     device = bench.loop(backing)
     bench.process("sh", "-c", f"exec 3<>{device}; echo ready; exec sleep 600")
-    yield in_use("open for writing in a process", device, backing)
+    yield used_block("open for writing in a process", device, backing)
 
     backing = bench.file("locked")
     device = bench.loop(backing)
     bench.process("flock", device, "sh", "-c", "echo ready; exec sleep 600")
-    yield in_use("locked by a process", device, backing)
+    yield used_block("locked by a process", device, backing)
 
 
 def layered_blocks(bench: Bench) -> Iterator[Target]:
     """Block devices whose bytes are those of something that is in use."""
-    lower = bench.system("lower", 4 * MIB)
+    lower = bench.ext2_image("lower", 4 * MIB)
     device = bench.loop(lower)
     upper = bench.loop(Path(device))
     bench.mount(upper)
-    yield in_use("a mounted loop over it", device, lower)
+    yield used_block("a mounted loop over it", device, lower)
 
     lower = bench.file("idle lower")
     device = bench.loop(lower)
     bench.loop(Path(device))
-    yield in_use("an idle loop over it", device, lower)
+    yield used_block("an idle loop over it", device, lower)
 
-    lower = bench.system("three", 4 * MIB)
+    lower = bench.ext2_image("three", 4 * MIB)
     device = bench.loop(lower)
     bench.mount(bench.loop(Path(bench.loop(Path(device)))))
-    yield in_use("two loops over it, the upper one mounted", device, lower)
+    yield used_block("two loops over it, the upper one mounted", device, lower)
 
-    lower = bench.system("below", 4 * MIB)
+    lower = bench.ext2_image("below", 4 * MIB)
     device = bench.loop(lower)
     upper = bench.loop(Path(device))
     bench.mount(device)
-    yield in_use("over a mounted one", upper, lower)
+    yield used_block("over a mounted one", upper, lower)
 
-    shared = bench.system("shared")
+    shared = bench.ext2_image("shared")
     first, second = bench.loop(shared), bench.loop(shared)
     bench.mount(first)
-    yield in_use("another loop shows its file, mounted", second, shared)
+    yield used_block("another loop shows its file, mounted", second, shared)
 
     shared = bench.file("idle shared")
     first, second = bench.loop(shared), bench.loop(shared, "-o", "4096")
-    yield in_use("another loop shows a part of its file", first, shared)
-    yield in_use("it shows a part of what another loop shows", second, shared)
+    yield used_block("another loop shows a part of its file", first, shared)
+    yield used_block("it shows a part of what another loop shows", second, shared)
 
-    inner_home = bench.system("outer", 8 * MIB)
+    inner_home = bench.ext2_image("outer", 8 * MIB)
     point = bench.mount(bench.loop(inner_home))
     (point / "inner").write_bytes(bytes(2 * MIB))
     inner = bench.loop(point / "inner")
     run("mkfs.ext2", "-q", inner)
     bench.mount(inner)
-    yield in_use("a file on a loop, mounted again", inner, inner_home)
+    yield used_block("a file on a loop, mounted again", inner, inner_home)
 
     disk, parts = partitioned(bench)
     bench.mount(parts[0])
-    yield in_use("a partition of it is mounted", disk[0], disk[1])
-    yield in_use("a mounted partition", parts[0], disk[1])
+    yield used_block("a partition of it is mounted", disk[0], disk[1])
+    yield used_block("a mounted partition", parts[0], disk[1])
 
-    backing = bench.system("whole", 8 * MIB)
+    backing = bench.ext2_image("whole", 8 * MIB)
     device = bench.loop(backing)
     run("addpart", device, "1", "2048", "4096")
     bench.stack.callback(subprocess.run, ["delpart", device, "1"], capture_output=True)
     bench.mount(device)
-    yield in_use("a partition of a disk that is mounted whole", f"{device}p1", backing)
+    yield used_block("a partition of a disk that is mounted whole", f"{device}p1", backing)
 
 
 def partitioned(bench: Bench) -> tuple[tuple[str, Path], tuple[str, str]]:
@@ -296,8 +296,8 @@ def partitioned(bench: Bench) -> tuple[tuple[str, Path], tuple[str, str]]:
     device = bench.loop(backing)
     for number, begin in ((1, 2048), (2, 8192)):
         run("addpart", device, number, begin, 4096)
-        gone = ["delpart", device, str(number)]
-        bench.stack.callback(subprocess.run, gone, capture_output=True)
+        remove = ["delpart", device, str(number)]
+        bench.stack.callback(subprocess.run, remove, capture_output=True)
     run("mkfs.ext2", "-q", f"{device}p1")
     return (device, backing), (f"{device}p1", f"{device}p2")
 
@@ -357,7 +357,7 @@ def files_in_use(bench: Bench) -> Iterator[Target]:
         typed = (None, f"{path}", f"{path}+ext2", *([f"{path}{more}"] if more else []))
         return Target(name, f"file:{path}", typed, (path, *watched))
 
-    backing = bench.system("backing")
+    backing = bench.ext2_image("backing")
     bench.mount(bench.loop(backing))
     yield target("the file of a mounted loop", backing)
 
@@ -365,12 +365,12 @@ def files_in_use(bench: Bench) -> Iterator[Target]:
     bench.loop(backing)
     yield target("the file of an idle loop", backing)
 
-    backing = bench.system("moved backing")
+    backing = bench.ext2_image("moved backing")
     bench.mount(bench.loop(backing))
     moved = backing.rename(bench.path("moved"))
     yield target("the file of a mounted loop, renamed since", moved)
 
-    ours = bench.ours("ours, mounted", 2 * MIB)
+    ours = bench.uflip_file("ours, mounted", 2 * MIB)
     run("mkfs.ext2", "-q", "-F", ours)
     bench.mount(bench.loop(ours))
     yield target("a file that uflip made, mounted since", ours)
@@ -392,11 +392,11 @@ def files_in_use(bench: Bench) -> Iterator[Target]:
     )  # fmt: skip
     yield target("locked by a database", locked)
 
-    written = bench.ours("log")
+    written = bench.uflip_file("log")
     bench.process("sh", "-c", f"exec 3>>'{written}'; echo ready; exec sleep 600")
     yield target("open for writing in a process", written)
 
-    locked = bench.ours("measured by somebody else")
+    locked = bench.uflip_file("measured by somebody else")
     bench.process("flock", "-s", locked, "sh", "-c", "echo ready; exec sleep 600")
     yield target("read by another benchmark", locked)
 
@@ -404,21 +404,21 @@ def files_in_use(bench: Bench) -> Iterator[Target]:
     yield target("this very program", library)
 
 
-def others(name: str, path: Path, *watched: Path) -> Target:
+def foreign_file(name: str, path: Path, *watched: Path) -> Target:
     return Target(
         name, f"file:{path}", (None, f"{path}x"), (path, *watched), kinds=("refused", "usage")
     )
 
 
-def files_of_others(bench: Bench) -> Iterator[Target]:
+def foreign_files(bench: Bench) -> Iterator[Target]:
     """Files that nobody uses and that uflip did not make, or not in this form."""
-    yield others("somebody's", bench.file("thesis"))
+    yield foreign_file("somebody's", bench.file("thesis"))
     empty = bench.path("empty")
     empty.touch()
     sized = ("--size", "1MiB")
     yield Target("somebody's, empty", f"file:{empty}", (None,), (empty,), sized)
 
-    image = bench.system("image")
+    image = bench.ext2_image("image")
     yield Target("an image", f"file:{image}", (None, str(image), f"{image}+ext4"), (image,))
 
     link = bench.path("link")
@@ -429,73 +429,73 @@ def files_of_others(bench: Bench) -> Iterator[Target]:
     )
     hard = bench.path("hard")
     os.link(secret, hard)
-    yield others("by another name", hard, secret)
-    gone = bench.file("unlinked")
-    descriptor = os.open(gone, os.O_RDWR)
+    yield foreign_file("by another name", hard, secret)
+    unlinked = bench.file("unlinked")
+    descriptor = os.open(unlinked, os.O_RDWR)
     bench.stack.callback(os.close, descriptor)
-    gone.unlink()
+    unlinked.unlink()
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-    yield others("without a name, by its descriptor", path)
+    yield foreign_file("without a name, by its descriptor", path)
     readable = bench.file("read-only")
     readable.chmod(0o444)
     typed = (None, str(readable))
     yield Target("read-only", f"file:{readable}", typed, (readable,), kinds=("refused", "device"))
 
 
-def files_that_were_ours(bench: Bench) -> Iterator[Target]:
+def modified_uflip_files(bench: Bench) -> Iterator[Target]:
     """Files that uflip made, and that somebody has had since."""
     content = bench.file("precious", size=MIB)
-    overwritten = bench.ours("written over")
+    overwritten = bench.uflip_file("written over")
     shutil.copyfile(content, overwritten)
-    yield others("one of ours that somebody wrote to", overwritten, content)
+    yield foreign_file("one of ours that somebody wrote to", overwritten, content)
 
-    same_time = bench.ours("same length and time")
+    same_time = bench.uflip_file("same length and time")
     before = same_time.stat()
     shutil.copyfile(content, same_time)
     os.utime(same_time, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    yield others("one of ours with other content", same_time)
+    yield foreign_file("one of ours with other content", same_time)
 
-    kept = bench.path("kept")
-    run("cp", "-a", bench.ours("original"), kept)
-    yield others("a copy with all attributes", kept)
+    copy_with_mark = bench.path("kept")
+    run("cp", "-a", bench.uflip_file("original"), copy_with_mark)
+    yield foreign_file("a copy with all attributes", copy_with_mark)
     copy = bench.path("copied")
-    run("cp", "-a", bench.ours("original"), copy)
+    run("cp", "-a", bench.uflip_file("original"), copy)
     shutil.copyfile(content, copy)
-    yield others("a copy with other content", copy)
+    yield foreign_file("a copy with other content", copy)
 
-    replaced = bench.ours("replaced")
+    replaced = bench.uflip_file("replaced")
     bench.file("new", size=MIB).rename(replaced)
-    yield others("another file in the place of one of ours", replaced)
+    yield foreign_file("another file in the place of one of ours", replaced)
 
-    formatted = bench.ours("formatted", 2 * MIB)
+    formatted = bench.uflip_file("formatted", 2 * MIB)
     run("mkfs.ext2", "-q", "-F", formatted)
-    yield others("one of ours with a file system", formatted)
+    yield foreign_file("one of ours with a file system", formatted)
 
-    grown = bench.ours("grown")
+    grown = bench.uflip_file("grown")
     with grown.open("ab") as file:
         file.write(b"diary")
-    yield others("one of ours that grew", grown)
-    cut = bench.ours("cut")
-    os.truncate(cut, MIB // 2)
-    yield others("one of ours that was cut", cut)
+    yield foreign_file("one of ours that grew", grown)
+    truncated = bench.uflip_file("cut")
+    os.truncate(truncated, MIB // 2)
+    yield foreign_file("one of ours that was cut", truncated)
 
     old = bench.file("old mark")
     os.setxattr(old, "user.uflip", b"expendable")
-    yield others("marked by the first version", old)
+    yield foreign_file("marked by the first version", old)
     forged = bench.file("forged mark")
-    os.setxattr(forged, "user.uflip", os.getxattr(bench.ours("real"), "user.uflip"))
-    yield others("a mark of another file", forged)
+    os.setxattr(forged, "user.uflip", os.getxattr(bench.uflip_file("real"), "user.uflip"))
+    yield foreign_file("a mark of another file", forged)
 
-    opened = bench.ours("killed")
+    opened = bench.uflip_file("killed")
     mark = os.getxattr(opened, "user.uflip").replace(b"open=0", b"open=1")
     with opened.open("r+b") as file:
         file.seek(MIB - 600)
         file.write(b"not of uflip")
     os.setxattr(opened, "user.uflip", mark)
-    yield others("left open by a kill, then written to by somebody", opened)
+    yield foreign_file("left open by a kill, then written to by somebody", opened)
 
 
-def no_files(bench: Bench) -> Iterator[Target]:
+def non_files(bench: Bench) -> Iterator[Target]:
     """What `file:` is never meant for."""
     sized = ("--size", "512", "--buffered")
 
@@ -537,7 +537,7 @@ def no_files(bench: Bench) -> Iterator[Target]:
 Attempt = Callable[[Target, str | None], str]
 
 
-def by_python(target: Target, typed: str | None, tally: Tally) -> str:
+def attempt_by_python(target: Target, typed: str | None, tally: Tally) -> str:
     options = dict(zip(target.options[::2], target.options[1::2], strict=False))
     began = time.perf_counter()
     try:
@@ -555,10 +555,10 @@ def by_python(target: Target, typed: str | None, tally: Tally) -> str:
     return "written"
 
 
-def by_command(*words: str) -> Attempt:
+def attempt_by_command(*words: str) -> Attempt:
     def attempt(target: Target, typed: str | None) -> str:
-        given = () if typed is None else ("--destroy", typed)
-        done = uflip(words[0], target.url, *words[1:], *target.options, *given, "--quiet")
+        options = () if typed is None else ("--destroy", typed)
+        done = uflip(words[0], target.url, *words[1:], *target.options, *options, "--quiet")
         if "Traceback" in done.err:
             return f"traceback: {done.err[-300:]}"
         return "written" if done.code == 0 else KIND_OF_CODE.get(done.code, str(done.code))
@@ -566,22 +566,24 @@ def by_command(*words: str) -> Attempt:
     return attempt
 
 
-def by_plan(target: Target, typed: str | None) -> str:
+def attempt_by_plan(target: Target, typed: str | None) -> str:
     """With a plan for this very device, where one can be made."""
     Path("its.toml").unlink(missing_ok=True)
-    made = uflip("plan", target.url, "--only", "order", "--scale", "quick", "--state", "as-is",
+    planned = uflip("plan", target.url, "--only", "order", "--scale", "quick", "--state", "as-is",
                  *target.options, "--out", "its.toml")  # fmt: skip
-    plan = "its.toml" if made.code == 0 else "plan.toml"
-    return by_command("run", "--plan", plan, "--out", "out")(target, typed)
+    plan = "its.toml" if planned.code == 0 else "plan.toml"
+    return attempt_by_command("run", "--plan", plan, "--out", "out")(target, typed)
 
 
 COMMANDS: dict[str, Attempt] = {
-    "run": by_command("run", "--only", "order", "--scale", "quick", "--out", "out"),
-    "run as-is": by_command("run", "--only", "order", "--state", "as-is", "--out", "out"),
-    "run --plan": by_plan,
-    "prepare": by_command("prepare"),
-    "pattern": by_command("pattern", "--pattern", "RW", "--io-count", "5", "--io-size", "512"),
-    "oc": by_command("oc", "--scale", "quick"),
+    "run": attempt_by_command("run", "--only", "order", "--scale", "quick", "--out", "out"),
+    "run as-is": attempt_by_command("run", "--only", "order", "--state", "as-is", "--out", "out"),
+    "run --plan": attempt_by_plan,
+    "prepare": attempt_by_command("prepare"),
+    "pattern": attempt_by_command(
+        "pattern", "--pattern", "RW", "--io-count", "5", "--io-size", "512"
+    ),
+    "oc": attempt_by_command("oc", "--scale", "quick"),
 }
 
 
@@ -589,23 +591,23 @@ def try_all(target: Target, tally: Tally) -> None:
     tally.targets += 1
     before = fingerprint(target.watched)
 
-    def judge(way: str, typed: str | None, kind: str) -> None:
+    def record_attempt(attempt_name: str, typed: str | None, kind: str) -> None:
         tally.attempts += 1
         tally.kinds[kind] = tally.kinds.get(kind, 0) + 1
-        allowed = (*target.kinds, "usage") if way == "oc" or typed == "" else target.kinds
+        allowed = (*target.kinds, "usage") if attempt_name == "oc" or typed == "" else target.kinds
         if kind not in allowed:
-            tally.wrong.append(f"{target.name} by {way} with {typed!r}: {kind}")
+            tally.wrong.append(f"{target.name} by {attempt_name} with {typed!r}: {kind}")
         if fingerprint(target.watched) != before:
-            tally.changed.append(f"{target.name} by {way} with {typed!r}")
+            tally.changed.append(f"{target.name} by {attempt_name} with {typed!r}")
 
     for typed in target.typed:
-        judge("Python", typed, by_python(target, typed, tally))
-    for way, attempt in COMMANDS.items():
-        if way == "oc" and target.typed[-1] is not None:
-            judge(way, None, uflip_oc(target))
+        record_attempt("Python", typed, attempt_by_python(target, typed, tally))
+    for attempt_name, attempt in COMMANDS.items():
+        if attempt_name == "oc" and target.typed[-1] is not None:
+            record_attempt(attempt_name, None, uflip_oc(target))
             continue
         typed = target.typed[-1]
-        judge(way, typed, attempt(target, typed))
+        record_attempt(attempt_name, typed, attempt(target, typed))
 
 
 def uflip_oc(target: Target) -> str:
@@ -619,10 +621,10 @@ def device_of(url: str, **options: Any) -> Iterator[Any]:
         yield device
 
 
-def what_is_free_is_written(bench: Bench, tally: Tally) -> None:
+def check_free_targets_are_written(bench: Bench, tally: Tally) -> None:
     """The other side: a guard that refuses everything protects nothing."""
 
-    def wrote(name: str, url: str, watched: Path, typed: str | None) -> None:
+    def expect_write(name: str, url: str, watched: Path, typed: str | None) -> None:
         before = fingerprint((watched,))
         with open_device(url, destroy=typed) as device:
             device.run(baseline("RW", io_size="4k", io_count=20, target_size="1MiB"))
@@ -632,29 +634,29 @@ def what_is_free_is_written(bench: Bench, tally: Tally) -> None:
 
     backing = bench.file("free for all")
     device = bench.loop(backing)
-    wrote("a free device", device, backing, token(device))
+    expect_write("a free device", device, backing, token(device))
     backing = bench.path("given up")
     signatures.write(backing, "gpt")
     device = bench.loop(backing)
-    wrote("a device with what it holds", device, backing, token(device))
+    expect_write("a device with what it holds", device, backing, token(device))
     (_, file), (first, second) = partitioned(bench)
     bench.mount(first)
-    wrote("the partition beside a mounted one", second, file, token(second))
+    expect_write("the partition beside a mounted one", second, file, token(second))
     shared = bench.file("two halves", size=4 * MIB)
     first, second = (
         bench.loop(shared, "-o", str(begin), "--sizelimit", str(2 * MIB)) for begin in (0, 2 * MIB)
     )
-    wrote("one half of a file beside the other", second, shared, token(second))
-    ours = bench.ours("ours")
-    wrote("one of ours", f"file:{ours}", ours, None)
+    expect_write("one half of a file beside the other", second, shared, token(second))
+    ours = bench.uflip_file("ours")
+    expect_write("one of ours", f"file:{ours}", ours, None)
     moved = ours.rename(bench.path("moved"))
-    wrote("one of ours, moved", f"file:{moved}", moved, None)
+    expect_write("one of ours, moved", f"file:{moved}", moved, None)
     theirs = bench.file("given")
-    wrote("a file that is given up", f"file:{theirs}", theirs, str(theirs))
-    wrote("the same file again", f"file:{theirs}", theirs, None)
+    expect_write("a file that is given up", f"file:{theirs}", theirs, str(theirs))
+    expect_write("the same file again", f"file:{theirs}", theirs, None)
 
 
-def resumes(bench: Bench, tally: Tally) -> None:
+def check_resumes(bench: Bench, tally: Tally) -> None:
     """A benchmark that was cut short goes on where it may, and nowhere else."""
     backing = bench.file("resumed", size=64 * MIB)
     device = bench.loop(backing)
@@ -674,39 +676,39 @@ def resumes(bench: Bench, tally: Tally) -> None:
         tally.wrong.append(f"the benchmark to be resumed ended by itself: {err}")
         return
 
-    def refused(
-        what: str, typed: str | None, *watched: Path, kinds: tuple[str, ...] = ("refused",)
+    def expect_refusal(
+        case: str, typed: str | None, *watched: Path, kinds: tuple[str, ...] = ("refused",)
     ) -> None:
         before = fingerprint(watched)
-        given = () if typed is None else ("--destroy", typed)
-        done = uflip("run", "--resume", out, *given, "--quiet")
+        options = () if typed is None else ("--destroy", typed)
+        done = uflip("run", "--resume", out, *options, "--quiet")
         tally.attempts += 1
         tally.resumed += 1
         kind = "written" if done.code == 0 else KIND_OF_CODE.get(done.code, str(done.code))
         if kind not in kinds:
-            tally.wrong.append(f"resume, {what}: {kind}: {done.err[-300:]}")
+            tally.wrong.append(f"resume, {case}: {kind}: {done.err[-300:]}")
         if fingerprint(watched) != before:
-            tally.changed.append(f"resume, {what}")
+            tally.changed.append(f"resume, {case}")
 
     for typed in near_misses(name):
-        refused(f"typed {typed!r}", typed, backing)
+        expect_refusal(f"typed {typed!r}", typed, backing)
     claim = os.open(device, os.O_RDONLY | os.O_EXCL)
-    refused("claimed", name, backing)
+    expect_refusal("claimed", name, backing)
     os.close(claim)
     over = run("losetup", "-f", "--show", device)
-    refused("a loop over it", name, backing)
+    expect_refusal("a loop over it", name, backing)
     run("losetup", "-d", over)
     wait_until_free(over)
     run("blockdev", "--setro", device)
-    refused("read-only", name, backing, kinds=("device",))
+    expect_refusal("read-only", name, backing, kinds=("device",))
     run("blockdev", "--setrw", device)
     # The same name, size and all: another medium.
     run("losetup", "-d", device)
     wait_until_free(device)
     other = bench.file("another medium", size=64 * MIB)
     run("losetup", device, other)
-    refused("another medium, the old token", name, backing, other)
-    refused("another medium, its own token", token(device), backing, other)
+    expect_refusal("another medium, the old token", name, backing, other)
+    expect_refusal("another medium, its own token", token(device), backing, other)
     run("losetup", "-d", device)
     wait_until_free(device)
     # The right one again, whose number is a new one: its data say who it is.
@@ -728,14 +730,14 @@ def main() -> None:
         uflip("plan", "null", "--only", "order", "--scale", "quick", "--out", "plan.toml")
         bench = Bench(folder, stack)
         kinds = (
-            mounted_blocks, held_blocks, layered_blocks, blocks_with_a_wrong_token, files_in_use,
-            files_of_others, files_that_were_ours, no_files,
+            mounted_blocks, claimed_blocks, layered_blocks, blocks_with_a_wrong_token, files_in_use,
+            foreign_files, modified_uflip_files, non_files,
         )  # fmt: skip
         for make in kinds:
             for target in make(bench):
                 try_all(target, tally)
-        what_is_free_is_written(bench, tally)
-        resumes(bench, tally)
+        check_free_targets_are_written(bench, tally)
+        check_resumes(bench, tally)
     times = sorted(tally.refusal_ms)
     document = tally.__dict__ | {
         "refusal_ms": {"median": statistics.median(times), "worst": times[-1], "tries": len(times)}

@@ -71,9 +71,9 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
         timeout=BOOTS_S, check=False,
     )  # fmt: skip
-    printed, _, ended = done.stdout.partition("GUEST ENDED ")
-    assert ended, f"the guest did not come to an end:\n{printed[-4000:]}\n{done.stderr}"
-    return int(ended.split()[0]), printed
+    printed, _, ending = done.stdout.partition("GUEST ENDED ")
+    assert ending, f"the guest did not come to an end:\n{printed[-4000:]}\n{done.stderr}"
+    return int(ending.split()[0]), printed
 
 
 def _kernel() -> tuple[Path, Path]:
@@ -81,17 +81,17 @@ def _kernel() -> tuple[Path, Path]:
     unpacked = KEPT / "kernel"
     if not unpacked.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
-        known = _told("apt-cache", "depends", "linux-image-amd64")
+        dependencies = _output_of("apt-cache", "depends", "linux-image-amd64")
         packages = [
-            line.split()[1] for line in known.splitlines() if "Depends: linux-image" in line
+            line.split()[1] for line in dependencies.splitlines() if "Depends: linux-image" in line
         ]
-        if not packages or not _done("apt-get", "-qq", "download", packages[0]):
+        if not packages or not _succeeds("apt-get", "-qq", "download", packages[0]):
             pytest.skip("apt has no kernel: apt-get update, and linux-image-amd64 of Debian")
         (package,) = KEPT.glob(f"{packages[0]}_*.deb")
-        partly = KEPT / "unpacking"
-        shutil.rmtree(partly, ignore_errors=True)
-        subprocess.run(["dpkg-deb", "-x", package, partly], check=True)
-        partly.rename(unpacked)
+        partial = KEPT / "unpacking"
+        shutil.rmtree(partial, ignore_errors=True)
+        subprocess.run(["dpkg-deb", "-x", package, partial], check=True)
+        partial.rename(unpacked)
     (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
     version = kernel.name.removeprefix("vmlinuz-")
     if not (unpacked / "lib" / "modules" / version / "modules.dep").exists():
@@ -112,8 +112,12 @@ def _initramfs(folder: Path, modules: Path, command: str) -> Path:
     (version,) = (path.name for path in (modules / "lib" / "modules").iterdir())
     needed: list[str] = []
     for module in MODULES:
-        told = _told("modprobe", "-d", str(modules), "-S", version, "--show-depends", module)
-        needed += [line.split()[1] for line in told.splitlines() if line.startswith("insmod ")]
+        dependencies = _output_of(
+            "modprobe", "-d", str(modules), "-S", version, "--show-depends", module
+        )
+        needed += [
+            line.split()[1] for line in dependencies.splitlines() if line.startswith("insmod ")
+        ]
     in_order = list(dict.fromkeys(needed))
     for path in in_order:
         shutil.copy(path, root / "mod")
@@ -136,15 +140,15 @@ def _line(module: str) -> str:
     return f"{module} {PARAMETERS.get(name, '')}\n"
 
 
-def _told(*command: str) -> str:
+def _output_of(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def _done(*command: str) -> bool:
+def _succeeds(*command: str) -> bool:
     return subprocess.run(command, cwd=KEPT, capture_output=True, check=False).returncode == 0
 
 
-def pytest_there(file: Path) -> str:
+def pytest_command(file: Path) -> str:
     """Return the command that runs a file of tests in the guest, as this interpreter would."""
     return (
         "export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/var/tmp TMPDIR=/var/tmp "

@@ -1,7 +1,7 @@
 """Hostile inputs: the tables in tests/hostile, and the checks that hold for every case.
 
-`tests/hostile/README.md` describes the tables. A case is one command in an empty folder of its own,
-which holds copies of the files that it names and some places that nobody expects (`_make_places`).
+`tests/hostile/README.md` describes the tables. A case is one command in a folder of its own, which
+holds copies of the files that it names and some unusual files (`_make_special_files`).
 """
 
 import json
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forked import CPU_S, MEMORY_BYTES, Ended, Server
+from forked import CPU_S, MEMORY_BYTES, CommandOutcome, Server
 
 from uflip.errors import EXIT_CODES
 
@@ -44,7 +44,7 @@ class Edit:
 class Case:
     """A command, what it is expected to do, and the change of a document that it reads."""
 
-    place: str
+    location: str
     """Return its place: FILE:LINE."""
     expected: str
     command: str
@@ -52,7 +52,7 @@ class Case:
 
     def __str__(self) -> str:
         edit = f"   with {self.edit.path}: {'; '.join(self.edit.lines)}" if self.edit else ""
-        return f"{self.place}  uflip {self.command}{edit}"
+        return f"{self.location}  uflip {self.command}{edit}"
 
 
 # Reading the tables
@@ -60,43 +60,43 @@ class Case:
 
 def command_cases() -> list[Case]:
     """All command lines in tests/hostile/commands."""
-    found = []
+    cases = []
     for path in sorted((HOSTILE / "commands").glob("*.txt")):
         for number, line in _lines(path):
             expected, _, command = line.partition(" ")
             assert expected in WORDS, f"{path.name}:{number}: begins with one of {WORDS}"
-            found.append(Case(f"{path.name}:{number}", expected, command.strip()))
-    return found
+            cases.append(Case(f"{path.name}:{number}", expected, command.strip()))
+    return cases
 
 
 def documents() -> list[tuple[str, list[str]]]:
     """All documents in tests/hostile/edits, each with the commands that read it."""
-    found: list[tuple[str, list[str]]] = []
+    documents_found: list[tuple[str, list[str]]] = []
     for path in sorted((HOSTILE / "edits").glob("*.txt")):
         for _, line in _lines(path):
-            word, _, rest = line.partition(" ")
+            word, _, argument = line.partition(" ")
             if word == "document":
-                found.append((rest.strip(), []))
+                documents_found.append((argument.strip(), []))
             elif word == "try":
-                found[-1][1].append(rest.strip())
-    return found
+                documents_found[-1][1].append(argument.strip())
+    return documents_found
 
 
 def edit_cases() -> list[Case]:
     """All edits in tests/hostile/edits, each with every command that reads the document."""
-    found = []
+    cases = []
     for path in sorted((HOSTILE / "edits").glob("*.txt")):
         document, commands = "", []
         for number, line in _lines(path):
-            word, _, rest = line.partition(" ")
+            word, _, argument = line.partition(" ")
             if word == "document":
-                document, commands = rest.strip(), []
+                document, commands = argument.strip(), []
             elif word == "try":
-                commands.append(rest.strip())
+                commands.append(argument.strip())
             else:
-                place, edit = f"{path.name}:{number}", Edit(document, (line,))
-                found += [Case(place, "either", command, edit) for command in commands]
-    return found
+                location, edit = f"{path.name}:{number}", Edit(document, (line,))
+                cases += [Case(location, "either", command, edit) for command in commands]
+    return cases
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -145,8 +145,10 @@ def make_documents(folder: Path, server: Server) -> None:
     """Make one of each kind of document that uflip reads."""
     shutil.copy(TINY, folder)
     for command in DOCUMENTS:
-        ended = server.run(shlex.split(command), folder, {"UFLIP_CACHE_DIR": str(folder / "cache")})
-        assert ended.code == 0, f"uflip {command}: {ended.err}"
+        outcome = server.run(
+            shlex.split(command), folder, {"UFLIP_CACHE_DIR": str(folder / "cache")}
+        )
+        assert outcome.code == 0, f"uflip {command}: {outcome.err}"
         if "whole.toml" in command:
             _shorten(folder / "whole.toml", folder / "plan.toml")
     spec = {"kind": "basic", "mode": "write", "location": "random", "io_count": 10}
@@ -165,31 +167,31 @@ def _shorten(plan: Path, to: Path) -> None:
 class Bench:
     """The environment of cases: valid documents, one server, and a new folder for every case."""
 
-    def __init__(self, folder: Path, server: Server, made: Path) -> None:
+    def __init__(self, folder: Path, server: Server, documents_dir: Path) -> None:
         self.folder = folder
         self.server = server
-        self.made = made
-        self.last: Ended | None = None
+        self.documents_dir = documents_dir
+        self.last: CommandOutcome | None = None
 
     def run(self, case: Case, patience_s: float | None = None) -> list[str]:
         """Try a case; returns what is wrong with how it ended."""
         cwd = self.folder / "case"
         shutil.rmtree(cwd, ignore_errors=True)
         cwd.mkdir(parents=True)
-        _make_places(cwd)
+        _make_special_files(cwd)
         arguments, environment, stdin = self._lay_out(case, cwd)
         serves = patience_s is not None and SERVING & set(arguments[:2])
-        self.last = ended = self.server.run(
+        self.last = outcome = self.server.run(
             arguments, cwd, environment, stdin, patience_s, serves=bool(serves)
         )
         # What `verify` finds is its answer, not an error of its own.
-        answered = arguments[:1] == ["verify"] and bool(ended.out)
+        is_answer = arguments[:1] == ["verify"] and bool(outcome.out)
         as_json = "--json" in arguments
-        found = problems(ended, case.expected, as_json=as_json, answered=answered)
+        faults = problems(outcome, case.expected, as_json=as_json, is_answer=is_answer)
         allowed = {"--force", "--destroy"} & set(arguments)
         if not allowed and (cwd / "text").read_bytes() != PRECIOUS.encode():
-            found.append("it changed a file of the user's")
-        return found
+            faults.append("it changed a file of the user's")
+        return faults
 
     def _lay_out(self, case: Case, cwd: Path) -> tuple[list[str], dict[str, str], Path | None]:
         """Make the files of a case; returns its arguments, environment and standard input."""
@@ -222,17 +224,17 @@ class Bench:
 
     def _copied(self, name: str, cwd: Path) -> str:
         """Copy a file or folder of tests/hostile/files, or a document made beforehand."""
-        kind, _, rest = name.partition("/")
-        there = self.made / rest if kind == "made" else HOSTILE / "files" / name
-        here = cwd / there.name
-        if there.is_dir():
-            shutil.copytree(there, here, dirs_exist_ok=True)
+        kind, _, path_below = name.partition("/")
+        source = self.documents_dir / path_below if kind == "made" else HOSTILE / "files" / name
+        target = cwd / source.name
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
         else:
-            shutil.copyfile(there, here)
-        return here.name
+            shutil.copyfile(source, target)
+        return target.name
 
 
-def _make_places(cwd: Path) -> None:
+def _make_special_files(cwd: Path) -> None:
     """Make what nobody expects a document to be, and a file that nobody may touch."""
     (cwd / "text").write_text(PRECIOUS)
     shutil.copy(TINY, cwd)
@@ -253,51 +255,51 @@ def _make_places(cwd: Path) -> None:
 
 def change(cwd: Path, path: Path, line: str) -> None:
     """Change a document as a line of a table says."""
-    word, _, rest = line.partition(" ")
+    word, _, argument = line.partition(" ")
     if word.startswith("/"):
-        _set(path, word, expand(rest.strip().removeprefix("=").strip()))
+        _set(path, word, expand(argument.strip().removeprefix("=").strip()))
     elif word == "delete":
-        _set(path, rest.strip(), None)
+        _set(path, argument.strip(), None)
     elif word == "become":
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-        path.symlink_to(cwd / rest.strip())
+        path.symlink_to(cwd / argument.strip())
     else:
-        _CHANGES[word](path, rest.strip())
+        _CHANGES[word](path, argument.strip())
 
 
-def _flip(path: Path, rest: str) -> None:
+def _flip(path: Path, argument: str) -> None:
     """Flip a bit; places count in millionths of the file, so that they fit any length."""
-    at, bit = (int(part) for part in rest.split())
+    at, bit = (int(part) for part in argument.split())
     content = bytearray(path.read_bytes())
     content[at * (len(content) - 1) // 1_000_000] ^= 1 << bit
     path.write_bytes(content)
 
 
-def _zero(path: Path, rest: str) -> None:
-    at, length = (int(part) for part in rest.split())
+def _zero(path: Path, argument: str) -> None:
+    at, length = (int(part) for part in argument.split())
     content = bytearray(path.read_bytes())
     begin = at * len(content) // 1_000_000
     content[begin : begin + length] = bytes(length)
     path.write_bytes(content)
 
 
-def _cut(path: Path, rest: str) -> None:
+def _cut(path: Path, argument: str) -> None:
     """Truncate the file to `rest` millionths of its length."""
     content = path.read_bytes()
-    path.write_bytes(content[: int(rest) * len(content) // 1_000_000])
+    path.write_bytes(content[: int(argument) * len(content) // 1_000_000])
 
 
-def _copy(path: Path, rest: str) -> None:
+def _copy(path: Path, argument: str) -> None:
     """Write a part of the file once more, somewhere else in it."""
-    at, length, to = (int(part) for part in rest.split())
+    at, length, to = (int(part) for part in argument.split())
     content = bytearray(path.read_bytes())
-    begin, place = (where * len(content) // 1_000_000 for where in (at, to))
-    content[place:place] = content[begin : begin + length]
+    begin, target = (position * len(content) // 1_000_000 for position in (at, to))
+    content[target:target] = content[begin : begin + length]
     path.write_bytes(content)
 
 
-def _replace(path: Path, rest: str) -> None:
-    old, new = (expand(part) for part in rest.split(" -> "))
+def _replace(path: Path, argument: str) -> None:
+    old, new = (expand(part) for part in argument.split(" -> "))
     content = path.read_text(encoding="utf-8")
     assert old in content, f"{path.name} holds no {old!r}"
     path.write_bytes(os.fsencode(content.replace(old, new, 1)))
@@ -324,17 +326,17 @@ def _parsed(path: Path, _stamp: int) -> str:
 def _set(path: Path, pointer: str, raw: str | None) -> None:
     """Set, add or delete one value; it is written as it stands, valid or not."""
     content = json.loads(_parsed(path, path.stat().st_mtime_ns))
-    *way, last = pointer.strip("/").split("/")
-    place: Any = content
-    for step in way:
-        place = place[int(step) if isinstance(place, list) else step]
-    key = int(last) if isinstance(place, list) else last
+    *steps, last = pointer.strip("/").split("/")
+    node: Any = content
+    for step in steps:
+        node = node[int(step) if isinstance(node, list) else step]
+    key = int(last) if isinstance(node, list) else last
     if raw is None:
-        del place[key]
-    elif isinstance(place, list) and key == len(place):
-        place.append(_MARK)
+        del node[key]
+    elif isinstance(node, list) and key == len(node):
+        node.append(_MARK)
     else:
-        place[key] = _MARK
+        node[key] = _MARK
     text = _toml(content) if path.suffix == ".toml" else json.dumps(content)
     path.write_bytes(os.fsencode(text.replace(json.dumps(_MARK), raw or "")))
 
@@ -355,41 +357,47 @@ def _toml(value: Any, *, top: bool = True) -> str:
 
 
 def problems(
-    ended: Ended, expected: str = "either", *, as_json: bool = False, answered: bool = False
+    outcome: CommandOutcome,
+    expected: str = "either",
+    *,
+    as_json: bool = False,
+    is_answer: bool = False,
 ) -> list[str]:
     """Return the faults in how a command ended; an empty list if it ended as it must."""
-    if ended.hung:
+    if outcome.hung:
         return ["it did not end"]
-    found = []
-    if ended.signal is not None:
-        found.append(f"it was ended by {signal.Signals(ended.signal).name}")
-    elif ended.code not in ERRORS | {0}:
-        found.append(f"exit code {ended.code}")
-    elif (expected == "accepted" and ended.code) or (expected == "refused" and not ended.code):
-        found.append(f"exit code {ended.code}, but it should be {expected}")
-    found += [f"{sign!r} on stderr" for sign in ("Traceback", "panicked at") if sign in ended.err]
-    if ended.cpu_s > CPU_S:
-        found.append(f"{ended.cpu_s:.1f} s of processor time")
-    if ended.memory_bytes > MEMORY_BYTES:
-        found.append(f"{ended.memory_bytes >> 20} MiB of memory")
-    if odd := CONTROL.search(ended.out + ended.err):
-        found.append(f"U+{ord(odd[0]):04X} on the terminal")
-    if ended.code and not found and not answered:
-        found += _bad_message(ended, as_json=as_json)
-    return found
+    faults = []
+    if outcome.signal is not None:
+        faults.append(f"it was ended by {signal.Signals(outcome.signal).name}")
+    elif outcome.code not in ERRORS | {0}:
+        faults.append(f"exit code {outcome.code}")
+    elif (expected == "accepted" and outcome.code) or (expected == "refused" and not outcome.code):
+        faults.append(f"exit code {outcome.code}, but it should be {expected}")
+    faults += [
+        f"{sign!r} on stderr" for sign in ("Traceback", "panicked at") if sign in outcome.err
+    ]
+    if outcome.cpu_s > CPU_S:
+        faults.append(f"{outcome.cpu_s:.1f} s of processor time")
+    if outcome.memory_bytes > MEMORY_BYTES:
+        faults.append(f"{outcome.memory_bytes >> 20} MiB of memory")
+    if odd := CONTROL.search(outcome.out + outcome.err):
+        faults.append(f"U+{ord(odd[0]):04X} on the terminal")
+    if outcome.code and not faults and not is_answer:
+        faults += _bad_message(outcome, as_json=as_json)
+    return faults
 
 
-def _bad_message(ended: Ended, *, as_json: bool) -> list[str]:
+def _bad_message(outcome: CommandOutcome, *, as_json: bool) -> list[str]:
     """Return what an error message lacks."""
     if as_json:
         try:
-            parts = json.loads(ended.out)["error"]
+            parts = json.loads(outcome.out)["error"]
         except (ValueError, KeyError, TypeError):
-            return [f"no JSON of an error, but {ended.out[:80]!r}"]
-        given = {name for name, text in parts.items() if text}
-        given |= {"do"} if parts.get("action") else set()
+            return [f"no JSON of an error, but {outcome.out[:80]!r}"]
+        present = {name for name, text in parts.items() if text}
+        present |= {"do"} if parts.get("action") else set()
     else:
-        head = re.search("^error: .", ended.err, re.MULTILINE)
-        labels = re.findall(r"^  (where|got|allowed|do) +\S", ended.err, re.MULTILINE)
-        given = {*labels, *(["what"] if head else [])}
-    return [f"an error without {part!r}" for part in sorted(PARTS - given)]
+        head = re.search("^error: .", outcome.err, re.MULTILINE)
+        labels = re.findall(r"^  (where|got|allowed|do) +\S", outcome.err, re.MULTILINE)
+        present = {*labels, *(["what"] if head else [])}
+    return [f"an error without {part!r}" for part in sorted(PARTS - present)]

@@ -41,7 +41,7 @@ class Call:
 
     def errors(self) -> tuple[str, ...]:
         """What it may fail with."""
-        return next((found for key, found in ERRORS.items() if self.name.startswith(key)), OTHERS)
+        return next((names for key, names in ERRORS.items() if self.name.startswith(key)), OTHERS)
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,6 @@ def _library() -> Path:
     return library
 
 
-def number_of(name: str) -> int:
+def errno_of(name: str) -> int:
     """Return the number of an error by its name."""
     return int(getattr(errno, name))

@@ -19,7 +19,7 @@ from command_line import start
 OPTION = 0x49484156454F5054
 REQUEST, SIMPLE, STRUCTURED = 0x25609513, 0x67446698, 0x668E33EF
 EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY = 1, 2, 3, 6, 7, 8
-ACK, SERVER, TOLD = 1, 2, 3
+ACK, SERVER, INFORMATION = 1, 2, 3
 UNSUPPORTED, INVALID, UNKNOWN, TOO_BIG = (2**31 + n for n in (1, 3, 6, 9))
 READ, WRITE, DISCONNECT, FLUSH, TRIM, ZEROES = 0, 1, 2, 3, 4, 6
 FUA, NO_HOLE = 1, 2
@@ -32,10 +32,12 @@ def option(number: int, data: bytes = b"", length: int | None = None) -> bytes:
     return struct.pack(">QII", OPTION, number, len(data) if length is None else length) + data
 
 
-def question(name: bytes = b"", kinds: tuple[int, ...] = (3,), length: int | None = None) -> bytes:
+def info_request(
+    name: bytes = b"", kinds: tuple[int, ...] = (3,), length: int | None = None
+) -> bytes:
     """Lay out what GO and INFO ask; `length` of the name may lie."""
-    said = struct.pack(">I", len(name) if length is None else length) + name
-    return said + struct.pack(f">H{len(kinds)}H", len(kinds), *kinds)
+    head = struct.pack(">I", len(name) if length is None else length) + name
+    return head + struct.pack(f">H{len(kinds)}H", len(kinds), *kinds)
 
 
 def request(
@@ -57,7 +59,7 @@ class Client:
         except OSError:
             self.socket.close()
             raise
-        assert self.take(18) == b"NBDMAGICIHAVEOPT" + b"\0\3"
+        assert self.receive(18) == b"NBDMAGICIHAVEOPT" + b"\0\3"
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +70,7 @@ class Client:
     def send(self, *parts: bytes) -> None:
         self.socket.sendall(b"".join(parts))
 
-    def take(self, length: int) -> bytes:
+    def receive(self, length: int) -> bytes:
         """Receive `length` bytes; raise EOFError if the server has closed the connection."""
         got = b""
         while len(got) < length:
@@ -78,7 +80,7 @@ class Client:
             got += more
         return got
 
-    def rest(self) -> bytes:
+    def receive_until_closed(self) -> bytes:
         """Receive until the server closes."""
         got = b""
         with suppress(ConnectionResetError):
@@ -86,27 +88,27 @@ class Client:
                 got += more
         return got
 
-    def answer(self, number: int) -> tuple[int, bytes]:
+    def option_reply(self, number: int) -> tuple[int, bytes]:
         """Receive a reply to an option: its kind and data."""
-        magic, asked, kind, length = struct.unpack(">QIII", self.take(20))
-        assert (magic, asked) == (0x3E889045565A9, number)
-        return kind, self.take(length)
+        magic, replied_to, kind, length = struct.unpack(">QIII", self.receive(20))
+        assert (magic, replied_to) == (0x3E889045565A9, number)
+        return kind, self.receive(length)
 
-    def ask(self, number: int, data: bytes = b"") -> list[tuple[int, bytes]]:
+    def negotiate(self, number: int, data: bytes = b"") -> list[tuple[int, bytes]]:
         """Send an option; return all replies, the last of which is not an information."""
         self.send(option(number, data))
-        answers = [self.answer(number)]
-        while answers[-1][0] in (SERVER, TOLD):
-            answers.append(self.answer(number))
+        answers = [self.option_reply(number)]
+        while answers[-1][0] in (SERVER, INFORMATION):
+            answers.append(self.option_reply(number))
         return answers
 
     def go(self, name: bytes = b"", *, structured: bool = False) -> tuple[int, int]:
         """Begin to send requests; return the size and flags of the export."""
         self.send(struct.pack(">I", 3))
         if structured:
-            assert self.ask(STRUCTURED_REPLY) == [(ACK, b"")]
+            assert self.negotiate(STRUCTURED_REPLY) == [(ACK, b"")]
             self.structured = True
-        answers = self.ask(GO, question(name))
+        answers = self.negotiate(GO, info_request(name))
         assert answers[-1][0] == ACK, answers
         kind, size, flags = struct.unpack(">HQH", answers[0][1])
         assert kind == 0
@@ -114,20 +116,20 @@ class Client:
 
     def reply(self, cookie: int = 1) -> int:
         """Receive a simple reply; return its error."""
-        magic, error, whose = struct.unpack(">IIQ", self.take(16))
-        assert (magic, whose) == (SIMPLE, cookie)
+        magic, error, reply_cookie = struct.unpack(">IIQ", self.receive(16))
+        assert (magic, reply_cookie) == (SIMPLE, cookie)
         return int(error)
 
     def read(self, offset: int, length: int) -> bytes | int:
         """Read; the data, or an error."""
         self.send(request(READ, offset, length))
         if not self.structured:
-            return self.reply() or self.take(length)
+            return self.reply() or self.receive(length)
         data = bytearray(length)
         while True:
-            magic, flags, kind, cookie, size = struct.unpack(">IHHQI", self.take(20))
+            magic, flags, kind, cookie, size = struct.unpack(">IHHQI", self.receive(20))
             assert (magic, cookie) == (STRUCTURED, 1)
-            chunk = self.take(size)
+            chunk = self.receive(size)
             if kind & 1 << 15:
                 return int(struct.unpack(">I", chunk[:4])[0])
             if kind == 1:
@@ -151,10 +153,10 @@ class Client:
 def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.Popen[str]]:
     """Serve devices at a UNIX socket until the block is left; then it has ended in order."""
     process = start("serve", *arguments, "--socket", path, "--json")
-    until = time.monotonic() + PATIENCE_S * 3
-    while not greets(path):
+    deadline = time.monotonic() + PATIENCE_S * 3
+    while not accepts_connections(path):
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     try:
         yield process
@@ -167,7 +169,7 @@ def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.P
             process.kill()
 
 
-def served(process: subprocess.Popen[str]) -> dict[str, Any]:
+def stop_and_report(process: subprocess.Popen[str]) -> dict[str, Any]:
     """End a server; return what it says it served."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
@@ -176,7 +178,7 @@ def served(process: subprocess.Popen[str]) -> dict[str, Any]:
     return document
 
 
-def greets(path: Path | str) -> bool:
+def accepts_connections(path: Path | str) -> bool:
     """Return whether a server accepts connections: the socket's file exists a moment earlier."""
     try:
         with Client(path):

@@ -27,7 +27,7 @@ HERE = Path("document")  # what errors name; nothing is there
 
 
 @contextmanager
-def a_file(content: bytes, ending: str = "") -> Iterator[Path]:
+def temporary_file(content: bytes, ending: str = "") -> Iterator[Path]:
     """A file with this content, for parsers that open theirs."""
     with tempfile.NamedTemporaryFile(suffix=ending, dir="/dev/shm") as file:
         file.write(content)
@@ -41,8 +41,8 @@ def demo() -> Any:
 
 
 def read_manifest(data: bytes) -> None:
-    found = manifest.parse(HERE, data)
-    assert manifest.parse(HERE, manifest.encode(found)) == found
+    parsed = manifest.parse(HERE, data)
+    assert manifest.parse(HERE, manifest.encode(parsed)) == parsed
 
 
 def read_ledger(data: bytes) -> None:
@@ -50,10 +50,10 @@ def read_ledger(data: bytes) -> None:
 
 
 def read_summaries(data: bytes) -> None:
-    with a_file(data) as path:
-        found = run_summary.read(path)
-    with a_file(run_summary.encode(found)) as path:
-        assert run_summary.read(path) == found
+    with temporary_file(data) as path:
+        parsed = run_summary.read(path)
+    with temporary_file(run_summary.encode(parsed)) as path:
+        assert run_summary.read(path) == parsed
 
 
 def read_metadata(data: bytes) -> None:
@@ -65,28 +65,28 @@ def read_ending(data: bytes) -> None:
 
 
 def read_state(data: bytes) -> None:
-    with a_file(data) as path:
-        found = state_record.read(path)
-    assert found is not None
-    with a_file(state_record.encode(found)) as path:
-        assert state_record.read(path) == found
+    with temporary_file(data) as path:
+        parsed = state_record.read(path)
+    assert parsed is not None
+    with temporary_file(state_record.encode(parsed)) as path:
+        assert state_record.read(path) == parsed
 
 
-def read_a_plan(data: bytes) -> None:
-    with a_file(data) as path:
-        found = read_plan(path, demo())
-    with a_file(write_plan(found).encode()) as path:
-        assert read_plan(path, demo()).runs == found.runs
+def read_plan_file(data: bytes) -> None:
+    with temporary_file(data) as path:
+        parsed = read_plan(path, demo())
+    with temporary_file(write_plan(parsed).encode()) as path:
+        assert read_plan(path, demo()).runs == parsed.runs
 
 
 def read_profile(data: bytes) -> None:
-    with a_file(data, ".toml") as path:
+    with temporary_file(data, ".toml") as path:
         profile_sources(str(path))
 
 
 def read_series(data: bytes) -> None:
     for ending in (".csv", ".parquet"):
-        with a_file(data, ending) as path:
+        with temporary_file(data, ending) as path:
             read_times(path)
 
 
@@ -97,10 +97,10 @@ def read_words(data: bytes) -> None:
             parse_size, parse_duration, parse_count, parse_number, parse_url,
             durability.durability_or_default,
         ):  # fmt: skip
-            allowed(parser, word)
+            expect_no_internal_error(parser, word)
 
 
-def allowed(parser: Callable[[Any], Any], data: Any) -> None:
+def expect_no_internal_error(parser: Callable[[Any], Any], data: Any) -> None:
     """Run a parser on an input; an error with an explanation is no finding."""
     try:
         parser(data)
@@ -114,7 +114,7 @@ TARGETS: dict[str, Target] = {
     "ledger": read_ledger,
     "manifest": read_manifest,
     "metadata": read_metadata,
-    "plan": read_a_plan,
+    "plan": read_plan_file,
     "profile": read_profile,
     "series": read_series,
     "state": read_state,
@@ -134,7 +134,7 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
     short = b"[[runs]]".join(plan.read_bytes().split(b"[[runs]]")[:3])
     profiles = Path(__file__).resolve().parents[2] / "python" / "uflip" / "profiles"
     runs = sorted(golden.glob("results-*/runs/*.parquet"))
-    found = {
+    documents_by_kind = {
         "ledger": [(golden / "results-4" / "ledger.jsonl").read_bytes()],
         "manifest": [path.read_bytes() for path in sorted(golden.glob("results-*/manifest.json"))],
         "metadata": [b'{"id": "1", "counters": {"pages_read": 1}, "elapsed_ns": 5, "pause_ns": 0}'],
@@ -152,8 +152,8 @@ def documents(folder: Path) -> dict[str, list[bytes]]:
         ],
         "words": [b"4KiB\n1.5ms\n100k\n1e3\nsim:demo?gc=greedy&read_ns=25us\nfile:a/b\nflush:8"],
     }  # fmt: skip
-    assert found.keys() == TARGETS.keys()
-    return found
+    assert documents_by_kind.keys() == TARGETS.keys()
+    return documents_by_kind
 
 
 STATE = b"""{"format": "uflip-state", "format_version": 2, "uflip_version": "0.1.0",

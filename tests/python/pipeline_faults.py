@@ -94,7 +94,7 @@ class Library:
         self._library.fault_step(HOUR_NS if at % 2 else -HOUR_NS)
         self._library.fault_arm(b"", at, 0, fault.what, fault.number, int(fault.lasts), b"")
 
-    def rest(self) -> None:
+    def disarm(self) -> None:
         """Nothing happens from now on, and the clock is right."""
         self._library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
         self._library.fault_step(0)
@@ -113,25 +113,25 @@ class Case:
         self.random = random.Random(text)
         self.acknowledged: list[str] = []
 
-    def heard(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take note of what the session reports as stored."""
         if isinstance(event, RunFinished):
             self.acknowledged.append(event.run.id)
 
     def begin(self) -> None:
         """Make the benchmark of the plan."""
-        begin(BenchmarkRequest(device=self.device, plan_file=PLAN), OUT, self.heard)  # type: ignore[arg-type]
+        begin(BenchmarkRequest(device=self.device, plan_file=PLAN), OUT, self.on_event)  # type: ignore[arg-type]
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Make the runs that are left."""
-        resume(OUT, on_event=self.heard)  # type: ignore[arg-type]
+        resume(OUT, on_event=self.on_event)  # type: ignore[arg-type]
 
-    def do(self, phase: str) -> None:
+    def run_phase(self, phase: str) -> None:
         """Do a phase."""
         if phase == "run":
             self.begin()
         elif phase == "resume":
-            self.go_on()
+            self.resume()
         elif phase == "verify":
             lost = [each for each in verify(OUT) if not each.usable]
             if lost:
@@ -141,10 +141,10 @@ class Case:
         else:
             write_report(Results.load(OUT), REPORT)
 
-    def ends(self, phase: str) -> int:
+    def exit_code_of(self, phase: str) -> int:
         """Do a phase in which something happens; return the exit code."""
         try:
-            self.do(phase)
+            self.run_phase(phase)
         except UflipError as error:
             return error.exit_code if error.what else 1
         except OSError as error:  # the command line explains it
@@ -153,7 +153,7 @@ class Case:
         return 0
 
 
-def forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[str]]:
+def run_forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[str]]:
     """Do work in a process of its own; return how it ended, and what it reported."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -164,8 +164,8 @@ def forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[str]
             code = work(lambda text: os.write(writing, f"{text}\n".encode()) and None)
         os._exit(code)
     os.close(writing)
-    with os.fdopen(reading) as said:
-        lines = said.read().split()
+    with os.fdopen(reading) as output:
+        lines = output.read().split()
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status), lines
 
@@ -179,29 +179,29 @@ def traces(device: str) -> dict[str, bytes]:
 
 def columns(results: Results) -> dict[str, bytes]:
     """Return the I/Os of each usable run."""
-    found = {}
+    columns_of_run = {}
     for run in results.runs:
         trace = run.trace()
-        found[run.id] = b"".join(
+        columns_of_run[run.id] = b"".join(
             bytes(trace.column(name)) for name in ("submit_ns", "response_time_ns", "offset_bytes")
         )
-    return found
+    return columns_of_run
 
 
-SAID = ("status", "baselines", "micro_benchmarks", "experiments")
+SUMMARY_KEYS = ("status", "baselines", "micro_benchmarks", "experiments")
 
 
-def text_of(results: Results) -> bytes:
+def summary_text(results: Results) -> bytes:
     """Return the summary of results, without the keys that differ from run to run."""
     document = summary(results)
-    return b"\n".join(msgspec.json.encode(document[key]) for key in SAID if key in document)
+    return b"\n".join(msgspec.json.encode(document[key]) for key in SUMMARY_KEYS if key in document)
 
 
 @cache
-def said(device: str) -> bytes:
+def expected_summary(device: str) -> bytes:
     """Return the summary of undamaged results."""
     prepare(device, "complete")
-    return text_of(Results.load(OUT))
+    return summary_text(Results.load(OUT))
 
 
 def check_summary(device: str) -> None:
@@ -212,17 +212,17 @@ def check_summary(device: str) -> None:
     results = Results.load(OUT)
     if results.missing:
         assert any("damaged" in doubt["code"] for doubt in results.warnings), results.warnings
-    text = text_of(results)
-    assert results.missing or text == said(device)
+    text = summary_text(results)
+    assert results.missing or text == expected_summary(device)
 
 
 @cache
-def made(device: str, which: str) -> Path:
+def prepared_folder(device: str, kind: str) -> Path:
     """Make a folder to begin from: complete, or with one run of two."""
-    place = Path(f"{which}-{device.partition(':')[0]}")
+    folder = Path(f"{kind}-{device.partition(':')[0]}")
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir()
-    if which == "complete":
+    if kind == "complete":
         begin(BenchmarkRequest(device=device, plan_file=PLAN), OUT, lambda _: None)
     else:
 
@@ -232,13 +232,13 @@ def made(device: str, which: str) -> Path:
 
         with suppress(KeyboardInterrupt, UflipError):
             begin(BenchmarkRequest(device=device, plan_file=PLAN), OUT, stop)  # type: ignore[arg-type]
-    shutil.copytree(WORK, place)
-    return place
+    shutil.copytree(WORK, folder)
+    return folder
 
 
-def prepare(device: str, which: str) -> None:
+def prepare(device: str, kind: str) -> None:
     """Put what a phase begins with in its place."""
-    source = None if which == "nothing" else made(device, which)
+    source = None if kind == "nothing" else prepared_folder(device, kind)
     shutil.rmtree(WORK, ignore_errors=True)
     if source is None:
         WORK.mkdir()
@@ -260,11 +260,11 @@ def calls_of(library: Library, device: str, phase: str) -> int:
     """Count the calls of a phase in which nothing happens."""
     prepare(device, BEGINS[phase])
     library.arm(Fault(FAILS), 0)
-    Case(library, device, "").do(phase)
+    Case(library, device, "").run_phase(phase)
     return library.calls
 
 
-def happen(library: Library, device: str, text: str) -> str:
+def run_case(library: Library, device: str, text: str) -> str:
     """Make one case happen; return what was drawn."""
     case = Case(library, device, text)
     phase = case.random.choices(PHASES, (5, 5, 2, 2, 1))[0]
@@ -274,36 +274,38 @@ def happen(library: Library, device: str, text: str) -> str:
     prepare(device, BEGINS[phase])
     before = run_files()
 
-    def work(tell: Callable[[str], None]) -> int:
-        case.heard = lambda event: (  # type: ignore[method-assign]
-            tell(event.run.id) if isinstance(event, RunFinished) else None
+    def work(report: Callable[[str], None]) -> int:
+        case.on_event = lambda event: (  # type: ignore[method-assign]
+            report(event.run.id) if isinstance(event, RunFinished) else None
         )
         library.arm(FAULTS[name], at)
-        return case.ends(phase)
+        return case.exit_code_of(phase)
 
     if name == "kill":
-        code, case.acknowledged = forked(work)
+        code, case.acknowledged = run_forked(work)
         code = 0 if code == -9 else code
     else:
         try:
             library.arm(FAULTS[name], at)
-            code = case.ends(phase)
+            code = case.exit_code_of(phase)
         finally:
-            library.rest()
+            library.disarm()
     assert code in IN_ORDER, f"{drawn}: exit code {code}"
     if phase in READS:
-        assert files_of(OUT) == files_of(made(device, "complete") / "out"), f"{drawn}: changed"
+        assert files_of(OUT) == files_of(prepared_folder(device, "complete") / "out"), (
+            f"{drawn}: changed"
+        )
         check_report(drawn)
         return drawn
-    check_kept(device, case, before, drawn)
+    check_runs_unchanged(device, case, before, drawn)
     check_completed(device, case, drawn)
     return drawn
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def check_report(drawn: str) -> None:
@@ -312,7 +314,7 @@ def check_report(drawn: str) -> None:
         assert checksums.has_valid_seal(REPORT, checksums.REPORT), drawn
 
 
-def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:
+def check_runs_unchanged(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:
     """Check that finished and acknowledged runs are there, and shown as measured."""
     now = run_files()
     assert {run: now.get(run) for run in before} == before, f"{drawn}: a finished run has changed"
@@ -320,10 +322,14 @@ def check_kept(device: str, case: Case, before: dict[str, bytes], drawn: str) ->
         assert not case.acknowledged, drawn
         return
     results = Results.load(OUT)
-    shown = columns(results)
-    assert {*before, *case.acknowledged} <= shown.keys(), f"{drawn}: an acknowledged run is lost"
+    columns_shown = columns(results)
+    assert {*before, *case.acknowledged} <= columns_shown.keys(), (
+        f"{drawn}: an acknowledged run is lost"
+    )
     expected = traces(device)
-    assert all(expected[run] == content for run, content in shown.items()), f"{drawn}: wrong I/Os"
+    assert all(expected[run] == content for run, content in columns_shown.items()), (
+        f"{drawn}: wrong I/Os"
+    )
 
 
 def check_completed(device: str, case: Case, drawn: str) -> None:
@@ -331,8 +337,8 @@ def check_completed(device: str, case: Case, drawn: str) -> None:
     before = run_files()
     if not OUT.exists():
         case.begin()
-    elif (found := Results.load(OUT)).status != "complete" or found.missing:
-        case.go_on()
+    elif (partial := Results.load(OUT)).status != "complete" or partial.missing:
+        case.resume()
     now = run_files()
     assert {run: now.get(run) for run in before} == before, f"{drawn}: a run has changed at the end"
     states = {verdict.state for verdict in verify(OUT)}
@@ -361,15 +367,15 @@ def main(device: str, seed: str, first: int, last: int) -> None:
     benchmark_run.measure_harness = lambda: dict(once())
     PLAN.write_text(write_plan(plan_for(device)))
     traces(device)  # what is known is known before anything happens
-    said(device)
-    made(device, "partial")
+    expected_summary(device)
+    prepared_folder(device, "partial")
     for phase in PHASES:
         calls_of(library, device, phase)
     for number in range(first, last):
         try:
-            happen(library, device, f"{seed} {device} {number}")
+            run_case(library, device, f"{seed} {device} {number}")
         except BaseException:
-            library.rest()
+            library.disarm()
             print(f"UFLIP_SEED={seed} {device} {number}\n{traceback.format_exc()}", flush=True)
             return
 

@@ -68,7 +68,7 @@ class File:
     """A regular file: what is durable, and what was done since."""
 
     durable: Content = field(default_factory=Content)
-    since: list[Call] = field(default_factory=list)
+    pending: list[Call] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Disk:
         self.names: dict[tuple[int, str], int] = {}
         """As the process sees them: (folder, name) -> file."""
         self.durable: dict[tuple[int, str], int] = {}
-        self.since: list[Change] = []
+        self.pending: list[Change] = []
         self.folders = {root}
         self.acknowledged: list[str] = []
         self._alive = {root: root}
@@ -101,7 +101,7 @@ class Disk:
         elif call.kind == SYNC:
             self._sync(self._alive.get(call.inode, call.inode))
         elif call.kind in (WRITE, TRUNCATE):
-            self.files.setdefault(self._file(call.inode), File()).since.append(call)
+            self.files.setdefault(self._file(call.inode), File()).pending.append(call)
         else:
             self._change(call)
 
@@ -126,26 +126,26 @@ class Disk:
         else:
             change = Change((name, (self._file(call.other), call.second)), (None, self.names[name]))
         _apply(change, self.names)
-        self.since.append(change)
+        self.pending.append(change)
 
     def _sync(self, file: int) -> None:
         if file not in self.folders:
-            found = self.files.setdefault(file, File())
-            for call in found.since:
-                found.durable.do(call)
-            found.since.clear()
+            file_record = self.files.setdefault(file, File())
+            for call in file_record.pending:
+                file_record.durable.do(call)
+            file_record.pending.clear()
             return
         # With what these changes need, in the order in which they were made.
-        needed = {name for change in self.since for name in change.names if name[0] == file}
-        kept: set[int] = set()
-        for change in reversed(self.since):
+        needed = {name for change in self.pending for name in change.names if name[0] == file}
+        synced: set[int] = set()
+        for change in reversed(self.pending):
             if needed.intersection(change.names):
                 needed.update(change.names)
-                kept.add(id(change))
-        for change in self.since:
-            if id(change) in kept:
+                synced.add(id(change))
+        for change in self.pending:
+            if id(change) in synced:
                 _apply(change, self.durable)
-        self.since = [change for change in self.since if id(change) not in kept]
+        self.pending = [change for change in self.pending if id(change) not in synced]
 
 
 def _apply(change: Change, names: dict[tuple[int, str], int]) -> None:
@@ -196,11 +196,11 @@ class Recording:
         for call in self.calls[:end]:
             disk.do(call)
         names = _survivors(disk, random_)
-        _Remains(disk, names, _chance(random_)).make(self.root, into)
+        _RemainingFiles(disk, names, _draw_keep(random_)).make(self.root, into)
         return disk.acknowledged
 
 
-def _chance(random_: random.Random) -> Callable[[], bool]:
+def _draw_keep(random_: random.Random) -> Callable[[], bool]:
     """Draw how much is kept: all, nothing, or each part with some probability."""
     share = random_.choice((0.0, 0.0, 0.1, 0.5, 0.9, 1.0))
     return lambda: random_.random() < share
@@ -209,12 +209,12 @@ def _chance(random_: random.Random) -> Callable[[], bool]:
 def _survivors(disk: Disk, random_: random.Random) -> dict[tuple[int, str], int]:
     names = dict(disk.durable)
     if random_.random() < 0.4:  # a journal keeps their order
-        for change in disk.since[: random_.randint(0, len(disk.since))]:
+        for change in disk.pending[: random_.randint(0, len(disk.pending))]:
             _apply(change, names)
         return names
-    keeps = _chance(random_)
+    keeps = _draw_keep(random_)
     lost: set[tuple[int, str]] = set()
-    for change in disk.since:
+    for change in disk.pending:
         if lost.isdisjoint(change.names) and keeps():
             _apply(change, names)
         else:
@@ -224,7 +224,7 @@ def _survivors(disk: Disk, random_: random.Random) -> dict[tuple[int, str], int]
 
 def _content(file: File, keeps: Callable[[], bool]) -> Content:
     content = Content(bytearray(file.durable.data), file.durable.size)
-    for call in file.since:
+    for call in file.pending:
         if call.kind == TRUNCATE:
             if keeps():
                 content.do(call)
@@ -240,7 +240,7 @@ def _content(file: File, keeps: Callable[[], bool]) -> Content:
 
 
 @dataclass
-class _Remains:
+class _RemainingFiles:
     """Makes the files of a disk that has lost its power."""
 
     disk: Disk

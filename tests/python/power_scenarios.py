@@ -20,7 +20,7 @@ from pathlib import Path
 
 import stored
 from command_line import start
-from nbd import FLUSH, FUA, Client, greets
+from nbd import FLUSH, FUA, Client, accepts_connections
 
 from uflip.device.opener import open_device
 from uflip.results import Results, ResultsWriter, checksums, outputs
@@ -76,22 +76,22 @@ def record_results(folder: Path, mark: Mark) -> None:
         mark("complete")
 
 
-def check_results(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
-    out, made = left / "campaign" / "out", whole / "campaign" / "out"
+def check_results(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
+    out, original = remaining / "campaign" / "out", complete / "campaign" / "out"
     if not out.exists():
         assert not acknowledged, "the folder is lost"
         return
     results = Results.load(out)
-    promised = {each for each in acknowledged if each not in ("folder", "complete")}
-    check_runs(results, promised, made)
+    expected_runs = {each for each in acknowledged if each not in ("folder", "complete")}
+    check_runs(results, expected_runs, original)
     if "complete" in acknowledged:
         assert results.status == "complete"
     if results.status == "complete" and not results.missing:
         return
     writer = ResultsWriter.resume(out)
     writer.replan(RUNS)
-    there = Results.load(made)
-    for run in there.runs:
+    original_results = Results.load(original)
+    for run in original_results.runs:
         if run.id not in writer.done:
             entry = next(each for each in RUNS if each.id == run.id)
             writer.commit(entry, run.trace())
@@ -99,15 +99,15 @@ def check_results(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
     again = Results.load(out)
     assert (again.status, again.missing) == ("complete", [])
     assert not again.proof.lost_runs
-    check_runs(again, promised, made)
+    check_runs(again, expected_runs, original)
 
 
-def check_runs(results: Results, promised: set[str], made: Path) -> None:
+def check_runs(results: Results, expected_runs: set[str], original: Path) -> None:
     """Every promised run is usable, and has the bytes that were written."""
     usable = {run.id: run.path for run in results.runs}
-    assert promised <= usable.keys(), f"lost: {promised - usable.keys()}"
-    for run in promised:
-        assert usable[run].read_bytes() == run_file(made, run).read_bytes(), run
+    assert expected_runs <= usable.keys(), f"lost: {expected_runs - usable.keys()}"
+    for run in expected_runs:
+        assert usable[run].read_bytes() == run_file(original, run).read_bytes(), run
 
 
 # Outputs: a sealed file that is replaced, a table, a new folder
@@ -120,14 +120,14 @@ def record_outputs(folder: Path, mark: Mark) -> None:
         mark(f"report {version}")
     outputs.write(outputs.check(table, checksums.TABLE), b"1,2,3\n" * 700)
     mark("table")
-    with outputs.new_folder(folder / "exports" / "all", "export", "-o") as made:
+    with outputs.new_folder(folder / "exports" / "all", "export", "-o") as export_dir:
         for name in ("runs.csv", "ios.csv"):
-            (made / name).write_bytes(name.encode() * 500)
+            (export_dir / name).write_bytes(name.encode() * 500)
     mark("export")
 
 
-def check_outputs(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
-    report = left / "report.html"
+def check_outputs(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
+    report = remaining / "report.html"
     versions = [
         checksums.add_seal(f"<p>{text}".encode() * 700, checksums.REPORT)
         for text in ("first", "second")
@@ -140,11 +140,11 @@ def check_outputs(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
         assert not acknowledged
     for name, promise in (("table.csv", "table"), ("exports/all/runs.csv", "export"),
                           ("exports/all/ios.csv", "export")):  # fmt: skip
-        path = left / name
+        path = remaining / name
         if path.exists() or promise in acknowledged:
-            assert path.read_bytes() == (whole / name).read_bytes(), name
-    if (left / "exports" / "all").exists():
-        assert len([*(left / "exports" / "all").iterdir()]) == 2, "a folder is there whole"
+            assert path.read_bytes() == (complete / name).read_bytes(), name
+    if (remaining / "exports" / "all").exists():
+        assert len([*(remaining / "exports" / "all").iterdir()]) == 2, "a folder is there whole"
 
 
 # A saved device
@@ -157,11 +157,13 @@ def record_saved(folder: Path, mark: Mark) -> None:
             mark(f"{number}.snapshot")
 
 
-def check_saved(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
-    for path in sorted({left / name for name in acknowledged} | {*left.glob("[0-9].snapshot")}):
+def check_saved(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
+    for path in sorted(
+        {remaining / name for name in acknowledged} | {*remaining.glob("[0-9].snapshot")}
+    ):
         with open_device(f"sim:{path}") as device:
             assert device.info.details.snapshot is not None
-        assert path.read_bytes() == (whole / path.name).read_bytes()
+        assert path.read_bytes() == (complete / path.name).read_bytes()
 
 
 # The record of a device's state
@@ -180,12 +182,12 @@ def record_state(folder: Path, mark: Mark) -> None:
             mark(str(done))
 
 
-def check_state(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
-    path = left / "records" / "state.json"
+def check_state(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
+    path = remaining / "records" / "state.json"
     if not acknowledged and not path.exists():
         return
-    said = json.loads(path.read_text())
-    assert said["done_ios"] >= int(acknowledged[-1] if acknowledged else 0)
+    record = json.loads(path.read_text())
+    assert record["done_ios"] >= int(acknowledged[-1] if acknowledged else 0)
 
 
 # Durability that a served device acknowledged to its clients
@@ -197,7 +199,7 @@ def record_served(folder: Path, mark: Mark) -> None:
         "serve", SERVED, "--socket", socket, "--data", folder / "disk", "--speed", 0, "-q"
     )
     try:
-        while not greets(socket):
+        while not accepts_connections(socket):
             assert server.poll() is None, server.communicate()
             time.sleep(0.01)
         with Client(socket) as client:
@@ -217,25 +219,25 @@ def record_served(folder: Path, mark: Mark) -> None:
         server.communicate()
 
 
-def check_served(left: Path, acknowledged: Sequence[str], whole: Path) -> None:
-    disk = left / "disk"
+def check_served(remaining: Path, acknowledged: Sequence[str], complete: Path) -> None:
+    disk = remaining / "disk"
     if not disk.exists():
         assert not acknowledged
         return
-    sure: dict[int, int] = {}
+    durable_writes: dict[int, int] = {}
     for each in acknowledged:
         kind, number = each.split()
         upto = range(1, int(number) + 1) if kind == "flush" else [int(number)]
         for write in upto:
             block = write * 7 % BLOCKS
-            sure[block] = max(sure.get(block, 0), write)
+            durable_writes[block] = max(durable_writes.get(block, 0), write)
     with disk.open("rb") as file:
         content = file.read(BLOCKS * BLOCK)
-    for block, least in sure.items():
+    for block, oldest in durable_writes.items():
         sectors = content[block * BLOCK : (block + 1) * BLOCK]
         for at in range(0, BLOCK, 512):
             number = int.from_bytes(sectors[at : at + 8], "big")
-            assert number >= least, (block, at, number, least)
+            assert number >= oldest, (block, at, number, oldest)
             assert number == 0 or number * 7 % BLOCKS == block
             assert sectors[at : at + 512] == number.to_bytes(8, "big") * 64
 

@@ -13,14 +13,14 @@ Module = tuple[str, ...]
 
 def modules_of(crate: Path) -> dict[Module, Path]:
     """The modules of a crate with their files; its root is the empty one."""
-    found: dict[Module, Path] = {}
+    modules: dict[Module, Path] = {}
     for path in sorted((crate / "src").rglob("*.rs")):
         parts = path.relative_to(crate / "src").with_suffix("").parts
-        found[parts[:-1] if parts[-1] in ("lib", "main", "mod") else parts] = path
-    return found
+        modules[parts[:-1] if parts[-1] in ("lib", "main", "mod") else parts] = path
+    return modules
 
 
-def arrows_of(crate: Path) -> set[tuple[Module, Module]]:
+def dependencies_of(crate: Path) -> set[tuple[Module, Module]]:
     """(a, b) where module a knows module b."""
     modules = modules_of(crate)
     text = {module: path.read_text(encoding="utf-8") for module, path in modules.items()}
@@ -29,25 +29,25 @@ def arrows_of(crate: Path) -> set[tuple[Module, Module]]:
         for module, code in text.items()
         for name in re.findall(r"#\[cfg\(test\)\]\s*(?:pub(?:\(\w+\))? )?mod (\w+)", code)
     }
-    found: set[tuple[Module, Module]] = set()
+    dependencies: set[tuple[Module, Module]] = set()
     for module, code in text.items():
         if any(module[: len(test)] == test for test in only_tests):
             continue
         for path in _paths(_without_tests(code)):
             target = _resolved(path, module, modules)
             if target[: len(module)] != module and module[: len(target)] != target:
-                found.add((module, target))
-    return found
+                dependencies.add((module, target))
+    return dependencies
 
 
-def circle_of(arrows: set[tuple[Module, Module]]) -> list[str]:
+def cycle_of(arrows: set[tuple[Module, Module]]) -> list[str]:
     """Modules of one level that know each other in a circle, each with all that lies below it."""
     below: dict[tuple[Module, str], set[str]] = {}
     for one, other in arrows:
         shared = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
         below.setdefault((one[:shared], one[shared]), set()).add(other[shared])
     for parent in sorted({parent for parent, _ in below}):
-        level = {name: needs for (of, name), needs in below.items() if of == parent}
+        level = {name: needs for (module, name), needs in below.items() if module == parent}
         while level:
             ready = [name for name, needs in level.items() if not needs & level.keys()]
             if not ready:
@@ -65,8 +65,8 @@ def _without_tests(code: str) -> str:
 def _paths(code: str) -> Iterator[list[str]]:
     for use in re.findall(r"\buse\s+((?:crate|super|self)\b[^;]*);", code):
         yield from (path.split("::") for path in _each(use))
-    rest = re.sub(r"\buse\s[^;]*;", "", code)
-    yield from (path.split("::") for path in re.findall(r"\b(?:crate|super)(?:::\w+)+", rest))
+    other_code = re.sub(r"\buse\s[^;]*;", "", code)
+    yield from (path.split("::") for path in re.findall(r"\b(?:crate|super)(?:::\w+)+", other_code))
 
 
 def _each(use: str) -> Iterator[str]:

@@ -12,21 +12,21 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 
-class Replacing(LoadFileScheduling):
+class RestartingScheduler(LoadFileScheduling):
     """Goes on with what a worker that died has left."""
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Take a worker off; return the test that it was at, if it died."""
-        left = self.assigned_work.pop(node)
+        assigned = self.assigned_work.pop(node)
         pending = [
-            (unit, test) for unit in left.values() for test, done in unit.items() if not done
+            (unit, test) for unit in assigned.values() for test, done in unit.items() if not done
         ]
         if not pending:
             return None
         unit, died_in = pending[0]
         unit[died_in] = True
         self.workqueue.update(
-            {scope: unit for scope, unit in left.items() if not all(unit.values())}
+            {scope: unit for scope, unit in assigned.items() if not all(unit.values())}
         )
         for other in self.assigned_work:
             if self.workqueue:

@@ -17,12 +17,12 @@ from uflip.site.upload_manifest import UploadFile
 
 
 @contextmanager
-def opened(folder: Path, database: str | None = None) -> Iterator[Site]:
-    made = open_site(folder, database)
-    with made.sessions.begin() as session:
+def open_test_site(folder: Path, database: str | None = None) -> Iterator[Site]:
+    site = open_site(folder, database)
+    with site.sessions.begin() as session:
         new_token(session, "alice", "submitter")
-    yield made
-    made.close()
+    yield site
+    site.close()
 
 
 def alice(site: Site) -> Account:
@@ -31,18 +31,18 @@ def alice(site: Site) -> Account:
         return session.scalars(select(Account)).one()
 
 
-def uploaded(site: Site, prepared: Submission) -> str:
+def upload_files(site: Site, prepared: Submission) -> str:
     """Send the files of a result; returns the id of the upload."""
-    who = alice(site)
-    upload = site.intake.begin(who, [UploadFile(*each) for each in prepared.files])
-    for some in bodies(missing(prepared, site.intake.received(who, upload))):
-        site.intake.receive(who, upload, some)
+    account = alice(site)
+    upload = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
+    for body in bodies(missing(prepared, site.intake.received(account, upload))):
+        site.intake.receive(account, upload, body)
     return upload
 
 
-def submitted(site: Site, prepared: Submission) -> Taken:
+def submit(site: Site, prepared: Submission) -> Taken:
     """Publish a result."""
-    return site.intake.commit(alice(site), uploaded(site, prepared), publish=True)
+    return site.intake.commit(alice(site), upload_files(site, prepared), publish=True)
 
 
 def check_whole(site: Site, result: str, prepared: Submission) -> None:

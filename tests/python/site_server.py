@@ -31,8 +31,8 @@ POSTGRES = Path("/usr/lib/postgresql")
 
 def postgres_programs() -> Path | None:
     """Return the folder of the newest PostgreSQL server's programs; None if not installed."""
-    found = sorted(POSTGRES.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
-    return found[-1].parent if found else None
+    initdbs = sorted(POSTGRES.glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    return initdbs[-1].parent if initdbs else None
 
 
 @contextmanager
@@ -76,14 +76,14 @@ def start_site(*arguments: object) -> subprocess.Popen[str]:
 class SiteServer:
     """A server, and tokens for it.
 
-    With `anew` its process is the one that was started, imports and all; `descriptors` are as many
+    With `fresh` its process is the one that was started, imports and all; `descriptors` are as many
     as that may have.
     """
 
     folder: Path
     database: str | None
     options: tuple[str, ...] = ()
-    anew: bool = False
+    fresh: bool = False
     descriptors: int | None = None
     url: str = ""
     process: subprocess.Popen[str] | None = None
@@ -95,19 +95,19 @@ class SiteServer:
         more = ["--database", self.database] if self.database else []
         more += ["--per-minute", str(10**6), *self.options]
         serve = ("serve", self.folder, "--port", "0", *more)
-        self.process = start("site", *serve, **self._limits()) if self.anew else start_site(*serve)
+        self.process = start("site", *serve, **self._limits()) if self.fresh else start_site(*serve)
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         assert readable, "it does not say where it listens"
         self.url = self.process.stdout.readline().strip()
-        begun = time.monotonic()
+        started = time.monotonic()
         while True:
             assert self.process.poll() is None, self.process.communicate()
             try:
                 httpx.get(f"{self.url}/health").raise_for_status()
                 return self
             except httpx.HTTPError:
-                assert time.monotonic() - begun < START_S, "it does not answer"
+                assert time.monotonic() - started < START_S, "it does not answer"
                 time.sleep(0.05)
 
     def _limits(self) -> dict[str, object]:
@@ -126,9 +126,9 @@ class SiteServer:
         """The token of an account, made when it is asked for first."""
         if name not in self.tokens:
             more = ["--database", self.database] if self.database else []
-            made = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
-            assert made.code == 0, made.err
-            self.tokens[name] = json.loads(made.out)["token"]
+            done = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
+            assert done.code == 0, done.err
+            self.tokens[name] = json.loads(done.out)["token"]
         return self.tokens[name]
 
     def client(self, name: str | None = None) -> httpx.Client:
@@ -138,7 +138,7 @@ class SiteServer:
             self.clients[name] = httpx.Client(base_url=self.url, headers=headers, timeout=60)
         return self.clients[name]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Let go of everybody who asked, and end it as Ctrl-C does."""
         for client in self.clients.values():
             client.close()
@@ -152,15 +152,15 @@ def site_server(
     folder: Path,
     database: str | None = None,
     *options: str,
-    anew: bool = False,
+    fresh: bool = False,
     descriptors: int | None = None,
 ) -> Iterator[SiteServer]:
     """Serve a site for as long as this block lasts."""
-    server = SiteServer(folder, database, options, anew, descriptors).begin()
+    server = SiteServer(folder, database, options, fresh, descriptors).begin()
     try:
         yield server
     finally:
-        server.end()
+        server.stop()
 
 
 def small_result(out: Path) -> Path:

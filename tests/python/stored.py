@@ -16,17 +16,17 @@ HARNESS = {"null_ns_per_io": 55.0, "clock_ns": 25.0}
 PATTERNS = ("SR", "RR", "SW", "RW")
 
 
-def described(kind: str = "file", **changes: Any) -> DeviceInfo:
+def device_info(kind: str = "file", **changes: Any) -> DeviceInfo:
     """A device that nobody opens, of a kind; `details` are those of `DeviceDetails`."""
-    whole: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "url": f"{kind}:described", "simulated": kind == "sim", "model": kind,
         "capacity_bytes": 64 << 30, "sector_bytes": 512,
     }  # fmt: skip
     details = DeviceDetails(**changes.pop("details", {}))
-    return DeviceInfo(kind=kind, **(whole | changes), details=details)
+    return DeviceInfo(kind=kind, **(fields | changes), details=details)
 
 
-def planned(
+def planned_run(
     ordinal: int, name: str, pattern: str, *, parameter: str, value: int, unit: str, spec: Spec
 ) -> PlannedRun:
     run_id = f"{ordinal:04d}-{name}-{pattern.replace('/', '+')}-{parameter}-{value}"
@@ -34,9 +34,9 @@ def planned(
 
 
 def baseline_run(ordinal: int, pattern: str, **changes: Any) -> PlannedRun:
-    given = {"io_size": 32768, "io_count": 100, "target_size": 32 << 20, "seed": 7} | changes
-    spec = baseline(pattern, **given)
-    return planned(
+    parameters = {"io_size": 32768, "io_count": 100, "target_size": 32 << 20, "seed": 7} | changes
+    spec = baseline(pattern, **parameters)
+    return planned_run(
         ordinal,
         "baseline",
         pattern,
@@ -49,11 +49,11 @@ def baseline_run(ordinal: int, pattern: str, **changes: Any) -> PlannedRun:
 
 def mix_run(ordinal: int, first: str, second: str, ratio: int, **changes: Any) -> PlannedRun:
     sides = [
-        baseline(label, io_size=32768, target_size=16 << 20, target_offset=place * (16 << 20))
-        for place, label in enumerate((first, second))
+        baseline(label, io_size=32768, target_size=16 << 20, target_offset=index * (16 << 20))
+        for index, label in enumerate((first, second))
     ]
     spec = mix(sides[0], sides[1], ratio, **({"io_count": 40, "seed": 7} | changes))
-    return planned(
+    return planned_run(
         ordinal, "mix", f"{first}/{second}", parameter="ratio", value=ratio, unit="", spec=spec
     )
 
@@ -62,7 +62,7 @@ FOUR = tuple(baseline_run(number, pattern) for number, pattern in enumerate(PATT
 
 
 def writer(path: Path, runs: Sequence[PlannedRun], opened: Device, **changes: Any) -> ResultsWriter:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "device": opened.info,
         "host": host_provenance(["uflip", "test"]),
         "harness": HARNESS,
@@ -71,7 +71,7 @@ def writer(path: Path, runs: Sequence[PlannedRun], opened: Device, **changes: An
         "pause_ns": 0,
         "plan": runs,
     }
-    return ResultsWriter.create(path, manifest_of(**(given | changes)))
+    return ResultsWriter.create(path, manifest_of(**(fields | changes)))
 
 
 def results(
@@ -85,8 +85,8 @@ def results(
 ) -> Results:
     """Run and store the first `finished` runs of a plan (all by default)."""
     with open_device(url) as device:
-        filled = writer(path, runs, device, **changes)
+        results_writer = writer(path, runs, device, **changes)
         for run in runs[:finished]:
-            filled.commit(run, device.run(run.spec))
-        filled.finish(status)
+            results_writer.commit(run, device.run(run.spec))
+        results_writer.finish(status)
     return Results.load(path)

@@ -205,7 +205,7 @@ def test_missing_experiment_is_not_measured(missing: str) -> None:
 def test_missing_baselines_leave_nothing_measured() -> None:
     row = characteristics(dict.fromkeys(BASELINES), MTRON).as_dict()
     assert {value["verdict"] for value in row.values() if value} == {"not_measured"}
-    document = {"device": stored.described("sim"), "key_characteristics": row}
+    document = {"device": stored.device_info("sim"), "key_characteristics": row}
     assert not key_row.has_characteristics(document)
 
 
@@ -238,4 +238,6 @@ def test_show_prints_the_row(tmp_path: Any) -> None:
 
 def _order(ordinal: int, incr: int) -> Any:
     spec = stored.baseline_run(ordinal, "SW").spec.but(location="ordered", incr=incr)
-    return stored.planned(ordinal, "order", "SW", parameter="incr", value=incr, unit="", spec=spec)
+    return stored.planned_run(
+        ordinal, "order", "SW", parameter="incr", value=incr, unit="", spec=spec
+    )

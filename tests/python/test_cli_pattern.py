@@ -246,7 +246,7 @@ def test_device_without_streams_is_refused_before_its_file_is_created(here: Path
 
 def test_appends_to_a_zoned_block_device_are_refused() -> None:
     limits = ZoneLimits(zone_bytes=1 << 20, zone_count=4, zone_capacity_bytes=1 << 20)
-    disk = stored.described("block", capacity_bytes=4 << 20, details={"zones": limits})
+    disk = stored.device_info("block", capacity_bytes=4 << 20, details={"zones": limits})
     with pytest.raises(UsageError, match="does not support zone append"):
         resolve(basic("append", "sequential"), disk)
     assert resolve(basic("reset", "sequential", io_size=1 << 20), disk).spec.mode == "reset"

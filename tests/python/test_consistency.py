@@ -148,7 +148,7 @@ def order_runs(**means: float) -> list[dict[str, Any]]:
 def document(factor: float, **means: float) -> dict[str, Any]:
     spread = {"experiments": 6, "smallest_ns": 820_000, "largest_ns": 820_000 * factor}
     return {
-        "device": stored.described(),
+        "device": stored.device_info(),
         "micro_benchmarks": {"order": order_runs(**means)},
         "baselines_ms": {"SR": None, "RR": None, "SW": 1.0, "RW": 9.0},
         "baselines": [],

@@ -96,7 +96,7 @@ def test_limits_of_this_kernel_are_read(limited_group: Path) -> None:
 
 def warning_codes(host: dict[str, Any], tmp_path: Path) -> list[str]:
     manifest = stored.results(tmp_path / "r").manifest
-    real = stored.described("file", io="O_DIRECT")
+    real = stored.device_info("file", io="O_DIRECT")
     warnings = environment_warnings(structs.replace(manifest, device=real, host=host))
     assert all(warning.numbers and warning.advice for warning in warnings)
     return [warning.code for warning in warnings]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import start, uflip
-from fused import fused, needed, stop
+from fuse_file import fuse_file, needs_fuse, stop_process
 
 from uflip.device.disturbance import check_target, count_disturbances
 from uflip.device.handle import Device
@@ -47,9 +47,9 @@ def test_undisturbed_run_has_no_counts(target: Path) -> None:
         assert disturbances_during(device, lambda: None) == {}
 
 
-@needed
+@needs_fuse
 def test_hanging_file_server_does_not_delay_other_files(target: Path, tmp_path: Path) -> None:
-    with fused(tmp_path, "memory", "1M") as (image, _), image.open() as open_image:
+    with fuse_file(tmp_path, "memory", "1M") as (image, _), image.open() as open_image:
         pgrep = subprocess.run(
             ["pgrep", "-f", f"^nbdfuse {image} "], capture_output=True, text=True, check=True
         )
@@ -58,7 +58,7 @@ def test_hanging_file_server_does_not_delay_other_files(target: Path, tmp_path: 
         try:
             # The kernel keeps attributes for a second; then it asks the server, which is stopped.
             time.sleep(1.1)
-            stop(pid)
+            stop_process(pid)
             program = (
                 "from uflip.device.opener import open_device; "
                 f"device = open_device('file:{target}', buffered=True); device.standing()"

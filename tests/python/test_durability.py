@@ -121,7 +121,7 @@ def test_failed_flush_is_an_error(
     number = next(
         each.number for each in injector.calls(*command, log=here / "log") if each.name == call
     )
-    done = injector.run(*command, at=number, errno=injection.number_of("EIO"))
+    done = injector.run(*command, at=number, errno=injection.errno_of("EIO"))
     assert done.returncode == 4, done.stderr
     assert "Input/output error" in done.stdout + done.stderr
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from command_line import start, uflip
-from fused import needed, until
-from hanging import hanging
+from fuse_file import needs_fuse, wait_until
+from hanging_file import hanging_file
 
 from uflip import signals
 from uflip.device import opener
@@ -161,13 +161,13 @@ def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) 
     assert "Traceback" not in err
 
 
-@needed
+@needs_fuse
 def test_signal_is_handled_while_opening_a_hanging_file(here: Path) -> None:
     """The kernel lets nobody go who waits for FUSE; but the answer is out before the read ends."""
-    with hanging(here, HANG_S) as (image, trigger):
+    with hanging_file(here, HANG_S) as (image, trigger):
         trigger.mkdir()
         process = start("pattern", f"file:{image}", "--pattern", "RR", "--io-size", "4KiB")
-        assert until(lambda: not trigger.exists())
+        assert wait_until(lambda: not trigger.exists())
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None

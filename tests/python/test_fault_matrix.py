@@ -27,7 +27,7 @@ from fault_matrix import (
     Cell,
     cells,
     why_complete,
-    why_not,
+    why_impossible,
 )
 from injection import build
 
@@ -53,7 +53,9 @@ def test_every_cell_runs_or_has_a_reason() -> None:
         (kind, phase, operation) for kind in KINDS for phase in PHASES for operation in OPERATIONS
     ]
     assert len(matrix) == len(KINDS) * len(PHASES) * len(OPERATIONS) == 240
-    impossible = {cell: why_not(*cell) for cell in matrix if why_not(*cell) is not None}
+    impossible = {
+        cell: why_impossible(*cell) for cell in matrix if why_impossible(*cell) is not None
+    }
     assert all(impossible.values())
     assert sum(len(cells(kind)) for kind in KINDS) == 240 - len(impossible)
 
@@ -74,20 +76,20 @@ def test_benchmark_with_a_fault_ends_in_order(in_memory: Path, kind: str) -> Non
 
 def check_failed_cell(cell: Cell) -> None:
     """With words that say what failed and why; what was finished stays, and the rest follows."""
-    assert (cell.code, cell.finished, cell.is_kept) == (4, FINISHED[cell.phase], True), cell
+    assert (cell.code, cell.finished, cell.runs_unchanged) == (4, FINISHED[cell.phase], True), cell
     if cell.kind == "size_changed":
-        assert cell.said.startswith(("The target ", "A read of 4 KiB at byte ")), cell
-        assert cell.again.startswith("4: This is not the device that was measured"), cell
+        assert cell.error_what.startswith(("The target ", "A read of 4 KiB at byte ")), cell
+        assert cell.afterwards.startswith("4: This is not the device that was measured"), cell
         return
-    assert cell.again == ("begun anew" if cell.phase in ("plan", "state") else "resumed"), cell
+    assert cell.afterwards == ("begun anew" if cell.phase in ("plan", "state") else "resumed"), cell
     if cell.operation == "flush" and cell.phase in ("plan", "state", "between"):
-        assert cell.said == "The device could not be flushed", cell
+        assert cell.error_what == "The device could not be flushed", cell
     else:
         name = DONE_BY.get(cell.operation, cell.operation)
         where = "" if cell.at_byte is None else f"4 KiB at byte {cell.at_byte} "
         end = "does not end" if cell.kind == "hangs" else "failed"
-        assert cell.said.startswith(f"A {name} of {where}"), cell
-        assert cell.said.endswith(end), cell
+        assert cell.error_what.startswith(f"A {name} of {where}"), cell
+        assert cell.error_what.endswith(end), cell
         assert (cell.at_byte is not None) == (cell.phase in MET), cell
     error = KINDS[cell.kind].error
     if cell.kind == "hangs":

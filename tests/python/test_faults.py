@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import uflip
-from injection import Call, Injector, build, number_of
+from injection import Call, Injector, build, errno_of
 
 from uflip.results import Results
 
@@ -65,7 +65,7 @@ def test_fault_at_any_call_ends_in_order_and_can_be_resumed(
         error = random_.choice(call.errors())
         # An interrupted call is repeated: no real fault interrupts it for ever.
         persistent = random_.randrange(2) if error != "EINTR" else 0
-        settings = {"at": call.number, "errno": number_of(error), "from": persistent}
+        settings = {"at": call.number, "errno": errno_of(error), "from": persistent}
         context = f"UFLIP_SEED={SEED} {call} {error} {settings}"
         clear()
         done = injector.run(*arguments, **settings)
@@ -104,7 +104,7 @@ def test_results_turning_read_only_give_a_full_error(in_memory: Path, injector: 
     calls = injector.calls(*arguments, log=in_memory / "calls")
     third = next(call for call in calls if "runs/.0003" in call.path and call.name == "write")
     clear()
-    done = injector.run(*arguments, at=third.number, errno=number_of("EROFS"), **{"from": 1})
+    done = injector.run(*arguments, at=third.number, errno=errno_of("EROFS"), **{"from": 1})
     assert done.returncode == 5, done.stderr
     assert "Read-only file system" in done.stderr
     assert "2 finished runs are kept" in done.stderr
@@ -123,7 +123,7 @@ def test_fault_while_creating_the_folder_leaves_it_free_or_resumable(
     assert {"mkdir", "fsync", "rename"} <= {call.name for call in making}
     for call in making if SOAK else sample_evenly(making, 8):
         clear()
-        done = injector.run(*arguments, at=call.number, errno=number_of("EIO"))
+        done = injector.run(*arguments, at=call.number, errno=errno_of("EIO"))
         check_end(done.returncode, done.stderr, f"{call}")
         check_resume(arguments, f"{call}")
         assert not list(Path().glob(f".{OUT}-*")), f"{call}: something is left"

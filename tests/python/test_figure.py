@@ -30,7 +30,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for pattern in ("SR", "SW", "RW"):
                 sizes_of_run = {"io_size": 4096, "target_size": 8 << 20} | {parameter: value}
                 sizes.append(
-                    stored.planned(
+                    stored.planned_run(
                         10 + len(sizes), name, pattern, parameter=parameter, value=value,
                         unit="bytes", spec=stored.baseline(pattern, io_count=40, **sizes_of_run),
                     )
@@ -79,7 +79,7 @@ def multi_panel_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         for ratio in (1, 4)
     ]
     queues = [
-        stored.planned(
+        stored.planned_run(
             200 + number, "queue_depth", pattern, parameter="queue_depth", value=depth, unit="",
             spec=stored.baseline(
                 pattern, io_size=4096, io_count=60, target_size=1 << 20, queue_depth=depth
@@ -151,7 +151,7 @@ def test_queue_depth_axis_includes_the_means(multi_panel_results: Results) -> No
 
 def test_pause_determination_and_micro_benchmark_are_separate_figures(tmp_path: Path) -> None:
     runs = [
-        stored.planned(
+        stored.planned_run(
             number, "pause", "RW", parameter="pause", value=1000 * number, unit="ns",
             spec=stored.baseline("RW", io_size=4096, io_count=40, target_size=1 << 20),
         )

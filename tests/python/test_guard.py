@@ -18,7 +18,7 @@ import pytest
 import signatures
 import stored
 from command_line import PACKAGE_ROOT, start, uflip
-from fused import forget_partitions
+from fuse_file import forget_partitions
 
 from uflip.device.catalogue import inspect_device, known_devices, report_block
 from uflip.device.handle import Device
@@ -538,7 +538,9 @@ def test_state_of_another_medium_is_ignored(loop: Any, here: Path) -> None:
 def test_medium_is_identified_by_brand_or_diskseq(
     recorded: dict[str, Any], current: dict[str, Any], same: bool
 ) -> None:
-    assert (medium_difference(recorded, stored.described("block", details=current)) is None) is same
+    assert (
+        medium_difference(recorded, stored.device_info("block", details=current)) is None
+    ) is same
 
 
 def test_written_data_is_never_the_data_read(make_file: Callable[..., Path]) -> None:

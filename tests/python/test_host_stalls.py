@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import stored
 from command_line import start, uflip
-from fused import stop
+from fuse_file import stop_process
 
 from uflip.data.spec import Basic
 from uflip.device.opener import open_device
@@ -49,7 +49,7 @@ def test_stopped_process_is_reported(here: Path) -> None:
         pass
     process = start("replay", trace, "file:f", "--buffered", "--speed", "1", "--out", "out")
     wait_until_running(Path("out"))
-    stop(process.pid)
+    stop_process(process.pid)
     began = time.monotonic()
     time.sleep(STOPPED_S)
     stopped_ns = (time.monotonic() - began) * 1e9
@@ -101,7 +101,7 @@ def run_arrays(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunA
     spec = basic("read", "random", io_size=4096, io_count=len(gaps))
     assert isinstance(spec, Basic)
     return RunArrays(
-        micro_benchmark="mix", spec=spec, device=stored.described(kind), harness={},
+        micro_benchmark="mix", spec=spec, device=stored.device_info(kind), harness={},
         stream=np.zeros(len(gaps)), submit_ns=begins, response_time_ns=times, measured_ns=times,
         host_gap_ns=np.array(gaps, dtype=np.uint64),
     )  # fmt: skip

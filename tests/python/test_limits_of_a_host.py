@@ -377,7 +377,7 @@ def test_a_file_is_traced_to_the_queue_of_its_disk(tmp_path: Path) -> None:
     target.touch()
     number = target.stat().st_dev
     a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=63)
-    info = stored.described("file", url=f"file:{target}")
+    info = stored.device_info("file", url=f"file:{target}")
     assert structs.asdict(disk_below(info, tmp_path / "sys") or Disk()) == {
         "name": "nvme0n1",
         "model": "Fast 9000",
@@ -430,7 +430,7 @@ def test_what_lies_between_is_doubted_with_its_numbers(
     plan = tuple(
         structs.replace(entry, spec=spec) for entry, spec in zip(kept.plan, specs, strict=False)
     )
-    real = stored.described("file", io="O_DIRECT")
+    real = stored.device_info("file", io="O_DIRECT")
     measured = structs.replace(
         kept, device=real, host={"disk": disk}, plan=plan, durability=durability
     )
@@ -439,7 +439,7 @@ def test_what_lies_between_is_doubted_with_its_numbers(
     assert all(doubt.numbers and doubt.advice for doubt in found)
     paced = structs.replace(measured, host={"cpu_governor": "powersave"})
     assert [doubt.code for doubt in environment_warnings(paced)] == ["changing_pace"]
-    assert environment_warnings(structs.replace(paced, device=stored.described("sim"))) == []
+    assert environment_warnings(structs.replace(paced, device=stored.device_info("sim"))) == []
 
 
 def test_a_benchmark_on_a_virtual_disk_says_so(tmp_path: Path) -> None:
@@ -468,7 +468,7 @@ def test_a_disk_is_asked_again_when_its_benchmark_is_over(
     target = tmp_path / "target"
     number = tmp_path.stat().st_dev
     a_disk(tmp_path / "sys", f"{os.major(number)}:{os.minor(number)}", begin_sectors=64)
-    info = stored.described("file", url=f"file:{target}")
+    info = stored.device_info("file", url=f"file:{target}")
     target.touch()
     assert temperature_of(info, tmp_path / "sys") == 71.85
     worn = DeviceWear(4.0, 10**12, 25 * 10**12, available_spare_percent=98.0)

@@ -82,11 +82,11 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs: tuple[PlannedRun, ...] = (
         *stored.FOUR,
         stored.mix_run(5, "SR", "RW", 2),
-        stored.planned(
+        stored.planned_run(
             6, "order", "SW", parameter="incr", value=-1, unit="ios",
             spec=stored.FOUR[2].spec.but(location="ordered", incr=-1),
         ),
-        stored.planned(
+        stored.planned_run(
             7, "foreign", "SW", parameter="depth", value=2, unit="x", spec=stored.FOUR[2].spec
         ),
     )  # fmt: skip
@@ -258,7 +258,7 @@ def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
 
 
 def test_no_text_of_an_open_channel_page_is_trusted() -> None:
-    info = stored.described(
+    info = stored.device_info(
         "sim",
         url=PROBE,
         details={"geometry": Geometry(1, 1, 1, 1, 1, 1, 512, 1), "profile": {"description": PROBE}},

@@ -33,7 +33,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 def device(capacity: int, sector: int = 512) -> DeviceInfo:
-    return stored.described("null", capacity_bytes=capacity, sector_bytes=sector)
+    return stored.device_info("null", capacity_bytes=capacity, sector_bytes=sector)
 
 
 def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:

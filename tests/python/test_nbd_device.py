@@ -15,7 +15,7 @@ from pathlib import Path
 import nbd
 import pytest
 from command_line import uflip
-from nbd import served, serving
+from nbd import serving, stop_and_report
 
 import uflip as package
 from uflip.errors import DeviceError, UsageError
@@ -51,7 +51,7 @@ def test_an_export_is_written_only_when_it_is_named_once_more(here: Path) -> Non
             assert "--destroy nbd:unix:s" in outcome.err
         assert uflip("pattern", URL, "--pattern", "SR", "--io-count", "16", "-q").code == 0
         assert uflip(*write, "--destroy", URL).code == 0
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     assert (export["reads"], export["writes"], export["flushes"]) == (16, 16, 0)
 
 
@@ -61,7 +61,7 @@ def test_durability_is_asked_of_the_server(here: Path, durability: str, flushes:
         options = ("--destroy", URL, "--durability", durability, "-q")
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "16", *options)
         assert outcome.code == 0, outcome.err
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     assert (export["writes"], export["flushes"]) == (16, flushes)
 
 
@@ -69,7 +69,7 @@ def test_a_served_device_takes_the_time_that_it_takes_in_virtual_time(here: Path
     options = ("--pattern", "SR", "--io-size", "32KiB", "--io-count", "64", "--json")
     with serving(DEVICE) as process:
         over_nbd = json.loads(uflip("pattern", URL, *options).out)["statistics"]
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     virtual = json.loads(uflip("pattern", DEVICE, *options).out)["statistics"]
     assert abs(export["simulated"]["mean_ns"] - virtual["mean_ns"]) < 0.02 * virtual["mean_ns"]
     # Never sooner: the way through the socket comes on top.

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fused import fused, needed, stop
+from fuse_file import fuse_file, needs_fuse, stop_process
 
 from uflip.device.opener import open_device
 from uflip.errors import UnavailableError
 from uflip.spec import basic
 
-pytestmark = needed
+pytestmark = needs_fuse
 
 INTERVAL_S, STALL_S, COUNT = 0.002, 0.3, 400
 
@@ -29,7 +29,7 @@ INTERVAL_S, STALL_S, COUNT = 0.002, 0.3, 400
 def stop_for(pid: int, stopped: list[float]) -> None:
     """Stop a process for a while; note for how long it was stopped, at least."""
     time.sleep(0.2)
-    stop(pid)
+    stop_process(pid)
     began = time.monotonic()
     time.sleep(STALL_S)
     stopped.append(time.monotonic() - began)
@@ -49,7 +49,7 @@ def test_a_stall_is_told_by_all_who_arrived_in_it(tmp_path: Path, depth: int) ->
         interval=round(INTERVAL_S * 1e9),
     )
     with (
-        fused(tmp_path, "memory", "16M") as (image, pid),
+        fuse_file(tmp_path, "memory", "16M") as (image, pid),
         open_device(f"file:{image}", destroy=str(image)) as device,
     ):
         stopper = threading.Thread(target=stop_for, args=(pid, stopped))

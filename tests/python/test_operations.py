@@ -346,7 +346,7 @@ def test_numbers_are_those_of_the_run_where_streams_run_side_by_side(tmp_path: P
               target_offset=place * (4 << 20))
         for place in range(4)
     ]  # fmt: skip
-    run = stored.planned(
+    run = stored.planned_run(
         1, "parallelism", "RW", parameter="parallel_degree", value=4, unit="",
         spec=parallel(*parts),
     )  # fmt: skip

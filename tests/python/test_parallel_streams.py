@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
-from forging import prove_again
+from forging import rewrite_ledger
 
 from uflip.results import Results
 from uflip.results.integrity import verify
@@ -85,7 +85,7 @@ def test_what_no_device_can_have_done_is_found_although_it_is_proven(here: Path)
     assert moved.column(wait)[0].as_py() == 20_000
     path.unlink()
     pq.write_table(moved.cast(table.schema), path, compression="NONE", use_dictionary=False)
-    prove_again(Path("r"))
+    rewrite_ledger(Path("r"))
     checked = uflip("verify", "r")
     assert checked.code == 5
     assert "impossible" in checked.out
@@ -109,7 +109,7 @@ def test_sums_and_completions_that_cannot_be_are_found_too(here: Path) -> None:
         path.unlink()
         changed = table.set_column(place, field, pa.array(values, field.type))
         pq.write_table(changed.cast(table.schema), path, compression="NONE", use_dictionary=False)
-        prove_again(Path("r"))
+        rewrite_ledger(Path("r"))
         (wrong,) = [each for each in verify(Path("r")) if not each.usable]
         assert wrong.state == "impossible"
         assert found in wrong.reason

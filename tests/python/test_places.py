@@ -33,7 +33,7 @@ LARGE, MIDDLE, SMALL = 32_002_539_520, 16_106_127_360, 3_900_702_720
 
 
 def device(capacity: int) -> DeviceInfo:
-    return stored.described(capacity_bytes=capacity)
+    return stored.device_info(capacity_bytes=capacity)
 
 
 def longest(spec: Spec) -> Spec:

@@ -30,7 +30,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 def device(capacity: int = 64 * GIB, kind: str = "file", **changes: Any) -> DeviceInfo:
-    return stored.described(kind, capacity_bytes=capacity, **changes)
+    return stored.device_info(kind, capacity_bytes=capacity, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_a_plan_for_another_device_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_plan_keeps_within_its_limits() -> None:
-    plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
+    plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     whole = estimate(plan)
     for bytes_written, time_ns in [(100 * MIB, None), (None, 20 * 10**9), (0, None), (GIB, 10**10)]:
         cut = within_limits(plan, bytes_written, time_ns)
@@ -176,7 +176,7 @@ def test_a_plan_keeps_within_its_limits() -> None:
 @pytest.mark.parametrize("limit", [20 * MIB, 200 * MIB, GIB])
 def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) -> None:
     """On a small device resets are most of what is written, and a run left out may owe one."""
-    info = stored.described(capacity_bytes=capacity)
+    info = stored.device_info(capacity_bytes=capacity)
     plan = make_plan(info, "quick", 1, Choices(only=("order", "pause", "bursts", "partitioning")))
     assert plan.resets
     assert estimate(within_limits(plan, limit, None)).bytes_written <= limit
@@ -186,7 +186,7 @@ def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) ->
 
 def test_batches_that_belong_together_are_left_out_together() -> None:
     """One or two of them tell nothing, and still take their time."""
-    plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
+    plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     seen = set()
     for seconds in range(1, 30):
         cut = within_limits(plan, None, seconds * 10**9)
@@ -199,7 +199,7 @@ def test_batches_that_belong_together_are_left_out_together() -> None:
 
 
 def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
-    plan = make_plan(stored.described(capacity_bytes=GIB), "quick", 1)
+    plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     cut = within_limits(plan, GIB, None)
     left_out = {run.id for run in plan.runs} - {run.id for run in cut.runs}
     first_reset = next(run for run in plan.runs if run.reset_before)

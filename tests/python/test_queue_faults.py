@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fused import fused, looped, needed, stop, until
+from fuse_file import attached_loop, fuse_file, needs_fuse, stop_process, wait_until
 
 from uflip import signals
 from uflip.device.catalogue import report_block
@@ -28,7 +28,7 @@ from uflip.device.opener import open_device
 from uflip.errors import DeviceError, RefusedError, UnavailableError
 from uflip.spec import Basic, Mix, basic, mix
 
-pytestmark = needed
+pytestmark = needs_fuse
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_fault_ends_a_run_in_order_and_is_forgotten(name: str, rate: str, tmp_
     trigger = tmp_path / "trigger"
     wrong = (f"error={name}", f"error-rate={rate}", f"error-file={trigger}")
     with (
-        fused(tmp_path, "--filter=error", "memory", "16M", *wrong) as (image, _),
+        fuse_file(tmp_path, "--filter=error", "memory", "16M", *wrong) as (image, _),
         open_device(f"file:{image}", destroy=str(image)) as device,
     ):
         for depth in DEPTHS:
@@ -99,7 +99,7 @@ def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
 @contextmanager
 def block_device(folder: Path, *filters: str) -> Iterator[tuple[str, int]]:
     """Make a block device whose I/Os a server answers, with filters of nbdkit."""
-    with fused(folder, *filters) as (image, pid), looped(image, PAST_CACHE) as name:
+    with fuse_file(folder, *filters) as (image, pid), attached_loop(image, PAST_CACHE) as name:
         yield name, pid
 
 
@@ -167,13 +167,13 @@ def test_a_block_device_that_hangs_is_given_up(tmp_path: Path) -> None:
         for operation in OPERATIONS:
             for depth in DEPTHS:
                 with opened(name, operation) as device:
-                    stop(pid)
+                    stop_process(pid)
                     try:
                         error = ended(device, name, pattern(operation, depth))
                     finally:
                         os.kill(pid, signal.SIGCONT)
                     assert error.what.endswith("does not end")
-                assert until(partial(goes_on, name, operation, depth))
+                assert wait_until(partial(goes_on, name, operation, depth))
 
 
 def goes_on(name: str, operation: str, depth: int) -> bool:

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from fused import needed
-from hanging import hanging
+from fuse_file import needs_fuse
+from hanging_file import hanging_file
 
 from uflip import signals
 from uflip.device.opener import open_device
 from uflip.errors import DeviceError, UnavailableError
 from uflip.spec import basic
 
-pytestmark = needed
+pytestmark = needs_fuse
 
 # Those that go on are not over when the one is.
 HANG_S, PATIENCE_NS, COUNT = 2, 500_000_000, 50_000
@@ -23,7 +23,7 @@ def test_one_that_hangs_is_given_up_while_others_go_on(
     monkeypatch.setattr(signals._state, "hanging", False)
     pattern = basic("read", "random", io_size=4096, io_count=COUNT, queue_depth=4)
     with (
-        hanging(tmp_path, HANG_S) as (image, trigger),
+        hanging_file(tmp_path, HANG_S) as (image, trigger),
         open_device(f"file:{image}", writable=False, io_timeout_ns=PATIENCE_NS) as device,
     ):
         trigger.mkdir()

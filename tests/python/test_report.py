@@ -233,7 +233,7 @@ def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
 
 
 def test_names_of_devices_are_text_and_not_html(tmp_path: Path) -> None:
-    evil = stored.described(
+    evil = stored.device_info(
         "block",
         url='file:"><script>alert(1)</script>',
         model="<img src=x onerror=alert(1)> & {{ 7 * 7 }} {% raw %} $100",
@@ -294,7 +294,7 @@ def test_what_was_not_reached_is_not_what_the_device_cannot_do(tmp_path: Path) -
         for name in ("locality", "partitioning")
     ]  # fmt: skip
     (first,) = stored.FOUR[:1]
-    late = stored.planned(
+    late = stored.planned_run(
         5, "locality", "RW", parameter="target_size", value=1 << 20, unit="bytes", spec=first.spec
     )
     runs = [*stored.FOUR, late]
@@ -501,7 +501,7 @@ def test_findings_by_hand() -> None:
     order = [run_of("SW", value, [time]) for value, time in
              ((-1, 3_000_000), (0, 1_000_000), (1, 2_000_000), (256, 20_000_000))]  # fmt: skip
     document = {
-        "device": stored.described(),
+        "device": stored.device_info(),
         "baselines": [],
         "baselines_ms": means,
         "micro_benchmarks": {"order": [{"repetitions": [], **run} for run in order]},

@@ -417,7 +417,7 @@ def examined(**changes: Any) -> RunArrays:
     given: dict[str, Any] = {
         "micro_benchmark": "baseline",
         "spec": baseline("RR", time="consecutive"),
-        "device": stored.described(),
+        "device": stored.device_info(),
         "harness": {"null_ns_per_io": 10.0},
         "stream": np.zeros(len(response), dtype=np.uint16),
         "submit_ns": np.arange(len(response), dtype=np.uint64) * 10_000,
@@ -446,7 +446,9 @@ def test_each_doubt_is_raised_by_what_it_is_about() -> None:
     slow = examined(harness={"null_ns_per_io": 51.0})
     assert raised(slow) == {"harness_share": {"harness_ns": 51, "median_ns": 1000}}
     assert raised(examined(harness={"null_ns_per_io": 50.0})) == {}
-    assert raised(examined(harness={"null_ns_per_io": 51.0}, device=stored.described("sim"))) == {}
+    assert (
+        raised(examined(harness={"null_ns_per_io": 51.0}, device=stored.device_info("sim"))) == {}
+    )
     step = raised(examined(response_time_ns=[1000] * 200 + [1500] * 200))
     assert step == {"unsteady": {"first_half_ns": 1000, "second_half_ns": 1500}}
 
@@ -539,7 +541,7 @@ def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
 
 
 def test_conditions_of_real_devices() -> None:
-    device = stored.described(io="buffered", data="zeros")
+    device = stored.device_info(io="buffered", data="zeros")
     host = Host(load_average_1min=3.0, cpus_usable=2)
     state = DeviceState("as-is", None, None, None)
     assert [doubt.code for doubt in condition_warnings(device, host, state)] == [
@@ -549,9 +551,9 @@ def test_conditions_of_real_devices() -> None:
         "busy_host",
     ]
     known = DeviceState("random", "a", "enforced", {})
-    opened = stored.described(io="O_DIRECT", data="random")
+    opened = stored.device_info(io="O_DIRECT", data="random")
     assert condition_warnings(opened, Host(), known) == []
-    assert condition_warnings(stored.described("sim", data="zeros"), host, state) == []
+    assert condition_warnings(stored.device_info("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
         worn = with_details(opened, wear=DeviceWear(percentage_used=used))
         assert [doubt.code for doubt in condition_warnings(worn, Host(), known)] == doubts

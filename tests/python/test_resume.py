@@ -232,7 +232,7 @@ def blocks_of(spec: Spec) -> tuple[Extents, Extents]:
 
 
 def a_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
-    info = stored.described(capacity_bytes=capacity)
+    info = stored.device_info(capacity_bytes=capacity)
     return make_plan(info, "quick", 1, Choices(**changes))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import unchanged
-from fused import looped
+from fuse_file import attached_loop
 
 from uflip.data.spec import table_of
 from uflip.device.catalogue import inspect_device, known_devices
@@ -300,7 +300,7 @@ def test_a_block_device_is_refused_without_its_exact_name(
 
 def test_a_block_device_in_use_is_refused_with_its_exact_name(loop_device: str) -> None:
     token = entry_of(loop_device)["token"]
-    with looped(Path(loop_device)):
+    with attached_loop(Path(loop_device)):
         assert entry_of(loop_device)["in_use"]
         with pytest.raises(RefusedError) as caught:
             open_device(loop_device, destroy=token)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from command_line import start, uflip
-from fused import until
+from fuse_file import wait_until
 from nbd import (
     ACK,
     EINVAL,
@@ -34,9 +34,9 @@ from nbd import (
     UNSUPPORTED,
     ZEROES,
     Client,
-    question,
-    served,
+    info_request,
     serving,
+    stop_and_report,
 )
 
 SMALL = "sim:demo?blocks_per_die=64"
@@ -128,18 +128,18 @@ def test_what_is_not_allowed_is_an_error_and_the_session_goes_on(
 def test_options_are_answered(quick: Path) -> None:
     with Client(quick) as client:
         client.send(b"\0\0\0\3")
-        names = [answer[1][4:].decode() for answer in client.ask(LIST)[:-1]]
+        names = [answer[1][4:].decode() for answer in client.negotiate(LIST)[:-1]]
         assert names[0].startswith("null")
         assert len(names) == 2
-        assert client.ask(LIST, b"?") == [(INVALID, b"")]
-        assert client.ask(STRUCTURED_REPLY, b"?") == [(INVALID, b"")]
-        assert client.ask(99, b"what") == [(UNSUPPORTED, b"")]
-        assert client.ask(INFO, question(b"nobody")) == [(UNKNOWN, b"")]
-        told = client.ask(INFO, question(b"null", (0, 1, 2, 3)))
+        assert client.negotiate(LIST, b"?") == [(INVALID, b"")]
+        assert client.negotiate(STRUCTURED_REPLY, b"?") == [(INVALID, b"")]
+        assert client.negotiate(99, b"what") == [(UNSUPPORTED, b"")]
+        assert client.negotiate(INFO, info_request(b"nobody")) == [(UNKNOWN, b"")]
+        told = client.negotiate(INFO, info_request(b"null", (0, 1, 2, 3)))
         assert told[-1] == (ACK, b"")
         assert told[1][1] == b"\0\1null"
         assert told[3][1] == b"\0\3" + b"".join(n.to_bytes(4) for n in (512, 4096, 32 << 20))
-        assert client.ask(LIST)[0][0] == SERVER
+        assert client.negotiate(LIST)[0][0] == SERVER
 
 
 def test_a_read_only_export_is_not_written(here: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_read_only_export_is_not_written(here: Path) -> None:
 def test_a_socket_is_private_and_goes_with_the_server(here: Path) -> None:
     with serving("null") as process:
         assert stat.S_IMODE(Path("s").stat().st_mode) == 0o600
-        document = served(process)
+        document = stop_and_report(process)
         assert document["clients"]["now"] == 0
     assert not Path("s").exists()
 
@@ -218,7 +218,7 @@ def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
             client.go()
             for number in range(64):
                 assert client.read(number * 32 * KIB, 32 * KIB) == bytes(32 * KIB)
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     outcome = uflip("pattern", device, "--pattern", "SR", "--io-size", "32KiB", "--io-count", "64",
                     "--json")  # fmt: skip
     mean = json.loads(outcome.out)["statistics"]["mean_ns"]
@@ -241,7 +241,7 @@ def test_flushes_and_durable_writes_wait_for_the_flash(here: Path) -> None:
                 assert client.write(number * MIB, page) == 0
             assert client.do(FLUSH) == 0
             took = time.monotonic_ns() - began
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     assert export["flushes"] == 1
     assert export["counters"]["pages_programmed"] == 4
     # A write is over before its page is on flash, and a flush is not: never early, however late.
@@ -251,7 +251,7 @@ def test_flushes_and_durable_writes_wait_for_the_flash(here: Path) -> None:
             client.go()
             assert client.write(0, page, flags=FUA) == 0
             assert client.do(FLUSH) == 0, "for which nothing is left"
-        simulated = served(process)["exports"][0]["simulated"]
+        simulated = stop_and_report(process)["exports"][0]["simulated"]
     assert simulated["max_ns"] >= slower * program_ns
     assert simulated["p50_ns"] == 0
 
@@ -304,10 +304,10 @@ def test_statistics_tell_what_a_device_does_in_a_rest(here: Path) -> None:
                 at = random_.randrange(size // (32 * KIB)) * 32 * KIB
                 assert client.write(at, bytes(32 * KIB)) == 0
             before = asked("stats")["exports"][0]["counters"]["blocks_collected_idle"]
-            assert until(
+            assert wait_until(
                 lambda: asked("stats")["exports"][0]["counters"]["blocks_collected_idle"] > before
             )
-        last = served(process)["exports"][0]["counters"]
+        last = stop_and_report(process)["exports"][0]["counters"]
     assert last["blocks_collected_idle"] > before
 
 
@@ -319,7 +319,7 @@ def test_what_clients_did_is_written_down(here: Path) -> None:
             assert client.read(1 << 20, 512) == bytes(512)
             assert client.do(FLUSH) == 0
             assert client.read(1, 1) == EINVAL
-        served(process)
+        stop_and_report(process)
     head, *lines = Path("did.csv").read_text().splitlines()
     assert head == "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
     fields = [line.split(",") for line in lines]
@@ -339,7 +339,7 @@ def test_a_device_is_served_in_a_state_and_kept_as_its_clients_left_it(here: Pat
         with Client("s") as client:
             client.go()
             assert client.write(0, bytes(1 << 20)) == 0
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     assert export["counters"]["host_pages_written"] >= 256
     assert export["counters"]["pages_read_to_modify"] == 0
     kept = json.loads(uflip("info", "sim:after.snapshot", "--json").out)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nbd import served, serving
+from nbd import serving, stop_and_report
 
 SMALL = "sim:demo?blocks_per_die=64"
 MIB = 1 << 20
@@ -143,7 +143,7 @@ def test_fio_finds_every_sum_that_it_wrote(here: Path, depth: int) -> None:
     words = f"fio --name=x --ioengine=nbd --uri=nbd+unix:///?socket=s --verify=crc32c {job}"
     with serving(SMALL, "--speed", "0", "--data", "disk") as process:
         assert "err= 0" in run(f"{words} --verify_fatal=1", timeout_s=600)
-        export = served(process)["exports"][0]
+        export = stop_and_report(process)["exports"][0]
     # Of what it wrote it has read everything again.
     assert export["bytes_read"] >= 4 * MIB
     assert export["failed"] == 0

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from browsing import Watched, check_in_all_looks
+from browsing import MonitoredPage, check_in_all_themes
 from command_line import uflip
-from nbd import FLUSH, Client, served, serving
+from nbd import FLUSH, Client, serving, stop_and_report
 
 import uflip.web.server as explorer
 from uflip.errors import DeviceError
@@ -86,7 +86,7 @@ def test_who_is_no_server_of_devices_is_an_error(working: Client) -> None:
 
 def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
     with explorer.serving([], sockets=[Path("stats")]) as server:
-        watched = Watched(browser)
+        watched = MonitoredPage(browser)
         page = watched.page
         page.goto(f"{server.url}#/served")
         rows = page.locator("table tbody tr")
@@ -104,15 +104,15 @@ def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
             "() => document.querySelectorAll('table')[2].querySelector('tbody tr')"
             ".children[2].textContent === '401'"
         )
-        check_in_all_looks(page, "served")
+        check_in_all_themes(page, "served")
         watched.context.close()
-        assert watched.said == []
+        assert watched.console_messages == []
 
 
 def test_nothing_is_served_where_no_socket_was_named(browser: "Browser", here: Path) -> None:
     with explorer.serving([here]) as server:
         assert api(server, "served") == {"servers": []}
-        watched = Watched(browser)
+        watched = MonitoredPage(browser)
         watched.page.goto(f"{server.url}#/served")
         watched.page.wait_for_selector("h1")
         assert watched.page.locator("nav >> text=Served").count() == 0
@@ -133,7 +133,7 @@ def test_what_clients_did_is_replayed_and_explored(here: Path) -> None:
                     assert client.write(at, bytes(size)) == 0
                 else:
                     assert isinstance(client.read(at, size), bytes)
-        served(process)
+        stop_and_report(process)
     outcome = uflip("replay", "did.csv", "sim:mtron", "--out", "again", "-q")
     assert outcome.code == 0, outcome.err
     (run,) = Results.load(here / "again").runs

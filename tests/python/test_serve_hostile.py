@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbd
 import pytest
-from nbd import Client, option, question, request, serving
+from nbd import Client, info_request, option, request, serving
 
 SESSIONS = 1000
 CYCLES = 10_000
@@ -45,8 +45,8 @@ def long_options() -> Iterator[list[bytes]]:
     for number, length in itertools.product((0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 2**32 - 1), EDGES):
         yield [FLAGS, option(number, b"x" * min(length, 5000), length)]
     for number, length in itertools.product((6, 7), EDGES):
-        yield [FLAGS, option(number, question(b"null", (3,), length))]
-        yield [FLAGS, option(number, question(b"n" * min(length, 8000)))]
+        yield [FLAGS, option(number, info_request(b"null", (3,), length))]
+        yield [FLAGS, option(number, info_request(b"n" * min(length, 8000)))]
         count = struct.pack(">I4sH", 4, b"null", length & 0xFFFF)
         yield [FLAGS, option(number, count + b"\0\3" * 3)]
     for length in EDGES:
@@ -57,8 +57,8 @@ def long_options() -> Iterator[list[bytes]]:
 
 def odd_requests() -> Iterator[list[bytes]]:
     """Requests whose lengths, places, kinds and flags lie; little of their data follows."""
-    go = [FLAGS, option(7, question())]
-    chunks = [FLAGS, option(8), option(7, question())]
+    go = [FLAGS, option(7, info_request())]
+    chunks = [FLAGS, option(8), option(7, info_request())]
     for begin, kind, length in itertools.product((go, chunks), range(9), EDGES):
         yield [*begin, request(kind, 0, length), b"d" * 600]
         yield [*begin, request(kind, (64 << 30) - 512, length)]
@@ -99,7 +99,7 @@ def play(path: Path, parts: list[bytes]) -> None:
             client.socket.shutdown(socket.SHUT_WR)
         except (BrokenPipeError, ConnectionResetError):
             return  # it was enough for the server before
-        client.rest()
+        client.receive_until_closed()
 
 
 def test_no_malformed_session_harms_anybody(server: tuple[Path, int]) -> None:

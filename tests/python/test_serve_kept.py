@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PACKAGE_ROOT, start, uflip
-from nbd import PATIENCE_S, Client, served, serving
+from nbd import PATIENCE_S, Client, serving, stop_and_report
 
 from uflip.results import Results
 from uflip.web.served_devices import server_statistics
@@ -152,7 +152,7 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
         (server,) = server_statistics([Path("stats")])["servers"]
         assert "exports" in server
         (shown,) = server["exports"]
-        (export,) = served(process)["exports"]
+        (export,) = stop_and_report(process)["exports"]
     assert (export["writes"], export["write_zeroes"], export["trims"]) == (1, 2, 1)
     assert (export["bytes_written"], export["bytes_zeroed"]) == (MIB, 36 * MIB)
     # What a write of the same bytes amplifies: by hand of what the flash says.

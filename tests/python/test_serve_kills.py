@@ -17,7 +17,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import nbd
-from nbd import Client, greets, request
+from nbd import Client, accepts_connections, request
 
 from uflip.cli.main import main
 
@@ -62,7 +62,7 @@ def serving(folder: Path) -> Iterator[ForkServerProcess]:
     process = CONTEXT.Process(target=main, args=(arguments,))
     process.start()
     until = time.monotonic() + nbd.PATIENCE_S * 3
-    while not greets("s"):
+    while not accepts_connections("s"):
         assert process.is_alive()
         assert time.monotonic() < until
         time.sleep(0.001)

@@ -17,10 +17,10 @@ from nbd import (
     TRIM,
     ZEROES,
     Client,
-    greets,
+    accepts_connections,
     request,
-    served,
     serving,
+    stop_and_report,
 )
 
 MIB = 1 << 20
@@ -59,7 +59,7 @@ def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str)
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
             client.settimeout(PATIENCE_S)
             assert client.recv(8), "the one that waited is let in"
-        assert greets("s")
+        assert accepts_connections("s")
 
 
 def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> None:
@@ -82,7 +82,7 @@ def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> 
             client.socket.close()
         for cookie in range(2):
             assert last.reply(cookie) == 0
-            assert last.take(32 * MIB) == bytes(32 * MIB)
+            assert last.receive(32 * MIB) == bytes(32 * MIB)
 
 
 @pytest.mark.parametrize("flags", [0, NO_HOLE], ids=["hole", "no hole"])
@@ -100,7 +100,7 @@ def test_one_long_request_does_not_keep_others_waiting(here: Path, flags: int) -
             assert not is_readable(patient), "40 long requests take longer than 20 short ones"
         # Its client is gone, so nobody waits for the rest of it.
         began = time.monotonic()
-        assert greets("s")
+        assert accepts_connections("s")
         assert process.poll() is None
         assert time.monotonic() - began < PATIENCE_S
 
@@ -130,5 +130,5 @@ def test_a_range_that_is_zeroed_in_steps_is_zeroed_exactly(here: Path) -> None:
             model[offset : offset + length] = bytes(length)
             assert client.read(0, size) == bytes(model), (command, offset, length)
         client.socket.close()
-        (export,) = served(process)["exports"]
+        (export,) = stop_and_report(process)["exports"]
         assert (export["failed"], export["bytes_zeroed"]) == (0, 25 * MIB + 1024)

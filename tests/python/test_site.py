@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
-    with site_server(tmp_path_factory.mktemp("served") / "site", anew=True) as made:
+    with site_server(tmp_path_factory.mktemp("served") / "site", fresh=True) as made:
         yield made
 
 
@@ -340,7 +340,7 @@ def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: 
 
 # Route -> role that it needs, and whether it is about one result of somebody.
 def test_as_many_connections_as_there_are_descriptors_shut_nobody_out(tmp_path: Path) -> None:
-    with site_server(tmp_path / "site", anew=True, descriptors=128) as made:
+    with site_server(tmp_path / "site", fresh=True, descriptors=128) as made:
         port = httpx.URL(made.url).port
         assert port is not None
         with many(150, port, b"GET / HTTP/1.1\r\n"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from site_inside import alice, check_whole, opened, submitted, uploaded
+from site_inside import alice, check_whole, open_test_site, submit, upload_files
 from site_server import postgres, small_result
 from sqlalchemy import event, select
 
@@ -37,12 +37,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(postgres()) if request.param == "postgresql" else None
-        yield stack.enter_context(opened(tmp_path / "site", url))
+        yield stack.enter_context(open_test_site(tmp_path / "site", url))
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with opened(tmp_path / "site") as made:
+    with open_test_site(tmp_path / "site") as made:
         yield made
 
 
@@ -56,7 +56,7 @@ def _another(site: Site) -> None:
 
 
 def test_a_backup_is_of_one_moment(either: Site, prepared: Submission, tmp_path: Path) -> None:
-    result = submitted(either, prepared).result
+    result = submit(either, prepared).result
     asked: list[str] = []
 
     def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -76,7 +76,7 @@ def test_a_backup_is_of_one_moment(either: Site, prepared: Submission, tmp_path:
 def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
     site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(site, prepared).result
+    result = submit(site, prepared).result
 
     def meanwhile(_: Blobs, digests: Iterable[str]) -> None:
         del digests
@@ -91,7 +91,7 @@ def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
 def test_a_lost_file_is_told_of_and_no_backup_is_made(
     site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
-    submitted(site, prepared)
+    submit(site, prepared)
     lost = site.blobs.path(prepared.files[0][1])
     lost.unlink()
     with pytest.raises(ResultsError, match="A file of the site is missing") as raised:
@@ -104,7 +104,7 @@ def test_a_lost_file_is_told_of_and_no_backup_is_made(
 def test_rows_that_belong_to_none_are_not_restored(
     site: Site, prepared: Submission, tmp_path: Path, table: str
 ) -> None:
-    submitted(site, prepared)
+    submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     kept = [line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line]
@@ -117,7 +117,7 @@ def test_rows_that_belong_to_none_are_not_restored(
 def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
     site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(site, prepared).result
+    result = submit(site, prepared).result
     back_up(site, tmp_path / "backup")
     restored = tmp_path / "restored"
     synced: set[Path] = set()
@@ -159,7 +159,7 @@ def _interrupted(*_: object) -> None:
 def test_rows_that_the_database_refuses_are_told_of(
     site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
-    submitted(site, prepared)
+    submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"slug":', '"called":'))
@@ -171,7 +171,7 @@ def test_rows_that_the_database_refuses_are_told_of(
 def test_a_backup_of_a_schema_that_is_not_known_is_refused(
     site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
-    submitted(site, prepared)
+    submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
     head, *others = rows.read_text().splitlines()
@@ -197,10 +197,10 @@ def test_what_is_in_the_way_of_a_site_is_told_by_what_was_typed(site: Site, tmp_
 def test_a_start_takes_away_files_that_are_nobodys(
     either: Site, prepared: Submission, tmp_path: Path
 ) -> None:
-    result = submitted(either, prepared).result
+    result = submit(either, prepared).result
     (tmp_path / "sent").mkdir()
     other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
-    upload = uploaded(either, other)
+    upload = upload_files(either, other)
     stray, young = (either.blobs.path(letter * 64) for letter in "ab")
     begun = stray.with_name(f".{stray.name}-0123abcd")
     foreign = stray.with_name("notes")

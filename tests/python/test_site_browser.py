@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
-from browsing import Watched, check_in_all_looks
+from browsing import MonitoredPage, check_in_all_themes
 from command_line import PACKAGE_ROOT, Outcome, uflip
 from site_server import SiteServer, site_server
 
@@ -41,11 +41,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 
 @pytest.fixture
-def watched(browser: "Browser", server: SiteServer) -> Iterator[Watched]:
-    found = Watched(browser)
+def watched(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
+    found = MonitoredPage(browser)
     yield found
     found.context.close()
-    assert [url for url in found.asked if not url.startswith((server.url, "data:", "blob:"))] == []
+    assert [
+        url for url in found.requested_urls if not url.startswith((server.url, "data:", "blob:"))
+    ] == []
 
 
 def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def rows(page: "Page") -> int:
 
 
 def test_from_a_measurement_to_a_citation(
-    watched: Watched, server: SiteServer, measured: list[Path], tmp_path: Path
+    watched: MonitoredPage, server: SiteServer, measured: list[Path], tmp_path: Path
 ) -> None:
     page = watched.page
     # Submitted, but private: nobody sees it, neither in the list nor by its address.
@@ -88,11 +90,11 @@ def test_from_a_measurement_to_a_citation(
     # Published: the same again makes it so.
     assert submitted(server, measured[0], "--publish")["id"] == first["id"]
     second = submitted(server, measured[1], "--publish")
-    watched.said.clear()  # the console reports the 404
+    watched.console_messages.clear()  # the console reports the 404
     # Browsed: searched, and by its device.
     page.goto(server.url)
     assert rows(page) == 2
-    check_in_all_looks(page, "list")
+    check_in_all_themes(page, "list")
     page.get_by_label("Search").fill("no such model")
     page.get_by_role("button", name="Show").click()
     page.get_by_text("Nothing matches").wait_for()
@@ -102,7 +104,7 @@ def test_from_a_measurement_to_a_citation(
     page.get_by_role("heading", name="Over time").wait_for()
     assert page.url.startswith(f"{server.url}/devices/")
     assert page.get_by_role("region", name="Results over time").locator("tbody tr").count() == 2
-    check_in_all_looks(page, "device")
+    check_in_all_themes(page, "device")
     # Compared, in the axes of the explorer.
     page.get_by_role("link", name="Compare the newest in the same axes").click()
     page.get_by_role("heading", level=1).wait_for()
@@ -118,7 +120,7 @@ def test_from_a_measurement_to_a_citation(
     assert first["url"] in cited
     assert "alice" in cited
     assert first["url"] in page.locator("pre").inner_text()
-    check_in_all_looks(page, "result")
+    check_in_all_themes(page, "result")
     address = cited.rpartition(", ")[2]
     assert package.load(address).frame() == package.load(measured[0]).frame()
     # From the citation down to every I/O.
@@ -127,11 +129,11 @@ def test_from_a_measurement_to_a_citation(
     page.locator(".rail summary").first.click()
     page.locator(".rail details[open] a").first.click()
     page.wait_for_function("() => document.querySelector('.pad .figure')?.dataset.complete")
-    assert watched.said == [], "the console is empty"
+    assert watched.console_messages == [], "the console is empty"
 
 
 def test_a_name_that_is_markup_stays_text(
-    watched: Watched, server: SiteServer, tmp_path: Path
+    watched: MonitoredPage, server: SiteServer, tmp_path: Path
 ) -> None:
     """A profile of anybody's: its name is shown on every page, and runs on none."""
     probe = "<img src=x onerror=document.title='ran'>"
@@ -150,4 +152,4 @@ def test_a_name_that_is_markup_stays_text(
         page.wait_for_load_state("networkidle")
         assert page.locator("img").count() == 0, address
         assert page.title() != "ran", address
-    assert watched.said == []
+    assert watched.console_messages == []

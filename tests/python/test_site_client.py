@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import uflip
-from forging import forged
+from forging import forge_results
 from site_server import SiteServer, site_server, small_result
 
 from uflip.site import client
@@ -179,7 +179,9 @@ def test_an_upload_that_is_refused_is_ended_at_the_address_that_is_told(
     server: SiteServer, tmp_path: Path
 ) -> None:
     result = small_result(tmp_path / "result")
-    other = forged(result, tmp_path / "forged", lambda told: told["plan"][0].update(pattern="RW"))
+    other = forge_results(
+        result, tmp_path / "forged", lambda told: told["plan"][0].update(pattern="RW")
+    )
     done = uflip("submit", other, server.url, "--token", server.token("owner"))
     assert done.code == 5, done.err
     (address,) = re.findall(r"DELETE (\S+) ends the upload", done.err)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from forging import forged
+from forging import forge_results
 from site_server import SiteServer, site_server
 from test_markup import OBEYED, TERMINAL
 
@@ -46,7 +46,7 @@ def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
 
 def _forged(folder: Path, out: Path, **device: object) -> Path:
     """Return the same results with another description of the device."""
-    return forged(folder, out, lambda content: content["device"].update(device))
+    return forge_results(folder, out, lambda content: content["device"].update(device))
 
 
 def test_devices_that_are_built_otherwise_are_others(

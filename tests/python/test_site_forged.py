@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
-from forging import forged, prove_again
+from forging import forge_results, rewrite_ledger
 
 from uflip.errors import ResultsError
 from uflip.site.examination import examine
@@ -60,7 +60,7 @@ def _refusal(folder: Path) -> ResultsError:
 
 def test_a_folder_that_is_proven_again_is_taken(folder: Path, tmp_path: Path) -> None:
     """The unchanged folder is accepted, so that the others are refused for their changes."""
-    same = forged(folder, tmp_path / "copy", lambda _content: None)
+    same = forge_results(folder, tmp_path / "copy", lambda _content: None)
     assert examine(same).row.runs == len(list((folder / "runs").iterdir()))
 
 
@@ -70,7 +70,7 @@ def test_runs_that_changed_places_are_refused(folder: Path, tmp_path: Path) -> N
     first.rename(tmp_path / "between")
     second.rename(first)
     (tmp_path / "between").rename(second)
-    prove_again(tmp_path / "copy")
+    rewrite_ledger(tmp_path / "copy")
     error = _refusal(tmp_path / "copy")
     assert (error.what, error.where) == ("This run is not the one that was planned", first.name)
     assert second.stem in error.got
@@ -104,7 +104,7 @@ def test_a_plan_that_says_otherwise_is_refused(
     of_patterns: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
     """The micro-benchmark is what a result is read as: a forged plan makes other findings."""
-    error = _refusal(forged(of_patterns, tmp_path / "copy", change))
+    error = _refusal(forge_results(of_patterns, tmp_path / "copy", change))
     assert error.what == "This run is not the one that was planned", error
 
 
@@ -112,10 +112,10 @@ def test_a_run_of_another_pattern_than_it_says_is_refused(
     of_patterns: Path, tmp_path: Path
 ) -> None:
     """Plan and metadata agree; the I/Os are of another pattern."""
-    folder = forged(of_patterns, tmp_path / "copy", _of_spec(mode="read", seed=5))
+    folder = forge_results(of_patterns, tmp_path / "copy", _of_spec(mode="read", seed=5))
     second = sorted((folder / "runs").iterdir())[1]
     _said(second, "uflip.run", lambda said: said["spec"].update(mode="read", seed=5))
-    prove_again(folder)
+    rewrite_ledger(folder)
     assert "mode write" in _refusal(folder).got
 
 
@@ -126,13 +126,13 @@ def test_a_run_that_says_what_it_measured_otherwise_is_taken_where_the_plan_agre
     folder = tmp_path / "copy"
     shutil.copytree(of_patterns, folder)
     _said(sorted((folder / "runs").iterdir())[1], "uflip.run", lambda said: said.update(pause_ns=7))
-    prove_again(folder)
+    rewrite_ledger(folder)
     assert examine(folder).row.runs
 
 
 def test_a_job_of_another_length_than_planned_is_refused(tmp_path: Path) -> None:
     jobs = _measured("sim:dfc", tmp_path)
-    error = _refusal(forged(jobs, tmp_path / "forged", _of_spec(pages=7)))
+    error = _refusal(forge_results(jobs, tmp_path / "forged", _of_spec(pages=7)))
     assert error.where.endswith(".parquet"), error
 
 
@@ -147,7 +147,7 @@ TEXTS = {
 def test_what_no_database_keeps_is_refused(
     of_patterns: Path, tmp_path: Path, name: str, text: str
 ) -> None:
-    folder = forged(
+    folder = forge_results(
         of_patterns, tmp_path / "copy", lambda content: content["device"].update({name: text})
     )
     assert name in _refusal(folder).where

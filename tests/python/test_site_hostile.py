@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from bombs import Page
 from command_line import uflip
-from forging import prove_again
+from forging import rewrite_ledger
 
 from uflip.errors import UflipError
 from uflip.site.examination import examined
@@ -160,7 +160,7 @@ def replaced(folder: Path, name: str, content: bytes) -> None:
     path = folder / "runs" / name
     path.unlink()
     path.write_bytes(content)
-    prove_again(folder)
+    rewrite_ledger(folder)
 
 
 def looked_at(folder: Path) -> tuple[str, float, int]:

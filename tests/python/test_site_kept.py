@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from site_inside import alice, check_whole, opened, submitted, uploaded
+from site_inside import alice, check_whole, open_test_site, submit, upload_files
 from site_server import postgres, small_result
 from sqlalchemy import select
 
@@ -37,7 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with opened(tmp_path / "site") as made:
+    with open_test_site(tmp_path / "site") as made:
         yield made
 
 
@@ -45,13 +45,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(postgres()) if request.param == "postgresql" else None
-        yield stack.enter_context(opened(tmp_path / "site", url))
+        yield stack.enter_context(open_test_site(tmp_path / "site", url))
 
 
 def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(site, prepared).result
+    result = submit(site, prepared).result
 
     def half(folder: Path, **_: object) -> None:
         next((folder / "runs").iterdir()).unlink()
@@ -62,14 +62,14 @@ def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
     assert not site.folders.of(result).exists()
-    assert submitted(site, prepared).new
+    assert submit(site, prepared).new
     check_whole(site, result, prepared)
 
 
 def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(site, prepared).result
+    result = submit(site, prepared).result
 
     def kill(_: Blobs, __: str) -> None:
         raise KilledError
@@ -79,7 +79,7 @@ def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
     (site.folders.of(result) / "ledger.jsonl").unlink()
-    assert submitted(site, prepared).new
+    assert submit(site, prepared).new
     check_whole(site, result, prepared)
     assert [each.name for each in site.blobs.folders.iterdir()] == [result]
 
@@ -87,7 +87,7 @@ def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
 def test_a_folder_is_on_the_disk_before_its_row(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload = uploaded(site, prepared)
+    upload = upload_files(site, prepared)
     synced: set[str] = set()
 
     def note(paths: Iterable[Path]) -> None:
@@ -103,13 +103,13 @@ def test_a_folder_is_on_the_disk_before_its_row(
 def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(site, prepared).result
+    result = submit(site, prepared).result
     removed = Blobs.remove_folder
 
     def and_again(blobs: Blobs, folder: str) -> None:
         removed(blobs, folder)
         monkeypatch.setattr(Blobs, "remove_folder", removed)
-        assert submitted(site, prepared).new
+        assert submit(site, prepared).new
 
     monkeypatch.setattr(Blobs, "remove_folder", and_again)
     site.intake.delete(result, "alice")
@@ -119,9 +119,9 @@ def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
 def test_an_upload_begins_before_files_are_removed_or_after(
     either: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submitted(either, prepared).result
+    result = submit(either, prepared).result
     said: list[bool] = []
-    again = threading.Thread(target=lambda: said.append(submitted(either, prepared).new))
+    again = threading.Thread(target=lambda: said.append(submit(either, prepared).new))
     removed = Blobs.remove
 
     def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
@@ -139,7 +139,7 @@ def test_an_upload_begins_before_files_are_removed_or_after(
 def test_an_upload_that_is_ended_while_it_is_looked_at_is_no_result(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upload = uploaded(site, prepared)
+    upload = upload_files(site, prepared)
     made = ResultFolders.make
 
     def and_ended(*args: Any, **options: bool) -> ExaminedFolder:

@@ -85,7 +85,7 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as alice:
         listed = alice.get("/api/v1/results?per_page=500").json()
         assert listed["total"] == len(set(acknowledged.values())) == SUBMISSIONS + 1, said
-    server.end()
+    server.stop()
     print(f"{kills} kills, {SUBMISSIONS} submissions")
 
 

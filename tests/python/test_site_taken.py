@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from command_line import Outcome, uflip
-from forging import forged
+from forging import forge_results
 from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
@@ -252,7 +252,7 @@ def test_what_is_not_finished_is_neither_sent_nor_taken(
     server: SiteServer, measured: Path, tmp_path: Path
 ) -> None:
     said = {"status": "interrupted"}
-    folder = forged(measured, tmp_path / "unfinished", lambda content: content.update(said))
+    folder = forge_results(measured, tmp_path / "unfinished", lambda content: content.update(said))
     done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (done.code, "The results are incomplete" in done.err) == (5, True), done.err
     files = [

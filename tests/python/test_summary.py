@@ -140,9 +140,9 @@ def test_an_unfinished_benchmark_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_device_is_named() -> None:
-    disk = stored.described("block", model="ACME X1", capacity_bytes=2**40)
+    disk = stored.device_info("block", model="ACME X1", capacity_bytes=2**40)
     assert describe_device(disk) == "ACME X1, 1 TiB"
-    file = stored.described("file", url="file:a/b.bin", capacity_bytes=2**30)
+    file = stored.device_info("file", url="file:a/b.bin", capacity_bytes=2**30)
     assert describe_device(file) == "file b.bin, 1 GiB"
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from rust_modules import arrows_of, circle_of
+from rust_modules import cycle_of, dependencies_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "uflip"
@@ -300,7 +300,7 @@ def test_what_is_built_without_tests_has_none() -> None:
 
 
 def test_rooms_of_the_simulator_know_what_they_may() -> None:
-    arrows = arrows_of(ROOT / "crates" / "sim")
+    arrows = dependencies_of(ROOT / "crates" / "sim")
     rooms = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
     assert rooms == set(ROOMS), "a room is new, or is gone"
     found: dict[str, set[str]] = {room: set() for room in ROOMS}
@@ -312,7 +312,7 @@ def test_rooms_of_the_simulator_know_what_they_may() -> None:
 
 @pytest.mark.parametrize("crate", sorted(CRATES))
 def test_modules_of_a_crate_have_no_circle(crate: str) -> None:
-    circle = circle_of(arrows_of(ROOT / "crates" / crate))
+    circle = cycle_of(dependencies_of(ROOT / "crates" / crate))
     if crate in CIRCLES:
         assert circle, f"take {crate} out of CIRCLES"
     else:
@@ -321,9 +321,9 @@ def test_modules_of_a_crate_have_no_circle(crate: str) -> None:
 
 def test_a_circle_of_modules_is_found() -> None:
     a, b, c = ("x", "a"), ("x", "b", "low"), ("x", "b", "other")
-    assert circle_of({(a, b), (c, ("y",))}) == []
-    assert circle_of({(a, b), (c, a)}) == ["x::a", "x::b"], "b with all that lies below it"
-    assert circle_of({(b, c), (c, b), (a, b)}) == ["x::b::low", "x::b::other"]
+    assert cycle_of({(a, b), (c, ("y",))}) == []
+    assert cycle_of({(a, b), (c, a)}) == ["x::a", "x::b"], "b with all that lies below it"
+    assert cycle_of({(b, c), (c, b), (a, b)}) == ["x::b::low", "x::b::other"]
 
 
 # Has a table whose entries are looked up by their keys, and gone through in the order of these.

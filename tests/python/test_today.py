@@ -47,7 +47,7 @@ SLOW_LINK = EIGHT_DIES.replace("link_bytes_per_s=1000000000000", "link_bytes_per
 
 
 def device(capacity: int, sector: int = 512, kind: str = "null") -> DeviceInfo:
-    return stored.described(kind, capacity_bytes=capacity, sector_bytes=sector)
+    return stored.device_info(kind, capacity_bytes=capacity, sector_bytes=sector)
 
 
 def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:

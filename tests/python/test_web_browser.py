@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, WIDE, Watched, check_usable, quiet
+from browsing import PHONE, WIDE, MonitoredPage, check_usable, monitored_page
 
 from uflip.results import Results
 from uflip.web.server import Serving
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, (pattern, size) in enumerate([("SR", 4096), ("RW", 4096), ("SW", 32768)], 1)
     ]
     sizes = [
-        stored.planned(
+        stored.planned_run(
             4 + place, "granularity", "RW", parameter="io_size", value=size, unit="bytes",
             spec=stored.baseline("RW", io_size=size, io_count=60, target_size=8 << 20),
         )
@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
-    with quiet(browser, server.url, accept_downloads=True) as found:
+def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
+    with monitored_page(browser, server.url, accept_downloads=True) as found:
         yield found
 
 
@@ -69,7 +69,7 @@ def open_run(page: "Page", server: Serving) -> None:
 
 
 def test_from_the_list_to_the_cause_of_a_spike(
-    watched: Watched, server: Serving, folder: Path
+    watched: MonitoredPage, server: Serving, folder: Path
 ) -> None:
     page = watched.page
     open_run(page, server)
@@ -105,7 +105,7 @@ def test_from_the_list_to_the_cause_of_a_spike(
     assert "most of it" in page.locator(".readout").inner_text()
 
 
-def test_wheel_drag_and_keys_zoom_and_pan(watched: Watched, server: Serving) -> None:
+def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     open_run(page, server)
     seen = page.get_by_role("status")
@@ -142,7 +142,7 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: Watched, server: Serving) -> 
 
 
 def test_an_address_that_is_shared_shows_the_same(
-    watched: Watched, server: Serving, browser: "Browser"
+    watched: MonitoredPage, server: Serving, browser: "Browser"
 ) -> None:
     page = watched.page
     open_run(page, server)
@@ -156,17 +156,17 @@ def test_an_address_that_is_shared_shows_the_same(
         "() => location.hash.includes('from=') && location.hash.includes('colour=mode')"
     )
     page.keyboard.press("Tab")
-    other = Watched(browser)
+    other = MonitoredPage(browser)
     other.page.goto(page.url)
     settled(other.page)
     for place in (".legend >> nth=0", ".pad + .readout + div"):
         ours, theirs = (each.locator(place).inner_text() for each in (page, other.page))
         assert ours == theirs
-    assert other.said == []
+    assert other.console_messages == []
     other.context.close()
 
 
-def test_two_results_are_compared(watched: Watched, server: Serving) -> None:
+def test_two_results_are_compared(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
     for name in ("first", "second"):
@@ -194,7 +194,7 @@ def test_two_results_are_compared(watched: Watched, server: Serving) -> None:
 
 
 def test_two_fingers_zoom_and_one_moves(browser: "Browser", server: Serving) -> None:
-    found = Watched(browser, viewport=PHONE, has_touch=True)
+    found = MonitoredPage(browser, viewport=PHONE, has_touch=True)
     open_run(found.page, server)
     seen = found.page.get_by_role("status")
     touch = """
@@ -222,11 +222,11 @@ def test_two_fingers_zoom_and_one_moves(browser: "Browser", server: Serving) -> 
     found.page.wait_for_function(
         "from => Number(location.hash.match(/from=(\\d+)/)[1]) > from", arg=left
     )
-    assert found.said == []
+    assert found.console_messages == []
     found.context.close()
 
 
-def test_the_list_is_sorted_and_filtered(watched: Watched, server: Serving) -> None:
+def test_the_list_is_sorted_and_filtered(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
     names = page.locator("tbody th")
@@ -243,7 +243,7 @@ def test_the_list_is_sorted_and_filtered(watched: Watched, server: Serving) -> N
     assert names.all_inner_texts() == ["results/second"]
 
 
-def test_a_name_is_text(watched: Watched, server: Serving) -> None:
+def test_a_name_is_text(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
     page.get_by_role("link", name=re.compile("third <img")).click()
@@ -255,7 +255,7 @@ def test_a_name_is_text(watched: Watched, server: Serving) -> None:
     assert "<img src=x" in page.locator(".crumbs").inner_text()
 
 
-def test_what_is_seen_is_saved(watched: Watched, server: Serving, tmp_path: Path) -> None:
+def test_what_is_seen_is_saved(watched: MonitoredPage, server: Serving, tmp_path: Path) -> None:
     page = watched.page
     open_run(page, server)
     buttons = page.locator(".bar .buttons").nth(1)
@@ -281,7 +281,7 @@ def test_what_is_seen_is_saved(watched: Watched, server: Serving, tmp_path: Path
 def test_what_goes_wrong_is_said_in_four_parts(
     browser: "Browser", server: Serving, folder: Path
 ) -> None:
-    page = Watched(browser).page
+    page = MonitoredPage(browser).page
     for hash_ in ("#/result/0000000000000000", "#/run/x/y", "#/compare/a,b"):
         page.goto("about:blank")
         page.goto(server.url + hash_)
@@ -323,12 +323,12 @@ def views(server: Serving, page: "Page") -> Iterator[str]:
 
 @pytest.mark.parametrize("look", ["wide", "dark", "phone"])
 def test_every_view_is_usable_by_everybody(browser: "Browser", server: Serving, look: str) -> None:
-    found = Watched(
+    found = MonitoredPage(
         browser,
         viewport=PHONE if look == "phone" else WIDE,
         color_scheme="dark" if look == "dark" else "light",
     )
     for name in views(server, found.page):
         check_usable(found.page, name)
-    assert found.said == []
+    assert found.console_messages == []
     found.context.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import check_in_all_looks, check_usable, quiet
+from browsing import check_in_all_themes, check_usable, monitored_page
 
 from uflip.device.opener import open_device
 from uflip.report.labels import cause_name
@@ -128,7 +128,7 @@ def test_three_clicks_lead_to_the_cause(
     parts, number, of = slowest_of(root, drive)
     wait = cache_wait_of(of, number)
     die, page_number = int(of.clocks[of.waits.die[wait]]), int(of.waits.page[wait])
-    with quiet(browser, server.url) as watched:
+    with monitored_page(browser, server.url) as watched:
         page = watched.page
         page.goto(server.url)
         page.wait_for_load_state("networkidle")
@@ -156,7 +156,7 @@ def test_three_clicks_lead_to_the_cause(
         page.get_by_text("waits for the write cache", exact=True).wait_for()
         if drive == TLC:
             check_usable(page, "a write that waited for the cache")
-            check_in_all_looks(page, "a write that waited for the cache")
+            check_in_all_themes(page, "a write that waited for the cache")
 
 
 def test_a_collection_is_told_with_its_valid_pages(root: Path) -> None:
@@ -183,7 +183,7 @@ def test_zooming_keeps_the_selected_write_in_view(
 ) -> None:
     drive = TLC
     _, number, _ = slowest_of(root, drive)
-    with quiet(browser, server.url) as watched:
+    with monitored_page(browser, server.url) as watched:
         page = watched.page
         page.goto(f"{server.url}#/run/{key_of(root / drive)}/{RUN.id}?io={number}")
         page.get_by_role("region", name="One I/O").wait_for()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, Watched
+from browsing import PHONE, MonitoredPage
 from command_line import uflip
 
 from uflip.results import Results
@@ -57,7 +57,7 @@ def runs() -> Iterator[Any]:
     for number, name in enumerate(("baseline", "alignment", "granularity", "granularity"), 1):
         changes = {"io_count": 800, "io_ignore": IGNORED, "seed": number}
         spec = stored.baseline("SW", io_size=32768, target_size=8 << 20, **changes)
-        one = stored.planned(
+        one = stored.planned_run(
             number, name, "SW", parameter="io_size", value=32768, unit="bytes", spec=spec
         )
         yield replace(one, repetition=2 if number == 4 else 1)
@@ -65,13 +65,13 @@ def runs() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator["Page"]:
-    found = Watched(
+    found = MonitoredPage(
         browser, accept_downloads=True, viewport=getattr(request, "param", None) or PHONE
     )
     found.page.add_init_script(LISTENING)
     yield found.page
     found.context.close()
-    assert found.said == []
+    assert found.console_messages == []
 
 
 WIDE = pytest.mark.parametrize("page", [{"width": 1280, "height": 800}], indirect=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, Watched, check_in_all_looks, check_usable
+from browsing import PHONE, MonitoredPage, check_in_all_themes, check_usable
 
 from uflip.device.opener import open_device
 from uflip.results import Results
@@ -83,7 +83,7 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     run, found = lanes
     row = slowest_wait(found)
     number = int(found.io[row])
-    watched = Watched(browser)
+    watched = MonitoredPage(browser)
     page = watched.page
     low, high = max(number - 3, 0), number + 4
     show(page, server, results, f"from={low}&to={high}")
@@ -107,15 +107,15 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     assert "Waits" in card.inner_text()
     assert f"{first['what']} on die {first['die']}" in card.inner_text()
     check_usable(page, "dies and channels")
-    check_in_all_looks(page, "dies and channels")
-    assert watched.said == []
+    check_in_all_themes(page, "dies and channels")
+    assert watched.console_messages == []
     watched.context.close()
 
 
 def test_it_follows_the_zoom_and_leads_it(
     browser: "Browser", server: Serving, results: Results
 ) -> None:
-    watched = Watched(browser)
+    watched = MonitoredPage(browser)
     page = watched.page
     show(page, server, results, "")
     told = page.locator(".gantt")
@@ -144,14 +144,14 @@ def test_it_follows_the_zoom_and_leads_it(
         arg=before,
     )
     assert page.get_by_label("over time").is_checked()
-    assert watched.said == []
+    assert watched.console_messages == []
     watched.context.close()
 
 
 def test_what_is_drawn_is_saved(
     browser: "Browser", server: Serving, results: Results, lanes: tuple[OpenRun, Lanes]
 ) -> None:
-    watched = Watched(browser, viewport=PHONE, accept_downloads=True)
+    watched = MonitoredPage(browser, viewport=PHONE, accept_downloads=True)
     page = watched.page
     show(page, server, results, "from=100&to=130")
     run, found = lanes
@@ -165,18 +165,18 @@ def test_what_is_drawn_is_saved(
     assert lines[0].startswith("operation,row,die,io,job,block,asked_ns,begin_ns")
     assert len(lines) == 1 + picture.header["operations"] == 1 + len(picture.arrays["row"])
     assert "die 7" in texts["SVG"]
-    assert watched.said == []
+    assert watched.console_messages == []
     watched.context.close()
 
 
 def test_a_run_that_was_not_looked_into_has_none(browser: "Browser", tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [RUN], "sim:demo?blocks_per_die=64")
-    watched = Watched(browser)
+    watched = MonitoredPage(browser)
     with serving([results.path]) as server:
         watched.page.goto(f"{server.url}#/run/{key_of(results.path)}/{RUN.id}")
         watched.page.wait_for_function(
             "() => document.querySelector('.pad .figure')?.dataset.complete === 'true'"
         )
         assert watched.page.locator(".gantt").count() == 0
-    assert watched.said == []
+    assert watched.console_messages == []
     watched.context.close()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import stored
-from browsing import Watched
+from browsing import MonitoredPage
 
 from uflip.report.key_row import COLUMNS
 from uflip.web.server import Serving, serving
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 @pytest.fixture
 def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
     """The list, with pauses and factors that these small results do not have."""
-    found = Watched(browser)
+    found = MonitoredPage(browser)
 
     def told(route: "Route") -> None:
         document = route.fetch().json()
@@ -49,7 +49,7 @@ def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
     found.page.get_by_text("900 µs").wait_for()
     yield found.page
     found.context.close()
-    assert found.said == []
+    assert found.console_messages == []
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
     alone = stored.baseline_run(1, "RW", io_count=COUNT, io_ignore=100, io_size=4096)
     each = {"io_size": 4096, "io_count": COUNT // 4, "target_size": 8 << 20}
     spec = parallel(*(baseline("RW", target_offset=n * (8 << 20), **each) for n in range(4)))
-    together = stored.planned(
+    together = stored.planned_run(
         2, "parallelism", "RW", parameter="parallel_degree", value=4, unit="", spec=spec
     )
     folder = tmp_path_factory.mktemp("pictures") / "r"

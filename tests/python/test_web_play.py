@@ -10,7 +10,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import Watched, check_in_all_looks
+from browsing import MonitoredPage, check_in_all_themes
 from command_line import uflip
 
 from uflip.benchmarks import summary
@@ -263,7 +263,7 @@ def played(number: int) -> str:
 
 def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Path) -> None:
     with serving([tmp_path]) as own:
-        watched = Watched(browser)
+        watched = MonitoredPage(browser)
         page = watched.page
         page.goto(f"{own.url}#/play/demo?key.blocks_per_die=64&p.io_count=300")
         page.get_by_text("Nothing was run yet").wait_for()
@@ -282,7 +282,7 @@ def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Pat
         legend = page.locator(".played .legend").first.inner_text()
         assert re.search(r"before: sim:demo\S*64\s+now: sim:demo\S*spare_factor=0.4", legend)
         assert "write amplification" in page.locator(".played tbody").inner_text()
-        check_in_all_looks(page, "play")
+        check_in_all_themes(page, "play")
         shared = page.url
         page.locator(".played").get_by_role("link", name="now").click()
         page.get_by_role("heading", name="Inside the device").wait_for()
@@ -294,13 +294,13 @@ def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Pat
         lines = waiting.value.path().read_text().splitlines()
         assert lines[0].startswith("ios,at_ns,erased_blocks")
         assert lines[-1].startswith("300,")
-        check_in_all_looks(page, "inside")
+        check_in_all_themes(page, "inside")
         # A link that is shared has the form, and runs nothing.
-        other = Watched(browser)
+        other = MonitoredPage(browser)
         other.page.goto(shared)
         other.page.wait_for_function(played(2))
         assert other.page.get_by_role("textbox", name="spare_factor").input_value() == "0.4"
         assert len(ask(own, "api/played")[1]["played"]) == 2
-        assert watched.said + other.said == []
+        assert watched.console_messages + other.console_messages == []
         for each in (watched, other):
             each.context.close()

@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
         "four": parallel(*(baseline("RW", io_count=375, seed=n, **IDLE, **EACH) for n in range(4))),
     }
     planned = [
-        stored.planned(n, "pause", "RW", parameter="pause", value=n, unit="ns", spec=spec)
+        stored.planned_run(n, "pause", "RW", parameter="pause", value=n, unit="ns", spec=spec)
         for n, spec in enumerate(specs.values(), 1)
     ]
     results = stored.results(tmp_path_factory.mktemp("idle_before") / "r", planned, SMALL)

@@ -103,7 +103,7 @@ def test_a_result_says_what_its_summary_says(server: Serving, folder: Path) -> N
 def test_points_stand_at_the_values_of_their_axis(tmp_path: Path) -> None:
     """Also those of a pattern that has IOShift 0 alone: a run may end before the others."""
     runs = [
-        stored.planned(
+        stored.planned_run(
             number, "alignment", pattern, parameter="io_shift", value=shift, unit="bytes",
             spec=stored.baseline(pattern, io_size=4096, io_count=10, target_size=1 << 20),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import stored
-from browsing import quiet
+from browsing import monitored_page
 
 from uflip.results import Results
 from uflip.web.server import Serving, serving
@@ -127,7 +127,7 @@ def test_a_run_without_neighbours_names_none(page: "Page", server: Serving) -> N
 def test_a_run_leads_to_its_neighbours(browser: "Browser", tmp_path: Path) -> None:
     runs = [stored.baseline_run(at, "SR") for at in (1, 2, 3)]
     stored.results(tmp_path / "r", runs, "sim:demo?blocks_per_die=64")
-    with serving([tmp_path / "r"]) as server, quiet(browser, server.url) as found:
+    with serving([tmp_path / "r"]) as server, monitored_page(browser, server.url) as found:
         open_run(found.page, server)
         for ends in ("next run", "previous run next run", "previous run"):
             line = found.page.locator("h1 + p", has_text=re.compile(f"· {ends}$"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from browsing import Watched, check_in_all_looks, quiet
+from browsing import MonitoredPage, check_in_all_themes, monitored_page
 
 from uflip import _native
 from uflip.data import sweep as document
@@ -50,12 +50,12 @@ def server(swept: tuple[Path, list[SweepRow]]) -> Iterator[Serving]:
 
 
 @pytest.fixture
-def watched(browser: "Browser", server: Serving) -> Iterator[Watched]:
-    with quiet(browser, server.url, accept_downloads=True) as found:
+def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
+    with monitored_page(browser, server.url, accept_downloads=True) as found:
         yield found
 
 
-def opened(watched: Watched, server: Serving) -> "Page":
+def opened(watched: MonitoredPage, server: Serving) -> "Page":
     page = watched.page
     page.goto(server.url)
     page.get_by_role("link", name="results/rows").click()
@@ -77,7 +77,7 @@ def marked(page: "Page") -> set[int]:
 
 
 def test_the_front_is_that_of_the_command_line(
-    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
+    watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     on_front = front(swept[1], OBJECTIVES)
@@ -91,7 +91,7 @@ def test_the_front_is_that_of_the_command_line(
 
 
 def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
-    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
+    watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     canvas = page.locator(".parallel canvas")
@@ -122,7 +122,7 @@ def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
 
 
 def test_a_point_has_an_address_of_its_own(
-    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]]
+    watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     page.get_by_role("button", name="p99", exact=True).click()
@@ -142,7 +142,7 @@ def test_a_point_has_an_address_of_its_own(
 
 
 def test_files_have_what_is_shown(
-    watched: Watched, server: Serving, swept: tuple[Path, list[SweepRow]], tmp_path: Path
+    watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
     page = opened(watched, server)
     page.get_by_label("colour by").select_option("gc")
@@ -162,12 +162,12 @@ def test_files_have_what_is_shown(
     assert (tmp_path / "rows.svg").read_text().count("<path") > POINTS
 
 
-def test_it_can_be_used_without_seeing_or_pointing(watched: Watched, server: Serving) -> None:
+def test_it_can_be_used_without_seeing_or_pointing(watched: MonitoredPage, server: Serving) -> None:
     page = opened(watched, server)
     page.locator("tbody th button").first.focus()
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Point 0").wait_for()
-    check_in_all_looks(page, "sweep")
+    check_in_all_themes(page, "sweep")
 
 
 # Sweeps on disk

@@ -66,12 +66,12 @@ BENCHMARKS = (
 @cache
 def program(*modules: str, preloaded: Path | None = None) -> Path:
     """Make a program that lasts as long as the tests of this process; see `warm`."""
-    until_the_end = ExitStack()
-    atexit.register(until_the_end.close)
+    exit_stack = ExitStack()
+    atexit.register(exit_stack.close)
     # Its socket needs a short name.
-    folder = until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="uflip-"))
+    folder = exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="uflip-"))
     environment = {} if preloaded is None else {"LD_PRELOAD": str(preloaded)}
-    return until_the_end.enter_context(warm(Path(folder), *modules, **environment)) / "uflip"
+    return exit_stack.enter_context(warm(Path(folder), *modules, **environment)) / "uflip"
 
 
 @contextmanager
@@ -83,14 +83,14 @@ def warm(folder: Path, *modules: str, **environment: str) -> Iterator[Path]:
     address, program = folder / "warm", folder / "uflip"
     program.write_text(PROGRAM.format(python=sys.executable, socket=str(address)))
     program.chmod(0o755)
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(address))
-        door.listen(64)
-        command = [sys.executable, __file__, str(door.fileno()), *modules]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen(64)
+        command = [sys.executable, __file__, str(listener.fileno()), *modules]
         server = subprocess.Popen(
             command,
             env=os.environ | environment,
-            pass_fds=[door.fileno()],
+            pass_fds=[listener.fileno()],
             stdin=subprocess.PIPE,
         )
     try:
@@ -99,7 +99,7 @@ def warm(folder: Path, *modules: str, **environment: str) -> Iterator[Path]:
         server.communicate()
 
 
-def _serve(door: socket.socket, modules: list[str]) -> None:
+def _serve(listener: socket.socket, modules: list[str]) -> None:
     for module in modules:
         importlib.import_module(module)
     if not modules:
@@ -108,39 +108,41 @@ def _serve(door: socket.socket, modules: list[str]) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # The parent process has the other end of the input, and may be killed.
-    input_, listens = sys.stdin.fileno(), door.fileno()
+    input_, listens = sys.stdin.fileno(), listener.fileno()
     while listens in select.select([listens, input_], [], [])[0]:
-        asking, _ = door.accept()
+        connection, _ = listener.accept()
         if os.fork() == 0:
-            door.close()
-            _keep(asking)
-        asking.close()
+            listener.close()
+            _supervise(connection)
+        connection.close()
 
 
-def _keep(asking: socket.socket) -> NoReturn:
+def _supervise(connection: socket.socket) -> NoReturn:
     """Begin what is asked for, and wait until it is over, or nobody asks any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    head, files, _, _ = socket.recv_fds(asking, 8, 3)
-    length, asked = int.from_bytes(head, "big"), bytearray()
-    while len(asked) < length:
-        asked += asking.recv(length - len(asked))
+    head, files, _, _ = socket.recv_fds(connection, 8, 3)
+    length, request = int.from_bytes(head, "big"), bytearray()
+    while len(request) < length:
+        request += connection.recv(length - len(request))
     pid = os.fork()
     if pid == 0:
-        asking.close()
-        _be(files, *marshal.loads(bytes(asked)))
+        connection.close()
+        _become_command(files, *marshal.loads(bytes(request)))
     for file in files:
         os.close(file)
     with suppress(OSError):
-        asking.sendall(pid.to_bytes(8, "big"))
-        over = os.pidfd_open(pid)
-        if asking in select.select([asking, over], [], [])[0]:
+        connection.sendall(pid.to_bytes(8, "big"))
+        exit_handle = os.pidfd_open(pid)
+        if connection in select.select([connection, exit_handle], [], [])[0]:
             os.kill(pid, signal.SIGKILL)
-        asking.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
+        connection.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
     os._exit(0)
 
 
-def _be(files: list[int], arguments: list[str], cwd: str, environment: dict[str, str]) -> NoReturn:
+def _become_command(
+    files: list[int], arguments: list[str], cwd: str, environment: dict[str, str]
+) -> NoReturn:
     """Become the command; never come back."""
     for number, file in enumerate(files):
         os.dup2(file, number)

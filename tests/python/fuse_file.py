@@ -1,7 +1,7 @@
 """A file whose I/Os a server answers: nbdkit behind FUSE, a device that fails or stops on command.
 
 Needs root, /dev/fuse, nbdkit and nbdfuse; who uses it is skipped with the reason where one is
-missing (`needed`).
+missing (`needs_fuse`).
 """
 
 import os
@@ -18,30 +18,30 @@ import pytest
 MISSING = [
     name for name in ("nbdkit", "nbdfuse", "umount", "losetup") if shutil.which(name) is None
 ]
-needed = pytest.mark.skipif(
+needs_fuse = pytest.mark.skipif(
     bool(MISSING) or os.geteuid() != 0 or not Path("/dev/fuse").exists(),
     reason=f"needs root, /dev/fuse and {', '.join(MISSING) or 'nothing else'}",
 )
 
 
 @contextmanager
-def fused(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
+def fuse_file(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
     """Make a file and a process that answers for it; `arguments` are those of nbdkit."""
     image, socket = folder / "image", folder / "s"
     image.touch()
     kit = subprocess.Popen(["nbdkit", "-f", "-U", socket, *arguments], stderr=subprocess.DEVNULL)
     fuse = None
     try:
-        until(socket.exists)
+        wait_until(socket.exists)
         fuse = subprocess.Popen(
             ["nbdfuse", image, f"nbd+unix:///?socket={socket}"], stderr=subprocess.DEVNULL
         )
-        if not until(lambda: image.stat().st_size > 0):
+        if not wait_until(lambda: image.stat().st_size > 0):
             pytest.skip("nbdfuse cannot mount here")
         yield image, kit.pid
     finally:
         kit.send_signal(signal.SIGCONT)
-        until(lambda: unmounted(image))
+        wait_until(lambda: unmount(image))
         for process in (fuse, kit):
             if process is not None:
                 process.terminate()
@@ -50,10 +50,10 @@ def fused(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
         image.unlink(missing_ok=True)
 
 
-def unmounted(image: Path) -> bool:
+def unmount(image: Path) -> bool:
     """Unmount it, if it is mounted; a loop device that is detached is gone a little later."""
-    told = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
-    return told.returncode == 0 or b"busy" not in told.stderr
+    done = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
+    return done.returncode == 0 or b"busy" not in done.stderr
 
 
 def forget_partitions(device: str) -> None:
@@ -65,15 +65,15 @@ def forget_partitions(device: str) -> None:
 
 
 @contextmanager
-def looped(image: Path, *options: str) -> Iterator[str]:
+def attached_loop(image: Path, *options: str) -> Iterator[str]:
     """Make a block device of the file; `options` are those of losetup."""
-    made = subprocess.run(
+    done = subprocess.run(
         ["losetup", "-f", "--show", *options, image],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if made.returncode:
-        pytest.skip(f"no loop device here: {made.stderr.strip()}")
-    name = made.stdout.strip()
+    if done.returncode:
+        pytest.skip(f"no loop device here: {done.stderr.strip()}")
+    name = done.stdout.strip()
     forget_partitions(name)
     try:
         yield name
@@ -81,21 +81,23 @@ def looped(image: Path, *options: str) -> Iterator[str]:
         subprocess.run(["losetup", "-d", name], check=True)
 
 
-def stop(pid: int) -> None:
+def stop_process(pid: int) -> None:
     """Stop a process, and wait until all its threads have: a signal is on its way for a while."""
     os.kill(pid, signal.SIGSTOP)
-    assert until(lambda: all(state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
+    assert wait_until(
+        lambda: all(thread_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir())
+    )
 
 
-def state(task: Path) -> str:
+def thread_state(task: Path) -> str:
     """Return the state of a thread, as the kernel's letter."""
     return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def until(holds: Callable[[], bool]) -> bool:
+def wait_until(condition: Callable[[], bool]) -> bool:
     """Wait ten seconds at most until something holds."""
     for _ in range(1000):
-        if holds():
+        if condition():
             return True
         time.sleep(0.01)
     return False

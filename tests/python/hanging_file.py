@@ -1,7 +1,7 @@
 """A file of zeros of which one read hangs while all others are answered: FUSE, without a library.
 
 nbdfuse cannot do that: what it is asked for waits behind what hangs. Run as a script this is the
-server; `hanging` starts one.
+server; `hanging_file` starts one.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from fused import unmounted, until
+from fuse_file import unmount, wait_until
 
 SIZE = 16 << 20
 # Requests of the kernel (linux/fuse.h) that have an answer; the others have none, or ENOSYS.
@@ -40,24 +40,24 @@ ANSWERS = {
 
 
 @contextmanager
-def hanging(folder: Path, hang_s: float) -> Iterator[tuple[Path, Path]]:
+def hanging_file(folder: Path, hang_s: float) -> Iterator[tuple[Path, Path]]:
     """Make such a file; a read that finds a folder at the second path takes it away, and hangs."""
     image, trigger = folder / "image", folder / "trigger"
     image.touch()
     server = subprocess.Popen([sys.executable, __file__, image, trigger, str(hang_s)])
     try:
-        until(lambda: server.poll() is not None or image.stat().st_size > 0)
+        wait_until(lambda: server.poll() is not None or image.stat().st_size > 0)
         if server.poll() is not None:
             pytest.skip("FUSE cannot be mounted here")
         yield image, trigger
     finally:
-        until(lambda: unmounted(image))
+        wait_until(lambda: unmount(image))
         server.kill()
         server.wait()
         image.unlink()
 
 
-def mounted(image: str) -> int:
+def mount(image: str) -> int:
     """Mount the file; the descriptor through which the kernel asks."""
     kernel = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -73,28 +73,28 @@ def answer(kernel: int, unique: int, data: bytes = b"", error: int = 0) -> None:
         os.write(kernel, struct.pack("<IiQ", ANSWER + len(data), -error, unique) + data)
 
 
-def read(kernel: int, unique: int, data: bytes, trigger: Path, hang_s: float) -> None:
+def answer_read(kernel: int, unique: int, data: bytes, trigger: Path, hang_s: float) -> None:
     """Answer a read now, or, if it is the one, later."""
     try:
         trigger.rmdir()
     except OSError:
         answer(kernel, unique, data)
     else:
-        late = threading.Timer(hang_s, answer, (kernel, unique, data))
-        late.daemon = True
-        late.start()
+        delayed = threading.Timer(hang_s, answer, (kernel, unique, data))
+        delayed.daemon = True
+        delayed.start()
 
 
 def serve(image: str, trigger: Path, hang_s: float) -> None:
     """Answer for the file until it is unmounted."""
-    kernel = mounted(image)
+    kernel = mount(image)
     with suppress(OSError):
         while True:
             request = os.read(kernel, LONGEST)
             _, kind, unique = struct.unpack_from("<IIQ", request)
             if kind == READ:
                 _, _, length = struct.unpack_from("<QQI", request, HEADER)
-                read(kernel, unique, bytes(length), trigger, hang_s)
+                answer_read(kernel, unique, bytes(length), trigger, hang_s)
             elif kind in ANSWERS:
                 answer(kernel, unique, ANSWERS[kind])
             elif kind not in (FORGET, INTERRUPT, BATCH_FORGET):
