@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from forked import Server
+from fork_server import Server
 from hostile_cases import HOSTILE, Bench, Case, Edit, command_cases, documents, make_documents
 
 PATIENCE_S = 3

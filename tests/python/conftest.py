@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
-from browsing import monitored_page
+from browser_page import monitored_page
 from command_line import Outcome, uflip
 from fuse_file import attached_loop
 from scheduling import RestartingScheduler

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forked import CPU_S, MEMORY_BYTES, CommandOutcome, Server
+from fork_server import CPU_S, MEMORY_BYTES, CommandOutcome, Server
 
 from uflip.errors import EXIT_CODES
 

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from forked import Server
+from fork_server import Server
 from hostile_cases import Bench, Case, command_cases, edit_cases, make_documents
 
 from uflip.cli.main import VERBS

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
-from forging import rewrite_ledger
+from forged_results import rewrite_ledger
 
 from uflip.results import Results
 from uflip.results.integrity import verify

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from browsing import MonitoredPage, check_in_all_themes
+from browser_page import MonitoredPage, check_in_all_themes
 from command_line import uflip
 from nbd import FLUSH, Client, serving, stop_and_report
 

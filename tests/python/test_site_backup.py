@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from site_inside import alice, check_whole, open_test_site, submit, upload_files
+from local_site import alice, check_whole, open_test_site, submit, upload_files
 from site_server import postgres, small_result
 from sqlalchemy import event, select
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
-from browsing import MonitoredPage, check_in_all_themes
+from browser_page import MonitoredPage, check_in_all_themes
 from command_line import PACKAGE_ROOT, Outcome, uflip
 from site_server import SiteServer, site_server
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import uflip
-from forging import forge_results
+from forged_results import forge_results
 from site_server import SiteServer, site_server, small_result
 
 from uflip.site import client

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import uflip
-from forging import forge_results
+from forged_results import forge_results
 from site_server import SiteServer, site_server
 from test_markup import OBEYED, TERMINAL
 

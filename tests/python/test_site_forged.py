@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import uflip
-from forging import forge_results, rewrite_ledger
+from forged_results import forge_results, rewrite_ledger
 
 from uflip.errors import ResultsError
 from uflip.site.examination import examine

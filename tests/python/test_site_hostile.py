@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from bombs import Page
 from command_line import uflip
-from forging import rewrite_ledger
+from forged_results import rewrite_ledger
 
 from uflip.errors import UflipError
 from uflip.site.examination import examined

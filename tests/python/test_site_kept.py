@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from site_inside import alice, check_whole, open_test_site, submit, upload_files
+from local_site import alice, check_whole, open_test_site, submit, upload_files
 from site_server import postgres, small_result
 from sqlalchemy import select
 

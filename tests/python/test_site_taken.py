@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from command_line import Outcome, uflip
-from forging import forge_results
+from forged_results import forge_results
 from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, WIDE, MonitoredPage, check_usable, monitored_page
+from browser_page import PHONE, WIDE, MonitoredPage, check_usable, monitored_page
 
 from uflip.results import Results
 from uflip.web.server import Serving

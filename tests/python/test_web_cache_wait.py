@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import check_in_all_themes, check_usable, monitored_page
+from browser_page import check_in_all_themes, check_usable, monitored_page
 
 from uflip.device.opener import open_device
 from uflip.report.labels import cause_name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, MonitoredPage
+from browser_page import PHONE, MonitoredPage
 from command_line import uflip
 
 from uflip.results import Results

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import stored
-from browsing import PHONE, MonitoredPage, check_in_all_themes, check_usable
+from browser_page import PHONE, MonitoredPage, check_in_all_themes, check_usable
 
 from uflip.device.opener import open_device
 from uflip.results import Results

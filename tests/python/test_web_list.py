@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import stored
-from browsing import MonitoredPage
+from browser_page import MonitoredPage
 
 from uflip.report.key_row import COLUMNS
 from uflip.web.server import Serving, serving

@@ -10,7 +10,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import MonitoredPage, check_in_all_themes
+from browser_page import MonitoredPage, check_in_all_themes
 from command_line import uflip
 
 from uflip.benchmarks import summary

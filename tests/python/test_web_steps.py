@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import stored
-from browsing import monitored_page
+from browser_page import monitored_page
 
 from uflip.results import Results
 from uflip.web.server import Serving, serving

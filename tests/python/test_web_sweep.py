@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from browsing import MonitoredPage, check_in_all_themes, monitored_page
+from browser_page import MonitoredPage, check_in_all_themes, monitored_page
 
 from uflip import _native
 from uflip.data import sweep as document

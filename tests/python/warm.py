@@ -29,7 +29,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-from forked import warm_up
+from fork_server import warm_up
 
 PROGRAM = """#!{python} -IS
 import _signal, marshal, os, sys
