@@ -14,7 +14,7 @@ AXE = json.dumps({"resultTypes": ["violations"]})
 
 
 class MonitoredPage:
-    """A page, and everything that it complained about or asked of others."""
+    """A page with its console messages and requested URLs."""
 
     def __init__(self, browser: "Browser", **options: Any) -> None:
         self.context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
@@ -29,7 +29,7 @@ class MonitoredPage:
 
 @contextmanager
 def monitored_page(browser: "Browser", url: str, **options: Any) -> Iterator[MonitoredPage]:
-    """A page that complains of nothing and asks nobody but the server at `url`."""
+    """Open a page; check that its console stays empty and it requests only `url`."""
     monitored = MonitoredPage(browser, **options)
     yield monitored
     monitored.context.close()
@@ -41,7 +41,7 @@ def monitored_page(browser: "Browser", url: str, **options: Any) -> Iterator[Mon
 
 
 def check_usable(page: "Page", name: str) -> None:
-    """Nothing serious stands between a page and somebody who cannot see or point, at any width."""
+    """Check that a page has no serious accessibility violation and does not scroll sideways."""
     page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8"))
     report = page.evaluate(f"axe.run(document, {AXE})")
     serious = [
@@ -55,7 +55,7 @@ def check_usable(page: "Page", name: str) -> None:
 
 
 def check_in_all_themes(page: "Page", name: str) -> None:
-    """The same in the light, in the dark, and on a phone."""
+    """Check accessibility in the light and dark themes, and on a phone."""
     page.emulate_media(color_scheme="dark")
     check_usable(page, f"{name}, dark")
     page.emulate_media(color_scheme="light")

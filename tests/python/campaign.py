@@ -5,7 +5,7 @@
     python tests/python/campaign.py --again 1:4711       case 4711 of seed 1
 
 A mutation is written in the words of the tables in tests/hostile, and every case follows from its
-seed and number alone. Of a failure whatever is not needed is taken away; what is left is printed as
+seed and number alone. A failing case is reduced to its necessary parts, which are printed as
 lines that can be put into a table, once the defect is mended.
 """
 
@@ -29,7 +29,7 @@ from fork_server import Server
 from hostile_cases import HOSTILE, Bench, Case, Edit, command_cases, documents, make_documents
 
 PATIENCE_S = 3
-"""Of processor time: then a command that is long by right is interrupted, as by Ctrl-C."""
+"""Processor time after which a long command is interrupted, as by Ctrl-C."""
 
 NUMBERS = (
     "0", "1", "-1", "2", "3", "7", "255", "256", "511", "512", "513", "4095", "4096", "65535",
@@ -153,7 +153,7 @@ def _pointers(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _odd_value(source: random.Random, value: Any) -> str:
-    """A value that is near the one that is there, or far from it."""
+    """Return an unusual value: near the existing one, or far from it."""
     if isinstance(value, int) and not isinstance(value, bool) and source.random() < 0.4:
         near = (value + 1, value - 1, value * 2, -value, value // 2, value * 1000, float(value))
         return str(source.choice(near))

@@ -40,7 +40,7 @@ gc.disable()
 ROOT = Path(__file__).resolve().parents[2]
 
 
-# What takes longest is begun first, so that no worker is left alone with it at the end.
+# The longest files start first, so that no worker runs one alone at the end.
 FIRST = (
     "test_uflip_devices.py", "test_reproduce.py", "test_serve_clients.py", "test_site.py",
     "test_disturbance.py", "test_resume.py", "test_proof_devices.py", "test_guard.py",
@@ -49,12 +49,12 @@ FIRST = (
     "test_site_bucket.py", "test_site_hostile.py", "test_site_kills.py", "test_site_servers.py",
     "test_ledger.py", "test_cli_run.py", "test_several.py",
 )  # fmt: skip
-# Number of tests that wait at any time: for a disk, another process, a clock.
+# Number of tests that wait at any time for a disk, another process or a clock.
 WAITING = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest first; the rest stays in its order."""
+    """Put the files that take longest first; the others keep their order."""
     positions = {name: position for position, name in enumerate(FIRST)}
     items.sort(key=lambda item: positions.get(item.path.name, len(FIRST)))
 
@@ -69,14 +69,14 @@ def pytest_collection_finish() -> None:
 
 @cache
 def first_reproduction_of(page: str) -> str:
-    """The first reproduction that a page carries out, if there is any."""
+    """Return the first reproduction that a page carries out; empty if it has none."""
     text = (ROOT / page).read_text(encoding="utf-8")
     match = re.search(r"^\$ uflip reproduce ([\w-]+)$", text, re.M)
     return match[1] if match else ""
 
 
 class ByWork(RestartingScheduler):
-    """What would do the same work again goes to one worker; else a file, or a page of examples.
+    """Schedule tests that share work on one worker; else by file, or by page of examples.
 
     The same work is to carry out a reproduction, which tests and pages do, and to bring a device of
     Table 3 into its state, which takes longer than what is then done with it.
@@ -150,7 +150,7 @@ def single_trusted_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(autouse=True, scope="session")
 def harness_measured_once() -> Iterator[None]:
-    """Measure what the harness costs here once, not anew for each of a thousand short benchmarks.
+    """Measure the harness overhead once, not again for each of a thousand short benchmarks.
 
     Measuring takes a fifth of a second, and no benchmark depends on the value.
     """
@@ -224,7 +224,7 @@ def loop_device(here: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """Chromium, one for all tests of a file."""
+    """Start Chromium once for all tests of a file."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if path is None:
         pytest.skip("there is no chromium")
@@ -240,13 +240,13 @@ def browser() -> "Iterator[Browser]":
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Serving]:
-    """The explorer of the results in the `folder` of a file of tests."""
+    """Serve the explorer of the results in the `folder` fixture of a test file."""
     with serving([folder]) as explorer:
         yield explorer
 
 
 @pytest.fixture
 def page(browser: "Browser", server: Serving) -> "Iterator[Page]":
-    """A page of it that complains of nothing."""
+    """Open a page of the explorer whose console stays empty."""
     with monitored_page(browser, server.url) as monitored:
         yield monitored.page

@@ -3,9 +3,9 @@
     python fault_matrix.py KIND    all cells of a kind, in this process, a line of JSON each
 
 The process has `tests/native/faults.c` before the C library, which answers instead of the target
-where configured, and makes time pass as the native part sees it: pauses and hangs cost nothing.
-All else is a benchmark as anybody makes it: a file that is made, a state, three runs with pauses,
-the second and third after a state that is there and that is enforced once more.
+where configured, and simulates the clock of the native part: pauses and hangs cost nothing.
+All else is a normal benchmark: a file is created, brought into a state, and three runs follow,
+the second after a pause, the third after the state is enforced again.
 
 A cell that cannot exist has a reason instead (`why_impossible`).
 """
@@ -47,7 +47,7 @@ FAILS, SHORT, WRONG, SLOW, HANGS, SHRINKS = range(6)
 
 
 class Kind(NamedTuple):
-    """Something that goes wrong: how the call is answered, and whether it stays so."""
+    """A kind of fault: how the call is answered, and whether later calls are too."""
 
     what: int
     error: str = ""
@@ -70,7 +70,7 @@ PHASES = ("plan", "state", "warm_up", "measured", "pause", "between")
 OPERATIONS = {"read": "pread", "write": "pwrite", "flush": "fdatasync", "trim": "fallocate"}
 # Of the three runs; what happens in the second one leaves the first, in the reset both.
 FINISHED = {"plan": 0, "state": 0, "warm_up": 1, "measured": 1, "pause": 1, "between": 2}
-# The I/O of the second run that meets it.
+# The I/O of the second run that meets the fault.
 MET = {"warm_up": 1, "measured": 7, "pause": 0}
 
 
@@ -172,19 +172,19 @@ class Faults:
         self.library.fault_clock.restype = ctypes.c_longlong
 
     def arm(self, kind: str, call: str, at: int, pause: int) -> None:
-        """Have something go wrong at a call, counted from here or from the end of a pause on."""
+        """Inject a fault at a call, counted from now or from the end of a pause."""
         what, error, lasts = KINDS[kind]
         number = getattr(__import__("errno"), error) if error else 0
         path = os.fsencode(TARGET.absolute())
         self.library.fault_arm(call.encode(), at, pause, what, number, int(lasts), path)
 
     def disarm(self) -> None:
-        """Nothing goes wrong from now on."""
+        """Inject no further fault."""
         self.library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
 
     @property
     def met(self) -> int:
-        """How often it was met."""
+        """Number of calls that met the fault."""
         return int(self.library.fault_met())
 
     @property
@@ -194,7 +194,7 @@ class Faults:
 
 
 def clear() -> None:
-    """Leave nothing of a benchmark."""
+    """Remove all files of a benchmark."""
     for folder in (OUT, *Path().glob(f".{OUT}-*"), Path("results")):
         shutil.rmtree(folder, ignore_errors=True)
     TARGET.unlink(missing_ok=True)
@@ -208,7 +208,7 @@ def benchmark() -> None:
 
 
 def fault_positions(operation: str) -> dict[str, tuple[int, int]]:
-    """Make it once with nothing wrong; return the call of each phase, and the pause before it.
+    """Run without a fault; return the call of each phase, and the pause before it.
 
     The file is made until the first flush is over, the state until the first pause begins; each run
     begins with a pause, which is left in steps, and the reset follows the second run.
@@ -243,12 +243,12 @@ def fault_positions(operation: str) -> dict[str, tuple[int, int]]:
 
 
 def finished_runs() -> dict[str, bytes]:
-    """Return every finished run that is there."""
+    """Return the content of every finished run by its file name."""
     return {path.name: path.read_bytes() for path in sorted(OUT.glob("runs/0*.parquet"))}
 
 
 def slowest_ios() -> dict[str, list[float]]:
-    """Return of each run the slowest of all I/Os, and of those that count [s]."""
+    """Return the slowest of all I/Os of each run, and of its measured ones [s]."""
     seconds: dict[str, list[float]] = {}
     results = Results.load(OUT)
     for run in results.runs:
@@ -258,7 +258,7 @@ def slowest_ios() -> dict[str, list[float]]:
 
 
 def retry_until_released(work: Callable[[], object]) -> None:
-    """Do it as soon as what hung has let go of the target."""
+    """Do some work as soon as the hanging I/O has released the target."""
     for _ in range(1000):
         try:
             work()
@@ -270,7 +270,7 @@ def retry_until_released(work: Callable[[], object]) -> None:
 
 
 def offset_of_faulty_io(phase: str) -> int | None:
-    """Return where the I/O of the second run lies that met it [bytes]."""
+    """Return the offset of the I/O of the second run that met the fault [bytes]."""
     runs = Results.load(OUT).runs if phase in MET else []
     if len(runs) < 2:
         return None
@@ -278,10 +278,10 @@ def offset_of_faulty_io(phase: str) -> int | None:
 
 
 def resume_or_restart(before: dict[str, bytes]) -> tuple[str, bool]:
-    """Resume what was cut short, or begin it anew; say which, and whether all that was is kept."""
+    """Resume a benchmark, or restart it; return which, and whether finished runs are unchanged."""
     if not OUT.exists():
         retry_until_released(benchmark)
-        return "begun anew", not before
+        return "restarted", not before
     try:
         retry_until_released(partial(uflip.resume, OUT))
     except UflipError as error:
@@ -291,7 +291,7 @@ def resume_or_restart(before: dict[str, bytes]) -> tuple[str, bool]:
 
 
 def run_cell(faults: Faults, kind: str, phase: str, operation: str, at: tuple[int, int]) -> Cell:
-    """Make a benchmark in which something goes wrong once, and go on with it."""
+    """Make a benchmark with one injected fault, and resume it."""
     clear()
     faults.arm(kind, OPERATIONS[operation], *at)
     began, code, error_what, got = faults.now_ns, 0, "", ""
@@ -311,7 +311,7 @@ def run_cell(faults: Faults, kind: str, phase: str, operation: str, at: tuple[in
 
 
 def main(kind: str) -> None:
-    """Print what becomes of each cell."""
+    """Print the outcome of each cell of a kind."""
     faults = Faults()
     once = cache(measure_harness)
     # With this library before the clock it would take longer than all else, two hundred times.

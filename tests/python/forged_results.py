@@ -1,4 +1,4 @@
-"""Forged results with a valid ledger: anybody can write a ledger of their own."""
+"""Forged results with a valid ledger: the ledger is no signature."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from uflip.site.redaction import redacted_copy
 
 
 def forge_results(folder: Path, out: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """Copy results, let `change` have its way with their manifest, and prove them again."""
+    """Copy results, apply `change` to their manifest, and rewrite their ledger."""
     redacted_copy(folder, out)
     path = out / manifest.FILE_NAME
     content = json.loads(path.read_bytes())
@@ -25,7 +25,7 @@ def forge_results(folder: Path, out: Path, change: Callable[[dict[str, Any]], No
 
 
 def rewrite_ledger(folder: Path) -> None:
-    """Make the ledger of a folder anew, so that its files are what it says that was written."""
+    """Rewrite the ledger of a folder, so that it matches the present files."""
     manifest_bytes = (folder / manifest.FILE_NAME).read_bytes()
     document: dict[str, Any] = msgspec.json.decode(manifest_bytes)
     specs = {entry["id"]: ledger.digest_of(entry) for entry in document["plan"]}

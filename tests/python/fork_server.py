@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 
 CPU_S = 10
 IDLE_S = 10
-WAITS_S = 3  # then a server has begun to serve
+WAITS_S = 3  # idle time after which a server is taken to be serving
 GROUP_CPU_S = 60  # for all processes of a case, which have a processor time of their own each
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
@@ -99,8 +99,8 @@ class Server:
     ) -> CommandOutcome:
         """Run one command in the folder `cwd`, its standard input closed or a file.
 
-        After `patience_s` of processor time it gets one SIGINT: what is long by right ends in
-        order. So does what `serves`, once it waits for somebody to come.
+        After `patience_s` of processor time it gets one SIGINT, which ends a long command in
+        order. A command that `serves` gets it once it is idle.
         """
         request = {
             "argv": list(arguments),
@@ -120,7 +120,7 @@ class Server:
 
 
 def warm_up() -> None:
-    """Import every verb and what they import when they are at work."""
+    """Import every verb and the modules that it loads while it works."""
     from uflip.cli.main import VERBS
 
     for module in (*WARM, *(f"uflip.cli.{verb}" for verb in VERBS)):
@@ -163,7 +163,7 @@ def _run(request: dict[str, Any], idle_s: float) -> dict[str, Any]:
 
 
 def _wait_for_end(pid: int, idle_s: float, patience_s: float | None, waits_s: float | None) -> bool:
-    """Wait for a case; False once it has not computed for so long, or takes for ever."""
+    """Wait for a case; return False once it is idle or computes for too long."""
     busy = time.monotonic()
     used = 0
     ticks = os.sysconf("SC_CLK_TCK")
@@ -203,7 +203,7 @@ def _ticks(leader: int) -> int:
 
 
 def _end_group(leader: int) -> None:
-    """End what a case has left behind, workers above all."""
+    """Kill the remaining processes of a case, such as workers."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -215,7 +215,7 @@ def _output_text(memory: int) -> str:
 
 
 def _become_command(request: dict[str, Any], out: int, err: int) -> NoReturn:
-    """Become the command; never come back."""
+    """Run the command in this process, and exit."""
     code = 1
     try:
         _set_up_process(request, out, err)

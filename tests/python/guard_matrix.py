@@ -36,7 +36,7 @@ KIND_OF_CODE = {code: kind for kind, (code, _) in EXIT_CODES.items()}
 
 @dataclass(frozen=True)
 class Target:
-    """Something that must not be written to, and what is typed to have it written all the same."""
+    """A target that must not be written to, and the confirmations that are tried."""
 
     name: str
     url: str
@@ -82,7 +82,7 @@ def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
 
 
 class Bench:
-    """Makes targets, and takes all of them down again."""
+    """Makes targets, and removes all of them at the end."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -105,7 +105,7 @@ class Bench:
         return device
 
     def ext2_image(self, name: str, size: int = 2 * MIB) -> Path:
-        """A file with an ext2 that nothing writes to by itself."""
+        """Make a file with an unmounted ext2."""
         path = self.path(name)
         with path.open("wb") as file:
             file.truncate(size)
@@ -121,7 +121,7 @@ class Bench:
         return point
 
     def process(self, *command: object) -> "subprocess.Popen[str]":
-        """A program that says "ready" and then stays."""
+        """Start a program that prints "ready" and then stays."""
         words = [str(word) for word in command]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -135,7 +135,7 @@ class Bench:
         return process
 
     def uflip_file(self, name: str, size: int = MIB) -> Path:
-        """A file that uflip made."""
+        """Make a file with uflip."""
         path = self.path(name)
         with open_device(f"file:{path}", size=size) as device:
             device.run(baseline("RW", io_count=5, target_size=size))
@@ -147,7 +147,7 @@ def token(device: str) -> str:
 
 
 def near_misses(token: str) -> tuple[str | None, ...]:
-    """Return mistaken confirmations: typed in good faith, or pasted wrongly."""
+    """Return confirmations that are nearly right, as by typing or pasting mistakes."""
     model, serial_and_size = token.split(":", 1)
     return (
         None, "", token[:-1], token + "0", token.replace(":", " "), token.upper() + "x",
@@ -156,12 +156,12 @@ def near_misses(token: str) -> tuple[str | None, ...]:
 
 
 def used_block(name: str, device: str, *watched: Path, url: str = "") -> Target:
-    """A block device that somebody uses, with the very token that it would have."""
+    """Return a block device in use, with the token that it would have."""
     return Target(name, url or device, (None, token(device)), watched)
 
 
 def mounted_blocks(bench: Bench) -> Iterator[Target]:
-    """Block devices with a file system that is mounted somewhere, somehow."""
+    """Yield block devices with a mounted file system."""
     backing = bench.ext2_image("mounted")
     device = bench.loop(backing)
     bench.mount(device)
@@ -208,7 +208,7 @@ def mounted_blocks(bench: Bench) -> Iterator[Target]:
 
 
 def claimed_blocks(bench: Bench) -> Iterator[Target]:
-    """Block devices that the system or a program has for itself."""
+    """Yield block devices that the system or a program has claimed."""
     backing = bench.path("swap")
     backing.write_bytes(bytes(4 * MIB))
     device = bench.loop(backing)
@@ -235,7 +235,7 @@ def claimed_blocks(bench: Bench) -> Iterator[Target]:
 
 
 def layered_blocks(bench: Bench) -> Iterator[Target]:
-    """Block devices whose bytes are those of something that is in use."""
+    """Yield block devices that share their bytes with a used one."""
     lower = bench.ext2_image("lower", 4 * MIB)
     device = bench.loop(lower)
     upper = bench.loop(Path(device))
@@ -290,7 +290,7 @@ def layered_blocks(bench: Bench) -> Iterator[Target]:
 
 
 def partitioned(bench: Bench) -> tuple[tuple[str, Path], tuple[str, str]]:
-    """A disk with two partitions of one size, the first with an ext2."""
+    """Make a disk with two partitions of one size, the first with an ext2."""
     backing = bench.path("disk")
     backing.write_bytes(bytes(8 * MIB))
     device = bench.loop(backing)
@@ -303,7 +303,7 @@ def partitioned(bench: Bench) -> tuple[tuple[str, Path], tuple[str, str]]:
 
 
 def blocks_with_a_wrong_token(bench: Bench) -> Iterator[Target]:
-    """Block devices that nobody uses, and everything but what would permit to write."""
+    """Yield unused block devices with confirmations that do not permit writing."""
     backing = bench.file("free")
     device = bench.loop(backing)
     yield Target("free", device, near_misses(token(device)), (backing,))
@@ -344,7 +344,7 @@ def blocks_with_a_wrong_token(bench: Bench) -> Iterator[Target]:
 
 
 def wait_until_free(device: str) -> None:
-    """A loop device goes away when the last one who has it open closes it."""
+    """Wait until the last user of a loop device has closed it."""
     for _ in range(200):
         if not Path(f"/sys/block/{Path(device).name}/loop").exists():
             return
@@ -411,7 +411,7 @@ def foreign_file(name: str, path: Path, *watched: Path) -> Target:
 
 
 def foreign_files(bench: Bench) -> Iterator[Target]:
-    """Files that nobody uses and that uflip did not make, or not in this form."""
+    """Yield unused files that uflip did not make, or not in this form."""
     yield foreign_file("somebody's", bench.file("thesis"))
     empty = bench.path("empty")
     empty.touch()
@@ -443,7 +443,7 @@ def foreign_files(bench: Bench) -> Iterator[Target]:
 
 
 def modified_uflip_files(bench: Bench) -> Iterator[Target]:
-    """Files that uflip made, and that somebody has had since."""
+    """Yield files that uflip made and that another program changed since."""
     content = bench.file("precious", size=MIB)
     overwritten = bench.uflip_file("written over")
     shutil.copyfile(content, overwritten)
@@ -496,7 +496,7 @@ def modified_uflip_files(bench: Bench) -> Iterator[Target]:
 
 
 def non_files(bench: Bench) -> Iterator[Target]:
-    """What `file:` is never meant for."""
+    """Yield paths that `file:` does not accept."""
     sized = ("--size", "512", "--buffered")
 
     def target(
@@ -567,7 +567,7 @@ def attempt_by_command(*words: str) -> Attempt:
 
 
 def attempt_by_plan(target: Target, typed: str | None) -> str:
-    """With a plan for this very device, where one can be made."""
+    """Run a plan for this very device, if one can be made."""
     Path("its.toml").unlink(missing_ok=True)
     planned = uflip("plan", target.url, "--only", "order", "--scale", "quick", "--state", "as-is",
                  *target.options, "--out", "its.toml")  # fmt: skip
@@ -622,7 +622,7 @@ def device_of(url: str, **options: Any) -> Iterator[Any]:
 
 
 def check_free_targets_are_written(bench: Bench, tally: Tally) -> None:
-    """The other side: a guard that refuses everything protects nothing."""
+    """Check that permitted targets are written: a guard must not refuse everything."""
 
     def expect_write(name: str, url: str, watched: Path, typed: str | None) -> None:
         before = fingerprint((watched,))
@@ -657,7 +657,7 @@ def check_free_targets_are_written(bench: Bench, tally: Tally) -> None:
 
 
 def check_resumes(bench: Bench, tally: Tally) -> None:
-    """A benchmark that was cut short goes on where it may, and nowhere else."""
+    """Check that a benchmark is resumed on its own medium only."""
     backing = bench.file("resumed", size=64 * MIB)
     device = bench.loop(backing)
     name = token(device)
@@ -711,7 +711,7 @@ def check_resumes(bench: Bench, tally: Tally) -> None:
     expect_refusal("another medium, its own token", token(device), backing, other)
     run("losetup", "-d", device)
     wait_until_free(device)
-    # The right one again, whose number is a new one: its data say who it is.
+    # The right medium again, with a new diskseq: it is identified by its brand.
     run("losetup", device, backing)
     done = uflip("run", "--resume", out, "--destroy", token(device), "--quiet")
     if done.code != 0:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build" / "guest"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg-deb", "apt-get")
 MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
-# A queue of the drive interrupts nobody.
+# A poll queue raises no interrupt.
 PARAMETERS = {"nvme.ko": "poll_queues=1"}
 # A processor that NumPy runs on; `max` has features with which some kernels fail under emulation.
 PROCESSOR = "Nehalem"
@@ -100,7 +100,7 @@ def _kernel() -> tuple[Path, Path]:
 
 
 def _initramfs(folder: Path, modules: Path, command: str) -> Path:
-    """Make what the kernel begins with: a shell, the modules it needs, and what it is to do."""
+    """Make the initramfs: a shell, the required modules, and the command to run."""
     root = folder / "initramfs"
     for name in ("bin", "proc", "sys", "dev", "host", "mod"):
         (root / name).mkdir(parents=True)

@@ -1,6 +1,6 @@
 """A file of zeros of which one read hangs while all others are answered: FUSE, without a library.
 
-nbdfuse cannot do that: what it is asked for waits behind what hangs. Run as a script this is the
+nbdfuse cannot do that: later requests wait behind the hanging one. Run as a script this is the
 server; `hanging_file` starts one.
 """
 
@@ -41,7 +41,7 @@ ANSWERS = {
 
 @contextmanager
 def hanging_file(folder: Path, hang_s: float) -> Iterator[tuple[Path, Path]]:
-    """Make such a file; a read that finds a folder at the second path takes it away, and hangs."""
+    """Make such a file; a read that finds a folder at the second path removes it, and hangs."""
     image, trigger = folder / "image", folder / "trigger"
     image.touch()
     server = subprocess.Popen([sys.executable, __file__, image, trigger, str(hang_s)])
@@ -68,13 +68,13 @@ def mount(image: str) -> int:
 
 
 def answer(kernel: int, unique: int, data: bytes = b"", error: int = 0) -> None:
-    """Answer a request, unless nobody waits for it any more."""
+    """Answer a request, unless it was cancelled."""
     with suppress(OSError):
         os.write(kernel, struct.pack("<IiQ", ANSWER + len(data), -error, unique) + data)
 
 
 def answer_read(kernel: int, unique: int, data: bytes, trigger: Path, hang_s: float) -> None:
-    """Answer a read now, or, if it is the one, later."""
+    """Answer a read: at once, or late if the trigger exists."""
     try:
         trigger.rmdir()
     except OSError:

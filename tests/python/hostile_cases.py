@@ -235,7 +235,7 @@ class Bench:
 
 
 def _make_special_files(cwd: Path) -> None:
-    """Make what nobody expects a document to be, and a file that nobody may touch."""
+    """Make files of unusual kinds, and one that no case may change."""
     (cwd / "text").write_text(PRECIOUS)
     shutil.copy(TINY, cwd)
     (cwd / "empty").touch()

@@ -1,6 +1,6 @@
 """An NBD client for tests, written from the protocol's text: whole sessions, and single messages.
 
-Nothing here knows how the server is made: numbers and layouts are those of `doc/proto.md`.
+It is independent of the server: numbers and layouts are those of `doc/proto.md`.
 """
 
 import json
@@ -170,7 +170,7 @@ def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.P
 
 
 def stop_and_report(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """End a server; return what it says it served."""
+    """Stop a server; return its report."""
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err

@@ -21,7 +21,7 @@ def modules_of(crate: Path) -> dict[Module, Path]:
 
 
 def dependencies_of(crate: Path) -> set[tuple[Module, Module]]:
-    """(a, b) where module a knows module b."""
+    """Return (a, b) where module a uses module b."""
     modules = modules_of(crate)
     text = {module: path.read_text(encoding="utf-8") for module, path in modules.items()}
     only_tests = {
@@ -41,7 +41,7 @@ def dependencies_of(crate: Path) -> set[tuple[Module, Module]]:
 
 
 def cycle_of(arrows: set[tuple[Module, Module]]) -> list[str]:
-    """Modules of one level that know each other in a circle, each with all that lies below it."""
+    """Return a cycle of modules of one level, each including its submodules."""
     below: dict[tuple[Module, str], set[str]] = {}
     for one, other in arrows:
         shared = next(i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)

@@ -81,7 +81,7 @@ def vfat() -> bytes:
 
 
 def ntfs() -> bytes:
-    """A boot sector, and a first record of the master file table where it says."""
+    """A boot sector, and the first record of the master file table at its offset."""
     head = b"\xeb\x52\x90NTFS    " + le16(512) + b"\x08" + bytes(7) + b"\xf8" + bytes(2)
     head += bytes(12) + b"\x80\0\x80\0" + le64(SIZE // 512 - 1) + le64(4) + le64(2)
     head += b"\xf6\0\0\0\x01\0\0\0" + le64(0x1122334455667788)

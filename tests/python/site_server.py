@@ -91,7 +91,7 @@ class SiteServer:
     clients: dict[str | None, httpx.Client] = field(default_factory=dict)
 
     def begin(self) -> "SiteServer":
-        """Start it on a free port, and wait until it answers."""
+        """Start the server on a free port, and wait until it answers."""
         more = ["--database", self.database] if self.database else []
         more += ["--per-minute", str(10**6), *self.options]
         serve = ("serve", self.folder, "--port", "0", *more)
@@ -117,13 +117,13 @@ class SiteServer:
         return {"preexec_fn": lambda: resource.setrlimit(files, limit)}
 
     def kill(self) -> None:
-        """End it as a loss of power would."""
+        """Kill the server, as a loss of power would."""
         assert self.process is not None
         self.process.kill()
         self.process.communicate(timeout=30)
 
     def token(self, name: str, role: str = "submitter") -> str:
-        """The token of an account, made when it is asked for first."""
+        """Return the token of an account, created at the first call."""
         if name not in self.tokens:
             more = ["--database", self.database] if self.database else []
             done = uflip("site", "token", self.folder, name, "--role", role, "--json", *more)
@@ -132,14 +132,14 @@ class SiteServer:
         return self.tokens[name]
 
     def client(self, name: str | None = None) -> httpx.Client:
-        """Somebody who asks; nobody in particular without a name."""
+        """Return a client with the token of an account, or an anonymous one."""
         if name not in self.clients:
             headers = {"Authorization": f"Bearer {self.tokens[name]}"} if name else {}
             self.clients[name] = httpx.Client(base_url=self.url, headers=headers, timeout=60)
         return self.clients[name]
 
     def stop(self) -> None:
-        """Let go of everybody who asked, and end it as Ctrl-C does."""
+        """Close all clients, and terminate the server."""
         for client in self.clients.values():
             client.close()
         if self.process is not None and self.process.poll() is None:

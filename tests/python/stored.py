@@ -17,7 +17,7 @@ PATTERNS = ("SR", "RR", "SW", "RW")
 
 
 def device_info(kind: str = "file", **changes: Any) -> DeviceInfo:
-    """A device that nobody opens, of a kind; `details` are those of `DeviceDetails`."""
+    """Return a description of a device that is not opened; `details` as in `DeviceDetails`."""
     fields: dict[str, Any] = {
         "url": f"{kind}:described", "simulated": kind == "sim", "model": kind,
         "capacity_bytes": 64 << 30, "sector_bytes": 512,

@@ -48,7 +48,7 @@ def test_unneeded_constant_brings_nothing() -> None:
     units = by_key["open_units"]
     assert (units.score, units.brings_nothing) == (None, False)
     needless = {key for key, one in by_key.items() if one.brings_nothing}
-    # A figure was fitted, too, and is not asked.
+    # open_map_pages was fitted to a figure, and is not ablated.
     assert needless == set(by_key) - {"link_bytes_per_s", "open_units", "open_map_pages"}
     text = ablation.text(DTI, whole, ablations)
     assert f"{len(needless)} of {len(ablations)} constants bring nothing" in text

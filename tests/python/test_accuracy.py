@@ -113,7 +113,7 @@ def test_claims_and_headlines_are_compared_with_long_runs(document: Summary) -> 
     assert exact.claims
     assert not exact.claims_off
     assert not exact.headlines_off
-    # Every claim and every headline is asked about.
+    # There is a long run for every claim and every headline.
     assert {*specs} <= {*long_runs}
     # A claim that is 20 % too low is off; where the mean never settles it is within the range.
     worse = {key: long_run_result(1.25 * each.mean_ns) for key, each in long_runs.items()}

@@ -126,7 +126,7 @@ def test_wide_run_is_compensated_by_other_repetitions() -> None:
 
 
 def reads_of_one_address(means: list[float]) -> list[dict[str, Any]]:
-    """Reads of one place each: what a run knows of itself says nothing of others."""
+    """Return repetitions that read one address each: a run does not represent the others."""
     unconverged = {"half_width_ns": None, "converged": False, "reasons": ["few_places"]}
     return [unconverged | {"mean_ns": x, "opening_ns": 0.0} for x in means]
 
@@ -255,7 +255,7 @@ def test_claims_of_three_runs_are_seldom_false() -> None:
 
 
 def test_interval_over_repetitions_has_its_coverage() -> None:
-    """The device changes between runs by more than they know: 95 of 100, were they normal."""
+    """The means scatter by more than the runs' intervals: 95 of 100 cover the truth."""
     random, covered = np.random.default_rng(11), 0
     for _ in range(1000):
         combined = combined_mean(repetitions(list(random.normal(100, 4, 3))))

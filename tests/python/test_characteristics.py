@@ -94,7 +94,7 @@ def test_sufficient_shortest_pause_is_an_upper_bound() -> None:
 
 
 def test_pause_is_extrapolated_on_a_linear_device_only() -> None:
-    # 6.4 + 1.5 ms are not the 9 ms of a random write: how much is missing nobody knows.
+    # 6.4 + 1.5 ms are not the 9 ms of a random write: the missing pause is unknown.
     row = characteristics_with(pause=curve("RW", {3_200_000: 5.8, 6_400_000: 1.5, 12_800_000: 0.4}))
     assert row.pause.value == 12.8 * MS
     assert row.pause.bounds == (6.4 * MS, 12.8 * MS)
@@ -130,7 +130,7 @@ def test_expensive_smallest_value_is_not_measured() -> None:
         partitioning=curve("SW", {1: 0.4, 4: 3.0, 32: 9.0}),
     )
     assert row.locality.verdict == row.partitions.verdict == "not_measured"
-    # A cheap one says what it says.
+    # A cheap smallest value is measured.
     row = characteristics_with(
         locality=curve("RW", {8 * MIB: 0.4, 16 * MIB: 9.0}),
         partitioning=curve("SW", {1: 0.4, 4: 0.4, 32: 9.0}),

@@ -23,11 +23,11 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     git(tmp_path, "init", "-q")
-    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "Who came before is not checked")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "Older commits are not checked")
     (tmp_path / "tools").mkdir()
     shutil.copy(TOOL, tmp_path / "tools")
     git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-q", "-m", "What adds the check is not checked")
+    git(tmp_path, "commit", "-q", "-m", "The commit that adds the check is not checked")
     return tmp_path
 
 

@@ -293,7 +293,7 @@ def test_ctrl_c_before_the_first_run_is_reported(here: Path) -> None:
 
 @pytest.mark.parametrize("verb", [["run"], ["prepare"], ["pattern", "--pattern", "SR"]], ids=str)
 def test_ctrl_c_removes_the_file_being_created(here: Path, verb: list[str]) -> None:
-    """A file so large that making it would take longer than anybody waits."""
+    """The file is so large that its creation is interrupted in any case."""
     path = here / "large.bin"
     process = start_warm(*verb, f"file:{path}", "--size", "8GiB")
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)

@@ -135,7 +135,7 @@ def test_different_sizes_and_pauses_are_reported(
     assert comparison.rows
     assert [each.message.rpartition("conditions. ")[2] for each in comparison.conditions
             if each.code == code] == [words]  # fmt: skip
-    # Of what has no size beside the one that varies nobody says that it differs.
+    # A micro-benchmark that varies io_size has no io_size that could differ.
     without = api.run(FIRST, tmp_path / "without", scale="quick", only=["granularity"])
     codes = {each.code for each in api.compare(tmp_path / "one", without).conditions}
     assert "different_io_size" not in codes

@@ -165,7 +165,7 @@ def test_error_of_each_formula_is_printed(here: Path) -> None:
     for each in document["workloads"]:
         assert each["replayed_ns"] > 0
         assert each["error"] == pytest.approx(each["predicted_ns"] / each["replayed_ns"] - 1)
-        # The formula has the I/Os that there are; what is wrong is what they cost beside others.
+        # The formula counts the I/Os exactly; its error is in their cost beside others.
         formula_ios = {"read": 0.0, "write": 0.0}
         for part in each["parts"]:
             formula_ios["read" if part["what"].startswith("read") else "write"] += part["ios"]

@@ -389,7 +389,7 @@ def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
 
 
 def test_deallocate_removes_the_state_record(here: Path) -> None:
-    """A block device's counters begin anew with the machine: the record itself must be gone."""
+    """A block device's counters restart with the machine: the record itself must be removed."""
     opening = ("file:target", "--size", "2MiB", "--buffered", "-q")
     assert uflip("prepare", *opening).code == 0
     (record,) = Path("results/states").glob("*.json")

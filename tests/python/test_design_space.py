@@ -217,7 +217,7 @@ def test_rows_are_printed_when_points_lack_a_measure() -> None:
 @pytest.mark.parametrize(
     ("arguments", "missing_measure"),
     [
-        # Of 50 I/Os the 99th percentile is not told, as ten do not lie beyond it.
+        # 50 I/Os do not support the 99th percentile: ten must lie beyond it.
         ((*NOTHING, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
         # Nor of 1019 less 20 that are ignored.
         (("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 1019,

@@ -92,7 +92,7 @@ def test_opens_and_writes_of_others_are_counted(target: Path) -> None:
 
 
 def overwrite(path: Path) -> None:
-    """Do what a program does that knows nothing of uflip: write over the file, in its middle."""
+    """Overwrite the middle of the file, as a foreign program does."""
     with path.open("r+b") as file:
         file.seek(MIB)
         file.write(FOREIGN)

@@ -294,7 +294,7 @@ def test_cause_and_counter_names_are_documented() -> None:
         trace = device.run(basic("write", "random", io_count=8, time="fixed"))
     table = section("reference/results-format.md", "Causes")
     shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.M))
-    # The last one is that of real devices, which know no other.
+    # The last one is that of real devices, which have no other.
     causes = [*trace.causes, "device_ns"]
     assert shown == {cause: cause_name(cause) for cause in causes}
     counters = json.loads(trace.counters_json() or "{}")
@@ -309,7 +309,7 @@ def test_cause_and_counter_names_are_documented() -> None:
 
 
 def profile_keys(interface: str) -> dict[str, set[str]]:
-    """Table -> its keys, as the table says that types are held against."""
+    """Return table -> its keys, from the known keys of profiles."""
     return {table: {*keys} for table, keys in known_keys(interface).items()}
 
 
@@ -474,7 +474,7 @@ def test_dependencies_are_documented() -> None:
 
 
 def test_python_packages_are_pinned_with_hashes() -> None:
-    """By what is asked for, and by what that needs itself; each has one version everywhere."""
+    """Requirements and their dependencies: each package has one version everywhere."""
     versions: dict[str, set[str]] = {}
     for input_file in ROOT.glob("requirements/*.in"):
         pinned = input_file.with_suffix(".txt").read_text().replace("\\\n", " ")

@@ -328,7 +328,7 @@ def test_state_record_round_trips(record: Path) -> None:
 def test_resume_does_not_write_a_record_named_by_the_results(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder from somebody else must not choose where this machine is written to."""
+    """A foreign result folder must not choose which file is written."""
     monkeypatch.chdir(scratch.parent)
     arguments = ("run", f"file:{scratch}", "--destroy", scratch, "--only", "order")
     shared = ("--scale", "quick", "--state", "sequential", "--max-time", "5s", "--quiet")

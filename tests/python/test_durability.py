@@ -70,7 +70,7 @@ def injector() -> injection.Injector:
 
 
 def calls_of(injector: injection.Injector, here: Path, *options: str) -> list[str]:
-    """The writes and flushes of a pattern on a file that is there, in order."""
+    """Return the writes and flushes of a pattern on an existing file, in order."""
     calls = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=here / "log")
     names = ("pwrite", "fdatasync", "fsync")
     return [call.name.removesuffix("64") for call in calls if call.name.startswith(names)]

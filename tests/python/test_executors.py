@@ -293,7 +293,7 @@ def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(cluster, "LOOK_S", 0.5)
     monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
     with cluster.local(2) as both, using(both):
-        for number in range(2):  # one of them goes on; then both are there again
+        for number in range(2):  # one worker continues; then both exist again
             folder = tmp_path / str(number)
             folder.mkdir()
             assert on_all(partial(tasks.die_once, folder, os.getpid()), range(12)) == [*range(12)]

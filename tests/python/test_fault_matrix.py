@@ -81,7 +81,7 @@ def check_failed_cell(cell: Cell) -> None:
         assert cell.error_what.startswith(("The target ", "A read of 4 KiB at byte ")), cell
         assert cell.afterwards.startswith("4: This is not the device that was measured"), cell
         return
-    assert cell.afterwards == ("begun anew" if cell.phase in ("plan", "state") else "resumed"), cell
+    assert cell.afterwards == ("restarted" if cell.phase in ("plan", "state") else "resumed"), cell
     if cell.operation == "flush" and cell.phase in ("plan", "state", "between"):
         assert cell.error_what == "The device could not be flushed", cell
     else:

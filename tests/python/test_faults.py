@@ -45,7 +45,7 @@ def clear() -> None:
 
 
 def finished_runs() -> dict[str, bytes]:
-    """Every finished run that is there."""
+    """Return the content of every finished run by its file name."""
     return {path.name: path.read_bytes() for path in sorted(Path(OUT, "runs").glob("0*.parquet"))}
 
 
@@ -81,7 +81,7 @@ def check_end(code: int, err: str, context: str) -> None:
 
 
 def check_resume(arguments: tuple[object, ...], context: str) -> None:
-    """Nothing finished is lost; what is there can be resumed, or begun again."""
+    """Check that finished runs are kept, and that the benchmark is resumed or restarted."""
     before = finished_runs()
     if not Path(OUT).exists():
         again = uflip(*arguments)

@@ -113,7 +113,7 @@ def test_panels_match_the_report(multi_panel_results: Results, name: str) -> Non
             for line in joined
         }
         assert len(looks) == len(joined) == {"mix": 4, "queue_depth": 2}[name]
-    # On axes of somebody else they stand side by side within them.
+    # On given axes the panels are placed side by side within them.
     axis = Figure().subplots()
     assert Result(multi_panel_results).plot(name, axis) is axis
     assert len(axis.child_axes) == len(chart.panels)

@@ -77,7 +77,7 @@ def loop(here: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def empty_loop_device() -> Iterator[str]:
-    """A loop device of a number that nobody else takes, with no file behind it."""
+    """Make a loop device of an unused number, without a file behind it."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root and /dev/loop-control")
     number, add, remove = 70_000 + os.getpid() % 10_000, 0x4C80, 0x4C81

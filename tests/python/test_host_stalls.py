@@ -35,7 +35,7 @@ def write_iolog(path: Path) -> Path:
 
 
 def wait_until_running(out: Path) -> None:
-    """Wait until a replay has begun with its I/Os."""
+    """Wait until a replay makes its I/Os."""
     deadline = time.monotonic() + 60
     while not (out / "manifest.json").exists():
         assert time.monotonic() < deadline

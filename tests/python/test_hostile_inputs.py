@@ -90,7 +90,7 @@ def _run_in_child(arguments: Sequence[str | bytes], stdin: bytes, out: int, err:
 
 
 def check(done: Outcome, *codes: int) -> None:
-    """It ended with an error in parts, of the right kind, and said no word too many."""
+    """Check that a command ended with an error in parts, of the right kind, and no output."""
     assert done.code in (codes or (2, 4, 5)), (done.code, done.err[-2000:])
     assert done.err.startswith("error: "), done.err[-2000:]
     assert "Traceback" not in done.err
@@ -391,7 +391,7 @@ def test_invalid_number_is_a_usage_error(here: Path, option: tuple[str, ...]) ->
                 continue
             done = uflip(*option, text)
             assert (done.code, done.out) == (2, ""), (text[:40], done.err[-800:])
-            # A NUL is refused before anybody knows whose it is: no system would hand it over.
+            # A NUL is refused before options are parsed: no system passes one in an argument.
             assert "\0" in text or option[-1] in done.err, done.err[:800]
             assert len(done.err) < 12_000
 

@@ -73,7 +73,7 @@ def experiment_names(folder: Path) -> list[tuple[str, str | None, float | None]]
 
 
 def test_experiment_is_named_after_its_job(here: Path) -> None:
-    """The prefix is what one says with it of fio: before, after."""
+    """The prefix of a log names the measurement: before, after."""
     before = [write_fio_log(Path(f"before_clat.{job}.log"), 1e5 * job, seed=job) for job in (1, 2)]
     after = [
         write_fio_log(Path(f"after_clat.{job}.log"), 1.2e5 * job, seed=job + 2) for job in (1, 2)
@@ -82,7 +82,7 @@ def test_experiment_is_named_after_its_job(here: Path) -> None:
         assert uflip("import", "fio-log", *logs, "--out", out, "-q").code == 0
     assert experiment_names(Path("before")) == [("read-clat", "job", 1), ("read-clat", "job", 2)]
     assert experiment_names(Path("turned")) == [("read-clat", "job", 2), ("read-clat", "job", 1)]
-    # Which file it was is still said.
+    # The manifest names the files.
     results = Results.load(Path("before"))
     assert results.manifest.host["imported_from"] == ["before_clat.1.log", "before_clat.2.log"]
     assert [run.id for run in results.runs] == [
@@ -159,7 +159,7 @@ def test_log_of_averages_is_refused(here: Path, content: str) -> None:
 
 
 def test_advice_names_available_options(here: Path) -> None:
-    """Neither `import` nor `replay` has --state, which could be left away."""
+    """Neither `import` nor `replay` has --state, so the advice does not name it."""
     write_fio_log(Path("a_lat.1.log"), 1e5, 100)
     assert uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q").code == 0
     trace = next(Path("out/runs").glob("*.parquet"))

@@ -154,7 +154,7 @@ def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) 
         time.sleep(0.001)
     process.send_signal(signal.SIGSTOP)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        process.send_signal(number)  # both are pending when it goes on
+        process.send_signal(number)  # both are pending when it continues
     process.send_signal(signal.SIGCONT)
     _, err = process.communicate(timeout=60)
     assert process.returncode in (143, 129)
@@ -163,7 +163,7 @@ def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) 
 
 @needs_fuse
 def test_signal_is_handled_while_opening_a_hanging_file(here: Path) -> None:
-    """The kernel lets nobody go who waits for FUSE; but the answer is out before the read ends."""
+    """A thread that waits for FUSE cannot be interrupted; the message is printed before that."""
     with hanging_file(here, HANG_S) as (image, trigger):
         trigger.mkdir()
         process = start("pattern", f"file:{image}", "--pattern", "RR", "--io-size", "4KiB")

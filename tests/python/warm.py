@@ -118,7 +118,7 @@ def _serve(listener: socket.socket, modules: list[str]) -> None:
 
 
 def _supervise(connection: socket.socket) -> NoReturn:
-    """Begin what is asked for, and wait until it is over, or nobody asks any more."""
+    """Run the requested command, and wait until it ends or its client is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     head, files, _, _ = socket.recv_fds(connection, 8, 3)
@@ -143,7 +143,7 @@ def _supervise(connection: socket.socket) -> NoReturn:
 def _become_command(
     files: list[int], arguments: list[str], cwd: str, environment: dict[str, str]
 ) -> NoReturn:
-    """Become the command; never come back."""
+    """Run the command in this process, and exit."""
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
