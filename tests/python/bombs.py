@@ -1,7 +1,7 @@
-"""Decompression bombs: Parquet files that no writer makes, in Thrift's compact protocol.
+"""Decompression bombs: invalid Parquet files, written in Thrift's compact protocol.
 
-A file is columns of numbers, each of pages `(unpacked, values, packed)`: the bytes that its header
-says the page unpacks to, the values that it says are in it, and what is there instead.
+A file has columns of numbers, each of pages `(unpacked, values, packed)`: the unpacked size and
+the number of values as its header claims, and the actual content.
 """
 
 import struct
@@ -15,7 +15,7 @@ INT32, INT64 = 1, 2
 
 
 class Page(NamedTuple):
-    """One page, and what its header says."""
+    """A page with the claims of its header."""
 
     unpacked: int
     values: int
@@ -23,7 +23,7 @@ class Page(NamedTuple):
 
 
 def varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest ones first."""
+    """Return a variable-length integer: seven bits a byte, the lowest ones first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -36,7 +36,7 @@ def _number(value: int) -> bytes:
 
 
 def encoded(kind: int, value: object) -> bytes:
-    """A value of a Thrift type; of a list `(type, values)`, of a structure its fields."""
+    """Encode a value of a Thrift type: a list as `(type, values)`, a structure as its fields."""
     if isinstance(value, int):
         return _number(value)
     if isinstance(value, bytes):
@@ -52,7 +52,7 @@ def encoded(kind: int, value: object) -> bytes:
 
 
 def structure(fields: Sequence[tuple[int, int, object]]) -> bytes:
-    """Fields `(number, type, value)` in order."""
+    """Encode the fields `(number, type, value)` of a structure, in order."""
     out, last = b"", 0
     for number, kind, value in fields:
         out += bytes([(number - last) << 4 | kind]) + encoded(kind, value)
@@ -61,7 +61,7 @@ def structure(fields: Sequence[tuple[int, int, object]]) -> bytes:
 
 
 def page(of: Page) -> bytes:
-    """A data page with its header."""
+    """Return a data page with its header."""
     data = [(1, I32, of.values), (2, I32, PLAIN), (3, I32, RLE), (4, I32, RLE)]
     header = [(1, I32, 0), (2, I32, of.unpacked), (3, I32, len(of.packed)), (5, STRUCT, data)]
     return structure(header) + of.packed

@@ -6,7 +6,7 @@
 
 A mutation is written in the words of the tables in tests/hostile, and every case follows from its
 seed and number alone. A failing case is reduced to its necessary parts, which are printed as
-lines that can be put into a table, once the defect is mended.
+lines for a table, to be added once the defect is fixed.
 """
 
 import argparse
@@ -52,7 +52,7 @@ ODD_WORDS = (
     "{char 0}", "{char 1b}[2J", "{char d7ff}", "{text 300}", "é", "order", "quick", "random",
 )  # fmt: skip
 APPENDED = ("x", "{byte ff}", "{char 0}", "[", "{", "{lines 50}", "PAR1")
-# Nothing at random where a mistake of ours would reach the machine.
+# Random commands do not use these, because a bug could damage the machine.
 OUTSIDE = ("/dev", "/proc", "/sys", "HOME", "..", "{dots")
 
 
@@ -110,7 +110,7 @@ def _content(path: Path) -> Any:
 
 
 def _byte_edit(source: random.Random) -> str:
-    # Half of all places are near the end: there a Parquet file says what is in it.
+    # Half of all offsets are near the end, where a Parquet file has its footer.
     at = source.choice(
         (source.randrange(1_000_001), 1_000_000 - int(source.expovariate(1 / 30_000)))
     )
@@ -136,7 +136,7 @@ def _value_edit(source: random.Random, content: Any) -> str:
         return f"delete {pointer}"
     if kind == 1 and not pointer.rpartition("/")[2].isdecimal():  # an unknown key beside it
         return f"{pointer.rpartition('/')[0]}/extra = {_odd_value(source, value)}"
-    if kind == 2:  # what stands elsewhere
+    if kind == 2:  # the value of another key
         return f"{pointer} = {json.dumps(source.choice(pointers)[1])}"
     return f"{pointer} = {_odd_value(source, value)}"
 
@@ -171,7 +171,7 @@ def _scramble(source: random.Random, text: str) -> str:
 def _command(source: random.Random) -> str:
     """Mutate one of the command lines, maybe with a word of another."""
     words, other = (shlex.split(source.choice(_commands())) for _ in range(2))
-    # What the standard input is, is for the shell to say, not for the command.
+    # The redirection of standard input stays at the end.
     at = words.index("<") if "<" in words else len(words)
     words, redirected = words[:at], words[at:]
     options = [word for word in other if word.startswith("--")]
@@ -230,7 +230,7 @@ def campaign(folder: Path, seed: int, numbers: Iterator[int], jobs: int) -> Tall
                     faults = bench.run(case, PATIENCE_S)
                     outcome = _outcome(bench)
                     report = explain(bench, case, faults) if faults else ""
-                except Exception as error:  # a campaign that stops unseen has found nothing
+                except Exception as error:  # a campaign must not stop silently
                     outcome, report = "not tried", f"{case}: cannot be tried: {error!r}"
                 with lock:
                     tally.tried += 1

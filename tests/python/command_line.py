@@ -48,7 +48,7 @@ def start(
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Everything in a folder: path -> (mode, content)."""
+    """Return every entry of a folder: path -> (mode, content)."""
     return {
         str(path.relative_to(folder)): (
             path.lstat().st_mode,

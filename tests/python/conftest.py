@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 # A process that is started in the background of a shell inherits "ignore" for SIGINT, and so would
 # this one and every program that it starts. The tests need Ctrl-C, however they were started.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# So it is with SIGHUP under nohup; what is handled here is not ignored by programs that it starts.
+# The same holds for SIGHUP under nohup: programs that this one starts do not ignore it then.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
-# Imported and collected objects stay: looking for garbage in them took a fifth of that time.
+# Imported and collected objects stay: garbage collection of them took a fifth of that time.
 gc.disable()
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +78,8 @@ def first_reproduction_of(page: str) -> str:
 class ByWork(RestartingScheduler):
     """Schedule tests that share work on one worker; else by file, or by page of examples.
 
-    The same work is to carry out a reproduction, which tests and pages do, and to bring a device of
-    Table 3 into its state, which takes longer than what is then done with it.
+    Shared work is a reproduction, which tests and pages carry out, and the preparation of a device
+    of Table 3, which takes longer than its use.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -101,7 +101,7 @@ class ByWork(RestartingScheduler):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByWork:
-    """Avoid that two workers do the same long work."""
+    """Prevent two workers from doing the same long work."""
     return ByWork(config, log)
 
 
@@ -126,9 +126,9 @@ def no_progress_lines() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def shared_device_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep simulated devices in a folder of the tests', never in the user's cache.
+    """Cache simulated devices in a folder of the tests, never in the user's cache.
 
-    All workers share it: what one has brought into its state, the others find.
+    All workers share it, so that each device is prepared once.
     """
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -181,16 +181,14 @@ def reproduce(shared_device_cache: None) -> Callable[..., Outcome]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in."""
+    """Change to an empty folder, and return it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder where no disk is waited for: for tests of many runs, whose subject is the
-    order of calls and not what a loss of power leaves.
-    """
+    """Change to an empty folder in memory, for tests of many runs that do not depend on a disk."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         monkeypatch.chdir(folder)
@@ -214,7 +212,7 @@ def make_file(here: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def loop_device(here: Path) -> Iterator[str]:
-    """A block device of our own."""
+    """Attach a loop device of 8 MiB, and return its path."""
     if os.geteuid() != 0 or shutil.which("losetup") is None:
         pytest.skip("a loop device needs root and losetup")
     (here / "disk.img").write_bytes(bytes(8 << 20))

@@ -34,7 +34,7 @@ def touch_numbered_file(folder: Path, number: int) -> None:
 
 
 def kill_worker_once(folder: Path, tests_pid: int, point: int) -> int:
-    """Kill the worker that is the first to take up point 3; never the process of the tests."""
+    """Kill the first worker that takes point 3; never the process of the tests."""
     assert os.getpid() != tests_pid, "it is no worker that would die"
     if point == 3:
         try:

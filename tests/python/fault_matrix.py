@@ -7,7 +7,7 @@ where configured, and simulates the clock of the native part: pauses and hangs c
 All else is a normal benchmark: a file is created, brought into a state, and three runs follow,
 the second after a pause, the third after the state is enforced again.
 
-A cell that cannot exist has a reason instead (`why_impossible`).
+An impossible cell has a reason (`why_impossible`).
 """
 
 import ctypes
@@ -68,7 +68,7 @@ KINDS = {
 }
 PHASES = ("plan", "state", "warm_up", "measured", "pause", "between")
 OPERATIONS = {"read": "pread", "write": "pwrite", "flush": "fdatasync", "trim": "fallocate"}
-# Of the three runs; what happens in the second one leaves the first, in the reset both.
+# Number of finished runs of three: a fault in the second run leaves the first one.
 FINISHED = {"plan": 0, "state": 0, "warm_up": 1, "measured": 1, "pause": 1, "between": 2}
 # The I/O of the second run that meets the fault.
 MET = {"warm_up": 1, "measured": 7, "pause": 0}
@@ -210,8 +210,8 @@ def benchmark() -> None:
 def fault_positions(operation: str) -> dict[str, tuple[int, int]]:
     """Run without a fault; return the call of each phase, and the pause before it.
 
-    The file is made until the first flush is over, the state until the first pause begins; each run
-    begins with a pause, which is left in steps, and the reset follows the second run.
+    The file is created until the first flush, and the state is enforced until the first pause. Each
+    run begins with a pause, and the reset follows the second run.
     """
     Path(LOG).write_text("")
     clear()
@@ -314,7 +314,7 @@ def main(kind: str) -> None:
     """Print the outcome of each cell of a kind."""
     faults = Faults()
     once = cache(measure_harness)
-    # With this library before the clock it would take longer than all else, two hundred times.
+    # Under this library the measurement would take longer than all else.
     benchmark_run.measure_harness = lambda: dict(once())
     clear()
     info = inspect_device(f"file:{TARGET}", size=SIZE, buffered=True)

@@ -1,16 +1,16 @@
 """Runs commands, each in a process of its own, forked from a warm interpreter.
 
 A hostile input may crash, hang or take all memory, so a case must not share a process with the next
-one; and an interpreter that imports everything anew takes most of a second, where a fork takes some
+one. A new interpreter needs most of a second for its imports, where a fork takes some
 milliseconds. So a server imports every verb once and forks for each case. It is a program of its
-own, not a thread of the tests: what forks must have no threads.
+own, not a thread of the tests, because a process with threads must not fork.
 
     tests ──{"argv", "cwd", "env", "stdin"}──▶ server ──fork──▶ uflip.cli.main.main(argv)
           ◀──{"code", "signal", "err", ...}──        ◀──wait4──
 
-A case may take `CPU_S` seconds of processor time, `MEMORY_BYTES`, and files of `FILE_BYTES`. One
-that has not computed for `IDLE_S` waits for what never comes; all of its processes together may
-take `GROUP_CPU_S`. None of this depends on what else the machine has to do.
+A case may take `CPU_S` seconds of processor time, `MEMORY_BYTES`, and files of `FILE_BYTES`. A
+case that is idle for `IDLE_S` hangs; all of its processes together may take `GROUP_CPU_S`. No limit
+depends on the load of the machine.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ from typing import Any, NoReturn
 CPU_S = 10
 IDLE_S = 10
 WAITS_S = 3  # idle time after which a server is taken to be serving
-GROUP_CPU_S = 60  # for all processes of a case, which have a processor time of their own each
+GROUP_CPU_S = 60  # for all processes of a case together
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
 SHOWN_BYTES = 1 << 20  # limit for the output of a case; the rest is not read
 PYTHON = Path(__file__).resolve().parents[2] / "python"
-# One thread and one arena each: address space that nothing uses is not what is limited here.
+# One thread and one arena each, because unused address space would count as memory.
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "NO_COLOR": "1"}
 WARM = (
     "encodings.idna",
@@ -56,7 +56,7 @@ WARM = (
 class CommandOutcome:
     """The outcome of a case.
 
-    `code` is None where a signal ended it; `memory_bytes` is the most that it had in memory.
+    `code` is None if a signal ended the case; `memory_bytes` is its peak memory.
     """
 
     code: int | None
@@ -188,7 +188,7 @@ def _wait_for_end(pid: int, idle_s: float, patience_s: float | None, waits_s: fl
 
 
 def _ticks(leader: int) -> int:
-    """Processor time of a case, the processes that it has started included [ticks]."""
+    """Return the processor time of a case, including its child processes [ticks]."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -224,10 +224,10 @@ def _become_command(request: dict[str, Any], out: int, err: int) -> NoReturn:
         main(request["argv"])
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # what leaves `main` is a traceback, as the interpreter would print it
+    except BaseException:  # print a traceback as the interpreter does
         traceback.print_exc()
     finally:
-        # Not sys.exit: the server's own clean-up is not for its children to do.
+        # Not sys.exit: a child must not run the clean-up of the server.
         try:
             sys.stdout.flush()
             sys.stderr.flush()

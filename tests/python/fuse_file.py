@@ -1,7 +1,7 @@
-"""A file whose I/Os a server answers: nbdkit behind FUSE, a device that fails or stops on command.
+"""A file whose I/Os nbdkit answers through FUSE: a device that fails or stops on command.
 
-Needs root, /dev/fuse, nbdkit and nbdfuse; who uses it is skipped with the reason where one is
-missing (`needs_fuse`).
+Needs root, /dev/fuse, nbdkit and nbdfuse; without one of them a test is skipped with the reason
+(`needs_fuse`).
 """
 
 import os
@@ -26,7 +26,7 @@ needs_fuse = pytest.mark.skipif(
 
 @contextmanager
 def fuse_file(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
-    """Make a file and a process that answers for it; `arguments` are those of nbdkit."""
+    """Mount a file that nbdkit serves with `arguments`; yield the file and the process id."""
     image, socket = folder / "image", folder / "s"
     image.touch()
     kit = subprocess.Popen(["nbdkit", "-f", "-U", socket, *arguments], stderr=subprocess.DEVNULL)
@@ -51,13 +51,13 @@ def fuse_file(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
 
 
 def unmount(image: Path) -> bool:
-    """Unmount it, if it is mounted; a loop device that is detached is gone a little later."""
+    """Unmount a file; return False while it is busy, as just after its loop device is detached."""
     done = subprocess.run(["umount", image], check=False, timeout=10, capture_output=True)
     return done.returncode == 0 or b"busy" not in done.stderr
 
 
 def forget_partitions(device: str) -> None:
-    """Partitions that were added by hand outlive the file of a loop device."""
+    """Delete the partitions of a loop device: those added by `addpart` outlive its file."""
     name = Path(device).name
     for partition in Path("/sys/block", name).glob(f"{name}p*"):
         number = (partition / "partition").read_text().strip()
@@ -66,7 +66,7 @@ def forget_partitions(device: str) -> None:
 
 @contextmanager
 def attached_loop(image: Path, *options: str) -> Iterator[str]:
-    """Make a block device of the file; `options` are those of losetup."""
+    """Attach a loop device to a file; `options` are those of losetup."""
     done = subprocess.run(
         ["losetup", "-f", "--show", *options, image],
         capture_output=True, text=True, check=False,
@@ -82,7 +82,7 @@ def attached_loop(image: Path, *options: str) -> Iterator[str]:
 
 
 def stop_process(pid: int) -> None:
-    """Stop a process, and wait until all its threads have: a signal is on its way for a while."""
+    """Stop a process, and wait until all its threads have stopped."""
     os.kill(pid, signal.SIGSTOP)
     assert wait_until(
         lambda: all(thread_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir())
@@ -90,12 +90,12 @@ def stop_process(pid: int) -> None:
 
 
 def thread_state(task: Path) -> str:
-    """Return the state of a thread, as the kernel's letter."""
+    """Return the state of a thread as the kernel's letter."""
     return (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:
-    """Wait ten seconds at most until something holds."""
+    """Wait at most ten seconds until a condition holds."""
     for _ in range(1000):
         if condition():
             return True

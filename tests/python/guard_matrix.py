@@ -1,8 +1,7 @@
-"""Every way to write × every kind of target that must not be written to, on real loop devices.
+"""Every write path × every kind of protected target, on real loop devices.
 
-A program of its own, because it mounts: `test_guard.py` starts it in a namespace of its own for
-mounts and for the name of the machine. It prints a document: how much was tried, what was not
-refused, what has changed.
+It is a program of its own because it mounts: `test_guard.py` starts it in new mount and UTS
+namespaces. It prints a document: the attempts, those that were not refused, and changed targets.
 """
 
 import hashlib
@@ -73,7 +72,7 @@ def fingerprint(paths: tuple[Path, ...]) -> list[tuple[str, Any]]:
     for path in paths:
         try:
             status = path.stat()
-            content = path.read_bytes()  # itself: a digest of it takes longer than all commands
+            content = path.read_bytes()  # not a digest, which would take longer than all commands
             mark = os.getxattr(path, "user.uflip") if "user.uflip" in os.listxattr(path) else b""
             fingerprints.append((str(path), (content, status.st_size, mark)))
         except OSError as error:

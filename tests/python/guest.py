@@ -1,11 +1,11 @@
 """A virtual machine for tests, with a Debian kernel and a zoned NVMe drive.
 
-QEMU emulates it, instruction by instruction. Its root is that of this machine, read-only over 9p:
-the environment of the tests is there as it is, and what is tested is what is installed here.
+QEMU emulates it. Its root is that of this machine, read-only over 9p, so that the guest has the
+environment of the tests, and tests the installed package.
 
 Needs qemu-system-x86, busybox-static, kmod and cpio, and a kernel: the package that Debian's
-linux-image-amd64 stands for is downloaded into `build/guest/` where apt can. Who uses it is skipped
-with the reason where something is missing.
+linux-image-amd64 depends on is downloaded into `build/guest/`. If something is missing, a test is
+skipped with the reason.
 """
 
 import shutil
@@ -21,9 +21,9 @@ PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg
 MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
 # A poll queue raises no interrupt.
 PARAMETERS = {"nvme.ko": "poll_queues=1"}
-# A processor that NumPy runs on; `max` has features with which some kernels fail under emulation.
+# A processor that NumPy supports; with `max`, some kernels fail under emulation.
 PROCESSOR = "Nehalem"
-# On a busy machine the timer of a guest seems not to work when the kernel tries it.
+# On a busy machine the kernel's check of the guest's timer may fail.
 PATIENT = "no_timer_check"
 ZONE_MIB, CAPACITY_MIB, ZONES = 16, 12, 64
 OPEN, ACTIVE = 8, 12
@@ -44,7 +44,7 @@ poweroff -f
 def in_guest(command: str, folder: Path) -> tuple[int, str]:
     """Run a shell command in the guest; return its exit code, and what it printed.
 
-    The zoned drive is new, and the only NVMe drive there is. `/var/tmp` can be written to.
+    The zoned drive is new, and the only NVMe drive. `/var/tmp` is writable.
     """
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:

@@ -58,7 +58,7 @@ def hanging_file(folder: Path, hang_s: float) -> Iterator[tuple[Path, Path]]:
 
 
 def mount(image: str) -> int:
-    """Mount the file; the descriptor through which the kernel asks."""
+    """Mount the file; return the descriptor of the kernel's requests."""
     kernel = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"fd={kernel},rootmode=100000,user_id=0,group_id=0"

@@ -25,10 +25,10 @@ HOSTILE = Path(__file__).resolve().parents[1] / "hostile"
 TINY = HOSTILE / "files" / "profiles" / "tiny.toml"
 WORDS = ("accepted", "refused", "either")
 PRECIOUS = "Chapter one. Nobody has a copy of this.\n"
-# Codes that an error may end with: not the one for mistakes of ours.
+# Exit codes of errors, without the one of bugs in uflip.
 ERRORS = {code for kind, (code, _) in EXIT_CODES.items() if kind not in ("ok", "internal")}
 PARTS = {"what", "where", "do"}
-SERVING = {"serve", "explore"}  # what they do ends with a signal
+SERVING = {"serve", "explore"}  # these run until a signal
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -105,7 +105,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-# Text that is too long to be written down: {digits 5000}, {deep 9000}, ...
+# Macros for long text: {digits 5000}, {deep 9000}, ...
 
 _MACRO = re.compile(r"\{(\w+) (\w+)\}")
 _MACROS = {
@@ -125,7 +125,7 @@ _MACROS = {
 
 
 def expand(text: str) -> str:
-    """Write out what braces stand for."""
+    """Expand the macros in braces."""
     return _MACRO.sub(lambda match: _MACROS[match[1]](match[2]), text)
 
 
@@ -174,7 +174,7 @@ class Bench:
         self.last: CommandOutcome | None = None
 
     def run(self, case: Case, patience_s: float | None = None) -> list[str]:
-        """Try a case; returns what is wrong with how it ended."""
+        """Run a case; return the faults of its outcome."""
         cwd = self.folder / "case"
         shutil.rmtree(cwd, ignore_errors=True)
         cwd.mkdir(parents=True)
@@ -184,7 +184,7 @@ class Bench:
         self.last = outcome = self.server.run(
             arguments, cwd, environment, stdin, patience_s, serves=bool(serves)
         )
-        # What `verify` finds is its answer, not an error of its own.
+        # A finding of `verify` is its result, not an error.
         is_answer = arguments[:1] == ["verify"] and bool(outcome.out)
         as_json = "--json" in arguments
         faults = problems(outcome, case.expected, as_json=as_json, is_answer=is_answer)
@@ -214,7 +214,7 @@ class Bench:
                 try:
                     change(cwd, cwd / inside, line)
                 except (ValueError, LookupError, TypeError):
-                    if number == 0:  # what comes later may not fit what is left
+                    if number == 0:  # later edits may not fit the edited document
                         raise
         return arguments, environment, stdin
 
@@ -268,7 +268,7 @@ def change(cwd: Path, path: Path, line: str) -> None:
 
 
 def _flip(path: Path, argument: str) -> None:
-    """Flip a bit; places count in millionths of the file, so that they fit any length."""
+    """Flip a bit; offsets are in millionths of the file, so that they fit any length."""
     at, bit = (int(part) for part in argument.split())
     content = bytearray(path.read_bytes())
     content[at * (len(content) - 1) // 1_000_000] ^= 1 << bit
@@ -324,7 +324,7 @@ def _parsed(path: Path, _stamp: int) -> str:
 
 
 def _set(path: Path, pointer: str, raw: str | None) -> None:
-    """Set, add or delete one value; it is written as it stands, valid or not."""
+    """Set, add or delete one value; it is written verbatim, valid or not."""
     content = json.loads(_parsed(path, path.stat().st_mtime_ns))
     *steps, last = pointer.strip("/").split("/")
     node: Any = content
@@ -363,7 +363,7 @@ def problems(
     as_json: bool = False,
     is_answer: bool = False,
 ) -> list[str]:
-    """Return the faults in how a command ended; an empty list if it ended as it must."""
+    """Return the faults of the outcome of a command; an empty list if it is as expected."""
     if outcome.hung:
         return ["it did not end"]
     faults = []

@@ -1,4 +1,4 @@
-"""Runs a command in which one system call fails, or never ends: see `tests/native/faults.c`."""
+"""Runs a command in which one system call fails or hangs: see `tests/native/faults.c`."""
 
 import atexit
 import errno
@@ -33,20 +33,20 @@ OTHERS = ("EIO", "ENOMEM")
 
 @dataclass(frozen=True)
 class Call:
-    """A system call of a command: its number among those that count, its name and its path."""
+    """A system call of a command: its number among the counted ones, its name and its path."""
 
     number: int
     name: str
     path: str
 
     def errors(self) -> tuple[str, ...]:
-        """What it may fail with."""
+        """Return the errors with which it may fail."""
         return next((names for key, names in ERRORS.items() if self.name.startswith(key)), OTHERS)
 
 
 @dataclass(frozen=True)
 class Injector:
-    """The library that injects, and which paths count."""
+    """The library that injects faults, and the paths that it covers."""
 
     library: Path
     paths: tuple[str, ...]
@@ -62,10 +62,10 @@ class Injector:
         }
 
     def run(self, *arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
-        """Run a command; `at`, `errno`, `from`, `hang` say what happens to it.
+        """Run a command; `at`, `errno`, `from` and `hang` describe the fault.
 
-        The libraries are imported already, but where a thread hangs: how Python itself ends then
-        is under test too.
+        The libraries are preloaded, except with `hang`, where the exit of Python itself is under
+        test too.
         """
         begin = [sys.executable, "-m", "uflip"]
         if "hang" not in settings:

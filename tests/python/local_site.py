@@ -1,4 +1,4 @@
-"""A site in this process: opened, given a result, compared with the submitted files."""
+"""A results site in this process, with helpers that submit and check a result."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ def submit(site: Site, prepared: Submission) -> Taken:
 
 
 def check_whole(site: Site, result: str, prepared: Submission) -> None:
-    """Hold a result against what was sent: row, files by their digests, folder."""
+    """Check that a result matches the submission: its row, files by digest, and folder."""
     with site.sessions() as session:
         digests = [each.digest for each in session.get_one(ResultRecord, result).files]
     assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)

@@ -28,14 +28,14 @@ PATIENCE_S = 20.0
 
 
 def option(number: int, data: bytes = b"", length: int | None = None) -> bytes:
-    """Lay an option out; `length` may lie."""
+    """Encode an option; `length` may be wrong on purpose."""
     return struct.pack(">QII", OPTION, number, len(data) if length is None else length) + data
 
 
 def info_request(
     name: bytes = b"", kinds: tuple[int, ...] = (3,), length: int | None = None
 ) -> bytes:
-    """Lay out what GO and INFO ask; `length` of the name may lie."""
+    """Encode the data of GO and INFO; the name's `length` may be wrong on purpose."""
     head = struct.pack(">I", len(name) if length is None else length) + name
     return head + struct.pack(f">H{len(kinds)}H", len(kinds), *kinds)
 
@@ -43,7 +43,7 @@ def info_request(
 def request(
     command: int, offset: int = 0, length: int = 0, *, flags: int = 0, cookie: int = 1
 ) -> bytes:
-    """Lay out the head of a request."""
+    """Encode the header of a request."""
     return struct.pack(">IHHQQI", REQUEST, flags, command, cookie, offset, length)
 
 
@@ -121,7 +121,7 @@ class Client:
         return int(error)
 
     def read(self, offset: int, length: int) -> bytes | int:
-        """Read; the data, or an error."""
+        """Read; return the data, or an error."""
         self.send(request(READ, offset, length))
         if not self.structured:
             return self.reply() or self.receive(length)
@@ -151,7 +151,7 @@ class Client:
 
 @contextmanager
 def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.Popen[str]]:
-    """Serve devices at a UNIX socket until the block is left; then it has ended in order."""
+    """Serve devices at a UNIX socket during the block; then stop the server in order."""
     process = start("serve", *arguments, "--socket", path, "--json")
     deadline = time.monotonic() + PATIENCE_S * 3
     while not accepts_connections(path):
@@ -163,7 +163,7 @@ def serving(*arguments: object, path: Path | str = "s") -> Iterator[subprocess.P
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-        with process:  # its pipes are closed, and it is waited for
+        with process:  # closes its pipes and waits for it
             with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE_S)
             process.kill()

@@ -1,8 +1,8 @@
 """All parsers of foreign bytes in Python, a function each: it returns or raises an error.
 
-`test_parsers` replays documents and changes of them, `tools/fuzz_parsers.py` lets libFuzzer look
-for more (`make fuzz`). A target may raise `UflipError`, of any kind but a mistake of ours; whatever
-else it raises, however long it takes, and what it reads differently a second time, is a finding.
+`test_parsers` replays documents and mutations of them; `tools/fuzz_parsers.py` fuzzes with
+libFuzzer (`make fuzz`). A target may raise `UflipError`, except of the internal kind. Any other
+exception, a hang, and a different result of a second read are findings.
 """
 
 import tempfile
@@ -23,12 +23,12 @@ from uflip.profiles import profile_sources
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 Target = Callable[[bytes], None]
-HERE = Path("document")  # what errors name; nothing is there
+HERE = Path("document")  # the path in errors; it does not exist
 
 
 @contextmanager
 def temporary_file(content: bytes, ending: str = "") -> Iterator[Path]:
-    """A file with this content, for parsers that open theirs."""
+    """Make a file with this content, for parsers that open a file."""
     with tempfile.NamedTemporaryFile(suffix=ending, dir="/dev/shm") as file:
         file.write(content)
         file.flush()
@@ -91,7 +91,7 @@ def read_series(data: bytes) -> None:
 
 
 def read_words(data: bytes) -> None:
-    """Words of a command line, each with every parser that may meet it."""
+    """Parse words of a command line, each with every parser that may receive it."""
     for word in data.decode(errors="replace").split("\n")[:20]:
         for parser in (
             parse_size, parse_duration, parse_count, parse_number, parse_url,
@@ -101,7 +101,7 @@ def read_words(data: bytes) -> None:
 
 
 def expect_no_internal_error(parser: Callable[[Any], Any], data: Any) -> None:
-    """Run a parser on an input; an error with an explanation is no finding."""
+    """Run a parser on an input; raise internal errors only."""
     try:
         parser(data)
     except UflipError as error:
@@ -124,7 +124,7 @@ TARGETS: dict[str, Target] = {
 
 
 def documents(folder: Path) -> dict[str, list[bytes]]:
-    """Valid documents of each kind, to begin with; `folder` is empty."""
+    """Return valid documents of each kind as seeds; `folder` is empty."""
     from command_line import uflip
 
     golden = Path(__file__).resolve().parents[1] / "golden"

@@ -3,14 +3,14 @@
     python pipeline_faults.py DEVICE SEED FIRST LAST    cases FIRST to LAST, in this process
 
 The process has `tests/native/faults.c` before the C library. A case draws a phase, a call of it
-that concerns a file of ours, and what happens there: an error, a full disk, a short write, an
+that concerns a file of ours, and a fault: an error, a full disk, a short write, an
 interruption, a step of the wall clock, or a kill. The real code runs; it may end with an error, but
 
-- a run that was reported as stored is there afterwards, byte for byte;
-- what a folder shows as proven is what was measured: virtual time gives the same trace again;
-- nothing ends as a mistake of uflip's own, and the benchmark can be completed afterwards.
+- a run that was reported as stored exists afterwards, byte for byte;
+- proven runs of a folder are as measured: virtual time gives the same trace again;
+- no command ends with an internal error, and the benchmark can be completed afterwards.
 
-The first line printed is what a case went wrong with; nothing is printed where all hold.
+It prints the first failing case, and nothing if all hold.
 """
 
 import ctypes
@@ -62,7 +62,7 @@ READS = PHASES[2:]
 
 @dataclass(frozen=True)
 class Fault:
-    """The fault at a call; `lasts`: also at every later call that changes something."""
+    """A fault at a call; `lasts`: also at every later call that changes something."""
 
     what: int
     number: int = 0
@@ -90,23 +90,23 @@ class Library:
         self._library.fault_step.argtypes = [ctypes.c_longlong]
 
     def arm(self, fault: Fault, at: int) -> None:
-        """Have something happen at a call from here on."""
+        """Inject a fault at a call, counted from now."""
         self._library.fault_step(HOUR_NS if at % 2 else -HOUR_NS)
         self._library.fault_arm(b"", at, 0, fault.what, fault.number, int(fault.lasts), b"")
 
     def disarm(self) -> None:
-        """Nothing happens from now on, and the clock is right."""
+        """Inject no further fault, and reset the clock."""
         self._library.fault_arm(b"", 0, 0, 0, 0, 0, b"")
         self._library.fault_step(0)
 
     @property
     def calls(self) -> int:
-        """How many calls there were since."""
+        """Number of calls since the last `arm`."""
         return int(self._library.fault_calls())
 
 
 class Case:
-    """One seed: what happens, where, and what came of it."""
+    """A case of one seed: the fault, the call, and the acknowledged runs."""
 
     def __init__(self, library: Library, device: str, text: str) -> None:
         self.library, self.device = library, device
@@ -114,7 +114,7 @@ class Case:
         self.acknowledged: list[str] = []
 
     def on_event(self, event: Event) -> None:
-        """Take note of what the session reports as stored."""
+        """Record the runs that the session reports as stored."""
         if isinstance(event, RunFinished):
             self.acknowledged.append(event.run.id)
 
@@ -123,11 +123,11 @@ class Case:
         begin(BenchmarkRequest(device=self.device, plan_file=PLAN), OUT, self.on_event)  # type: ignore[arg-type]
 
     def resume(self) -> None:
-        """Make the runs that are left."""
+        """Resume the benchmark."""
         resume(OUT, on_event=self.on_event)  # type: ignore[arg-type]
 
     def run_phase(self, phase: str) -> None:
-        """Do a phase."""
+        """Run a phase."""
         if phase == "run":
             self.begin()
         elif phase == "resume":
@@ -142,7 +142,7 @@ class Case:
             write_report(Results.load(OUT), REPORT)
 
     def exit_code_of(self, phase: str) -> int:
-        """Do a phase in which something happens; return the exit code."""
+        """Run a phase with a fault; return the exit code."""
         try:
             self.run_phase(phase)
         except UflipError as error:
@@ -154,7 +154,7 @@ class Case:
 
 
 def run_forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[str]]:
-    """Do work in a process of its own; return how it ended, and what it reported."""
+    """Do work in a forked process; return its exit code, and the lines that it reported."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -172,7 +172,7 @@ def run_forked(work: Callable[[Callable[[str], None]], int]) -> tuple[int, list[
 
 @cache
 def traces(device: str) -> dict[str, bytes]:
-    """Return what virtual time gives for each run: from a benchmark in which nothing happens."""
+    """Return the I/Os of each run of a benchmark without a fault."""
     prepare(device, "complete")
     return columns(Results.load(OUT))
 
@@ -207,7 +207,7 @@ def expected_summary(device: str) -> bytes:
 def check_summary(device: str) -> None:
     """Check that the summary of a folder is that of an undamaged one.
 
-    A run that could not be read is left out, and a warning names it; the summary covers the others.
+    An unreadable run is omitted with a warning; the summary covers the others.
     """
     results = Results.load(OUT)
     if results.missing:
@@ -237,7 +237,7 @@ def prepared_folder(device: str, kind: str) -> Path:
 
 
 def prepare(device: str, kind: str) -> None:
-    """Put what a phase begins with in its place."""
+    """Restore the folder that a phase begins with."""
     source = None if kind == "nothing" else prepared_folder(device, kind)
     shutil.rmtree(WORK, ignore_errors=True)
     if source is None:
@@ -257,7 +257,7 @@ def run_files() -> dict[str, bytes]:
 
 @cache
 def calls_of(library: Library, device: str, phase: str) -> int:
-    """Count the calls of a phase in which nothing happens."""
+    """Count the calls of a phase without a fault."""
     prepare(device, BEGINS[phase])
     library.arm(Fault(FAILS), 0)
     Case(library, device, "").run_phase(phase)
@@ -265,7 +265,7 @@ def calls_of(library: Library, device: str, phase: str) -> int:
 
 
 def run_case(library: Library, device: str, text: str) -> str:
-    """Make one case happen; return what was drawn."""
+    """Run one case; return what was drawn."""
     case = Case(library, device, text)
     phase = case.random.choices(PHASES, (5, 5, 2, 2, 1))[0]
     calls = calls_of(library, device, phase)
@@ -309,13 +309,13 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def check_report(drawn: str) -> None:
-    """A report is there whole, or not at all; what it could not write may be left beside it."""
+    """Check that a report is complete, or does not exist."""
     if REPORT.exists():
         assert checksums.has_valid_seal(REPORT, checksums.REPORT), drawn
 
 
 def check_runs_unchanged(device: str, case: Case, before: dict[str, bytes], drawn: str) -> None:
-    """Check that finished and acknowledged runs are there, and shown as measured."""
+    """Check that finished and acknowledged runs exist, and are as measured."""
     now = run_files()
     assert {run: now.get(run) for run in before} == before, f"{drawn}: a finished run has changed"
     if not OUT.exists():
@@ -333,7 +333,7 @@ def check_runs_unchanged(device: str, case: Case, before: dict[str, bytes], draw
 
 
 def check_completed(device: str, case: Case, drawn: str) -> None:
-    """The benchmark can be completed, and then all of it is proven and says what it must."""
+    """Check that the benchmark can be completed, and is proven and correct then."""
     before = run_files()
     if not OUT.exists():
         case.begin()
@@ -350,7 +350,7 @@ def check_completed(device: str, case: Case, drawn: str) -> None:
 
 
 def plan_for(device: str) -> Plan:
-    """Plan two short runs from the state in which the device is."""
+    """Plan two short runs from the current state of the device."""
     info = inspect_device(device)
     runs = tuple(replace(run, spec=resolve(run.spec, info).spec) for run in RUNS)
     return Plan(
@@ -360,13 +360,13 @@ def plan_for(device: str) -> Plan:
 
 
 def main(device: str, seed: str, first: int, last: int) -> None:
-    """Make cases happen until one goes wrong."""
+    """Run cases until one fails."""
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # threads cost more than they gain
     library = Library()
     once = cache(measure_harness)
     benchmark_run.measure_harness = lambda: dict(once())
     PLAN.write_text(write_plan(plan_for(device)))
-    traces(device)  # what is known is known before anything happens
+    traces(device)  # compute the expected results before the first fault
     expected_summary(device)
     prepared_folder(device, "partial")
     for phase in PHASES:

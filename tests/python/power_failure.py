@@ -3,10 +3,10 @@
 `Recording` reads what `tests/native/oplog.c` recorded. `Recording.crash` replays it up to some call
 and then drops what was not synced:
 
-- Of the data that was written to a file since its last sync any part may be there, in units of a
+- Of the data that was written to a file since its last sync any part may survive, in units of a
   sector; the file is as long as these parts make it, with zeroes in between.
-- Names that were given, moved or taken away since the last sync of their folder may or may not have
-  changed. A change needs the earlier ones of the same names. A rename is whole or not there at all.
+- Names that were created, renamed or removed since the last sync of their folder may or may not
+  have changed. A change needs the earlier ones of the same names. A rename is atomic.
 - A sync of a file makes its data durable but not its name, a sync of a folder names but no data.
 
 File systems of today keep more than that (ext4 and xfs keep the order of names); POSIX promises no
@@ -41,7 +41,7 @@ class Call:
 
 @dataclass
 class Content:
-    """The bytes of a file: those that were written, and zeroes up to its size."""
+    """The content of a file: the written bytes, and zeroes up to its size."""
 
     data: bytearray = field(default_factory=bytearray)
     size: int = 0
@@ -58,14 +58,14 @@ class Content:
         self.size = max(self.size, end)
 
     def make(self, path: Path) -> None:
-        """Make a file of it."""
+        """Write the content to a file."""
         path.write_bytes(self.data)
         os.truncate(path, self.size)
 
 
 @dataclass
 class File:
-    """A regular file: what is durable, and what was done since."""
+    """A regular file: its durable content, and the calls since then."""
 
     durable: Content = field(default_factory=Content)
     pending: list[Call] = field(default_factory=list)
@@ -73,7 +73,7 @@ class File:
 
 @dataclass(frozen=True)
 class Change:
-    """A name, or two at once, that lead to another file from now on; None: to nothing."""
+    """One name, or two at once, with the files that they lead to from now on; None: removed."""
 
     names: tuple[tuple[int, str], ...]
     leads: tuple[int | None, ...]
@@ -95,7 +95,7 @@ class Disk:
         self._made = 1 << 64
 
     def do(self, call: Call) -> None:
-        """Do what a process did."""
+        """Apply a call of a process."""
         if call.kind == MARK:
             self.acknowledged.append(call.name)
         elif call.kind == SYNC:
@@ -135,7 +135,7 @@ class Disk:
                 file_record.durable.do(call)
             file_record.pending.clear()
             return
-        # With what these changes need, in the order in which they were made.
+        # With the changes that these depend on, in their order.
         needed = {name for change in self.pending for name in change.names if name[0] == file}
         synced: set[int] = set()
         for change in reversed(self.pending):
@@ -187,8 +187,8 @@ class Recording:
         return cls(root, calls)
 
     def crash(self, random_: random.Random, into: Path) -> list[str]:
-        """Make in a new folder what is left after some call; return what was acknowledged."""
-        # Where something was acknowledged more can be lost than between two writes.
+        """Restore the state after some call into a new folder; return what was acknowledged."""
+        # More can be lost after an acknowledgement than between two writes.
         marks = [at for at, call in enumerate(self.calls) if call.kind == MARK]
         after = random_.choice(marks) + 1 if marks and random_.random() < 0.3 else None
         end = random_.randint(0, len(self.calls)) if after is None else after
@@ -201,7 +201,7 @@ class Recording:
 
 
 def _draw_keep(random_: random.Random) -> Callable[[], bool]:
-    """Draw how much is kept: all, nothing, or each part with some probability."""
+    """Draw the share that survives: all, nothing, or each part with some probability."""
     share = random_.choice((0.0, 0.0, 0.1, 0.5, 0.9, 1.0))
     return lambda: random_.random() < share
 
@@ -241,7 +241,7 @@ def _content(file: File, keeps: Callable[[], bool]) -> Content:
 
 @dataclass
 class _RemainingFiles:
-    """Makes the files of a disk that has lost its power."""
+    """Writes the files of a disk after a power failure."""
 
     disk: Disk
     names: dict[tuple[int, str], int]
@@ -249,7 +249,7 @@ class _RemainingFiles:
     made: dict[int, Path] = field(default_factory=dict)
 
     def make(self, folder: int, into: Path) -> None:
-        """Make a folder with what is in it."""
+        """Write a folder and its content."""
         into.mkdir()
         for (parent, name), leads in self.names.items():
             if parent != folder:

@@ -3,9 +3,8 @@
     LD_PRELOAD=oplog.so python power_scenarios.py FOLDER    record all of them below a folder
 
 A scenario does its work in an empty folder and marks what it reported as done. Its check
-gets a folder in which only a part of that is left (`power_failure`) and uses the real readers: what
-was acknowledged is there, everything that they show is what was written, and the rest can be made
-again.
+gets a folder of which only a part remains (`power_failure`) and uses the real readers: acknowledged
+data exists, all data read is what was written, and missing runs can be made again.
 """
 
 import ctypes
@@ -41,14 +40,14 @@ SERVED = "sim:demo?blocks_per_die=64&state=empty"
 
 @dataclass(frozen=True)
 class Scenario:
-    """Some work, and how what is left of it is checked.
+    """Some work, and the check after a power failure.
 
     Attributes
     ----------
     record : callable
         Does the work in an empty folder, and marks what is acknowledged.
     check : callable
-        Called with what is left, what was acknowledged, and the folder as the work left it.
+        Called with the remaining folder, the acknowledgements, and the complete folder.
     """
 
     record: Callable[[Path, Mark], None]
@@ -103,7 +102,7 @@ def check_results(remaining: Path, acknowledged: Sequence[str], complete: Path) 
 
 
 def check_runs(results: Results, expected_runs: set[str], original: Path) -> None:
-    """Every promised run is usable, and has the bytes that were written."""
+    """Check that every acknowledged run is usable, and has the bytes that were written."""
     usable = {run.id: run.path for run in results.runs}
     assert expected_runs <= usable.keys(), f"lost: {expected_runs - usable.keys()}"
     for run in expected_runs:
@@ -252,7 +251,7 @@ SCENARIOS = {
 
 
 def main(folder: Path) -> None:
-    """Record every scenario: NAME/work is where it worked, NAME/log what it did."""
+    """Record every scenario: NAME/work is its folder, NAME/log its calls."""
     library = ctypes.CDLL(None)
     for name, scenario in SCENARIOS.items():
         work, log = folder / name / "work", folder / name / "log"

@@ -1,7 +1,6 @@
 """Dependencies between the modules of a crate, read from `use` lines and paths in its files.
 
-What only tests use does not count. A module and what lies below it are one thing in several files,
-so arrows between the two do not count either.
+Uses by tests do not count, nor do dependencies between a module and its submodules.
 """
 
 import re
@@ -12,7 +11,7 @@ Module = tuple[str, ...]
 
 
 def modules_of(crate: Path) -> dict[Module, Path]:
-    """The modules of a crate with their files; its root is the empty one."""
+    """Return the modules of a crate with their files; its root is the empty tuple."""
     modules: dict[Module, Path] = {}
     for path in sorted((crate / "src").rglob("*.rs")):
         parts = path.relative_to(crate / "src").with_suffix("").parts
@@ -70,7 +69,7 @@ def _paths(code: str) -> Iterator[list[str]]:
 
 
 def _each(use: str) -> Iterator[str]:
-    """The paths of a `use` with braces."""
+    """Yield the paths of a `use` with braces."""
     start, brace, inner = use.partition("{")
     if not brace:
         yield use.split(" as ", maxsplit=1)[0].strip()
@@ -87,7 +86,7 @@ def _each(use: str) -> Iterator[str]:
 
 
 def _resolved(path: list[str], module: Module, modules: dict[Module, Path]) -> Module:
-    """The module that a path leads to, or the one that has what it names."""
+    """Return the module of a path, or the one that defines its item."""
     at = () if path[0] == "crate" else module
     for step in path:
         if step == "super":

@@ -1,11 +1,10 @@
 """Distributes test files to workers, as pytest-xdist does, and continues when a worker dies.
 
 A worker dies where a test ends its process, or takes longer than `timeout`, which cannot be ended
-otherwise. pytest-xdist 3.8 puts all that the worker ever had back into its queue: the test that
-killed it, which then kills the next worker, and files that it had finished. A worker that is given
-a finished file has nothing to report, so that nobody gives it more; if the others were sent home
-before, the tests wait for ever. Here the test has failed, what was finished is not given out
-again, and the rest is.
+otherwise. pytest-xdist 3.8 puts all files of the worker back into its queue: the test that killed
+it, which then kills the next worker, and finished files. A worker with a finished file reports
+nothing, so it gets no more work; if the others were shut down before, the tests hang. Here the test
+has failed, finished files are not scheduled again, and the others are.
 """
 
 from xdist.scheduler import LoadFileScheduling
@@ -13,10 +12,10 @@ from xdist.workermanage import WorkerController
 
 
 class RestartingScheduler(LoadFileScheduling):
-    """Goes on with what a worker that died has left."""
+    """Reschedules the unfinished files of a worker that died."""
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Take a worker off; return the test that it was at, if it died."""
+        """Remove a worker; return the test that it was running, if it died."""
         assigned = self.assigned_work.pop(node)
         pending = [
             (unit, test) for unit in assigned.values() for test, done in unit.items() if not done

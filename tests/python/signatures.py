@@ -1,4 +1,4 @@
-"""Media with content: the fewest bytes by which libblkid recognizes each of many kinds.
+"""Minimal media of many kinds of content, as libblkid recognizes them.
 
 Offsets and numbers are those of the formats' own documents; names are those of libblkid.
 """
@@ -12,7 +12,7 @@ SIZE = 4 << 20
 
 
 def at(*parts: tuple[int, bytes]) -> bytes:
-    """A medium of zeros with these parts in it."""
+    """Return a medium of zeros with these parts at their offsets."""
     medium = bytearray(SIZE)
     for offset, content in parts:
         medium[offset : offset + len(content)] = content
@@ -165,7 +165,7 @@ LONG_SIZE = 64 << 20
 
 
 def write(path: Path, kind: str) -> None:
-    """Make a file that holds a kind."""
+    """Make a file with content of a kind."""
     path.write_bytes(KINDS[kind]())
     if kind in LONG:
         with path.open("r+b") as file:

@@ -19,7 +19,7 @@ from command_line import start, uflip
 from warm import program
 
 START_S = 60.0
-# What a site has imported once it answers, three quarters of what its start takes.
+# Modules of a site at work; their import takes three quarters of its start.
 IMPORTED = (
     "alembic.command", "anyio._backends._asyncio", "jinja2", "rich.progress", "sqlite3",
     "uflip.cli.progress_bars", "uflip.cli.site", "uflip.site.app", "uflip.site.devices",
@@ -43,7 +43,7 @@ def postgres() -> Iterator[str]:
         pytest.skip("no PostgreSQL server: apt-get install postgresql")
     if os.getuid() == 0 and shutil.which("runuser") is None:
         pytest.skip("PostgreSQL does not run as root, and runuser is missing")
-    # Not in pytest's folders: they are their owner's alone.
+    # Not in pytest's folders, which only their owner may read.
     folder = Path(tempfile.mkdtemp(prefix="uflip-postgres-", dir="/tmp"))
     if os.getuid() == 0:
         shutil.chown(folder, "postgres")
@@ -68,7 +68,7 @@ def _as_postgres(*command: object) -> None:
 
 
 def start_site(*arguments: object) -> subprocess.Popen[str]:
-    """Start `uflip site` as a process of its own, but for the imports."""
+    """Start `uflip site` as a process of its own, with preloaded modules."""
     return start("site", *arguments, program=program(*IMPORTED))
 
 
@@ -76,8 +76,7 @@ def start_site(*arguments: object) -> subprocess.Popen[str]:
 class SiteServer:
     """A server, and tokens for it.
 
-    With `fresh` its process is the one that was started, imports and all; `descriptors` are as many
-    as that may have.
+    With `fresh` its process is a new interpreter; `descriptors` limits its open files.
     """
 
     folder: Path
@@ -155,7 +154,7 @@ def site_server(
     fresh: bool = False,
     descriptors: int | None = None,
 ) -> Iterator[SiteServer]:
-    """Serve a site for as long as this block lasts."""
+    """Serve a site during the block."""
     server = SiteServer(folder, database, options, fresh, descriptors).begin()
     try:
         yield server

@@ -1,13 +1,13 @@
 """A preloaded `uflip`, for examples that start hundreds of processes.
 
-A folder has a program of this name to be put first on PATH. It hands its command, environment,
-folder and files over to a server, which forks: what a command does, prints and ends with is what it
-does in a process that begins anew, but for the imports, a quarter of a second.
+A folder has a program of this name to be put first on PATH. It passes its command, environment,
+folder and files to a server, which forks. A command behaves as in a new process, without the
+quarter of a second of its imports.
 
     uflip show r ──{argv, cwd, env}, 3 files──▶ server ──fork──▶ keeper ──fork──▶ main()
                  ◀──────── pid, status ──────────────────────────  ◀──────────
 
-Signals that the program gets are handed on; who kills it kills what it stands for.
+Signals to the program are forwarded; killing it kills the command.
 """
 
 import atexit
@@ -53,7 +53,7 @@ os._exit(os.WEXITSTATUS(status))
 """
 
 
-# What a benchmark, a pattern and a state have imported once they are at work.
+# Modules of a benchmark, a pattern and a state at work.
 BENCHMARKS = (
     "ctypes", "numpy", "uflip.benchmarks", "uflip.cli.pattern", "uflip.cli.pattern_output",
     "uflip.cli.prepare", "uflip.cli.prepare_device", "uflip.cli.progress", "uflip.cli.run",
@@ -65,7 +65,7 @@ BENCHMARKS = (
 
 @cache
 def program(*modules: str, preloaded: Path | None = None) -> Path:
-    """Make a program that lasts as long as the tests of this process; see `warm`."""
+    """Make a program for the lifetime of this process; see `warm`."""
     exit_stack = ExitStack()
     atexit.register(exit_stack.close)
     # Its socket needs a short name.
@@ -76,9 +76,9 @@ def program(*modules: str, preloaded: Path | None = None) -> Path:
 
 @contextmanager
 def warm(folder: Path, *modules: str, **environment: str) -> Iterator[Path]:
-    """Make the program in a folder, which is yielded, and serve it as long as this lasts.
+    """Make the program in a folder, yield the folder, and serve it during the block.
 
-    It has imported these modules; where none are named, every verb and what they use.
+    The server has imported these modules; by default every verb and what they use.
     """
     address, program = folder / "warm", folder / "uflip"
     program.write_text(PROGRAM.format(python=sys.executable, socket=str(address)))
@@ -107,7 +107,7 @@ def _serve(listener: socket.socket, modules: list[str]) -> None:
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # The parent process has the other end of the input, and may be killed.
+    # The parent process has the other end of the pipe, and may be killed.
     input_, listens = sys.stdin.fileno(), listener.fileno()
     while listens in select.select([listens, input_], [], [])[0]:
         connection, _ = listener.accept()
