@@ -200,7 +200,7 @@ def test_nested_points_stay_with_their_worker(executor: Executor) -> None:
 
 def test_closed_generator_starts_no_more_tasks(executor: Executor, tmp_path: Path) -> None:
     with using(executor):
-        outcomes = each(partial(tasks.leave_a_mark, tmp_path), range(2000))
+        outcomes = each(partial(tasks.touch_numbered_file, tmp_path), range(2000))
         with closing(outcomes):  # type: ignore[type-var]
             next(outcomes)
         time.sleep(0.3)  # tasks that had begun have ended
@@ -250,7 +250,7 @@ def test_large_points_are_sent_without_a_warning(executors: dict[str, Executor])
 def test_task_of_a_dead_worker_is_repeated(
     kind: str, executors: dict[str, Executor], tmp_path: Path
 ) -> None:
-    work = partial(tasks.die_once, tmp_path, os.getpid())
+    work = partial(tasks.kill_worker_once, tmp_path, os.getpid())
     with using(executors[kind]):
         assert on_all(work, range(12)) == list(range(12))
     assert (tmp_path / "3").exists(), "one died"
@@ -296,7 +296,9 @@ def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path
         for number in range(2):  # one worker continues; then both exist again
             folder = tmp_path / str(number)
             folder.mkdir()
-            assert on_all(partial(tasks.die_once, folder, os.getpid()), range(12)) == [*range(12)]
+            assert on_all(partial(tasks.kill_worker_once, folder, os.getpid()), range(12)) == [
+                *range(12)
+            ]
         for _ in range(100):
             if len({*on_all(tasks.own_pid, range(100))}) == 2:
                 return
@@ -306,7 +308,7 @@ def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uflip.executors.processes.MOST_DEATHS", 2)
     with Processes(1) as single_worker, using(single_worker), pytest.raises(DeviceError) as raised:
-        on_all(partial(tasks.die, os.getpid()), [41])
+        on_all(partial(tasks.kill_worker, os.getpid()), [41])
     assert "41" in str(raised.value)
 
 

@@ -12,11 +12,11 @@ import pytest
 HERE = Path(__file__).parent
 CONFTEST = """
 import pytest
-from scheduling import Replacing
+from scheduling import RestartingScheduler
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    return Replacing(config, log)
+    return RestartingScheduler(config, log)
 """
 GOOD = "def test_one():\n    pass\n\ndef test_two():\n    pass\n"
 DIES = "import os\n\ndef test_dies():\n    os._exit(1)\n\n"
