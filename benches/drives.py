@@ -17,21 +17,21 @@ from uflip.microbench.finding import format_ms
 from uflip.units import format_size
 
 Point = Mapping[str, Any]
-SHOWN = 2  # causes of a row
-LEAST_SHARE = 0.1  # causes with less are not shown
+MAX_CAUSES = 2  # of a row
+MIN_SHARE = 0.1  # causes with less are not shown
 
 
-def spent(point: Point) -> str:
+def main_causes(point: Point) -> str:
     """Return the main causes of the time of an I/O."""
     causes = point["time_spent_ns"] or {}
     whole = sum(causes.values())
     shares = sorted(((ns / whole, name) for name, ns in causes.items()), reverse=True)
-    told = [
+    causes_shown = [
         f"{share:.0%} {name.removesuffix('_ns').replace('_', ' ')}"
-        for share, name in shares[:SHOWN]
-        if share >= LEAST_SHARE
+        for share, name in shares[:MAX_CAUSES]
+        if share >= MIN_SHARE
     ]
-    return ", ".join(told)
+    return ", ".join(causes_shown)
 
 
 def mean(point: Point) -> str:
@@ -41,17 +41,17 @@ def mean(point: Point) -> str:
 
 def value(point: Point) -> str:
     """Return the value of the varied parameter, with its unit."""
-    given = point["value"]
+    parameter = point["value"]
     if point["unit"] == "bytes":
-        return format_size(given)
+        return format_size(parameter)
     if point["unit"] == "ns":
-        return format_ms(given / 1e6)
-    return str(given)
+        return format_ms(parameter / 1e6)
+    return str(parameter)
 
 
 def extremes(points: Sequence[Point], letter: str) -> tuple[Point, Point] | None:
     """Return the fastest and the slowest value of the reads or writes that differ most."""
-    found: list[tuple[float, Point, Point]] = []
+    spans: list[tuple[float, Point, Point]] = []
     for pattern in dict.fromkeys(point["pattern"] for point in points):
         if pattern[1] == letter or (letter == "W" and "W" in pattern):
             ordered = sorted(
@@ -60,8 +60,8 @@ def extremes(points: Sequence[Point], letter: str) -> tuple[Point, Point] | None
             )
             low, high = ordered[0], ordered[-1]
             ratio = high["statistics"]["mean_ns"] / low["statistics"]["mean_ns"]
-            found.append((ratio, low, high))
-    return max(found, key=lambda each: each[0])[1:] if found else None
+            spans.append((ratio, low, high))
+    return max(spans, key=lambda each: each[0])[1:] if spans else None
 
 
 def rows(document: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -72,7 +72,7 @@ def rows(document: Mapping[str, Any]) -> Iterator[list[str]]:
                 low, high = both
                 cheapest = f"{value(low)}: {mean(low)}"
                 dearest = f"{value(high)}: {mean(high)}"
-                yield [name, low["pattern"], cheapest, dearest, spent(high)]
+                yield [name, low["pattern"], cheapest, dearest, main_causes(high)]
 
 
 def baselines(document: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -85,7 +85,7 @@ def baselines(document: Mapping[str, Any]) -> Iterator[list[str]]:
             mean(point),
             "" if tail is None else format_ms(tail / 1e6),
             "" if amplification is None else f"{amplification:.2f}",
-            spent(point),
+            main_causes(point),
         ]
 
 
@@ -103,10 +103,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("devices", nargs="+", metavar="DEVICE")
     parser.add_argument("--scale", default="standard")
-    given = parser.parse_args()
-    for device in given.devices:
+    args = parser.parse_args()
+    for device in args.devices:
         with TemporaryDirectory(prefix="uflip-") as folder:
-            result = uflip.run(device, Path(folder) / "result", scale=given.scale)
+            result = uflip.run(device, Path(folder) / "result", scale=args.scale)
             document = result.summary
         table(["32 KiB", "mean", "p99", "write amplification", "spent on"], baselines(document))
         table(["micro-benchmark", "", "cheapest", "dearest", "spent on"], rows(document))

@@ -32,7 +32,7 @@ ROUNDS = 3
 
 
 @contextmanager
-def made(kind: str, workers: int) -> Iterator[Executor]:
+def executor_of(kind: str, workers: int) -> Iterator[Executor]:
     """Start an executor, with its processes, for this block."""
     with ExitStack() as stack:
         executor: Executor = Threads(workers)
@@ -41,7 +41,7 @@ def made(kind: str, workers: int) -> Iterator[Executor]:
         elif kind == "dask":
             executor = stack.enter_context(cluster.local(workers))
         stack.enter_context(using(executor))
-        on_all(abs, range(4 * workers))  # processes are there
+        on_all(abs, range(4 * workers))  # starts the processes
         yield executor
 
 
@@ -52,13 +52,13 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def swept(points: int, ios: int) -> Any:
+def sweep_devices(points: int, ios: int) -> Any:
     """Sweep `points` devices, with `ios` writes each."""
     writes = baseline("RW", io_size="4k", io_count=ios)
     return sweep(URL, writes, {"spare_factor": Range(0.1, 0.5)}, sample=Sample("lhs", points))
 
 
-def apart(programs: int, points: int, ios: int) -> float:
+def time_of_programs(programs: int, points: int, ios: int) -> float:
     """Return the time of independent programs with equal shares of points, after start-up [s]."""
     command = [sys.executable, __file__, "--alone", "--points", str(points // programs)]
     started = [
@@ -79,17 +79,17 @@ def apart(programs: int, points: int, ios: int) -> float:
     return time.perf_counter() - began
 
 
-def alone(points: int, ios: int) -> None:
+def run_one_program(points: int, ios: int) -> None:
     """Run one of these programs: it reports when it is ready, and begins when its input ends."""
     with using(Here()):
-        swept(4, ios)
+        sweep_devices(4, ios)
         print("ready", flush=True)
         sys.stdin.read()
-        swept(points, ios)
+        sweep_devices(points, ios)
     os._exit(0)  # skip the rest of the process
 
 
-def waited(duration_s: float, _point: int) -> None:
+def wait(duration_s: float, _point: int) -> None:
     """Wait for a duration, without using the processor."""
     time.sleep(duration_s)
 
@@ -98,8 +98,8 @@ def ceiling(points: int, ios: int, rounds: int) -> None:
     """Print the efficiency of two programs without an executor."""
     one, two = [], []
     for _ in range(rounds):
-        one.append(apart(1, points, ios))
-        two.append(apart(2, points, ios))
+        one.append(time_of_programs(1, points, ios))
+        two.append(time_of_programs(2, points, ios))
     print(
         f"{'apart':10} {points} points: 1 program {min(one):.1f} s, 2 programs {min(two):.1f} s, "
         f"efficiency {min(one) / min(two) / 2:.2f}"
@@ -108,20 +108,20 @@ def ceiling(points: int, ios: int, rounds: int) -> None:
 
 def measure(kind: str, points: int, ios: int, duration_s: float, rounds: int) -> None:
     """Print the overhead of one kind of executor."""
-    alone, both = [], []
+    one_worker, two_workers = [], []
     for _ in range(rounds):
-        with made(kind, 1):
-            swept(4, ios)  # the workers have loaded their modules
-            alone.append(seconds(partial(swept, points, ios)))
-        with made(kind, 2):
-            swept(8, ios)
-            both.append(seconds(partial(swept, points, ios)))
-    quickest, quicker = min(alone), min(both)
-    with made(kind, 2):
+        with executor_of(kind, 1):
+            sweep_devices(4, ios)  # the workers have loaded their modules
+            one_worker.append(seconds(partial(sweep_devices, points, ios)))
+        with executor_of(kind, 2):
+            sweep_devices(8, ios)
+            two_workers.append(seconds(partial(sweep_devices, points, ios)))
+    quickest, quicker = min(one_worker), min(two_workers)
+    with executor_of(kind, 2):
         tasks = 20
-        lasted = seconds(partial(on_all, partial(waited, duration_s), range(tasks)))
+        duration = seconds(partial(on_all, partial(wait, duration_s), range(tasks)))
         nothing = seconds(partial(on_all, abs, range(NOTHINGS)))
-    overhead = lasted / (tasks / 2 * duration_s) - 1
+    overhead = duration / (tasks / 2 * duration_s) - 1
     print(
         f"{kind:10} {points} points: 1 worker {quickest:.1f} s, 2 workers {quicker:.1f} s, "
         f"efficiency {quickest / quicker / 2:.2f}; tasks of {duration_s:g} s: {overhead:+.1%}; "
@@ -132,14 +132,14 @@ def measure(kind: str, points: int, ios: int, duration_s: float, rounds: int) ->
 def killing(points: int, ios: int, every_s: float) -> None:
     """Sweep while workers are killed, and compare with threads."""
     with using(Threads()):
-        expected = swept(points, ios)
-    over, killed = threading.Event(), 0
-    with made("dask", 2) as executor:
+        expected = sweep_devices(points, ios)
+    finished, killed = threading.Event(), 0
+    with executor_of("dask", 2) as executor:
         client = executor._client  # type: ignore[attr-defined]
 
         def kill() -> None:
             nonlocal killed
-            while not over.wait(every_s):
+            while not finished.wait(every_s):
                 for worker in [*client.run(os.getpid).values()][:1]:
                     os.kill(worker, signal.SIGKILL)
                     killed += 1
@@ -148,13 +148,15 @@ def killing(points: int, ios: int, every_s: float) -> None:
         killer.start()
         try:
             began = time.perf_counter()
-            rows = swept(points, ios)
-            lasted = time.perf_counter() - began
+            rows = sweep_devices(points, ios)
+            duration = time.perf_counter() - began
         finally:
-            over.set()
+            finished.set()
             killer.join(timeout=60)
     same = "the same" if rows == expected else "OTHERS"
-    print(f"dask       {points} points in {lasted:.1f} s, {killed} workers killed: rows are {same}")
+    print(
+        f"dask       {points} points in {duration:.1f} s, {killed} workers killed: rows are {same}"
+    )
 
 
 def main() -> None:
@@ -167,18 +169,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--kill-every", type=float, default=0.0)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.alone:
+    args = parser.parse_args()
+    if args.alone:
         with cache.switched_off():
-            alone(given.points, given.ios)
+            run_one_program(args.points, args.ios)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with cache.switched_off():
-        if given.kinds:
-            ceiling(given.points, given.ios, given.rounds)
-        for kind in given.kinds:
-            measure(kind, given.points, given.ios, given.seconds, given.rounds)
-        if given.kill_every:
-            killing(given.points, given.ios, given.kill_every)
+        if args.kinds:
+            ceiling(args.points, args.ios, args.rounds)
+        for kind in args.kinds:
+            measure(kind, args.points, args.ios, args.seconds, args.rounds)
+        if args.kill_every:
+            killing(args.points, args.ios, args.kill_every)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 IOS = 10_000_000
-MOST_IOS = 100_000_000
+LARGEST_IOS = 100_000_000
 FOLDERS = 1000
 ZOOMS = 24
 Row = Callable[[str, float, str, float | None, str], dict[str, Any]]
@@ -38,16 +38,16 @@ def explorer(row: Row) -> list[dict[str, Any]]:
     """Time the explorer; return nothing without a browser."""
     with tempfile.TemporaryDirectory() as folder:
         big, largest = Path(folder) / "big", Path(folder) / "largest"
-        _stored(big / "result", IOS)
-        _stored(largest / "result", MOST_IOS)
+        _store_run(big / "result", IOS)
+        _store_run(largest / "result", LARGEST_IOS)
         return [
             *_in_a_browser(row, big, largest),
             _list_of_many(row, Path(folder) / "many"),
         ]
 
 
-def _stored(path: Path, ios: int) -> None:
-    """Store a run of `ios` I/Os of the null device, which costs least."""
+def _store_run(path: Path, ios: int) -> None:
+    """Store a run of `ios` I/Os of the null device, the cheapest one."""
     spec = baseline("RR", io_size=4096, io_count=ios, seed=1)
     planned = PlannedRun("0001-baseline-RR", "baseline", "RR", "io_size", 4096, "bytes", spec)
     with open_device("sim:demo?blocks_per_die=64" if ios < IOS else "null") as device:
@@ -123,26 +123,26 @@ def _in_a_browser(row: Row, path: Path, largest: Path) -> list[dict[str, Any]]:
         first, whole = _first_picture(page, url)
         # Zoom in on one place, then on others: every kind of picture is among them.
         shares = [0.31] * (ZOOMS // 2) + [-0.5, -0.5, 0.9, 0.1] * (ZOOMS // 8)
-        took = [float(page.evaluate(ZOOM, share)) for share in shares]
+        zooms_ms = [float(page.evaluate(ZOOM, share)) for share in shares]
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-        most = next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]
+        peak_kib = next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]
         with _served(largest) as (other, _):
-            first_of_most, whole_of_most = _first_picture(page, other)
+            largest_first, largest_whole = _first_picture(page, other)
         browser.close()
     return [
         row("explorer, 10⁷ I/Os, first picture", first, "s", None, "< 1"),
         row("explorer, 10⁷ I/Os, all of it read", whole, "s", None, ""),
-        row("explorer, 10⁸ I/Os, first picture", first_of_most, "s", None, "< 3"),
-        row("explorer, 10⁸ I/Os, all of it read", whole_of_most, "s", None, ""),
-        row("explorer, zoom, median", statistics.median(took), "ms", None, "< 80"),
-        row("explorer, zoom, worst", max(took), "ms", None, "< 250"),
-        row("explorer, memory of the server", int(most) / 1024, "MiB", None, "< 500"),
+        row("explorer, 10⁸ I/Os, first picture", largest_first, "s", None, "< 3"),
+        row("explorer, 10⁸ I/Os, all of it read", largest_whole, "s", None, ""),
+        row("explorer, zoom, median", statistics.median(zooms_ms), "ms", None, "< 80"),
+        row("explorer, zoom, worst", max(zooms_ms), "ms", None, "< 250"),
+        row("explorer, memory of the server", int(peak_kib) / 1024, "MiB", None, "< 500"),
     ]
 
 
 def _list_of_many(row: Row, path: Path) -> dict[str, Any]:
     """List a thousand folders: copies of one under different names."""
-    _stored(path / "0000", 100)
+    _store_run(path / "0000", 100)
     for number in range(1, FOLDERS):
         shutil.copytree(path / "0000", path / f"{number:04d}")
     with _served(path) as (url, _):

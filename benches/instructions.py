@@ -40,8 +40,8 @@ LIBRARY = "/library/"
 def lines_of(profile: str) -> tuple[Counter[str], int]:
     """Count instructions by source file, for inlined functions by the file of the inner one.
 
-    What is inlined of the standard library is counted with the file before it in its function; how
-    much that is in all is returned beside.
+    Inlined code of the standard library is counted with the file before it in its function; its
+    total is returned as well.
     """
     names: dict[str, str] = {}
     counts: Counter[str] = Counter()
@@ -81,10 +81,12 @@ def stages(load: str) -> tuple[dict[str, float], float, float]:
     (total,) = re.findall(r"^totals: (\d+)$", profile, re.MULTILINE)
     if sum(counts.values()) != int(total):
         raise SystemExit(f"{sum(counts.values())} instructions were found of {total}")
-    found = dict.fromkeys((name for name, _ in STAGES), 0.0)
+    by_stage = dict.fromkeys((name for name, _ in STAGES), 0.0)
     for file, count in counts.items():
-        found[next(name for name, pattern in STAGES if re.search(pattern, file))] += count / PAGES
-    return found, library / PAGES, float(done.stdout)
+        by_stage[next(name for name, pattern in STAGES if re.search(pattern, file))] += (
+            count / PAGES
+        )
+    return by_stage, library / PAGES, float(done.stdout)
 
 
 def main() -> None:

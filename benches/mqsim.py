@@ -1,4 +1,4 @@
-"""The simulator beside MQSim, on setups that both can express.
+"""Compare the simulator with MQSim, on setups that both can express.
 
 python benches/mqsim.py                  runs uflip, prints a table beside MQSim's results
 python benches/mqsim.py --check          fails if results differ by more than DIFFERS allows
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mqsim_program import LANE_GB_PER_S, LANES, SECTOR_BYTES, Ended, Setup, run
+from mqsim_program import LANE_GB_PER_S, LANES, SECTOR_BYTES, MqsimRun, Setup, run
 from uflip.amplification import write_amplification
 from uflip.device.opener import open_device
 from uflip.models.write_amplification import greedy, pool_spare_factor
@@ -41,20 +41,20 @@ PACKET, HEADERS = 128, 28
 DOORBELL, ENTRY, COMPLETION, REQUEST = 2 + HEADERS, 64 + HEADERS, 16 + HEADERS, 4 + HEADERS
 
 # Cycles of commands and addresses on the channel (src/ssd/ONFI_Channel_NVDDR2.cpp). The die is busy
-# all that time in both; what the channel is taken for, ours counts as time of the cells.
+# all that time in both; ours counts this time of the channel as time of the cells.
 READ_CYCLES_NS, PROGRAM_CYCLES_NS, ERASE_CYCLES_NS = 290, 361, 220
 
-ALONE = Setup("", blocks_per_die=2048, warm_up_sizes=8)
-SMALL = Setup("", channels=4, dies_per_channel=2)
-FEW = replace(SMALL, channels=2)
-READS = replace(SMALL, pattern="RR")
+ONE_DIE = Setup("", blocks_per_die=2048, warm_up_sizes=8)
+EIGHT_DIES = Setup("", channels=4, dies_per_channel=2)
+FOUR_DIES = replace(EIGHT_DIES, channels=2)
+READS = replace(EIGHT_DIES, pattern="RR")
 SETUPS = (
-    replace(ALONE, name="random writes, 7 % spare", spare_factor=9 / 128),
-    replace(ALONE, name="random writes, 12.5 % spare"),
-    replace(ALONE, name="random writes, 25 % spare", spare_factor=0.25),
-    replace(FEW, name="random writes, 2 × 2 dies, 2.5 ms apart", interval_ns=2_500_000),
+    replace(ONE_DIE, name="random writes, 7 % spare", spare_factor=9 / 128),
+    replace(ONE_DIE, name="random writes, 12.5 % spare"),
+    replace(ONE_DIE, name="random writes, 25 % spare", spare_factor=0.25),
+    replace(FOUR_DIES, name="random writes, 2 × 2 dies, 2.5 ms apart", interval_ns=2_500_000),
     replace(
-        FEW,
+        FOUR_DIES,
         name="random writes, 2 × 2 dies, 25 % spare, 1 ms apart",
         spare_factor=0.25,
         interval_ns=1_000_000,
@@ -106,8 +106,8 @@ DIFFERS = {
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a simulator gives in the window.
+class WindowStatistics:
+    """The results of a simulator in the window.
 
     Attributes
     ----------
@@ -127,21 +127,25 @@ class Measured:
     held_up: float
 
 
-def of_times(amplification: float | None, response_us: NDArray[np.integer]) -> Measured:
-    """Sum response times up; percentiles are among them."""
+def statistics_of(
+    amplification: float | None, response_us: NDArray[np.integer]
+) -> WindowStatistics:
+    """Summarise response times; percentiles are measured values."""
     ordered = np.sort(response_us)
     p50, p99 = (int(ordered[-(-percent * len(ordered) // 100) - 1]) for percent in (50, 99))
     held_up = float((ordered > 10 * p50).mean())
-    return Measured(amplification, float(ordered.mean()), p50, p99, int(ordered[-1]), held_up)
+    return WindowStatistics(
+        amplification, float(ordered.mean()), p50, p99, int(ordered[-1]), held_up
+    )
 
 
-def between(before: Ended | None, after: Ended) -> Measured:
-    """Take the window between the ends of a shorter and a longer run, which begin alike."""
+def window_between(before: MqsimRun | None, after: MqsimRun) -> WindowStatistics:
+    """Return the window between the ends of a shorter and a longer run with the same begin."""
     begun = 0 if before is None else before.serviced
     programs = after.programs - (0 if before is None else before.programs)
     written = after.serviced - begun
     times = after.response_us[begun:]
-    return of_times(programs / written if programs else None, times)
+    return statistics_of(programs / written if programs else None, times)
 
 
 def link_ns(payload: int) -> float:
@@ -150,12 +154,12 @@ def link_ns(payload: int) -> float:
 
 
 def url_of(setup: Setup) -> str:
-    """Name our device of a setup."""
+    """Return the URL of our device of a setup."""
     physical = setup.dies * (setup.blocks_per_die - 1) * setup.pages_per_block
-    # What the host gets is rounded down to whole MiB: half of one keeps rounding errors out.
+    # The host capacity is rounded down to whole MiB: half a MiB more avoids rounding errors.
     usable = (setup.logical_pages * setup.page_bytes + (1 << 19)) / (physical * setup.page_bytes)
     packets = setup.page_bytes // PACKET * (PACKET + HEADERS)
-    taken_in = DOORBELL + REQUEST + ENTRY + COMPLETION
+    overhead = DOORBELL + REQUEST + ENTRY + COMPLETION
     return device_url(
         "demo",
         channels=setup.channels,
@@ -173,8 +177,8 @@ def url_of(setup: Setup) -> str:
         # MQSim rounds the time of two transfers down to whole nanoseconds.
         channel_bytes_per_s=round(2e9 / (1000 // setup.transfers_per_us * 2)),
         link_bytes_per_s=round(setup.page_bytes / link_ns(packets) * 1e9),
-        command_read_ns=round(link_ns(taken_in)),
-        command_write_ns=round(link_ns(taken_in + REQUEST)),
+        command_read_ns=round(link_ns(overhead)),
+        command_write_ns=round(link_ns(overhead + REQUEST)),
         spare_factor=f"{1 - usable:.9f}",
         allocator="static",
         die_queue="collection_first",
@@ -191,7 +195,7 @@ def url_of(setup: Setup) -> str:
 
 
 def spec_of(setup: Setup) -> Spec:
-    """Describe the I/Os of the window."""
+    """Return the specification of the I/Os of the window."""
     whole: dict[str, int | str] = {"io_count": setup.ios, "seed": 2}
     if setup.interval_ns:
         whole |= {"time": "poisson", "interval": setup.interval_ns, "queue_depth": NO_LIMIT}
@@ -200,44 +204,44 @@ def spec_of(setup: Setup) -> Spec:
     return baseline(setup.pattern, io_size=setup.page_bytes, **whole)
 
 
-def ours(setup: Setup) -> Measured:
+def ours(setup: Setup) -> WindowStatistics:
     """Run our simulator."""
     with open_device(url_of(setup)) as device:
         trace = device.run(spec_of(setup))
         times = np.asarray(trace.column("response_time_ns"))
         counters = json.loads(trace.counters_json() or "{}")
     amplification = write_amplification(counters, setup.page_bytes, trace.bytes_written)
-    return of_times(amplification, times // 1000)
+    return statistics_of(amplification, times // 1000)
 
 
-def recorded() -> dict[str, Measured]:
-    """Return what MQSim gave, by name of the setup."""
+def stored_results() -> dict[str, WindowStatistics]:
+    """Return the stored results of MQSim, by name of the setup."""
     setups = json.loads(RECORDED.read_text(encoding="utf-8"))["setups"]
-    return {name: Measured(**values["measured"]) for name, values in setups.items()}
+    return {name: WindowStatistics(**values["measured"]) for name, values in setups.items()}
 
 
 def record(binary: Path, only: str) -> None:
-    """Run MQSim, and write down what it gives."""
-    there = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.is_file() else {}
-    setups = {} if there.get("commit") != COMMIT else there["setups"]
+    """Run MQSim, and store its results."""
+    stored = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.is_file() else {}
+    setups = {} if stored.get("commit") != COMMIT else stored["setups"]
     for setup in SETUPS:
         if only in setup.name:
             print(setup.name, file=sys.stderr, flush=True)
-            begun = run(binary, setup, setup.warm_up_ios) if setup.warm_up_ios else None
-            ended = run(binary, setup, setup.warm_up_ios + setup.ios)
+            warm_up = run(binary, setup, setup.warm_up_ios) if setup.warm_up_ios else None
+            whole = run(binary, setup, setup.warm_up_ios + setup.ios)
             setups[setup.name] = {
                 "setup": asdict(setup),
-                "measured": asdict(between(begun, ended)),
-                "unanswered": ended.unanswered,
-                "levelled": ended.levelled,
+                "measured": asdict(window_between(warm_up, whole)),
+                "unanswered": whole.unanswered,
+                "levelled": whole.levelled,
             }
             write(setups)
 
 
 def write(setups: dict[str, Any]) -> None:
-    """Write down what MQSim gave, in the order of the setups."""
-    kept = {setup.name: setups[setup.name] for setup in SETUPS if setup.name in setups}
-    document = {"program": "github.com/CMU-SAFARI/MQSim", "commit": COMMIT, "setups": kept}
+    """Store the results of MQSim, in the order of the setups."""
+    ordered = {setup.name: setups[setup.name] for setup in SETUPS if setup.name in setups}
+    document = {"program": "github.com/CMU-SAFARI/MQSim", "commit": COMMIT, "setups": ordered}
     RECORDED.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -254,26 +258,28 @@ def closed_form(setup: Setup) -> float:
 
 
 def cells(theirs: float | None, our: float | None, digits: int) -> list[str]:
-    """Return MQSim's value, ours, and how far ours is from it."""
+    """Return MQSim's value, ours, and the relative difference."""
     if theirs is None or our is None:
         return ["", "", ""]
     return [f"{theirs:,.{digits}f}", f"{our:,.{digits}f}", f"{(our / theirs - 1) * 100:+.1f} %"]
 
 
-def surprises(setup: Setup, theirs: Measured, our: Measured) -> list[str]:
+def unexpected_differences(
+    setup: Setup, theirs: WindowStatistics, our: WindowStatistics
+) -> list[str]:
     """Return unexpected differences, and expected differences that do not occur."""
-    found = []
+    lines = []
     for column in COLUMNS:
         one, other = getattr(theirs, column), getattr(our, column)
         if one is None or other is None:
             continue
         agrees = abs(other / one - 1) <= TOLERANCE
         if agrees == (column in DIFFERS.get(setup.name, ())):
-            found.append(f"{setup.name}: {column} is {other}, and MQSim's {one}")
-    return found
+            lines.append(f"{setup.name}: {column} is {other}, and MQSim's {one}")
+    return lines
 
 
-def row(setup: Setup, theirs: Measured, our: Measured) -> str:
+def row(setup: Setup, theirs: WindowStatistics, our: WindowStatistics) -> str:
     """Return a row of the table."""
     values = [
         setup.name,
@@ -286,27 +292,29 @@ def row(setup: Setup, theirs: Measured, our: Measured) -> str:
 
 
 def main() -> None:
-    """Run what was asked for, and print the table."""
+    """Run the requested simulators, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, metavar="BINARY", help="MQSim, to be run as well")
     parser.add_argument("--only", default="", metavar="WORD", help="setups with this word")
-    parser.add_argument("--check", action="store_true", help="say what is not as it is known to be")
-    given = parser.parse_args()
-    if given.run is not None:
-        record(given.run.resolve(), given.only)
-    theirs = recorded()
-    if given.check:
-        found = [
-            said for setup in SETUPS for said in surprises(setup, theirs[setup.name], ours(setup))
+    parser.add_argument("--check", action="store_true", help="fail if an unexpected cell differs")
+    args = parser.parse_args()
+    if args.run is not None:
+        record(args.run.resolve(), args.only)
+    theirs = stored_results()
+    if args.check:
+        lines = [
+            line
+            for setup in SETUPS
+            for line in unexpected_differences(setup, theirs[setup.name], ours(setup))
         ]
-        sys.exit("\n".join(found) or 0)
+        sys.exit("\n".join(lines) or 0)
     head = (
         "setup | WA: greedy | MQSim | ours | | mean [µs]: MQSim | ours | | p99 [µs]: MQSim | ours |"
     )
     print(f"| {head} |")
     print("|---" + "|--:" * 10 + "|")
     for setup in SETUPS:
-        if given.only in setup.name and setup.name in theirs:
+        if args.only in setup.name and setup.name in theirs:
             print(row(setup, theirs[setup.name], ours(setup)), flush=True)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 SECTOR_BYTES = 512
 WIDTH_BYTES = 1  # data lines of a channel, in bytes
 LANES, LANE_GB_PER_S = 4, 1.0
-ANSWERED_LEAST = 0.999  # of all I/Os
+MIN_ANSWERED = 0.999  # of all I/Os
 
 Value = str | int | float | bool
 Values = Mapping[str, Value]
@@ -91,7 +91,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Ended:
+class MqsimRun:
     """The counters of an MQSim run, and each response time [us, whole ones]."""
 
     serviced: int
@@ -102,12 +102,12 @@ class Ended:
 
 
 def _element(name: str, values: Values, *children: ET.Element) -> ET.Element:
-    made = ET.Element(name)
+    element = ET.Element(name)
     for key, value in values.items():
-        child = ET.SubElement(made, key)
+        child = ET.SubElement(element, key)
         child.text = str(value).lower() if isinstance(value, bool) else str(value)
-    made.extend(children)
-    return made
+    element.extend(children)
+    return element
 
 
 HOST: Values = {
@@ -241,7 +241,7 @@ def workload_xml(setup: Setup, ios: int) -> ET.Element:
     return _element("MQSim_IO_Scenarios", {}, scenario)
 
 
-def read_results(text: str, log: str) -> Ended:
+def read_results(text: str, log: str) -> MqsimRun:
     """Read a result file and the log of response times.
 
     MQSim never completes an I/O to a page that is being collected (docs/reference/mqsim.md). At a
@@ -259,19 +259,19 @@ def read_results(text: str, log: str) -> Ended:
         raise ValueError("MQSim wrote no results")
     lines = log.splitlines()[1:]
     response = np.array([int(line.split("\t")[1]) for line in lines], dtype=np.int64)
-    asked = int(flow.findtext("Request_Count", "0"))
-    if len(response) < asked * ANSWERED_LEAST:
-        raise ValueError(f"MQSim made {asked} requests, and answered {len(response)}")
-    return Ended(
+    requested = int(flow.findtext("Request_Count", "0"))
+    if len(response) < requested * MIN_ANSWERED:
+        raise ValueError(f"MQSim made {requested} requests, and answered {len(response)}")
+    return MqsimRun(
         serviced=len(response),
         programs=int(ftl.attrib["Issued_Flash_Program_CMD"]),
-        unanswered=asked - len(response),
+        unanswered=requested - len(response),
         levelled=int(ftl.attrib["Total_WL_Executions"]),
         response_us=response,
     )
 
 
-def run(binary: Path, setup: Setup, ios: int) -> Ended:
+def run(binary: Path, setup: Setup, ios: int) -> MqsimRun:
     """Run MQSim for `ios` I/Os."""
     with TemporaryDirectory(prefix="mqsim-") as name:
         folder = Path(name)

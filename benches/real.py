@@ -1,11 +1,10 @@
 """Real I/O beside fio: the same file in memory, the same flags, in turn; an open loop in a stall.
 
-The file is on tmpfs, so that nothing but the two programs and the kernel takes time. fio keeps no
-response time of a single I/O here; we keep all of them. Many short rounds are compared one by one,
-each program first in every other one, so that what else the machine does meets both alike: the
-ratio is the median of those of the rounds, and stands with the interval in which the median of all
-such rounds lies with 95 % (order statistics: nothing is assumed of how they scatter). Where it may,
-both have real-time priority.
+The file is on tmpfs, so that only the two programs and the kernel take time. fio stores no single
+response times here; uflip stores all of them. Many short rounds are compared pair by pair, and the
+programs take turns in going first, so that other load of the machine affects both equally. The
+ratio is the median of the rounds, with its interval of 95 % (order statistics, without assumptions
+about the distribution). If permitted, both have real-time priority.
 """
 
 import json
@@ -32,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "python"))
 
 SIZE = 256 << 20
 ROUNDS = 5
-# Pairs of rounds beside fio; and which of their ratios, from both ends, bound the median with 95 %.
+# Pairs of rounds; rank of the ratios, from both ends, that bound the median with 95 %.
 PAIRS, BOUND = 20, 5
 SECONDS = 1
 DEPTH = 32
@@ -42,7 +41,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def fio(target: Path, *more: str) -> dict[str, Any]:
-    """Let fio read at random for a while; return what it measured."""
+    """Let fio read at random for a while; return its measurements."""
     command = [
         "fio", "--name=x", f"--filename={target}", "--rw=randread", "--bs=4k", f"--size={SIZE}",
         "--norandommap", "--thread", "--lat_percentiles=1", "--time_based",
@@ -53,8 +52,8 @@ def fio(target: Path, *more: str) -> dict[str, Any]:
     return measured
 
 
-def entry(name: str, value: float, unit: str, reference: float, target: str) -> dict[str, Any]:
-    """Make one line of the table."""
+def row(name: str, value: float, unit: str, reference: float, target: str) -> dict[str, Any]:
+    """Return one line of the table."""
     return {
         "name": name,
         "value": value,
@@ -66,13 +65,13 @@ def entry(name: str, value: float, unit: str, reference: float, target: str) -> 
 
 
 def beside_fio() -> list[dict[str, Any]]:
-    """The median of single reads, and the rate of a queue, each beside fio's."""
+    """Return the median of single reads and the rate of a queue, each beside fio's."""
     if shutil.which("fio") is None or not SHARED_MEMORY.is_dir():
         return []
     fixed = ("--registerfiles", "--fixedbufs")
     reads = baseline("RR", io_size=4096)
     pairs: dict[str, list[tuple[float, float]]] = {"median": [], "rate": []}
-    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as folder, undisturbed():
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as folder, real_time_priority():
         target = Path(folder) / "scratch.bin"
         with open_device(f"file:{target}", size=SIZE, buffered=True):
             pass
@@ -104,14 +103,14 @@ def beside_fio() -> list[dict[str, Any]]:
                     our, their = ours(), theirs()
                 pairs[name].append((our, their))
     return [
-        compared("4 KiB read of a cached file, median", pairs["median"], "ns", "<= fio (psync)"),
-        compared(f"the same, io_uring, {DEPTH} under way", pairs["rate"], "I/Os/s", ">= fio"),
+        compare("4 KiB read of a cached file, median", pairs["median"], "ns", "<= fio (psync)"),
+        compare(f"the same, io_uring, {DEPTH} under way", pairs["rate"], "I/Os/s", ">= fio"),
     ]
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let this process, and what it starts, come first, where that is allowed."""
+def real_time_priority() -> Iterator[None]:
+    """Run this process and its children with real-time priority, if permitted."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
     except PermissionError:
@@ -123,17 +122,17 @@ def undisturbed() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def compared(name: str, pairs: list[tuple[float, float]], unit: str, target: str) -> dict[str, Any]:
-    """Make a line of the ratios of rounds, with the interval of their median."""
+def compare(name: str, pairs: list[tuple[float, float]], unit: str, target: str) -> dict[str, Any]:
+    """Return a line with the median of the ratios of rounds, and its interval."""
     ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratios = sorted(our / their for our, their in pairs)
     low, high = ratios[BOUND], ratios[-1 - BOUND]
-    line = entry(f"{name} [{low:.3f}, {high:.3f}]", ours, unit, theirs, target)
+    line = row(f"{name} [{low:.3f}, {high:.3f}]", ours, unit, theirs, target)
     return line | {"ratio": statistics.median(ratios), "ratio_low": low, "ratio_high": high}
 
 
 def null_queue() -> dict[str, Any]:
-    """I/Os a second of one core where the device does nothing, with a queue."""
+    """Return the I/Os per second of one core on a device without delay, with a queue."""
     device = open_device("null")
     spec = baseline("RR", io_size=4096, queue_depth=DEPTH)
     rates = []
@@ -141,14 +140,14 @@ def null_queue() -> dict[str, Any]:
         trace = device.run(spec.but(io_count=QUEUE_IOS))
         rates.append(len(trace) / trace.elapsed_ns() * 1e9)
     name = f"null device, {DEPTH} under way"
-    return entry(name, statistics.median(rates), "I/Os/s", 1e6, ">= 1 M a core")
+    return row(name, statistics.median(rates), "I/Os/s", 1e6, ">= 1 M a core")
 
 
 def stalled(depth: int) -> list[dict[str, Any]]:
-    """What all who arrive in a stall of S wait together, over S² / 2τ(1 − s/τ).
+    """Return the total wait of all arrivals in a stall of S, over S² / 2τ(1 − s/τ).
 
-    At most `depth` are under way. A server that takes s for each I/O works off what has arrived
-    while others go on arriving every τ; s is measured before, by a closed loop that keeps it busy.
+    At most `depth` I/Os are in flight. A server that takes s for each I/O serves the backlog while
+    further I/Os arrive every τ; s is measured before, by a closed loop that keeps it busy.
     """
     from fuse_file import MISSING, fuse_file
 
@@ -156,14 +155,14 @@ def stalled(depth: int) -> list[dict[str, Any]]:
         return []
     reads = basic("read", "random", io_size=4096, queue_depth=depth)
     open_loop = reads.but(time="fixed", interval=INTERVAL_NS, io_count=800)
-    stopped: list[float] = []
+    stall_s: list[float] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         fuse_file(Path(folder), "memory", "16M") as (image, pid),
         open_device(f"file:{image}", destroy=str(image)) as device,
     ):
         busy = device.run(reads.but(io_count=4000))
-        stopper = threading.Thread(target=stop, args=(pid, stopped))
+        stopper = threading.Thread(target=stop, args=(pid, stall_s))
         stopper.start()
         trace = device.run(open_loop)
         stopper.join(timeout=30)
@@ -171,23 +170,23 @@ def stalled(depth: int) -> list[dict[str, Any]]:
     waited = np.asarray(trace.column("response_time_ns")) / 1e9
     ordinary = float(np.median(waited[:50]))
     late = float((waited - ordinary).clip(0).sum())
-    expected = stopped[0] ** 2 / (2 * INTERVAL_NS / 1e9) / (1 - share)
+    expected = stall_s[0] ** 2 / (2 * INTERVAL_NS / 1e9) / (1 - share)
     name = f"open loop in a stall, {depth} under way, sum of waits"
-    return [entry(name, late, "s", expected, "1 ± 0.01")]
+    return [row(name, late, "s", expected, "1 ± 0.01")]
 
 
-def stop(pid: int, stopped: list[float]) -> None:
-    """Stop a process for a while, and note for how long."""
+def stop(pid: int, stall_s: list[float]) -> None:
+    """Stop a process for a while, and record the duration."""
     time.sleep(0.5)
     os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     time.sleep(STALL_S)
     os.kill(pid, signal.SIGCONT)
-    stopped.append(time.monotonic() - began)
+    stall_s.append(time.monotonic() - began)
 
 
 def real_rows() -> list[dict[str, Any]]:
-    """All of them; none where fio, FUSE or root is missing."""
+    """Return all rows; those that need fio, FUSE or root are omitted without them."""
     return [*beside_fio(), null_queue(), *stalled(1), *stalled(512)]
 
 

@@ -1,4 +1,4 @@
-"""What a user waits for when results are shown, reported and compared, from the command to its end.
+"""Duration of showing, reporting and comparing results, from the command to its end.
 
 The results are those of a whole benchmark on a simulated device: 933 runs.
 """
@@ -19,7 +19,7 @@ TIMES = 5
 
 
 def reporting_rows(row: Callable[..., Row], program: Path) -> list[Row]:
-    """Rows of what is made of results, each by a process of its own.
+    """Return the rows of commands that read results, each a process of its own.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ def reporting_rows(row: Callable[..., Row], program: Path) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "demo"
         # The lengths of the paper, three times each: 933 runs.
-        made = [program, "run", "sim:demo", "--method", "paper", "--out", results, "--quiet"]
-        subprocess.run(list(map(str, made)), check=True, capture_output=True)
+        command = [program, "run", "sim:demo", "--method", "paper", "--out", results, "--quiet"]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
         return rows_of(row, program, results)
 
 
 def rows_of(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
-    """Rows of what is made of the results in a folder."""
+    """Return the rows of commands on the results in a folder."""
     page = results.parent / "report.html"
     again = results.parent / "again"
     again.symlink_to(results)
@@ -49,8 +49,8 @@ def rows_of(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
     runs = len(list((results / "runs").glob("*.parquet")))
     rows = []
     for verb, arguments in commands.items():
-        told = [measure([program, *arguments]) for _ in range(TIMES + 1)][1:]
-        took, peak = (statistics.median(each) for each in zip(*told, strict=True))
+        measured = [measure([program, *arguments]) for _ in range(TIMES + 1)][1:]
+        took, peak = (statistics.median(each) for each in zip(*measured, strict=True))
         rows.append(row(f"uflip {verb}, {runs} runs", took, "s", None, "< 1"))
         rows.append(row(f"uflip {verb}, memory", peak, "MiB", None, ""))
     rows.append(row("uflip report, its page", page.stat().st_size / (1 << 20), "MiB", None, "< 5"))
@@ -58,11 +58,13 @@ def rows_of(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
 
 
 def measure(command: Sequence[object]) -> tuple[float, float]:
-    """How long a command takes [s], and how much memory at most [MiB]."""
+    """Return the duration of a command [s], and its peak memory [MiB]."""
     # As in an installation: the first process compiles modules, and stores them.
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     begin = time.perf_counter()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, env=kept)
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
     took = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)

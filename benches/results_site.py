@@ -1,12 +1,12 @@
-"""How fast a results site answers: `python benches/results_site.py [--database URL] [--submit]`.
+"""Response times of a results site: `python benches/results_site.py [--database URL] [--submit]`.
 
-Rows of many results of 500 devices are written into the database as submissions leave them;
-then 20 clients ask, each on its own, a page and a pause of a second on average, through a server of
-its own process: they turn the pages of the list from the first on, filter it, search a model, look
-at devices and at the table of all. Printed are medians, 95th percentiles and the most memory that
-the server had. SQLite has 10,000 results; PostgreSQL, where the URL of an empty database is given,
-100,000. With `--submit` a benchmark of a thousand runs is made, submitted to both, published: how
-long until it is verified and to be seen, and how long to fetch it again. Printed first is the load.
+Rows of many results of 500 devices are written into the database as submissions write them. Then 20
+independent clients send requests, with pauses of a second on average, to a server in a process of
+its own: they page through the list, filter it, search a model, open devices and the table of all
+devices. The output has medians, 95th percentiles and the peak memory of the server. SQLite has
+10,000 results; PostgreSQL, with the URL of an empty database, 100,000. With `--submit` a benchmark
+of a thousand runs is submitted to both: the time until it is verified and published, and the time
+to fetch it. The load of the machine is printed first.
 """
 
 import argparse
@@ -42,7 +42,7 @@ STATES = ("random", "sequential", "as-is")
 
 
 def fill(site: Site, results: int) -> None:
-    """Write rows as submissions would leave them."""
+    """Write rows as submissions write them."""
     random_ = random.Random(1)
     with site.sessions.begin() as session:
         new_token(session, "bench", "submitter")
@@ -94,43 +94,43 @@ ADDRESSES: dict[str, Callable[[random.Random], str]] = {
 }
 
 
-def ask(url: str, name: str) -> list[float]:
-    """Let all clients ask for one kind of address; returns what each answer took [s]."""
-    taken: list[float] = []
+def response_times(url: str, name: str) -> list[float]:
+    """Let all clients request one kind of address; return the duration of each answer [s]."""
+    durations: list[float] = []
     end = time.monotonic() + SECONDS
 
     def client(number: int) -> None:
         random_ = random.Random(number)
         with httpx.Client(base_url=url, timeout=60) as http:
-            time.sleep(random_.expovariate(1.0))  # nobody comes on the same instant
+            time.sleep(random_.expovariate(1.0))  # clients do not start at the same instant
             page = ""
             while time.monotonic() < end:
-                begun = time.perf_counter()
+                begin = time.perf_counter()
                 answer = http.get(page or ADDRESSES[name](random_)).raise_for_status()
-                taken.append(time.perf_counter() - begun)
-                onward = NEXT.search(answer.text) if name == "list" else None
-                page = f"/{html.unescape(onward[1])}" if onward else ""
-                time.sleep(random_.expovariate(1.0))  # a person reads
+                durations.append(time.perf_counter() - begin)
+                next_page = NEXT.search(answer.text) if name == "list" else None
+                page = f"/{html.unescape(next_page[1])}" if next_page else ""
+                time.sleep(random_.expovariate(1.0))  # the user reads the page
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return taken
+    return durations
 
 
 def measure(results: int, database: str | None, benchmark: Path | None) -> None:
-    """Fill a site, serve it, ask it."""
+    """Fill a site, serve it, and measure its answers."""
     with tempfile.TemporaryDirectory() as folder:
         site = open_site(Path(folder) / "site", database)
         fill(site, results)
         with site.sessions.begin() as session:
             token = new_token(session, "sender", "submitter")
-        with site.sessions() as session, session.get_bind().engine.connect() as made:
-            # A server does this by itself some minutes after many rows arrive.
-            alone = made.execution_options(isolation_level="AUTOCOMMIT")
-            alone.exec_driver_sql("VACUUM ANALYZE" if database else "ANALYZE")
+        with site.sessions() as session, session.get_bind().engine.connect() as connection:
+            # A server does this itself some minutes after many new rows.
+            autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+            autocommit.exec_driver_sql("VACUUM ANALYZE" if database else "ANALYZE")
         site.close()
         command = [*UFLIP, "site", "serve", f"{folder}/site"]
         command += ["--port", "0", "--per-minute", str(10**8)]
@@ -148,9 +148,10 @@ def measure(results: int, database: str | None, benchmark: Path | None) -> None:
             kind = "PostgreSQL" if database else "SQLite"
             print(f"{kind}: {results} results of {DEVICES} devices, {CLIENTS} clients", flush=True)
             for name in ADDRESSES:
-                taken = np.array(ask(url, name)) * 1e3
-                p50, p95 = np.percentile(taken, [50, 95])
-                print(f"{name:10} {len(taken):6} answers  median {p50:6.1f} ms  p95 {p95:6.1f} ms")
+                durations_ms = np.array(response_times(url, name)) * 1e3
+                p50, p95 = np.percentile(durations_ms, [50, 95])
+                count = len(durations_ms)
+                print(f"{name:10} {count:6} answers  median {p50:6.1f} ms  p95 {p95:6.1f} ms")
             if benchmark is not None:
                 submit(url, token, benchmark)
             status = Path(f"/proc/{server.pid}/status").read_text().splitlines()
@@ -162,37 +163,37 @@ def measure(results: int, database: str | None, benchmark: Path | None) -> None:
 
 
 def submit(url: str, token: str, benchmark: Path) -> None:
-    """Submit a benchmark as anybody does, and wait until it is verified and published."""
-    begun = time.perf_counter()
+    """Submit a benchmark with the command line, and wait until it is verified and published."""
+    start = time.perf_counter()
     command = [*UFLIP, "submit", str(benchmark), url, "--token", token, "--publish", "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    taken = time.perf_counter() - begun
-    made = json.loads(done.stdout)
-    assert made["new"]
-    runs = httpx.get(f"{url}/api/v1/results/{made['id']}").raise_for_status().json()["runs"]
-    print(f"submission of {runs} runs, verified and published: {taken:.1f} s")
+    duration = time.perf_counter() - start
+    submitted = json.loads(done.stdout)
+    assert submitted["new"]
+    runs = httpx.get(f"{url}/api/v1/results/{submitted['id']}").raise_for_status().json()["runs"]
+    print(f"submission of {runs} runs, verified and published: {duration:.1f} s")
     with tempfile.TemporaryDirectory() as scratch:
-        begun = time.perf_counter()
-        command = [*UFLIP, "pull", url, made["id"], "--out", f"{scratch}/pulled"]
+        start = time.perf_counter()
+        command = [*UFLIP, "pull", url, submitted["id"], "--out", f"{scratch}/pulled"]
         subprocess.run(command, check=True, capture_output=True)
-    print(f"the same fetched: {time.perf_counter() - begun:.1f} s")
+    print(f"the same fetched: {time.perf_counter() - start:.1f} s")
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--database", help="of PostgreSQL: empty")
     parser.add_argument("--submit", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as scratch:
-        benchmark = Path(scratch) / "benchmark" if given.submit else None
+        benchmark = Path(scratch) / "benchmark" if args.submit else None
         if benchmark is not None:
             device = ["sim:demo?blocks_per_die=64", "--scale", "quick", "--repetitions", "8"]
             subprocess.run([*UFLIP, "run", *device, "-q", "--out", str(benchmark)], check=True)
         measure(10_000, None, benchmark)
-        if given.database:
-            measure(100_000, given.database, benchmark)
+        if args.database:
+            measure(100_000, args.database, benchmark)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Is a served device the one in virtual time: rows of Table 3 over NBD and without, and ratios.
+"""Compare served devices with virtual time: rows of Table 3 over NBD and without, and ratios.
 
-The same benchmark, twice on each device: in virtual time, and as a client of `uflip serve`, whose
-times are divided by how many times slower the device was served. A row is of means; over NBD the
-way through the socket comes on top, which a slower clock makes small beside the device. Both
-devices leave garbage alone while the host is idle: one that does not is another device to a host
-that takes a moment between two I/Os (`docs/how-to/serve-a-simulated-device.md`). Below a row
-stands how much of a mean response time was the device's, and how much the host was late.
+The same benchmark runs twice on each device: in virtual time, and as a client of `uflip serve`,
+whose times are divided by the slow-down of the served device. A row consists of means. Over NBD the
+transport through the socket is added; a slower clock makes its share small. Neither device collects
+garbage while the host is idle: one that does behaves differently for a host that pauses between two
+I/Os (`docs/how-to/serve-a-simulated-device.md`). The line below a row has the share of the device
+in the mean response time, and the mean lag of the host.
 
-Takes about ten minutes. Where it may, it asks for real-time priority, and stays on one processor,
-as `serving.py` does: otherwise the times of a client are those of its scheduler, and of waking
-another processor.
+Takes about ten minutes. If permitted, it uses real-time priority on one processor, as `serving.py`
+does: otherwise the times of a client include the scheduler and the wake-up of another processor.
 """
 
 import json
@@ -23,7 +22,7 @@ from uflip.benchmarks import summary
 from uflip.data.document import plain
 from uflip.results import Results
 
-# Device, how many times slower it is served, and what is run: pauses do not become slower with it.
+# Device, slow-down while served, and micro-benchmarks: pauses do not scale with the slow-down.
 DEVICES = (
     ("sim:transcend-module", 1, "baseline,locality,partitioning,order,pause"),
     ("sim:samsung", 4, "baseline,locality,partitioning,order"),
@@ -34,42 +33,42 @@ URL = "nbd:unix:s"
 UFLIP = (sys.executable, "-m", "uflip")
 
 
-def uflip(*words: str) -> None:
-    """Run a command of uflip in the present folder."""
-    subprocess.run([*UFLIP, *words], check=True, stdout=subprocess.DEVNULL)
+def uflip(*arguments: str) -> None:
+    """Run a command of uflip in the current folder."""
+    subprocess.run([*UFLIP, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def measured(url: str, out: str, only: str, *more: str) -> tuple[str, ...]:
-    """Return what is run on a device, at fixed lengths, from the state in which it is."""
+def command_of(url: str, out: str, only: str, *more: str) -> tuple[str, ...]:
+    """Return the command for a device, with fixed lengths, from its current state."""
     words = f"run {url} --scale quick --method paper --pause 100ms --state as-is --only {only}"
     return (*words.split(), "--out", out, "--quiet", *more)
 
 
 def row_of(folder: str, slower: int) -> dict[str, float | None]:
-    """Read the numbers of a row [ms, and factors]."""
+    """Return the numbers of a row [ms, and factors]."""
     characteristics: dict[str, Any] = plain(summary(Results.load(folder)))["key_characteristics"]
     means = {name: characteristics[name] for name in MEANS}
     row = {name: None if mean is None else mean / slower for name, mean in means.items()}
     return row | {name: characteristics[name].get("factor") for name in FACTORS}
 
 
-def compared(url: str, slower: int, only: str) -> None:
+def compare(url: str, slower: int, only: str) -> None:
     """Print both rows of a device, and their ratios."""
-    uflip(*measured(url, "virtual", only))
-    client = " ".join((*UFLIP, *measured(URL, "served", only, "--destroy", URL)))
-    ways = ("serve", url, "--socket", "s", "--speed", str(slower))
-    told = subprocess.run(
-        [*UFLIP, *ways, "--json", "--run", client], check=True, capture_output=True, text=True
+    uflip(*command_of(url, "virtual", only))
+    client = " ".join((*UFLIP, *command_of(URL, "served", only, "--destroy", URL)))
+    options = ("serve", url, "--socket", "s", "--speed", str(slower))
+    done = subprocess.run(
+        [*UFLIP, *options, "--json", "--run", client], check=True, capture_output=True, text=True
     )
-    export = json.loads(told.stdout)["exports"][0]
+    export = json.loads(done.stdout)["exports"][0]
     virtual, served = row_of("virtual", 1), row_of("served", slower)
     print(f"{url}, served {slower} times slower")
     print(f"  {'':18}{'virtual':>10}{'over NBD':>10}{'ratio':>8}")
     for name, expected in virtual.items():
-        found = served[name]
-        if expected is None or found is None:
+        value = served[name]
+        if expected is None or value is None:
             continue
-        print(f"  {name:18}{expected:10.3f}{found:10.3f}{found / expected:8.3f}", flush=True)
+        print(f"  {name:18}{expected:10.3f}{value:10.3f}{value / expected:8.3f}", flush=True)
     means = {key: export[key]["mean_ns"] / slower / 1e6 for key in ("simulated", "lag")}
     print(f"  of all requests: device {means['simulated']:.3f}, late by {means['lag']:.3f}")
 
@@ -78,14 +77,14 @@ def main() -> None:
     """Compare all devices."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
-        # To wake somebody on another one takes longer than all the rest of the way.
+        # Waking a process on another processor takes longer than the rest of the transport.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     except PermissionError:
-        print("without real-time priority: only a quiet machine keeps time")
+        print("without real-time priority: times are exact only on an idle machine")
     for url, slower, only in DEVICES:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
-            compared(url, slower, only)
+            compare(url, slower, only)
             os.chdir("/")
 
 

@@ -1,13 +1,13 @@
-"""What serving a device costs: rates of `uflip serve null` beside nbdkit's memory plugin, in turn.
+"""Overhead of serving a device: rates of `uflip serve null` and nbdkit's memory plugin, in turn.
 
-Server and client are where the scheduler puts them, and then on one processor and on two: what is
-measured of one request at a time is above all whether a processor must be woken for it, which the
-machine decides, not the server. Values are medians of the rounds, ratios those of the pairs.
+Server and client run where the scheduler puts them, then on one processor, then on two: the rate of
+one request at a time depends mostly on the wake-up of a processor, which is a property of the
+machine and not of the server. Values are medians of the rounds, ratios those of the pairs.
 
-And what it does to time: how far a client's median is from what the simulated device and the way
-through the socket take together, and how late the server itself is. Where it may, that is measured
-with real-time priority and server and client on one processor: waking another one takes longer
-than all the rest, and that is the machine's.
+The accuracy of time: the difference between a client's median and the sum of the simulated device
+and the transport through the socket, and the lag of the server. If permitted, this is measured with
+real-time priority, server and client on one processor: a wake-up of another one takes longer than
+all the rest.
 """
 
 import json
@@ -30,8 +30,8 @@ JOBS = (
     ("4 KiB random writes, 32 at a time", "randwrite", "4k", 32, "> 50,000"),
     ("32 KiB writes, 4 at a time", "write", "32k", 4, "> 700"),
 )
-# Where: in words, and what goes before the command of the server and of the client.
-Place = tuple[str, tuple[str, ...], tuple[str, ...]]
+# Placement: its description, and the prefixes of the commands of the server and the client.
+Placement = tuple[str, tuple[str, ...], tuple[str, ...]]
 ROUNDS = 3
 SECONDS = 2
 # Answers in some 200 us, and does nothing between two requests.
@@ -60,7 +60,7 @@ def ours(path: Path, device: str = "null") -> tuple[str, ...]:
 def fio(
     path: Path, pattern: str, size: str, depth: int, first: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Let fio work for a while; return what it measured."""
+    """Run fio for a while; return its measurements."""
     words = f"fio --name=x --ioengine=nbd --rw={pattern} --bs={size} --iodepth={depth} --size=256m"
     timed = f"--time_based --runtime={SECONDS} --output-format=json --output={path}.json"
     command = [*first, *words.split(), *timed.split(), f"--uri=nbd+unix:///?socket={path}"]
@@ -71,21 +71,21 @@ def fio(
 
 
 def serving_rows() -> list[dict[str, Any]]:
-    """Rates beside nbdkit's, and the time that serving adds; nothing where a tool is missing."""
+    """Return rates beside nbdkit's, and the added time; no rows without fio and nbdkit."""
     if shutil.which("fio") is None or shutil.which("nbdkit") is None:
         return []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s"
         memory = ("nbdkit", "--foreground", "--unix", str(path), "memory", "1G")
-        rows = [_rates(path, memory, job, place) for place in _places() for job in JOBS]
-        return [*rows, *_added(path)]
+        rows = [_rates(path, memory, job, placement) for placement in _placements() for job in JOBS]
+        return [*rows, *_added_time(path)]
 
 
 def _rates(
-    path: Path, memory: tuple[str, ...], job: tuple[str, str, str, int, str], place: Place
+    path: Path, memory: tuple[str, ...], job: tuple[str, str, str, int, str], placement: Placement
 ) -> dict[str, Any]:
     name, pattern, size, depth, target = job
-    where, server, client = place
+    where, server, client = placement
     megabytes = size == "32k"
 
     def rate(command: tuple[str, ...]) -> float:
@@ -105,8 +105,8 @@ def _rates(
     }
 
 
-def _places() -> Iterator[Place]:
-    """Yield where server and client run."""
+def _placements() -> Iterator[Placement]:
+    """Yield the placements of server and client."""
     yield "as the scheduler has it", (), ()
     first, *_, last = sorted(os.sched_getaffinity(0)) * 2
     one, other = (("taskset", "-c", str(number)) for number in (first, last))
@@ -115,22 +115,22 @@ def _places() -> Iterator[Place]:
         yield "on two processors", one, other
 
 
-def _undisturbed() -> tuple[str, ...]:
-    """Return what goes before a command, so that it has a processor when it wants it."""
-    told = subprocess.run(["chrt", "-f", "20", "true"], check=False, capture_output=True)
-    if told.returncode != 0:
+def _real_time_prefix() -> tuple[str, ...]:
+    """Return a command prefix for real-time priority on one processor; () if not permitted."""
+    probe = subprocess.run(["chrt", "-f", "20", "true"], check=False, capture_output=True)
+    if probe.returncode != 0:
         return ()
     return ("chrt", "-f", "20", "taskset", "-c", str(max(os.sched_getaffinity(0))))
 
 
-def _added(path: Path) -> Iterator[dict[str, Any]]:
-    """Compare a client's median with the device's and that of a device of no time [us]."""
-    first = _undisturbed()
+def _added_time(path: Path) -> Iterator[dict[str, Any]]:
+    """Compare a client's median with that of the device, and of a device without delay [us]."""
+    first = _real_time_prefix()
     where = "one processor, real-time priority" if first else "as the scheduler has it"
     with served(path, *first, *ours(path)):
         transport = _median_us(fio(path, "randread", "32k", 1, first))
     with served(path, *first, *ours(path, SIMULATED)) as process:
-        seen = _median_us(fio(path, "randread", "32k", 1, first))
+        client = _median_us(fio(path, "randread", "32k", 1, first))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
     export = json.loads(out)["exports"][0]
@@ -138,7 +138,7 @@ def _added(path: Path) -> Iterator[dict[str, Any]]:
     beyond = "a client's median beyond device and transport"
     lag = export["lag"]
     for name, value, target in (
-        (beyond, seen - device - transport, "within 20"),
+        (beyond, client - device - transport, "within 20"),
         ("a server's median lag", lag["p50_ns"] / 1e3, "< 20"),
         ("a server's mean lag", lag["mean_ns"] / 1e3, "< 20"),
     ):

@@ -26,34 +26,34 @@ MARKED = re.compile(r"(<!-- (python .*?) -->\n)(.*?)<!-- end -->", re.S)
 
 def commands_of(text: str) -> list[str]:
     """Return the commands whose output a page contains, in order."""
-    return [found[1] for found in MARKED.findall(text)]
+    return [match[1] for match in MARKED.findall(text)]
 
 
-def printed_by(command: str) -> str:
+def output_of(command: str) -> str:
     """Run a command of the repository, and return its output."""
-    first, *rest = shlex.split(command)
+    first, *arguments = shlex.split(command)
     assert first == "python", command
     environment = os.environ | {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
-    command_line = [sys.executable, *rest]
+    command_line = [sys.executable, *arguments]
     done = subprocess.run(
         command_line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
-        sys.exit(f"`{command}` ended with {done.returncode}; the page is as it was")
+        sys.exit(f"`{command}` ended with {done.returncode}; the page is unchanged")
     return done.stdout.strip("\n")
 
 
-def renewed(text: str, only: str) -> str:
+def renew(text: str, only: str) -> str:
     """Return a page with the current output of its commands."""
 
-    def replaced(found: re.Match[str]) -> str:
-        command = found[2]
+    def replace(match: re.Match[str]) -> str:
+        command = match[2]
         if only not in command:
-            return found[0]
+            return match[0]
         print(command, flush=True)
-        return f"{found[1]}{printed_by(command)}\n<!-- end -->"
+        return f"{match[1]}{output_of(command)}\n<!-- end -->"
 
-    return MARKED.sub(replaced, text)
+    return MARKED.sub(replace, text)
 
 
 def main() -> None:
@@ -61,12 +61,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
     parser.add_argument("--only", default="", metavar="WORD", help="commands with this word")
-    given = parser.parse_args()
-    for page in given.pages:
+    args = parser.parse_args()
+    for page in args.pages:
         text = page.read_text(encoding="utf-8")
         if not commands_of(text):
-            sys.exit(f"{page}: no command of this page prints anything into it")
-        page.write_text(renewed(text, given.only), encoding="utf-8")
+            sys.exit(f"{page}: the page has no marked command")
+        page.write_text(renew(text, args.only), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Make `docs/reference/cli.md` from the help texts of the commands, so that the two cannot differ.
 
 python tools/gen_cli_reference.py            write the page
-python tools/gen_cli_reference.py --check    say whether the page is current; exit 1 if not
+python tools/gen_cli_reference.py --check    check that the page is current; exit 1 if not
 """
 
 import sys
@@ -46,14 +46,14 @@ def sections(command: click.Command, parent: click.Context, name: str) -> list[s
     context = click.Context(
         command, parent, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH
     )
-    found = [section(context.command_path, command.get_help(context))]
+    parts = [section(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
             inner = command.get_command(context, each)
             if inner is None:
                 raise SystemExit(f"the command {name} {each} is listed and does not exist")
-            found += sections(inner, context, each)
-    return found
+            parts += sections(inner, context, each)
+    return parts
 
 
 def section(name: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """Make `web/src/palette.ts` from the palette of the report: an activity has one colour everywhere.
 
 python tools/gen_palette.py            write it
-python tools/gen_palette.py --check    say whether it is current; exit 1 if not
+python tools/gen_palette.py --check    check that it is current; exit 1 if not
 """
 
 import json

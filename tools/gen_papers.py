@@ -1,7 +1,7 @@
-"""Make `docs/papers.md` from `docs/papers.toml`: what the papers say, where the project stands.
+"""Make `docs/papers.md` from `docs/papers.toml`: the claims of the papers, and their status.
 
 python tools/gen_papers.py            write the page
-python tools/gen_papers.py --check    say whether the page is current; exit 1 if not
+python tools/gen_papers.py --check    check that the page is current; exit 1 if not
 """
 
 import sys
@@ -47,7 +47,7 @@ def page(content: dict[str, Any]) -> str:
 
 
 def overview(papers: list[dict[str, Any]]) -> str:
-    """Return how many rows of each paper have which status."""
+    """Return the number of rows of each paper, by status."""
     lines = ["| paper | " + " | ".join(STATUSES) + " |", "|---" * (len(STATUSES) + 1) + "|"]
     for paper in papers:
         counts = Counter(row["status"] for row in paper["rows"])
@@ -60,10 +60,10 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a paper."""
     lines = ["| where | what | status | code | test |", "|---|---|---|---|---|"]
     for row in rows:
-        what = f"{row['kind']}: {row['what']}"
+        claim = f"{row['kind']}: {row['claim']}"
         status = row["status"] + (f": {row['note']}" if row.get("note") else "")
         code, tests = (", ".join(f"`{n}`" for n in row.get(key, [])) for key in ("code", "tests"))
-        lines.append(f"| {row['where']} | {what} | {status} | {code} | {tests} |")
+        lines.append(f"| {row['where']} | {claim} | {status} | {code} | {tests} |")
     return "\n".join(lines) + "\n"
 
 

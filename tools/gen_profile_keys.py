@@ -1,7 +1,7 @@
 """Make the tables of keys in the pages on profiles, from `python/uflip/profiles/keys/`.
 
 python tools/gen_profile_keys.py            write the pages
-python tools/gen_profile_keys.py --check    say whether they are current; exit 1 if not
+python tools/gen_profile_keys.py --check    check that they are current; exit 1 if not
 
 `uflip profile new` takes its comments from the same files.
 """
@@ -22,13 +22,13 @@ TABLE = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
 
 
 def page(text: str, keys: dict[str, dict[str, Key]]) -> str:
-    """Return the page with the tables that its sections should have."""
+    """Return the page with the current tables of its sections."""
 
-    def renewed(section: re.Match[str]) -> str:
+    def renew(section: re.Match[str]) -> str:
         rows = keys.get(section[1])
         return section[0] if rows is None else TABLE.sub(lambda _: table(rows), section[0])
 
-    return SECTION.sub(renewed, text)
+    return SECTION.sub(renew, text)
 
 
 def table(keys: dict[str, Key]) -> str:
@@ -40,8 +40,8 @@ def table(keys: dict[str, Key]) -> str:
 
 
 if __name__ == "__main__":
-    wanted = {}
+    pages = {}
     for interface, name in PAGES.items():
         path = REFERENCE / name
-        wanted[path] = page(path.read_text(encoding="utf-8"), known_keys(interface))
-    sys.exit(write_or_check(wanted))
+        pages[path] = page(path.read_text(encoding="utf-8"), known_keys(interface))
+    sys.exit(write_or_check(pages))

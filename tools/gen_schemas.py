@@ -1,7 +1,7 @@
 """Make `docs/reference/schemas/` from the types of documents, so that the two cannot differ.
 
 python tools/gen_schemas.py            write the schemas
-python tools/gen_schemas.py --check    say whether they are current; exit 1 if not
+python tools/gen_schemas.py --check    check that they are current; exit 1 if not
 """
 
 import json
@@ -45,28 +45,28 @@ SPECIFICATIONS = (spec.Basic, spec.Mix, spec.Parallel, spec.Job)
 
 
 def schemas() -> dict[Path, str]:
-    """The text of each schema by its file."""
+    """Return the text of each schema by its file."""
     _, parts = msgspec.json.schema_components(SPECIFICATIONS)
-    made = {}
+    texts = {}
     for name, shape in DOCUMENTS.items():
         (reference,), components = msgspec.json.schema_components(
             [shape], schema_hook=_any_specification
         )
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | reference
         schema["$defs"] = _used(reference, components | parts)
-        made[FOLDER / f"{name}.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-    return made
+        texts[FOLDER / f"{name}.json"] = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return texts
 
 
 def _any_specification(shape: type) -> dict[str, Any]:
-    """A field that is a specification is one of its kinds."""
+    """Return the schema of a field that is a specification: one of its kinds."""
     if shape is not spec.Spec:
         raise NotImplementedError(shape)
     return {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in SPECIFICATIONS]}
 
 
 def _used(schema: Any, components: dict[str, Any]) -> dict[str, Any]:
-    """The definitions that a schema refers to, and those that these refer to."""
+    """Return the definitions that a schema refers to, and those that these refer to."""
     used: dict[str, Any] = {}
     names = re.findall(r"#/\$defs/(\w+)", json.dumps(schema))
     while names:

@@ -1,19 +1,19 @@
-"""What all generators of files do at their end: write what they made, or check that it is there."""
+"""The last step of all generators of files: write the files, or check that they are current."""
 
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
-def write_or_check(wanted: Mapping[Path, str], there: Iterable[Path] = ()) -> int:
-    """Write files; with `--check`, only say which of them are not what they should be.
+def write_or_check(contents: Mapping[Path, str], existing: Iterable[Path] = ()) -> int:
+    """Write files; with `--check`, only print which of them are not current.
 
     Parameters
     ----------
-    wanted : mapping of Path to str
-        What each file should hold.
-    there : iterable of Path
-        What is there; a check fails for those that are not wanted.
+    contents : mapping of Path to str
+        The content of each file.
+    existing : iterable of Path
+        Existing files; a check fails for those without a content.
 
     Returns
     -------
@@ -21,12 +21,12 @@ def write_or_check(wanted: Mapping[Path, str], there: Iterable[Path] = ()) -> in
         The exit code: 1 if a check fails.
     """
     if "--check" not in sys.argv[1:]:
-        for path, text in wanted.items():
+        for path, text in contents.items():
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         return 0
-    old = [path for path, text in wanted.items() if not _holds(path, text)]
-    old += [path for path in there if path not in wanted]
+    old = [path for path, text in contents.items() if not _holds(path, text)]
+    old += [path for path in existing if path not in contents]
     for path in old:
         print(f"{path.name} is not current: run `make docs`", file=sys.stderr)
     return int(bool(old))

@@ -1,11 +1,11 @@
 """Run a notebook of the documentation as its reader would, without a notebook server.
 
-python tools/run_notebook.py NOTEBOOK.ipynb...             run it; exit 1 and say what differs
-python tools/run_notebook.py --update NOTEBOOK.ipynb...    run it and keep what it shows
+python tools/run_notebook.py NOTEBOOK.ipynb...             run it; exit 1 and print what differs
+python tools/run_notebook.py --update NOTEBOOK.ipynb...    run it and store its output
 
-Its cells run in order, in one process and in a new folder. What a cell prints, and the text and the
-HTML of its last expression, must be what the notebook holds; figures of pyplot are kept as PNG, and
-not compared, because their bytes depend on the fonts at hand.
+Its cells run in order, in one process and in a new folder. The output of a cell, and the text and
+the HTML of its last expression, must equal those in the notebook. Figures of pyplot are stored as
+PNG and not compared, because their bytes depend on the installed fonts.
 """
 
 import ast
@@ -27,7 +27,7 @@ DPI = 80
 
 
 def main(arguments: list[str]) -> int:
-    """Run every notebook; the exit code is 1 if one shows something else than it holds."""
+    """Run every notebook; the exit code is 1 if the output of one differs from the stored one."""
     update = "--update" in arguments
     paths = [Path(each) for each in arguments if not each.startswith("-")]
     different = 0
@@ -35,11 +35,11 @@ def main(arguments: list[str]) -> int:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
-            shown = execute(cells)
-        for number, (cell, outputs) in enumerate(zip(cells, shown, strict=True), start=1):
+            results = execute(cells)
+        for number, (cell, outputs) in enumerate(zip(cells, results, strict=True), start=1):
             if not update and compared(cell["outputs"]) != compared(outputs):
                 different += 1
-                print(f"{path.name}, code cell {number} shows something else:", file=sys.stderr)
+                print(f"{path.name}, code cell {number} differs:", file=sys.stderr)
                 print(json.dumps(compared(outputs), indent=1)[:4000], file=sys.stderr)
             cell |= {"outputs": outputs, "execution_count": number}
         if update:
@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> int:
 
 
 def execute(cells: list[Cell]) -> list[list[Cell]]:
-    """Run code cells in one namespace; what each shows."""
+    """Run code cells in one namespace; return the outputs of each."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     return [run(cell, number, namespace) for number, cell in enumerate(cells, start=1)]
 
 
 def run(cell: Cell, number: int, namespace: dict[str, Any]) -> list[Cell]:
-    """Run a cell; its last expression is shown, as a notebook does."""
+    """Run a cell; return its output, and its last expression as a notebook shows it."""
     tree = ast.parse("".join(cell["source"]), f"cell {number}")
     last = tree.body[-1] if tree.body else None
     printed, value = io.StringIO(), None
@@ -80,20 +80,20 @@ def run(cell: Cell, number: int, namespace: dict[str, Any]) -> list[Cell]:
 
 
 def figures() -> list[Cell]:
-    """Take the figures that pyplot holds."""
+    """Return the open figures of pyplot, and close them."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
-    found = []
+    outputs = []
     for number in pyplot.get_fignums() if pyplot else ():
         picture = io.BytesIO()
         pyplot.figure(number).savefig(picture, format="png", dpi=DPI, metadata={"Software": None})
         pyplot.close(number)
         data = {"image/png": base64.b64encode(picture.getvalue()).decode()}
-        found.append({"data": data, "metadata": {}, "output_type": "display_data"})
-    return found
+        outputs.append({"data": data, "metadata": {}, "output_type": "display_data"})
+    return outputs
 
 
 def lines(text: str) -> list[str]:
-    """Split a text as notebooks hold it."""
+    """Split a text into lines as notebooks store them."""
     return text.splitlines(keepends=True)
 
 

@@ -1,17 +1,17 @@
-"""How many experiments of a simulated device are known, for how many I/Os; and do seeds agree?
+"""Count the converged experiments of a simulated device and their I/Os, and compare seeds.
 
-python tools/seeds_agree.py [DEVICE] [SEEDS] [REPETITIONS]    prints how many, and who does not
+python tools/seeds_agree.py [DEVICE] [SEEDS] [REPETITIONS]    print counts, and seeds that disagree
 
-SEEDS are as many, from 1 on, or FIRST-LAST: 4-4 is the fourth alone.
+SEEDS is their number, from 1 on, or FIRST-LAST: 4-4 is the fourth alone.
 
 Every benchmark has a folder of its own and the repetitions of its plan; with three seeds of the
-demo it takes some eight minutes. I/Os are those that were measured, and those that wrote over what
-runs had left; resets of the state are counted apart. An experiment counts where its mean has
-converged: over its repetitions, with their scatter in the interval. Beside it stands how many
-intervals of 95 % are narrow enough, of which not all are claimed, and whether they are honest: of
-two seeds each, how many means are further apart than their intervals together say, which 5 % are by
-chance. Seeds agree where the largest mean of any benchmark is at most 5 % above the smallest (uFLIP
-§5.1). Those that have converged with every seed and do not agree are named.
+demo it takes some eight minutes. Counted are the I/Os that were measured, and those that refreshed
+the device between runs; resets of the state are counted separately. An experiment has converged if
+its mean has: over its repetitions, with their scatter in the interval. A further line counts
+the intervals of 95 % that are narrow enough (not all of them are claimed) and tests them: in each
+pair of seeds, the means that are further apart than both intervals allow; 5 % are by chance. Seeds
+agree if the largest mean of any benchmark is at most 5 % above the smallest (uFLIP §5.1).
+Experiments that have converged with every seed and do not agree are named.
 """
 
 import shutil
@@ -45,7 +45,7 @@ def experiments(folder: Path) -> dict[Name, Together]:
 
 
 def effort(folder: Path) -> str:
-    """Say how many I/Os a benchmark took."""
+    """Return the number of I/Os of a benchmark, as text."""
     results = Results.load(folder)
     ios = refreshed = 0
     for run in results.runs:
@@ -59,7 +59,7 @@ def effort(folder: Path) -> str:
 def benchmarks(
     device: str, seeds: range, repetitions: int
 ) -> tuple[list[dict[Name, Together]], list[str]]:
-    """Make a whole benchmark for each seed; return what each says, and what it took."""
+    """Run a whole benchmark for each seed; return the experiments and the effort of each."""
     every, efforts = [], []
     with tempfile.TemporaryDirectory(prefix="uflip-seeds-") as folder:
         for seed in seeds:
@@ -73,20 +73,20 @@ def benchmarks(
     return every, efforts
 
 
-def apart(name: Name, every: list[dict[Name, Together]]) -> float:
-    """How far the largest mean of an experiment is above the smallest, relative to that."""
+def mean_spread(name: Name, every: list[dict[Name, Together]]) -> float:
+    """Return the relative distance of the largest mean of an experiment from the smallest."""
     means = [mean for one in every if (mean := one[name]["mean_ns"]) is not None]
     return max(means) / min(means) - 1
 
 
-def narrow(every: list[dict[Name, Together]]) -> list[list[Name]]:
-    """Which experiments of each benchmark have an interval that is narrow enough."""
-    found = []
+def narrow_experiments(every: list[dict[Name, Together]]) -> list[list[Name]]:
+    """Return the experiments of each benchmark whose interval is narrow enough."""
+    narrow_names = []
     for one in every:
         slowest = max(
             mean for name, each in one.items() if name[0] == BASELINE and (mean := each["mean_ns"])
         )
-        found.append(
+        narrow_names.append(
             [
                 name
                 for name, each in one.items()
@@ -95,11 +95,11 @@ def narrow(every: list[dict[Name, Together]]) -> list[list[Name]]:
                 and each["half_width_ns"] <= allowed_ns(each["mean_ns"], slowest)
             ]
         )
-    return found
+    return narrow_names
 
 
 def pairs_apart(every: list[dict[Name, Together]], of_each: list[list[Name]]) -> tuple[int, int]:
-    """Of pairs of two benchmarks: how many of these means are too far apart, and how many pairs."""
+    """Return the pairs of means of two benchmarks that are too far apart, and all pairs."""
     further = pairs = 0
     for (one, ours), (other, theirs) in combinations(zip(every, of_each, strict=True), 2):
         for name in {*ours} & {*theirs}:
@@ -118,39 +118,42 @@ def seeds_of(text: str) -> range:
 
 def main() -> int:
     """Run the benchmarks and compare them."""
-    given = [*sys.argv[1:], *("",) * 3]
-    device = given[0] or DEVICE
-    seeds, repetitions = seeds_of(given[1] or SEEDS), int(given[2] or REPETITIONS)
+    arguments = [*sys.argv[1:], *("",) * 3]
+    device = arguments[0] or DEVICE
+    seeds, repetitions = seeds_of(arguments[1] or SEEDS), int(arguments[2] or REPETITIONS)
     every, efforts = benchmarks(device, seeds, repetitions)
     names = list(every[0])
     in_each = [sum(one[name]["converged"] is True for name in names) for one in every]
-    known = [name for name in names if all(one[name]["converged"] for one in every)]
-    wrong = [name for name in known if apart(name, every) > AGREEMENT]
+    converged = [name for name in names if all(one[name]["converged"] for one in every)]
+    disagreeing = [name for name in converged if mean_spread(name, every) > AGREEMENT]
     of_seeds = f"{len(seeds)} seeds" if seeds[0] == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     print(f"{device}, {of_seeds}, {repetitions} repetitions: {len(names)} experiments")
     for effort_of_one in efforts:
         print(f"  {effort_of_one}")
-    print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(known)}")
-    print(f"of these within {AGREEMENT:.0%}: {len(known) - len(wrong)}")
-    of_each = narrow(every)
-    print(
-        f"intervals of 95% that are narrow enough: {', '.join(str(len(each)) for each in of_each)}"
-    )
-    further, pairs = pairs_apart(every, of_each)
+    print(f"converged: {', '.join(map(str, in_each))}; with every seed {len(converged)}")
+    print(f"of these within {AGREEMENT:.0%}: {len(converged) - len(disagreeing)}")
+    narrow_of_each = narrow_experiments(every)
+    counts = ", ".join(str(len(each)) for each in narrow_of_each)
+    print(f"intervals of 95% that are narrow enough: {counts}")
+    further, pairs = pairs_apart(every, narrow_of_each)
     if pairs:
         print(f"of {pairs:,} pairs of these from two seeds {further / pairs:.1%} are further apart")
-    for name in wrong:
-        print(f"  {' '.join(map(str, name))}: {apart(name, every):.1%} apart")
+    for name in disagreeing:
+        print(f"  {' '.join(map(str, name))}: {mean_spread(name, every):.1%} apart")
     patterns: dict[str, list[Name]] = defaultdict(list)
     for name in names:
         patterns[name[1]].append(name)
     print("\n| pattern | experiments | converged | with every seed | furthest apart |")
     print("|---|---|---|---|---|")
-    for pattern, own in patterns.items():
-        those = [name for name in own if name in known]
-        furthest = f"{max(apart(name, every) for name in those):.1%}" if those else ""
-        each = ", ".join(str(sum(one[name]["converged"] is True for name in own)) for one in every)
-        print(f"| {pattern} | {len(own)} | {each} | {len(those)} | {furthest} |")
+    for pattern, pattern_names in patterns.items():
+        of_converged = [name for name in pattern_names if name in converged]
+        furthest = (
+            f"{max(mean_spread(name, every) for name in of_converged):.1%}" if of_converged else ""
+        )
+        each = ", ".join(
+            str(sum(one[name]["converged"] is True for name in pattern_names)) for one in every
+        )
+        print(f"| {pattern} | {len(pattern_names)} | {each} | {len(of_converged)} | {furthest} |")
     return 0
 
 
