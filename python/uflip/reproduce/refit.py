@@ -148,9 +148,9 @@ def start_values(
 
     Examples
     --------
-    >>> beginnings(["streams"], {"streams": 8}, [{"streams": 4}, {"streams": 4}, {}], "cell")
+    >>> start_values(["streams"], {"streams": 8}, [{"streams": 4}, {"streams": 4}, {}], "cell")
     {'streams': 4}
-    >>> beginnings(["streams"], {"streams": 8}, [{"streams": 4}], "column")
+    >>> start_values(["streams"], {"streams": 8}, [{"streams": 4}], "column")
     {'streams': 1}
     """
     starts: dict[str, Number] = {}

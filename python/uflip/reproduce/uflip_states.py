@@ -241,7 +241,7 @@ def _largest_change(disturbed: Mapping[str, Means]) -> float:
 
     Examples
     --------
-    >>> _most({"random writes": {"SR": 1.1, "RW": 0.5}, "other sizes": {"SR": 1.5}})
+    >>> _largest_change({"random writes": {"SR": 1.1, "RW": 0.5}, "other sizes": {"SR": 1.5}})
     2.0
     """
     ratios = [ratio for means in disturbed.values() for ratio in means.values()]

@@ -63,7 +63,7 @@ def may_have_measure(spec: Functions, by: str, *, timed: bool = True) -> bool:
     Examples
     --------
     >>> from uflip.spec import baseline
-    >>> [may_tell(baseline("RW", io_count=n, io_ignore=20), "p99") for n in (1019, 1020)]
+    >>> [may_have_measure(baseline("RW", io_count=n, io_ignore=20), "p99") for n in (1019, 1020)]
     [False, True]
     """
     if by not in measures(spec, timed=timed) or all(each.mode == "trim" for each in spec.parts):

@@ -31,7 +31,8 @@ def draw_sample(vary: Mapping[str, list[Value] | Range], sample: Sample) -> list
 
     Examples
     --------
-    >>> drawn({"gc": ["greedy", "cyclic"], "spare_factor": Range(0.1, 0.3)}, Sample("random", 2, 1))
+    >>> vary = {"gc": ["greedy", "cyclic"], "spare_factor": Range(0.1, 0.3)}
+    >>> draw_sample(vary, Sample("random", 2, 1))
     [['cyclic', 0.290093], ['greedy', 0.28973]]
     """
     shares = np.minimum(_draw_cube_points(len(vary), sample), BELOW_ONE)

@@ -22,7 +22,7 @@ def with_determining_values(value_id: str) -> set[str]:
 
     Examples
     --------
-    >>> sorted(with_what_determines("ofc/reads_mb"))
+    >>> sorted(with_determining_values("ofc/reads_mb"))
     ['ofc/reads_mb', 'ofc/sequential_reads']
     """
     return set(_walk(value_id, set()))
