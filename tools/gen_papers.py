@@ -60,7 +60,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Return the rows of a paper."""
     lines = ["| where | what | status | code | test |", "|---|---|---|---|---|"]
     for row in rows:
-        claim = f"{row['kind']}: {row['claim']}"
+        claim = f"{row['kind']}: {row['what']}"
         status = row["status"] + (f": {row['note']}" if row.get("note") else "")
         code, tests = (", ".join(f"`{n}`" for n in row.get(key, [])) for key in ("code", "tests"))
         lines.append(f"| {row['where']} | {claim} | {status} | {code} | {tests} |")
