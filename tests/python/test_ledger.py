@@ -52,13 +52,13 @@ def folder(original: Path, tmp_path: Path) -> Path:
 def content(folder: Path) -> dict[str, Any]:
     """Everything that a folder says: its manifest, and every I/O of its runs."""
     results = Results.load(folder)
-    said: dict[str, Any] = {"manifest": manifest.encode(results.manifest)}
+    contents: dict[str, Any] = {"manifest": manifest.encode(results.manifest)}
     for run in results.runs:
         trace = run.trace()
-        said[run.id] = [trace.spec_json, trace.metadata_json] + [
+        contents[run.id] = [trace.spec_json, trace.metadata_json] + [
             np.asarray(trace.column(name)).tobytes() for name in trace.columns
         ]
-    return said
+    return contents
 
 
 def states(proof: FolderProof) -> dict[str, str]:
@@ -72,7 +72,7 @@ def path_of(folder: Path, ordinal: int) -> Path:
 # Undamaged folders
 
 
-def test_every_file_of_a_new_folder_is_proven(folder: Path) -> None:
+def test_new_folder_proves_every_file(folder: Path) -> None:
     assert states(examine(folder)) == {
         "manifest.json": "proven",
         "ledger.jsonl": "proven",
@@ -81,33 +81,40 @@ def test_every_file_of_a_new_folder_is_proven(folder: Path) -> None:
     assert not [w for w in Results.load(folder).warnings if w["code"] in ("damaged", "unproven")]
 
 
-def test_a_line_binds_its_file_to_the_lines_before(folder: Path) -> None:
+def test_ledger_links_each_line_to_previous_lines(folder: Path) -> None:
     lines = (folder / "ledger.jsonl").read_text().splitlines()
     link = ""
     for line in lines:
-        body, _, rest = line.partition(',"link":')
+        body, _, link_text = line.partition(',"link":')
         link = _native.digest(f"{link}{body}".encode())
-        assert rest == f'"{link}"}}'
-    said = [json.loads(line) for line in lines]
-    assert [line["kind"] for line in said] == ["begin", "manifest", "run", "run", "run", "manifest"]
-    for line, run in zip(said[2:5], IDS, strict=True):
+        assert link_text == f'"{link}"}}'
+    entries = [json.loads(line) for line in lines]
+    assert [line["kind"] for line in entries] == [
+        "begin",
+        "manifest",
+        "run",
+        "run",
+        "run",
+        "manifest",
+    ]
+    for line, run in zip(entries[2:5], IDS, strict=True):
         file = (folder / "runs" / f"{run}.parquet").read_bytes()
         assert (line["run"], line["bytes"], line["digest"]) == (
             run,
             len(file),
             _native.digest(file),
         )
-    kept = json.loads((folder / "manifest.json").read_text())
-    assert said[0]["folder_id"] == kept["folder_id"]
-    assert said[5]["digest"] == _native.digest((folder / "manifest.json").read_bytes())
+    document = json.loads((folder / "manifest.json").read_text())
+    assert entries[0]["folder_id"] == document["folder_id"]
+    assert entries[5]["digest"] == _native.digest((folder / "manifest.json").read_bytes())
     meta = json.loads(Results.load(folder).runs[0].trace().metadata_json)
-    assert (meta["id"], meta["folder_id"]) == (IDS[0], kept["folder_id"])
+    assert (meta["id"], meta["folder_id"]) == (IDS[0], document["folder_id"])
 
 
 # Bits that flip
 
 
-def test_a_flipped_bit_is_found_or_changes_nothing(folder: Path, original: Path) -> None:
+def test_flipped_bit_is_detected_or_harmless(folder: Path, original: Path) -> None:
     """In the manifest it costs the folder, in a run that run, in the ledger nothing."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
@@ -115,35 +122,35 @@ def test_a_flipped_bit_is_found_or_changes_nothing(folder: Path, original: Path)
     files = [folder / "manifest.json", folder / "ledger.jsonl", *(folder / "runs").iterdir()]
     for _ in range(FLIPS):
         path = rng.choice(files)
-        kept = path.read_bytes()
-        place = rng.randrange(8 * len(kept))
-        flipped = bytearray(kept)
-        flipped[place // 8] ^= 1 << place % 8
+        intact = path.read_bytes()
+        bit = rng.randrange(8 * len(intact))
+        flipped = bytearray(intact)
+        flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         name = str(path.relative_to(folder))
         try:
             after = content(folder)
         except ResultsError:
             after = None
-        assert (after is None) == (name == "manifest.json"), (name, place)
+        assert (after is None) == (name == "manifest.json"), (name, bit)
         if after is not None:
             proof, lost = examine(folder), path.stem if name.startswith("runs") else None
-            assert states(proof)[name] != "proven", (name, place)
-            assert after == {run: said for run, said in before.items() if run != lost}, (
+            assert states(proof)[name] != "proven", (name, bit)
+            assert after == {run: value for run, value in before.items() if run != lost}, (
                 name,
-                place,
+                bit,
             )
-            told = ("damaged", "unproven")
-            warned = [w for w in Results.load(folder).warnings if w["code"] in told]
-            assert name in json.dumps(warned), (name, place)
-        path.write_bytes(kept)
+            codes = ("damaged", "unproven")
+            warned = [w for w in Results.load(folder).warnings if w["code"] in codes]
+            assert name in json.dumps(warned), (name, bit)
+        path.write_bytes(intact)
     assert content(folder) == before
 
 
 FLIPS = int(os.environ.get("UFLIP_FLIPS", "600"))
 
 
-def test_a_lost_run_costs_nothing_but_itself(folder: Path, tmp_path: Path) -> None:
+def test_damaged_run_affects_only_itself(folder: Path, tmp_path: Path) -> None:
     path = path_of(folder, 1)
     flipped = bytearray(path.read_bytes())
     flipped[len(flipped) // 2] ^= 4
@@ -153,9 +160,9 @@ def test_a_lost_run_costs_nothing_but_itself(folder: Path, tmp_path: Path) -> No
     assert results.missing == [IDS[1]]
     document = summary(results)
     assert [w["code"] for w in document["warnings"]][-1] == "damaged"
-    shown = uflip("show", folder)
-    assert shown.code == 0
-    assert path.name in "".join(shown.out.split()), "lines are broken where they are full"
+    outcome = uflip("show", folder)
+    assert outcome.code == 0
+    assert path.name in "".join(outcome.out.split()), "lines are broken where they are full"
     page = tmp_path / "page.html"
     assert uflip("report", folder, "-o", page).code == 0
     assert path.name in page.read_text()
@@ -166,14 +173,14 @@ def test_a_lost_run_costs_nothing_but_itself(folder: Path, tmp_path: Path) -> No
 # Files in the wrong place
 
 
-def test_a_run_copied_over_another_is_named(folder: Path) -> None:
+def test_run_copied_over_another_is_foreign(folder: Path) -> None:
     shutil.copy(path_of(folder, 0), path_of(folder, 1))
     verdict = examine(folder).runs[IDS[1]]
     assert (verdict.state, verdict.reason) == ("foreign", f"it is run {IDS[0]}")
     assert [run.id for run in Results.load(folder).runs] == [IDS[0], IDS[2]]
 
 
-def test_a_run_of_another_folder_is_named(folder: Path, tmp_path: Path) -> None:
+def test_run_of_another_folder_is_foreign(folder: Path, tmp_path: Path) -> None:
     stored.results(tmp_path / "other", RUNS)
     shutil.copy(path_of(tmp_path / "other", 1), path_of(folder, 1))
     verdict = examine(folder).runs[IDS[1]]
@@ -182,7 +189,7 @@ def test_a_run_of_another_folder_is_named(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "ledger.jsonl"])
-def test_a_document_of_another_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
+def test_document_of_another_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     stored.results(tmp_path / "other", RUNS)
     shutil.copy(tmp_path / "other" / name, folder / name)
     with pytest.raises(ResultsError) as caught:
@@ -191,22 +198,20 @@ def test_a_document_of_another_folder_is_refused(folder: Path, tmp_path: Path, n
     assert states(examine(folder))["manifest.json"] == "damaged"
 
 
-def test_a_manifest_that_was_rolled_back_is_not_proven(folder: Path) -> None:
+def test_manifest_rollback_is_detected(folder: Path) -> None:
     """A kill between line and file looks the same, once; twice it is no kill."""
     for worth in ("unproven", "damaged"):
-        found = read_ledger(folder)
-        assert found is not None
+        current = read_ledger(folder)
+        assert current is not None
         newer = _native.digest(worth.encode())
-        text, _ = line_of(Document(bytes=5, digest=newer, plan=newer), found.link)
+        text, _ = line_of(Document(bytes=5, digest=newer, plan=newer), current.link)
         with (folder / "ledger.jsonl").open("ab") as file:
             file.write(text)
         assert states(examine(folder))["manifest.json"] == worth
     assert "manifest.json" in uflip("verify", folder).out
 
 
-def test_a_run_without_a_line_is_shown_unproven_and_one_of_another_folder_is_not(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_run_without_ledger_line_is_unproven_or_foreign(folder: Path, tmp_path: Path) -> None:
     """As in a folder that was put together by hand."""
     (folder / "ledger.jsonl").unlink()
     assert set(states(examine(folder)).values()) == {"unproven"}
@@ -216,14 +221,14 @@ def test_a_run_without_a_line_is_shown_unproven_and_one_of_another_folder_is_not
     assert examine(folder).runs[IDS[1]].state == "foreign"
 
 
-def test_a_run_that_was_removed_is_missing(folder: Path) -> None:
+def test_removed_run_is_missing(folder: Path) -> None:
     path_of(folder, 1).unlink()
     assert examine(folder).runs[IDS[1]].state == "missing"
     assert [run.id for run in Results.load(folder).runs] == [IDS[0], IDS[2]]
 
 
 @pytest.mark.parametrize("made", ["folder", "pipe", "empty", "link to /dev/zero"])
-def test_what_is_no_file_costs_its_run(folder: Path, made: str) -> None:
+def test_non_file_in_place_of_run_is_damaged(folder: Path, made: str) -> None:
     path = path_of(folder, 1)
     path.unlink()
     if made == "folder":
@@ -241,24 +246,22 @@ def test_what_is_no_file_costs_its_run(folder: Path, made: str) -> None:
 # A ledger that was cut
 
 
-def test_a_cut_ledger_proves_less_and_changes_nothing(folder: Path, original: Path) -> None:
+def test_truncated_ledger_proves_less_and_keeps_content(folder: Path, original: Path) -> None:
     path, before = folder / "ledger.jsonl", content(original)
     whole = path.read_bytes()
     ends = [at for at in range(len(whole) + 1) if at == 0 or whole[at - 1 : at] == b"\n"]
-    places = {*ends, *range(0, len(whole), 41), len(whole) - 1}
-    for place in sorted(places):
-        path.write_bytes(whole[:place])
+    cuts = {*ends, *range(0, len(whole), 41), len(whole) - 1}
+    for cut in sorted(cuts):
+        path.write_bytes(whole[:cut])
         proof = examine(folder)
-        assert {verdict.state for verdict in proof.verdicts} <= {"proven", "unproven"}, place
+        assert {verdict.state for verdict in proof.verdicts} <= {"proven", "unproven"}, cut
         proven = sum(verdict.state == "proven" for verdict in proof.runs.values())
-        assert proven == sum(
-            f'"{run}"'.encode() in whole[: ends_before(whole, place)] for run in IDS
-        )
-        assert content(folder) == before, place
+        assert proven == sum(f'"{run}"'.encode() in whole[: ends_before(whole, cut)] for run in IDS)
+        assert content(folder) == before, cut
 
 
-def ends_before(whole: bytes, place: int) -> int:
-    return whole.rfind(b"\n", 0, place) + 1
+def ends_before(whole: bytes, cut: int) -> int:
+    return whole.rfind(b"\n", 0, cut) + 1
 
 
 # Kills
@@ -273,14 +276,14 @@ def killed_at(call: int, work: Any, acknowledge: int) -> bool:
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) in (0, 9), "neither killed nor done"
         return os.waitstatus_to_exitcode(status) == 9
-    left = call
+    remaining = call
     real = {name: getattr(os, name) for name in KILLABLE}
 
     def before(name: str) -> Any:
         def made(*args: Any, **kwargs: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left < 0:
+            nonlocal remaining
+            remaining -= 1
+            if remaining < 0:
                 os._exit(9)
             return real[name](*args, **kwargs)
 
@@ -296,22 +299,24 @@ def killed_at(call: int, work: Any, acknowledge: int) -> bool:
     os._exit(0)
 
 
-def test_a_kill_at_any_call_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_kill_at_any_system_call_keeps_acknowledged_runs(tmp_path: Path) -> None:
     with open_device("sim:demo") as device:
         traces = [device.run(run.spec) for run in RUNS]
 
-        def fill(folder: Path, said: Any) -> None:
+        def fill(folder: Path, acknowledge: Any) -> None:
             writer = stored.writer(folder, RUNS, device)
             for run, trace in zip(RUNS, traces, strict=True):
                 writer.commit(run, trace)
-                said(run.id)
+                acknowledge(run.id)
             writer.finish("complete")
 
         call, died = 0, True
         while died:
             folder = tmp_path / str(call)
             reading, writing = os.pipe()
-            died = killed_at(call, lambda said, folder=folder: fill(folder, said), writing)
+            died = killed_at(
+                call, lambda acknowledge, folder=folder: fill(folder, acknowledge), writing
+            )
             os.close(writing)
             with os.fdopen(reading) as lines:
                 acknowledged = lines.read().split()
@@ -340,18 +345,18 @@ def check_killed(
 ) -> None:
     """Acknowledged runs are there, nothing looks damaged, and the rest can be measured."""
     check_unharmed(folder)
-    there = [run.id for run in Results.load(folder).runs]
-    assert there[: len(acknowledged)] == acknowledged, folder
-    assert len(there) - len(acknowledged) in (0, 1), folder
+    loaded = [run.id for run in Results.load(folder).runs]
+    assert loaded[: len(acknowledged)] == acknowledged, folder
+    assert len(loaded) - len(acknowledged) in (0, 1), folder
     if finished or Results.load(folder).manifest.status == "complete":
         return
     for _ in range(2):  # killed again right after it went on, and once more
-        again = ResultsWriter.resume(folder)
-        assert killed_at(KILLS_OF_REPLAN, lambda _, again=again: again.replan(PLAN), 2)
-        again.close()
+        resumed = ResultsWriter.resume(folder)
+        assert killed_at(KILLS_OF_REPLAN, lambda _, resumed=resumed: resumed.replan(PLAN), 2)
+        resumed.close()
         check_unharmed(folder)
     writer = ResultsWriter.resume(folder)
-    assert writer.done == there
+    assert writer.done == loaded
     writer.replan(PLAN)
     for run, trace in zip(RUNS, traces, strict=True):
         if run.id not in writer.done:
@@ -361,7 +366,7 @@ def check_killed(
     assert len(Results.load(folder).runs) == len(RUNS)
 
 
-def test_a_full_disk_between_line_and_file_leaves_no_run_that_seems_lost(
+def test_full_disk_between_line_and_file_loses_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_device("sim:demo") as device:
@@ -381,9 +386,7 @@ def test_a_full_disk_between_line_and_file_leaves_no_run_that_seems_lost(
     assert [run.id for run in Results.load(tmp_path / "r").runs] == IDS[:1]
 
 
-def test_a_line_that_does_not_fit_leaves_the_ledger_as_it_was(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "ledger.jsonl"
     whole = path.read_bytes()
     proof = examine(folder)
@@ -400,7 +403,7 @@ def test_a_line_that_does_not_fit_leaves_the_ledger_as_it_was(
 # Going on
 
 
-def test_resume_measures_a_damaged_run_again_and_keeps_the_file(
+def test_resume_remeasures_damaged_run_and_keeps_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -411,8 +414,8 @@ def test_resume_measures_a_damaged_run_again_and_keeps_the_file(
     bad = bytearray(run.path.read_bytes())
     bad[100] ^= 1
     run.path.write_bytes(bad)
-    said = uflip("verify", "r")
-    assert (said.code, run.path.name in said.out) == (5, True)
+    outcome = uflip("verify", "r")
+    assert (outcome.code, run.path.name in outcome.out) == (5, True)
     assert uflip("run", "--resume", "r", "--quiet").code == 0
     assert uflip("verify", "r").code == 0
     aside = run.path.with_name(f"{run.path.name}.damaged-1")
@@ -431,7 +434,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_folders_of_earlier_versions_load_unproven(version: int) -> None:
+def test_earlier_formats_load_unproven(version: int) -> None:
     folder = GOLDEN / f"results-{version}"
     results = Results.load(folder)
     assert results.manifest.format_version == version
@@ -448,7 +451,7 @@ def test_folders_of_earlier_versions_load_unproven(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_folders_with_a_ledger_load_proven(version: int) -> None:
+def test_formats_with_ledger_load_proven(version: int) -> None:
     """The current version among them: a golden folder that fails is a format that changed."""
     results = Results.load(GOLDEN / f"results-{version}")
     assert results.manifest.format_version == version
@@ -458,12 +461,12 @@ def test_folders_with_a_ledger_load_proven(version: int) -> None:
     assert [run["statistics"]["count"] for run in document["baselines"]] == [100, 180]
 
 
-def test_there_is_a_folder_of_every_version() -> None:
-    kept = {int(path.name.removeprefix("results-")) for path in GOLDEN.glob("results-*")}
-    assert kept == set(range(1, manifest.FORMAT_VERSION + 1))
+def test_golden_folder_exists_for_every_format_version() -> None:
+    versions = {int(path.name.removeprefix("results-")) for path in GOLDEN.glob("results-*")}
+    assert versions == set(range(1, manifest.FORMAT_VERSION + 1))
 
 
-def test_a_folder_of_the_version_before_goes_on(tmp_path: Path) -> None:
+def test_previous_format_can_be_resumed(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "results-2", tmp_path / "r")
     writer = ResultsWriter.resume(tmp_path / "r")
     assert writer.done == IDS
@@ -480,7 +483,7 @@ def test_a_folder_of_the_version_before_goes_on(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_folder_that_keeps_no_state_cannot_go_on(tmp_path: Path) -> None:
+def test_format_without_state_cannot_be_resumed(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "results-1", tmp_path / "r")
     with pytest.raises(ResultsError) as caught:
         ResultsWriter.resume(tmp_path / "r")
@@ -490,46 +493,44 @@ def test_a_folder_that_keeps_no_state_cannot_go_on(tmp_path: Path) -> None:
 # The command
 
 
-def test_verify_says_what_each_file_is_worth(folder: Path) -> None:
+def test_verify_reports_state_of_each_file(folder: Path) -> None:
     shutil.copy(path_of(folder, 0), path_of(folder, 1))
     path_of(folder, 2).unlink()
-    said = uflip("verify", folder, "--json")
-    assert said.code == ResultsError.exit_code
-    document = json.loads(said.out)
-    (found,) = document["folders"]
-    assert (found["proven"], found["unproven"], found["lost"]) == (3, 0, 2)
-    by_file = {file["file"]: file for file in found["files"]}
+    outcome = uflip("verify", folder, "--json")
+    assert outcome.code == ResultsError.exit_code
+    document = json.loads(outcome.out)
+    (report,) = document["folders"]
+    assert (report["proven"], report["unproven"], report["lost"]) == (3, 0, 2)
+    by_file = {file["file"]: file for file in report["files"]}
     assert by_file[f"runs/{IDS[1]}.parquet"]["state"] == "foreign"
     assert by_file[f"runs/{IDS[2]}.parquet"]["costs"] == "this run"
 
 
-def test_verify_names_files_that_are_of_no_run_of_the_plan(folder: Path, tmp_path: Path) -> None:
+def test_verify_reports_files_without_planned_run(folder: Path, tmp_path: Path) -> None:
     assert uflip("verify", folder).code == 0
     # A run of another benchmark, and what is nothing at all.
     stored.results(tmp_path / "other", [stored.baseline_run(9, "RR")], status="interrupted")
     stranger = next((tmp_path / "other" / "runs").iterdir())
     shutil.copy(stranger, folder / "runs")
     (folder / "runs" / "notes.parquet").write_text("nothing")
-    said = uflip("verify", folder)
-    assert said.code == ResultsError.exit_code
+    outcome = uflip("verify", folder)
+    assert outcome.code == ResultsError.exit_code
     for name in (stranger.name, "notes.parquet"):
-        assert f"foreign   {folder}/runs/{name}: the plan has no such run" in said.out
-    assert "--resume" not in said.out, "no run of the plan is lost"
+        assert f"foreign   {folder}/runs/{name}: the plan has no such run" in outcome.out
+    assert "--resume" not in outcome.out, "no run of the plan is lost"
     # Nothing of them is shown, and nothing else suffers from them.
     assert [run.id for run in Results.load(folder).runs] == IDS
 
 
-def test_verify_goes_on_where_the_manifest_is_damaged(folder: Path) -> None:
+def test_verify_continues_after_damaged_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text("{}")
-    said = uflip("verify", folder)
-    assert said.code == ResultsError.exit_code
-    assert "manifest.json" in said.out
-    assert f"{len(IDS) + 1} of {len(IDS) + 2} files proven" in said.out
+    outcome = uflip("verify", folder)
+    assert outcome.code == ResultsError.exit_code
+    assert "manifest.json" in outcome.out
+    assert f"{len(IDS) + 1} of {len(IDS) + 2} files proven" in outcome.out
 
 
-def test_verify_takes_several_folders_and_refuses_what_is_none(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_verify_accepts_several_folders_and_refuses_empty(folder: Path, tmp_path: Path) -> None:
     assert uflip("verify", folder, GOLDEN / "results-1").code == 0
     (tmp_path / "empty").mkdir()
     assert uflip("verify", tmp_path / "empty").code == ResultsError.exit_code
@@ -543,7 +544,7 @@ def open_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     return tmp_path / "r"
 
 
-def test_a_folder_of_an_open_channel_device_proves_itself(open_channel: Path) -> None:
+def test_verify_open_channel_folder(open_channel: Path) -> None:
     verdicts = verify(open_channel)
     assert {verdict.state for verdict in verdicts} == {"proven"}
     jobs = sorted((open_channel / "runs").iterdir())
@@ -558,13 +559,11 @@ def test_a_folder_of_an_open_channel_device_proves_itself(open_channel: Path) ->
     assert lost == {jobs[0].name: "damaged", jobs[2].name: "foreign"}
 
 
-def test_a_file_that_may_not_be_read_is_not_judged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_file_is_not_judged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of(folder, 1)
     path.write_bytes(b"as if it could not be read")
     access = os.access
-    monkeypatch.setattr(os, "access", lambda of, mode: of != path and access(of, mode))
+    monkeypatch.setattr(os, "access", lambda name, mode: name != path and access(name, mode))
     for command in (("verify", folder), ("run", "--resume", folder)):
         done = uflip(*command)
         assert (done.code, "No permission to read" in done.err) == (5, True), done.err
@@ -572,18 +571,18 @@ def test_a_file_that_may_not_be_read_is_not_judged(
     assert path.read_bytes() == b"as if it could not be read"
 
 
-def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
+def test_unreadable_folder_does_not_stop_others(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = tmp_path / "closed"
     shutil.copytree(folder, closed)
 
-    def names_in(of: Path) -> list[str]:
-        if of.parent == closed:
-            raise PermissionError(13, "Permission denied", str(of))
-        return found(of)
+    def names_in(directory: Path) -> list[str]:
+        if directory.parent == closed:
+            raise PermissionError(13, "Permission denied", str(directory))
+        return real_runs_in(directory)
 
-    found = integrity.runs_in
+    real_runs_in = integrity.runs_in
     monkeypatch.setattr(integrity, "runs_in", names_in)
     monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
     done = uflip("verify", closed, folder)
@@ -591,7 +590,7 @@ def test_a_folder_that_may_not_be_read_does_not_stop_the_others(
     assert f"{folder}: " in done.out
 
 
-def test_what_uflip_keeps_beside_results_is_no_result_that_failed(tmp_path: Path) -> None:
+def test_verify_skips_state_files_beside_results(tmp_path: Path) -> None:
     """`uflip verify results/*`: states of devices lie there as soon as a file was measured."""
     stored.results(tmp_path / "results" / "a")
     (tmp_path / "results" / "states").mkdir()
@@ -601,11 +600,11 @@ def test_what_uflip_keeps_beside_results_is_no_result_that_failed(tmp_path: Path
     done = uflip("verify", *everything)
     assert done.code == 0, done.err
     assert done.out.count("not results: a file or folder that uflip keeps next to them") == 2
-    found = json.loads(uflip("verify", *everything, "--json").out)
-    assert ["skipped" in each for each in found["folders"]] == [False, True, True]
+    document = json.loads(uflip("verify", *everything, "--json").out)
+    assert ["skipped" in each for each in document["folders"]] == [False, True, True]
 
 
-def test_each_folder_is_verified_whatever_the_others_are(tmp_path: Path) -> None:
+def test_verify_continues_after_missing_folder(tmp_path: Path) -> None:
     stored.results(tmp_path / "a")
     stored.results(tmp_path / "c")
     names = [str(tmp_path / name) for name in ("a", "nowhere", "c")]
@@ -614,6 +613,6 @@ def test_each_folder_is_verified_whatever_the_others_are(tmp_path: Path) -> None
     assert "files proven" in done.out.splitlines()[0]
     assert done.out.splitlines()[1].startswith(names[2])
     assert names[1] in done.err
-    found = json.loads(uflip("verify", *names, "--json").out)
-    assert [each["results"] for each in found["folders"]] == names
-    assert found["folders"][1]["error"]["exit_code"] == 5
+    document = json.loads(uflip("verify", *names, "--json").out)
+    assert [each["results"] for each in document["folders"]] == names
+    assert document["folders"][1]["error"]["exit_code"] == 5

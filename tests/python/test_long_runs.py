@@ -26,11 +26,13 @@ LONG = 300_000
 
 
 def long_spec(**changes: Any) -> Spec:
-    given = {"io_size": 32768, "io_count": LONG, "io_ignore": 1000, "target_size": 64 << 20}
-    return baseline("RW", **(given | changes))
+    parameters = {"io_size": 32768, "io_count": LONG, "io_ignore": 1000, "target_size": 64 << 20}
+    return baseline("RW", **(parameters | changes))
 
 
-def all_ways(spec: Spec, folder: Path) -> tuple[_native.Trace, _native.Trace, _native.Trace]:
+def traces_by_storage(
+    spec: Spec, folder: Path
+) -> tuple[_native.Trace, _native.Trace, _native.Trace]:
     """Make the same run in plain columns (those of a series never leave them), packed in memory,
     and in a file."""
     with open_device(DEVICE) as device:
@@ -54,11 +56,11 @@ def same(one: _native.Trace, other: _native.Trace) -> bool:
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any, Any]]:
     folder = tmp_path_factory.mktemp("spool")
-    yield all_ways(long_spec(), folder)
+    yield traces_by_storage(long_spec(), folder)
     assert not list(folder.iterdir()), "the file has no name, and is gone with the trace"
 
 
-def test_a_run_is_the_same_in_memory_and_in_a_file(
+def test_run_is_identical_in_memory_and_in_file(
     traces: tuple[Any, Any, Any], tmp_path: Path
 ) -> None:
     plain, packed, file = traces
@@ -77,7 +79,7 @@ def test_a_run_is_the_same_in_memory_and_in_a_file(
     assert tables[0].equals(tables[2])
 
 
-def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any, Any]) -> None:
+def test_column_slices_match_whole_column(traces: tuple[Any, Any, Any]) -> None:
     plain, _, file = traces
     for name in plain.columns:
         whole = as_array(plain, name)
@@ -95,8 +97,10 @@ def test_any_part_of_a_column_can_be_asked_for(traces: tuple[Any, Any, Any]) -> 
             file.column("submit_ns", start, stop)
 
 
-def test_what_processes_did_stands_stream_after_stream(tmp_path: Path) -> None:
-    plain, packed, file = all_ways(long_spec(io_count=80_000).but(parallel_degree=4), tmp_path)
+def test_parallel_ios_are_stored_stream_by_stream(tmp_path: Path) -> None:
+    plain, packed, file = traces_by_storage(
+        long_spec(io_count=80_000).but(parallel_degree=4), tmp_path
+    )
     assert len(file) == 4 * 80_000
     assert same(plain, packed)
     assert same(plain, file)
@@ -105,7 +109,7 @@ def test_what_processes_did_stands_stream_after_stream(tmp_path: Path) -> None:
     assert same(_native.read_trace(str(tmp_path / "run.parquet")), plain)
 
 
-def test_arrow_sees_every_io(traces: tuple[Any, Any, Any], tmp_path: Path) -> None:
+def test_arrow_reads_every_io(traces: tuple[Any, Any, Any], tmp_path: Path) -> None:
     plain, _, file = traces
     table, *others = [pa.table(trace) for trace in traces]
     assert all(table.equals(other) for other in others)
@@ -114,11 +118,11 @@ def test_arrow_sees_every_io(traces: tuple[Any, Any, Any], tmp_path: Path) -> No
     words = np.array(["read", "write"])
     for name in plain.columns:
         expected = as_array(plain, name)
-        seen = table[name].to_numpy()
+        values = table[name].to_numpy()
         if name == "mode":
-            assert (seen == words[expected]).all()
+            assert (values == words[expected]).all()
         else:
-            assert (seen == expected).all(), name
+            assert (values == expected).all(), name
     # It is read batch by batch, and may be left.
     batch = pa.RecordBatchReader.from_stream(file).read_next_batch()
     assert 0 < batch.num_rows < LONG
@@ -131,7 +135,7 @@ def test_arrow_sees_every_io(traces: tuple[Any, Any, Any], tmp_path: Path) -> No
     assert lent.to_pylist() == times
 
 
-def test_a_table_of_a_long_run_is_that_of_a_short_one(
+def test_table_is_identical_in_memory_and_in_file(
     traces: tuple[Any, Any, Any], tmp_path: Path
 ) -> None:
     for number, trace in enumerate(traces):
@@ -144,9 +148,7 @@ def test_a_table_of_a_long_run_is_that_of_a_short_one(
     )
 
 
-def test_lines_of_text_say_what_the_columns_do(
-    traces: tuple[Any, Any, Any], tmp_path: Path
-) -> None:
+def test_csv_rows_match_columns(traces: tuple[Any, Any, Any], tmp_path: Path) -> None:
     _, _, file = traces
     path = tmp_path / "ios.csv"
     path.touch()
@@ -179,10 +181,8 @@ print(run(200_000), run(1_200_000))
 """
 
 
-@pytest.mark.parametrize(("in_a_file", "most"), [(True, 25), (False, 40)])
-def test_memory_hardly_grows_with_the_length_of_a_run(
-    tmp_path: Path, in_a_file: bool, most: int
-) -> None:
+@pytest.mark.parametrize(("in_a_file", "max_mib"), [(True, 25), (False, 40)])
+def test_memory_stays_bounded_for_long_runs(tmp_path: Path, in_a_file: bool, max_mib: int) -> None:
     """A million I/Os more, with all their causes, would be 160 MB in plain columns."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, DEVICE, *([str(tmp_path)] if in_a_file else [])],
@@ -192,10 +192,10 @@ def test_memory_hardly_grows_with_the_length_of_a_run(
         timeout=300,
     )
     short, long = map(int, done.stdout.split())
-    assert long - short < most, (short, long)
+    assert long - short < max_mib, (short, long)
 
 
-def test_a_real_clock_fills_blocks_too(tmp_path: Path) -> None:
+def test_real_clock_run_fills_blocks(tmp_path: Path) -> None:
     """Above what is in memory at once (64 MiB), and below what may wait to be written (256 MiB)."""
     ios = 6_000_000
     with open_device("null") as device:
@@ -218,14 +218,14 @@ long = stored.baseline_run(2, "RR", io_count=40_000_000)
 device = open_device("null")
 writer = stored.writer(Path(sys.argv[1]), [short, long], device)
 writer.commit(short, device.run(short.spec), {})
-def seen(done, total, last):
+def report(done, total, last):
     if done > 10_000_000:
         print("long", flush=True)
-device.run(long.spec, seen, spool=writer.spool)
+device.run(long.spec, report, spool=writer.spool)
 """
 
 
-def test_killed_in_a_long_run_a_benchmark_loses_that_run_and_no_more(tmp_path: Path) -> None:
+def test_killed_benchmark_loses_only_the_running_run(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(folder), str(Path(__file__).parent)],

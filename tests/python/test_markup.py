@@ -47,14 +47,14 @@ OURS = """
 TAGS = set(OURS.split())
 
 
-def places(document: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def text_paths(document: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The places of all texts in a document."""
     if isinstance(document, dict):
         for key, value in document.items():
-            yield from places(value, (*where, key))
+            yield from text_paths(value, (*where, key))
     elif isinstance(document, list):
         for index, value in enumerate(document):
-            yield from places(value, (*where, index))
+            yield from text_paths(value, (*where, index))
     elif isinstance(document, str):
         yield where
 
@@ -95,7 +95,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ledger.jsonl").unlink()  # with it, no text but the one that was written is read
     manifest = json.loads(path.read_text())
     accepted = 0
-    for where in list(places(manifest)):
+    for where in list(text_paths(manifest)):
         if where[0] == "plan" and where[2] == "micro_benchmark" and where[1] < len(stored.FOUR) + 2:
             continue  # a baseline stays one, so that there is something to draw
         tried = put(manifest, where, PROBE + str(accepted))
@@ -134,17 +134,17 @@ def check_page(text: str) -> LexborHTMLParser:
     return page
 
 
-def test_no_text_of_a_result_folder_becomes_markup(probed: Path, tmp_path: Path) -> None:
+def test_result_folder_text_is_escaped_in_report(probed: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     done = uflip("report", probed, "-o", out)
     assert done.code == 0, done.err
     page = check_page(out.read_text())
-    shown = page.body.text()
-    assert shown.count("<uflipprobe onprobe=x>") > 20, "the probes are there, as text"
-    assert shown.count("\\x1b[2J\\x1b]0;probe\\x07") > 20, "and so is what a terminal obeys"
+    text = page.body.text()
+    assert text.count("<uflipprobe onprobe=x>") > 20, "the probes are there, as text"
+    assert text.count("\\x1b[2J\\x1b]0;probe\\x07") > 20, "and so is what a terminal obeys"
 
 
-def test_no_script_of_a_result_folder_runs_in_a_browser(probed: Path, tmp_path: Path) -> None:
+def test_result_folder_script_does_not_run_in_browser(probed: Path, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if browser is None:
         pytest.skip("there is no chromium")
@@ -167,7 +167,7 @@ def test_no_script_of_a_result_folder_runs_in_a_browser(probed: Path, tmp_path: 
     assert "uflipprobe" in dumped.stdout
 
 
-def test_no_text_of_a_result_folder_drives_a_terminal(probed: Path) -> None:
+def test_result_folder_text_is_escaped_on_terminal(probed: Path) -> None:
     for arguments in (("show", probed), ("show", probed, "--full"), ("show", probed, "--json")):
         done = uflip(*arguments)
         assert done.code == 0, done.err
@@ -175,12 +175,14 @@ def test_no_text_of_a_result_folder_drives_a_terminal(probed: Path) -> None:
         assert "uflipprobe" in done.out
     document = json.loads(uflip("show", probed, "--json").out)
     texts = [
-        text for where in places(document) if (text := _at(document, where)).startswith("=cmd")
+        text
+        for where in text_paths(document)
+        if (text := value_at(document, where)).startswith("=cmd")
     ]
     assert all(text.startswith(PROBE) for text in texts), "JSON keeps every character"
 
 
-def _at(document: Any, where: tuple[Any, ...]) -> str:
+def value_at(document: Any, where: tuple[Any, ...]) -> str:
     for step in where:
         document = document[step]
     return str(document)
@@ -196,7 +198,7 @@ def check_table(path: Path, delimiter: str = ",") -> int:
     return sum("probe" in each for each in cells)
 
 
-def test_no_text_of_a_result_folder_is_a_formula(probed: Path, tmp_path: Path) -> None:
+def test_result_folder_text_is_no_formula_in_csv(probed: Path, tmp_path: Path) -> None:
     done = uflip("export", probed, "-o", tmp_path / "tables")
     assert done.code == 0, done.err
     assert check_table(tmp_path / "tables" / "ios.csv") > 100
@@ -206,12 +208,12 @@ def test_no_text_of_a_result_folder_is_a_formula(probed: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("text", ["=1", "+1+1", "-a", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1",
                                   "\u00a0=1", "＝1+1", "\ufeff=1", "\x00=1"])  # fmt: skip
-def test_a_text_that_begins_like_a_formula_is_quoted(text: str) -> None:
+def test_formula_like_text_is_quoted(text: str) -> None:
     assert cell(text) == "'" + text
 
 
 @pytest.mark.parametrize("value", [-1, -1.5, "-1", "+2.5e-7", "order", "", None, 0, "a=b", "1-2"])
-def test_numbers_and_other_texts_stay_what_they_are(value: Any) -> None:
+def test_numbers_and_plain_text_stay_unquoted(value: Any) -> None:
     assert cell(value) == value
 
 
@@ -221,15 +223,15 @@ def test_numbers_and_other_texts_stay_what_they_are(value: Any) -> None:
 def profile(name: str, path: Path) -> Path:
     """A built-in profile whose description is the probe."""
     text = read_profile(name)[1]
-    told = json.dumps(PROBE)  # TOML's basic strings are written alike
-    text, count = re.subn(r'^description = (""".*?"""|".*?")$', lambda _: f"description = {told}",
+    toml = json.dumps(PROBE)  # TOML's basic strings are written alike
+    text, count = re.subn(r'^description = (""".*?"""|".*?")$', lambda _: f"description = {toml}",
                           text, count=1, flags=re.M | re.S)  # fmt: skip
     assert count == 1
     path.write_text(text)
     return path
 
 
-def test_no_text_of_a_profile_becomes_anything_else(here: Path) -> None:
+def test_profile_text_is_escaped_everywhere(here: Path) -> None:
     path = profile("demo", here / "<uflipprobe onprobe='x'>=1&.toml")
     url = f"sim:{path.name}"
     out = ["run", url, "--only", "order", "--scale", "quick", "--state", "as-is", "--out", "r"]
@@ -247,7 +249,7 @@ def test_no_text_of_a_profile_becomes_anything_else(here: Path) -> None:
     assert not [each for each in drawn.iter() if "probe" in str(each.tag)]
 
 
-def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
+def test_open_channel_device_text_is_escaped(here: Path) -> None:
     path = profile("dfc", here / "evil.toml")
     done = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
     assert done.code == 0, done.err
@@ -257,7 +259,7 @@ def test_no_text_of_an_open_channel_device_becomes_markup(here: Path) -> None:
     assert "<uflipprobe" in page.body.text()
 
 
-def test_no_text_of_an_open_channel_page_is_trusted() -> None:
+def test_open_channel_page_escapes_every_text() -> None:
     info = stored.device_info(
         "sim",
         url=PROBE,
@@ -298,14 +300,14 @@ def test_no_text_of_an_open_channel_page_is_trusted() -> None:
         ("reproduce", TERMINAL),
     ],
 )
-def test_no_argument_drives_a_terminal(here: Path, arguments: tuple[str, ...]) -> None:
+def test_argument_is_escaped_on_terminal(here: Path, arguments: tuple[str, ...]) -> None:
     for more in ((), ("--json",)):
         done = uflip(*arguments, *more)
         assert done.code in (2, 4, 5), done.err
         assert OBEYED.search(done.out + done.err) is None
 
 
-def test_text_goes_to_a_terminal_in_one_place() -> None:
+def test_only_terminal_module_writes_to_terminal() -> None:
     package = Path(__file__).resolve().parents[2] / "python" / "uflip" / "cli"
     for path in package.glob("*.py"):
         if path.name != "terminal.py":

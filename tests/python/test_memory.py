@@ -43,7 +43,7 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
         ),
     ],
 )
-def test_a_run_that_is_too_long_for_memory_is_refused_before_its_first_io(
+def test_run_too_long_for_memory_is_refused_before_first_io(
     here: Path, arguments: tuple[str, ...]
 ) -> None:
     process = limited(4 * GIB, "pattern", *arguments)
@@ -71,7 +71,7 @@ PER_IO = 16 + 8 * 17
 
 
 @pytest.mark.parametrize("output", [["--json"], ["--trace", "t.csv"], ["--trace", "t.parquet"]])
-def test_memory_does_not_grow_with_the_length_of_a_pattern(here: Path, output: list[str]) -> None:
+def test_memory_use_is_independent_of_pattern_length(here: Path, output: list[str]) -> None:
     """Lower the size of a read, so that a run of seconds is many times as long."""
     peaks, lengths = [], (100_000, 400_000)
     for ios in lengths:
@@ -84,14 +84,14 @@ def test_memory_does_not_grow_with_the_length_of_a_pattern(here: Path, output: l
             capture_output=True, text=True, check=True, timeout=120,
         )  # fmt: skip
         if "--json" in output:
-            found = json.loads(done.stdout[: done.stdout.rindex("peak")])
-            assert sum(of["statistics"]["count"] for of in found["by_mode"].values()) == ios
+            document = json.loads(done.stdout[: done.stdout.rindex("peak")])
+            assert sum(mode["statistics"]["count"] for mode in document["by_mode"].values()) == ios
         peaks.append(int(done.stdout.split()[-1]) << 10)
     grown, whole = peaks[1] - peaks[0], (lengths[1] - lengths[0]) * PER_IO
     assert grown < whole / 3, peaks
 
 
-def test_a_budget_is_no_reason_to_take_memory(here: Path) -> None:
+def test_io_budget_reserves_no_memory(here: Path) -> None:
     """Four thousand million I/Os are a budget; a mean that is known soon needs little of it."""
     process = limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",
                       "--until-converged", "--max-ios", "4000000000", "--json")  # fmt: skip
@@ -99,7 +99,7 @@ def test_a_budget_is_no_reason_to_take_memory(here: Path) -> None:
     assert process.returncode == 0, err + out
 
 
-def test_a_run_without_an_end_ends_where_memory_does(here: Path) -> None:
+def test_endless_run_stops_at_memory_limit(here: Path) -> None:
     """A null device hardly converges within 0.01 %; its trace grows until the limit is near."""
     process = limited(int(1.5 * GIB), "pattern", "null", "--pattern", "RR", "--until-converged",
                       "--half-width", "0.0001", "--max-ios", "4000000000")  # fmt: skip
@@ -108,7 +108,7 @@ def test_a_run_without_an_end_ends_where_memory_does(here: Path) -> None:
     assert "not enough memory for the trace" in err
 
 
-def test_what_was_finished_before_memory_ended_is_kept(here: Path) -> None:
+def test_finished_runs_survive_memory_exhaustion(here: Path) -> None:
     plan = here / "plan.toml"
     made = start("plan", "null", "--scale", "quick", "--only", "order", "--out", plan)
     _, err = made.communicate(timeout=60)
@@ -126,15 +126,15 @@ def test_what_was_finished_before_memory_ended_is_kept(here: Path) -> None:
     assert results.manifest.status == "failed"
 
 
-def test_without_descriptors_a_run_says_so_and_breaks_no_rule(here: Path) -> None:
+def test_missing_descriptors_are_a_plain_error(here: Path) -> None:
     """From too few for the interpreter itself to enough for a queue."""
     options = ("--buffered", "--pattern", "RW", "--io-count", "10", "-q")
     assert start("pattern", "file:l.bin", "--size", "4MiB", *options).communicate()[1] == ""
     codes = set()
-    for most in range(4, 12, 2):
+    for max_files in range(4, 12, 2):
 
-        def few(most: int = most) -> None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        def few(max_files: int = max_files) -> None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
 
         limits: dict[str, Any] = {"preexec_fn": few}
         process = start("pattern", "file:l.bin", *options, "--queue-depth", "8", **limits)
@@ -142,5 +142,5 @@ def test_without_descriptors_a_run_says_so_and_breaks_no_rule(here: Path) -> Non
         codes.add(process.returncode)
         assert "broke a rule" not in err
         if err.startswith("error: "):  # and not of an interpreter that could not begin
-            assert process.returncode in (4, 6), (most, err)
+            assert process.returncode in (4, 6), (max_files, err)
     assert 0 in codes, "with some descriptors it works"

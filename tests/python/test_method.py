@@ -32,23 +32,23 @@ def mtron(n: int) -> Any:
 # The paper's cautions
 
 
-def test_without_ioignore_512_writes_read_a_quarter_low() -> None:
+def test_short_run_without_io_ignore_underestimates_by_a_quarter() -> None:
     """§4.2: "the measured time will be about 25% lower than it should be"."""
     true_mean = (2 * 0.4 + 27) / 3
     measured = mtron(512).mean() / 1e6
     assert measured / true_mean - 1 == pytest.approx(-0.25, abs=0.02)
-    found = find_phases({"RW": mtron(5120)})
+    phases = find_phases({"RW": mtron(5120)})
     # The last two cheap writes could as well be the first of the running phase.
-    assert 0 <= MTRON_STARTUP - found["startup_ios"] < MTRON_PERIOD == found["period_ios"]
-    assert found["patterns"]["RW"]["mean_ns"] / 1e6 == pytest.approx(true_mean, rel=0.01)
+    assert 0 <= MTRON_STARTUP - phases["startup_ios"] < MTRON_PERIOD == phases["period_ios"]
+    assert phases["patterns"]["RW"]["mean_ns"] / 1e6 == pytest.approx(true_mean, rel=0.01)
 
 
 @pytest.mark.parametrize("ratio", [1, 4, 8, 64])
-def test_a_mix_of_512_ios_beyond_ratio_4_measures_only_the_start_up(ratio: int) -> None:
+def test_short_mix_beyond_ratio_4_measures_only_startup(ratio: int) -> None:
     """§4.2: of RR/RW only the initial, very cheap writes; not if scaled by the ratio."""
     rare = 512 // (ratio + 1)
-    seen = mtron(rare)
-    only_cheap = bool((seen == 400_000).all())
+    times = mtron(rare)
+    only_cheap = bool((times == 400_000).all())
     assert only_cheap == (ratio > 4 or rare <= MTRON_STARTUP)
     # What a plan does: counts and budgets are those of the rarer pattern.
     info = open_device("sim:demo").info
@@ -60,17 +60,17 @@ def test_a_mix_of_512_ios_beyond_ratio_4_measures_only_the_start_up(ratio: int) 
 # Run length
 
 
-def test_no_run_ends_before_the_phases_were_seen() -> None:
+def test_run_length_covers_phases() -> None:
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("granularity",), repetitions=1))
     (run,) = [each for each in plan.runs if (each.pattern, each.value) == ("RW", 32768)]
     (small,) = [each for each in plan.runs if (each.pattern, each.value) == ("RW", 8192)]
     (reads,) = [each for each in plan.runs if (each.pattern, each.value) == ("SR", 8192)]
 
-    def fewest(of: PlannedRun, startup: int, period: int) -> int:
-        seen = {"ios": 10**7, "startup_ios": startup, "reasons": []}
-        phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": seen}}
-        return int(adapt_spec(of, phases, 32768).stop.min_ios)
+    def fewest(planned: PlannedRun, startup: int, period: int) -> int:
+        pattern = {"ios": 10**7, "startup_ios": startup, "reasons": []}
+        phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": pattern}}
+        return int(adapt_spec(planned, phases, 32768).stop.min_ios)
 
     assert adapt_spec(run, None, 32768) == run.spec
     assert fewest(run, 10, 3) == MIN_IOS
@@ -81,7 +81,7 @@ def test_no_run_ends_before_the_phases_were_seen() -> None:
     assert fewest(run, 10_241, 1) == MIN_IOS, "which no length leaves behind: it will be marked"
 
 
-def test_the_papers_lengths_are_still_there() -> None:
+def test_paper_method_keeps_paper_lengths() -> None:
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("granularity",), method="paper"))
     runs = [run for run in plan.runs if run.micro_benchmark == "granularity"]
@@ -102,25 +102,25 @@ def submitted(times: Any) -> Any:
 
 @pytest.mark.parametrize("affected", [0, 300, 1000, 3000])
 @pytest.mark.parametrize("shape", ["constant", "exponential"])
-def test_the_affected_reads_are_counted(affected: int, shape: str) -> None:
+def test_affected_reads_are_counted(affected: int, shape: str) -> None:
     """Figure 5: some 3,000 reads are slower after the writes, then as before."""
     if shape == "constant":
         before, after = np.full(1024, 400_000.0), np.full(5120, 400_000.0)
     else:
         before, after = exponential(1024, 50_000, 1), exponential(5120, 50_000, 2)
     after[:affected] *= 2
-    seen = lingering(before, after, submitted(after), least_pause_ns=1_000_000_000)
-    assert abs(seen.reads_affected - affected) <= WINDOW
-    assert seen.over
-    elapsed = after[: seen.reads_affected].sum()
-    assert seen.lingering_ns == pytest.approx(elapsed, rel=1e-6, abs=2)
-    assert seen.pause_ns == max(1_000_000_000, 2 * seen.lingering_ns)
+    effect = lingering(before, after, submitted(after), least_pause_ns=1_000_000_000)
+    assert abs(effect.reads_affected - affected) <= WINDOW
+    assert effect.over
+    elapsed = after[: effect.reads_affected].sum()
+    assert effect.lingering_ns == pytest.approx(elapsed, rel=1e-6, abs=2)
+    assert effect.pause_ns == max(1_000_000_000, 2 * effect.lingering_ns)
 
 
-def test_an_effect_that_outlasts_the_reads_says_so() -> None:
+def test_effect_outlasting_reads_is_reported() -> None:
     before, after = np.full(1024, 4e5), np.full(1024, 8e5)
-    seen = lingering(before, after, submitted(after), least_pause_ns=0)
-    assert (seen.over, seen.reads_affected) == (False, 1024)
+    effect = lingering(before, after, submitted(after), least_pause_ns=0)
+    assert (effect.over, effect.reads_affected) == (False, 1024)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_effect_that_outlasts_the_reads_says_so() -> None:
     ids=["late", "spells", "every 60th", "every 20th", "every 10th"],
 )
 @pytest.mark.parametrize("reads_before", [1024, 5120])
-def test_effects_that_begin_late_come_in_spells_or_hit_few_reads_count(
+def test_late_intermittent_and_sparse_effects_are_counted(
     changed: Any, end: int, reads_before: int
 ) -> None:
     """Each makes the first 3,000 reads slower by a third to twice: the pause must be as long."""
@@ -143,10 +143,10 @@ def test_effects_that_begin_late_come_in_spells_or_hit_few_reads_count(
     before, after = (4e5 * np.exp(0.05 * rng.normal(size=n)) for n in (reads_before, 5120))
     share = after[changed].size / 3000
     after[changed] *= 2.5 if share > 0.2 else 1 + 1 / share
-    seen = lingering(before, after, submitted(after), least_pause_ns=0)
-    assert seen.over
-    assert end - interference.BLOCK * WINDOW // 2 <= seen.reads_affected
-    assert seen.reads_affected <= end + interference.BLOCK * WINDOW // 2
+    effect = lingering(before, after, submitted(after), least_pause_ns=0)
+    assert effect.over
+    assert end - interference.BLOCK * WINDOW // 2 <= effect.reads_affected
+    assert effect.reads_affected <= end + interference.BLOCK * WINDOW // 2
 
 
 def autoregressive(n: int, rng: Any) -> Any:
@@ -164,19 +164,19 @@ def autoregressive(n: int, rng: Any) -> Any:
     ],
     ids=["exponential", "lognormal", "autoregressive", "rare spikes", "regular spikes"],
 )
-def test_reads_that_are_as_before_are_seldom_called_affected(shape: Any) -> None:
+def test_unaffected_reads_raise_few_false_alarms(shape: Any) -> None:
     """One false alarm in a hundred is allowed: five of 100 happen in 0.3 % of such hundreds."""
     alarms = 0
     for seed in range(100):
         # The writes between the two batches are as long as the first of them.
         series = 1e5 * shape(1024 + 1024 + 5120, np.random.default_rng(seed))
         before, after = series[:1024], series[2048:]
-        seen = lingering(before, after, submitted(after), least_pause_ns=0)
-        alarms += seen.reads_affected > 0
+        effect = lingering(before, after, submitted(after), least_pause_ns=0)
+        alarms += effect.reads_affected > 0
     assert alarms <= 4
 
 
-def test_ranks_agree_with_scipy() -> None:
+def test_rank_statistic_agrees_with_scipy() -> None:
     before, window = exponential(500, 40_000, 3).round(-4), exponential(64, 60_000, 4).round(-4)
     z = interference._rank_z(window, np.sort(before))
     p = stats.mannwhitneyu(
@@ -185,7 +185,7 @@ def test_ranks_agree_with_scipy() -> None:
     assert stats.norm.sf(z) == pytest.approx(p, rel=1e-6)
 
 
-def test_a_simulated_device_says_how_long_it_is_busy() -> None:
+def test_simulated_device_reports_busy_time() -> None:
     device = open_device("sim:demo")
     device.idle(10**12)
     assert interference.busy_ns(device) == 0
@@ -202,7 +202,7 @@ def test_a_simulated_device_says_how_long_it_is_busy() -> None:
     assert interference.busy_ns(open_device("null")) is None
 
 
-def test_the_device_is_asked_about_a_copy_of_what_it_will_do() -> None:
+def test_busy_time_is_measured_on_a_copy() -> None:
     device, same = open_device("sim:demo"), open_device("sim:demo")
     batches = _batches()
     before = device.counters()
@@ -218,7 +218,7 @@ def _batches() -> list[PlannedRun]:
     return [run for run in plan.runs if run.micro_benchmark == interference.NAME]
 
 
-def test_batches_follow_each_other_at_once_whatever_is_done_between_them() -> None:
+def test_batches_run_back_to_back() -> None:
     """On a real clock: there is nothing but the loop between two batches."""
     with open_device("null") as device:
         specs = [run.spec for run in _batches()]
@@ -234,7 +234,7 @@ def test_batches_follow_each_other_at_once_whatever_is_done_between_them() -> No
     assert gaps[4] < 50_000
 
 
-def test_only_batches_of_one_experiment_are_put_together() -> None:
+def test_only_batches_of_one_experiment_are_joined() -> None:
     batches = _batches()
     assert interference.follows_at_once(batches[0], batches[1])
     assert interference.follows_at_once(batches[1], batches[2])
@@ -247,7 +247,7 @@ def test_only_batches_of_one_experiment_are_put_together() -> None:
 # The whole
 
 
-def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
+def test_benchmark_stores_phases_and_interference(tmp_path: Path) -> None:
     arguments = ("--scale", "quick", "--only", "baseline,order", "--method", "auto")
     out = ("--repetitions", "2", "--out", tmp_path / "r", "--quiet")
     done = uflip("run", "sim:demo", *arguments, *out)
@@ -256,27 +256,27 @@ def test_a_benchmark_keeps_what_it_found(tmp_path: Path) -> None:
     phases = results.manifest.phases
     assert set(phases["patterns"]) == {"SR", "RR", "SW", "RW"}
     every = [*phases["patterns"].values(), *phases["again"].values()]
-    assert phases["startup_ios"] == max(found["startup_ios"] for found in every)
-    seen = results.manifest.interference
-    assert seen["device_busy_ns"] > 0
-    assert seen["pause_ns"] >= 1_000_000_000
-    assert seen["gap_ns"] == 0, "in virtual time nothing lies between the batches"
+    assert phases["startup_ios"] == max(phase["startup_ios"] for phase in every)
+    effect = results.manifest.interference
+    assert effect["device_busy_ns"] > 0
+    assert effect["pause_ns"] >= 1_000_000_000
+    assert effect["gap_ns"] == 0, "in virtual time nothing lies between the batches"
     before_sequential_writes = [phases["patterns"]["RW"], *phases["again"].values()]
-    startup = max(found["startup_ios"] for found in before_sequential_writes)
-    wanted = min(2 * startup, 1024)
+    startup = max(phase["startup_ios"] for phase in before_sequential_writes)
+    min_ios = min(2 * startup, 1024)
     for run in results.runs:
-        ended = run.trace().ended_json
+        end = run.trace().ended_json
         of_the_device = run.micro_benchmark in ("baseline", "interference")
         # Behind a start-up that is known a run is as long as it must be; reads have none here.
-        assert (ended is None) == (of_the_device or run.pattern == "SW")
-        if ended is None and not of_the_device:
+        assert (end is None) == (of_the_device or run.pattern == "SW")
+        if end is None and not of_the_device:
             spec = read_spec(run.trace().spec_json)
             assert spec.io_ignore >= 1.25 * startup
-            assert spec.io_count - spec.io_ignore >= wanted
+            assert spec.io_count - spec.io_ignore >= min_ios
         batch = run.value if run.micro_benchmark == "interference" else 0
         follows_state = run.id == results.runs[0].id or results.manifest.entry(run.id).reset_before
-        rest = interference.REST_NS if batch or follows_state else 1_000_000_000
-        assert run.meta.pause_ns == (0 if batch in (2, 3) else rest)
+        pause = interference.REST_NS if batch or follows_state else 1_000_000_000
+        assert run.meta.pause_ns == (0 if batch in (2, 3) else pause)
     document = summary(results)
     assert "interference" not in document["micro_benchmarks"]
     for experiment in document["micro_benchmarks"]["order"]:

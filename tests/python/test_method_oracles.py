@@ -25,7 +25,7 @@ def autoregressive(rho: float, seed: int, n: int = IOS) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.99])
-def test_autocorrelation_is_statsmodels(rho: float) -> None:
+def test_autocorrelation_agrees_with_statsmodels(rho: float) -> None:
     """There one mean and variance stand for both sides of a pair; here each side has its own.
 
     What that makes is of the order of the variance of a mean, in units of that of single values.
@@ -37,7 +37,7 @@ def test_autocorrelation_is_statsmodels(rho: float) -> None:
 
 
 @pytest.mark.parametrize("period", [3, 7, 128, 512])
-def test_the_period_is_the_highest_peak_of_statsmodels(period: int) -> None:
+def test_period_agrees_with_statsmodels_peak(period: int) -> None:
     series = make.periodic(period, (30.0,))(np.random.default_rng(period), IOS)
     peaks = acf(np.log(series.times), adjusted=True, nlags=3 * period // 2, fft=True)
     assert analyse(series.times).period_ios == 2 + int(np.argmax(peaks[2:])) == period
@@ -45,7 +45,7 @@ def test_the_period_is_the_highest_peak_of_statsmodels(period: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("penalty", [4.0, 20.0])
-def test_change_points_are_those_of_ruptures(seed: int, penalty: float) -> None:
+def test_change_points_agree_with_ruptures(seed: int, penalty: float) -> None:
     """PELT with squares of deviations, any length of segment and every place: the same optimum."""
     random = np.random.default_rng(seed)
     levels = random.normal(0, 2, 6).repeat(random.integers(8, 60, 6))
@@ -55,7 +55,7 @@ def test_change_points_are_those_of_ruptures(seed: int, penalty: float) -> None:
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.97])
-def test_intervals_are_as_wide_as_arviz_effective_sample_size_makes_them(rho: float) -> None:
+def test_interval_width_agrees_with_arviz_ess(rho: float) -> None:
     """The same variance of the mean by another way: autocorrelations summed by Geyer's rule.
 
     Half widths scatter by a sixth, as 32 batches know a variance; ours takes the wider of two
@@ -64,16 +64,16 @@ def test_intervals_are_as_wide_as_arviz_effective_sample_size_makes_them(rho: fl
     ratios = []
     for seed in range(25):
         times = autoregressive(rho, seed)
-        found = analyse(times)
-        running = times[found.startup_ios :]
+        analysis = analyse(times)
+        running = times[analysis.startup_ios :]
         ess = float(array_stats.ess(running[None, :], chain_axis=0, draw_axis=1, method="mean"))
         expected = stats.norm.ppf(0.975) * running.std(ddof=1) / np.sqrt(ess)
-        assert found.half_width_ns is not None
-        ratios.append(found.half_width_ns / expected)
+        assert analysis.half_width_ns is not None
+        ratios.append(analysis.half_width_ns / expected)
     assert 1.0 < np.median(ratios) < 1.45, ratios
 
 
-def test_where_arviz_sees_few_independent_values_nothing_converges() -> None:
+def test_few_independent_values_do_not_converge() -> None:
     """A hundred effective values know a mean to a fifth of the scatter, which is as large as it."""
     for seed in range(25):
         times = make.bursty(2000, 400)(np.random.default_rng(seed), IOS).times
@@ -114,15 +114,15 @@ def below_bursts(x: float) -> float:
         (bursts, 0.9, optimize.brentq(lambda x: below_bursts(x) - 0.9, 0.01, 100)),
     ],
 )
-def test_intervals_of_percentiles_hold_where_ios_depend_on_each_other(
+def test_percentile_intervals_cover_correlated_ios(
     series: Callable[[np.random.Generator, int], np.ndarray], share: float, true: float
 ) -> None:
     """Of nominal 95 %: 16 or more of 200 are wrong by chance in 5 % of such tests."""
-    random, said, wrong = np.random.default_rng(4), 0, 0
+    random, intervals, wrong = np.random.default_rng(4), 0, 0
     for _ in range(200):
-        for found in analyse(1e5 * series(random, 4096)).percentiles:
-            if found.share == share:
-                said += 1
-                wrong += not found.low_ns <= 1e5 * true <= found.high_ns
-    assert said > 40
+        for percentile in analyse(1e5 * series(random, 4096)).percentiles:
+            if percentile.share == share:
+                intervals += 1
+                wrong += not percentile.low_ns <= 1e5 * true <= percentile.high_ns
+    assert intervals > 40
     assert wrong <= 15

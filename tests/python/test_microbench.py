@@ -37,15 +37,15 @@ def device(capacity: int, sector: int = 512) -> DeviceInfo:
 
 
 def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:
-    given = {"info": device(64 * GIB), "seed": 1} | changes
-    return MICRO_BENCHMARKS[name].experiments(Context(scale=scale, **given))
+    settings = {"info": device(64 * GIB), "seed": 1} | changes
+    return MICRO_BENCHMARKS[name].experiments(Context(scale=scale, **settings))
 
 
 def values(name: str, pattern: str, scale: str = "standard") -> list[int]:
-    found = [e for e in lay_out(name, scale) if e.pattern == pattern]
-    assert len(found) == 1
-    assert not found[0].skipped
-    return [run.value for run in found[0].runs]
+    experiments = [e for e in lay_out(name, scale) if e.pattern == pattern]
+    assert len(experiments) == 1
+    assert not experiments[0].skipped
+    return [run.value for run in experiments[0].runs]
 
 
 def powers(first: int, last: int, factor: int = 1) -> list[int]:
@@ -55,7 +55,7 @@ def powers(first: int, last: int, factor: int = 1) -> list[int]:
 # Table 1, and §5.1
 
 
-def test_the_nine_of_the_paper_are_there_in_its_order_behind_the_baselines() -> None:
+def test_nine_paper_micro_benchmarks_follow_baselines_in_paper_order() -> None:
     paper = [
         "baseline", "granularity", "alignment", "locality", "partitioning", "order",
         "parallelism", "mix", "pause", "bursts",
@@ -65,7 +65,7 @@ def test_the_nine_of_the_paper_are_there_in_its_order_behind_the_baselines() -> 
 
 
 @pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
-def test_each_says_what_a_report_needs(name: str) -> None:
+def test_micro_benchmark_defines_report_texts(name: str) -> None:
     one = MICRO_BENCHMARKS[name]
     assert one.name == name
     assert one.figure in figures.MICRO_BENCHMARKS
@@ -87,7 +87,7 @@ def test_each_says_what_a_report_needs(name: str) -> None:
         ("bursts", "burst", ["SR", "RR", "SW", "RW"]),
     ],
 )
-def test_each_varies_one_parameter_of_the_patterns_of_the_table(
+def test_micro_benchmark_varies_one_parameter(
     name: str, parameter: str, patterns: list[str]
 ) -> None:
     experiments = lay_out(name)
@@ -96,7 +96,7 @@ def test_each_varies_one_parameter_of_the_patterns_of_the_table(
 
 
 @pytest.mark.parametrize("pattern", BASELINES)
-def test_the_ranges_are_those_of_the_table(pattern: str) -> None:
+def test_ranges_match_table_1(pattern: str) -> None:
     sequential = pattern in ("SR", "SW")
     granularity = values("granularity", pattern)
     assert set(powers(0, 9, 512)) <= set(granularity)
@@ -111,13 +111,13 @@ def test_the_ranges_are_those_of_the_table(pattern: str) -> None:
         assert values("order", pattern) == [-1, 0, *powers(0, 8)]
 
 
-def test_the_range_of_the_mix_is_that_of_the_table() -> None:
+def test_mix_range_matches_table_1() -> None:
     for pair in mix.PAIRS:
         assert values("mix", pair) == powers(0, 6)
 
 
 @pytest.mark.parametrize("name", varied())
-def test_standard_runs_have_the_counts_of_the_paper(name: str) -> None:
+def test_standard_run_counts_match_paper(name: str) -> None:
     for experiment in lay_out(name):
         # In a mix the counts are those of the rarer, second pattern.
         rarer = experiment.pattern.split("/")[-1]
@@ -141,7 +141,7 @@ def test_baseline_runs_are_long() -> None:
 
 @pytest.mark.parametrize("name", varied())
 @pytest.mark.parametrize("scale", SCALES)
-def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: str) -> None:
+def test_runs_of_experiment_differ_only_in_parameter(name: str, scale: str) -> None:
     free = {
         # Targets grow where each I/O is to have a place of its own; counts shrink in quick.
         "granularity": {"target_size"},
@@ -168,7 +168,7 @@ def test_runs_of_an_experiment_differ_in_their_parameter_only(name: str, scale: 
 
 @pytest.mark.parametrize("name", micro_benchmarks_for("sectors"))
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
+def test_pattern_matches_its_label(name: str, scale: str) -> None:
     for experiment in lay_out(name, scale):
         labels = experiment.pattern.split("/")
         for run in experiment.runs:
@@ -179,7 +179,7 @@ def test_a_pattern_does_what_its_label_says(name: str, scale: str) -> None:
                 assert part.location == changed.get(name, location)
 
 
-def test_random_patterns_have_the_whole_device_and_sequential_ones_their_own_length() -> None:
+def test_random_patterns_span_device_and_sequential_their_length() -> None:
     for experiment in lay_out("granularity"):
         for run in experiment.runs:
             random = experiment.pattern in ("RR", "RW")
@@ -187,15 +187,15 @@ def test_random_patterns_have_the_whole_device_and_sequential_ones_their_own_len
             assert run.spec.target_size == (whole if random else 1024 * run.value)
 
 
-def test_no_shift_makes_a_sequential_pattern_wrap() -> None:
+def test_shifted_sequential_pattern_does_not_wrap() -> None:
     for experiment in lay_out("alignment"):
         for run in experiment.runs:
-            room = run.spec.target_size - run.spec.io_shift
+            usable = run.spec.target_size - run.spec.io_shift
             if experiment.pattern in ("SR", "SW"):
-                assert room // run.spec.io_size >= run.spec.io_count
+                assert usable // run.spec.io_size >= run.spec.io_count
 
 
-def test_partitions_are_whole_ios_in_a_target_that_is_always_the_same() -> None:
+def test_partitions_are_whole_ios_of_constant_target() -> None:
     for capacity in (64 * GIB, GIB, 64 * MIB, 63 * MIB):
         context = Context(device(capacity), "standard", 1)
         target = partitioning.target_size(context)
@@ -206,7 +206,7 @@ def test_partitions_are_whole_ios_in_a_target_that_is_always_the_same() -> None:
                 assert target % (run.value * 32 * KIB) == 0
 
 
-def test_an_ordered_target_holds_every_address_where_the_device_does() -> None:
+def test_ordered_target_holds_every_address() -> None:
     for experiment in lay_out("order"):
         for run in experiment.runs:
             assert run.spec.target_size == max(abs(run.value), 1) * 1024 * 32 * KIB
@@ -216,9 +216,7 @@ def test_an_ordered_target_holds_every_address_where_the_device_does() -> None:
     ("capacity", "budgets"),
     [(GIB, False), (4 * GIB, False), (GIB + 32 * KIB, False), (64 * GIB, True)],
 )
-def test_an_increment_that_leaves_the_device_comes_round_beside_what_was_written(
-    capacity: int, budgets: bool
-) -> None:
+def test_wrapping_increment_visits_each_slot_once(capacity: int, budgets: bool) -> None:
     """By the formula of Table 1, Incr × i × IOSize, modulo the target."""
     came_round = 0
     for experiment in lay_out("order", info=device(capacity), budgets=budgets):
@@ -236,7 +234,7 @@ def test_an_increment_that_leaves_the_device_comes_round_beside_what_was_written
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB + 32 * KIB])
-def test_the_patterns_of_a_mix_are_on_disjoint_halves(scale: str, capacity: int) -> None:
+def test_mix_patterns_use_disjoint_halves(scale: str, capacity: int) -> None:
     for experiment in lay_out("mix", scale, info=device(capacity)):
         for run in experiment.runs:
             first, second = run.spec.first, run.spec.second
@@ -247,7 +245,7 @@ def test_the_patterns_of_a_mix_are_on_disjoint_halves(scale: str, capacity: int)
 # The quick scale
 
 
-def test_quick_ranges_are_thinned_and_keep_both_ends() -> None:
+def test_quick_ranges_keep_both_ends() -> None:
     for name in varied():
         for quick, standard in zip(lay_out(name, "quick"), lay_out(name), strict=True):
             thinned = [run.value for run in quick.runs]
@@ -257,7 +255,7 @@ def test_quick_ranges_are_thinned_and_keep_both_ends() -> None:
             assert {min(whole), max(whole)} <= set(thinned)
 
 
-def test_quick_runs_are_short_and_keep_enough_ios_for_a_mean() -> None:
+def test_quick_runs_are_short_and_keep_enough_ios() -> None:
     for name in varied():
         for experiment in lay_out(name, "quick"):
             for run in experiment.runs:
@@ -267,7 +265,7 @@ def test_quick_runs_are_short_and_keep_enough_ios_for_a_mean() -> None:
                 assert run.spec.io_count - run.spec.io_ignore >= 30, run.id
 
 
-def test_bursts_have_two_groups_at_least() -> None:
+def test_bursts_have_at_least_two_groups() -> None:
     for scale in SCALES:
         for experiment in lay_out("bursts", scale):
             for run in experiment.runs:
@@ -291,13 +289,13 @@ def test_bursts_have_two_groups_at_least() -> None:
         (32 * KIB, 512),
     ],
 )
-def test_every_run_fits_its_device_and_every_other_is_skipped_with_a_reason(
+def test_run_fits_device_or_is_skipped_with_reason(
     name: str, scale: str, capacity: int, sector: int
 ) -> None:
     info = device(capacity, sector)
-    here = lay_out(name, scale, info=info)
-    everywhere = lay_out(name, scale)
-    for experiment, full in zip(here, everywhere, strict=True):
+    on_device = lay_out(name, scale, info=info)
+    on_large_device = lay_out(name, scale)
+    for experiment, full in zip(on_device, on_large_device, strict=True):
         for run in experiment.runs:
             resolve(run.spec, info)
         made = [run.value for run in experiment.runs]
@@ -306,7 +304,7 @@ def test_every_run_fits_its_device_and_every_other_is_skipped_with_a_reason(
         assert all(skip.reason for skip in experiment.skipped)
 
 
-def test_a_4kn_device_skips_what_is_finer_than_its_sector() -> None:
+def test_values_finer_than_4kn_sector_are_skipped() -> None:
     for name, skipped in (
         ("granularity", {512, 1024, 1536, 2048, 6144}),
         ("alignment", {512, 1024, 2048}),
@@ -317,14 +315,14 @@ def test_a_4kn_device_skips_what_is_finer_than_its_sector() -> None:
                 assert "not a multiple of the sector of 4 KiB" in skip.reason
 
 
-def test_a_target_larger_than_the_device_is_skipped_with_its_size() -> None:
+def test_target_larger_than_device_is_skipped_with_size() -> None:
     (experiment,) = [e for e in lay_out("locality", info=device(GIB)) if e.pattern == "RW"]
     (skip,) = experiment.skipped
     assert skip.value == 2 * GIB
     assert skip.reason == "the target of 2 GiB is larger than the 1 GiB that are measured"
 
 
-def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:
+def test_baseline_io_size_scales_relative_values() -> None:
     assert alignment.standard(8192) == (0, 512, 1024, 2048, 4096, 8192)
     assert alignment.quick(8192) == (0, 512, 4096, 8192)
     for experiment in lay_out("locality", io_size=8192):
@@ -334,7 +332,7 @@ def test_another_baseline_io_size_moves_what_is_relative_to_it() -> None:
 # Names and seeds
 
 
-def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
+def test_run_ids_are_unique_file_names() -> None:
     names = [
         run.id for name in micro_benchmarks_for("sectors") for e in lay_out(name) for run in e.runs
     ]
@@ -345,7 +343,7 @@ def test_runs_are_plain_data_with_names_that_can_be_file_names() -> None:
     assert plain(entry_of(run)) == msgspec.to_builtins(run)
 
 
-def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
+def test_run_seeds_are_unique_and_fit_json() -> None:
     seeds = [
         run.spec.seed
         for name in micro_benchmarks_for("sectors")
@@ -358,7 +356,7 @@ def test_seeds_depend_on_what_a_run_is_and_fit_json() -> None:
     assert run_seed(1, "mix", "SR/RW", 4) != run_seed(2, "mix", "SR/RW", 4)
 
 
-def test_an_unknown_micro_benchmark_lists_the_known_ones() -> None:
+def test_unknown_micro_benchmark_lists_known_ones() -> None:
     with pytest.raises(UsageError) as caught:
         check_names(["granularty"], "sectors")
     assert caught.value.allowed == ", ".join(micro_benchmarks_for("sectors"))
@@ -366,21 +364,19 @@ def test_an_unknown_micro_benchmark_lists_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(("name", "device"), [("oc0", "sectors"), ("mix", "physical")])
-def test_one_that_needs_another_kind_of_device_is_told_from_one_that_is_none(
-    name: str, device: Addresses
-) -> None:
+def test_micro_benchmark_of_other_device_kind_is_refused(name: str, device: Addresses) -> None:
     with pytest.raises(UsageError, match="needs another kind of device") as caught:
         check_names([name], device)
     assert caught.value.allowed == ", ".join(micro_benchmarks_for(device))
 
 
-def test_the_list_is_shared_out_among_the_kinds_of_devices() -> None:
+def test_device_kinds_partition_micro_benchmarks() -> None:
     suites = [micro_benchmarks_for("sectors", suite) for suite in ("uflip", "today", "zones")]
     every = {name: one for each in suites for name, one in each.items()} | micro_benchmarks_for(
         "physical"
     )
     assert every == MICRO_BENCHMARKS
-    place = JobScope(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
+    scope = JobScope(Geometry(2, 2, 1, 8, 4, 1, 4096, 1), JOB_SCALES["quick"], (0, 0, 7))
     for name, one in micro_benchmarks_for("physical").items():
-        assert {job.micro_benchmark for job in one.jobs(place)} == {name}
+        assert {job.micro_benchmark for job in one.jobs(scope)} == {name}
         assert one.question

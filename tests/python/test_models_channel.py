@@ -29,12 +29,12 @@ def schedule_rate(*, dies: int, cell_ns: float, read: bool, pages: int = 4000) -
 
 @pytest.mark.parametrize("dies", [1, 2, 3, 8, 9, 12])
 @pytest.mark.parametrize(("cell_ns", "read"), [(READ_NS, True), (PROGRAM_NS, False)])
-def test_bound_is_what_a_schedule_reaches(dies: int, cell_ns: float, read: bool) -> None:
+def test_pipelined_rate_matches_schedule(dies: int, cell_ns: float, read: bool) -> None:
     bound = channel.pipelined_channel_rate(**SLC, cell_ns=cell_ns, dies=dies)
     assert schedule_rate(dies=dies, cell_ns=cell_ns, read=read) == pytest.approx(bound, rel=3e-3)
 
 
-def test_ofc_typical_values_by_hand() -> None:
+def test_rates_match_hand_computed_ofc_values() -> None:
     # 4320 B at 166 MB/s take 26.024 us on the bus.
     read = 4320 / (26.0241e-6 + 25e-6)
     write = 4320 / (26.0241e-6 + 200e-6)
@@ -42,7 +42,7 @@ def test_ofc_typical_values_by_hand() -> None:
     assert channel.channel_rate(**SLC, cell_ns=PROGRAM_NS) == pytest.approx(write, rel=1e-5)
 
 
-def test_limits() -> None:
+def test_rate_at_zero_cell_time_and_many_dies() -> None:
     assert channel.channel_rate(**SLC, cell_ns=0) == pytest.approx(166e6)
     one = channel.channel_rate(**SLC, cell_ns=PROGRAM_NS)
     assert channel.pipelined_channel_rate(**SLC, cell_ns=PROGRAM_NS, dies=1) == one
@@ -51,7 +51,7 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("cell_ns", [0, READ_NS, PROGRAM_NS, 1_300_000])
-def test_dies_to_fill_is_the_first_number_at_the_bus_rate(cell_ns: float) -> None:
+def test_dies_to_fill_is_minimal_at_bus_rate(cell_ns: float) -> None:
     dies = channel.dies_to_fill(**SLC, cell_ns=cell_ns)
     full = channel.pipelined_channel_rate(**SLC, cell_ns=cell_ns, dies=dies)
     assert full == pytest.approx(166e6)
@@ -60,7 +60,7 @@ def test_dies_to_fill_is_the_first_number_at_the_bus_rate(cell_ns: float) -> Non
         assert fewer < 166e6
 
 
-def test_internal_buses_cap_the_reads_of_ofc_and_not_its_writes() -> None:
+def test_internal_buses_limit_only_ofc_reads() -> None:
     for cell_ns, expected in ((READ_NS, 200e6), (PROGRAM_NS, 4 * 2 * 19.1130e6)):
         one = channel.pipelined_channel_rate(**SLC, cell_ns=cell_ns, dies=2)
         rate = channel.device_rate(

@@ -22,7 +22,7 @@ TABLE_1: dict[str, Any] = {
 # --- values from elsewhere -----------------------------------------------------------------------
 
 
-def test_equations_as_printed() -> None:
+def test_equations_match_printed_values() -> None:
     # Section 6.2: 5548 and 356572 microseconds.
     assert merges.zero_page_merge_ns(valid_pages=32, **TABLE_1_NS) == 5_548_000
     assert merges.full_merge_ns(data_blocks=64, valid_pages=32, **TABLE_1_NS) == 356_572_000
@@ -50,7 +50,7 @@ def test_fast_against_large_simulations(log_blocks: int) -> None:
     assert cost.zero_merge_ns / 1e6 == pytest.approx(9.47, abs=5e-3)
 
 
-def test_flashsim2010_is_where_figure_4_was_read() -> None:
+def test_flashsim2010_matches_figure_4() -> None:
     # Runs of that code: 31.3 valid pages, zero-page merges of 5.50-5.57 ms with their own write,
     # full merges of 337-347 ms, about 62 data blocks each; Myers & Sinclair print 5.5 and 356.6.
     cost = hybrid.fast_flashsim2010(**TABLE_1)
@@ -73,7 +73,7 @@ def test_bast_against_a_published_simulator() -> None:
 # --- limits and identities -----------------------------------------------------------------------
 
 
-def test_few_log_blocks_give_the_worst_case_of_myers_and_sinclair() -> None:
+def test_few_log_blocks_give_printed_worst_case() -> None:
     big = {"data_blocks": 10**7, "log_blocks": 2, "pages_per_block": 64, **TABLE_1_NS}
     correct = hybrid.fast(**big)
     assert correct.data_blocks_per_full_merge == pytest.approx(64, rel=1e-4)
@@ -86,7 +86,7 @@ def test_few_log_blocks_give_the_worst_case_of_myers_and_sinclair() -> None:
     assert broken.full_merge_ns == pytest.approx(356_572_000, rel=1e-4)
 
 
-def test_without_page_zero_n_data_is_b_over_1_plus_x() -> None:
+def test_blocks_per_full_merge_tends_to_b_over_1_plus_x() -> None:
     # Blocks so large that page 0 and rewritten pages hardly matter: x = 62.5 * 4096/131072.
     cost = hybrid.fast(data_blocks=131_072, log_blocks=64, pages_per_block=4096, **TABLE_1_NS)
     x = 62.5 * 4096 / 131_072
@@ -94,7 +94,7 @@ def test_without_page_zero_n_data_is_b_over_1_plus_x() -> None:
 
 
 @pytest.mark.parametrize("model", [hybrid.fast, hybrid.fast_flashsim2010])
-def test_cost_adds_up(model: Any) -> None:
+def test_cost_components_add_up(model: Any) -> None:
     cost = model(**TABLE_1)
     assert cost.zero_merge_ns == pytest.approx(
         cost.zero_merge_valid_pages * COPY_NS + 1_500_000, rel=1e-12
@@ -105,14 +105,14 @@ def test_cost_adds_up(model: Any) -> None:
     assert free_copies.mean_write_ns == pytest.approx(101_250 * cost.write_amplification)
 
 
-def test_more_log_blocks_make_correct_fast_cheaper() -> None:
+def test_more_log_blocks_make_fast_cheaper() -> None:
     means = [
         hybrid.fast(**(TABLE_1 | {"log_blocks": n})).mean_write_ns for n in (2, 8, 64, 1024, 4096)
     ]
     assert means == sorted(means, reverse=True)
 
 
-def test_utilisation_tends_to_the_full_device() -> None:
+def test_utilisation_tends_to_full_device() -> None:
     full = hybrid.fast(**TABLE_1)
     nearly = hybrid.fast(**TABLE_1, utilisation=1 - 1e-9)
     assert nearly.mean_write_ns == pytest.approx(full.mean_write_ns, rel=1e-6)
@@ -122,12 +122,12 @@ def test_utilisation_tends_to_the_full_device() -> None:
 def test_valid_pages_while_filling() -> None:
     geometry = {"data_blocks": 64, "pages_per_block": 16}
     rng = random.Random(3)
-    seen: list[float] = []
+    means: list[float] = []
     for _ in range(200):
         pages = {rng.randrange(64 * 16) for _ in range(1000)}
-        seen.append(len(pages) / 64)
+        means.append(len(pages) / 64)
     expected = merges.valid_pages_after(writes=1000, **geometry)
-    assert sum(seen) / len(seen) == pytest.approx(expected, rel=5e-3)
+    assert sum(means) / len(means) == pytest.approx(expected, rel=5e-3)
     assert merges.valid_pages_after(writes=0, **geometry) == 0
     assert merges.valid_pages_after(writes=1, **geometry) == pytest.approx(1 / 64)
     assert merges.valid_pages_after(writes=10**9, **geometry) == pytest.approx(16)
@@ -263,7 +263,7 @@ def run_fast(geometry: dict[str, int], *, lossy: bool, pages: list[int]) -> Naiv
     return device
 
 
-def hold(device: NaiveFast, cost: merges.FastCost, within: float) -> None:
+def assert_matches_model(device: NaiveFast, cost: merges.FastCost, within: float) -> None:
     """Compare everything that was counted with the model."""
     near = {"rel": within}
     assert device.merged / device.full_merges == pytest.approx(
@@ -283,7 +283,7 @@ def hold(device: NaiveFast, cost: merges.FastCost, within: float) -> None:
 def test_fast_against_simulation(log_blocks: int) -> None:
     geometry = {"data_blocks": 600, "log_blocks": log_blocks, "pages_per_block": 16}
     device = run_fast(geometry, lossy=False, pages=list(range(600 * 16)))
-    hold(device, hybrid.fast(**geometry, **TABLE_1_NS), within=0.01)
+    assert_matches_model(device, hybrid.fast(**geometry, **TABLE_1_NS), within=0.01)
 
 
 def test_fast_with_part_of_the_pages_in_use_against_simulation() -> None:
@@ -292,14 +292,16 @@ def test_fast_with_part_of_the_pages_in_use_against_simulation() -> None:
     pages = [page for page in range(600 * 32) if rng.random() < 0.5]
     device = run_fast(geometry, lossy=False, pages=pages)
     used = len(pages) / (600 * 32)
-    hold(device, hybrid.fast(**geometry, **TABLE_1_NS, utilisation=used), within=0.015)
+    assert_matches_model(
+        device, hybrid.fast(**geometry, **TABLE_1_NS, utilisation=used), within=0.015
+    )
 
 
 @pytest.mark.parametrize("log_blocks", [3, 24])
 def test_flashsim2010_against_simulation(log_blocks: int) -> None:
     geometry = {"data_blocks": 600, "log_blocks": log_blocks, "pages_per_block": 16}
     device = run_fast(geometry, lossy=True, pages=list(range(600 * 16)))
-    hold(device, hybrid.fast_flashsim2010(**geometry, **TABLE_1_NS), within=0.015)
+    assert_matches_model(device, hybrid.fast_flashsim2010(**geometry, **TABLE_1_NS), within=0.015)
 
 
 # --- naive BAST ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from uflip.models.reliability import mean_retries, uncorrectable, wear_law
 
 @pytest.mark.parametrize("rber", [1e-5, 5e-4, 1.5e-3, 1e-2])
 @pytest.mark.parametrize(("codeword", "correctable", "bits"), [(512, 12, 4252), (1024, 40, 8752)])
-def test_a_page_fails_as_the_binomial_law_says(
+def test_page_failure_follows_binomial_law(
     rber: float, codeword: int, correctable: int, bits: int
 ) -> None:
     one = stats.binom.sf(correctable, bits, rber)
@@ -18,13 +18,13 @@ def test_a_page_fails_as_the_binomial_law_says(
     assert ours == pytest.approx(1 - (1 - one) ** (4096 // codeword), rel=1e-6, abs=1e-9)
 
 
-def test_a_page_without_errors_never_fails_and_one_full_of_them_always() -> None:
+def test_page_failure_without_errors_and_with_many() -> None:
     failing = partial(uncorrectable, page_bytes=4096, codeword_bytes=512, correctable=12)
     assert failing(0.0) == 0
     assert failing(0.3) == pytest.approx(1)
 
 
-def test_retries_end_when_the_errors_are_few_enough_or_there_are_no_more() -> None:
+def test_retries_stop_when_correctable_or_exhausted() -> None:
     # Above one in a thousand it fails for certain: of 8e-3 three reads do, of 1e-2 a fourth.
     failing = lambda rate: float(rate > 1e-3)  # noqa: E731
     assert mean_retries(8e-3, max_retries=9, gain=0.5, failing=failing) == 3
@@ -33,7 +33,7 @@ def test_retries_end_when_the_errors_are_few_enough_or_there_are_no_more() -> No
     assert mean_retries(1e-4, max_retries=9, gain=0.5, failing=failing) == 0
 
 
-def test_the_power_law_of_wear() -> None:
+def test_rber_follows_power_law_of_wear() -> None:
     rber = wear_law(1e-6, 1e-3, 0.5)
     assert rber(0) == 1e-6
     assert rber(1) == pytest.approx(1e-3)

@@ -46,7 +46,7 @@ def test_equation_1_solves_the_printed_sum(
 
 
 @pytest.mark.parametrize("spare_factor", [0.01, 0.07, 0.3, 0.45, 0.6, 0.9])
-def test_equation_2_is_lambert_w_and_the_fifo_write_amplification(spare_factor: float) -> None:
+def test_equation_2_matches_lambert_w_and_fifo(spare_factor: float) -> None:
     relocated = relocation.relocated_pages_simplified(
         spare_factor=spare_factor, pages_per_block=128
     )
@@ -77,7 +77,7 @@ def test_equation_1_without_corrections_tends_to_equation_2(spare_factor: float)
     assert finite == pytest.approx(plain, abs=1e-3)
 
 
-def test_the_report_contradicts_itself_by_this_much() -> None:
+def test_equation_contradicts_printed_relocated_pages() -> None:
     computed = {
         a: relocation.relocated_pages_simplified(spare_factor=a, pages_per_block=128)
         for a in relocation.PRINTED_RELOCATED_PAGES
@@ -117,7 +117,7 @@ def test_values_out_of_range_are_usage_errors(wrong: dict[str, Any]) -> None:
     assert all(caught.value.parts().values())
 
 
-def test_equation_1_overstates_what_reserved_blocks_cost() -> None:
+def test_equation_1_overstates_cost_of_reserved_blocks() -> None:
     # The pool without the 64 blocks, by the equation without corrections.
     spare = write_amplification.pool_spare_factor(
         physical_blocks=8192,
@@ -132,6 +132,6 @@ def test_equation_1_overstates_what_reserved_blocks_cost() -> None:
         relocation.relocated_pages(spare_factor=0.1, **OFC, dies=8, reserved_blocks=64)
 
 
-def test_a_block_full_of_valid_pages_is_a_usage_error() -> None:
+def test_victim_full_of_valid_pages_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot be collected"):
         relocation.relocations_per_host_page(relocated_pages=128, pages_per_block=128)

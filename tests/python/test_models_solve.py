@@ -35,18 +35,16 @@ def test_invalid_share_is_the_lambert_w_root(turnover: float, share_of_limit: fl
 
 
 @pytest.mark.parametrize(("turnover", "head_start"), [(1.0, 0.0), (0.5, 0.0), (2.0, 0.31)])
-def test_invalid_share_says_when_there_is_no_steady_state(
-    turnover: float, head_start: float
-) -> None:
+def test_invalid_share_without_steady_state_is_an_error(turnover: float, head_start: float) -> None:
     with pytest.raises(UsageError, match="no steady state") as caught:
         _solve.invalid_share(turnover=turnover, head_start=head_start)
     assert all(caught.value.parts().values())
 
 
-def test_bisect_goes_to_the_last_bit() -> None:
+def test_bisect_converges_to_last_bit() -> None:
     assert _solve.bisect(lambda x: 2 - x * x, 0.0, 2.0) == pytest.approx(math.sqrt(2), rel=1e-15)
 
 
-def test_bisect_without_a_root_gives_the_nearer_end() -> None:
+def test_bisect_without_root_returns_nearer_end() -> None:
     assert _solve.bisect(lambda _: 1.0, 0.0, 2.0) == pytest.approx(2.0)
     assert _solve.bisect(lambda _: -1.0, 1.0, 2.0) == pytest.approx(1.0)

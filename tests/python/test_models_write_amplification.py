@@ -39,7 +39,7 @@ SIMULATED_GREEDY = {
 
 
 @pytest.mark.parametrize("spare_factor", REFERENCE)
-def test_reference_table(spare_factor: float) -> None:
+def test_write_amplification_matches_reference_table(spare_factor: float) -> None:
     fifo, greedy, choices = REFERENCE[spare_factor]
     assert wa.fifo(spare_factor=spare_factor) == pytest.approx(fifo, abs=1.1e-3)
     for block, expected in zip((32, 64, 128, 256), greedy, strict=True):
@@ -68,7 +68,7 @@ def test_greedy_against_large_simulations(spare_factor: float) -> None:
         (0.21875, 0.9, 3.296, 1.412, 1.381),
     ],
 )
-def test_hot_and_cold_reference_table(
+def test_hot_and_cold_matches_reference_table(
     spare_factor: float, hot_writes: float, mixed: float, fifo_pools: float, greedy_pools: float
 ) -> None:
     case = {"spare_factor": spare_factor, "hot_writes": hot_writes, "hot_pages": 1 - hot_writes}
@@ -80,7 +80,7 @@ def test_hot_and_cold_reference_table(
     assert best == pytest.approx(greedy_pools, abs=1.1e-3)
 
 
-def test_two_published_examples() -> None:
+def test_published_examples_are_reproduced() -> None:
     # Xiang & Kurkoski: over-provisioning of 30 % gives 2.36. Desnoyers: alpha 1.0914 gives 6.59.
     assert wa.fifo(spare_factor=0.3 / 1.3) == pytest.approx(2.36, abs=5e-3)
     mixed = hc.mixed_fifo(spare_factor=1 - 1 / 1.0914, hot_writes=0.7258, hot_pages=0.142)
@@ -88,7 +88,7 @@ def test_two_published_examples() -> None:
 
 
 @given(spare_factors)
-def test_fifo_is_the_lambert_w_form(spare_factor: float) -> None:
+def test_fifo_matches_lambert_w(spare_factor: float) -> None:
     alpha = 1 / (1 - spare_factor)
     oracle = alpha / (alpha + special.lambertw(-alpha * math.exp(-alpha)).real)
     assert wa.fifo(spare_factor=spare_factor) == pytest.approx(oracle, rel=1e-10)
@@ -99,7 +99,7 @@ def test_fifo_is_the_lambert_w_form(spare_factor: float) -> None:
 
 @pytest.mark.parametrize("block", [2, 8, 64, 500])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_both_greedy_forms_meet_where_victims_have_whole_pages(block: int, share: float) -> None:
+def test_greedy_forms_agree_for_whole_valid_pages(block: int, share: float) -> None:
     valid = math.floor(share * (block - 1))
     tail = math.fsum(1 / k for k in range(valid + 1, block + 1))
     alpha = block / (block - valid) * tail
@@ -126,7 +126,7 @@ def test_many_choices_tend_to_greedy(block: int, spare_factor: float) -> None:
     assert gaps[2] < 1e-4 * greedy
 
 
-def test_one_choice_is_random_and_random_keeps_the_average() -> None:
+def test_random_equals_one_choice() -> None:
     one = wa.d_choices(spare_factor=0.2, pages_per_block=16, choices=1)
     assert one == wa.random(spare_factor=0.2) == pytest.approx(5.0)
     # The recursion itself, solved for d = 1, would give the same: S_k falls by 1 - S_k.
@@ -165,7 +165,7 @@ def test_more_spare_never_amplifies_more(spare_factor: float, block: int) -> Non
         assert policy(spare_factor=more) <= policy(spare_factor=spare_factor)
 
 
-def test_with_spare_enough_greedy_relocates_nothing() -> None:
+def test_greedy_with_ample_spare_relocates_nothing() -> None:
     # From alpha = H(4) = 25/12 on every block is empty before it is needed.
     assert wa.greedy(spare_factor=0.53, pages_per_block=4) == 1.0
     assert wa.greedy_digamma(spare_factor=0.53, pages_per_block=4) == 1.0
@@ -226,7 +226,7 @@ def simulate(
         valid[opened] += 1
         programs += 1
 
-    def make_room() -> None:
+    def ensure_free_page() -> None:
         nonlocal opened
         while len(content[opened]) == pages_per_block:
             closed.append(opened)
@@ -235,20 +235,20 @@ def simulate(
                 continue
             victim = closed.pop(choose(closed, valid, rng))
             base = victim * pages_per_block
-            kept = [p for at, p in enumerate(content[victim], base) if home[p] == at]
+            valid_pages = [p for at, p in enumerate(content[victim], base) if home[p] == at]
             content[victim], valid[victim] = [], 0
             opened = victim
-            for page in kept:
+            for page in valid_pages:
                 program(page)
 
     for page in range(logical):
-        make_room()
+        ensure_free_page()
         program(page)
     for write in range(turns * logical):
         if write == turns * logical // 2:
             programs = 0
         page = draw(logical, rng)
-        make_room()
+        ensure_free_page()
         valid[home[page] // pages_per_block] -= 1
         program(page)
     return programs / (turns * logical - turns * logical // 2)
@@ -269,22 +269,24 @@ def better_of_two(closed: list[int], valid: list[int], rng: random.Random) -> in
 
 
 def test_fifo_against_simulation() -> None:
-    seen = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=oldest)
-    assert seen == pytest.approx(wa.fifo(spare_factor=0.25), rel=0.01)
+    simulated = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=oldest)
+    assert simulated == pytest.approx(wa.fifo(spare_factor=0.25), rel=0.01)
 
 
 def test_greedy_against_simulation() -> None:
     # Small blocks tell the exact form from the smooth one, which is 1.4 % lower here.
-    seen = simulate(blocks=1000, pages_per_block=8, spare_factor=0.2, choose=emptiest, turns=12)
+    simulated = simulate(
+        blocks=1000, pages_per_block=8, spare_factor=0.2, choose=emptiest, turns=12
+    )
     case = {"spare_factor": 0.2, "pages_per_block": 8}
-    assert seen == pytest.approx(wa.greedy(**case), rel=0.005)
-    assert wa.greedy_digamma(**case) < 0.99 * seen
+    assert simulated == pytest.approx(wa.greedy(**case), rel=0.005)
+    assert wa.greedy_digamma(**case) < 0.99 * simulated
 
 
 def test_two_choices_against_simulation() -> None:
-    seen = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=better_of_two)
+    simulated = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=better_of_two)
     theory = wa.d_choices(spare_factor=0.25, pages_per_block=16, choices=2)
-    assert seen == pytest.approx(theory, rel=0.01)
+    assert simulated == pytest.approx(theory, rel=0.01)
 
 
 def test_mixed_hot_and_cold_against_simulation() -> None:
@@ -292,9 +294,11 @@ def test_mixed_hot_and_cold_against_simulation() -> None:
         hot = pages // 5
         return rng.randrange(hot) if rng.random() < 0.8 else rng.randrange(hot, pages)
 
-    seen = simulate(blocks=400, pages_per_block=16, spare_factor=0.25, choose=oldest, draw=draw)
+    simulated = simulate(
+        blocks=400, pages_per_block=16, spare_factor=0.25, choose=oldest, draw=draw
+    )
     theory = hc.mixed_fifo(spare_factor=0.25, hot_writes=0.8, hot_pages=0.2)
-    assert seen == pytest.approx(theory, rel=0.01)
+    assert simulated == pytest.approx(theory, rel=0.01)
 
 
 # --- bad input -----------------------------------------------------------------------------------
@@ -302,7 +306,9 @@ def test_mixed_hot_and_cold_against_simulation() -> None:
 
 @pytest.mark.parametrize("policy", [wa.fifo, wa.random])
 @pytest.mark.parametrize("spare_factor", [0, 1, -0.1, 45, float("nan")])
-def test_spare_factor_out_of_range(policy: Callable[..., float], spare_factor: float) -> None:
+def test_spare_factor_out_of_range_is_a_usage_error(
+    policy: Callable[..., float], spare_factor: float
+) -> None:
     with pytest.raises(UsageError) as caught:
         policy(spare_factor=spare_factor)
     assert all(caught.value.parts().values())

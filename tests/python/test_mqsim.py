@@ -40,27 +40,32 @@ def program() -> ModuleType:
     return module
 
 
-def test_ours_is_as_close_to_mqsim_as_it_is_said_to_be() -> None:
+def test_simulator_agrees_with_mqsim() -> None:
     """Within 5 % where nothing is known to differ, and further away where something is."""
     command = [sys.executable, str(BENCHES / "mqsim.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_mqsim_writes_is_read(program: ModuleType) -> None:
-    ended = program.read_results(RESULT, LOG)
-    assert ended.response_us.tolist() == [776, 777, 812]
-    assert (ended.serviced, ended.programs, ended.unanswered, ended.levelled) == (3, 7, 0, 1)
+def test_mqsim_results_are_parsed(program: ModuleType) -> None:
+    results = program.read_results(RESULT, LOG)
+    assert results.response_us.tolist() == [776, 777, 812]
+    assert (results.serviced, results.programs, results.unanswered, results.levelled) == (
+        3,
+        7,
+        0,
+        1,
+    )
 
 
-def test_a_run_whose_ios_are_lost_is_refused(program: ModuleType) -> None:
+def test_mqsim_results_with_lost_ios_are_refused(program: ModuleType) -> None:
     with pytest.raises(ValueError, match="made 3 requests, and answered 2"):
         program.read_results(RESULT, LOG.rpartition("9000")[0])
     with pytest.raises(ValueError, match="no results"):
         program.read_results("<MQSim_Results/>", LOG)
 
 
-def test_a_setup_becomes_the_two_files_of_mqsim(program: ModuleType) -> None:
+def test_setup_is_written_as_mqsim_files(program: ModuleType) -> None:
     def texts(root: Any) -> dict[str, str]:
         return {element.tag: element.text for element in root.iter()}
 

@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_known_of_an_export_is_what_its_server_says(here: Path) -> None:
+def test_export_info_matches_server(here: Path) -> None:
     with serving("null", DEVICE):
         first = json.loads(uflip("info", URL, "--json").out)
         other = json.loads(uflip("info", f"{URL}:exportname={DEVICE[4:]}", "--json").out)
@@ -42,7 +42,7 @@ def test_what_is_known_of_an_export_is_what_its_server_says(here: Path) -> None:
     assert "no export of this name" in unknown.err
 
 
-def test_an_export_is_written_only_when_it_is_named_once_more(here: Path) -> None:
+def test_export_is_written_only_with_destroy(here: Path) -> None:
     write = ("pattern", URL, "--pattern", "SW", "--io-count", "16", "-q")
     with serving("null") as process:
         for refused in ((), ("--destroy", "nbd:unix:t"), ("--destroy", "s")):
@@ -56,7 +56,7 @@ def test_an_export_is_written_only_when_it_is_named_once_more(here: Path) -> Non
 
 
 @pytest.mark.parametrize(("durability", "flushes"), [("cached", 0), ("fua", 0), ("flush:4", 4)])
-def test_durability_is_asked_of_the_server(here: Path, durability: str, flushes: int) -> None:
+def test_durability_is_passed_to_server(here: Path, durability: str, flushes: int) -> None:
     with serving("null") as process:
         options = ("--destroy", URL, "--durability", durability, "-q")
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "16", *options)
@@ -65,7 +65,7 @@ def test_durability_is_asked_of_the_server(here: Path, durability: str, flushes:
     assert (export["writes"], export["flushes"]) == (16, flushes)
 
 
-def test_a_served_device_takes_the_time_that_it_takes_in_virtual_time(here: Path) -> None:
+def test_served_device_takes_its_virtual_time(here: Path) -> None:
     options = ("--pattern", "SR", "--io-size", "32KiB", "--io-count", "64", "--json")
     with serving(DEVICE) as process:
         over_nbd = json.loads(uflip("pattern", URL, *options).out)["statistics"]
@@ -76,7 +76,7 @@ def test_a_served_device_takes_the_time_that_it_takes_in_virtual_time(here: Path
     assert over_nbd["mean_ns"] > export["simulated"]["mean_ns"]
 
 
-def test_a_benchmark_runs_on_an_export_from_several_processes(here: Path) -> None:
+def test_benchmark_runs_on_export_with_parallel_processes(here: Path) -> None:
     with serving("null", "--speed", "0"):
         run = ("run", URL, "--scale", "quick", "--only", "parallelism,order", "--state", "as-is")
         outcome = uflip(*run, "--pause", "0s", "--destroy", URL, "--out", "r", "-q")
@@ -85,7 +85,7 @@ def test_a_benchmark_runs_on_an_export_from_several_processes(here: Path) -> Non
     assert json.loads(uflip("show", "r", "--json").out)["device"]["kind"] == "nbd"
 
 
-def test_a_server_that_is_gone_is_an_error(here: Path) -> None:
+def test_vanished_server_is_a_device_error(here: Path) -> None:
     outcome = uflip("info", URL)
     assert outcome.code == 4
     assert "cannot be used" in outcome.err
@@ -98,28 +98,30 @@ def test_a_server_that_is_gone_is_an_error(here: Path) -> None:
 
 
 @contextmanager
-def lying(size: int, answers: int = 1 << 30, drip_s: float | None = None) -> Iterator[None]:
+def fake_server(size: int, answers: int = 1 << 30, drip_s: float | None = None) -> Iterator[None]:
     """Serve zeroes of any size; after `answers` answers none comes, or one byte now and then."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("s")
         listener.listen()
-        threading.Thread(target=_lie, args=(listener, size, answers, drip_s), daemon=True).start()
+        threading.Thread(
+            target=accept_clients, args=(listener, size, answers, drip_s), daemon=True
+        ).start()
         try:
             yield
         finally:
             Path("s").unlink()
 
 
-def _lie(listener: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
+def accept_clients(listener: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
     with suppress(OSError, EOFError, struct.error):
         while True:
             client, _ = listener.accept()
             threading.Thread(
-                target=_lie_to, args=(client, size, answers, drip_s), daemon=True
+                target=serve_client, args=(client, size, answers, drip_s), daemon=True
             ).start()
 
 
-def _lie_to(client: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
+def serve_client(client: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
     def take(length: int) -> bytes:
         got = b""
         while len(got) < length:
@@ -129,7 +131,7 @@ def _lie_to(client: socket.socket, size: int, answers: int, drip_s: float | None
             got += more
         return got
 
-    def told(option: int, kind: int, data: bytes = b"") -> bytes:
+    def option_reply(option: int, kind: int, data: bytes = b"") -> bytes:
         return struct.pack(">QIII", 0x3E889045565A9, option, kind, len(data)) + data
 
     with client, suppress(OSError, EOFError):
@@ -137,8 +139,8 @@ def _lie_to(client: socket.socket, size: int, answers: int, drip_s: float | None
         take(4)
         _, option, length = struct.unpack(">QII", take(16))
         take(length)
-        export = told(option, 3, struct.pack(">HQH", 0, size, 0b101))
-        client.sendall(export + told(option, 1))
+        export = option_reply(option, 3, struct.pack(">HQH", 0, size, 0b101))
+        client.sendall(export + option_reply(option, 1))
         for answered in itertools.count():
             _, _, command, cookie, _, length = struct.unpack(">IHHQQI", take(28))
             data = bytes(length) if command == nbd.READ else b""
@@ -153,8 +155,8 @@ def _lie_to(client: socket.socket, size: int, answers: int, drip_s: float | None
 
 
 @pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 512])
-def test_a_size_that_no_export_has_is_an_error_of_the_device(here: Path, size: int) -> None:
-    with lying(size):
+def test_impossible_export_size_is_a_device_error(here: Path, size: int) -> None:
+    with fake_server(size):
         for verb in (("info",), ("pattern", "--pattern", "RR")):
             done = uflip(verb[0], URL, *verb[1:])
             assert done.code == 4, done
@@ -162,8 +164,8 @@ def test_a_size_that_no_export_has_is_an_error_of_the_device(here: Path, size: i
 
 
 @pytest.mark.parametrize("drip_s", [None, 0.02], ids=["silent", "dripping"])
-def test_a_server_that_does_not_answer_is_given_up(here: Path, drip_s: float | None) -> None:
-    with lying(64 << 20, answers=3, drip_s=drip_s):
+def test_silent_server_times_out(here: Path, drip_s: float | None) -> None:
+    with fake_server(64 << 20, answers=3, drip_s=drip_s):
         began = time.monotonic()
         done = uflip("pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms")
         assert done.code == 4, done
@@ -192,7 +194,7 @@ def nbdkit(*arguments: str) -> Iterator[None]:
         server.wait()
 
 
-def test_a_server_of_others_is_measured_too(here: Path) -> None:
+def test_nbdkit_export_can_be_measured(here: Path) -> None:
     with nbdkit("memory", "64M"):
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "64", "--destroy", URL,
                         "--durability", "fua", "--json")  # fmt: skip
@@ -200,7 +202,7 @@ def test_a_server_of_others_is_measured_too(here: Path) -> None:
         assert json.loads(outcome.out)["device"]["capacity_bytes"] == 64 << 20
 
 
-def test_a_server_without_flush_is_never_asked_for_one(here: Path) -> None:
+def test_server_without_flush_is_never_flushed(here: Path) -> None:
     """The protocol forbids it; what asks for more than it can is refused before the first write."""
     log, to = Path("log").resolve(), ("--destroy", URL, "-q")
     writes = ("can_write=exit 0", f"pwrite=echo $4 >> {log}; cat >/dev/null")

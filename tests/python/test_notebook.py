@@ -19,13 +19,13 @@ def run(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_a_notebook_shows_what_it_holds(path: Path) -> None:
+def test_notebook_reproduces_its_output(path: Path) -> None:
     done = run(path)
-    again = f"python tools/run_notebook.py --update {path.relative_to(ROOT)}"
-    assert done.returncode == 0, f"{done.stderr}\nif this is right: {again}"
+    command = f"python tools/run_notebook.py --update {path.relative_to(ROOT)}"
+    assert done.returncode == 0, f"{done.stderr}\nif this is right: {command}"
 
 
-def test_there_is_a_notebook_and_each_is_complete() -> None:
+def test_notebooks_exist_and_are_complete() -> None:
     assert NOTEBOOKS
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for path in NOTEBOOKS:
@@ -39,13 +39,11 @@ def test_there_is_a_notebook_and_each_is_complete() -> None:
             assert (path.parent / link.partition(")")[0]).is_file(), link
 
 
-@pytest.mark.parametrize(("held", "shown"), [("2", "3"), ("'a'", "'b'")])
-def test_a_notebook_that_shows_something_else_is_found(
-    tmp_path: Path, held: str, shown: str
-) -> None:
+@pytest.mark.parametrize(("held", "computed"), [("2", "3"), ("'a'", "'b'")])
+def test_notebook_with_different_output_is_found(tmp_path: Path, held: str, computed: str) -> None:
     output = {"data": {"text/plain": [held]}, "metadata": {}, "execution_count": 1,
               "output_type": "execute_result"}  # fmt: skip
-    cell = {"cell_type": "code", "source": [shown], "outputs": [output], "execution_count": 1}
+    cell = {"cell_type": "code", "source": [computed], "outputs": [output], "execution_count": 1}
     path = tmp_path / "x.ipynb"
     path.write_text(json.dumps({"cells": [cell]}))
     done = run(path)

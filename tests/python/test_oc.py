@@ -55,21 +55,21 @@ def measured() -> tuple[Any, FlashDevice]:
 # Jobs
 
 
-def test_a_job_covers_what_it_says_in_its_order() -> None:
+def test_job_visits_pages_in_its_order() -> None:
     device = open_flash_device(OTHER)
     job = Job(channels=2, luns=2, blocks=2, first_block=3, pages=3, mix="W")
-    places = ("channel", "lun", "block", "page")
+    fields = ("channel", "lun", "block", "page")
     units = [(channel, lun) for lun in range(2) for channel in range(2)]
-    in_turn = [(*unit, block, page) for block in (3, 4) for page in range(3) for unit in units]
+    round_robin = [(*unit, block, page) for block in (3, 4) for page in range(3) for unit in units]
     trace = device.run(job.but(iteration="round_robin"))
-    assert columns(trace, *places) == in_turn
+    assert columns(trace, *fields) == round_robin
     one_by_one = [(*unit, block, page) for unit in units for block in (3, 4) for page in range(3)]
     trace = device.run(job.but(iteration="sequential"))
-    assert columns(trace, *places) == one_by_one
+    assert columns(trace, *fields) == one_by_one
     assert set(columns(trace, "op", "failed", "addresses")) == {(WRITE, 0, 4)}
 
 
-def test_threads_have_units_of_their_own_or_blocks_of_their_own() -> None:
+def test_threads_own_units_or_blocks() -> None:
     device = open_flash_device(OTHER)
     trace = device.run(Job(channels=3, threads=3, pages=2))
     assert {(t, c) for t, c in columns(trace, "thread", "channel")} == {(0, 0), (1, 1), (2, 2)}
@@ -78,7 +78,7 @@ def test_threads_have_units_of_their_own_or_blocks_of_their_own() -> None:
     assert owned == {(0, 0), (0, 1), (1, 2), (1, 3)}
 
 
-def test_reads_of_a_mix_follow_the_writes() -> None:
+def test_mix_reads_follow_writes() -> None:
     trace = open_flash_device(OTHER).run(Job(pages=16, mix="WRRR"))
     expected, writes, reads = [], 0, 0
     for number in range(16):
@@ -96,17 +96,17 @@ def test_reads_of_a_mix_follow_the_writes() -> None:
 @pytest.mark.parametrize(
     ("read", "pages", "reads"), [(33, 64, 21), (25, 64, 16), (75, 4, 3), (100, 4, 4), (0, 4, 0)]
 )
-def test_a_share_of_reads_is_spread_over_the_job(read: int, pages: int, reads: int) -> None:
+def test_share_of_reads_is_spread_over_job(read: int, pages: int, reads: int) -> None:
     job = ("oc", "pattern", "sim:dfc", "--read", str(read), "--pages", str(pages))
-    found = json.loads(uflip(*job, "--json", "-q").out)
-    counts = [(found[kind] or {"count": 0})["count"] for kind in ("reads", "writes")]
+    document = json.loads(uflip(*job, "--json", "-q").out)
+    counts = [(document[kind] or {"count": 0})["count"] for kind in ("reads", "writes")]
     assert counts == [reads, pages - reads]
 
 
 @pytest.mark.parametrize(
     "options", [("--pages", "1"), ("--channels", "3", "--threads", "3", "--iteration", "isolated")]
 )
-def test_a_share_of_reads_that_a_job_cannot_make_is_refused(options: tuple[str, ...]) -> None:
+def test_impossible_share_of_reads_is_refused(options: tuple[str, ...]) -> None:
     done = uflip("oc", "pattern", "sim:dfc", "--read", "50", *options)
     assert done.code == 2
     assert "50 % of reads" in done.err
@@ -127,24 +127,24 @@ def test_isolated_threads_read_or_write() -> None:
     assert [by_thread[t] for t in range(6)] == [{READ}] * 4 + [{WRITE}] * 2
 
 
-def test_a_repeated_job_erases_in_between_and_says_so() -> None:
+def test_repeated_job_erases_between_repetitions() -> None:
     trace = open_flash_device(OTHER).run(Job(blocks=2, pages=2, mix="W", repeat=3))
-    once = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
+    writes = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
     erases = [(2, 0, 0), (2, 1, 0)]
-    assert columns(trace, "op", "block", "page") == [*once, *erases, *once, *erases, *once]
+    assert columns(trace, "op", "block", "page") == [*writes, *erases, *writes, *erases, *writes]
     totals = open_flash_device(OTHER).resolve(Job(blocks=2, pages=2, mix="W", repeat=3)).totals
     assert totals.total_ios == len(trace)
     assert (totals.blocks_erased, totals.pages_written) == (4, 12)
 
 
-def test_a_sleep_stands_between_two_commands() -> None:
+def test_sleep_separates_two_commands() -> None:
     trace = open_flash_device(OTHER).run(Job(pages=4, sleep=5_000_000))
     times = columns(trace, "submit_ns", "response_time_ns")
-    for (begin, taken), (after, _) in pairwise(times):
-        assert after - begin - taken == 5_000_000
+    for (begin, duration_ns), (after, _) in pairwise(times):
+        assert after - begin - duration_ns == 5_000_000
 
 
-def test_a_vector_is_one_command_over_several_channels() -> None:
+def test_vector_is_one_command_over_several_channels() -> None:
     trace = open_flash_device("sim:dfc").run(
         Job(channels=8, vector=4, pages=4, mix="W", iteration="round_robin")
     )
@@ -153,14 +153,14 @@ def test_a_vector_is_one_command_over_several_channels() -> None:
     ]
 
 
-def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
+def test_same_seed_gives_same_log(tmp_path: Path) -> None:
     job = Job(channels=3, threads=3, blocks=2, pages=16, mix="WR")
     for name in ("a.parquet", "b.parquet"):
         open_flash_device(OTHER).run(job).write_parquet(str(tmp_path / name), "{}")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def test_causes_sum_to_the_response_time() -> None:
+def test_causes_sum_to_response_time() -> None:
     trace = open_flash_device(OTHER).run(Job(luns=2, blocks=2, pages=16, mix="WR"))
     parts = sum(np.asarray(trace.column(cause)).astype(np.int64) for cause in trace.causes)
     assert np.array_equal(parts, np.asarray(trace.column("response_time_ns")))
@@ -183,9 +183,7 @@ def test_causes_sum_to_the_response_time() -> None:
         ({"repeat": 0}, "1 or more"),
     ],
 )
-def test_a_job_that_cannot_be_meant_is_refused_with_what_can(
-    job: dict[str, Any], says: str
-) -> None:
+def test_impossible_job_is_refused_with_allowed_values(job: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as error:
         open_flash_device(OTHER).resolve(Job(**job))
     assert says in str(error.value)
@@ -194,7 +192,7 @@ def test_a_job_that_cannot_be_meant_is_refused_with_what_can(
 # Commands one by one
 
 
-def test_a_vector_of_65_and_an_unknown_operation_are_refused() -> None:
+def test_too_long_vector_and_unknown_operation_are_refused() -> None:
     device = open_flash_device("sim:dfc")
     with pytest.raises(UsageError, match="1 to 64"):
         device.command("read", [(0, 0, 0, 0, 0, 0)] * 65)
@@ -204,7 +202,7 @@ def test_a_vector_of_65_and_an_unknown_operation_are_refused() -> None:
         device.block_state(8, 0, 0)
 
 
-def test_addresses_end_one_by_one() -> None:
+def test_command_reports_status_of_each_address() -> None:
     device = open_flash_device("sim:dfc")
     page = [(0, 0, 0, plane, 0, sector) for plane in range(2) for sector in range(4)]
     assert device.command("write", page[:3])[1] == ["partial_page"] * 3
@@ -217,15 +215,15 @@ def test_addresses_end_one_by_one() -> None:
 # The micro-benchmarks
 
 
-def test_the_four_micro_benchmarks_on_another_geometry(measured: tuple[Any, FlashDevice]) -> None:
-    found, _ = measured
-    assert found.oc0.write_mb_per_s.shape == (3, 2)
-    assert list(found.oc2["writes, one thread"].mb_per_s) == [1, 2]
+def test_four_micro_benchmarks_run_on_another_geometry(measured: tuple[Any, FlashDevice]) -> None:
+    results, _ = measured
+    assert results.oc0.write_mb_per_s.shape == (3, 2)
+    assert list(results.oc2["writes, one thread"].mb_per_s) == [1, 2]
     # Ranges are powers of two up to the geometry, and divide its channels.
-    assert list(found.oc3.scaling["writes, threads"].mb_per_s) == [1, 3]
-    assert found.oc1.cycles == 30
-    assert not any(series.failed for series in found.oc0.mixes.values())
-    json.dumps(document(found), allow_nan=False)
+    assert list(results.oc3.scaling["writes, threads"].mb_per_s) == [1, 3]
+    assert results.oc1.cycles == 30
+    assert not any(series.failed for series in results.oc0.mixes.values())
+    json.dumps(document(results), allow_nan=False)
 
 
 # Writes that take no time, no read made again, erases as short as writes: nothing to keep apart.
@@ -244,13 +242,13 @@ def measured_at_length(url: str) -> tuple[Any, FlashDevice]:
 
 
 def verdicts(url: str) -> dict[str, str]:
-    found, device = measured_at_length(url)
-    rules = evaluate_rules(found, device.geometry)
+    results, device = measured_at_length(url)
+    rules = evaluate_rules(results, device.geometry)
     assert all(rule.verdict in VERDICTS and rule.evidence for rule in rules)
     return {rule.name: rule.verdict for rule in rules}
 
 
-def test_verdicts_of_the_card_are_those_of_the_paper() -> None:
+def test_verdicts_of_dfc_match_paper() -> None:
     assert verdicts(OTHER) == {
         "Request scale": "comes at a price",
         "Locality": "does not apply",
@@ -260,7 +258,7 @@ def test_verdicts_of_the_card_are_those_of_the_paper() -> None:
     }
 
 
-def test_verdicts_come_out_the_other_way_on_devices_that_differ() -> None:
+def test_verdicts_differ_on_other_devices() -> None:
     harmless = verdicts(HARMLESS)
     assert harmless["Request scale"] == "holds"
     assert harmless["Locality"] == "makes no difference"
@@ -269,30 +267,32 @@ def test_verdicts_come_out_the_other_way_on_devices_that_differ() -> None:
     assert verdicts(SERIAL)["Request scale"] == "does not apply"
 
 
-def test_verdicts_that_no_simulated_device_gives() -> None:
+def test_verdicts_for_unordered_medium_and_slowed_reads() -> None:
     """A medium without order, and reads that writes elsewhere slow down."""
-    found, device = measured_at_length(OTHER)
+    results, device = measured_at_length(OTHER)
     geometry = device.geometry
     for order, verdict in (
         (["done"] * 4, "does not apply"),
         (None, NOT_MEASURED),
         (["retired"] * 4, NOT_MEASURED),
     ):
-        assert evaluate_rules(replace(found, order=order), geometry)[2].verdict == verdict
-    beside = found.oc3.mixes["67 % writes"]
-    slow = replace(beside, response_time_ms=beside.response_time_ms * 2)
-    oc3 = replace(found.oc3, mixes=found.oc3.mixes | {"67 % writes": slow})
-    assert evaluate_rules(replace(found, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
-    nothing = replace(found, oc0=None, oc1=None, oc3=None, order=None)
+        assert evaluate_rules(replace(results, order=order), geometry)[2].verdict == verdict
+    mixed = results.oc3.mixes["67 % writes"]
+    slow = replace(mixed, response_time_ms=mixed.response_time_ms * 2)
+    oc3 = replace(results.oc3, mixes=results.oc3.mixes | {"67 % writes": slow})
+    assert (
+        evaluate_rules(replace(results, oc3=oc3), geometry)[3].verdict == "is not the host's alone"
+    )
+    nothing = replace(results, oc0=None, oc1=None, oc3=None, order=None)
     assert {rule.verdict for rule in evaluate_rules(nothing, geometry)} == {NOT_MEASURED}
 
 
-def test_a_percentile_that_few_reads_do_not_tell_is_behind_no_verdict(
+def test_too_few_reads_give_no_verdict(
     measured: tuple[Any, FlashDevice],
 ) -> None:
-    found, device = measured
-    assert len(found.oc0.mixes["WRWR"].times(READ)) < 200
-    rules = {rule.name: rule for rule in evaluate_rules(found, device.geometry)}
+    results, device = measured
+    assert len(results.oc0.mixes["WRWR"].times(READ)) < 200
+    rules = {rule.name: rule for rule in evaluate_rules(results, device.geometry)}
     for name in ("Locality", "Grouping by death time"):
         assert rules[name].verdict == NOT_MEASURED
         assert "200 reads" in rules[name].evidence
@@ -301,41 +301,41 @@ def test_a_percentile_that_few_reads_do_not_tell_is_behind_no_verdict(
     assert "twentieth" not in rules["Request scale"].evidence
 
 
-def test_percentiles_of_verdicts_are_observed_ones_and_the_spread_is_that_of_a_sample() -> None:
-    found, device = measured_at_length(OTHER)
-    reads = np.sort(found.oc0.mixes["WRWR"].times(READ))
+def test_verdict_percentile_is_nearest_rank_and_spread_is_of_sample() -> None:
+    results, device = measured_at_length(OTHER)
+    reads = np.sort(results.oc0.mixes["WRWR"].times(READ))
     nearest_rank = reads[math.ceil(0.95 * len(reads)) - 1]
-    (locality,) = (r for r in evaluate_rules(found, device.geometry) if r.name == "Locality")
+    (locality,) = (r for r in evaluate_rules(results, device.geometry) if r.name == "Locality")
     assert f"up to {nearest_rank:.2f} ms in 95 %" in locality.evidence
     three = replace(
-        found.oc3.halves, op=np.array([1, 1, 1]), response_time_ms=np.array([1.0, 2.0, 3.0])
+        results.oc3.halves, op=np.array([1, 1, 1]), response_time_ms=np.array([1.0, 2.0, 3.0])
     )
     one = replace(three, op=np.array([1]), response_time_ms=np.array([1.0]))
-    oc3 = replace(found.oc3, mixes={"all": three, "one": one})
-    said = write_variance(replace(found, oc3=oc3))
-    assert said == "Standard deviation of the response times of writes: 1.00 ms at all."
+    oc3 = replace(results.oc3, mixes={"all": three, "one": one})
+    sentence = write_variance(replace(results, oc3=oc3))
+    assert sentence == "Standard deviation of the response times of writes: 1.00 ms at all."
 
 
-def test_some_pages_of_a_block_say_nothing_of_the_others(
+def test_partial_block_wear_makes_no_claim_about_other_pages(
     measured: tuple[Any, FlashDevice],
 ) -> None:
-    found, device = measured
+    results, device = measured
     failed = np.zeros(30, np.uint64)
     failed[20] = 1
 
-    def told(pages: int, failed: Any) -> str:
-        worn = replace(found.oc1, pages=pages, failed_reads=failed)
-        return evaluate_rules(replace(found, oc1=worn), device.geometry)[4].evidence
+    def evidence(pages: int, failed: Any) -> str:
+        worn = replace(results.oc1, pages=pages, failed_reads=failed)
+        return evaluate_rules(replace(results, oc1=worn), device.geometry)[4].evidence
 
-    assert "safe up to 21 erases" in told(16, failed)
-    assert "No read failed in 30 cycles" in told(16, 0 * failed)
-    for some in (told(8, failed), told(8, 0 * failed)):
+    assert "safe up to 21 erases" in evidence(16, failed)
+    assert "No read failed in 30 cycles" in evidence(16, 0 * failed)
+    for some in (evidence(8, failed), evidence(8, 0 * failed)):
         assert "read of the 8 pages that were worn, of 16" in some
         assert "nothing of the others" in some
         assert "safe" not in some
 
 
-def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
+def test_quarter_reads_is_three_writes_and_a_read() -> None:
     """uFLIP-OC §5.1.1, where Table 1 prints WWWWR."""
     shares = [mix.count("R") / len(mix) for mix in MIXES]
     assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -344,9 +344,7 @@ def test_a_quarter_of_reads_is_three_writes_and_a_read() -> None:
 @pytest.mark.parametrize(
     ("channels", "written"), [(1, [100, 0]), (3, [100, 67, 33, 0]), (6, [100, 83, 50, 33, 0])]
 )
-def test_a_mix_of_readers_and_writers_is_called_what_it_is(
-    channels: int, written: list[int]
-) -> None:
+def test_mix_is_named_by_its_share_of_writes(channels: int, written: list[int]) -> None:
     """Threads cannot be divided by four everywhere."""
     geometry = open_flash_device(f"sim:dfc?channels={channels}&luns_per_channel=1").geometry
     jobs = oc3.mixes(JobScope(geometry, SCALES["quick"]))
@@ -360,31 +358,31 @@ def test_a_mix_of_readers_and_writers_is_called_what_it_is(
         assert round(100 * len(writers) / channels) == each
 
 
-def test_nothing_is_said_of_reads_apart_from_writes_on_one_channel() -> None:
+def test_one_channel_gives_no_verdict_on_read_write_separation() -> None:
     url = "sim:dfc?channels=1&luns_per_channel=2&planes=1&pages_per_block=16&blocks_per_plane=8"
     device = open_flash_device(url)
-    found = measure(
+    results = measure(
         Session(device, Scale(2, 30, 8), (0, 1, 7)), [*micro_benchmarks_for("physical")]
     )
-    rules = evaluate_rules(found, device.geometry)
+    rules = evaluate_rules(results, device.geometry)
     assert not any("nan" in rule.evidence for rule in rules)
     assert rules[3].verdict == NOT_MEASURED
 
 
-def test_throughput_counts_what_moved_in_the_time_it_took() -> None:
+def test_throughput_counts_bytes_over_elapsed_time() -> None:
     device = open_flash_device("sim:dfc")
     trace = device.run(Job(pages=8))
     assert mb_per_s(trace, 4096) == pytest.approx(8 * 32_768 / trace.elapsed_ns() * 1e3)
 
 
-def test_percentiles_are_told_as_far_as_there_are_operations_for_them() -> None:
+def test_percentiles_need_ten_operations_beyond() -> None:
     """As of every other run: ten on the thinner side."""
 
-    def told(count: int) -> dict[str, Any]:
+    def summarise(count: int) -> dict[str, Any]:
         times = np.arange(1.0, count + 1)
         return dict(times_summary(ResponseSeries(np.zeros(count, np.uint8), times, 0), READ) or {})
 
-    few, many = told(150), told(1000)
+    few, many = summarise(150), summarise(1000)
     assert (few["count"], few["p50_ms"], few["max_ms"]) == (150, 75.0, 150.0)
     assert few["p5_ms"] is few["p95_ms"] is few["p99_ms"] is None
     assert (many["p5_ms"], many["p95_ms"], many["p99_ms"]) == (50.0, 950.0, 990.0)
@@ -401,12 +399,12 @@ def test_wear_is_counted_by_cycle() -> None:
     assert worn.cycles_until(0.2) is None
 
 
-def test_degrees_are_powers_of_two_and_the_end() -> None:
+def test_degrees_are_powers_of_two_and_maximum() -> None:
     assert degrees(1) == [1]
     assert degrees(12) == [1, 2, 4, 8, 12]
 
 
-def test_a_series_is_in_the_order_of_submission() -> None:
+def test_series_is_in_submission_order() -> None:
     trace = open_flash_device(OTHER).run(
         Job(channels=3, threads=3, pages=4, mix="WRR", iteration="isolated")
     )
@@ -416,7 +414,7 @@ def test_a_series_is_in_the_order_of_submission() -> None:
 # Sacrifice
 
 
-def test_a_real_device_loses_no_block_that_nobody_named() -> None:
+def test_real_device_requires_explicit_sacrifice() -> None:
     simulated = open_flash_device(OTHER).info
     info = structs.replace(simulated, kind="block", simulated=False, url="/dev/nvme0n1")
     with pytest.raises(RefusedError, match="--sacrifice CHANNEL:LUN:BLOCK"):
@@ -428,12 +426,12 @@ def test_a_real_device_loses_no_block_that_nobody_named() -> None:
             choose_sacrifice(info, wrong)
 
 
-def test_a_block_in_use_is_not_sacrificed() -> None:
+def test_block_in_use_is_not_sacrificed() -> None:
     device = open_flash_device(OTHER)
-    place = JobScope(device.geometry, Scale(blocks=2, cycles=1, wear_pages=1), (0, 0, 1))
+    scope = JobScope(device.geometry, Scale(blocks=2, cycles=1, wear_pages=1), (0, 0, 1))
     with pytest.raises(RefusedError, match="blocks 0 to 1"):
-        check_unused(device, place)
-    other = replace(place, sacrifice=(0, 0, 2))
+        check_unused(device, scope)
+    other = replace(scope, sacrifice=(0, 0, 2))
     check_unused(device, other)
     device.run(Job(first_block=2, pages=3, mix="W"))
     with pytest.raises(RefusedError, match="3 pages of it are written"):
@@ -443,7 +441,7 @@ def test_a_block_in_use_is_not_sacrificed() -> None:
 # The command line
 
 
-def test_a_job_from_the_command_line_with_both_logs(tmp_path: Path) -> None:
+def test_job_log_is_written_as_csv_and_parquet(tmp_path: Path) -> None:
     job = [
         "oc",
         "pattern",
@@ -460,12 +458,12 @@ def test_a_job_from_the_command_line_with_both_logs(tmp_path: Path) -> None:
     text, table = tmp_path / "io.csv", tmp_path / "io.parquet"
     done = uflip(*job, "--log", text, "--json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert found["job"]["mix"] == "WWWR"
+    document = json.loads(done.out)
+    assert document["job"]["mix"] == "WWWR"
     assert uflip(*job, "--log", table).code == 0
     with text.open() as file:
         lines = list(csv.DictReader(file, delimiter=";"))
-    assert len(lines) == found["commands"] == pq.read_table(table).num_rows == 24
+    assert len(lines) == document["commands"] == pq.read_table(table).num_rows == 24
     assert [int(line["sequence"]) for line in lines] == list(range(24))
     assert {line["type"] for line in lines} == {"r", "w"}
     starts = [int(line["start_ns"]) for line in lines]
@@ -474,21 +472,21 @@ def test_a_job_from_the_command_line_with_both_logs(tmp_path: Path) -> None:
     assert uflip(*job, "--log", "io.txt").code == 2
 
 
-def test_a_job_with_failing_reads_says_what_failed_and_where() -> None:
+def test_job_with_failing_reads_reports_first_failure() -> None:
     done = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512", "--json")
-    found = json.loads(done.out)
+    document = json.loads(done.out)
     assert done.code == 0
-    assert found["failed"] == found["failures"]["uncorrectable"] > 0
-    assert found["first_failure"]["op"] == "read"
+    assert document["failed"] == document["failures"]["uncorrectable"] > 0
+    assert document["first_failure"]["op"] == "read"
     text = uflip("oc", "pattern", "sim:dfc?erases=19000", "--pages", "512").out
-    assert f"page {found['first_failure']['page']} by thread 0" in text
+    assert f"page {document['first_failure']['page']} by thread 0" in text
     assert "uncorrectable" in text
 
 
-def test_a_retired_block_is_told_by_every_command() -> None:
+def test_retired_block_fails_each_command() -> None:
     url = "sim:dfc?erase_step_cycles=1&erase_steps_max=2&erases=3"
-    found = json.loads(uflip("oc", "pattern", url, "--pages", "4", "--mix", "W", "--json").out)
-    assert found["failures"] == {"retired": 4}
+    document = json.loads(uflip("oc", "pattern", url, "--pages", "4", "--mix", "W", "--json").out)
+    assert document["failures"] == {"retired": 4}
 
 
 @pytest.mark.parametrize(
@@ -506,32 +504,30 @@ def test_a_retired_block_is_told_by_every_command() -> None:
         (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "leave out one"),
     ],
 )
-def test_what_does_not_fit_is_said_before_anything_is_done(
-    arguments: tuple[str, ...], says: str
-) -> None:
+def test_invalid_options_are_refused_before_work(arguments: tuple[str, ...], says: str) -> None:
     done = uflip(*arguments)
     assert done.code != 0
     assert says in done.err
 
 
-def test_info_tells_the_geometry() -> None:
+def test_info_prints_geometry() -> None:
     done = uflip("info", "sim:dfc", "--json")
     assert json.loads(done.out)["details"]["geometry"]["vector_max"] == 64
 
 
-def test_each_job_is_one_step_of_a_reproduction() -> None:
+def test_job_is_one_step_of_a_reproduction() -> None:
     """However often it tells that it is over: its progress may, and the session does."""
-    told: list[tuple[float, str]] = []
-    session = reproduced.session(lambda done, name: told.append((done, name)))
+    steps: list[tuple[float, str]] = []
+    session = reproduced.session(lambda done, name: steps.append((done, name)))
     first, second, *_ = layout(session.scope, ["oc2"])
 
     for job in (first, second):
         for share in (0.0, 0.5, 1.0, 1.0):
             session.on_step(job.id, share)
-    assert told == [(1, first.id), (2, second.id)]
+    assert steps == [(1, first.id), (2, second.id)]
 
 
-def test_what_fits_no_field_of_an_address_is_outside_of_every_device() -> None:
+def test_address_beyond_field_width_is_out_of_range() -> None:
     wide = open_flash_device("sim:dfc?channels=256&luns_per_channel=1&blocks_per_plane=8")
     for outside in [(256, 0, 5), (300, 0, 5), (-1, 0, 5), (2**70, 0, 5), (0, 999, 5), (0, 0, -9)]:
         assert wide.command("erase", [(*outside, 0, 0, 0)])[1] == ["out_of_range"], outside
@@ -539,20 +535,20 @@ def test_what_fits_no_field_of_an_address_is_outside_of_every_device() -> None:
             wide.block_state(*outside)
         assert refused.value.got.split()[0] in ("channel", "lun", "block")
     assert [wide.block_state(channel, 0, 5)[0] for channel in (0, 44, 255)] == [0, 0, 0]
-    both = [(255, 0, 5, 0, 0, 0), (300, 0, 5, 0, 0, 0)]
-    assert wide.command("erase", both)[1] == ["done", "out_of_range"]
+    addresses = [(255, 0, 5, 0, 0, 0), (300, 0, 5, 0, 0, 0)]
+    assert wide.command("erase", addresses)[1] == ["done", "out_of_range"]
     with pytest.raises(UsageError) as refused:
         wide.block_state(300, 0, 0)
     assert refused.value.got == "channel 300"
 
 
-def test_erases_take_time_and_are_no_ios() -> None:
+def test_erases_take_time_but_are_not_ios() -> None:
     """Two writes of a page with an erase between them, worked out from what each took."""
     named = ("oc", "pattern", "sim:dfc", "--mix", "W", "--repeat", 2)
-    found = json.loads(uflip(*named, "--json").out)
-    took = 2 * found["writes"]["mean_ms"] + found["erases"]["mean_ms"]
-    assert found["elapsed_ns"] == pytest.approx(took * 1e6)
-    assert (found["commands"], found["erases"]["count"]) == (3, 1)
-    assert found["ios_per_s"] == pytest.approx(2e3 / took)
-    assert found["commands_per_s"] == pytest.approx(3e3 / took)
+    document = json.loads(uflip(*named, "--json").out)
+    took = 2 * document["writes"]["mean_ms"] + document["erases"]["mean_ms"]
+    assert document["elapsed_ns"] == pytest.approx(took * 1e6)
+    assert (document["commands"], document["erases"]["count"]) == (3, 1)
+    assert document["ios_per_s"] == pytest.approx(2e3 / took)
+    assert document["commands_per_s"] == pytest.approx(3e3 / took)
     assert f"{round(2e3 / took)} IOPS" in uflip(*named).out

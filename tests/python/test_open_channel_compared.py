@@ -21,55 +21,53 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return begin(BenchmarkRequest(device=SMALL, scale="quick"), tmp_path_factory.mktemp("oc") / "r")
 
 
-def test_a_write_is_durable_where_the_controller_programs_before_it_answers(
-    folder: Path, here: Path
-) -> None:
+def test_manifest_durability_follows_write_completion(folder: Path, here: Path) -> None:
     """Older folders said `cached`, then `fua`, whatever it did; comparing both warns."""
-    asked = ("oc", "run", f"{SMALL}&write_back=false", "--scale", "quick", "--only", "oc0")
-    assert uflip(*asked, "--out", "through", "-q").code == 0
+    command = ("oc", "run", f"{SMALL}&write_back=false", "--scale", "quick", "--only", "oc0")
+    assert uflip(*command, "--out", "through", "-q").code == 0
     for results, expected in ((folder, "cached"), (Path("through"), "fua")):
         path = results / "manifest.json"
         written = json.loads(path.read_text())
         assert written["durability"] == expected
-        for said in ("cached", "fua"):
-            older = json.dumps(written | {"durability": said}).encode()
+        for stated in ("cached", "fua"):
+            older = json.dumps(written | {"durability": stated}).encode()
             assert parse(path, older).durability == expected
-    told = uflip("compare", folder, "through").out
-    assert "cached" in told
-    assert "a write is complete when its data would survive a loss of power" in told
+    text = uflip("compare", folder, "through").out
+    assert "cached" in text
+    assert "a write is complete when its data would survive a loss of power" in text
 
 
-def test_two_devices_are_told_apart(folder: Path, here: Path) -> None:
+def test_compare_finds_slower_reads_of_twin_device(folder: Path, here: Path) -> None:
     """A twin whose cells take twice as long to read differs in reads and in nothing else."""
     options = ("--scale", "quick", "--only", "oc0,oc2,oc3", "--out")
     assert uflip("oc", "run", f"{SMALL}&read_ns=300us", *options, "twin", "-q").code == 0
-    found = api.compare(folder, "twin")
+    comparison = api.compare(folder, "twin")
     # A write alone, out of its order; what is worn out has no mean.
-    assert [row.parameter for row in found.rows if row.verdict == "unknown"] == ["first_page"]
-    verdicts: dict[str, set[str]] = {row.pattern: set() for row in found.rows}
-    for row in found.rows:
+    assert [row.parameter for row in comparison.rows if row.verdict == "unknown"] == ["first_page"]
+    verdicts: dict[str, set[str]] = {row.pattern: set() for row in comparison.rows}
+    for row in comparison.rows:
         verdicts[row.pattern].add(row.verdict)
     assert verdicts["R"] == verdicts["RRRR"] == {"slower"}
     assert verdicts["WWWWW"] | verdicts["W"] <= {"same", "not_apart", "unknown"}
-    assert found.slower_than(0.05)
+    assert comparison.slower_than(0.05)
     # The mean is that of all commands, and the interval of the same.
     run = next(each for each in api.load("twin").runs if each.pattern == "WRRR")
     log = run.log()
-    seen = analyse(np.asarray(log.column("response_time_ns")))
-    row = next(row for row in found.rows if row.pattern == "WRRR")
+    analysis = analyse(np.asarray(log.column("response_time_ns")))
+    row = next(row for row in comparison.rows if row.pattern == "WRRR")
     assert row.second_ns == pytest.approx(np.asarray(log.column("response_time_ns")).mean())
     assert row.second_half_ns is not None
-    assert row.second_half_ns >= (seen.half_width_ns or 0) - 1e-3
+    assert row.second_half_ns >= (analysis.half_width_ns or 0) - 1e-3
     # The advice can be followed.
-    advice = {each.code: each.advice for each in found.conditions}
+    advice = {each.code: each.advice for each in comparison.conditions}
     assert "different_state" not in advice
     assert "compare it with itself" in advice["one_repetition"]
     assert not [text for text in advice.values() if "--repetitions" in text or "--state" in text]
-    again = api.compare(folder, folder)
-    assert {row.verdict for row in again.rows} == {"same", "not_apart", "unknown"}
+    self_comparison = api.compare(folder, folder)
+    assert {row.verdict for row in self_comparison.rows} == {"same", "not_apart", "unknown"}
 
 
-def test_the_interval_of_a_job_is_that_of_its_threads_in_step() -> None:
+def test_job_interval_combines_threads_in_step() -> None:
     rng = np.random.default_rng(5)
     pace = rng.normal(1e6, 2e5, 4000)
     threads = np.tile([3, 5], 4000)
@@ -78,6 +76,6 @@ def test_the_interval_of_a_job_is_that_of_its_threads_in_step() -> None:
     assert two == one
     assert one["half_width_ns"] == pytest.approx(1.96 * 2e5 / np.sqrt(4000), rel=0.4)
     # Threads of different lengths have no pace in common, and one command none at all.
-    for times, of in ((pace, np.arange(4000) // 3000), (pace[:1], np.zeros(1, int))):
-        ended = job_convergence(times, of)
-        assert (ended["converged"], ended["half_width_ns"]) == (None, None)
+    for times, streams in ((pace, np.arange(4000) // 3000), (pace[:1], np.zeros(1, int))):
+        convergence = job_convergence(times, streams)
+        assert (convergence["converged"], convergence["half_width_ns"]) == (None, None)

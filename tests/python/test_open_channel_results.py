@@ -41,25 +41,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return begin(BenchmarkRequest(device=OTHER, scale="quick"), out)
 
 
-def plain(found: Any) -> Any:
+def plain(result: Any) -> Any:
     """Everything that was found, for comparison."""
-    if is_dataclass(found):
-        return {each.name: plain(getattr(found, each.name)) for each in fields(found)}
-    if isinstance(found, dict):
-        return {key: plain(value) for key, value in found.items()}
-    return found.tolist() if isinstance(found, np.ndarray) else found
+    if is_dataclass(result):
+        return {each.name: plain(getattr(result, each.name)) for each in fields(result)}
+    if isinstance(result, dict):
+        return {key: plain(value) for key, value in result.items()}
+    return result.tolist() if isinstance(result, np.ndarray) else result
 
 
-def test_what_is_kept_says_what_was_measured(folder: Path) -> None:
+def test_stored_results_match_measurement(folder: Path) -> None:
     """Against the same benchmark on a device of its own, whose logs were never stored."""
     session = Session(open_flash_device(OTHER), SCALES["quick"], (2, 1, 7))
-    kept = OpenChannelResult(Results.load(folder))
-    assert plain(kept.measured) == plain(measure(session, [*micro_benchmarks_for("physical")]))
-    assert kept.measured.oc1 is not None
-    assert kept.measured.oc1.cycles > 10
+    loaded = OpenChannelResult(Results.load(folder))
+    assert plain(loaded.measured) == plain(measure(session, [*micro_benchmarks_for("physical")]))
+    assert loaded.measured.oc1 is not None
+    assert loaded.measured.oc1.cycles > 10
 
 
-def test_a_log_is_no_damaged_trace(folder: Path, here: Path) -> None:
+def test_command_log_is_not_reported_as_damaged_trace(folder: Path, here: Path) -> None:
     result = api.load(folder)
     run = result.runs[0]
     for read in (run.trace, run.response_time_ns, lambda: result.trace(run.id)):
@@ -76,7 +76,7 @@ def test_a_log_is_no_damaged_trace(folder: Path, here: Path) -> None:
     assert uflip("export", folder, "-o", "tables").code == 0
 
 
-def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_log_round_trips_through_parquet(tmp_path: Path) -> None:
     device = open_flash_device(OTHER)
     jobs: list[dict[str, Any]] = [
         {"channels": 3, "threads": 3, "pages": 16, "mix": "WWR", "blocks": 2},
@@ -87,21 +87,21 @@ def test_a_log_is_read_back_as_it_was(tmp_path: Path) -> None:
     for number, job in enumerate(jobs):
         log, path = device.run(job), tmp_path / f"{number}.parquet"
         log.write_parquet(str(path), '{"id": "x"}')
-        again = _native.read_flash_trace(str(path))
-        assert (again.columns, again.causes, len(again)) == (log.columns, log.causes, len(log))
-        assert json.loads(again.job_json) == json.loads(log.job_json)
-        assert again.elapsed_ns() == log.elapsed_ns()
-        assert again.erase_failed == log.erase_failed
-        assert again.metadata_json == '{"id": "x"}'
+        reread = _native.read_flash_trace(str(path))
+        assert (reread.columns, reread.causes, len(reread)) == (log.columns, log.causes, len(log))
+        assert json.loads(reread.job_json) == json.loads(log.job_json)
+        assert reread.elapsed_ns() == log.elapsed_ns()
+        assert reread.erase_failed == log.erase_failed
+        assert reread.metadata_json == '{"id": "x"}'
         for name in log.columns:
-            one, other = np.asarray(again.column(name)), np.asarray(log.column(name))
+            one, other = np.asarray(reread.column(name)), np.asarray(log.column(name))
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one, other)
         table = pq.read_table(path)
         assert table.num_rows == len(log)
 
 
-def test_changed_logs_are_refused_or_the_same(folder: Path, tmp_path: Path) -> None:
+def test_corrupted_log_is_refused_or_unchanged(folder: Path, tmp_path: Path) -> None:
     """As those of patterns: without a digest to hold them against."""
     content = (folder / "runs" / "0003-oc0-WRWR.parquet").read_bytes()
     before = _native.read_flash_trace(str(folder / "runs" / "0003-oc0-WRWR.parquet"))
@@ -114,12 +114,12 @@ def test_changed_logs_are_refused_or_the_same(folder: Path, tmp_path: Path) -> N
             changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
         path.write_bytes(changed)
         try:
-            found = _native.read_flash_trace(str(path))
+            log = _native.read_flash_trace(str(path))
         except _native.NativeError:
             refused += 1
             continue
         if case % 4 == 0:
-            assert len(found) == len(before)
+            assert len(log) == len(before)
     assert refused > 150
     digest = (len(content), _native.digest(content))
     path.write_bytes(content)
@@ -129,7 +129,7 @@ def test_changed_logs_are_refused_or_the_same(folder: Path, tmp_path: Path) -> N
         _native.read_flash_trace(str(path), digest)
 
 
-def test_the_folder_is_that_of_any_benchmark(folder: Path) -> None:
+def test_folder_has_the_common_format(folder: Path) -> None:
     results = Results.load(folder)
     assert (results.status, results.missing, len(results.runs)) == ("complete", [], JOBS)
     assert {verdict.state for verdict in results.proof.verdicts} == {"proven"}
@@ -148,7 +148,7 @@ def test_the_folder_is_that_of_any_benchmark(folder: Path) -> None:
     assert [each["code"] for each in broken.warnings] == ["damaged"]
 
 
-def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None:
+def test_result_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None:
     text = uflip("show", folder)
     assert text.code == 0, text.err
     for part in ("oc0: one LUN", "oc1: block 2:1:7", "oc3: channels", "holds and is trivial"):
@@ -171,18 +171,18 @@ def test_it_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> None
     assert compared.code == 0, compared.err
 
 
-def test_the_largest_effect_is_that_of_one_parameter(folder: Path) -> None:
+def test_largest_effect_varies_one_parameter(folder: Path) -> None:
     """A write out of order is rejected at once, and no cheaper one than those of the LUNs."""
     document = OpenChannelResult(Results.load(folder)).summary()
     runs = document["micro_benchmarks"]["oc0"]
     (order,) = (run for run in runs if run["parameter"] == "first_page")
     assert order["statistics"]["mean_ns"] == min(run["statistics"]["mean_ns"] for run in runs)
-    said = finding("oc0", document)
-    assert " at lun = " in said.lower()
-    assert "page" not in said.lower()
+    sentence = finding("oc0", document)
+    assert " at lun = " in sentence.lower()
+    assert "page" not in sentence.lower()
 
 
-def test_its_logs_are_exported(folder: Path, tmp_path: Path) -> None:
+def test_logs_are_exported(folder: Path, tmp_path: Path) -> None:
     for file_format in ("csv", "parquet"):
         out = tmp_path / file_format
         done = uflip("export", folder, "--format", file_format, "--out", out)
@@ -197,7 +197,7 @@ def test_its_logs_are_exported(folder: Path, tmp_path: Path) -> None:
     assert len(rows) == 1 + pq.read_table(folder / "runs" / "0003-oc0-WRWR.parquet").num_rows
 
 
-def test_it_is_read_from_python(folder: Path) -> None:
+def test_result_is_read_from_python(folder: Path) -> None:
     result = api.load(folder)
     assert result.summary["open_channel"]["oc0"]["mixes"]["WWWWW"]["mb_per_s"] > 0
     assert result.frame().num_rows == JOBS
@@ -206,7 +206,7 @@ def test_it_is_read_from_python(folder: Path) -> None:
     assert int(pyramid.over_number["count"].sum()) == len(result.runs[2].log())
 
 
-def test_what_is_kept_of_a_job_follows_from_its_log(folder: Path, tmp_path: Path) -> None:
+def test_summary_does_not_depend_on_cache(folder: Path, tmp_path: Path) -> None:
     bare = tmp_path / "r"
     shutil.copytree(folder, bare)
     shutil.rmtree(bare / FOLDER)
@@ -216,12 +216,12 @@ def test_what_is_kept_of_a_job_follows_from_its_log(folder: Path, tmp_path: Path
     )
 
 
-def test_it_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:
+def test_interrupted_benchmark_resumes_to_same_result(folder: Path, tmp_path: Path) -> None:
     request = BenchmarkRequest(device=OTHER, scale="quick", only=["oc0", "oc2"])
     whole = begin(request, tmp_path / "whole")
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun, match="Interrupted after"):
-        begin(request, cut, _after(7))
+        begin(request, cut, interrupt_after(7))
     results = Results.load(cut)
     assert (results.status, len(results.runs)) == ("interrupted", 7)
     assert OpenChannelResult(results).measured.oc0 is None
@@ -234,28 +234,28 @@ def test_it_goes_on_to_the_same_end(folder: Path, tmp_path: Path) -> None:
         resume(cut)
 
 
-def _after(jobs: int) -> Callable[[Any], None]:
-    seen = 0
+def interrupt_after(jobs: int) -> Callable[[Any], None]:
+    finished = 0
 
     def watch(event: Any) -> None:
-        nonlocal seen
+        nonlocal finished
         if type(event).__name__ == "RunFinished":
-            seen += 1
-            if seen == jobs:
+            finished += 1
+            if finished == jobs:
                 raise KeyboardInterrupt
 
     return watch
 
 
-def test_a_device_that_differs_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_resume_on_another_device_is_refused(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     with pytest.raises(InterruptedRun):
-        begin(BenchmarkRequest(device=OTHER, scale="quick", only=["oc2"]), cut, _after(3))
+        begin(BenchmarkRequest(device=OTHER, scale="quick", only=["oc2"]), cut, interrupt_after(3))
     with pytest.raises(UflipError, match="another device"):
         resume(cut, device="sim:dfc")
 
 
-def test_run_runs_the_benchmark_that_the_device_has(tmp_path: Path) -> None:
+def test_run_selects_benchmark_of_the_device(tmp_path: Path) -> None:
     result = api.run(OTHER, tmp_path / "r", scale="quick", only=["oc2"])
     assert result.status == "complete"
     assert list(result.summary["open_channel"]) == ["oc2", "contract"]
@@ -267,7 +267,7 @@ def test_run_runs_the_benchmark_that_the_device_has(tmp_path: Path) -> None:
     assert "oc0, oc1, oc2, oc3" in done.err
 
 
-def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:
+def test_refused_benchmark_creates_no_folder(tmp_path: Path) -> None:
     out = tmp_path / "r"
     done = uflip("oc", OTHER, "--scale", "quick", "--sacrifice", "0:0:1", "--out", out)
     assert done.code == 3
@@ -279,15 +279,15 @@ def test_what_cannot_be_made_makes_no_folder(tmp_path: Path) -> None:
     assert "never overwritten" in done.err
 
 
-def test_plans_have_a_name_for_each_job() -> None:
+def test_planned_jobs_have_unique_names() -> None:
     session = Session(open_flash_device(OTHER), SCALES["standard"], (2, 1, 7))
     runs = layout(session.scope, [*micro_benchmarks_for("physical")])
     names = [name_of(run.id) for run in runs]
-    asked = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
-    assert len(set(names)) == len(asked) == len(runs) == JOBS
+    jobs = {(run.micro_benchmark, run.pattern, run.parameter, run.value) for run in runs}
+    assert len(set(names)) == len(jobs) == len(runs) == JOBS
 
 
-def test_runs_in_which_commands_failed_are_in_no_finding(folder: Path) -> None:
+def test_runs_with_failed_commands_are_in_no_finding(folder: Path) -> None:
     document = OpenChannelResult(Results.load(folder)).summary()
     runs = document["micro_benchmarks"]["oc3"]
     (one,) = (
@@ -305,14 +305,14 @@ def test_runs_in_which_commands_failed_are_in_no_finding(folder: Path) -> None:
     assert "threads = 3" not in finding("oc3", {**broken, "warnings": [failed]})
 
 
-def test_a_plan_says_what_is_run(folder: Path) -> None:
-    kept = Results.load(folder).manifest.plan
+def test_plan_lists_what_is_run(folder: Path) -> None:
+    entries = Results.load(folder).manifest.plan
     assert [(run.id, run.spec) for run in api.plan(OTHER, scale="quick").runs] == [
-        (run.id, run.spec) for run in kept
+        (run.id, run.spec) for run in entries
     ]
-    told = json.loads(uflip("plan", OTHER, "--scale", "quick", "--json").out)
-    assert [run["id"] for run in told["runs"]] == [run.id for run in kept]
-    assert len(told["totals"]) == len(kept) == JOBS
+    document = json.loads(uflip("plan", OTHER, "--scale", "quick", "--json").out)
+    assert [run["id"] for run in document["runs"]] == [run.id for run in entries]
+    assert len(document["totals"]) == len(entries) == JOBS
     logs = [run for run in Results.load(folder).runs if run.micro_benchmark == "oc2"]
     commands = sum(len(run.log()) for run in logs)
     done = uflip("plan", OTHER, "--scale", "quick", "--runs")
@@ -321,4 +321,4 @@ def test_a_plan_says_what_is_run(folder: Path) -> None:
     assert table["oc2"][1:3] == [str(len(logs)), f"{commands:,}"]
     assert table["total"][1] == str(JOBS)
     assert "oc1 wears out block 2:1:7" in done.out
-    assert all(run.id in table for run in kept)
+    assert all(run.id in table for run in entries)

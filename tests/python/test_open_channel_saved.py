@@ -17,7 +17,7 @@ WORN = "sim:dfc?channels=2&luns_per_channel=2&blocks_per_plane=8&pages_per_block
 WRITES = Job(channels=2, luns=2, blocks=2, pages=16, mix="WR")
 
 
-def test_a_saved_device_goes_on_as_it_would_have(tmp_path: Path) -> None:
+def test_saved_device_continues_identically(tmp_path: Path) -> None:
     device = open_flash_device(WORN)
     device.run(WRITES)
     path = tmp_path / "written.snapshot"
@@ -26,16 +26,16 @@ def test_a_saved_device_goes_on_as_it_would_have(tmp_path: Path) -> None:
     assert other.geometry == device.geometry
     assert other.info.details.snapshot is not None
     # The last page of block 1 is written already, block 3 is not.
-    again = [(1, 1, 1, plane, 15, sector) for plane in range(2) for sector in range(4)]
+    old = [(1, 1, 1, plane, 15, sector) for plane in range(2) for sector in range(4)]
     new = [(1, 1, 3, plane, 0, sector) for plane in range(2) for sector in range(4)]
-    for op, addresses in [("read", again), ("write", again), ("write", new), ("read", new)]:
+    for op, addresses in [("read", old), ("write", old), ("write", new), ("read", new)]:
         assert other.command(op, addresses) == device.command(op, addresses)
-    assert device.command("write", again)[1] == ["out_of_order"] * 8
+    assert device.command("write", old)[1] == ["out_of_order"] * 8
     logs = [np.asarray(one.run(WRITES).column("response_time_ns")) for one in (device, other)]
     assert np.array_equal(*logs)
 
 
-def test_from_the_command_line_with_one_more_job(
+def test_device_is_saved_and_read_from_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,12 +49,12 @@ def test_from_the_command_line_with_one_more_job(
     info = json.loads(uflip("info", "sim:half.snapshot", "--json").out)
     assert info["details"]["interface"] == "open_channel"
     assert info["details"]["snapshot"]
-    there = uflip("oc", "pattern", WORN, *job, "--save", "half.snapshot")
-    assert there.code != 0
-    assert "half.snapshot" in there.err
+    refused = uflip("oc", "pattern", WORN, *job, "--save", "half.snapshot")
+    assert refused.code != 0
+    assert "half.snapshot" in refused.err
 
 
-def test_a_benchmark_of_a_saved_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_of_saved_device_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     open_flash_device(WORN).save("new.snapshot")
     for name, device in [("a", WORN), ("b", "sim:new.snapshot")]:
@@ -67,7 +67,7 @@ def test_a_benchmark_of_a_saved_device(tmp_path: Path, monkeypatch: pytest.Monke
         assert np.array_equal(*times)
 
 
-def test_either_kind_says_that_it_is_not_the_other(
+def test_snapshot_of_other_device_kind_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -37,7 +37,7 @@ def stop_for(pid: int, stopped: list[float]) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 4, 256])
-def test_a_stall_is_told_by_all_who_arrived_in_it(tmp_path: Path, depth: int) -> None:
+def test_stall_delays_every_io_that_arrives_in_it(tmp_path: Path, depth: int) -> None:
     stopped: list[float] = []
     pattern = basic(
         "read",

@@ -71,7 +71,7 @@ def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Re
     return Results.load(path)
 
 
-def of(results: Results) -> Operations:
+def load_operations(results: Results) -> Operations:
     found = read_device_log(results.runs[0])
     assert found is not None
     assert found.operations is not None
@@ -93,8 +93,8 @@ def times_of(results: Results, name: str) -> Any:
     return np.asarray(results.runs[0].trace().column(name)).astype(np.int64)
 
 
-def number_of(found: Operations, purpose: int, kind: int) -> int:
-    return int((found.what == list(WORDS).index((purpose, kind))).sum())
+def number_of(operations: Operations, purpose: int, kind: int) -> int:
+    return int((operations.what == list(WORDS).index((purpose, kind))).sum())
 
 
 def naively_overlapping(begin: Any, end: Any) -> int:
@@ -103,7 +103,7 @@ def naively_overlapping(begin: Any, end: Any) -> int:
     return int((begin[order][1:] < end[order][:-1]).sum())
 
 
-def test_four_pages_on_two_dies_of_a_channel_are_as_worked_out_by_hand(tmp_path: Path) -> None:
+def test_page_operations_match_hand_worked_timeline(tmp_path: Path) -> None:
     """One I/O: a page is 10 µs on the link, 100 on the channel, and programmed in 300.
 
     ::
@@ -117,8 +117,10 @@ def test_four_pages_on_two_dies_of_a_channel_are_as_worked_out_by_hand(tmp_path:
         "sim:demo?channels=1&dies_per_channel=2&blocks_per_die=64&buses=0&command_write_ns=0"
         "&link_bytes_per_s=409600000&channel_bytes_per_s=40960000&program_ns=300us&spare_bytes=0&state=empty"
     )
-    found = of(recorded(tmp_path / "r", url, io_count=1, io_size=16384, target_size=1 << 20))
-    order = np.argsort(found.asked)
+    operations = load_operations(
+        recorded(tmp_path / "r", url, io_count=1, io_size=16384, target_size=1 << 20)
+    )
+    order = np.argsort(operations.asked)
     us = 1000
     for name, expected in {
         "asked": [10, 20, 30, 40],
@@ -128,50 +130,53 @@ def test_four_pages_on_two_dies_of_a_channel_are_as_worked_out_by_hand(tmp_path:
         "cells_from": [110, 210, 510, 610],
         "end": [410, 510, 810, 910],
     }.items():
-        assert getattr(found, name)[order].tolist() == [each * us for each in expected], name
-    first, second, *again = found.die[order].tolist()
-    assert again == [first, second]
+        assert getattr(operations, name)[order].tolist() == [each * us for each in expected], name
+    first, second, *later = operations.die[order].tolist()
+    assert later == [first, second]
     assert first != second
-    assert found.io.tolist() == [0] * 4
-    assert [WHATS[each] for each in found.what] == ["host program"] * 4
+    assert operations.io.tolist() == [0] * 4
+    assert [WHATS[each] for each in operations.what] == ["host program"] * 4
 
 
-def test_no_die_and_no_channel_does_two_things_at_once(results: Results) -> None:
-    found = of(results)
-    assert found.recorded == len(found) > 0
-    assert len(found.gaps) == 0
-    assert (found.asked <= found.begin).all()
-    assert (found.begin < found.end).all()
-    cells = found.cells_from, found.cells_from + found.cells
-    sent = found.sent_until > found.sent
-    for die in np.unique(found.die):
-        at = found.die == die
+def test_die_and_channel_do_one_thing_at_a_time(results: Results) -> None:
+    operations = load_operations(results)
+    assert operations.recorded == len(operations) > 0
+    assert len(operations.gaps) == 0
+    assert (operations.asked <= operations.begin).all()
+    assert (operations.begin < operations.end).all()
+    cells = operations.cells_from, operations.cells_from + operations.cells
+    sent = operations.sent_until > operations.sent
+    for die in np.unique(operations.die):
+        at = operations.die == die
         assert naively_overlapping(cells[0][at], cells[1][at]) == 0
         if "cache_program" not in results.manifest.device.url:
-            assert naively_overlapping(found.begin[at], found.end[at]) == 0
-    for channel in np.unique(found.channel):
-        at = (found.channel == channel) & sent
-        assert naively_overlapping(found.sent[at], found.sent_until[at]) == 0
+            assert naively_overlapping(operations.begin[at], operations.end[at]) == 0
+    for channel in np.unique(operations.channel):
+        at = (operations.channel == channel) & sent
+        assert naively_overlapping(operations.sent[at], operations.sent_until[at]) == 0
 
 
-def test_planes_that_work_together_have_a_lane_each(tmp_path: Path) -> None:
+def test_planes_have_a_lane_each(tmp_path: Path) -> None:
     url, changes = DEVICES["planes"]
     run, lanes = opened(recorded(tmp_path / "r", url, **changes))
-    found = lanes.operations
-    shown = gantt(run, lanes, "number", (0, 10), 100).header["lanes"]
-    assert isinstance(shown, list)
-    names = [lane["name"] for lane in shown]
-    dies = len(found.clocks) // 2
+    operations = lanes.operations
+    drawn_lanes = gantt(run, lanes, "number", (0, 10), 100).header["lanes"]
+    assert isinstance(drawn_lanes, list)
+    names = [lane["name"] for lane in drawn_lanes]
+    dies = len(operations.clocks) // 2
     planes = [f"die {die}, plane {plane}" for die in range(dies) for plane in range(2)]
     assert sorted(name for name in names if "die" in name) == sorted(planes)
-    assert found.clocks.tolist() == [*range(dies), *range(dies)]
+    assert operations.clocks.tolist() == [*range(dies), *range(dies)]
     # Both planes of a die mostly work at once; the operations of each name the die.
-    on_first = found.clocks[found.die] == 0
-    assert naively_overlapping(found.begin[on_first], found.end[on_first]) > on_first.sum() // 4
-    assert operation(lanes, int(np.flatnonzero(found.die == dies)[0]))["die"] == 0
+    on_first = operations.clocks[operations.die] == 0
+    assert (
+        naively_overlapping(operations.begin[on_first], operations.end[on_first])
+        > on_first.sum() // 4
+    )
+    assert operation(lanes, int(np.flatnonzero(operations.die == dies)[0]))["die"] == 0
 
 
-def test_a_job_is_what_its_operations_say() -> None:
+def test_jobs_are_named_by_their_operations() -> None:
     """Of an erase alone the other jobs of the device tell: an FTL merges, or it collects."""
 
     def jobs(*operations: tuple[int, int, int]) -> list[str]:
@@ -182,9 +187,9 @@ def test_a_job_is_what_its_operations_say() -> None:
         columns |= {"op_io_and_one": np.zeros(len(job)), "op_block_and_one": job + 1}
         columns |= {"op_job_and_one": job + 1, "ops_all": np.array([len(job)])}
         columns |= {f"gap_{each}_ns": np.zeros(0) for each in ("from", "until")}
-        found = operations_of(columns | {"die_channel": np.zeros(1)})
-        assert found is not None
-        return [JOBS[each] for each in found.jobs]
+        table = operations_of(columns | {"die_channel": np.zeros(1)})
+        assert table is not None
+        return [JOBS[each] for each in table.jobs]
 
     merge, scrub = (0, MERGE, READ), (1, SCRUB, READ)
     assert jobs(merge, (0, ERASE, INSIDE), scrub, (1, ERASE, INSIDE), (2, ERASE, INSIDE)) == [
@@ -199,136 +204,142 @@ def test_a_job_is_what_its_operations_say() -> None:
     ]
 
 
-def test_operations_are_those_that_the_device_counted(results: Results) -> None:
-    found, counters = of(results), results.runs[0].meta.counters
+def test_operations_match_device_counters(results: Results) -> None:
+    operations, counters = load_operations(results), results.runs[0].meta.counters
     assert counters is not None
-    is_program = [place for place, (_, does) in enumerate(WORDS) if does == PROGRAM]
-    programs = int(np.isin(found.what, is_program).sum())
-    inside = number_of(found, RELOCATION, INSIDE) + number_of(found, MERGE, INSIDE)
+    is_program = [index for index, (_, kind) in enumerate(WORDS) if kind == PROGRAM]
+    programs = int(np.isin(operations.what, is_program).sum())
+    inside = number_of(operations, RELOCATION, INSIDE) + number_of(operations, MERGE, INSIDE)
     if inside == 0:
         # Counted programs without their die time inside the run are in flight at its ends.
         assert abs(programs - counters["pages_programmed"]) <= 128
-    assert abs(number_of(found, ERASE, INSIDE) - counters["blocks_erased"]) <= len(found.channels)
-    assert not (found.what == len(WORDS)).all()
+    assert abs(number_of(operations, ERASE, INSIDE) - counters["blocks_erased"]) <= len(
+        operations.channels
+    )
+    assert not (operations.what == len(WORDS)).all()
 
 
-def test_what_is_suspended_is_there_in_parts_with_reads_between(tmp_path: Path) -> None:
+def test_suspended_operation_has_reads_between_its_parts(tmp_path: Path) -> None:
     url, changes = DEVICES["reads suspend"]
-    found = of(recorded(tmp_path / "r", url, **changes))
-    parts = {WORDS[key]: place for place, key in enumerate(WORDS) if key[1] == REST}
-    for word, place in parts.items():
-        rests = np.flatnonzero(found.what == place)
+    operations = load_operations(recorded(tmp_path / "r", url, **changes))
+    parts = {WORDS[key]: index for index, key in enumerate(WORDS) if key[1] == REST}
+    for word, index in parts.items():
+        resumed = np.flatnonzero(operations.what == index)
         if word in ("host program resumed", "valid-page program resumed", "erase resumed"):
-            assert len(rests) > 10, word
-        for row in rests.tolist():
+            assert len(resumed) > 10, word
+        for row in resumed.tolist():
             # It was asked for when it stopped, and its die was given to a read of the host at once.
-            on_die = np.flatnonzero(found.die == found.die[row])
-            between = on_die[(found.begin[on_die] < found.begin[row])]
-            between = between[found.end[between] > found.asked[row]]
-            whats = {WHATS[each] for each in found.what[between]}
+            on_die = np.flatnonzero(operations.die == operations.die[row])
+            between = on_die[(operations.begin[on_die] < operations.begin[row])]
+            between = between[operations.end[between] > operations.asked[row]]
+            whats = {WHATS[each] for each in operations.what[between]}
             assert "host read" in whats, word
             whole = word.removesuffix(" resumed")
-            stopped = between[np.argmin(found.begin[between])]
-            assert WHATS[found.what[stopped]] in (whole, word)
-            assert found.end[stopped] - found.asked[row] in (20_000, 50_000)
+            stopped = between[np.argmin(operations.begin[between])]
+            assert WHATS[operations.what[stopped]] in (whole, word)
+            assert operations.end[stopped] - operations.asked[row] in (20_000, 50_000)
 
 
-def test_whoever_waits_waits_for_others(results: Results) -> None:
+def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
     _, lanes = opened(results)
-    found = lanes.operations
-    waited = np.flatnonzero(found.begin > found.asked)
+    operations = lanes.operations
+    waited = np.flatnonzero(operations.begin > operations.asked)
     assert len(waited) > 0 or "transcend" in results.manifest.device.url
     for row in waited[:: max(len(waited) // 400, 1)].tolist():
-        said = operation(lanes, row)
+        card = operation(lanes, row)
         # From the first moment to the last somebody else has the die, as a scan of all finds.
-        clock = found.clocks[found.die]
+        clock = operations.clocks[operations.die]
         other = np.flatnonzero(clock == clock[row])
         other = other[other != row]
-        low, high = int(found.asked[row]), int(found.begin[row])
-        clipped = np.minimum(found.end[other], high) - np.maximum(lanes.occupied_from[other], low)
-        assert int(clipped[clipped > 0].sum()) == high - low == said["waited_ns"]
-        assert sum(each["ns"] for each in said["waited_for"]) == high - low
-        sent = said["channel_waited_ns"]
-        assert sum(each["ns"] for each in said["channel_waited_for"]) == sent
+        low, high = int(operations.asked[row]), int(operations.begin[row])
+        clipped = np.minimum(operations.end[other], high) - np.maximum(
+            lanes.occupied_from[other], low
+        )
+        assert int(clipped[clipped > 0].sum()) == high - low == card["waited_ns"]
+        assert sum(each["ns"] for each in card["waited_for"]) == high - low
+        sent = card["channel_waited_ns"]
+        assert sum(each["ns"] for each in card["channel_waited_for"]) == sent
 
 
-def test_the_waits_of_an_io_are_those_of_its_operations(tmp_path: Path) -> None:
+def test_waits_of_io_are_those_of_its_operations(tmp_path: Path) -> None:
     """I/Os of one page, which have one operation each: what they waited for a die is that wait."""
     results = recorded(tmp_path / "r", f"{SMALL}&die_queue=reads_first", io_size=4096)
     run, lanes = opened(results)
-    found = lanes.operations
+    operations = lanes.operations
     waits = np.sum([times_of(results, name) for name in WAITS], axis=0)
     channel = times_of(results, "channel_wait_ns")
-    both = times_of(results, "submit_ns") + times_of(results, "response_time_ns")
+    completed = times_of(results, "submit_ns") + times_of(results, "response_time_ns")
     checked = 0
     for number in range(len(waits)):
         rows = np.flatnonzero(lanes.io == number)
         assert len(rows) == 1
         row = int(rows[0])
-        assert WHATS[found.what[row]] == "host program"
-        assert found.begin[row] - found.asked[row] == waits[number]
-        assert found.sent[row] - lanes.channel_requested_ns(row) == channel[number]
-        assert found.end[row] == both[number]
+        assert WHATS[operations.what[row]] == "host program"
+        assert operations.begin[row] - operations.asked[row] == waits[number]
+        assert operations.sent[row] - lanes.channel_requested_ns(row) == channel[number]
+        assert operations.end[row] == completed[number]
         checked += int(waits[number] > 0)
     assert checked > 100
     slowest = int(np.argmax(waits))
-    told = io_operations(lanes, slowest)
-    assert told is not None
-    assert sum(each["ns"] for each in told["waited_for"]) == waits[slowest]
-    assert any(each.get("block", -1) >= 0 for each in told["waited_for"])
+    card = io_operations(lanes, slowest)
+    assert card is not None
+    assert sum(each["ns"] for each in card["waited_for"]) == waits[slowest]
+    assert any(each.get("block", -1) >= 0 for each in card["waited_for"])
     assert io_view(run, slowest)["number"] == slowest
 
 
-def test_waits_for_a_free_page_are_those_that_are_charged(tmp_path: Path) -> None:
+def test_free_page_waits_match_charged_column(tmp_path: Path) -> None:
     """I/Os of one page: each wait is all of its column, and its card has it."""
     results = recorded(tmp_path / "r", SMALL, io_size=4096)
     _, lanes = opened(results)
     waits, charged = lanes.operations.waits, times_of(results, "free_page_wait_ns")
-    found = np.zeros(len(charged), np.int64)
-    np.add.at(found, waits.io, waits.end - waits.begin)
-    assert (found == charged).all()
+    summed = np.zeros(len(charged), np.int64)
+    np.add.at(summed, waits.io, waits.end - waits.begin)
+    assert (summed == charged).all()
     slowest = int(charged.argmax())
     assert charged[slowest] > 0
-    told = io_operations(lanes, slowest)
-    assert told is not None
-    (wait,) = told["waits"]
+    card = io_operations(lanes, slowest)
+    assert card is not None
+    (wait,) = card["waits"]
     assert (wait["kind"], wait["ns"]) == ("free page", charged[slowest])
     assert any("block" in each for each in wait["waited_for"])
 
 
-def test_a_collection_has_the_valid_pages_that_it_moves(tmp_path: Path) -> None:
+def test_collection_moves_at_most_its_valid_pages(tmp_path: Path) -> None:
     """Some of them become stale before it is their turn; a page of metadata is read as well."""
     _, lanes = opened(recorded(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
-    found = lanes.operations
-    reads = found.what == WHATS.index("valid-page read")
-    moved = np.bincount(found.job[reads & (found.job >= 0)], minlength=len(found.valid))
-    ended = np.unique(found.job[found.what == WHATS.index("erase")])
-    ended = ended[(ended >= 0) & (ended < len(found.valid))]
-    stale = found.valid[ended] - moved[ended]
-    assert len(ended) > 20
+    operations = lanes.operations
+    reads = operations.what == WHATS.index("valid-page read")
+    moved = np.bincount(
+        operations.job[reads & (operations.job >= 0)], minlength=len(operations.valid)
+    )
+    erased = np.unique(operations.job[operations.what == WHATS.index("erase")])
+    erased = erased[(erased >= 0) & (erased < len(operations.valid))]
+    stale = operations.valid[erased] - moved[erased]
+    assert len(erased) > 20
     assert (stale >= 0).all()
-    assert (stale == 0).sum() > len(ended) / 4
+    assert (stale == 0).sum() > len(erased) / 4
 
 
-def test_what_an_io_waited_for_is_a_block_that_was_erased(tmp_path: Path) -> None:
+def test_erase_operations_match_block_erase_counts(tmp_path: Path) -> None:
     _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
-    found, inside = lanes.operations, read_device_log(results.runs[0])
+    operations, inside = lanes.operations, read_device_log(results.runs[0])
     assert inside is not None
-    erased = found.block[found.what == WHATS.index("erase")]
+    erased = operations.block[operations.what == WHATS.index("erase")]
     assert (erased >= 0).all()
     counts = np.bincount(erased, minlength=len(inside.erases))
     under_way = np.abs(counts - (inside.erases - inside.erases_before).astype(np.int64))
-    assert int(under_way.sum()) <= len(found.channels)
+    assert int(under_way.sum()) <= len(operations.channels)
 
 
-def test_merges_are_told_with_the_io_that_waited_for_them(tmp_path: Path) -> None:
+def test_merges_are_reported_with_the_waiting_io(tmp_path: Path) -> None:
     url, changes = DEVICES["merges"]
     results = recorded(tmp_path / "r", url, **changes)
     _, lanes = opened(results)
     slowest = int(np.argmax(times_of(results, "merge_ns")))
-    told = io_operations(lanes, slowest)
-    assert told is not None
-    did = {each["what"]: each for each in told["did"]}
+    card = io_operations(lanes, slowest)
+    assert card is not None
+    did = {each["what"]: each for each in card["did"]}
     assert did["merge program"]["count"] > 0
     assert did["merge program"]["block"] >= 0
     assert did["host program"]["count"] == 8192 // lanes_page(results)
@@ -340,11 +351,11 @@ def lanes_page(results: Results) -> int:
     return page
 
 
-def test_numbers_are_those_of_the_run_where_streams_run_side_by_side(tmp_path: Path) -> None:
+def test_io_numbers_hold_with_parallel_streams(tmp_path: Path) -> None:
     parts = [
-        basic("write", "random", io_size=4096, io_count=100, seed=place, target_size=4 << 20,
-              target_offset=place * (4 << 20))
-        for place in range(4)
+        basic("write", "random", io_size=4096, io_count=100, seed=index, target_size=4 << 20,
+              target_offset=index * (4 << 20))
+        for index in range(4)
     ]  # fmt: skip
     run = stored.planned_run(
         1, "parallelism", "RW", parameter="parallel_degree", value=4, unit="",
@@ -363,14 +374,14 @@ def test_numbers_are_those_of_the_run_where_streams_run_side_by_side(tmp_path: P
         assert lanes.operations.end[rows].max() == ends[number]
 
 
-def test_a_long_run_keeps_what_surrounds_its_slowest_ios(tmp_path: Path) -> None:
+def test_long_run_keeps_surroundings_of_slowest_ios(tmp_path: Path) -> None:
     results = recorded(tmp_path / "r", SMALL, io_count=60_000)
-    found = of(results)
-    assert len(found) <= 1 << 19 < found.recorded
+    operations = load_operations(results)
+    assert len(operations) <= 1 << 19 < operations.recorded
     run, lanes = opened(results)
     times = times_of(results, "response_time_ns")
     submitted = times_of(results, "submit_ns")
-    gaps = found.gaps
+    gaps = operations.gaps
     assert (gaps[1:, 0] >= gaps[:-1, 0]).all()
     for number in np.argsort(-times)[:20].tolist():
         low, high = submitted[number], submitted[number] + times[number]
@@ -391,7 +402,7 @@ def test_a_long_run_keeps_what_surrounds_its_slowest_ios(tmp_path: Path) -> None
     json.dumps(drawn.header, allow_nan=False)
 
 
-def test_what_is_drawn_of_a_long_stretch_are_the_sums_of_what_is_drawn_of_short_ones(
+def test_shares_are_sums_of_busy_time(
     tmp_path: Path,
 ) -> None:
     run, lanes = opened(recorded(tmp_path / "r", SMALL))
@@ -399,25 +410,25 @@ def test_what_is_drawn_of_a_long_stretch_are_the_sums_of_what_is_drawn_of_short_
     assert (whole.header["kind"], whole.header["operations"] > MAX_OPERATIONS) == ("shares", True)
     shares = whole.arrays["shares"].reshape(len(whole.header["lanes"]), len(WHATS), 100)
     wide = (whole.header["until_ns"] - whole.header["from_ns"]) / 100
-    for place, lane in enumerate(whole.header["lanes"]):
+    for index, lane in enumerate(whole.header["lanes"]):
         if lane["die"] < 0:
             continue
-        told = shares[place].astype(float).sum() / 255 * wide
+        drawn_busy = shares[index].astype(float).sum() / 255 * wide
         rows = lanes.dies[lane["die"]]
         low, high = (whole.header[name] + lanes.begin_ns for name in ("from_ns", "until_ns"))
         clipped = np.minimum(lanes.operations.end[rows], high) - np.maximum(
             lanes.busy_from[rows], low
         )
         busy = float(clipped[clipped > 0].sum())
-        assert told == pytest.approx(busy, rel=0.02)
+        assert drawn_busy == pytest.approx(busy, rel=0.02)
     few = gantt(run, lanes, "number", (100, 140), 100)
     assert few.header["kind"] == "operations"
     assert set(few.arrays["io"][few.arrays["io"] >= 0]) >= set(range(100, 140))
-    again = gantt(run, lanes, "time", (few.header["from_ns"], few.header["until_ns"]), 100)
-    assert np.array_equal(again.arrays["row"], few.arrays["row"])
+    by_time = gantt(run, lanes, "time", (few.header["from_ns"], few.header["until_ns"]), 100)
+    assert np.array_equal(by_time.arrays["row"], few.arrays["row"])
 
 
-def test_busy_time_is_that_of_a_naive_sum() -> None:
+def test_busy_time_matches_naive_sum() -> None:
     begin, end = np.array([3, 10, 20]), np.array([7, 20, 21])
     at = np.arange(0, 25, dtype=float)
     naive = [sum(max(min(t, e) - b, 0) for b, e in zip(begin, end, strict=True)) for t in at]
@@ -425,7 +436,7 @@ def test_busy_time_is_that_of_a_naive_sum() -> None:
     assert busy_until(begin[:0], end[:0], at).tolist() == [0] * 25
 
 
-def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
+def test_missing_recording_is_reported(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW")], SMALL)
     key = key_of(results.path)
     with pytest.raises(UsageError, match="--inside"):

@@ -72,7 +72,7 @@ FOLDERS = {
 
 def everything(folder: Path) -> dict[str, tuple[int, int, str]]:
     """Path -> (mode, device number, content or where it leads)."""
-    found = {}
+    entries = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
         content = b""
@@ -80,10 +80,10 @@ def everything(folder: Path) -> dict[str, tuple[int, int, str]]:
             content = path.read_bytes()
         elif stat.S_ISLNK(status.st_mode):
             content = str(path.readlink()).encode()
-        found[str(path.relative_to(folder))] = (
+        entries[str(path.relative_to(folder))] = (
             status.st_mode, status.st_rdev, sha256(content).hexdigest(),
         )  # fmt: skip
-    return found
+    return entries
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def room(here: Path, finished: Path) -> Path:
+def workspace(here: Path, finished: Path) -> Path:
     """A folder with a thesis in it, and results."""
     (here / "thesis").write_bytes(THESIS)
     subprocess.run(["cp", "-a", finished, here / "r"], check=True)
@@ -203,49 +203,47 @@ def attempt(verb: str, name: Path, *more: str) -> Outcome:
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["asked", "forced"])
 @pytest.mark.parametrize("lead", NEVER, ids=lambda lead: lead.__name__)
 @pytest.mark.parametrize("verb", FILES)
-def test_what_is_no_free_file_name_is_refused(
-    room: Path, verb: str, lead: Callable[[Path], Path], force: tuple[str, ...]
+def test_unusable_output_name_is_refused(
+    workspace: Path, verb: str, lead: Callable[[Path], Path], force: tuple[str, ...]
 ) -> None:
     name = lead(Path("output" + FILES[verb][1]))
-    before = everything(room)
+    before = everything(workspace)
     done = attempt(verb, name, *force)
-    assert everything(room) == before
+    assert everything(workspace) == before
     assert (done.code, done.out) == (NEVER[lead], ""), done.err
     assert name.name[:20] in done.err
 
 
 @pytest.mark.parametrize("make", [a_file, an_empty_file], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("verb", FILES)
-def test_a_file_of_somebody_else_is_refused(
-    room: Path, verb: str, make: Callable[[Path], Path]
-) -> None:
+def test_foreign_file_is_refused(workspace: Path, verb: str, make: Callable[[Path], Path]) -> None:
     name = make(Path("output" + FILES[verb][1]))
-    before = everything(room)
+    before = everything(workspace)
     done = attempt(verb, name)
-    assert everything(room) == before
+    assert everything(workspace) == before
     assert done.code == REFUSED, done.err
     assert "--force" in done.err
 
 
-def same_names(room: Path, before: dict[str, tuple[int, int, str]], new: str) -> bool:
+def same_names(workspace: Path, before: dict[str, tuple[int, int, str]], new: str) -> bool:
     """Nothing but `new` appeared or changed: no temporary file is left."""
-    after = everything(room)
-    return {name: what for name, what in after.items() if name != new} == before
+    after = everything(workspace)
+    return {name: entry for name, entry in after.items() if name != new} == before
 
 
 @pytest.mark.parametrize("verb", SEALED)
-def test_what_uflip_wrote_is_replaced_and_what_was_edited_is_not(room: Path, verb: str) -> None:
+def test_generated_file_is_replaced_unless_edited(workspace: Path, verb: str) -> None:
     name = Path("output" + FILES[verb][1])
-    before = everything(room)
+    before = everything(workspace)
     first = attempt(verb, name)
     assert first.code == OK, first.err
-    assert same_names(room, before, name.name)
+    assert same_names(workspace, before, name.name)
     if verb == "reproduce":  # takes its time; what follows is the same for all figures
         return
     os.utime(name, (1, 1))
-    again = attempt(verb, name)
-    assert (again.code, name.stat().st_mtime > 1) == (OK, True), again.err
-    assert same_names(room, before, name.name)
+    second = attempt(verb, name)
+    assert (second.code, name.stat().st_mtime > 1) == (OK, True), second.err
+    assert same_names(workspace, before, name.name)
     whole = name.read_bytes()
     for edited in (whole + b" ", whole[:-1], whole.replace(b"e", b"E", 1), b" " + whole, b""):
         name.write_bytes(edited)
@@ -254,13 +252,13 @@ def test_what_uflip_wrote_is_replaced_and_what_was_edited_is_not(room: Path, ver
     done = attempt(verb, name, "--force")
     assert done.code == OK, done.err
     assert name.read_bytes() == whole
-    assert same_names(room, before, name.name)
+    assert same_names(workspace, before, name.name)
 
 
 @pytest.mark.parametrize("verb", UNSEALED)
-def test_what_was_measured_is_replaced_by_force_only(room: Path, verb: str) -> None:
+def test_measured_file_is_replaced_only_by_force(workspace: Path, verb: str) -> None:
     name = Path("output" + FILES[verb][1])
-    before = everything(room)
+    before = everything(workspace)
     first = attempt(verb, name)
     assert first.code == OK, first.err
     measured = name.read_bytes()
@@ -270,7 +268,7 @@ def test_what_was_measured_is_replaced_by_force_only(room: Path, verb: str) -> N
     done = attempt(verb, name, "--force")
     assert done.code == OK, done.err
     assert name.read_bytes() != THESIS
-    assert same_names(room, before, name.name)
+    assert same_names(workspace, before, name.name)
 
 
 @pytest.mark.parametrize(
@@ -278,68 +276,68 @@ def test_what_was_measured_is_replaced_by_force_only(room: Path, verb: str) -> N
     ids=lambda lead: lead.__name__,
 )  # fmt: skip
 @pytest.mark.parametrize("verb", FOLDERS)
-def test_a_new_folder_takes_the_place_of_nothing(
-    room: Path, verb: str, lead: Callable[[Path], Path]
+def test_new_folder_replaces_nothing(
+    workspace: Path, verb: str, lead: Callable[[Path], Path]
 ) -> None:
     name = lead(Path("output"))
-    before = everything(room)
+    before = everything(workspace)
     done = uflip(*FOLDERS[verb], name)
-    assert everything(room) == before
+    assert everything(workspace) == before
     assert done.code in (REFUSED, RESULTS), done.err
 
 
 @pytest.mark.parametrize("lead", [in_results, among_the_runs], ids=lambda lead: lead.__name__)
 @pytest.mark.parametrize("verb", FOLDERS)
-def test_no_folder_is_made_in_a_result_folder(
-    room: Path, verb: str, lead: Callable[[Path], Path]
+def test_output_folder_inside_result_folder_is_refused(
+    workspace: Path, verb: str, lead: Callable[[Path], Path]
 ) -> None:
-    before = everything(room)
+    before = everything(workspace)
     done = uflip(*FOLDERS[verb], lead(Path("output")))
-    assert everything(room) == before
+    assert everything(workspace) == before
     assert done.code == REFUSED, done.err
 
 
-def test_a_manifest_is_never_the_name_of_a_report(room: Path) -> None:
-    before = everything(room)
+def test_report_cannot_overwrite_manifest(workspace: Path) -> None:
+    before = everything(workspace)
     assert uflip("report", "r", "-o", "r/manifest.json", "--force").code == REFUSED
-    assert everything(room) == before
+    assert everything(workspace) == before
 
 
-def test_a_folder_that_may_not_be_written_is_an_error_before_the_work(room: Path) -> None:
+def test_unwritable_folder_is_an_error_before_work(workspace: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write everywhere")
-    locked = room / "locked"
+    locked = workspace / "locked"
     locked.mkdir(mode=0o555)
-    before = everything(room)
+    before = everything(workspace)
     for verb, (command, ending) in FILES.items():
         assert uflip(*command, locked / ("output" + ending)).code == RESULTS, verb
-    assert everything(room) == before
+    assert everything(workspace) == before
 
 
 # The module itself
 
 
-def test_a_file_that_appears_or_changes_in_between_is_kept(here: Path) -> None:
+def test_file_created_or_changed_meanwhile_is_kept(here: Path) -> None:
     free = outputs.check(here / "a.html", checksums.REPORT)
     (here / "a.html").write_bytes(THESIS)
     ours = here / "b.html"
     outputs.write(outputs.check(ours, checksums.REPORT), b"<p>")
     looked_at = outputs.check(ours, checksums.REPORT)
     ours.write_bytes(THESIS)
-    for place in (free, looked_at):
+    for target in (free, looked_at):
         with pytest.raises(RefusedError, match="Somebody else"):
-            outputs.write(place, b"<p>")
-        assert place.path.read_bytes() == THESIS
+            outputs.write(target, b"<p>")
+        assert target.path.read_bytes() == THESIS
     assert sorted(path.name for path in here.iterdir()) == ["a.html", "b.html"]
 
 
-def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
-    places = [outputs.check(here / "a.csv", checksums.TABLE) for _ in range(8)]
+def test_one_of_concurrent_writers_wins(here: Path) -> None:
+    targets = [outputs.check(here / "a.csv", checksums.TABLE) for _ in range(8)]
     won, lost = [], []
 
     def work(number: int) -> None:
         try:
-            outputs.write(places[number], b"%d" % number * 100_000)
+            outputs.write(targets[number], b"%d" % number * 100_000)
             won.append(number)
         except RefusedError:
             lost.append(number)
@@ -354,14 +352,14 @@ def test_of_two_writers_of_one_new_name_one_wins(here: Path) -> None:
     assert [path.name for path in here.iterdir()] == ["a.csv"]
 
 
-def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
-    place = outputs.check(here / "a.html", checksums.REPORT)
-    outputs.write(place, b"<p>")
-    whole = place.path.read_bytes()
-    again = outputs.check(place.path, checksums.REPORT)
+def test_failed_write_keeps_the_old_file(here: Path) -> None:
+    target = outputs.check(here / "a.html", checksums.REPORT)
+    outputs.write(target, b"<p>")
+    whole = target.path.read_bytes()
+    second = outputs.check(target.path, checksums.REPORT)
 
     def fail(error: BaseException) -> None:
-        with outputs.output_file(again) as file:
+        with outputs.output_file(second) as file:
             file.write_bytes(b"half")
             raise error
 
@@ -369,19 +367,19 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(here: Path) -> None:
         fail(OSError(28, "No space left on device"))
     with pytest.raises(KeyboardInterrupt):
         fail(KeyboardInterrupt())
-    assert place.path.read_bytes() == whole
+    assert target.path.read_bytes() == whole
     assert [path.name for path in here.iterdir()] == ["a.html"]
 
 
-def test_a_replaced_file_keeps_who_may_read_it(here: Path) -> None:
-    place = outputs.check(here / "a.html", checksums.REPORT)
-    outputs.write(place, b"<p>")
-    place.path.chmod(0o600)
-    outputs.write(outputs.check(place.path, checksums.REPORT), b"<b>")
-    assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
+def test_replaced_file_keeps_its_mode(here: Path) -> None:
+    target = outputs.check(here / "a.html", checksums.REPORT)
+    outputs.write(target, b"<p>")
+    target.path.chmod(0o600)
+    outputs.write(outputs.check(target.path, checksums.REPORT), b"<b>")
+    assert stat.S_IMODE(target.path.stat().st_mode) == 0o600
 
 
-def test_a_seal_is_of_one_kind(here: Path) -> None:
+def test_seal_is_valid_for_one_kind(here: Path) -> None:
     (here / "a").write_bytes(checksums.add_seal(b"x", checksums.REPORT))
     assert checksums.has_valid_seal(here / "a", checksums.REPORT)
     assert not checksums.has_valid_seal(here / "a", checksums.FIGURES[".svg"])
@@ -389,7 +387,7 @@ def test_a_seal_is_of_one_kind(here: Path) -> None:
     assert not checksums.has_valid_seal(here / "a", checksums.TRACE)
 
 
-# Who opens files for writing: what `written` and `new_folder` made, or what bears a name of ours.
+# Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
 WRITERS = {
     "cli/pattern_output.py",
     "results/atomic.py",
@@ -415,9 +413,9 @@ WRITERS = {
 }
 
 
-def test_files_are_opened_for_writing_in_few_places() -> None:
+def test_files_are_opened_for_writing_in_few_modules() -> None:
     package = Path(outputs.__file__).parents[1]
-    found = set()
+    writers = set()
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -426,11 +424,11 @@ def test_files_are_opened_for_writing_in_few_places() -> None:
             mode = next((text for text in texts if isinstance(text, str)), "")
             opens = node.func.attr == "open" and re.fullmatch("[rbt]*[wxa+][wxabt+]*", mode)
             if opens or node.func.attr in ("write_text", "write_bytes", "touch"):
-                found.add(str(path.relative_to(package)))
-    assert found <= WRITERS, f"{found - WRITERS}: use results/outputs.py"
+                writers.add(str(path.relative_to(package)))
+    assert writers <= WRITERS, f"{writers - WRITERS}: use results/outputs.py"
 
 
-def test_a_record_that_cannot_be_kept_is_told_before_the_file_is_made(tmp_path: Path) -> None:
+def test_unwritable_record_is_reported_before_file_is_created(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("no folder\n")
     done = uflip(
         "run", f"file:{tmp_path / 'new.bin'}", "--size", "2MiB", "--scale", "quick",
@@ -441,7 +439,7 @@ def test_a_record_that_cannot_be_kept_is_told_before_the_file_is_made(tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
 
 
-def test_a_file_that_its_file_system_has_no_room_for_is_not_begun(tmp_path: Path) -> None:
+def test_file_too_large_for_file_system_is_not_created(tmp_path: Path) -> None:
     done = uflip(
         "run", f"file:{tmp_path / 'new.bin'}", "--size", "1000000TiB", "--out", tmp_path / "out"
     )
@@ -451,17 +449,17 @@ def test_a_file_that_its_file_system_has_no_room_for_is_not_begun(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_standard_output_a_command_still_ends_well() -> None:
+def test_closed_standard_output_does_not_fail_command() -> None:
     line = f"exec {sys.executable} -m uflip info sim:demo >&- 2>&-"
     assert subprocess.run(["sh", "-c", line], check=False, timeout=60).returncode == 0
 
 
-def test_nothing_is_made_in_a_result_folder_by_any_name(here: Path) -> None:
+def test_nothing_is_created_in_a_result_folder(here: Path) -> None:
     """Files that are measured, sockets, data of what is served, a site."""
     stored.results(Path("r"))
     Path("aside").symlink_to("r")
     before = tree(Path("r"))
-    for asked in (
+    for command in (
         ("run", "file:r/x.bin", "--size", "1MiB", "--buffered", "--scale", "quick", "--out", "o"),
         ("run", "file:aside/x.bin", "--size", "1MiB", "--buffered", "--out", "o"),
         ("prepare", "file:r/runs/x.bin", "--size", "1MiB", "--buffered"),
@@ -474,17 +472,17 @@ def test_nothing_is_made_in_a_result_folder_by_any_name(here: Path) -> None:
         ("site", "token", "r", "x"),
         ("site", "token", "r/runs/site", "x"),
     ):  # fmt: skip
-        done = uflip(*asked)
-        assert done.code == 3, (asked, done.err)
+        done = uflip(*command)
+        assert done.code == 3, (command, done.err)
         assert "Files cannot be written into a result folder" in done.err
         assert tree(Path("r")) == before
     assert sorted(path.name for path in Path().iterdir()) == ["aside", "r"]
 
 
-def test_output_that_cannot_be_written_is_an_error_that_is_told(here: Path) -> None:
+def test_unwritable_standard_output_is_an_error(here: Path) -> None:
     """A full disk behind `>`: the error cannot go there, so it goes to standard error."""
     stored.results(Path("r"))
-    for asked, code, said in (
+    for command, code, message in (
         (("show", "r"), 5, "No space left on device"),
         (("show", "r", "--json"), 5, "No space left on device"),
         (("devices", "--json"), 5, "No space left on device"),
@@ -492,9 +490,9 @@ def test_output_that_cannot_be_written_is_an_error_that_is_told(here: Path) -> N
         (("info", "file:nowhere", "--json"), 4, "does not exist"),
     ):
         with Path("/dev/full").open("w") as full:
-            process = start(*asked, stdout=full)
+            process = start(*command, stdout=full)
             _, err = process.communicate()
-        assert process.returncode == code, (asked, err)
-        assert err.startswith("error: "), asked
-        assert said in err
+        assert process.returncode == code, (command, err)
+        assert err.startswith("error: "), command
+        assert message in err
         assert "Exception ignored" not in err

@@ -36,7 +36,7 @@ def name_of(value: Any) -> str:
     return f"{value['where']}-{value['what'][:40]}" if isinstance(value, dict) else str(value)
 
 
-def test_the_page_is_current() -> None:
+def test_papers_page_is_current() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools/gen_papers.py", "--check"],
         check=False,
@@ -47,9 +47,9 @@ def test_the_page_is_current() -> None:
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
-def test_a_row_is_what_its_status_asks_for(paper: str, row: dict[str, Any]) -> None:
-    known = {"where", "kind", "what", "status", "code", "tests", "note", "probe"}
-    assert set(row) <= known
+def test_row_has_fields_required_by_its_status(paper: str, row: dict[str, Any]) -> None:
+    keys = {"where", "kind", "what", "status", "code", "tests", "note", "probe"}
+    assert set(row) <= keys
     assert row["kind"] in KINDS
     assert row["status"] in (*TESTED, "missing")
     if row["status"] == "missing":
@@ -64,7 +64,7 @@ def test_a_row_is_what_its_status_asks_for(paper: str, row: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)
-def test_what_a_row_names_exists(paper: str, row: dict[str, Any]) -> None:
+def test_files_and_tests_of_a_row_exist(paper: str, row: dict[str, Any]) -> None:
     for path in row.get("code", []):
         assert (ROOT / path).exists(), path
     for node in row.get("tests", []):
@@ -87,19 +87,19 @@ def code() -> str:
 
 
 @pytest.mark.parametrize("row", [row for _, row in ROWS if row["status"] == "missing"], ids=name_of)
-def test_what_is_missing_is_not_in_the_code(row: dict[str, Any], code: str) -> None:
-    found = re.search(rf"\b(?:{row['probe']})", code)
-    assert found is None, f"{found.group()} is there: the row is not missing any more"
+def test_missing_feature_is_not_in_the_code(row: dict[str, Any], code: str) -> None:
+    match = re.search(rf"\b(?:{row['probe']})", code)
+    assert match is None, f"{match.group()} is there: the row is not missing any more"
 
 
 @pytest.mark.parametrize("paper", NUMBERED)
-def test_whatever_the_papers_number_has_a_row(paper: str) -> None:
+def test_numbered_items_of_papers_have_a_row(paper: str) -> None:
     wheres = [row["where"] for one, row in ROWS if one == paper]
     for number in NUMBERED[paper]:
         assert any(re.search(rf"{re.escape(number)}(?!\w)", where) for where in wheres), number
 
 
-def test_every_section_with_results_has_a_row() -> None:
+def test_sections_with_results_have_a_row() -> None:
     for paper, sections in {
         "uflip": "2.1 2.2 2.3 3.1 3.2 3.3 4.1 4.2 4.3 5.1 5.2 5.3 6",
         "ms": "2.2 2.3 4 6.1 6.2 7",

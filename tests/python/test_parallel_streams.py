@@ -32,11 +32,11 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_closed_loop_beside_an_open_one_has_the_causes_that_it_has_alone(here: Path) -> None:
+def test_closed_loop_beside_open_loop_keeps_its_causes(here: Path) -> None:
     """A page of 4 KiB: controller 20 µs, cells 50 µs, channel 26.024 µs, link 14.628 µs."""
-    both = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json")
-    assert both.code == 0, both.err
-    names = json.loads(both.out)["causes_ns"]
+    done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json")
+    assert done.code == 0, done.err
+    names = json.loads(done.out)["causes_ns"]
     expected = {
         "controller_ns": 20_000,
         "link_ns": 14_628,
@@ -52,7 +52,7 @@ def test_a_closed_loop_beside_an_open_one_has_the_causes_that_it_has_alone(here:
         assert int(row["response_time_ns"]) == 110_652
 
 
-def test_on_a_file_no_time_is_absurd(here: Path) -> None:
+def test_file_times_are_plausible(here: Path) -> None:
     closed = {**CLOSED, "target_size": 1 << 20}
     arriving = {**OPEN, "target_size": 1 << 20, "interval": 1_000_000}
     device = ["file:disk", "--size", "4MiB", "--buffered"]
@@ -63,12 +63,12 @@ def test_on_a_file_no_time_is_absurd(here: Path) -> None:
         wait, device = int(row["submission_wait_ns"]), int(row["device_ns"])
         assert wait + device == int(row["response_time_ns"]) < 60e9
         assert wait == 0 or row["stream"] == "1"
-    found = json.loads(done.out)
-    mean_ns = found["statistics"]["mean_ns"]
-    assert sum(found["causes_ns"].values()) == pytest.approx(mean_ns)
+    document = json.loads(done.out)
+    mean_ns = document["statistics"]["mean_ns"]
+    assert sum(document["causes_ns"].values()) == pytest.approx(mean_ns)
 
 
-def test_what_no_device_can_have_done_is_found_although_it_is_proven(here: Path) -> None:
+def test_impossible_times_are_found_although_proven(here: Path) -> None:
     spec = spec_file(CLOSED, OPEN)
     done = uflip("pattern", DEVICE, "--spec", spec, "--inside", "r", "--json")
     assert done.code == 0, done.err
@@ -92,24 +92,24 @@ def test_what_no_device_can_have_done_is_found_although_it_is_proven(here: Path)
     assert "waited 20000 ns for its submission, in a closed loop" in checked.out
 
 
-def test_sums_and_completions_that_cannot_be_are_found_too(here: Path) -> None:
+def test_impossible_sums_and_completions_are_found(here: Path) -> None:
     done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--inside", "r", "--json")
     assert done.code == 0, done.err
     (run,) = Results.load(Path("r")).runs
     path = Path("r") / "runs" / f"{run.id}.parquet"
     table = pq.read_table(path)
-    for name, value, found in [
+    for name, value, reason in [
         ("controller_ns", 20_001, "its causes sum to"),
         ("response_time_ns", (1 << 64) - 5, "took 18446744073709551611 ns"),
     ]:
-        place = table.column_names.index(name)
+        column = table.column_names.index(name)
         values = table.column(name).to_pylist()
         values[3] = value
-        field = table.schema.field(place)
+        field = table.schema.field(column)
         path.unlink()
-        changed = table.set_column(place, field, pa.array(values, field.type))
+        changed = table.set_column(column, field, pa.array(values, field.type))
         pq.write_table(changed.cast(table.schema), path, compression="NONE", use_dictionary=False)
         rewrite_ledger(Path("r"))
         (wrong,) = [each for each in verify(Path("r")) if not each.usable]
         assert wrong.state == "impossible"
-        assert found in wrong.reason
+        assert reason in wrong.reason

@@ -53,11 +53,11 @@ def refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", sorted(DAMAGED.glob("*.parquet")), ids=lambda path: path.name)
-def test_files_that_made_the_parser_panic_are_errors(path: Path) -> None:
+def test_files_that_once_crashed_parser_are_errors(path: Path) -> None:
     assert refused(path)
 
 
-def test_damage_anywhere_is_an_error_or_a_trace_that_makes_sense(file: Path) -> None:
+def test_random_damage_is_an_error_or_a_consistent_trace(file: Path) -> None:
     """Without a digest: then nothing but care protects the reader."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
@@ -69,12 +69,12 @@ def test_damage_anywhere_is_an_error_or_a_trace_that_makes_sense(file: Path) -> 
             at = rng.randrange(len(content))
             if rng.random() < 0.5:
                 at = len(content) - 1 - rng.randrange(min(3000, len(content)))
-            what = rng.randrange(4)
-            if what == 0:
+            change = rng.randrange(4)
+            if change == 0:
                 content[at] ^= 1 << rng.randrange(8)
-            elif what == 1:
+            elif change == 1:
                 content[at] = rng.choice([0, 0x7F, 0x80, 0xFF])
-            elif what == 2:
+            elif change == 2:
                 del content[at : at + rng.randrange(1, 64)]
             else:
                 content[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 16)))
@@ -109,12 +109,12 @@ def rewritten(file: Path, **changes: Any) -> None:
         change(columns[name])
     completed = submit + times
     columns["gap_ns"] = (submit - np.append(np.uint64(0), completed[:-1])).view(np.int64)
-    for place, name in enumerate(table.column_names):
-        table = table.set_column(place, table.schema.field(name), pa.array(columns[name]))
+    for column, name in enumerate(table.column_names):
+        table = table.set_column(column, table.schema.field(name), pa.array(columns[name]))
     pq.write_table(table, file, compression="none", use_dictionary=False)
 
 
-def test_another_program_can_write_a_run_file(file: Path) -> None:
+def test_run_file_written_by_pyarrow_is_read(file: Path) -> None:
     before = _native.read_trace(str(file))
     rewritten(file)
     after = _native.read_trace(str(file))
@@ -122,42 +122,40 @@ def test_another_program_can_write_a_run_file(file: Path) -> None:
         assert (as_array(before, name) == as_array(after, name)).all()
 
 
-def put(place: int, value: int) -> Any:
+def put(index: int, value: int) -> Any:
     def change(values: np.ndarray) -> None:
-        values[place] = value
+        values[index] = value
 
     return change
 
 
-def both(values: np.ndarray) -> None:
+def add_one(values: np.ndarray) -> None:
     values[50] += np.uint64(1)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reason"),
     [
         ({"response_time_ns": put(50, 2**64 - 1)}, "I/O 50: submitted at"),
         ({"response_time_ns": put(50, 2**64 - 5)}, "I/O 50: submitted at"),
         ({"response_time_ns": put(50, 2**63)}, "I/O 50: submitted at"),
-        ({"response_time_ns": both}, "I/O 50: took"),
+        ({"response_time_ns": add_one}, "I/O 50: took"),
         ({"submit_ns": put(50, 1)}, "the one before at"),
         ({"submit_ns": put(50, 2**63 - 1)}, "I/O 50: submitted at"),
         ({"submit_ns": lambda values: values.fill(0)}, "queue depth 4"),
-        ({"transfer_ns": both}, "its causes sum to"),
+        ({"transfer_ns": add_one}, "its causes sum to"),
     ],
 )
-def test_what_cannot_have_been_measured_is_no_run(
-    file: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_impossible_times_are_refused(file: Path, changes: dict[str, Any], reason: str) -> None:
     rewritten(file, **changes)
-    assert said in refused(file)
+    assert reason in refused(file)
     folder = file.parents[1]
     results = Results.load(folder)
     assert not results.runs
-    assert said in str([w["numbers"] for w in results.warnings if w["code"] == "damaged"])
+    assert reason in str([w["numbers"] for w in results.warnings if w["code"] == "damaged"])
 
 
-def test_a_real_device_takes_some_time(tmp_path: Path) -> None:
+def test_zero_response_time_is_refused_for_real_device(tmp_path: Path) -> None:
     with open_device("null") as device:
         trace = device.run(stored.baseline_run(1, "RR").spec)
     for kind, allowed in (("null", True), ("file", False)):
@@ -170,7 +168,7 @@ def test_a_real_device_takes_some_time(tmp_path: Path) -> None:
             assert refused(path) == "I/O 50: took no time"
 
 
-def test_a_file_of_few_bytes_does_not_take_much_memory(file: Path, tmp_path: Path) -> None:
+def test_few_bytes_declaring_many_rows_are_refused(file: Path, tmp_path: Path) -> None:
     """Of columns that do not change, other encodings store a million rows in a few bytes."""
     rows = 5_000_000
     metadata = pq.read_schema(file).metadata
@@ -182,7 +180,7 @@ def test_a_file_of_few_bytes_does_not_take_much_memory(file: Path, tmp_path: Pat
     assert "rows in" in refused(path)
 
 
-def test_a_file_that_is_longer_than_its_rows_is_refused_unread(file: Path) -> None:
+def test_file_longer_than_its_rows_is_refused_unread(file: Path) -> None:
     """A hole of a terabyte takes no room on the disk, and would take all of the memory."""
     whole = file.read_bytes()
     with file.open("r+b") as holed:
@@ -192,7 +190,7 @@ def test_a_file_that_is_longer_than_its_rows_is_refused_unread(file: Path) -> No
 
 
 @pytest.mark.parametrize("made", ["pipe", "folder", "/dev/zero", "/dev/null", "empty", "nothing"])
-def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, made: str) -> None:
+def test_non_file_is_refused_without_waiting(tmp_path: Path, made: str) -> None:
     path = tmp_path / "run.parquet"
     if made == "pipe":
         os.mkfifo(path)
@@ -207,7 +205,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, made: str) -
         read_times(path)
 
 
-def test_nothing_that_makes_no_sense_is_stored(file: Path, tmp_path: Path) -> None:
+def test_implausible_trace_is_not_written(file: Path, tmp_path: Path) -> None:
     """A trace from a file with times that a real device cannot have is not written for one."""
     with open_device("null") as device:
         trace = device.run(stored.baseline_run(1, "RR").spec)
@@ -222,7 +220,7 @@ def test_nothing_that_makes_no_sense_is_stored(file: Path, tmp_path: Path) -> No
     assert not (tmp_path / "file.parquet").exists()
 
 
-def test_a_digest_comes_before_anything_else(file: Path, tmp_path: Path) -> None:
+def test_digest_is_checked_before_parsing(file: Path, tmp_path: Path) -> None:
     whole = file.read_bytes()
     expected = (len(whole), _native.digest(whole))
     assert len(_native.read_trace(str(file), expected)) == 100
@@ -234,11 +232,11 @@ def test_a_digest_comes_before_anything_else(file: Path, tmp_path: Path) -> None
         _native.read_trace(str(file), expected)
 
 
-def packed(file: Path, of: Callable[[str], list[bombs.Page]], rows: int = 100) -> bytes:
+def packed(file: Path, pages_of: Callable[[str], list[bombs.Page]], rows: int = 100) -> bytes:
     """A run file whose columns are such pages, with the metadata of `file`."""
-    kept = pq.read_schema(file)
-    metadata = {key.decode(): value.decode() for key, value in kept.metadata.items()}
-    return bombs.parquet({name: [of(name)] for name in kept.names}, [rows], metadata)
+    schema = pq.read_schema(file)
+    metadata = {key.decode(): value.decode() for key, value in schema.metadata.items()}
+    return bombs.parquet({name: [pages_of(name)] for name in schema.names}, [rows], metadata)
 
 
 def width(name: str) -> int:
@@ -249,8 +247,10 @@ def width(name: str) -> int:
 GIB = 1 << 30
 PAGES: dict[str, Callable[[str], list[bombs.Page]]] = {
     "one page of a gigabyte": lambda _: [bombs.Page(GIB, 100, bombs.zeros(GIB))],
-    "which denies it": lambda name: [bombs.Page(100 * width(name), 100, bombs.zeros(GIB))],
-    "which says less than nothing": lambda _: [bombs.Page(-1, 100, bombs.zeros(GIB))],
+    "a gigabyte declared as small": lambda name: [
+        bombs.Page(100 * width(name), 100, bombs.zeros(GIB))
+    ],
+    "a negative size": lambda _: [bombs.Page(-1, 100, bombs.zeros(GIB))],
     "a thousand pages of 15 MiB": lambda _: 1000 * [bombs.Page(15 << 20, 0, bombs.zeros(15 << 20))],
     "a header alone": lambda _: [bombs.Page(800, 100, b"")],
     "no frame": lambda _: [bombs.Page(800, 100, b"\xff" * 800)],
@@ -258,11 +258,11 @@ PAGES: dict[str, Callable[[str], list[bombs.Page]]] = {
 }
 
 
-@pytest.mark.parametrize("of", PAGES.values(), ids=PAGES.keys())
-def test_what_would_unpack_to_gigabytes_is_refused_at_once(
-    file: Path, of: Callable[[str], list[bombs.Page]]
+@pytest.mark.parametrize("pages_of", PAGES.values(), ids=PAGES.keys())
+def test_decompression_bomb_is_refused_quickly(
+    file: Path, pages_of: Callable[[str], list[bombs.Page]]
 ) -> None:
-    content = packed(file, of)
+    content = packed(file, pages_of)
     file.write_bytes(content)
     before = resource.getrusage(resource.RUSAGE_SELF)
     assert refused(file)
@@ -271,7 +271,7 @@ def test_what_would_unpack_to_gigabytes_is_refused_at_once(
     assert after.ru_maxrss - before.ru_maxrss < 512 << 10
 
 
-def test_pages_made_by_hand_are_those_of_a_run(file: Path) -> None:
+def test_hand_made_pages_are_read(file: Path) -> None:
     """So what refuses the others is what they unpack to."""
 
     def ones(name: str) -> list[bombs.Page]:
@@ -284,9 +284,7 @@ def test_pages_made_by_hand_are_those_of_a_run(file: Path) -> None:
     assert as_array(_native.read_trace(str(file)), "transfer_ns").tolist() == 100 * [1]
 
 
-def test_many_rows_in_few_bytes_are_refused_where_they_are_packed(
-    file: Path, tmp_path: Path
-) -> None:
+def test_many_packed_rows_in_few_bytes_are_refused(file: Path, tmp_path: Path) -> None:
     rows = 100_000_000
     metadata = {
         key.decode(): value.decode() for key, value in pq.read_schema(file).metadata.items()
@@ -299,7 +297,7 @@ def test_many_rows_in_few_bytes_are_refused_where_they_are_packed(
     assert "rows in" in refused(path)
 
 
-def test_other_programs_read_what_is_packed(tmp_path: Path) -> None:
+def test_other_readers_read_packed_columns(tmp_path: Path) -> None:
     """With and without causes, whose columns are encoded in different ways."""
     for name in ("sim:demo", "null"):
         path = tmp_path / f"{name[:3]}.parquet"

@@ -25,9 +25,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
     return documents(tmp_path_factory.mktemp("corpus"))
 
 
-def changed(all_of_them: Sequence[bytes], draw: random.Random) -> bytes:
+def changed(corpus: Sequence[bytes], draw: random.Random) -> bytes:
     """One of the documents, changed in one to four places."""
-    data = bytearray(draw.choice(all_of_them))
+    data = bytearray(draw.choice(corpus))
     for _ in range(draw.choice((1, 1, 2, 4))):
         at = draw.randrange(len(data) + 1)
         end = min(at + draw.randrange(1, 17), len(data))
@@ -41,19 +41,19 @@ def changed(all_of_them: Sequence[bytes], draw: random.Random) -> bytes:
         elif kind == 3 and draw.randrange(4) == 0:
             del data[at:]
         elif kind == 4:
-            other = draw.choice(all_of_them)
+            other = draw.choice(corpus)
             begin = draw.randrange(len(other) + 1)
             data[at:end] = other[begin : begin + 32]
         else:
             # Mostly a value in the place of a value: what is still a document goes deeper.
-            places = [n for n, byte in enumerate(data) if byte in b"0123456789"] or [at]
-            place = draw.choice(places)
-            data[place : place + 1] = draw.choice(ODD)
+            offsets = [n for n, byte in enumerate(data) if byte in b"0123456789"] or [at]
+            offset = draw.choice(offsets)
+            data[offset : offset + 1] = draw.choice(ODD)
     return bytes(data)
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_document_is_read(name: str, corpus: dict[str, list[bytes]]) -> None:
+def test_corpus_document_is_read(name: str, corpus: dict[str, list[bytes]]) -> None:
     for content in corpus[name]:
         if name != "series":  # of CSV and Parquet it is one
             TARGETS[name](content)
@@ -61,7 +61,7 @@ def test_a_document_is_read(name: str, corpus: dict[str, list[bytes]]) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_changed_documents_are_read_or_explained(name: str, corpus: dict[str, list[bytes]]) -> None:
+def test_mutated_document_is_read_or_explained(name: str, corpus: dict[str, list[bytes]]) -> None:
     for case in range(CASES):
         content = changed(corpus[name], random.Random(f"{SEED}/{name}/{case}"))
         try:

@@ -39,9 +39,9 @@ def autoregressive(
 ) -> np.ndarray:
     """Values (count, repetitions) of AR(1) processes, of variance 1."""
     steps = random.normal(0, 1, (count, repetitions))
-    for place in range(1, repetitions):
-        steps[:, place] *= np.sqrt(1 - rho**2)
-        steps[:, place] += rho * steps[:, place - 1]
+    for index in range(1, repetitions):
+        steps[:, index] *= np.sqrt(1 - rho**2)
+        steps[:, index] += rho * steps[:, index - 1]
     return steps
 
 
@@ -55,45 +55,43 @@ def drawn(
 
 @pytest.mark.parametrize(("degrees", "low", "high"), [(4.0, 2.0, 8.0), (64.0, 16.0, 256.0)])
 @pytest.mark.parametrize("repetitions", [3, 8])
-def test_the_distribution_that_scatters_come_from_is_found(
+def test_distribution_of_scatters_is_estimated(
     degrees: float, low: float, high: float, repetitions: int
 ) -> None:
-    found = pool_scatter(drawn(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
-    assert found is not None
-    assert low <= found.degrees <= high
-    assert found.variance == pytest.approx(0.8**2, rel=0.15)
-    assert found.correlation < 0.15
-    assert found.together == 800 * (repetitions - 1)
+    peers = pool_scatter(drawn(np.random.default_rng(5), 800, degrees, 0.8, repetitions))
+    assert peers is not None
+    assert low <= peers.degrees <= high
+    assert peers.variance == pytest.approx(0.8**2, rel=0.15)
+    assert peers.correlation < 0.15
+    assert peers.together == 800 * (repetitions - 1)
 
 
 @pytest.mark.parametrize(("correlation", "repetitions"), [(0.0, 3), (0.0, 12), (0.5, 12)])
-def test_what_neighbours_have_in_common_is_found_and_made_up_for(
-    correlation: float, repetitions: int
-) -> None:
+def test_neighbour_correlation_is_found_and_corrected(correlation: float, repetitions: int) -> None:
     """Its square: the variance of the mean of an AR(1) process, simulated."""
     steps = autoregressive(np.random.default_rng(6), 1000, repetitions, correlation)
     every = [Scatter(list(100 + row), ALLOWED) for row in steps]
-    found = pool_scatter(every)
-    assert found is not None
-    assert found.correlation == pytest.approx(correlation, abs=0.1)
-    width, degrees = pooled_half_width(found, every[0], CLAIM)
+    peers = pool_scatter(every)
+    assert peers is not None
+    assert peers.correlation == pytest.approx(correlation, abs=0.1)
+    width, degrees = pooled_half_width(peers, every[0], CLAIM)
     error = width / stats.t.ppf((1 + CLAIM) / 2, degrees)
     assert error == pytest.approx(steps.mean(axis=1).std(), rel=0.2)
 
 
 @pytest.mark.parametrize("lent", [0.5, 4.0, 1e6])
-def test_an_interval_rests_on_the_scatter_of_both(lent: float) -> None:
+def test_interval_weights_own_and_pooled_variance(lent: float) -> None:
     """Student's, by scipy, of the weighted mean of both variances."""
     means = [101.0, 99.0, 103.0]
     peers = some_peers(0.25, lent)
     width, degrees = pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)
-    both = (lent * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (lent + 2)
+    variance = (lent * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (lent + 2)
     assert degrees == min(lent + 2, 60)
-    expected = stats.t.ppf((1 + CLAIM) / 2, degrees) * np.sqrt(both / 3)
+    expected = stats.t.ppf((1 + CLAIM) / 2, degrees) * np.sqrt(variance / 3)
     assert width == pytest.approx(expected, rel=2e-3)
 
 
-def test_few_experiments_are_no_peers_and_a_claim_is_as_it_was() -> None:
+def test_few_experiments_are_not_pooled() -> None:
     some = drawn(np.random.default_rng(7), FEWEST, 8.0, 0.5, 3)
     assert pool_scatter(some) is not None
     assert pool_scatter(some[1:]) is None
@@ -107,7 +105,7 @@ def test_few_experiments_are_no_peers_and_a_claim_is_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("degrees", [2.0, 8.0, 100.0])
-def test_claims_are_seldom_false_however_often_one_looks(degrees: float) -> None:
+def test_repeated_looks_make_few_false_claims(degrees: float) -> None:
     """As a posterior: looks at 3, 8, 12, 20, 32 repetitions end at the first claim."""
     random, claims, false = np.random.default_rng(8), 0, 0
     for _ in range(25):
@@ -134,39 +132,37 @@ def test_claims_are_seldom_false_however_often_one_looks(degrees: float) -> None
 
 @pytest.mark.parametrize("lent", [4.0, 1e6])
 @pytest.mark.parametrize("theirs", [0.05, 4.0])
-def test_of_many_the_wider_of_its_own_interval_and_that_of_its_sort(
-    theirs: float, lent: float
-) -> None:
+def test_wider_of_own_and_pooled_interval_is_used(theirs: float, lent: float) -> None:
     """Both Student's, by scipy; one value far off stretches neither."""
     means = [100.0, 99.0, 101.0, 100.5, 99.5, 100.0, 99.8, 104.0]
     peers = some_peers(theirs, lent)
     runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
-    both = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
+    variance = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
 
     def wider(confidence: float) -> float:
         ours = stats.t.ppf((1 + confidence) / 2, 7) * stats.sem(means)
-        sort = stats.t.ppf((1 + confidence) / 2, min(lent + 7, 60)) * np.sqrt(both / 8)
+        sort = stats.t.ppf((1 + confidence) / 2, min(lent + 7, 60)) * np.sqrt(variance / 8)
         assert (ours > sort) == (theirs < 1)
         return float(max(ours, sort))
 
-    found = combined_mean(runs, None, peers)
+    combined = combined_mean(runs, None, peers)
     allowed = 0.05 * np.mean(means)
-    assert found["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
+    assert combined["half_width_ns"] == pytest.approx(wider(0.95), rel=0.02)
     assert claim_half_width(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
-    assert found["converged"] is bool(wider(0.98) <= allowed)
+    assert combined["converged"] is bool(wider(0.98) <= allowed)
     without = combined_mean(runs)["half_width_ns"]
     assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
 
 
-def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() -> None:
+def test_outlier_does_not_borrow_scatter_of_peers() -> None:
     """Eight that scatter by 8 %: its own interval of 98 % decides, whatever its peers say."""
     random, believed, by_peers, by_student, narrow = np.random.default_rng(9), 0, 0, 0, 0
-    quiet = some_peers(0.25, 256.0, 500)
+    peers = some_peers(0.25, 256.0, 500)
     for _ in range(1000):
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
-        believed += bool(combined_mean(runs, None, quiet)["converged"])
-        by_peers += pooled_half_width(quiet, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
+        believed += bool(combined_mean(runs, None, peers)["converged"])
+        by_peers += pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)[0] <= ALLOWED
         by_student += stats.t.ppf(0.99, 7) * stats.sem(means) <= ALLOWED
         narrow += averaged_half_width(means, CLAIM) <= ALLOWED
     assert by_peers == 1000
@@ -176,7 +172,7 @@ def test_one_that_scatters_more_than_its_peers_is_not_believed_for_their_sake() 
     assert narrow < 0.5 * by_student
 
 
-def test_an_interval_of_one_alone_takes_in_all_that_neighbours_may_have_in_common() -> None:
+def test_lone_interval_accounts_for_possible_correlation() -> None:
     """By whole matrices: the likelihood of contrasts, whose mean is nothing, by their density."""
     means = [100.0, 101.0, 103.0, 102.5, 99.5, 98.0, 98.2, 101.0, 104.0]
     n = len(means)
@@ -198,7 +194,7 @@ def test_an_interval_of_one_alone_takes_in_all_that_neighbours_may_have_in_commo
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5])
-def test_an_interval_of_one_alone_holds_the_mean(rho: float) -> None:
+def test_lone_interval_covers_mean(rho: float) -> None:
     """Student's of 98 % holds that of neighbours that are alike three times in four."""
     every = autoregressive(np.random.default_rng(10), 600, 24, rho)
     held = sum(abs(row.mean()) <= averaged_half_width(row.tolist(), CLAIM) for row in every)
@@ -207,7 +203,7 @@ def test_an_interval_of_one_alone_holds_the_mean(rho: float) -> None:
     assert (by_student >= stats.binom.ppf(0.001, 600, 0.95)) == (rho == 0)
 
 
-def test_fewer_than_five_say_nothing_of_neighbours() -> None:
+def test_fewer_than_five_repetitions_show_no_correlation() -> None:
     rising = [[100.0 + step + 10 * one for step in range(12)] for one in range(20)]
     assert sort_correlation([row[:4] for row in rising]) == (0, 0)
     assert sort_correlation([row[:5] for row in rising])[0] > 0.5
@@ -216,7 +212,7 @@ def test_fewer_than_five_say_nothing_of_neighbours() -> None:
     assert not is_more_correlated(rising[0], 0.95), "no more than others"
 
 
-def test_neighbours_are_said_to_be_alike_by_chance_once_in_a_hundred_plans() -> None:
+def test_false_correlations_are_rare() -> None:
     """And those of some to be more alike than those of others as seldom."""
     random = np.random.default_rng(12)
     every = [sort_correlation(random.normal(100, 5, (20, 8)).tolist()) for _ in range(400)]
@@ -230,64 +226,64 @@ def test_neighbours_are_said_to_be_alike_by_chance_once_in_a_hundred_plans() -> 
     assert sum(some for _, some in alike) <= 20
 
 
-def test_where_neighbours_of_some_are_alike_all_of_a_sort_stand_for_themselves() -> None:
+def test_mixed_correlation_makes_experiments_use_own_intervals() -> None:
     """Four of twenty: a quiet one of twelve may be one of them, and no test of its own tells."""
-    random, found, noticed, wider = np.random.default_rng(15), 0, 0, []
+    random, mixed_plans, noticed, wider = np.random.default_rng(15), 0, 0, []
     for _ in range(100):
         rows = [*autoregressive(random, 3, 48, 0.5), *autoregressive(random, 17, 12, 0.0)]
         rows[-1] = autoregressive(random, 1, 12, 0.5)[0]
         every = [Scatter((100 + row).tolist(), ALLOWED) for row in rows]
         peers, last = pool_scatter(every), every[-1].means
         assert peers is not None
-        found += peers.unlike
+        mixed_plans += peers.unlike
         noticed += is_more_correlated(last, peers.correlation)
         wider.append(own_half_width(last, ALLOWED, CLAIM, peers) / student_half_width(last, CLAIM))
         assert is_outlier(peers, every[-1]) or not peers.unlike
-    assert found >= 75
+    assert mixed_plans >= 75
     assert noticed <= 30
     assert np.mean(np.array(wider) > 1.2) >= 0.7
 
 
-def test_who_is_odd_is_found_and_who_is_like_others_seldom_is() -> None:
+def test_outliers_are_found_and_others_rarely() -> None:
     """Bartlett's test by scipy, one of twenty against the others, at one in twenty of one side."""
-    random, odd, by_scipy, found = np.random.default_rng(13), 0, 0, 0
+    random, odd, by_scipy, detected = np.random.default_rng(13), 0, 0, 0
     for _ in range(150):
         rows = random.normal(100, 4, (20, 8))
         every = [Scatter(row.tolist(), ALLOWED) for row in rows]
         peers = pool_scatter(every)
         odd += is_outlier(replace(peers, unlike=False), every[0])
-        rest = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
+        residuals = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
         # Scipy counts a sample's degrees of freedom itself: one of 133 with the others' variance.
-        rest = np.resize([1.0, -1.0], 134) * np.sqrt((rest @ rest) / 133 * 133 / 134)
-        statistic, _ = stats.bartlett(rows[0], rest)
-        by_scipy += rows[0].var(ddof=1) > (rest @ rest) / 133 and statistic > 1.645**2
+        residuals = np.resize([1.0, -1.0], 134) * np.sqrt((residuals @ residuals) / 133 * 133 / 134)
+        statistic, _ = stats.bartlett(rows[0], residuals)
+        by_scipy += rows[0].var(ddof=1) > (residuals @ residuals) / 133 and statistic > 1.645**2
         loud = [Scatter((3 * rows[0] - 200).tolist(), ALLOWED), *every[1:]]
-        found += is_outlier(pool_scatter(loud), loud[0])
+        detected += is_outlier(pool_scatter(loud), loud[0])
     assert abs(odd - by_scipy) <= 4, "but for neighbours that happen to be alike"
     assert odd <= stats.binom.ppf(0.999, 150, 0.07)
-    assert found >= 140
+    assert detected >= 140
 
 
 @pytest.mark.parametrize(
-    ("loudest", "least"), [(0.5, 3), (1.0, 6), (1.3, 9), (2.0, ENOUGH), (9.0, ENOUGH)]
+    ("largest_scatter", "least"), [(0.5, 3), (1.0, 6), (1.3, 9), (2.0, ENOUGH), (9.0, ENOUGH)]
 )
-def test_a_quiet_one_among_others_is_asked_as_often_as_shows_what_they_show(
-    loudest: float, least: int
+def test_quiet_experiment_needs_enough_repetitions_to_exclude_rare_state(
+    largest_scatter: float, least: int
 ) -> None:
     """By trying all states: how many repetitions miss one that matters twice in a hundred."""
     share = np.linspace(0.01, 0.99, 9801)
-    matters = share[loudest * np.sqrt(share / (1 - share)) >= 1]
+    matters = share[largest_scatter * np.sqrt(share / (1 - share)) >= 1]
     missed = np.log(0.02) / np.log(1 - matters.min())
     assert min(int(np.ceil(round(missed, 2))), ENOUGH) == least
-    peers = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=True)
-    quiet, loud = [100.0, 100.1, 99.9], [100.0, 105.0, 95.0]
-    assert least_repetitions(peers, Scatter(quiet, ALLOWED)) == least
-    assert least_repetitions(peers, Scatter(loud, ALLOWED)) == 2
-    alike = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=loudest**2, mixed=False)
-    assert least_repetitions(alike, Scatter(quiet, ALLOWED)) == 2
+    peers = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=largest_scatter**2, mixed=True)
+    steady, scattered = [100.0, 100.1, 99.9], [100.0, 105.0, 95.0]
+    assert least_repetitions(peers, Scatter(steady, ALLOWED)) == least
+    assert least_repetitions(peers, Scatter(scattered, ALLOWED)) == 2
+    alike = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=largest_scatter**2, mixed=False)
+    assert least_repetitions(alike, Scatter(steady, ALLOWED)) == 2
 
 
-def test_three_are_not_believed_where_others_meet_a_state_that_they_may_have_missed() -> None:
+def test_three_repetitions_are_not_enough_when_peers_have_rare_states() -> None:
     """A third of repetitions take 1.3 times as long: one in three of three meets none."""
 
     def runs(means: list[float]) -> list[dict[str, object]]:
@@ -298,17 +294,17 @@ def test_three_are_not_believed_where_others_meet_a_state_that_they_may_have_mis
     states = [runs([91.0, 118.0, 91.5]), runs([90.5, 91.0, 118.5])]
     for count, believed in ((3, False), (ENOUGH, True)):
         missed = runs(random.normal(91, 0.5, count).tolist())
-        said = combined_mean(missed, None, peers_among([*flat, *states, missed]))
-        assert said["converged"] is believed
+        combined = combined_mean(missed, None, peers_among([*flat, *states, missed]))
+        assert combined["converged"] is believed
         assert combined_mean(missed, None, peers_among([*flat, missed]))["converged"] is True
 
 
-def test_three_that_agree_where_others_do_not_are_not_believed() -> None:
+def test_agreeing_repetitions_with_scattered_peers_do_not_converge() -> None:
     def runs(means: list[float]) -> list[dict[str, object]]:
         return [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
 
     alike = runs([100.0, 100.4, 99.9])
     others = [runs([100.0 + x, 100.0 - x, 100.0]) for x in (9.0, 11.0, 8.0, 12.0, 10.0)]
     assert combined_mean(alike, None, peers_among([*others, alike]))["converged"] is False
-    quiet = [runs([100.0 + x, 100.0 - x, 100.0]) for x in (0.9, 1.1, 0.8, 1.2, 1.0)]
-    assert combined_mean(alike, None, peers_among([*quiet, alike]))["converged"] is True
+    steady = [runs([100.0 + x, 100.0 - x, 100.0]) for x in (0.9, 1.1, 0.8, 1.2, 1.0)]
+    assert combined_mean(alike, None, peers_among([*steady, alike]))["converged"] is True

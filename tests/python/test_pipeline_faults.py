@@ -21,9 +21,7 @@ DEVICE = "sim:demo?blocks_per_die=24&state=empty"
 
 
 @pytest.mark.parametrize("half", range(HALVES))
-def test_no_fault_between_plan_and_report_loses_or_forges_anything(
-    in_memory: Path, half: int
-) -> None:
+def test_no_fault_between_plan_and_report_loses_or_forges_data(in_memory: Path, half: int) -> None:
     first = half * CASES // HALVES
     last = first + CASES // HALVES
     program = [sys.executable, str(Path(__file__).with_name("pipeline_faults.py"))]

@@ -1,6 +1,6 @@
 """Does no run touch what an earlier one wrote sequentially (uFLIP §4.2), by a list of all I/Os?
 
-The model knows nothing of footprints and places: it makes every run of a plan on a device that does
+The model uses no footprint and no allocator: it makes every run of a plan on a device that does
 nothing, takes the offsets that the engine really went to, and keeps a list of blocks.
 """
 
@@ -89,7 +89,7 @@ def first_violation(plan: Plan) -> str | None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_no_run_touches_what_an_earlier_one_wrote_sequentially(
+def test_run_avoids_sequentially_written_space(
     capacity: int, scale: str, choices: Choices, seed: int
 ) -> None:
     plan = make_plan(device(capacity), scale, seed, choices)
@@ -97,7 +97,7 @@ def test_no_run_touches_what_an_earlier_one_wrote_sequentially(
     assert first_violation(plan) is None
 
 
-def test_the_model_sees_a_run_that_stands_on_another() -> None:
+def test_oracle_detects_overlapping_runs() -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("order", "mix")))
     assert first_violation(plan) is None
     ordered = [n for n, run in enumerate(plan.runs) if run.pattern == "SW"]
@@ -110,7 +110,7 @@ def test_the_model_sees_a_run_that_stands_on_another() -> None:
     assert first_violation(replace(plan, runs=(*plan.runs[: other + 1], read))) == "read"
 
 
-def test_the_state_of_a_large_device_is_never_reset() -> None:
+def test_state_of_large_device_is_never_reset() -> None:
     """uFLIP §4.2: "for the large flash devices (32 GB) the state is in fact never reset"."""
     paper = make_plan(device(LARGE), "standard", 1, Choices(method="paper"))
     assert (paper.repetitions, paper.resets, paper.fewest_resets) == (3, 0, 0)
@@ -121,7 +121,7 @@ def test_the_state_of_a_large_device_is_never_reset() -> None:
     assert 0 < auto.resets == len(auto.why_reset) <= 3
 
 
-def test_what_forces_a_reset_is_said() -> None:
+def test_each_reset_has_a_reason() -> None:
     plan = make_plan(device(SMALL), "standard", 1, Choices(method="paper"))
     assert plan.resets == len(plan.why_reset) > 0
     assert set(plan.why_reset) == {run.id for run in plan.runs if run.reset_before}
@@ -129,7 +129,7 @@ def test_what_forces_a_reset_is_said() -> None:
         assert "not yet touched" in why
 
 
-def test_places_are_far_apart_where_that_needs_no_reset() -> None:
+def test_targets_are_far_apart_when_no_reset_is_needed() -> None:
     assert make_plan(device(2000 * GIB), "standard", 1).block_bytes == APART
     assert make_plan(device(LARGE), "standard", 1, Choices(method="paper")).block_bytes == BLOCK
 
@@ -146,12 +146,12 @@ def patterns(draw: st.DrawFn) -> Spec:
     io_size = draw(st.sampled_from([512, 4096, 1536]))
     location = draw(st.sampled_from(["sequential", "random", "ordered", "partitioned"]))
     degree = draw(st.integers(1, 4))
-    given: dict[str, Any] = {"parallel_degree": degree}
+    parameters: dict[str, Any] = {"parallel_degree": degree}
     parts = 1
     if location == "ordered":
-        given["incr"] = draw(st.integers(-9, 9))
+        parameters["incr"] = draw(st.integers(-9, 9))
     if location == "partitioned":
-        parts = given["partitions"] = draw(st.integers(1, 7))
+        parts = parameters["partitions"] = draw(st.integers(1, 7))
     shift = draw(st.integers(0, 3)) * 512
     size = (draw(SLOTS) * parts * io_size + shift + draw(st.integers(0, 3)) * 512) * degree
     return basic(
@@ -162,7 +162,7 @@ def patterns(draw: st.DrawFn) -> Spec:
         target_offset=draw(st.integers(0, 5)) * 512,
         target_size=size + degree * io_size,
         io_count=draw(st.integers(1, 90)),
-        **given,
+        **parameters,
     )
 
 
@@ -177,7 +177,7 @@ def specifications(draw: st.DrawFn) -> Spec:
 
 @settings(max_examples=300, deadline=None)
 @given(specifications())
-def test_a_footprint_is_what_the_ios_of_the_engine_hit(spec: Spec) -> None:
+def test_footprint_matches_ios_of_engine(spec: Spec) -> None:
     with open_device("null", size=8 * MIB) as nothing:
         trace = nothing.run(spec)
     offset, size, mode, component = (
@@ -186,8 +186,8 @@ def test_a_footprint_is_what_the_ios_of_the_engine_hit(spec: Spec) -> None:
     )
     sequential = np.array([part.location != "random" for part in spec.parts])
     writes = (mode == 1) & sequential[component]
-    found = written_sequentially(spec)
-    assert sectors(found) == hit(offset[writes], size[writes])
+    extents = written_sequentially(spec)
+    assert sectors(extents) == hit(offset[writes], size[writes])
     # Random patterns count with all that they may touch.
     others = sectors(all_but_written_sequentially(spec))
     assert others >= hit(offset[~writes], size[~writes])
@@ -211,20 +211,20 @@ def hit(offsets: Any, sizes: Any) -> set[int]:
 STRETCHES = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=8)
 
 
-def some(stretches: list[tuple[int, int]]) -> Extents:
+def extents_of(stretches: list[tuple[int, int]]) -> Extents:
     begins = np.array([begin for begin, _ in stretches], dtype=np.int64)
     return merge_extents(begins, begins + np.array([size for _, size in stretches], dtype=np.int64))
 
 
 @given(STRETCHES, STRETCHES, st.integers(1, 8))
-def test_extents_are_sets_of_bytes(
+def test_extents_behave_as_byte_sets(
     one: list[tuple[int, int]], other: list[tuple[int, int]], block: int
 ) -> None:
-    a, b = some(one), some(other)
-    bytes_a, bytes_b = of_bytes(a), of_bytes(b)
+    a, b = extents_of(one), extents_of(other)
+    bytes_a, bytes_b = bytes_of(a), bytes_of(b)
     assert a.size == len(bytes_a)
-    assert of_bytes(together([a, b])) == bytes_a | bytes_b
-    assert of_bytes(a.in_blocks(block)) == {
+    assert bytes_of(together([a, b])) == bytes_a | bytes_b
+    assert bytes_of(a.in_blocks(block)) == {
         byte
         for each in bytes_a
         for byte in range(each // block * block, each // block * block + block)
@@ -237,7 +237,7 @@ def test_extents_are_sets_of_bytes(
     assert all(later > end for later, end in zip(a.begins[1:], a.ends[:-1], strict=True))
 
 
-def of_bytes(extents: Extents) -> set[int]:
+def bytes_of(extents: Extents) -> set[int]:
     pairs = zip(extents.begins.tolist(), extents.ends.tolist(), strict=True)
     return {byte for begin, end in pairs for byte in range(begin, end)}
 
@@ -270,28 +270,26 @@ def ordered(incr: int, count: int, io_size: int = 64 * KIB) -> Spec:
     ),
     st.sampled_from([BLOCK, APART]),
 )
-def test_places_are_found_whenever_there_are_any(
-    capacity: int, specs: list[Spec], block: int
-) -> None:
+def test_target_is_found_whenever_one_exists(capacity: int, specs: list[Spec], block: int) -> None:
     """Beside a list of blocks, and a search through all offsets."""
-    places, taken = SpaceAllocator(capacity, block=block), set[int]()
+    allocator, used = SpaceAllocator(capacity, block=block), set[int]()
     for spec in specs:
         if spec.target_size > capacity:
             continue
-        moved, why = places.move(spec)
+        moved, why = allocator.move(spec)
         shape = blocks(spec.but(target_offset=0), block)
         aligned = APART if shape == set(range(len(shape))) else block
-        room = [
+        free_offsets = [
             offset
             for offset in range(0, capacity - spec.target_size + 1, aligned)
-            if taken.isdisjoint(each + offset // block for each in shape)
+            if used.isdisjoint(each + offset // block for each in shape)
         ]
-        assert (why is None) == bool(room)
+        assert (why is None) == bool(free_offsets)
         if why is not None:
-            taken.clear()
+            used.clear()
         assert moved.end <= capacity
-        assert taken.isdisjoint(blocks(moved, block))
-        taken |= blocks(moved, block)
+        assert used.isdisjoint(blocks(moved, block))
+        used |= blocks(moved, block)
 
 
 def blocks(spec: Spec, block: int) -> set[int]:
@@ -300,35 +298,35 @@ def blocks(spec: Spec, block: int) -> set[int]:
     return {each for begin, end in stretches for each in range(begin // block, end // block)}
 
 
-def test_patterns_with_gaps_come_between_each_other() -> None:
-    places = SpaceAllocator(GIB + MIB, block=BLOCK)
+def test_gapped_patterns_interleave() -> None:
+    allocator = SpaceAllocator(GIB + MIB, block=BLOCK)
     spec = ordered(16, 1024)
     for _ in range(8):
-        assert places.move(spec).reset is None
-    assert places.handed_out == GIB
-    assert "1 MiB of the device were not yet touched" in str(places.move(spec).reset)
+        assert allocator.move(spec).reset is None
+    assert allocator.handed_out == GIB
+    assert "1 MiB of the device were not yet touched" in str(allocator.move(spec).reset)
 
 
-def test_what_finds_no_room_is_told_by_what_it_writes_not_by_its_blocks() -> None:
-    places = SpaceAllocator(4 * MIB)
+def test_exhausted_space_message_counts_written_bytes() -> None:
+    allocator = SpaceAllocator(4 * MIB)
     spec = baseline("SW", io_size=32 * KIB, target_size=5 * MIB // 2, io_count=80)
-    assert places.move(spec).reset is None
-    assert "sequentially to 2.5 MiB within 2.5 MiB" in str(places.move(spec).reset)
+    assert allocator.move(spec).reset is None
+    assert "sequentially to 2.5 MiB within 2.5 MiB" in str(allocator.move(spec).reset)
 
 
-def test_a_mix_writes_in_one_half_and_leaves_the_other_undisturbed() -> None:
+def test_mix_leaves_other_half_undisturbed() -> None:
     half = 32 * GIB
     reads = baseline("RR", io_size=32768, target_size=half)
     mixed = mix(reads, baseline("SW", io_size=32768, target_size=MIB), 2, io_count=32)
-    places = SpaceAllocator(64 * GIB)
-    first = places.move(mixed).spec
+    allocator = SpaceAllocator(64 * GIB)
+    first = allocator.move(mixed).spec
     assert (first.second.target_offset, first.first.target_offset) == (0, half)
     # Something in the second half: what is read at random must not lie there any more.
-    places.move(ordered(1, 40 * GIB // (64 * KIB)))
-    assert "no" in str(places.move(mixed).reset)
+    allocator.move(ordered(1, 40 * GIB // (64 * KIB)))
+    assert "no" in str(allocator.move(mixed).reset)
 
 
-def test_an_overlap_in_a_plan_file_is_told_by_what_is_written(tmp_path: Any) -> None:
+def test_overlap_in_plan_file_is_reported_by_bytes(tmp_path: Any) -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("order",)))
     wide = next(run for run in plan.runs if run.pattern == "SW" and run.value == 256)
     one = replace(wide, reset_before=False)

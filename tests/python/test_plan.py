@@ -48,37 +48,37 @@ def test_runs_with_sequential_writes_come_last(plan: Any) -> None:
     assert (first.micro_benchmark, first.pattern) == ("baseline", "SW")
 
 
-def test_what_disturbs_more_comes_later_and_the_rest_in_the_order_of_the_paper() -> None:
+def test_runs_are_ordered_by_disturbance_then_paper_order() -> None:
     plan = make_plan(device(), "standard", 1, Choices(method="paper", repetitions=1))
     for disturbs in (False, True):
         runs = [run for run in plan.runs[6:] if run.spec.writes_sequentially is disturbs]
         names = [run.micro_benchmark for run in runs]
-        seen = list(dict.fromkeys(names))
-        assert names == sorted(names, key=seen.index)
+        groups = list(dict.fromkeys(names))
+        assert names == sorted(names, key=groups.index)
         # Of what disturbs, first what needs half of the device undisturbed.
         first = ["baseline", "mix"] if disturbs else []
         paper = [
             name for name in micro_benchmarks_for("sectors") if name not in (*first, "baseline")
         ]
-        assert seen == [*first, *(name for name in paper if name in seen)]
+        assert groups == [*first, *(name for name in paper if name in groups)]
 
 
-def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_their_length() -> None:
+def test_disturbing_runs_are_shuffled_between_repetitions() -> None:
     plan = make_plan(device(), "standard", 1, Choices(repetitions=2))
-    confined = [kept_to_a_part(run.spec) for run in plan.runs]
+    confined = [is_confined(run.spec) for run in plan.runs]
     sequential = [run.spec.writes_sequentially for run in plan.runs]
     grades = [2 if last else int(part) for part, last in zip(confined, sequential, strict=True)]
     assert grades == sorted(grades)
     assert set(grades) == {0, 1, 2}
     for grade in (0, 1, 2):
-        own = [run for run, its in zip(plan.runs[6:], grades[6:], strict=True) if its == grade]
-        own = [
+        graded = [run for run, its in zip(plan.runs[6:], grades[6:], strict=True) if its == grade]
+        graded = [
             run
-            for run in own
+            for run in graded
             if not isinstance(run.spec, Mix) and run.micro_benchmark != "baseline"
         ]
         orders = [
-            [(run.micro_benchmark, run.pattern, run.value) for run in own if run.repetition == n]
+            [(run.micro_benchmark, run.pattern, run.value) for run in graded if run.repetition == n]
             for n in (1, 2)
         ]
         assert sorted(orders[0]) == sorted(orders[1])
@@ -87,7 +87,7 @@ def test_what_disturbs_has_another_order_in_each_repetition_where_runs_find_thei
 
 @pytest.mark.parametrize("suite", ["uflip", "today"])
 @pytest.mark.parametrize("scale", ["quick", "standard"])
-def test_reads_find_a_device_that_no_write_of_the_plan_has_changed(scale: str, suite: str) -> None:
+def test_reads_precede_all_writes(scale: str, suite: str) -> None:
     plan = make_plan(device(), scale, 1, Choices(suite=suite))
     measured = [
         run
@@ -99,7 +99,7 @@ def test_reads_find_a_device_that_no_write_of_the_plan_has_changed(scale: str, s
     assert not all(writes)
 
 
-def kept_to_a_part(spec: Any) -> bool:
+def is_confined(spec: Any) -> bool:
     """By the span of each random write pattern, of 64 GiB."""
     spans = [
         part.target_size for part in spec.parts if (part.mode, part.location) == ("write", "random")
@@ -112,7 +112,7 @@ def test_runs_are_numbered_in_order(plan: Any) -> None:
     assert plan.runs[0].id == "0001-baseline-SR-io_size-32768"
 
 
-def test_without_a_state_places_are_used_again_and_the_plan_says_so() -> None:
+def test_without_state_space_is_reused_with_warning() -> None:
     plan = make_plan(device(GIB), "standard", 1, Choices(state="as-is"))
     assert (plan.state, plan.resets) == (None, 0)
     (warning,) = [w for w in plan.warnings if w["code"] == "sequential_targets_reused"]
@@ -123,13 +123,13 @@ def test_without_a_state_places_are_used_again_and_the_plan_says_so() -> None:
     assert set(warning) == {"code", "message", "numbers", "advice"}
 
 
-def test_what_an_earlier_plan_wrote_is_not_written_again() -> None:
+def test_space_of_earlier_plan_is_not_written_again() -> None:
     plan = make_plan(device(), "quick", 1, Choices(used_bytes=5 * GIB))
     written = together(written_sequentially(run.spec) for run in plan.runs)
     assert written.begins[0] == 5 * GIB
 
 
-def test_repetitions_differ_in_seed_and_place_only() -> None:
+def test_repetitions_differ_only_in_seed_and_target() -> None:
     plan = make_plan(device(2000 * GIB), "standard", 1)
     assert plan.repetitions == 3
     first = {run.id[5:]: run for run in plan.runs if run.repetition == 1}
@@ -151,7 +151,7 @@ def spaceless(spec: Any) -> Any:
 
 @pytest.mark.parametrize("capacity", [64 * GIB, GIB, 64 * MIB, 65 * MIB + 512, 5 * MIB])
 @pytest.mark.parametrize("scale", ["quick", "standard"])
-def test_every_run_stays_on_the_device(capacity: int, scale: str) -> None:
+def test_every_run_stays_on_device(capacity: int, scale: str) -> None:
     plan = make_plan(device(capacity), scale, 1)
     assert plan.runs
     for run in plan.runs:
@@ -161,7 +161,7 @@ def test_every_run_stays_on_the_device(capacity: int, scale: str) -> None:
             assert sum(first) <= second[0]
 
 
-def test_a_file_of_64_mib_is_enough_for_quick() -> None:
+def test_file_of_64_mib_suffices_for_quick() -> None:
     plan = make_plan(device(64 * MIB), "quick", 1)
     assert {run.micro_benchmark for run in plan.runs} == {
         run.micro_benchmark for run in make_plan(device(), "quick", 1).runs
@@ -169,14 +169,14 @@ def test_a_file_of_64_mib_is_enough_for_quick() -> None:
     assert len(plan.skipped) == 4
 
 
-def test_a_plan_is_a_function_of_device_scale_and_seed() -> None:
+def test_plan_depends_only_on_device_scale_and_seed() -> None:
     assert make_plan(device(), "quick", 5) == make_plan(device(), "quick", 5)
     one, other = make_plan(device(), "quick", 5), make_plan(device(), "quick", 6)
     assert [run.id for run in one.runs] == [run.id for run in other.runs]
     assert all(a.spec.seed != b.spec.seed for a, b in zip(one.runs, other.runs, strict=True))
 
 
-def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
+def test_run_keeps_seed_when_others_are_omitted() -> None:
     whole = {run.id[5:]: run.spec.seed for run in make_plan(device(), "quick", 5).runs}
     part = make_plan(device(), "quick", 5, Choices(only=("pause", "order")))
     assert {run.micro_benchmark for run in part.runs} == {"interference", "order", "pause"}
@@ -193,12 +193,12 @@ def test_a_run_keeps_its_seed_when_others_are_left_out() -> None:
         ({"kind": "null"}, "standard", 0),
     ],
 )
-def test_the_pause_suits_the_device(changes: Any, scale: str, pause_ns: int) -> None:
+def test_pause_depends_on_device_and_scale(changes: Any, scale: str, pause_ns: int) -> None:
     assert make_plan(device(**changes), scale, 1).pause_ns == pause_ns
     assert make_plan(device(**changes), scale, 1, Choices(pause_ns=7)).pause_ns == 7
 
 
-def test_only_the_target_is_used() -> None:
+def test_runs_stay_within_target_size() -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(target_size=64 * MIB))
     assert plan.target_size == 64 * MIB
     for run in plan.runs:
@@ -207,7 +207,7 @@ def test_only_the_target_is_used() -> None:
 
 
 @pytest.mark.parametrize("target_size", [0, 1000, 2 * GIB])
-def test_a_target_that_the_device_has_not_is_an_error(target_size: int) -> None:
+def test_invalid_target_size_is_an_error(target_size: int) -> None:
     with pytest.raises(UsageError, match="no target of this size"):
         make_plan(device(GIB), "quick", 1, Choices(target_size=target_size))
 
@@ -236,7 +236,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], where: str) -> Non
 # Estimate
 
 
-def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> None:
+def test_estimate_counts_what_specifications_resolve_to(plan: Any) -> None:
     estimated = estimate(plan)
     totals = [resolve(run.spec, plan.device).totals for run in plan.runs]
     assert estimated.runs == len(plan.runs)
@@ -255,7 +255,7 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
     over = [
         min(4 * longer.get(run.id, total).bytes_written, 64 * GIB) // (128 << 10) * (128 << 10)
         for run, total in zip(plan.runs, totals, strict=True)
-        if run.spec.writes_sequentially or kept_to_a_part(run.spec)
+        if run.spec.writes_sequentially or is_confined(run.spec)
     ]
     written = sum(total.bytes_written for total in [*totals, *longer.values()])
     assert len(over) > 100
@@ -265,13 +265,13 @@ def test_an_estimate_counts_exactly_what_the_specifications_say(plan: Any) -> No
     assert "a read takes" in estimated.assumptions
 
 
-def test_pauses_cost_nothing_in_virtual_time(plan: Any) -> None:
+def test_pauses_are_free_in_virtual_time(plan: Any) -> None:
     simulated = replace(plan, device=device(kind="sim"), state=None)
     assert estimate(simulated).time_ns < 60e9
     assert estimate(plan).time_ns > 10 * estimate(simulated).time_ns
 
 
-def test_the_rest_before_the_batches_is_counted_as_it_is_spent(tmp_path: Path) -> None:
+def test_pause_before_batches_is_counted_once(tmp_path: Path) -> None:
     """Five seconds before the first of the three, nothing between them."""
     api.run("sim:demo?blocks_per_die=64", tmp_path / "out", scale="quick", only=["baseline"])
     spent = [
@@ -292,45 +292,45 @@ def test_the_rest_before_the_batches_is_counted_as_it_is_spent(tmp_path: Path) -
     assert others == {10 * 10**9 - plan.pause_ns}
 
 
-def test_a_quick_plan_on_a_file_takes_about_a_minute() -> None:
+def test_quick_plan_on_file_takes_about_a_minute() -> None:
     estimated = estimate(make_plan(device(), "quick", 1))
     assert 30e9 < estimated.time_ns < 120e9
 
 
-def test_the_time_left_follows_the_pace_of_each_pattern() -> None:
+def test_remaining_time_follows_pace_of_each_pattern() -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("granularity",)))
     estimated = estimate(plan)
-    left = TimeLeft(plan, estimated)
-    assert left.after(0) == pytest.approx(estimated.time_ns)
-    assert left.after(len(plan.runs)) == 0
+    time_left = TimeLeft(plan, estimated)
+    assert time_left.after(0) == pytest.approx(estimated.time_ns)
+    assert time_left.after(len(plan.runs)) == 0
     for index, run in enumerate(plan.runs):
         if run.pattern == "SR":
-            left.finished(index, 2 * estimated.each[index].time_ns)
+            time_left.finished(index, 2 * estimated.each[index].time_ns)
     first = next(index for index, run in enumerate(plan.runs) if run.pattern == "RR")
     unchanged = sum(run.time_ns for run in estimated.each[first:])
-    assert left.after(first) == pytest.approx(unchanged)
+    assert time_left.after(first) == pytest.approx(unchanged)
     # Half-way through a run half of it is left.
     each = estimated.each[first].time_ns
-    assert left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
+    assert time_left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
     # What the run at hand took says it better, of it and of others of its pattern.
-    told = left.after(first, 0.25, each)
+    remaining_ns = time_left.after(first, 0.25, each)
     same = [i for i, run in enumerate(plan.runs) if run.pattern == "RR" and i > first]
     others = sum(estimated.each[i].time_ns for i in range(first + 1, len(plan.runs)))
     pause_ns = 0 if plan.device.simulated else plan.pause_ns
     pace = (4 * each + pause_ns) / each
     more = sum((pace - 1) * estimated.each[i].time_ns for i in same)
-    assert told == pytest.approx(3 * each + others + more)
+    assert remaining_ns == pytest.approx(3 * each + others + more)
     # A second run of a pattern goes at the pace of its first.
-    left.finished(first, 3 * each)
-    rest = [
+    time_left.finished(first, 3 * each)
+    remaining = [
         (3 if plan.runs[i].pattern == "RR" else 1) * estimated.each[i].time_ns
         for i in range(first + 1, len(plan.runs))
     ]
-    assert left.after(first + 1) == pytest.approx(sum(rest))
+    assert time_left.after(first + 1) == pytest.approx(sum(remaining))
 
 
 @pytest.mark.parametrize("suite", ["uflip", "today"])
-def test_no_two_short_runs_use_the_same_target_space(suite: str) -> None:
+def test_short_runs_use_disjoint_target_space(suite: str) -> None:
     """A second run at a place finds its part of the map cached; most of all at offset 0."""
     info = device()
     plan = make_plan(info, "quick", 1, Choices(suite=suite, repetitions=2))
@@ -347,7 +347,7 @@ def test_no_two_short_runs_use_the_same_target_space(suite: str) -> None:
         assert end <= begin, f"{before} and {run}"
 
 
-def test_reads_of_the_first_repetition_do_not_find_the_map_cached() -> None:
+def test_first_repetition_reads_do_not_find_map_cached() -> None:
     """Sequential reads behind a baseline at another place: as slow as those of a fresh device."""
     plan = make_plan(inspect_device("sim:dftl?blocks_per_die=301"), "quick", 1)
     same = [

@@ -22,25 +22,25 @@ MIB, GIB = 1 << 20, 1 << 30
 SMALL_SIM = "sim:demo?blocks_per_die=64"
 
 
-def a_plan(**changes: Any) -> Plan:
+def small_plan(**changes: Any) -> Plan:
     return make_plan(inspect_device(SMALL_SIM), "quick", 7, Choices(**changes))
 
 
 @pytest.mark.parametrize(
     "changes", [{}, {"only": ("mix", "parallelism")}, {"state": "as-is"}, {"repetitions": 2}]
 )
-def test_a_plan_survives_its_file(tmp_path: Path, changes: dict[str, Any]) -> None:
-    plan = a_plan(**changes)
+def test_plan_round_trips_through_file(tmp_path: Path, changes: dict[str, Any]) -> None:
+    plan = small_plan(**changes)
     path = tmp_path / "plan.toml"
     path.write_text(write_plan(plan))
-    again = read_plan(path, plan.device)
-    assert again.runs == plan.runs
+    reread = read_plan(path, plan.device)
+    assert reread.runs == plan.runs
     for name in ("scale", "seed", "pause_ns", "target_size", "state", "repetitions"):
-        assert getattr(again, name) == getattr(plan, name)
+        assert getattr(reread, name) == getattr(plan, name)
 
 
 def edited(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
-    before = write_plan(a_plan(only=("order",), **changes))
+    before = write_plan(small_plan(only=("order",), **changes))
     after = edit(before)
     assert after != before, "the edit changes something"
     path = tmp_path / "plan.toml"
@@ -48,18 +48,18 @@ def edited(tmp_path: Path, edit: Callable[[str], str], **changes: Any) -> Path:
     return path
 
 
-def test_a_state_that_nobody_waits_for_is_refused_before_its_writes_are_counted(
+def test_excessive_state_is_refused_before_counting(
     tmp_path: Path,
 ) -> None:
-    def of(count: int) -> Callable[[str], str]:
+    def with_random_bytes(count: int) -> Callable[[str], str]:
         return lambda text: re.sub(r"random_bytes = \d+", f"random_bytes = {count}", text)
 
     # 2^34 writes of 1 to 256 sectors of 512 bytes, which are 128.5 sectors on average.
-    most = (1 << 34) * 257 * 512 // 2
-    for count in (most + 257 * 256, 2**63 - 1):
+    max_bytes = (1 << 34) * 257 * 512 // 2
+    for count in (max_bytes + 257 * 256, 2**63 - 1):
         with pytest.raises(UsageError) as caught:
-            read_plan(edited(tmp_path, of(count)), inspect_device(SMALL_SIM))
-        assert caught.value.allowed == f"up to {most}"
+            read_plan(edited(tmp_path, with_random_bytes(count)), inspect_device(SMALL_SIM))
+        assert caught.value.allowed == f"up to {max_bytes}"
 
 
 def without_first_run(text: str) -> str:
@@ -67,10 +67,10 @@ def without_first_run(text: str) -> str:
     return "[[runs]]".join([parts[0], *parts[2:]])
 
 
-def test_a_run_may_be_taken_out(tmp_path: Path) -> None:
+def test_run_may_be_removed(tmp_path: Path) -> None:
     path = edited(tmp_path, without_first_run)
     info = inspect_device(SMALL_SIM)
-    assert len(read_plan(path, info).runs) == len(a_plan(only=("order",)).runs) - 1
+    assert len(read_plan(path, info).runs) == len(small_plan(only=("order",)).runs) - 1
 
 
 BAD: list[tuple[Callable[[str], str], list[str]]] = [
@@ -107,7 +107,7 @@ BAD: list[tuple[Callable[[str], str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("edit", "named"), BAD)
-def test_a_mistake_in_the_file_is_named(
+def test_mistake_in_file_is_named(
     tmp_path: Path, edit: Callable[[str], str], named: list[str]
 ) -> None:
     path = edited(tmp_path, edit)
@@ -117,8 +117,8 @@ def test_a_mistake_in_the_file_is_named(
         assert part in str(caught.value)
 
 
-def test_two_runs_with_one_id_are_a_mistake(tmp_path: Path) -> None:
-    plan = a_plan(only=("order",))
+def test_duplicate_run_id_is_refused(tmp_path: Path) -> None:
+    plan = small_plan(only=("order",))
     text = write_plan(plan).replace(plan.runs[1].id, plan.runs[0].id, 1)
     (tmp_path / "plan.toml").write_text(text)
     with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -126,15 +126,15 @@ def test_two_runs_with_one_id_are_a_mistake(tmp_path: Path) -> None:
     assert plan.runs[0].id in caught.value.got
 
 
-def test_sequential_writes_on_each_other_are_a_mistake_without_a_reset(tmp_path: Path) -> None:
-    plan = a_plan(only=("order",))
+def test_overlapping_sequential_writes_need_a_reset(tmp_path: Path) -> None:
+    plan = small_plan(only=("order",))
     writes = [run for run in plan.runs if run.pattern == "SW"]
     first, second = writes[1], writes[2]
     assert not second.reset_before
-    place = f"target_offset = {second.spec.target_offset}"
+    target = f"target_offset = {second.spec.target_offset}"
     text = write_plan(plan)
     head, tail = text.split(f'id = "{second.id}"')
-    moved = tail.replace(place, f"target_offset = {first.spec.target_offset}", 1)
+    moved = tail.replace(target, f"target_offset = {first.spec.target_offset}", 1)
     path = tmp_path / "plan.toml"
     path.write_text(f'{head}id = "{second.id}"{moved}')
     with pytest.raises(UsageError, match="write sequentially to the same target space") as caught:
@@ -146,9 +146,9 @@ def test_sequential_writes_on_each_other_are_a_mistake_without_a_reset(tmp_path:
     assert read_plan(path, plan.device).resets == plan.resets + 1
 
 
-def test_a_plan_for_another_device_is_refused(tmp_path: Path) -> None:
+def test_plan_for_another_device_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text(write_plan(a_plan(only=("order",))))
+    path.write_text(write_plan(small_plan(only=("order",))))
     for url in ("sim:demo", f"{SMALL_SIM}&channels=2", "null"):
         with pytest.raises(UsageError, match="another device"):
             read_plan(path, inspect_device(url))
@@ -157,7 +157,7 @@ def test_a_plan_for_another_device_is_refused(tmp_path: Path) -> None:
 # Limits
 
 
-def test_a_plan_keeps_within_its_limits() -> None:
+def test_plan_stays_within_limits() -> None:
     plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     whole = estimate(plan)
     for bytes_written, time_ns in [(100 * MIB, None), (None, 20 * 10**9), (0, None), (GIB, 10**10)]:
@@ -174,7 +174,7 @@ def test_a_plan_keeps_within_its_limits() -> None:
 
 @pytest.mark.parametrize("capacity", [64 * MIB, 128 * MIB, 256 * MIB])
 @pytest.mark.parametrize("limit", [20 * MIB, 200 * MIB, GIB])
-def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) -> None:
+def test_limits_hold_after_omitting_runs(capacity: int, limit: int) -> None:
     """On a small device resets are most of what is written, and a run left out may owe one."""
     info = stored.device_info(capacity_bytes=capacity)
     plan = make_plan(info, "quick", 1, Choices(only=("order", "pause", "bursts", "partitioning")))
@@ -184,21 +184,21 @@ def test_no_limit_is_exceeded_whatever_is_left_out(capacity: int, limit: int) ->
     assert estimate(within_limits(plan, None, seconds)).time_ns <= seconds
 
 
-def test_batches_that_belong_together_are_left_out_together() -> None:
+def test_batches_of_one_experiment_are_omitted_together() -> None:
     """One or two of them tell nothing, and still take their time."""
     plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
-    seen = set()
+    sizes = set()
     for seconds in range(1, 30):
         cut = within_limits(plan, None, seconds * 10**9)
-        kept = [run for run in cut.runs if run.micro_benchmark == "interference"]
+        batches = [run for run in cut.runs if run.micro_benchmark == "interference"]
         left_out = [skip for skip in cut.skipped if skip.micro_benchmark == "interference"]
-        assert (len(kept), len(left_out)) in ((3, 0), (0, 3))
+        assert (len(batches), len(left_out)) in ((3, 0), (0, 3))
         assert len({skip.reason for skip in left_out}) <= 1
-        seen.add(len(kept))
-    assert seen == {0, 3}
+        sizes.add(len(batches))
+    assert sizes == {0, 3}
 
 
-def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> None:
+def test_omitted_reset_moves_to_next_sequential_write() -> None:
     plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     cut = within_limits(plan, GIB, None)
     left_out = {run.id for run in plan.runs} - {run.id for run in cut.runs}
@@ -212,7 +212,7 @@ def test_a_reset_that_is_left_out_comes_before_the_next_sequential_write() -> No
 # The commands
 
 
-def test_a_plan_is_written_edited_and_executed(
+def test_plan_is_written_edited_and_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -221,17 +221,17 @@ def test_a_plan_is_written_edited_and_executed(
     path = tmp_path / "plan.toml"
     path.write_text(without_first_run(path.read_text()))
     with unchanged(tmp_path):
-        again = uflip("plan", SMALL_SIM, "--only", "order", "--out", "plan.toml")
-        assert (again.code, "was changed since" in again.err) == (3, True)
+        refused = uflip("plan", SMALL_SIM, "--only", "order", "--out", "plan.toml")
+        assert (refused.code, "was changed since" in refused.err) == (3, True)
     planned = [run["id"] for run in tomllib.loads(path.read_text())["runs"]]
     done = uflip("run", SMALL_SIM, "--plan", "plan.toml", "--out", "out", "--quiet")
     assert done.code == 0, done.err
     assert [run.id for run in Results.load("out").runs] == planned
 
 
-def test_a_plan_says_how_often_it_lists_a_run(tmp_path: Path) -> None:
+def test_plan_reports_repetitions_as_listed(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
-    text = write_plan(a_plan(only=("order",), repetitions=2))
+    text = write_plan(small_plan(only=("order",), repetitions=2))
     path.write_text(text)
     assert "repetitions: 2 of each run\n" in uflip("plan", SMALL_SIM, "--plan", path).out
     path.write_text(re.sub("^repetitions = 2$", "repetitions = 3", text, flags=re.M))
@@ -240,9 +240,9 @@ def test_a_plan_says_how_often_it_lists_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [("--seed", "1"), ("--scale", "quick"), ("--state", "random")])
-def test_what_the_file_decides_is_not_an_option(tmp_path: Path, option: tuple[str, str]) -> None:
+def test_option_decided_by_plan_file_is_refused(tmp_path: Path, option: tuple[str, str]) -> None:
     path = tmp_path / "plan.toml"
-    path.write_text(write_plan(a_plan(only=("order",))))
+    path.write_text(write_plan(small_plan(only=("order",))))
     with unchanged(tmp_path):
         done = uflip("run", SMALL_SIM, "--plan", path, "--out", tmp_path / "out", *option)
     assert (done.code, "The plan file decides this" in done.err) == (2, True)
@@ -255,11 +255,11 @@ def test_every_key_is_documented() -> None:
             assert f"`{field.name}`" in page, field.name
 
 
-def test_a_plan_of_every_version_runs_alike(tmp_path: Path) -> None:
+def test_plans_of_all_versions_run_alike(tmp_path: Path) -> None:
     """Version 3 added durability, which followed from the device before; 2 the mark of a medium,
     which a simulated device has not.
     """
-    now = write_plan(a_plan(only=("order",), state="as-is", pause_ns=0))
+    now = write_plan(small_plan(only=("order",), state="as-is", pause_ns=0))
     texts = {
         version: now.replace("format_version = 3", f"format_version = {version}")
         for version in (1, 2)
@@ -268,7 +268,7 @@ def test_a_plan_of_every_version_runs_alike(tmp_path: Path) -> None:
         version: text.replace('durability = "cached"\n', "") for version, text in texts.items()
     }
     assert now not in texts.values()
-    found = []
+    statistics = []
     for version, text in (texts | {3: now}).items():
         path, out = tmp_path / f"{version}.toml", tmp_path / str(version)
         path.write_text(text)
@@ -277,5 +277,5 @@ def test_a_plan_of_every_version_runs_alike(tmp_path: Path) -> None:
         loaded = Results.load(out)
         assert loaded.manifest.status == "complete"
         assert loaded.manifest.durability == "cached"
-        found.append([run.summary().statistics for run in loaded.runs])
-    assert found[0] == found[1] == found[2]
+        statistics.append([run.summary().statistics for run in loaded.runs])
+    assert statistics[0] == statistics[1] == statistics[2]

@@ -23,7 +23,7 @@ DEVICE = (
 POWER = "&power_loss_protection=false&spare_read_bytes=16"
 
 
-def test_an_idle_device_reads_what_is_programmed_and_finds_all_of_it() -> None:
+def test_idle_device_recovers_all_programmed_pages() -> None:
     with open_device(DEVICE + POWER) as device:
         loss = device.cut_power(1_000_000)
         pages = device.info.capacity_bytes // 4096
@@ -36,7 +36,7 @@ def test_an_idle_device_reads_what_is_programmed_and_finds_all_of_it() -> None:
     assert loss.recovery.took_ns == loss.recovery.reading_ns == read * (READ_NS + SPARE_NS)
 
 
-def test_what_is_in_a_volatile_cache_is_lost_unless_it_is_flushed_or_capacitors_save_it() -> None:
+def test_volatile_cache_is_lost_unless_flushed_or_protected() -> None:
     spec = baseline("RW", io_size=4096, io_count=100_000)
     cache = "&write_cache_bytes=65536&flush=when_needed"
 
@@ -57,7 +57,7 @@ def test_what_is_in_a_volatile_cache_is_lost_unless_it_is_flushed_or_capacitors_
     assert 14 <= put_back <= 16, "but for what was being programmed, which was ended"
 
 
-def test_a_device_goes_on_after_its_power_was_cut() -> None:
+def test_device_works_after_power_cut() -> None:
     with open_device(DEVICE + POWER) as device:
         spec = baseline("RW", io_size=4096, io_count=2_000)
         for number in range(1, 4):
@@ -66,22 +66,22 @@ def test_a_device_goes_on_after_its_power_was_cut() -> None:
     assert len(trace) == 2_000
 
 
-def test_the_command_prints_what_the_library_returns() -> None:
+def test_command_prints_library_results() -> None:
     options = ("--after", "5ms", "--queue-depth", "4", "--io-size", "4KiB")
     printed = uflip("powercut", DEVICE, *options)
     assert printed.code == 0, printed.err
-    told = json.loads(uflip("powercut", DEVICE, *options, "--json").out)
-    assert len(told) == 1
-    assert f"{told[0]['cut']['pages_torn']} torn" in printed.out
-    assert f"{told[0]['recovery']['spare_areas_read']} spare areas" in printed.out
+    losses = json.loads(uflip("powercut", DEVICE, *options, "--json").out)
+    assert len(losses) == 1
+    assert f"{losses[0]['cut']['pages_torn']} torn" in printed.out
+    assert f"{losses[0]['recovery']['spare_areas_read']} spare areas" in printed.out
     rows = uflip("powercut", DEVICE, *options, "--cuts", "3").out.splitlines()
     assert [row.split()[0] for row in rows] == ["cut", "1", "2", "3"]
     one = rows[1].split()
-    assert int(one[1]) == told[0]["ios_completed"]
+    assert int(one[1]) == losses[0]["ios_completed"]
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "message"),
     [
         ("null", "simulated device"),
         ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "loses data when it merges"),
@@ -93,60 +93,60 @@ def test_the_command_prints_what_the_library_returns() -> None:
         ("sim:zns", "where    sim:zns\n"),
     ],
 )
-def test_what_cannot_lose_power_says_so(device: str, said: str) -> None:
+def test_device_without_power_loss_model_is_refused(device: str, message: str) -> None:
     done = uflip("powercut", device)
     assert done.code == EXIT_CODES["usage"][0]
-    assert said in done.err
+    assert message in done.err
 
 
-def test_a_snapshot_without_the_table_is_not_told_to_change(here: Path) -> None:
+def test_snapshot_without_power_loss_model_suggests_new_snapshot(here: Path) -> None:
     small = "sim:demo?blocks_per_die=64"
     assert uflip("prepare", small, "--state", "sequential", "--save", "a.snapshot").code == 0
     done = uflip("powercut", "sim:a.snapshot")
     assert (done.code, "uflip prepare --save" in done.err) == (2, True), done.err
 
 
-def test_the_seed_of_a_second_cut_is_one() -> None:
+def test_second_cut_accepts_largest_seed() -> None:
     done = uflip("powercut", DEVICE, "--seed", 2**64 - 1, "--cuts", 2, "--after", "1ms")
     assert done.code == 0, done.err
 
 
-def test_the_host_works_until_the_power_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
+def test_host_writes_until_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs: list[Any] = []
     cut_power = Device.cut_power
 
-    def watched(self: Device, after: int, spec: Any, *rest: Any) -> Any:
-        asked.append(spec)
-        return cut_power(self, after, spec, *rest)
+    def watched(self: Device, after: int, spec: Any, *options: Any) -> Any:
+        specs.append(spec)
+        return cut_power(self, after, spec, *options)
 
     monkeypatch.setattr(Device, "cut_power", watched)
     assert uflip("powercut", DEVICE, "--after", "1ms").code == 0
-    (spec,) = asked
+    (spec,) = specs
     with open_device(DEVICE) as device, pytest.raises(UflipError, match="io_count"):
         resolve(baseline("RW", io_count=MAX_IOS + 1), device.info)
     assert spec.io_count == MAX_IOS
 
 
-def test_a_cut_after_the_end_of_all_clocks_is_refused() -> None:
+def test_cut_beyond_clock_range_is_refused() -> None:
     done = uflip("powercut", DEVICE, "--after", f"{2**63 - 1}ns")
     assert (done.code, "clock" in done.err) == (4, True), done.err
 
 
-def test_without_the_table_no_account_is_kept() -> None:
+def test_device_without_power_loss_model_cannot_be_cut() -> None:
     with open_device(DEVICE) as device, pytest.raises(UflipError, match="does not track"):
         device.cut_power()
 
 
-def test_the_command_says_how_far_it_is_without_a_terminal(
+def test_progress_is_printed_without_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("UFLIP_PROGRESS", "0.000001")
     device = "sim:demo?gc=cyclic&blocks_per_die=600"  # of its own: it is made, and not read
-    said = uflip("powercut", device, "--after", "2s", "--cuts", 2).err
-    lines = re.findall(r"^\[(\d+)/2\]  (.*)$", said, re.M)
+    log = uflip("powercut", device, "--after", "2s", "--cuts", 2).err
+    lines = re.findall(r"^\[(\d+)/2\]  (.*)$", log, re.M)
     assert [text for _, text in lines if text.startswith(f"making {device}")]
     for cut in (1, 2):
-        found = [re.fullmatch(rf"cut {cut} of 2  ([\d,]+) I/Os", text) for _, text in lines]
-        made = [int(each[1].replace(",", "")) for each in found if each]
+        matches = [re.fullmatch(rf"cut {cut} of 2  ([\d,]+) I/Os", text) for _, text in lines]
+        made = [int(each[1].replace(",", "")) for each in matches if each]
         assert made == sorted(made)
-        assert made[0] == 0 < made[-1], said
+        assert made[0] == 0 < made[-1], log

@@ -19,16 +19,16 @@ def made_of(url: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", profile_names())
-def test_an_exported_profile_is_the_device(tmp_path: Path, name: str) -> None:
+def test_exported_profile_describes_same_device(tmp_path: Path, name: str) -> None:
     path = tmp_path / "copy.toml"
     path.write_text(uflip("profile", "export", f"sim:{name}").out)
     assert made_of(f"sim:{path}") == made_of(f"sim:{name}")
-    sources, there = profile_sources(str(path)), profile_sources(name)
-    assert {key: sources[key] for key in there} == there
-    assert {sources[key].kind for key in set(sources) - set(there)} <= {"off"}
+    sources, builtin = profile_sources(str(path)), profile_sources(name)
+    assert {key: sources[key] for key in builtin} == builtin
+    assert {sources[key].kind for key in set(sources) - set(builtin)} <= {"off"}
 
 
-def test_an_export_has_what_the_name_overrides(tmp_path: Path) -> None:
+def test_export_includes_overrides(tmp_path: Path) -> None:
     path, url = tmp_path / "copy.toml", "sim:demo?page_bytes=8KiB&read_ns=25us&gc=greedy"
     path.write_text(uflip("profile", "export", url).out)
     assert made_of(f"sim:{path}") == made_of(url)
@@ -37,7 +37,7 @@ def test_an_export_has_what_the_name_overrides(tmp_path: Path) -> None:
     assert (tables["timing"]["read_ns"], tables["geometry"]["page_bytes"]) == ("25us", "8KiB")
 
 
-def test_an_export_has_tables_that_only_the_name_adds(tmp_path: Path) -> None:
+def test_export_includes_tables_added_by_overrides(tmp_path: Path) -> None:
     path = tmp_path / "copy.toml"
     url = (
         "sim:worn-mlc?retention_by_block=true&commands_at_once=4&read_weight=2&write_weight=1"
@@ -52,7 +52,7 @@ def test_an_export_has_tables_that_only_the_name_adds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["demo", "worn-mlc", "mtron", "dfc"])
-def test_a_new_profile_has_a_comment_on_every_key_and_no_fault(tmp_path: Path, name: str) -> None:
+def test_new_profile_comments_every_key_and_passes_check(tmp_path: Path, name: str) -> None:
     path = tmp_path / "mine.toml"
     done = uflip("profile", "new", f"sim:{name}", path)
     assert (done.code, done.err) == (0, "")
@@ -68,7 +68,7 @@ def test_a_new_profile_has_a_comment_on_every_key_and_no_fault(tmp_path: Path, n
     assert "no fault" in done.out
 
 
-def test_a_new_profile_takes_no_name_that_is_taken(tmp_path: Path) -> None:
+def test_new_profile_refuses_existing_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("mine")
     assert uflip("profile", "new", "sim:demo", path).code == 3
@@ -78,7 +78,7 @@ def test_a_new_profile_takes_no_name_that_is_taken(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_units_of_a_profile_are_those_of_a_name(tmp_path: Path) -> None:
+def test_profile_accepts_units_like_url(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     text = uflip("profile", "export", "sim:demo").out
     path.write_text(text.replace('erase_ns = "2ms"', 'erase_ns = "2500 µs"'))
@@ -87,14 +87,14 @@ def test_units_of_a_profile_are_those_of_a_name(tmp_path: Path) -> None:
     assert json.loads(json.dumps(profile))["timing"]["erase_ns"] == 2_500_000
 
 
-def test_a_profile_that_is_not_there_is_a_wrong_command(here: Path) -> None:
+def test_missing_profile_is_a_usage_error(here: Path) -> None:
     """As a plan and a specification that are not there: it is no device that fails."""
     done = uflip("profile", "check", "missing.toml")
     assert done.code == 2
     assert "no such file" in done.err
 
 
-def test_a_key_that_a_name_gives_twice_is_refused(here: Path) -> None:
+def test_duplicate_override_is_refused(here: Path) -> None:
     for url in ("sim:demo?gc=greedy&gc=cyclic", "sim:demo?gc=greedy&spare_factor=0.2&gc=greedy"):
         done = uflip("info", url)
         assert done.code == 2
@@ -102,14 +102,14 @@ def test_a_key_that_a_name_gives_twice_is_refused(here: Path) -> None:
         assert "spare_factor" not in done.err.split("got", 1)[1]
 
 
-def test_a_profile_that_is_there_is_replaced_by_force_alone(here: Path) -> None:
+def test_existing_profile_is_replaced_only_by_force(here: Path) -> None:
     (here / "mine.toml").write_text("mine")
     assert uflip("profile", "new", "sim:demo", "mine.toml").code == 3
     assert uflip("profile", "new", "sim:demo", "mine.toml", "--force").code == 0
     assert (here / "mine.toml").read_text() != "mine"
 
 
-def test_a_device_with_zones_is_brought_into_no_state() -> None:
+def test_zoned_device_cannot_be_prepared() -> None:
     for more in ((), ("--dry-run",)):
         done = uflip("prepare", "sim:zns", *more)
         assert (done.code, "no state to be enforced" in done.err) == (2, True), done.err

@@ -33,14 +33,14 @@ def profile(name: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", profile_names())
-def test_the_parser_of_profiles_and_plans_reads_what_that_of_python_reads(name: str) -> None:
+def test_toml_parsers_agree(name: str) -> None:
     text = read_profile(name)[1]
     odd = '\n[odd]\na = [1, -2.5, true, {b = "\\u00e9\\u0000"}, []]\n"c.d" = 9223372036854775807\n'
     assert json.loads(_native.toml_to_json(text + odd)) == tomllib.loads(text + odd)
 
 
 @pytest.mark.parametrize("name", random_access_names())
-def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
+def test_profile_makes_a_working_device(name: str) -> None:
     with open_device(f"sim:{name}") as device:
         for pattern in ("SW", "RW", "SR", "RR"):
             trace = device.run(baseline(pattern, io_count=20))
@@ -48,7 +48,7 @@ def test_every_profile_makes_a_device_that_reads_and_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", profile_names())
-def test_every_constant_that_comes_with_uflip_has_a_source_of_its_own(name: str) -> None:
+def test_every_profile_constant_has_its_own_source(name: str) -> None:
     tables = profile(name)
     keys = {key for table in tables.values() if isinstance(table, dict) for key in table}
     assert "default" not in tables["sources"]
@@ -57,7 +57,7 @@ def test_every_constant_that_comes_with_uflip_has_a_source_of_its_own(name: str)
     assert "#" not in lines, "sources are data and not comments"
 
 
-def test_what_is_off_is_off() -> None:
+def test_features_marked_off_have_neutral_values() -> None:
     neutral = (0, False, 1, "none", "when_needed")
     for name in profile_names():
         values = {k: v for t in profile(name).values() if isinstance(t, dict) for k, v in t.items()}
@@ -68,22 +68,22 @@ def test_what_is_off_is_off() -> None:
         assert {key: values[key] for key in off if values[key] not in neutral} == {}, name
 
 
-def test_a_profile_of_ones_own_needs_one_line(tmp_path: Path) -> None:
+def test_own_profile_needs_only_default_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    own, _, _ = read_profile("demo")[1].partition("[sources]")
-    path.write_text(own)
+    text, _, _ = read_profile("demo")[1].partition("[sources]")
+    path.write_text(text)
     done = uflip("info", f"sim:{path}", "--json")
     assert done.code == 2
     error = json.loads(done.out)["error"]
     assert error["what"] == "A constant of the profile has no source"
     assert "channels" in error["got"]
     assert 'default = { kind = "guess" }' in error["allowed"]
-    path.write_text(own + '[sources]\ndefault = { kind = "guess" }\n')
+    path.write_text(text + '[sources]\ndefault = { kind = "guess" }\n')
     rows = json.loads(uflip("info", f"sim:{path}", "--sources", "--json").out)
     assert {row["kind"] for row in rows} == {"guess"}
 
 
-def test_sources_are_shown_with_values_and_overrides() -> None:
+def test_sources_are_printed_with_values_and_overrides() -> None:
     rows = {
         row["key"]: row
         for row in json.loads(uflip("info", "sim:ofc?read_ns=30us", "--sources", "--json").out)
@@ -96,14 +96,14 @@ def test_sources_are_shown_with_values_and_overrides() -> None:
         "values": ["ofc/drop_30_pages"],
     }
     assert (rows["read_ns"]["value"], rows["read_ns"]["kind"]) == (30_000, "override")
-    shown = uflip("info", "sim:dfc", "--sources").out
+    output = uflip("info", "sim:dfc", "--sources").out
     assert re.search(
-        r"^rber_rated +0.00067 +fitted +oc/fig4/first_failure, oc/fig4/tenth", shown, re.M
+        r"^rber_rated +0.00067 +fitted +oc/fig4/first_failure, oc/fig4/tenth", output, re.M
     )
     assert uflip("info", "null", "--sources").code == 2
 
 
-def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
+def test_ofc_profile_matches_table_2_and_section_3() -> None:
     geometry, timing = profile("ofc")["geometry"], profile("ofc")["timing"]
     assert (geometry["channels"], geometry["dies_per_channel"]) == (4, 2)
     assert (geometry["blocks_per_die"], geometry["pages_per_block"]) == (1024, 128)
@@ -117,24 +117,24 @@ def test_ofc_is_the_device_of_table_2_and_section_3() -> None:
     assert info.sector_bytes == 4096
 
 
-def test_fast_1gb_is_the_device_of_table_1_of_myers_and_sinclair() -> None:
-    found = profile("fast-1gb")
-    geometry, timing = found["geometry"], found["timing"]
+def test_fast_1gb_profile_matches_table_1_of_myers_and_sinclair() -> None:
+    tables = profile("fast-1gb")
+    geometry, timing = tables["geometry"], tables["timing"]
     assert (geometry["page_bytes"], geometry["pages_per_block"]) == (4096, 64)
     times = ("read_ns", "program_ns", "program_high_ns", "erase_ns")
     assert [timing[name] for name in times] == [25_250, 101_250, 101_250, 1_500_000]
-    assert (found["ftl"]["ftl"], found["log"]["log_blocks"]) == ("fast", 128)
+    assert (tables["ftl"]["ftl"], tables["log"]["log_blocks"]) == ("fast", 128)
     assert inspect_device("sim:fast-1gb?state=empty").capacity_bytes == 1 << 30
 
 
-def test_the_modern_drive_says_that_it_is_nobodys() -> None:
+def test_tlc_nvme_profile_claims_no_product() -> None:
     text = read_profile("tlc-nvme")[1]
     assert "generic" in text.splitlines()[0]
     assert "generic" in profile("tlc-nvme")["description"]
     assert "no product" in text
 
 
-def test_the_modern_drive_has_response_times_of_the_right_order() -> None:
+def test_tlc_nvme_read_latency_is_realistic() -> None:
     with open_device("sim:tlc-nvme") as device:
         trace = device.run(baseline("RR", io_size="4k", io_count=500))
     read_us = np.median(np.asarray(trace.column("response_time_ns"))) / 1e3
@@ -156,9 +156,7 @@ SMALL = "channels=1&dies_per_channel=2&pages_per_block=64"
         ),
     ],
 )
-def test_drives_of_today_amplify_skewed_writes_no_more_than_measured_drives_do(
-    name: str, keys: str
-) -> None:
+def test_modern_profiles_limit_amplification_of_skewed_writes(name: str, keys: str) -> None:
     """Compare Zipf writes (θ = 1.0) with uniform ones.
 
     Of the drives that Haas et al. measured (SSD-iq, PVLDB 2025, θ from 0.2 to 1.0), none
@@ -183,25 +181,25 @@ def test_drives_of_today_amplify_skewed_writes_no_more_than_measured_drives_do(
 # Fits
 
 
-def test_fitted_constants_are_those_in_the_documentation() -> None:
+def test_fitted_constants_match_documentation() -> None:
     page = (DOCS / "reference" / "reproduce.md").read_text(encoding="utf-8")
-    shown = dict(re.findall(r"^\| (?:`(\w+)`|outstanding requests) \| (\d+) \| ", page, re.M))
+    documented = dict(re.findall(r"^\| (?:`(\w+)`|outstanding requests) \| (\d+) \| ", page, re.M))
     timing = profile("ofc")["timing"]
     constants = {fit.constant for fit in fits.FITS} - {"outstanding requests"}
-    assert {name: int(value) for name, value in shown.items() if name} == {
+    assert {name: int(value) for name, value in documented.items() if name} == {
         name: timing[name] for name in constants
     }
-    assert int(shown[""]) == ofc.OUTSTANDING
+    assert int(documented[""]) == ofc.OUTSTANDING
 
 
-def test_the_constants_that_are_fitted_are_those_of_the_fits() -> None:
+def test_constants_marked_fitted_match_fits() -> None:
     fitted = {key: s.values for key, s in profile_sources("ofc").items() if s.kind == "fitted"}
     of_device = {fit.constant: (fit.value_id,) for fit in fits.FITS}
     del of_device["outstanding requests"]
     assert fitted == of_device
 
 
-def test_no_two_constants_are_fitted_to_one_number() -> None:
+def test_each_constant_is_fitted_to_its_own_number() -> None:
     numbers = [fit.value_id for fit in fits.FITS]
     assert len(set(numbers)) == len(numbers)
     assert len(fits.BY_CONSTANT) == len(fits.FITS)
@@ -219,7 +217,7 @@ def rust_blocks(page: str) -> list[str]:
     return re.findall(r"^```rust[^\n]*\n(.*?)^```", page, re.M | re.S)
 
 
-def test_the_line_of_the_example_has_the_form_of_the_registry(example: str) -> None:
+def test_example_registry_line_has_registry_form(example: str) -> None:
     form = re.compile(r'^    "(\w+)" => (\w+)::(\w+),$', re.M)
     listed = form.findall(GC.read_text(encoding="utf-8"))
     assert {name for name, *_ in listed} == set(json.loads(_native.registry_json())["gc"])
@@ -232,7 +230,7 @@ def test_the_line_of_the_example_has_the_form_of_the_registry(example: str) -> N
     assert name not in dict.fromkeys(entry[0] for entry in listed), "it is registered: another name"
 
 
-def test_the_methods_of_the_trait_are_documented(example: str) -> None:
+def test_victim_policy_methods_are_documented(example: str) -> None:
     """That the example has them is what the compiler says: it is part of the Rust tests."""
     text = GC.read_text(encoding="utf-8")
     trait = text[text.index("trait VictimPolicy") :]

@@ -45,8 +45,8 @@ TABLES = {
 
 
 def named(*names: str) -> list[TrialCase]:
-    found = {case.name: case for case in LENGTH}
-    return [found[name] for name in names]
+    cases = {case.name: case for case in LENGTH}
+    return [cases[name] for name in names]
 
 
 def lowest(share: float, repeats: int = REPEATS) -> float:
@@ -55,7 +55,7 @@ def lowest(share: float, repeats: int = REPEATS) -> float:
 
 
 @pytest.mark.parametrize("case", DETECTION, ids=lambda case: case.name)
-def test_startup_and_period_are_found_or_abstained_from(case: TrialCase) -> None:
+def test_startup_and_period_are_found_or_abstained(case: TrialCase) -> None:
     row = detect(case, REPEATS)
     assert row.claimed_wrongly <= 1 - lowest(0.98)
     if row.startup_found is not None:
@@ -78,7 +78,7 @@ QUICK = named(
 
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_intervals_hold_the_true_mean_where_the_rule_stops(case: TrialCase) -> None:
+def test_intervals_cover_true_mean_at_stop(case: TrialCase) -> None:
     (row,) = measure(case, REPEATS, ("uflip",))
     assert row.stopped >= lowest(0.99)
     assert row.covered is not None
@@ -87,7 +87,7 @@ def test_intervals_hold_the_true_mean_where_the_rule_stops(case: TrialCase) -> N
     assert row.half_width <= 0.051
 
 
-def test_an_approach_that_has_no_end_is_known_or_said_not_to_be() -> None:
+def test_exponential_approach_is_covered_or_abstained() -> None:
     (row,) = measure(*named("exponential approach"), 2 * REPEATS, ("uflip",))
     assert row.stopped >= lowest(0.9, 2 * REPEATS)
     assert row.covered is not None
@@ -95,14 +95,14 @@ def test_an_approach_that_has_no_end_is_known_or_said_not_to_be() -> None:
 
 
 @pytest.mark.parametrize("change", [0.08, 0.1, 0.12, 0.15])
-def test_a_slow_drift_to_the_end_is_no_startup(change: float) -> None:
+def test_slow_drift_is_no_startup(change: float) -> None:
     """Of steps that are as small as these, the start-up is found: a step is no drift."""
     random = np.random.default_rng(6)
     drifting = [analyse(make.drifting(change)(random, 8192).times) for _ in range(30)]
-    assert sum(found.startup_ios > 0 for found in drifting) <= 2
+    assert sum(each.startup_ios > 0 for each in drifting) <= 2
     step = make.after_startup(2048, make.flat(0.1), cheap=1e5 * (1 - change))
-    found = [analyse(step(random, 8192).times).startup_ios for _ in range(30)]
-    assert sum(abs(ios - 2048) < 200 for ios in found) >= 28
+    startups = [analyse(step(random, 8192).times).startup_ios for _ in range(30)]
+    assert sum(abs(ios - 2048) < 200 for ios in startups) >= 28
 
 
 @pytest.mark.parametrize(
@@ -118,42 +118,42 @@ def test_a_slow_drift_to_the_end_is_no_startup(change: float) -> None:
     ],
 )
 @pytest.mark.parametrize("ios", [20_480, 40_960])
-def test_a_level_that_moves_has_no_period_and_its_phase_says_so(
-    family: make.Family, phases: set[str], ios: int
-) -> None:
+def test_moving_level_has_no_period(family: make.Family, phases: set[str], ios: int) -> None:
     """Of drifts by 5 and 10 % nine in ten were given a period, and shifts were called flat."""
-    found = [analyse(family(np.random.default_rng(seed), ios).times) for seed in range(12)]
-    assert sum(each.period_ios > 1 for each in found) <= 1
-    assert sum(each.phase in phases for each in found) >= 11
-    assert not [each for each in found if each.phase == "flat" and each.change_points]
-    assert not [each for each in found if each.phase == "never-steady" and not each.change_points]
+    analyses = [analyse(family(np.random.default_rng(seed), ios).times) for seed in range(12)]
+    assert sum(each.period_ios > 1 for each in analyses) <= 1
+    assert sum(each.phase in phases for each in analyses) >= 11
+    assert not [each for each in analyses if each.phase == "flat" and each.change_points]
+    assert not [
+        each for each in analyses if each.phase == "never-steady" and not each.change_points
+    ]
 
 
-def test_correlation_by_chance_does_not_refuse_what_is_known_well_enough() -> None:
+def test_chance_correlation_does_not_prevent_convergence() -> None:
     """Of 32 independent batches one series in twenty shows more correlation than 0.3."""
     random = np.random.default_rng(7)
-    found = [analyse(make.flat(0.3)(random, 3000).times) for _ in range(200)]
-    assert not [each for each in found if "batches_correlated" in each.reasons]
+    analyses = [analyse(make.flat(0.3)(random, 3000).times) for _ in range(200)]
+    assert not [each for each in analyses if "batches_correlated" in each.reasons]
 
 
-def test_long_memory_has_the_correlation_that_hosking_gives() -> None:
+def test_long_memory_autocorrelation_matches_hosking() -> None:
     """By the gamma functions, over many series; the logarithm has the mean of a mean of one."""
     d, n = 0.3, 2048
     every = [make.long_memory(d)(np.random.default_rng(seed), n) for seed in range(400)]
     logs = np.log([each.times / each.mean for each in every]) + 0.3**2 / 2
-    seen = [(logs[:, k:] * logs[:, : n - k]).mean() / (logs**2).mean() for k in (1, 10, 100)]
+    measured = [(logs[:, k:] * logs[:, : n - k]).mean() / (logs**2).mean() for k in (1, 10, 100)]
     ratio = special.gamma(1 - d) / special.gamma(d)
     expected = [ratio * special.poch(k + 1 - d, 2 * d - 1) for k in (1, 10, 100)]
-    assert seen == pytest.approx(expected, abs=0.03)
+    assert measured == pytest.approx(expected, abs=0.03)
 
 
 @pytest.mark.parametrize("name", ["drift, 11 times", "bursts of 2,000 and 400"])
-def test_what_has_no_mean_yet_is_not_said_to_converge(name: str) -> None:
+def test_series_without_mean_does_not_converge(name: str) -> None:
     (row,) = measure(*named(name), REPEATS, ("uflip",))
     assert row.stopped <= 0.05
 
 
-def test_a_rule_that_knows_no_period_or_burst_is_wrong_where_ours_is_right() -> None:
+def test_independence_rule_undercovers_correlated_series() -> None:
     (case,) = named("AR(1), 0.9")
     ours, textbook = measure(case, REPEATS, ("uflip", "independent I/Os"))
     assert ours.covered is not None
@@ -162,7 +162,7 @@ def test_a_rule_that_knows_no_period_or_burst_is_wrong_where_ours_is_right() -> 
     assert textbook.covered < 0.6
 
 
-def test_periodic_series_take_no_more_than_half_as_many_ios_again_as_any_fixed_rule() -> None:
+def test_periodic_series_need_at_most_half_more_ios() -> None:
     rows = economy(10)
     assert len(rows) == len(CASES)
     # Of ten series; the page has a hundred.
@@ -171,16 +171,16 @@ def test_periodic_series_take_no_more_than_half_as_many_ios_again_as_any_fixed_r
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_page_has_a_row_for_each_family(name: str) -> None:
+def test_proof_page_has_row_for_each_family(name: str) -> None:
     """Its numbers are of more series than a test can try; `tools/doc_tables.py` renews them."""
     mark = re.escape(f"<!-- python -m uflip.proof --only {name} -->")
-    found = re.search(rf"{mark}\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
-    assert found is not None
-    rows = [line.split("|") for line in found[1].splitlines() if line.startswith("|")]
+    match = re.search(rf"{mark}\n(.*?)\n<!-- end -->", PAGE.read_text(encoding="utf-8"), re.S)
+    assert match is not None
+    rows = [line.split("|") for line in match[1].splitlines() if line.startswith("|")]
     assert {row[1].strip() for row in rows[2:]} - {""} == TABLES[name]
 
 
-def test_the_command_prints_a_row_for_each_family() -> None:
+def test_command_prints_row_for_each_family() -> None:
     command = ("-m", "uflip.proof", "--only", "detection", "--repeats", "2", "--workers", "2")
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     for case in DETECTION:
@@ -190,7 +190,7 @@ def test_the_command_prints_a_row_for_each_family() -> None:
 BATCHES = 10
 
 
-def test_the_families_are_what_they_say() -> None:
+def test_families_have_declared_startup_and_mean() -> None:
     random = np.random.default_rng(1)
     for cases in (DETECTION, LENGTH):
         for case in cases:
@@ -198,21 +198,21 @@ def test_the_families_are_what_they_say() -> None:
                 continue
             series = case.family(random, max(case.ios, 20_000))
             first = 0 if series.startup is None else series.startup[1]
-            rest = series.times[first:]
+            running = series.times[first:]
             # The means of long batches hardly depend on each other, however the series does.
-            batches = rest[: len(rest) // BATCHES * BATCHES].reshape(BATCHES, -1).mean(axis=1)
+            batches = running[: len(running) // BATCHES * BATCHES].reshape(BATCHES, -1).mean(axis=1)
             error = batches.std(ddof=1) / np.sqrt(BATCHES)
-            assert abs(rest.mean() - series.mean) <= 4 * error + 1e-3 * series.mean, case.name
+            assert abs(running.mean() - series.mean) <= 4 * error + 1e-3 * series.mean, case.name
     assert make.mtron(random, 500).startup == (125, 127)
 
 
-def test_the_interval_of_a_share_is_wilsons_of_as_many_as_the_plans_are_worth() -> None:
+def test_share_interval_is_wilson_with_effective_plans() -> None:
     """By scipy; where all of a plan are alike it is that of plans."""
     happened = np.zeros(2000)
     happened[:37] = 1
     expected = stats.binomtest(37, 2000).proportion_ci(method="wilson")
-    found = interval_of_share(np.random.default_rng(1).permutation(happened).reshape(-1, 1))
-    assert found == pytest.approx((expected.low, expected.high), abs=2e-5)
+    interval = interval_of_share(np.random.default_rng(1).permutation(happened).reshape(-1, 1))
+    assert interval == pytest.approx((expected.low, expected.high), abs=2e-5)
     plans = np.repeat(np.arange(100)[:, None] < 5, TOGETHER, axis=1).astype(float)
     of_plans = stats.binomtest(5, 100).proportion_ci(method="wilson")
     assert interval_of_share(plans) == pytest.approx((of_plans.low, of_plans.high), rel=0.02)
@@ -220,9 +220,7 @@ def test_the_interval_of_a_share_is_wilsons_of_as_many_as_the_plans_are_worth() 
 
 
 @pytest.mark.parametrize(("few", "others"), ODD)
-def test_of_those_that_differ_from_their_peers_few_are_claimed_falsely(
-    few: str, others: str
-) -> None:
+def test_odd_experiments_are_rarely_claimed_falsely(few: str, others: str) -> None:
     """Two in a hundred."""
     row = measure_odd(few, others, 400)
     assert row.between[0] <= 0.02
@@ -230,7 +228,7 @@ def test_of_those_that_differ_from_their_peers_few_are_claimed_falsely(
 
 
 @pytest.mark.parametrize("name", ["levels ± 5 %", "levels ± 10 %, neighbours alike, 0.5"])
-def test_of_twenty_alike_few_are_claimed_falsely_and_few_given_up(name: str) -> None:
+def test_alike_experiments_are_rarely_claimed_falsely(name: str) -> None:
     case = next(case for case in REPEATED if case.name == name)
     row = measure_repeated(case, 400, FIRST)
     assert row.between[0] <= 0.02
@@ -238,7 +236,7 @@ def test_of_twenty_alike_few_are_claimed_falsely_and_few_given_up(name: str) -> 
 
 
 @pytest.mark.parametrize("first", [FIRST, MANY_FIRST])
-def test_one_alone_whose_neighbours_are_alike_is_seldom_claimed_falsely(first: int) -> None:
+def test_lone_correlated_experiment_is_rarely_claimed_falsely(first: int) -> None:
     """By Student's interval seven in a hundred were."""
     case = next(case for case in REPEATED if case.name == "levels ± 10 %, neighbours alike, 0.5")
     row = measure_repeated(case, 400, first, 1)

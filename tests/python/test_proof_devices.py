@@ -20,35 +20,35 @@ LATER_IOS = 8000  # several times as many as a run takes until it has converged
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_the_mtrons_startup_and_period_are_those_of_its_profile(seed: int) -> None:
+def test_mtron_startup_and_period_match_profile(seed: int) -> None:
     spec = baseline("RW", io_size="32KiB", seed=seed)
     times = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
-    found = analyse(times)
-    assert found.startup_ios == pytest.approx(STARTUP_IOS, rel=0.1)
-    assert found.period_ios == PERIOD_IOS
-    assert found.converged
+    analysis = analyse(times)
+    assert analysis.startup_ios == pytest.approx(STARTUP_IOS, rel=0.1)
+    assert analysis.period_ios == PERIOD_IOS
+    assert analysis.converged
 
 
 @pytest.mark.parametrize(("device", "pattern"), [("sim:demo", "RR"), ("sim:mtron", "RW")])
-def test_the_interval_holds_what_the_device_goes_on_to_do(device: str, pattern: str) -> None:
-    held = []
+def test_interval_covers_later_device_mean(device: str, pattern: str) -> None:
+    covered = []
     for seed in range(1, SEEDS + 1):
         opened = open_device(device)
         spec = baseline(pattern, io_size="32KiB", seed=seed)
         trace = opened.run(until_converged(spec, max_ios=60_000))
-        ended = json.loads(trace.ended_json or "")
-        (series,) = ended["series"]
-        assert ended["converged"]
-        rest = opened.run(spec.but(seed=seed + 100, io_count=LATER_IOS))
-        later = as_array(rest, "response_time_ns").mean()
+        convergence = json.loads(trace.ended_json or "")
+        (series,) = convergence["series"]
+        assert convergence["converged"]
+        continuation = opened.run(spec.but(seed=seed + 100, io_count=LATER_IOS))
+        later = as_array(continuation, "response_time_ns").mean()
         assert abs(series["mean_ns"] / later - 1) < 0.05
-        held.append(abs(series["mean_ns"] - later) <= series["half_width_ns"])
+        covered.append(abs(series["mean_ns"] - later) <= series["half_width_ns"])
     # What the device does later is a mean of some I/Os too, and has an error of its own.
     least = int(stats.binom.ppf(0.01, SEEDS, CONFIDENCE))
-    assert sum(held) >= least, f"{sum(held)} of {SEEDS}"
+    assert sum(covered) >= least, f"{sum(covered)} of {SEEDS}"
 
 
-def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
+def test_short_mtron_run_without_io_ignore_reads_low() -> None:
     """UFLIP §4.2 says about 25 %; its device is cheap throughout the start-up, ours not quite."""
     spec = baseline("RW", io_size="32KiB")
     long = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
@@ -56,7 +56,7 @@ def test_512_writes_of_the_mtron_without_ignoring_any_read_low() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_start_up_shows_in_those_512_writes(seed: int) -> None:
+def test_startup_is_visible_in_512_writes(seed: int) -> None:
     """512 I/Os already show the start-up; the mean of so few need not converge."""
     spec = baseline("RW", io_size="32KiB", seed=seed)
     times = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
@@ -69,21 +69,21 @@ def test_the_start_up_shows_in_those_512_writes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_mix_of_512_ios_measures_only_the_start_up(seed: int) -> None:
+def test_mix_of_512_ios_measures_only_startup(seed: int) -> None:
     """UFLIP §4.2: of RR/RW beyond ratio 4, 512 I/Os hold only the initial, very cheap writes.
 
     At 8 they hold 56 writes. A run that ends when both patterns are known holds thousands.
     """
     ratio, half = 8, "512MiB"
     rare = baseline("RW", io_size="32KiB", target_size=half, target_offset=half)
-    both = mix(baseline("RR", io_size="32KiB", target_size=half), rare, ratio, seed=seed)
-    short = open_device("sim:mtron").run(both.but(io_count=512 // (ratio + 1)))
+    mixed = mix(baseline("RR", io_size="32KiB", target_size=half), rare, ratio, seed=seed)
+    short = open_device("sim:mtron").run(mixed.but(io_count=512 // (ratio + 1)))
     writes = as_array(short, "component") == 1
     assert writes.sum() == 56 < STARTUP_IOS
-    trace = open_device("sim:mtron").run(until_converged(both, max_ios=16_384))
-    ended = json.loads(trace.ended_json or "")
-    assert ended["converged"]
+    trace = open_device("sim:mtron").run(until_converged(mixed, max_ios=16_384))
+    convergence = json.loads(trace.ended_json or "")
+    assert convergence["converged"]
     # Cheap writes are frequent later too, for the device rests while it reads: no claim is right.
-    assert ended["startup_ios"] in (0, pytest.approx(STARTUP_IOS, rel=0.15))
-    running_ns = ended["series"][1]["mean_ns"]
+    assert convergence["startup_ios"] in (0, pytest.approx(STARTUP_IOS, rel=0.15))
+    running_ns = convergence["series"][1]["mean_ns"]
     assert as_array(short, "response_time_ns")[writes].mean() < 0.5 * running_ns

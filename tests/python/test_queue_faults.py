@@ -32,7 +32,7 @@ pytestmark = needs_fuse
 
 
 @pytest.fixture(autouse=True)
-def nothing_hangs_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def reset_hanging_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     """An I/O that was given up makes a command end its process at once: not that of other tests."""
     monkeypatch.setattr(signals._state, "hanging", False)
 
@@ -49,7 +49,7 @@ PAST_CACHE = "--direct-io=on"
 @pytest.mark.parametrize(
     ("name", "rate"), ALL if "UFLIP_SOAK" in os.environ else [("EIO", "20%"), ("ENOSPC", "100%")]
 )
-def test_a_fault_ends_a_run_in_order_and_is_forgotten(name: str, rate: str, tmp_path: Path) -> None:
+def test_fault_ends_run_with_error_and_clears(name: str, rate: str, tmp_path: Path) -> None:
     trigger = tmp_path / "trigger"
     wrong = (f"error={name}", f"error-rate={rate}", f"error-file={trigger}")
     with (
@@ -75,7 +75,7 @@ def test_a_fault_ends_a_run_in_order_and_is_forgotten(name: str, rate: str, tmp_
 
 # Linux tells of a block device that has no room; all else that a server says is one error
 # (blk_status_to_errno).
-SAID = {"is full": errno.ENOSPC}
+REPORTED_ERRNO = {"is full": errno.ENOSPC}
 FAILING = {
     "fails": ("error=EIO", "error-rate=100%"),
     "fails now and then": ("error=EIO", "error-rate=20%"),
@@ -84,8 +84,8 @@ FAILING = {
 }
 OPERATIONS = ("read", "write", "durable write", "reads and writes")
 SLOW_MS, PATIENCE_NS = 3, 200_000_000
-WRONG = (*FAILING, "is slow", "hangs")
-CASES = {(what, operation) for what in WRONG for operation in OPERATIONS}
+FAULTS = (*FAILING, "is slow", "hangs")
+CASES = {(fault, operation) for fault in FAULTS for operation in OPERATIONS}
 
 
 def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
@@ -114,10 +114,10 @@ def opened(name: str, operation: str) -> Iterator[Device]:
         yield device
 
 
-def ended(device: Device, name: str, wanted: Basic | Mix) -> DeviceError:
+def run_error(device: Device, name: str, spec: Basic | Mix) -> DeviceError:
     """Return the error with which a run ends, if it is one of the device that says all of it."""
     with pytest.raises((DeviceError, UnavailableError)) as caught:
-        device.run(wanted)
+        device.run(spec)
     if isinstance(caught.value, UnavailableError):
         pytest.skip(str(caught.value))
     assert caught.value.what.startswith(("A read of 4 KiB at byte ", "A write of 4 KiB at byte "))
@@ -126,27 +126,27 @@ def ended(device: Device, name: str, wanted: Basic | Mix) -> DeviceError:
     return caught.value
 
 
-def test_there_are_two_dozen_cases_for_each_engine() -> None:
+def test_at_least_two_dozen_cases_per_engine() -> None:
     assert len(CASES) >= 24
     assert DEPTHS == (1, 8), "synchronous I/O, and io_uring"
 
 
-@pytest.mark.parametrize("what", FAILING)
-def test_a_block_device_that_fails_ends_a_run_and_works_again(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", FAILING)
+def test_failing_block_device_ends_run_and_works_again(fault: str, tmp_path: Path) -> None:
     trigger = tmp_path / "trigger"
-    wrong = (*FAILING[what], f"error-file={trigger}")
+    wrong = (*FAILING[fault], f"error-file={trigger}")
     with block_device(tmp_path, "--filter=error", "memory", "16M", *wrong) as (name, _):
         for operation in OPERATIONS:
             with opened(name, operation) as device:
                 for depth in DEPTHS:
                     trigger.touch()
-                    error = ended(device, name, pattern(operation, depth))
+                    error = run_error(device, name, pattern(operation, depth))
                     trigger.unlink()
-                    assert os.strerror(SAID.get(what, errno.EIO)) in error.got
+                    assert os.strerror(REPORTED_ERRNO.get(fault, errno.EIO)) in error.got
                     assert len(device.run(pattern(operation, depth))) >= COUNT
 
 
-def test_a_block_device_that_is_slow_is_measured(tmp_path: Path) -> None:
+def test_slow_block_device_is_measured(tmp_path: Path) -> None:
     """No I/O takes less than the server waits; how much more depends on the machine."""
     waits = (f"rdelay={SLOW_MS}ms", f"wdelay={SLOW_MS}ms")
     with (
@@ -162,21 +162,21 @@ def test_a_block_device_that_is_slow_is_measured(tmp_path: Path) -> None:
                 assert times.min() >= SLOW_MS * 1e6
 
 
-def test_a_block_device_that_hangs_is_given_up(tmp_path: Path) -> None:
+def test_hanging_block_device_times_out(tmp_path: Path) -> None:
     with block_device(tmp_path, "memory", "16M") as (name, pid):
         for operation in OPERATIONS:
             for depth in DEPTHS:
                 with opened(name, operation) as device:
                     stop_process(pid)
                     try:
-                        error = ended(device, name, pattern(operation, depth))
+                        error = run_error(device, name, pattern(operation, depth))
                     finally:
                         os.kill(pid, signal.SIGCONT)
                     assert error.what.endswith("does not end")
-                assert wait_until(partial(goes_on, name, operation, depth))
+                assert wait_until(partial(works_again, name, operation, depth))
 
 
-def goes_on(name: str, operation: str, depth: int) -> bool:
+def works_again(name: str, operation: str, depth: int) -> bool:
     """Return whether the device opens again and works; a hung I/O releases it in its own time."""
     try:
         with opened(name, operation) as device:
@@ -186,7 +186,7 @@ def goes_on(name: str, operation: str, depth: int) -> bool:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_block_device_whose_server_is_gone_ends_every_run(tmp_path: Path, depth: int) -> None:
+def test_vanished_server_ends_every_run(tmp_path: Path, depth: int) -> None:
     with (
         block_device(tmp_path, "memory", "16M") as (name, pid),
         opened(name, "read") as device,
@@ -194,5 +194,5 @@ def test_a_block_device_whose_server_is_gone_ends_every_run(tmp_path: Path, dept
         assert len(device.run(pattern("read", depth))) == COUNT
         killer = threading.Timer(0.1, os.kill, (pid, signal.SIGKILL))
         killer.start()
-        ended(device, name, pattern("reads and writes", depth, 10**6))
-        ended(device, name, pattern("read", depth))
+        run_error(device, name, pattern("reads and writes", depth, 10**6))
+        run_error(device, name, pattern("read", depth))

@@ -23,13 +23,13 @@ LOOPS: dict[str, dict[str, Any]] = {"closed": {}, "open": {"time": "fixed", "int
 
 def counted(name: str, mode: str) -> list[int]:
     fields = Path("/sys/block", Path(name).name, "stat").read_text().split()
-    return [int(fields[place]) for place in FIELDS[mode]]
+    return [int(fields[index]) for index in FIELDS[mode]]
 
 
 @pytest.mark.parametrize("mode", FIELDS)
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("depth", [8, 32])
-def test_a_request_reaches_the_device_for_each_io(
+def test_each_io_reaches_device_as_one_request(
     loop_device: str, mode: str, loop: str, depth: int
 ) -> None:
     pattern = basic(

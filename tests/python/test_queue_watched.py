@@ -13,11 +13,11 @@ from uflip.spec import basic
 
 pytestmark = needs_fuse
 
-# Those that go on are not over when the one is.
+# The other I/Os outlast the hanging one.
 HANG_S, PATIENCE_NS, COUNT = 2, 500_000_000, 50_000
 
 
-def test_one_that_hangs_is_given_up_while_others_go_on(
+def test_hanging_io_is_detected_while_others_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals._state, "hanging", False)

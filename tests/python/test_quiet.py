@@ -46,7 +46,7 @@ NOT_TRIED = {"selftest", "reproduce", "replay", "serve", "submit", "site"}
 
 def quiet_commands() -> dict[str, click.Option]:
     """The option of every command that has it."""
-    found = {}
+    options = {}
     context = click.Context(cli)
     for verb in VERBS:
         command = cli.get_command(context, verb)
@@ -55,24 +55,24 @@ def quiet_commands() -> dict[str, click.Option]:
         for name, each in inner.items():
             for option in each.params:
                 if "--quiet" in option.opts:
-                    found[f"{verb} {name}".strip()] = option
-    return found
+                    options[f"{verb} {name}".strip()] = option
+    return options
 
 
-def test_the_option_is_one() -> None:
+def test_quiet_option_is_identical_everywhere() -> None:
     """One text and one flag, and every command that has it is tried here."""
 
     @quiet_option
     def nothing() -> None:
         pass
 
-    (wanted,) = nothing.__click_params__  # type: ignore[attr-defined]
-    found = quiet_commands()
-    assert {(option.help, tuple(option.opts)) for option in found.values()} == {
-        (wanted.help, tuple(wanted.opts))
+    (expected,) = nothing.__click_params__  # type: ignore[attr-defined]
+    options = quiet_commands()
+    assert {(option.help, tuple(option.opts)) for option in options.values()} == {
+        (expected.help, tuple(expected.opts))
     }
     tried = {" ".join(words[: 2 if words[0] in {"oc", "site"} else 1]) for words in COMMANDS}
-    assert tried == set(found)
+    assert tried == set(options)
 
 
 @pytest.fixture(scope="module")
@@ -83,26 +83,26 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("words", [each for each in COMMANDS if each[0] not in NOT_TRIED], ids=str)
-def test_quiet_leaves_out_what_was_not_found(
+def test_quiet_prints_results_only(
     words: tuple[str, ...], results: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "results").symlink_to(results)
     monkeypatch.setenv("UFLIP_PROGRESS", "0.000001")
 
     def done(name: str, *options: str) -> tuple[list[str], str]:
-        given = uflip(*(word.replace("{new}", name) for word in words), *options)
-        assert given.code == 0, given.err
+        outcome = uflip(*(word.replace("{new}", name) for word in words), *options)
+        assert outcome.code == 0, outcome.err
         # How long it took is no result.
-        return [line.partition(" · in ")[0] for line in given.out.splitlines()], given.err
+        return [line.partition(" · in ")[0] for line in outcome.out.splitlines()], outcome.err
 
-    said, _ = done("loud")
-    kept, err = done("soft", "--quiet")
+    full, _ = done("loud")
+    brief, err = done("soft", "--quiet")
     assert err == ""
     assert done("json", "--json")[1] == ""
     notes = tuple(note.replace("{new}", "loud") for note in COMMANDS[words])
-    left_out = [line for line in said if line not in kept]
+    left_out = [line for line in full if line not in brief]
     assert all(line.startswith(notes or "never") for line in left_out), left_out
-    assert [line for line in kept if line not in said] == []
+    assert [line for line in brief if line not in full] == []
     for note in filter(None, notes):
-        assert not any(line.startswith(note) for line in kept)
-        assert any(line.startswith(note) for line in said)
+        assert not any(line.startswith(note) for line in brief)
+        assert any(line.startswith(note) for line in full)

@@ -23,17 +23,17 @@ def refused(path: Path, kind: DocumentKind = KIND) -> UsageError:
     return error
 
 
-def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+def test_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "plan").write_bytes(b"x" * 100)
     assert read_document(tmp_path / "plan", KIND) == b"x" * 100
 
 
-def test_one_byte_more_is_refused(tmp_path: Path) -> None:
+def test_file_above_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan").write_bytes(b"x" * 101)
     assert refused(tmp_path / "plan").got == "more than 100 B"
 
 
-def test_a_link_to_a_file_is_followed_and_one_to_itself_is_not(tmp_path: Path) -> None:
+def test_link_is_followed_and_link_loop_refused(tmp_path: Path) -> None:
     (tmp_path / "plan").write_bytes(b"x")
     (tmp_path / "link").symlink_to("plan")
     assert read_document(tmp_path / "link", KIND) == b"x"
@@ -41,17 +41,17 @@ def test_a_link_to_a_file_is_followed_and_one_to_itself_is_not(tmp_path: Path) -
     assert refused(tmp_path / "loop").got == "a link that leads to itself"
 
 
-def test_no_file_is_none_or_an_error_as_the_reader_likes(tmp_path: Path) -> None:
+def test_missing_file_is_none_or_an_error(tmp_path: Path) -> None:
     assert read_if_there(tmp_path / "plan", KIND) is None
     assert refused(tmp_path / "plan").got == "no such file"
 
 
-def test_a_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan")
     assert refused(tmp_path / "plan").got == "a pipe"
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+def test_non_regular_file_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path).got == "a folder"
     assert refused(Path("/dev/zero")).got == "a character device"
     with socket.socket(socket.AF_UNIX) as listening:
@@ -59,24 +59,24 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
         assert refused(tmp_path / "socket").got == "a socket"
 
 
-def test_a_file_that_says_it_is_empty_is_not_read() -> None:
+def test_file_of_reported_size_zero_is_not_read() -> None:
     assert Path("/proc/self/maps").stat().st_size == 0
     assert Path("/proc/self/maps").read_bytes()
     assert read_document(Path("/proc/self/maps"), KIND) == b""
 
 
-def test_names_that_no_file_can_have_are_refused(tmp_path: Path) -> None:
+def test_impossible_file_names_are_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / ("x" * 300)).got == "File name too long"
     assert "null" in refused(tmp_path / "a\0b").got
 
 
-def test_what_is_not_utf8_is_named(tmp_path: Path) -> None:
+def test_invalid_utf8_is_reported_with_position(tmp_path: Path) -> None:
     (tmp_path / "plan").write_bytes(b"seed\xff")
     with pytest.raises(UsageError) as caught:
         read_text(tmp_path / "plan", KIND)
     assert caught.value.got == "byte 0xff at 4, which is not UTF-8"
 
 
-def test_the_class_of_the_error_is_that_of_the_kind() -> None:
+def test_error_class_follows_document_kind() -> None:
     with pytest.raises(ResultsError):
         decode(Path("x"), DocumentKind("manifest", 1, "restore it"), b"\x80")

@@ -32,23 +32,23 @@ def two_lines(constants: refit.Constants, columns: Sequence[str]) -> Mapping[str
     return {column: cell(column, times[column], printed[column]) for column in columns}
 
 
-def test_a_search_finds_what_the_cells_tell() -> None:
+def test_search_finds_known_constants() -> None:
     start = {"command_read_ns": 100_000, "link_bytes_per_s": 80_000_000, "seek_read_ns": 0}
-    found, made = refit.search(start, list(start), ["SR", "RR"], two_lines)
-    assert all(one.within for one in two_lines(found, ["SR", "RR"]).values())
-    assert found["seek_read_ns"] / 1e6 == pytest.approx(PRINTED[1] - PRINTED[0], abs=0.25)
+    constants, made = refit.search(start, list(start), ["SR", "RR"], two_lines)
+    assert all(one.within for one in two_lines(constants, ["SR", "RR"]).values())
+    assert constants["seek_read_ns"] / 1e6 == pytest.approx(PRINTED[1] - PRINTED[0], abs=0.25)
     assert made <= refit.BUDGET
 
 
-def test_a_search_ends_with_its_budget_and_never_gets_worse() -> None:
-    def hopeless(constants: refit.Constants, _columns: Sequence[str]) -> Mapping[str, table3.Cell]:
+def test_search_respects_budget_and_never_gets_worse() -> None:
+    def far_off(constants: refit.Constants, _columns: Sequence[str]) -> Mapping[str, table3.Cell]:
         return {"SR": cell("SR", 1000 + constants["streams"], 1.0)}
 
-    found, made = refit.search({"streams": 4}, ["streams"], ["SR"], hopeless)
+    best, made = refit.search({"streams": 4}, ["streams"], ["SR"], far_off)
     assert made <= refit.BUDGET
-    assert found["streams"] <= 4
-    nowhere, _ = refit.search({"streams": 4}, ["streams"], ["SR"], lambda *_: None)
-    assert nowhere == {"streams": 4}, "there is no such device, and no better one either"
+    assert best["streams"] <= 4
+    unchanged, _ = refit.search({"streams": 4}, ["streams"], ["SR"], lambda *_: None)
+    assert unchanged == {"streams": 4}, "there is no such device, and no better one either"
 
 
 VALUES = {
@@ -58,59 +58,59 @@ VALUES = {
 
 @pytest.mark.parametrize("leave", refit.LEAVE)
 @pytest.mark.parametrize("column", table3.COLUMNS)
-def test_nothing_of_a_held_out_cell_is_left(column: str, leave: str) -> None:
+def test_held_out_cell_does_not_influence_fit(column: str, leave: str) -> None:
     """Whatever was fitted to the cell could have been anything else: the device is the same."""
-    seen: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def measure(constants: refit.Constants, columns: Sequence[str]) -> Mapping[str, table3.Cell]:
-        seen.append(dict(constants))
+        calls.append(dict(constants))
         # Depends on every constant, and on nothing else.
         total = sum(hash((key, value)) % 97 for key, value in sorted(constants.items()))
         return {one: cell(one, 1.0 + total / 10, 1.0) for one in columns}
 
-    def folded(own: dict[str, Any]) -> tuple[refit.Fold, list[dict[str, Any]]]:
-        seen.clear()
-        one = refit.fold(DTI, (column,), leave, VALUES | {DTI: own}, measure)
-        return one, list(seen)
+    def folded(values: dict[str, Any]) -> tuple[refit.Fold, list[dict[str, Any]]]:
+        calls.clear()
+        one = refit.fold(DTI, (column,), leave, VALUES | {DTI: values}, measure)
+        return one, list(calls)
 
     keys = refit.fitted_keys(DTI, VALUES[DTI], [column])
     begun = refit.start_values(keys, VALUES[DTI], [], leave)
-    told = [key for key in keys if key in refit.UNFITTED_VALUES]
-    assert set(told) == set(keys), f"{begun}: a constant without a beginning of its own"
-    first, asked = folded(VALUES[DTI])
-    second, again = folded(VALUES[DTI] | dict.fromkeys(keys, 123_456_789))
-    assert asked == again
+    covered = [key for key in keys if key in refit.UNFITTED_VALUES]
+    assert set(covered) == set(keys), f"{begun}: a constant without a beginning of its own"
+    first, first_calls = folded(VALUES[DTI])
+    second, second_calls = folded(VALUES[DTI] | dict.fromkeys(keys, 123_456_789))
+    assert first_calls == second_calls
     assert first.cells == second.cells
     assert {key: ends[1:] for key, ends in first.constants.items()} == {
         key: ends[1:] for key, ends in second.constants.items()
     }
 
 
-def test_every_fitted_number_of_the_table_has_a_beginning_that_knows_nothing() -> None:
+def test_each_fitted_constant_has_an_uninformed_beginning() -> None:
     for row in table3.TABLE:
         fitted = refit.fitted_keys(row.profile, VALUES[row.profile], table3.COLUMNS)
         assert set(fitted) <= set(refit.UNFITTED_VALUES), row.profile
 
 
-def test_what_no_other_cell_constrains_stays_where_it_began() -> None:
+def test_unconstrained_constant_keeps_its_beginning() -> None:
     """Only the cell itself told how many clusters may be written downwards."""
-    said = json.loads(
+    document = json.loads(
         uflip("reproduce", "uflip-table3", "--refit", DTI, "--without", "reverse", "--json").out
     )
-    (fold,) = said["folds"]
+    (fold,) = document["folds"]
     others = [name for name in VALUES if name != DTI and "backward_clusters" in VALUES[name]]
     assert others == [], "no other device has such a constant to begin at"
     fitted = VALUES[DTI]["backward_clusters"]
     assert fold["constants"] == {"backward_clusters": [fitted, 0, 0]}
     assert fold["devices"] == 1
-    (found,) = fold["cells"]
+    (result,) = fold["cells"]
     # Each write downwards then merges its unit, as a random write does.
-    assert (found["column"], found["within"]) == ("Reverse", False)
-    assert found["deviation"] > 5
+    assert (result["column"], result["within"]) == ("Reverse", False)
+    assert result["deviation"] > 5
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("uflip-fig3", "--refit", DTI), "uflip-table3"),
         (("uflip-table3", "--without", "RW"), "--refit"),
@@ -119,13 +119,13 @@ def test_what_no_other_cell_constrains_stays_where_it_began() -> None:
         (("uflip-table3", "--refit", DTI, "-o", "f.png"), "no figure"),
     ],
 )
-def test_what_cannot_be_refitted_is_refused(arguments: tuple[str, ...], told: str) -> None:
+def test_impossible_refit_is_refused(arguments: tuple[str, ...], message: str) -> None:
     refused = uflip("reproduce", *arguments)
     assert refused.code == 2
-    assert told in refused.err
+    assert message in refused.err
 
 
-def test_columns_are_known_by_both_of_their_names() -> None:
+def test_columns_have_two_names() -> None:
     assert refit.check_columns(["Large Incr", "large_incr"]) == ("Large Incr", "Large Incr")
     with pytest.raises(UsageError):
         refit.check_columns(["RX"])

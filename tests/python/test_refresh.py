@@ -38,7 +38,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
         return Results.load(folder), pages * 4096 - resets, plan.target_size
 
 
-def test_four_times_as_much_follows_what_disturbs_and_nothing_else(tmp_path: Path) -> None:
+def test_disturbing_runs_are_followed_by_fourfold_rewrite(tmp_path: Path) -> None:
     results, written, target = benchmark(tmp_path / "r", method="auto")
     expected, of_runs, disturbing = [0], 0, 0
     for run in results.runs:
@@ -59,7 +59,7 @@ def test_four_times_as_much_follows_what_disturbs_and_nothing_else(tmp_path: Pat
 
 
 @pytest.mark.parametrize("choices", [{"method": "startup"}, {"method": "auto", "state": "as-is"}])
-def test_fixed_lengths_and_devices_as_they_are_are_left_alone(
+def test_fixed_lengths_and_as_is_devices_are_not_rewritten(
     tmp_path: Path, choices: dict[str, Any]
 ) -> None:
     results, written, _ = benchmark(tmp_path / "r", **choices)

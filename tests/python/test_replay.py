@@ -38,12 +38,12 @@ def columns(trace: Any, *names: str) -> list[list[int]]:
 
 def lines_of(path: Path) -> list[tuple[int, int, int]]:
     """(offset, size, 1 for a write) of every I/O in one of fio's logs, by plain means."""
-    found = []
+    ios = []
     for line in path.read_text().splitlines():
         words = line.split()
         if words[2:3] in (["read"], ["write"]):
-            found.append((int(words[3]), int(words[4]), int(words[2] == "write")))
-    return found
+            ios.append((int(words[3]), int(words[4]), int(words[2] == "write")))
+    return ios
 
 
 def ios_of(trace: Any) -> list[tuple[int, ...]]:
@@ -51,21 +51,21 @@ def ios_of(trace: Any) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("device", [SMALL, "null"])
-def test_a_device_does_what_fio_did(device: str, tmp_path: Path) -> None:
+def test_device_receives_ios_of_fio_trace(device: str, tmp_path: Path) -> None:
     results, trace = replayed(FIO, device, tmp_path / "out")
     assert ios_of(trace) == lines_of(FIO)
     assert results.manifest.status == "complete"
     assert uflip("verify", tmp_path / "out").code == 0
 
 
-def test_a_file_is_written_as_the_trace_says(here: Path) -> None:
+def test_file_receives_ios_of_trace(here: Path) -> None:
     _, trace = replayed(FIO, "file:scratch.bin", Path("out"), "--size", "4MiB")
     assert ios_of(trace) == lines_of(FIO)
     times = np.asarray(trace.column("response_time_ns"))
     assert (times > 0).all()
 
 
-def test_what_only_reads_writes_nothing(here: Path) -> None:
+def test_reading_trace_writes_nothing(here: Path) -> None:
     Path("reads").write_text("fio version 2 iolog\na read 0 4096\na read 8192 4096\n")
     Path("mine").write_bytes(bytes(range(256)) * 64)
     replayed(Path("reads"), "file:mine", Path("out"))
@@ -78,7 +78,7 @@ def test_what_only_reads_writes_nothing(here: Path) -> None:
 TRIMS = "fio version 2 iolog\na write 0 65536\na trim 0 32768\na read 0 4096\n"
 
 
-def test_trims_of_others_are_replayed_where_the_device_can(here: Path) -> None:
+def test_trims_are_replayed_where_supported(here: Path) -> None:
     Path("trims").write_text(TRIMS)
     for device, size in ((SMALL, ()), ("file:scratch.bin", ("--size", "4MiB"))):
         results, trace = replayed(Path("trims"), device, Path(f"out-{device[:3]}"), *size)
@@ -89,15 +89,15 @@ def test_trims_of_others_are_replayed_where_the_device_can(here: Path) -> None:
     assert content[32768:65536] != bytes(32768)
 
 
-def test_where_it_cannot_trims_are_left_out_and_said(tmp_path: Path) -> None:
+def test_unsupported_trims_are_omitted_with_warning(tmp_path: Path) -> None:
     (tmp_path / "trims").write_text(TRIMS)
     results, trace = replayed(tmp_path / "trims", "sim:zns", tmp_path / "out")
     assert ios_of(trace) == [(0, 65536, 1), (0, 4096, 0)]
-    (told,) = (each for each in results.warnings if each["code"] == "trace_left_out")
-    assert told["numbers"] == {"trim": 1}
+    (warning,) = (each for each in results.warnings if each["code"] == "trace_left_out")
+    assert warning["numbers"] == {"trim": 1}
 
 
-def test_where_it_cannot_trims_alone_are_refused_with_what_can_be_done(tmp_path: Path) -> None:
+def test_trace_of_unsupported_trims_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trims").write_text("fio version 2 iolog\na trim 0 4096\n")
     done = uflip("replay", str(tmp_path / "trims"), "sim:zns", "--out", str(tmp_path / "out"))
     assert done.code == 2
@@ -106,7 +106,7 @@ def test_where_it_cannot_trims_alone_are_refused_with_what_can_be_done(tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_what_only_trims_changes_a_device(here: Path) -> None:
+def test_trimming_trace_counts_as_writing(here: Path) -> None:
     Path("trims").write_text("fio version 2 iolog\na trim 0 4096\n")
     Path("mine").write_bytes(b"x" * 8192)
     refused = uflip("replay", "trims", "file:mine", "--out", "other")
@@ -114,7 +114,7 @@ def test_what_only_trims_changes_a_device(here: Path) -> None:
     assert Path("mine").read_bytes() == b"x" * 8192
 
 
-def test_in_an_open_loop_ios_arrive_when_they_did(tmp_path: Path) -> None:
+def test_open_loop_keeps_arrival_times(tmp_path: Path) -> None:
     _, trace = replayed(FIO, SMALL, tmp_path / "as-it-was", "--speed", "1")
     times = [int(line.split()[0]) for line in FIO.read_text().splitlines() if " 4096" in line or
              " 8192" in line or " 12288" in line or " 16384" in line]  # fmt: skip
@@ -134,7 +134,7 @@ def test_in_an_open_loop_ios_arrive_when_they_did(tmp_path: Path) -> None:
         free = at + took
 
 
-def test_a_run_of_ours_is_replayed(tmp_path: Path) -> None:
+def test_run_file_of_uflip_is_replayed(tmp_path: Path) -> None:
     uflip("replay", FIO, SMALL, "--out", tmp_path / "first", "-q")
     (first,) = (tmp_path / "first" / "runs").glob("*.parquet")
     _, trace = replayed(first, SMALL, tmp_path / "again")
@@ -173,7 +173,7 @@ def test_every_verb_opens_the_result(tmp_path: Path) -> None:
     assert "Traceback" not in refused.err
 
 
-def test_the_same_trace_takes_the_same_times(tmp_path: Path) -> None:
+def test_same_trace_gives_same_times(tmp_path: Path) -> None:
     times = []
     for name in ("a", "b"):
         _, trace = replayed(FIO, SMALL, tmp_path / name)
@@ -181,7 +181,7 @@ def test_the_same_trace_takes_the_same_times(tmp_path: Path) -> None:
     assert times[0] == times[1]
 
 
-def test_a_damaged_list_is_found(tmp_path: Path) -> None:
+def test_damaged_io_list_is_found(tmp_path: Path) -> None:
     """The list in a run file is held against the digest in its pattern."""
     from uflip._native import NativeError, read_trace
 
@@ -196,7 +196,7 @@ def test_a_damaged_list_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_what_fio_writes_here_is_what_it_did(here: Path) -> None:
+def test_fresh_fio_trace_matches_its_ios(here: Path) -> None:
     job = ["--name=job", "--rw=randrw", "--filename=target", "--size=1m", "--bsrange=4k-64k"]
     subprocess.run(
         ["fio", *job, "--number_ios=100", "--ioengine=psync", "--write_iolog=log"],
@@ -208,7 +208,7 @@ def test_what_fio_writes_here_is_what_it_did(here: Path) -> None:
     assert len(trace) > 10
 
 
-def a_long_trace(path: Path) -> Path:
+def long_trace(path: Path) -> Path:
     """Reads and writes every two milliseconds, two seconds long, as fio 3 notes them."""
     lines = ["fio version 3 iolog", "0 target add", "0 target open"]
     modes = ("read", "write")
@@ -221,14 +221,14 @@ def a_long_trace(path: Path) -> Path:
     ("device", "more"),
     [("file:scratch.bin", ("--size", "1MiB", "--buffered")), (SMALL, ())],
 )
-def test_a_replay_that_was_killed_goes_on(device: str, more: tuple[str, ...], here: Path) -> None:
-    trace, as_it_was = a_long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
+def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -> None:
+    trace, as_it_was = long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
     whole = uflip("replay", trace, device, *more, *as_it_was, "--out", "whole", "-q")
     assert whole.code == 0, whole.err
     for attempt in range(20):
         out = Path(f"out{attempt}")
-        again = () if device == SMALL else ("--buffered",)
-        process = start("replay", trace, device, *again, *as_it_was, "--out", out)
+        options = () if device == SMALL else ("--buffered",)
+        process = start("replay", trace, device, *options, *as_it_was, "--out", out)
         # As soon as the folder is there: a simulated device is quicker than two seconds.
         while not (out / "manifest.json").exists() and process.poll() is None:
             time.sleep(0.001)
@@ -238,8 +238,8 @@ def test_a_replay_that_was_killed_goes_on(device: str, more: tuple[str, ...], he
         if Results.load(out).status != "complete":
             break
     assert Results.load(out).missing, "it was killed in the middle"
-    go_on = ("replay", trace, *as_it_was, "--resume", out, "-q")
-    done = uflip(*go_on)
+    resume = ("replay", trace, *as_it_was, "--resume", out, "-q")
+    done = uflip(*resume)
     assert done.code == 0, done.err
     results = Results.load(out)
     (run,), (expected,) = results.runs, Results.load(Path("whole")).runs
@@ -249,11 +249,11 @@ def test_a_replay_that_was_killed_goes_on(device: str, more: tuple[str, ...], he
         times = "submit_ns", "response_time_ns"
         assert columns(run.trace(), *times) == columns(expected.trace(), *times)
     assert uflip("verify", out).code == 0
-    assert uflip(*go_on).code == 5, "it is complete"
+    assert uflip(*resume).code == 5, "it is complete"
 
 
-def test_a_replay_goes_on_with_nothing_else(here: Path) -> None:
-    trace = a_long_trace(Path("t.iolog"))
+def test_replay_resumes_only_with_same_options(here: Path) -> None:
+    trace = long_trace(Path("t.iolog"))
     out = Path("out")
     process = start("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--speed", "1",
                     "--out", out)  # fmt: skip
@@ -280,7 +280,7 @@ def test_a_replay_goes_on_with_nothing_else(here: Path) -> None:
     assert (out / "manifest.json").read_bytes() == before
 
 
-def test_a_replay_that_only_reads_goes_on_without_writing(here: Path) -> None:
+def test_reading_replay_resumes_without_writing(here: Path) -> None:
     lines = "".join(f"{n * 2000} a read {n % 4 * 4096} 4096\n" for n in range(500))
     Path("reads").write_text(f"fio version 3 iolog\n0 a add\n0 a open\n{lines}")
     Path("mine").write_bytes(bytes(range(256)) * 64)
@@ -295,18 +295,18 @@ def test_a_replay_that_only_reads_goes_on_without_writing(here: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_what_a_pattern_wrote_of_its_ios_is_replayed(here: Path, ending: str) -> None:
-    given = ("--pattern", "RW", "--mix", "RR", "--ratio", 2, "--io-count", 40, "--seed", 7)
+def test_pattern_trace_is_replayed(here: Path, ending: str) -> None:
+    options = ("--pattern", "RW", "--mix", "RR", "--ratio", 2, "--io-count", 40, "--seed", 7)
     for name in (f"trace.{ending}", "read.csv"):
-        assert uflip("pattern", SMALL, *given, "--trace", name, "-q").code == 0
+        assert uflip("pattern", SMALL, *options, "--trace", name, "-q").code == 0
     with Path("read.csv").open() as file:
-        wanted = [
+        expected = [
             (int(r["offset_bytes"]), int(r["io_size_bytes"]), int(r["mode"] == "write"))
             for r in csv.DictReader(file)
         ]
-    assert len(wanted) == 120
+    assert len(expected) == 120
     _, trace = replayed(Path(f"trace.{ending}"), SMALL, here / "out")
-    assert ios_of(trace) == wanted
+    assert ios_of(trace) == expected
     # In an open loop they arrive when they did: to the nanosecond.
     with Path("read.csv").open() as file:
         instants = [int(row["submit_ns"]) for row in csv.DictReader(file)]
@@ -315,7 +315,7 @@ def test_what_a_pattern_wrote_of_its_ios_is_replayed(here: Path, ending: str) ->
     assert entry.spec.list.span == instants[-1] - instants[0]
 
 
-def test_a_table_of_what_cannot_be_replayed_says_where(here: Path) -> None:
+def test_invalid_row_is_reported_with_its_number(here: Path) -> None:
     head, row = "submit_ns,offset_bytes,io_size_bytes,mode\n", "0,0,4096,read\n"
     for wrong in ("1,100,4096,read", "1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0"):
         Path("t.csv").write_text(head + row + wrong)
@@ -328,7 +328,7 @@ def test_a_table_of_what_cannot_be_replayed_says_where(here: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_waits_are_over_when_fio_ends_them(here: Path) -> None:
+def test_fio_waits_are_reproduced(here: Path) -> None:
     Path("target").write_bytes(bytes(1 << 20))
     lines = ("open", "wait 400 0", "read 0 4096", "wait 900 0", "read 4096 4096", "wait 600 0",
              "read 8192 4096", "wait 1200 0", "read 12288 4096", "close")  # fmt: skip

@@ -103,7 +103,7 @@ def document(demo: Path) -> dict[str, Any]:
 # Colours
 
 
-def test_no_two_causes_look_alike() -> None:
+def test_causes_have_distinct_colours() -> None:
     """Some 18 causes: farther apart than two greys that an eye still tells from each other."""
     with open_device("sim:demo?blocks_per_die=64") as device:
         causes = device.run(baseline("RW", io_count=1)).causes
@@ -116,7 +116,7 @@ def test_no_two_causes_look_alike() -> None:
 # One file, for everybody
 
 
-def test_the_page_needs_nothing_else(html: str, page: Page) -> None:
+def test_page_is_self_contained(html: str, page: Page) -> None:
     assert len(html.encode()) < LARGEST_PAGE
     for tag, attributes in page.tags:
         assert tag not in {"script", "link", "iframe", "object", "embed"}
@@ -129,7 +129,7 @@ def test_the_page_needs_nothing_else(html: str, page: Page) -> None:
     assert policies[0].startswith("default-src 'none'")
 
 
-def test_every_anchor_leads_somewhere_and_ids_are_unique(page: Page) -> None:
+def test_anchors_resolve_and_ids_are_unique(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
     assert len(ids) == len(set(ids))
     for attributes in (*page.all("a"), *page.all("use")):
@@ -137,7 +137,7 @@ def test_every_anchor_leads_somewhere_and_ids_are_unique(page: Page) -> None:
         assert target.removeprefix("#") in ids
 
 
-def test_figures_can_be_read_without_seeing_them(html: str, page: Page) -> None:
+def test_figures_have_text_alternatives(html: str, page: Page) -> None:
     pictures = [svg for svg in page.all("svg") if svg.get("aria-hidden") != "true"]
     assert len(pictures) == len(page.all("figure"))
     for svg in pictures:
@@ -146,7 +146,7 @@ def test_figures_can_be_read_without_seeing_them(html: str, page: Page) -> None:
             assert re.search(rf'<(title|desc) id="{name}">[^<]{{3,}}<', html), name
 
 
-def test_figures_are_numbered_as_they_stand(page: Page, html: str) -> None:
+def test_figures_are_numbered_in_order(page: Page, html: str) -> None:
     drawn = ["traces", "distribution", "spent", *varied()]
     drawn += ["phases", "interference", "convergence", "places"]
     assert [figure["id"] for figure in page.all("figure")] == [f"figure-{name}" for name in drawn]
@@ -158,7 +158,7 @@ def test_figures_are_numbered_as_they_stand(page: Page, html: str) -> None:
     assert [int(number) for number in re.findall(r"Data of figure (\d+)<", html)] == numbered
 
 
-def test_every_micro_benchmark_has_question_figure_and_numbers(
+def test_micro_benchmark_has_question_figure_and_numbers(
     page: Page, document: dict[str, Any]
 ) -> None:
     for name, about in varied().items():
@@ -170,7 +170,7 @@ def test_every_micro_benchmark_has_question_figure_and_numbers(
             assert format_ms(run["statistics"]["mean_ns"]) in page.text
 
 
-def test_key_figures_are_those_of_the_summary(page: Page, document: dict[str, Any]) -> None:
+def test_key_figures_match_summary(page: Page, document: dict[str, Any]) -> None:
     for run in document["baselines"]:
         mean, median = run["statistics"]["mean_ns"], run["statistics"]["p50_ns"]
         assert f"{format_ms(mean)} ms mean" in page.text
@@ -178,7 +178,7 @@ def test_key_figures_are_those_of_the_summary(page: Page, document: dict[str, An
     assert headline(document) in page.text
 
 
-def test_simulated_results_say_so_everywhere(html: str, page: Page) -> None:
+def test_simulated_results_are_marked_everywhere(html: str, page: Page) -> None:
     assert "These are results of a simulator" in page.text
     assert '<span class="badge">simulated</span>' in html
     assert html.count(">simulated device</text>") == len(page.all("figure"))
@@ -197,13 +197,13 @@ def test_warnings_and_provenance_are_complete(page: Page, document: dict[str, An
         assert f'"seed": {run["spec"]["seed"]}' in page.text
 
 
-def test_the_same_results_give_the_same_bytes(demo: Path, html: str, tmp_path: Path) -> None:
+def test_report_is_reproducible(demo: Path, html: str, tmp_path: Path) -> None:
     size = write_report(Results.load(demo), tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text() == html
     assert size == (tmp_path / "again.html").stat().st_size
 
 
-def test_light_dark_and_paper(html: str) -> None:
+def test_styles_cover_light_dark_and_print(html: str) -> None:
     style = html[html.index("<style>") : html.index("</style>")]
     assert "prefers-color-scheme: dark" in style
     assert "@media print" in style
@@ -220,7 +220,7 @@ def report(results: Results, tmp_path: Path) -> Page:
     return Page((tmp_path / "report.html").read_text())
 
 
-def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
+def test_real_device_is_not_called_simulated(tmp_path: Path) -> None:
     page = report(stored.results(tmp_path / "r", url="null"), tmp_path)
     assert "simulated device" not in page.text
     assert "simulator" not in page.text
@@ -232,7 +232,7 @@ def test_a_real_device_is_not_called_simulated(tmp_path: Path) -> None:
     assert "The harness itself takes 55 ns per I/O" in page.text
 
 
-def test_names_of_devices_are_text_and_not_html(tmp_path: Path) -> None:
+def test_device_names_are_escaped(tmp_path: Path) -> None:
     evil = stored.device_info(
         "block",
         url='file:"><script>alert(1)</script>',
@@ -255,7 +255,7 @@ def test_names_of_devices_are_text_and_not_html(tmp_path: Path) -> None:
     assert "<img src=x onerror=alert(1)> & {{ 7 * 7 }} {% raw %} $100, 1 GiB" in page.text
 
 
-def test_an_interrupted_benchmark_has_a_report(tmp_path: Path) -> None:
+def test_interrupted_benchmark_has_a_report(tmp_path: Path) -> None:
     runs = [*stored.FOUR, stored.mix_run(5, "SR", "RR", 2)]
     page = report(stored.results(tmp_path / "r", runs, finished=2, status="interrupted"), tmp_path)
     assert "The benchmark is interrupted: 2 of 5 runs are here." in page.text
@@ -266,7 +266,7 @@ def test_an_interrupted_benchmark_has_a_report(tmp_path: Path) -> None:
     assert page.text.count("not measured") == 2  # the tiles of SW and RW
 
 
-def test_no_finished_run_at_all(tmp_path: Path) -> None:
+def test_report_without_finished_run(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", finished=0, status="failed")
     page = report(results, tmp_path)
     assert "The benchmark is failed: 0 of 4 runs" in page.text
@@ -286,7 +286,7 @@ def test_skipped_runs_are_listed_with_reasons(tmp_path: Path) -> None:
     assert "not a multiple of the sector of 4 KiB" in as_text(summary(results))
 
 
-def test_what_was_not_reached_is_not_what_the_device_cannot_do(tmp_path: Path) -> None:
+def test_unreached_and_impossible_runs_have_different_reasons(tmp_path: Path) -> None:
     reason = "the target is larger than the device"
     skipped = [
         {"micro_benchmark": name, "pattern": "RW", "parameter": "target_size", "value": 1 << 40,
@@ -302,8 +302,8 @@ def test_what_was_not_reached_is_not_what_the_device_cannot_do(tmp_path: Path) -
         tmp_path / "r", runs, finished=4, status="interrupted", skipped=skipped
     )
     page = report(results, tmp_path)
-    ended = "the benchmark ended before its runs"
-    assert page.text.count(f"Not measured: {ended}; {reason}.") == 1, "locality"
+    early = "the benchmark ended before its runs"
+    assert page.text.count(f"Not measured: {early}; {reason}.") == 1, "locality"
     assert page.text.count(f"Not measured: {reason}.") == 1, "partitioning"
 
 
@@ -342,7 +342,7 @@ def test_any_numbers_can_be_drawn(runs: list[dict[str, Any]]) -> None:
     assert "nan" not in re.sub(r"base64,[^\"]*", "", svg)
 
 
-def test_nothing_to_draw_is_no_figure() -> None:
+def test_empty_data_gives_no_figure() -> None:
     assert figures.sweep.draw("order", [], simulated=True) is None
     assert figures.mix.draw([], {}, simulated=True) is None
     assert figures.traces.draw([], simulated=True) is None
@@ -359,33 +359,33 @@ def test_any_trace_can_be_drawn(times: list[float]) -> None:
     assert bool(figures.causes.draw([trace])) == any(times)
 
 
-def test_places_are_logarithms_with_the_rest_to_the_left() -> None:
+def test_positions_are_logarithmic_with_rest_to_the_left() -> None:
     assert positions_of([-1, 0, 1, 2, 4, 256]) == {-1: -2, 0: -1, 1: 0, 2: 1, 4: 2, 256: 8}
     assert list(positions_of([1024, 0, 512]).values()) == [8, 9, 10]
 
 
-def seen_of(panel: Panel) -> dict[str, list[float]]:
+def line_points(panel: Panel) -> dict[str, list[float]]:
     """Label -> where the points of its line are, which must be within the axes."""
-    found = {}
+    points = {}
     for line in panel.marks:
         if isinstance(line, Polyline) and line.label:
             assert all(panel.x.low <= at <= panel.x.high for at in line.x), line.label
             assert all(panel.y.low <= at <= panel.y.high for at in line.y), line.label
-            found[line.label[:2]] = list(line.x)
-    return found
+            points[line.label[:2]] = list(line.x)
+    return points
 
 
-def test_a_pattern_that_has_values_without_logarithm_only_is_drawn_where_they_are() -> None:
+def test_zero_only_pattern_is_drawn_at_its_value() -> None:
     """A run that ended early has IOShift 0 of random writes, and no more of them."""
     runs = [run_of("SR", value, [1000, 2000], "bytes") for value in (0, 512, 32768)]
     runs.append(run_of("RW", 0, [1000, 2000], "bytes"))
     panel, _ = figures.sweep.panel_of(by_pattern(runs), None)
-    seen = seen_of(panel)
-    (place,) = (at for at, name in panel.x.ticks or () if name == "0 B")
-    assert (seen["RW"][0], seen["SR"][0]) == (pytest.approx(place, abs=0.2),) * 2
+    points = line_points(panel)
+    (tick,) = (at for at, name in panel.x.ticks or () if name == "0 B")
+    assert (points["RW"][0], points["SR"][0]) == (pytest.approx(tick, abs=0.2),) * 2
 
 
-def test_names_of_values_that_are_close_to_each_other_do_not_stand_over_each_other() -> None:
+def test_labels_of_close_values_do_not_overlap() -> None:
     values = [1, 2, 3, 4, 8, 16, 32, 64, 65, 128]
     axis = parameter_axis(values, list(map(str, values)))
     assert [name for _, name in axis.ticks or ()] == [
@@ -398,14 +398,14 @@ def test_names_of_values_that_are_close_to_each_other_do_not_stand_over_each_oth
     assert [name for _, name in long.ticks or ()] == ["256 KiB", ""] * 8 + ["256 KiB"]
 
 
-def test_the_distribution_counts_what_is_at_least_as_slow() -> None:
+def test_distribution_counts_at_least_as_slow_ios() -> None:
     times, share = slower_than(np.array([1.0, 2.0, 2.0, 10.0]))
     for time, part in zip(times, share, strict=True):
         assert part >= sum(x >= time for x in (1, 2, 2, 10)) / 4 - 0.5  # ties share a step
     assert (times[0], share[0], times[-1], share[-1]) == (1.0, 1.0, 10.0, 0.25)
 
 
-def test_baseline_traces_are_what_is_stored(tmp_path: Path) -> None:
+def test_baseline_traces_match_stored_runs(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW", io_ignore=7)])
     (trace,) = baseline_traces(results)
     times = results.runs[0].response_time_ns(include_ignored=True)
@@ -417,7 +417,7 @@ def test_baseline_traces_are_what_is_stored(tmp_path: Path) -> None:
     assert sum(slowest.values()) == pytest.approx(trace.measured_ms.max())
 
 
-def test_repetitions_are_drawn_together_or_as_the_first_of_them(tmp_path: Path) -> None:
+def test_repetitions_are_pooled_or_first_is_drawn(tmp_path: Path) -> None:
     runs = [
         replace(
             stored.baseline_run(number, pattern, seed=number, io_ignore=5),
@@ -447,44 +447,44 @@ def test_repetitions_are_drawn_together_or_as_the_first_of_them(tmp_path: Path) 
     assert [len(tile.bars) for tile in several] != [len(tile.bars) for tile in one]
 
 
-def test_reads_that_waited_for_writes_are_no_trace_but_told(document: dict[str, Any]) -> None:
+def test_affected_reads_are_described_without_lasting_effect(document: dict[str, Any]) -> None:
     window = {"mean_ns": [122_000, 122_000], "max_ns": [130_000, 140_000]}
     after = {"mean_ns": [670_000, 122_000], "max_ns": [34_970_000, 130_000]}
-    found = {
+    effect = {
         "reads_affected": 0, "lingering_ns": 0, "over": True, "slow_ns": 125_000.0, "pause_ns": 1,
         "device_busy_ns": 50_000_000,
         "windows": {"ios": 64, "before": window, "writes": None, "after": after},
     }  # fmt: skip
-    text = Page(build_page({**document, "interference": found, "method": "startup"}, [])).text
+    text = Page(build_page({**document, "interference": effect, "method": "startup"}, [])).text
     assert "no lasting trace in the sequential reads after it; the slowest of them took 35" in text
     assert "of those before it 140 µs." in text
     assert "no read waited" not in text
     assert "Runs leave out the start-up before they measure: reads that of reads, in I/Os" in text
 
 
-def test_tables_below_figures_have_what_is_drawn(document: dict[str, Any]) -> None:
+def test_tables_hold_the_drawn_data(document: dict[str, Any]) -> None:
     experiments = {"baseline": document["baselines"], **document["micro_benchmarks"]}
     (intervals,) = figures.convergence.figure(document, experiments).data
-    known = [
+    repetitions = [
         each
         for runs in experiments.values()
         for run in runs
         for each in run["repetitions"]
         if each["half_width_ns"] is not None
     ]
-    assert [row[0] for row in intervals.rows] == [each["run"] for each in known]
+    assert [row[0] for row in intervals.rows] == [each["run"] for each in repetitions]
     (windows,) = figures.interference.figure(document).data
-    found = document["interference"]["windows"]
+    batches = document["interference"]["windows"]
     assert [row[1] for row in windows.rows] == [
         pattern
         for pattern, batch in (("SR", "before"), ("RW", "writes"), ("SR", "after"))
-        for _ in found[batch]["mean_ns"]
+        for _ in batches[batch]["mean_ns"]
     ]
     assert windows.rows[-1][2:] == [
-        format_ms(found["after"][of][-1]) for of in ("mean_ns", "max_ns")
+        format_ms(batches["after"][statistic][-1]) for statistic in ("mean_ns", "max_ns")
     ]
-    (places,) = figures.target_spaces.figure(document).data
-    assert [row[0] for row in places.rows] == [each["run"] for each in document["target_spaces"]]
+    (spaces,) = figures.target_spaces.figure(document).data
+    assert [row[0] for row in spaces.rows] == [each["run"] for each in document["target_spaces"]]
 
 
 # Words
@@ -496,7 +496,7 @@ def test_expected_cost_of_a_mix_by_hand() -> None:
     assert expected_mix_ms(run, {"SR": 0.3, "RW": None}) is None
 
 
-def test_findings_by_hand() -> None:
+def test_findings_of_hand_worked_example() -> None:
     means = {"SR": 1.0, "RR": 1.0, "SW": 2.0, "RW": 10.0}
     order = [run_of("SW", value, [time]) for value, time in
              ((-1, 3_000_000), (0, 1_000_000), (1, 2_000_000), (256, 20_000_000))]  # fmt: skip
@@ -514,13 +514,13 @@ def test_findings_by_hand() -> None:
     assert finding("mix", document) == ""
 
 
-def test_patterns_stand_in_the_papers_order() -> None:
+def test_patterns_are_in_paper_order() -> None:
     runs = [run_of(name, 1, [1]) for name in ("RW", "SW/RW", "zz", "SR", "SR/RR", "RR")]
     assert list(by_pattern(runs)) == ["SR", "RR", "RW", "SR/RR", "SW/RW", "zz"]
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_the_terminal_summary(document: dict[str, Any], full: bool) -> None:
+def test_terminal_summary_is_complete(document: dict[str, Any], full: bool) -> None:
     text = as_text(document, full=full)
     assert "SIMULATED" in text
     assert max(len(line) for line in text.splitlines()) <= 120
@@ -536,7 +536,7 @@ def test_the_terminal_summary(document: dict[str, Any], full: bool) -> None:
         assert warning["advice"].split()[0] in text
 
 
-def test_next_commands_can_be_typed(demo: Path) -> None:
+def test_suggested_commands_are_valid(demo: Path) -> None:
     for line in next_commands(str(demo)).splitlines():
         program, *arguments = line.split()
         assert program == "uflip"

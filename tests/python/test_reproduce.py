@@ -123,7 +123,7 @@ def rows_of(outcome: Outcome) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_what_comes_out_and_what_does_not(name: str, reproduced: Run) -> None:
+def test_reproduced_values_match_except_known_misses(name: str, reproduced: Run) -> None:
     outcome = reproduced(name)
     assert outcome.code == 0, "a miss is no error"
     assert outcome.err == ""
@@ -135,7 +135,7 @@ def test_what_comes_out_and_what_does_not(name: str, reproduced: Run) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_the_figure_is_a_picture(name: str, reproduced: Run) -> None:
+def test_figure_is_a_picture(name: str, reproduced: Run) -> None:
     document = json.loads(reproduced(name).out)
     path = Path(document["figure"])
     assert path.read_bytes().startswith(MAGIC[path.suffix])
@@ -143,7 +143,7 @@ def test_the_figure_is_a_picture(name: str, reproduced: Run) -> None:
     assert document["series"]
 
 
-def test_text_equation_and_simulation_stand_side_by_side(reproduced: Run) -> None:
+def test_text_equation_and_simulation_are_compared(reproduced: Run) -> None:
     rows = rows_of(reproduced("ofc-fig5b"))
     text = {0.30: 45, 0.45: 27, 0.60: 15}
     calculated = {0.30: 59.8, 0.45: 33.4, 0.60: 13.7}
@@ -159,7 +159,7 @@ def test_text_equation_and_simulation_stand_side_by_side(reproduced: Run) -> Non
     assert rows[f"{host}: equation (2)"]["published"] == pytest.approx(0.353, abs=0.0005)
 
 
-def test_printed_pairs_of_pages_and_rates_come_out(reproduced: Run) -> None:
+def test_published_pairs_of_pages_and_rates_agree(reproduced: Run) -> None:
     rows = rows_of(reproduced("ofc-fig5a"))
     pairs = {15: (13.0, "prediction"), 27: (8.5, "fitted"), 45: (6.0, "prediction")}
     for pages, (kiops, kind) in pairs.items():
@@ -167,7 +167,7 @@ def test_printed_pairs_of_pages_and_rates_come_out(reproduced: Run) -> None:
         assert (row["published"], row["kind"], row["within"]) == (kiops, kind, True)
 
 
-def test_what_lies_between_two_fits_agrees_whatever_the_device_does() -> None:
+def test_value_between_two_fits_is_labelled_fitted() -> None:
     """17 at no pages and 8.5 at 30 were fitted: no falling, convex curve misses 8.5 ±10 % at 27.
 
     Convex, it lies below the chord of both; falling, it does not lie below its value at 30.
@@ -178,7 +178,7 @@ def test_what_lies_between_two_fits_agrees_whatever_the_device_does() -> None:
     assert evidence.kind_of("ofc/relocating_27") == "fitted"
 
 
-def test_all_fits_are_shown_and_come_out(reproduced: Run) -> None:
+def test_all_fits_are_printed_and_agree(reproduced: Run) -> None:
     rows = rows_of(reproduced("ofc-throughput"))
     for fit in fits.FITS:
         row = rows[PUBLISHED[fit.value_id].quantity]
@@ -186,22 +186,22 @@ def test_all_fits_are_shown_and_come_out(reproduced: Run) -> None:
         assert fit.constant in row["fitted_by"]
 
 
-def test_a_reproduction_gives_the_same_numbers_again(reproduced: Run) -> None:
-    again = uflip("reproduce", "ofc-fig5a", "--json")
+def test_reproduction_is_deterministic(reproduced: Run) -> None:
+    repeated = uflip("reproduce", "ofc-fig5a", "--json")
     first = json.loads(reproduced("ofc-fig5a").out)
-    assert json.loads(again.out) == first | {"figure": None}
+    assert json.loads(repeated.out) == first | {"figure": None}
 
 
-def test_the_nine_steps_are_all_told_of(reproduced: Run, tmp_path: Path) -> None:
+def test_nine_steps_are_reported_and_drawn_reproducibly(reproduced: Run, tmp_path: Path) -> None:
     rows = rows_of(reproduced("ofc-fig7"))
     assert {what[1] for what in rows} == set("123456789")
     series = json.loads(reproduced("ofc-fig7").out)["series"]
     data = ofc_fig7.WorkloadSequence(tuple(ofc_fig7.Step(**step) for step in series["steps"]))
     assert len(data.steps) == 9
-    again = figure.ReproductionOutcome(ofc_fig7.REPRODUCTION, data, [])
+    outcome = figure.ReproductionOutcome(ofc_fig7.REPRODUCTION, data, [])
     paths = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in paths:
-        figure.write(again, path)
+        figure.write(outcome, path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -216,7 +216,7 @@ def addresses(specs: list[dict[str, Any]], page_bytes: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("outstanding", [1, 6, 7])
-def test_a_sequential_stream_goes_round_the_device_in_order(outstanding: int) -> None:
+def test_sequential_stream_wraps_around_device(outstanding: int) -> None:
     device = SimulatedDevice("sim:ofc?state=empty&blocks_per_die=64")
     pages = device.logical_pages
     runs = traffic.sequential(
@@ -231,7 +231,7 @@ def test_a_sequential_stream_goes_round_the_device_in_order(outstanding: int) ->
     assert touched.tolist() == [*range(pages), *range(1000)]
 
 
-def test_as_many_requests_are_outstanding_as_were_asked_for() -> None:
+def test_outstanding_requests_match_option() -> None:
     (spec,) = traffic.random("write", page_bytes=4096, outstanding=6, ios=3000, seed=1)
     with open_device("sim:ofc?state=empty&blocks_per_die=64") as device:
         trace = device.run(spec)
@@ -242,7 +242,7 @@ def test_as_many_requests_are_outstanding_as_were_asked_for() -> None:
     assert np.mean(under_way) > 5.9
 
 
-def test_random_requests_cover_the_device_and_no_two_runs_agree() -> None:
+def test_random_requests_cover_device_and_differ_between_runs() -> None:
     runs = list(traffic.random("read", page_bytes=4096, outstanding=6, ios=1_000_000, seed=5))
     assert [run.seed for run in runs] == [5, 6]
     assert sum(run.io_count for run in runs) == 1_000_000
@@ -251,7 +251,7 @@ def test_random_requests_cover_the_device_and_no_two_runs_agree() -> None:
     assert np.histogram(first, 10)[0].min() > 0.9 * len(first) / 10
 
 
-def test_a_mix_holds_its_share() -> None:
+def test_mix_keeps_its_share() -> None:
     for percent in (75, 20, 50):
         spec = traffic.mixed(percent, page_bytes=4096, outstanding=2, ios=4000, seed=1)
         with open_device("sim:ofc?state=empty&blocks_per_die=64") as device:
@@ -263,7 +263,7 @@ def test_a_mix_holds_its_share() -> None:
 # Rows
 
 
-def test_rows_say_whether_they_agree_and_by_which_rule() -> None:
+def test_row_states_agreement_and_rule() -> None:
     predicted = printed("ofc/random_writes_45", 8.5 * 1.09)
     assert (predicted.kind, predicted.tolerance, predicted.within) == ("prediction", "±10 %", True)
     assert not printed("ofc/random_writes_45", 8.5 * 1.11).within
@@ -276,8 +276,8 @@ def test_rows_say_whether_they_agree_and_by_which_rule() -> None:
     assert (wider.tolerance, wider.within) == ("±5 %", True)
     assert wider.note == "±5 % instead of ±2 %: chance. More."
     assert not equation("x", "", 100, 103).within
-    said = stated("ofc/ratio_60_30", 2.0, above(2))
-    assert (said.tolerance, said.within, said.deviation) == ("above 2", False, None)
+    row = stated("ofc/ratio_60_30", 2.0, above(2))
+    assert (row.tolerance, row.within, row.deviation) == ("above 2", False, None)
     with pytest.raises(ValueError, match="in words"):
         printed("ofc/ratio_60_30", 2.6)
 
@@ -289,18 +289,18 @@ SECOND_PROFILES = {"ofc-pipelined": "ofc"}
 """Further profiles of a device, with the profile that is used by default."""
 
 
-def test_every_published_value_that_a_profile_names_exists() -> None:
+def test_published_values_named_by_profiles_exist() -> None:
     for name in profile_names():
         for key, source in profile_sources(name).items():
             for pattern in source.values:
-                found = fnmatch.filter(PUBLISHED, pattern)
-                assert found, f"{name}: {key} names {pattern}"
-                devices = {PUBLISHED[value].device for value in found}
+                matches = fnmatch.filter(PUBLISHED, pattern)
+                assert matches, f"{name}: {key} names {pattern}"
+                devices = {PUBLISHED[value].device for value in matches}
                 of_this = {name, SECOND_PROFILES.get(name, name), ""}
                 assert devices <= of_this, f"{name}: {key} names values of {devices}"
 
 
-def test_what_determines_a_value_exists_and_is_of_the_same_device() -> None:
+def test_determining_values_exist_and_share_the_device() -> None:
     for value in PUBLISHED.values():
         assert value.id not in value.determined_by
         for other in with_determining_values(value.id):
@@ -311,18 +311,18 @@ def by_hand(row: dict[str, Any], device: str) -> str:
     """The kind of a row, from nothing but the profile's text and the declared relations."""
     if row["value_id"] is None:
         return "equation"
-    wanted, found = [row["value_id"]], set()
-    while wanted:
-        found.add(one := wanted.pop())
-        wanted += [other for other in PUBLISHED[one].determined_by if other not in found]
+    pending, related = [row["value_id"]], set()
+    while pending:
+        related.add(one := pending.pop())
+        pending += [other for other in PUBLISHED[one].determined_by if other not in related]
     table = tomllib.loads(read_profile(device)[1])["sources"]
     patterns = [value for source in table.values() for value in source.get("values", [])]
-    hit = any(fnmatch.fnmatchcase(one, pattern) for one in found for pattern in patterns)
+    hit = any(fnmatch.fnmatchcase(one, pattern) for one in related for pattern in patterns)
     return "fitted" if hit else "prediction"
 
 
 # Values set outside of profiles, or undone by an override, make the kind another one.
-OTHERWISE = {
+KIND_EXCEPTIONS = {
     "ms-fig4": {"zero-page merge, with the fault", "full merge, with the fault",
                 "N_valid, with the fault", "N_data, with the fault"},
     "ofc-throughput": {"random reads (§V.F)", "random reads if a bus carried the printed 100 MB/s",
@@ -338,9 +338,9 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_label_and_the_sources_of_the_profile_agree(name: str, reproduced: Run) -> None:
+def test_row_kind_follows_from_profile_sources(name: str, reproduced: Run) -> None:
     for what, row in rows_of(reproduced(name)).items():
-        if what in OTHERWISE.get(name, ()):
+        if what in KIND_EXCEPTIONS.get(name, ()):
             continue
         device = "" if row["value_id"] is None else PUBLISHED[row["value_id"]].device
         device = "ofc-pipelined" if name == "ofc-scaling" else device
@@ -348,7 +348,7 @@ def test_a_label_and_the_sources_of_the_profile_agree(name: str, reproduced: Run
         assert bool(row["fitted_by"]) == (row["kind"] == "fitted"), what
 
 
-def test_what_was_set_outside_of_a_profile_counts_too() -> None:
+def test_settings_outside_profiles_affect_kind() -> None:
     faulty = "fast-1gb?compat=flashsim2010"
     assert evidence.kind_of("ms/fig4/n_data", faulty) == "fitted"
     assert evidence.kind_of("ms/fig4/n_data") == "prediction"
@@ -359,7 +359,7 @@ def test_what_was_set_outside_of_a_profile_counts_too() -> None:
             assert set(source.values) <= set(PUBLISHED)
 
 
-def test_a_table_that_returns_what_was_put_in_says_so() -> None:
+def test_uninfluenced_table_cells_are_predictions() -> None:
     """Four cells of Table 3 have nothing in their device that was set with an eye to them."""
     predicted = {
         (row.profile, column)
@@ -375,10 +375,10 @@ def test_a_table_that_returns_what_was_put_in_says_so() -> None:
     }
 
 
-def test_the_rules_are_those_of_the_documentation() -> None:
+def test_rules_match_documentation() -> None:
     page = (DOCS / "reproduce.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| `(\w+)` \|[^|]*\| (\d+) %", page, re.M)
-    assert {kind: int(share) / 100 for kind, share in shown} == RULES
+    documented = re.findall(r"^\| `(\w+)` \|[^|]*\| (\d+) %", page, re.M)
+    assert {kind: int(share) / 100 for kind, share in documented} == RULES
     assert [field.name for field in fields(ReproductionRow)] == ROW_KEYS
     assert all(f"`{key}`" in page for key in ROW_KEYS)
 
@@ -387,13 +387,13 @@ def test_the_rules_are_those_of_the_documentation() -> None:
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_a_reproduction_is_in_a_file_that_says_how_the_paper_was_read(name: str) -> None:
+def test_reproduction_module_documents_its_reading_of_the_paper(name: str) -> None:
     module = importlib.import_module(REPRODUCTIONS[name].rows.__module__)
     assert REPRODUCTIONS[name] in vars(module).values()
-    places = [re.search(rf"^\*\*{label}\*\*", module.__doc__ or "", re.M) for label in LABELS]
-    assert all(places), "the four labelled lines"
-    assert [match.start() for match in places if match] == sorted(
-        match.start() for match in places if match
+    labels = [re.search(rf"^\*\*{label}\*\*", module.__doc__ or "", re.M) for label in LABELS]
+    assert all(labels), "the four labelled lines"
+    assert [match.start() for match in labels if match] == sorted(
+        match.start() for match in labels if match
     )
 
 
@@ -413,7 +413,7 @@ def test_reproductions_are_listed_and_documented() -> None:
 # Bad input
 
 
-def test_an_unknown_id_lists_the_known_ones() -> None:
+def test_unknown_id_lists_known_ones() -> None:
     done = uflip("reproduce", "ofc-fig5")
     assert done.code == 2
     assert "did you mean ofc-fig5" in done.err
@@ -421,7 +421,7 @@ def test_an_unknown_id_lists_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("out", ["figure.gif", "figure", "no-such-folder/figure.png"])
-def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
+def test_unwritable_figure_is_refused_before_any_work(
     out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -431,11 +431,11 @@ def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_figure_without_an_id_is_refused() -> None:
+def test_figure_without_id_is_refused() -> None:
     assert uflip("reproduce", "-o", "x.png").code == 2
 
 
-def test_without_matplotlib_rows_are_printed_and_figures_are_refused_at_once(
+def test_without_matplotlib_figure_is_refused_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -445,6 +445,6 @@ def test_without_matplotlib_rows_are_printed_and_figures_are_refused_at_once(
     assert json.loads(done.out)["error"]["kind"] == "unavailable"
 
 
-def test_the_listing_needs_no_heavy_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_imports_no_heavy_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert uflip("reproduce").code == 0

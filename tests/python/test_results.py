@@ -36,27 +36,27 @@ TESTS = Path(__file__).parent
 # Reading back measured results
 
 
-def test_a_stored_run_is_the_run(tmp_path: Path) -> None:
+def test_stored_run_reads_back_identically(tmp_path: Path) -> None:
     run = stored.baseline_run(1, "RW", io_ignore=10)
     with open_device("sim:demo") as device:
         writer = stored.writer(tmp_path / "r", [run], device)
         trace = device.run(run.spec)
         writer.commit(run, trace, {"note": "kept"})
         writer.finish("complete")
-    (found,) = Results.load(tmp_path / "r").runs
-    loaded = found.trace()
+    (stored_run,) = Results.load(tmp_path / "r").runs
+    loaded = stored_run.trace()
     assert loaded.columns == trace.columns
     for name in trace.columns:
         assert np.array_equal(as_array(loaded, name), as_array(trace, name)), name
     assert json.loads(loaded.spec_json) == json.loads(trace.spec_json)
     assert loaded.elapsed_ns() == trace.elapsed_ns()
     assert json.loads(loaded.metadata_json)["note"] == "kept"
-    assert found.meta.counters == json.loads(trace.counters_json() or "null")
-    assert found.meta.id == found.id == run.id
-    assert found.spec == run.spec
+    assert stored_run.meta.counters == json.loads(trace.counters_json() or "null")
+    assert stored_run.meta.id == stored_run.id == run.id
+    assert stored_run.spec == run.spec
 
 
-def test_another_reader_sees_the_same_columns(tmp_path: Path) -> None:
+def test_pyarrow_reads_same_columns(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [stored.baseline_run(1, "RW")])
     (run,) = results.runs
     table = pq.read_table(run.path)
@@ -73,7 +73,7 @@ def test_another_reader_sees_the_same_columns(tmp_path: Path) -> None:
     assert '"seed":7' in text.replace(" ", "")
 
 
-def test_start_up_is_kept_and_left_out(tmp_path: Path) -> None:
+def test_startup_is_stored_and_excludable(tmp_path: Path) -> None:
     runs = [
         stored.baseline_run(1, "SR", io_ignore=30),
         stored.mix_run(2, "SR", "RR", 3, io_ignore=5),
@@ -90,40 +90,42 @@ def test_start_up_is_kept_and_left_out(tmp_path: Path) -> None:
     assert [int(ignored[stream == number].sum()) for number in range(4)] == [10] * 4
 
 
-def test_the_manifest_is_complete(tmp_path: Path) -> None:
-    left = {"pattern": "SR", "parameter": "target_size", "value": 512}
-    skipped = [{"micro_benchmark": "locality", **left, "reason": "too small"}]
+def test_manifest_is_complete(tmp_path: Path) -> None:
+    experiment = {"pattern": "SR", "parameter": "target_size", "value": 512}
+    skipped = [{"micro_benchmark": "locality", **experiment, "reason": "too small"}]
     warnings = [{"code": "x", "message": "m", "numbers": {}, "advice": "a"}]
     results = stored.results(tmp_path / "r", skipped=skipped, warnings=warnings)
-    kept = json.loads((tmp_path / "r" / "manifest.json").read_text())
-    assert kept == plain(results.manifest)
-    assert (kept["format"], kept["format_version"], kept["status"]) == (
+    document = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    assert document == plain(results.manifest)
+    assert (document["format"], document["format_version"], document["status"]) == (
         "uflip-results", 4, "complete",
     )  # fmt: skip
-    assert kept["device"]["url"] == "sim:demo"
-    assert [entry["id"] for entry in kept["plan"]] == [run.id for run in stored.FOUR]
-    assert [entry["spec"] for entry in kept["plan"]] == [table_of(run.spec) for run in stored.FOUR]
-    assert kept["skipped"] == skipped
-    assert kept["warnings"][0] == warnings[0]
-    assert kept["elapsed_s"] > 0
-    assert kept["finished_utc"] >= kept["created_utc"]
+    assert document["device"]["url"] == "sim:demo"
+    assert [entry["id"] for entry in document["plan"]] == [run.id for run in stored.FOUR]
+    assert [entry["spec"] for entry in document["plan"]] == [
+        table_of(run.spec) for run in stored.FOUR
+    ]
+    assert document["skipped"] == skipped
+    assert document["warnings"][0] == warnings[0]
+    assert document["elapsed_s"] > 0
+    assert document["finished_utc"] >= document["created_utc"]
     assert (results.missing, results.status) == ([], "complete")
 
 
-def test_provenance_knows_the_machine_and_not_its_owner() -> None:
-    known = host_provenance(["/home/someone/bin/uflip", "run", "null"])
-    assert known["command_line"] == ["uflip", "run", "null"]
+def test_provenance_names_machine_but_not_owner() -> None:
+    provenance = host_provenance(["/home/someone/bin/uflip", "run", "null"])
+    assert provenance["command_line"] == ["uflip", "run", "null"]
     expected = "kernel cpu_model cpus memory_bytes python uflip_version git_commit clock_source"
-    assert set(expected.split()) | {"cpu_governor", "load_average_1min"} <= set(known)
-    assert os.uname().nodename not in json.dumps(known).split('"')
-    json.dumps(known, allow_nan=False)
+    assert set(expected.split()) | {"cpu_governor", "load_average_1min"} <= set(provenance)
+    assert os.uname().nodename not in json.dumps(provenance).split('"')
+    json.dumps(provenance, allow_nan=False)
 
 
 # Nothing is overwritten
 
 
 @pytest.mark.parametrize("kind", ["folder", "results", "file"])
-def test_a_name_that_is_taken_is_refused(tmp_path: Path, kind: str) -> None:
+def test_existing_name_is_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "taken"
     if kind == "folder":
         path.mkdir()
@@ -138,14 +140,14 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, kind: str) -> None:
             refuse_existing(path)
 
 
-def test_a_link_to_nowhere_is_not_followed(tmp_path: Path) -> None:
+def test_dangling_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with open_device("null") as device, pytest.raises(ResultsError, match="never overwritten"):
         stored.writer(tmp_path / "link", stored.FOUR, device)
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+def test_impossible_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         open_device("null") as device,
@@ -155,7 +157,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         stored.writer(tmp_path / "file" / "r", stored.FOUR, device)
 
 
-def test_a_run_is_committed_once_and_only_if_planned(tmp_path: Path) -> None:
+def test_run_is_committed_once_and_only_if_planned(tmp_path: Path) -> None:
     with open_device("sim:demo") as device:
         writer = stored.writer(tmp_path / "r", stored.FOUR, device)
         trace = device.run(stored.FOUR[0].spec)
@@ -204,7 +206,7 @@ def child(code: str) -> subprocess.Popen[str]:
     )
 
 
-def test_killed_in_the_middle_of_a_commit(tmp_path: Path) -> None:
+def test_kill_during_commit_keeps_earlier_runs(tmp_path: Path) -> None:
     out = tmp_path / "r"
     process = child(CHILD.format(tests=str(TESTS), out=str(out)))
     with process:
@@ -223,7 +225,7 @@ def test_killed_in_the_middle_of_a_commit(tmp_path: Path) -> None:
     assert "unfinished" in {warning["code"] for warning in results.warnings}
 
 
-def test_killed_at_any_time_leaves_whole_runs(tmp_path: Path) -> None:
+def test_kill_at_any_time_leaves_whole_runs(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
@@ -252,7 +254,7 @@ with open_device("sim:demo") as device:
             assert len(run.trace()) == 100
 
 
-def test_a_full_disk_keeps_earlier_runs(tmp_path: Path) -> None:
+def test_full_disk_keeps_earlier_runs(tmp_path: Path) -> None:
     # A limit on the size of files fails as a full disk does: in the middle of writing.
     code = """
 import resource, sys
@@ -275,9 +277,9 @@ with open_device("sim:demo") as device:
 """
     out = tmp_path / "r"
     with child(code.format(tests=str(TESTS), out=str(out))) as process:
-        said, complaint = process.communicate(timeout=60)
+        output, complaint = process.communicate(timeout=60)
     assert process.returncode == 0, complaint
-    assert stored.baseline_run(2, "RW").id in said
+    assert stored.baseline_run(2, "RW").id in output
     assert [path.name for path in (out / "runs").iterdir()] == [
         f"{stored.baseline_run(1, 'SR').id}.parquet"
     ]
@@ -294,7 +296,7 @@ def load_error(path: Path) -> str:
     return str(caught.value)
 
 
-def test_what_is_not_a_result_folder(tmp_path: Path) -> None:
+def test_non_result_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
     assert "nothing of this name" in load_error(tmp_path / "nowhere")
@@ -314,7 +316,7 @@ def rewrite(folder: Path, **changes: Any) -> None:
     (folder / "ledger.jsonl").unlink()  # what was changed by hand is not what was written
 
 
-def test_a_newer_format_is_refused(folder: Path) -> None:
+def test_newer_format_is_refused(folder: Path) -> None:
     rewrite(folder, format_version=5, uflip_version="9.9")
     message = load_error(folder)
     assert "newer uflip" in message
@@ -322,14 +324,14 @@ def test_a_newer_format_is_refused(folder: Path) -> None:
     assert "9.9" in message
 
 
-def test_a_newer_format_is_recognised_whatever_else_changed(folder: Path) -> None:
+def test_newer_format_is_recognised_despite_other_changes(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"format": "uflip-results", "format_version": 7}')
     (folder / "ledger.jsonl").unlink()
     assert "format_version 7" in load_error(folder)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "not JSON"),
         ('{"format": "uflip-res', "not JSON"),
@@ -343,15 +345,15 @@ def test_a_newer_format_is_recognised_whatever_else_changed(folder: Path) -> Non
         ),
     ],
 )
-def test_a_damaged_manifest_is_an_error(folder: Path, text: str, said: str) -> None:
+def test_damaged_manifest_is_an_error(folder: Path, text: str, message: str) -> None:
     (folder / "manifest.json").write_text(text)
     assert "have changed" in load_error(folder), "the ledger says what was written"
     (folder / "ledger.jsonl").unlink()
-    assert said in load_error(folder)
+    assert message in load_error(folder)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"plan": {}}, "got 'object', at '$.plan'"),
         ({"plan": ["0001"]}, "got 'str', at '$.plan[0]'"),
@@ -360,22 +362,22 @@ def test_a_damaged_manifest_is_an_error(folder: Path, text: str, said: str) -> N
         ({"seed": None}, "'$.seed'"),
     ],
 )
-def test_a_manifest_with_wrong_values_is_an_error(
-    folder: Path, changes: dict[str, Any], said: str
+def test_manifest_with_wrong_values_is_an_error(
+    folder: Path, changes: dict[str, Any], message: str
 ) -> None:
     rewrite(folder, **changes)
-    assert said in load_error(folder)
+    assert message in load_error(folder)
 
 
 @pytest.mark.parametrize("run_id", ["../../outside", "/etc/passwd", "a/b"])
-def test_a_run_never_leads_out_of_its_folder(folder: Path, run_id: str) -> None:
+def test_run_id_cannot_leave_folder(folder: Path, run_id: str) -> None:
     plan = json.loads((folder / "manifest.json").read_text())["plan"]
     rewrite(folder, plan=[plan[0] | {"id": run_id}])
     assert "a name that leads elsewhere" in load_error(folder)
 
 
 @pytest.mark.parametrize("keep", [0, 3, 8, 0.3, 0.9, -1])
-def test_a_truncated_file_is_named(folder: Path, keep: float) -> None:
+def test_truncated_run_file_is_reported(folder: Path, keep: float) -> None:
     path = Results.load(folder).runs[1].path
     content = path.read_bytes()
     size = int(len(content) * keep) if isinstance(keep, float) else keep
@@ -391,16 +393,16 @@ def test_a_truncated_file_is_named(folder: Path, keep: float) -> None:
 
 
 @settings(deadline=None)
-@given(place=st.floats(0.0, 1.0), cut=st.integers(1, 200))
-def test_bytes_lost_inside_a_file_are_an_error_or_nothing(
-    tmp_path_factory: pytest.TempPathFactory, place: float, cut: int
+@given(position=st.floats(0.0, 1.0), cut=st.integers(1, 200))
+def test_bytes_removed_inside_a_file_are_detected_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, position: float, cut: int
 ) -> None:
     folder = tmp_path_factory.mktemp("lost")
     stored.results(folder / "r", stored.FOUR[:1], url="null")
     (folder / "r" / "ledger.jsonl").unlink()
     path = Results.load(folder / "r").runs[0].path
     content = path.read_bytes()
-    start = 4 + int((len(content) - 8 - cut) * place)
+    start = 4 + int((len(content) - 8 - cut) * position)
     path.write_bytes(content[:start] + content[start + cut :])
     results = Results.load(folder / "r")
     if results.runs:
@@ -412,9 +414,9 @@ def test_bytes_lost_inside_a_file_are_an_error_or_nothing(
 # Doubts
 
 
-def examined(**changes: Any) -> RunArrays:
+def run_arrays(**changes: Any) -> RunArrays:
     response = np.asarray(changes.pop("response_time_ns", [1000] * 100), dtype=np.uint64)
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "micro_benchmark": "baseline",
         "spec": baseline("RR", time="consecutive"),
         "device": stored.device_info(),
@@ -425,7 +427,7 @@ def examined(**changes: Any) -> RunArrays:
         "measured_ns": response,
         "counters": {},
     }
-    return RunArrays(**(given | changes))
+    return RunArrays(**(fields | changes))
 
 
 def raised(run: RunArrays) -> dict[str, dict[str, Any]]:
@@ -433,65 +435,65 @@ def raised(run: RunArrays) -> dict[str, dict[str, Any]]:
     return {code: answer[1] for code, answer in answers.items() if answer is not None}
 
 
-def test_steady_data_raise_no_doubt() -> None:
-    assert raised(examined()) == {}
+def test_steady_data_raise_no_warning() -> None:
+    assert raised(run_arrays()) == {}
 
 
-def test_each_doubt_is_raised_by_what_it_is_about() -> None:
-    assert raised(examined(response_time_ns=[1000] * 29)) == {"few_ios": {"count": 29}}
+def test_each_check_raises_its_warning() -> None:
+    assert raised(run_arrays(response_time_ns=[1000] * 29)) == {"few_ios": {"count": 29}}
     # 90 of 1 µs and 10 of 100 µs: mean 10.9, sample std 29.85, median 1
-    wide = raised(examined(response_time_ns=[1000] * 90 + [100_000] * 10))
+    wide = raised(run_arrays(response_time_ns=[1000] * 90 + [100_000] * 10))
     assert wide["wide_spread"] == {"mean_ns": 10_900, "std_ns": 29_850}
     assert wide["skewed"] == {"mean_ns": 10_900, "median_ns": 1000}
-    slow = examined(harness={"null_ns_per_io": 51.0})
+    slow = run_arrays(harness={"null_ns_per_io": 51.0})
     assert raised(slow) == {"harness_share": {"harness_ns": 51, "median_ns": 1000}}
-    assert raised(examined(harness={"null_ns_per_io": 50.0})) == {}
+    assert raised(run_arrays(harness={"null_ns_per_io": 50.0})) == {}
     assert (
-        raised(examined(harness={"null_ns_per_io": 51.0}, device=stored.device_info("sim"))) == {}
+        raised(run_arrays(harness={"null_ns_per_io": 51.0}, device=stored.device_info("sim"))) == {}
     )
-    step = raised(examined(response_time_ns=[1000] * 200 + [1500] * 200))
+    step = raised(run_arrays(response_time_ns=[1000] * 200 + [1500] * 200))
     assert step == {"unsteady": {"first_half_ns": 1000, "second_half_ns": 1500}}
 
 
-def test_pages_that_cannot_be_read_raise_a_doubt() -> None:
-    lost = raised(examined(counters={"uncorrectable_reads": 3, "pages_read": 1000}))
+def test_unreadable_pages_raise_a_warning() -> None:
+    lost = raised(run_arrays(counters={"uncorrectable_reads": 3, "pages_read": 1000}))
     assert lost == {"unreadable": {"count": 3, "pages_read": 1000}}
-    assert raised(examined(counters={"uncorrectable_reads": 0, "pages_read": 1000})) == {}
+    assert raised(run_arrays(counters={"uncorrectable_reads": 0, "pages_read": 1000})) == {}
 
 
-def test_an_open_loop_that_falls_behind_is_told() -> None:
+def test_open_loop_falling_behind_is_reported() -> None:
     # One every 1 µs, 1.5 µs each, one after another: number i takes 1.5 + i / 2.
     arrivals = np.arange(1000, dtype=np.uint64) * 1000
     times = 1500 + np.arange(1000, dtype=np.uint64) * 500
     overload = {"submit_ns": arrivals, "response_time_ns": times}
     spec = baseline("RR", time="fixed", interval=1000)
-    found = raised(examined(spec=spec, **overload))["falling_behind"]
-    assert found == {"behind_ns": 1500 + 949.5 * 500, "lasted_ns": 999_000}
-    assert "falling_behind" not in raised(examined(spec=baseline("RR"), **overload))
+    expected = raised(run_arrays(spec=spec, **overload))["falling_behind"]
+    assert expected == {"behind_ns": 1500 + 949.5 * 500, "lasted_ns": 999_000}
+    assert "falling_behind" not in raised(run_arrays(spec=baseline("RR"), **overload))
     steady = overload | {"response_time_ns": np.full(1000, 1500, dtype=np.uint64)}
-    assert "falling_behind" not in raised(examined(spec=spec, **steady))
+    assert "falling_behind" not in raised(run_arrays(spec=spec, **steady))
     # Beside a quick closed loop the same arrivals fall behind too; a slow closed loop does not.
     quick = {"submit_ns": arrivals, "response_time_ns": np.full(1000, 900, dtype=np.uint64)}
-    for open_loop, told in ((overload, True), (steady, False)):
+    for open_loop, falls_behind in ((overload, True), (steady, False)):
         other = overload if open_loop is steady else quick
-        both = {
+        arrays = {
             name: np.concatenate([other[name], open_loop[name]])
             for name in ("submit_ns", "response_time_ns")
         }
         stream = np.repeat(np.array([0, 1], dtype=np.uint16), 1000)
-        beside = parallel(baseline("SW"), spec)
-        seen = raised(examined(spec=beside, stream=stream, **both))
-        assert seen.get("falling_behind") == (found if told else None)
+        concurrent = parallel(baseline("SW"), spec)
+        warnings = raised(run_arrays(spec=concurrent, stream=stream, **arrays))
+        assert warnings.get("falling_behind") == (expected if falls_behind else None)
 
 
-def test_start_up_alone_raises_no_false_doubt() -> None:
+def test_startup_only_run_raises_no_false_warning() -> None:
     nothing = np.empty(0, dtype=np.uint64)
-    assert raised(examined(measured_ns=nothing)) == {"few_ios": {"count": 0}}
+    assert raised(run_arrays(measured_ns=nothing)) == {"few_ios": {"count": 0}}
 
 
-def test_achieved_pauses_by_hand() -> None:
+def test_achieved_pauses_of_hand_worked_series() -> None:
     # Two streams of three I/Os of 100 ns; pauses of 50, 60 and of 70, 80 between them.
-    run = examined(
+    run = run_arrays(
         spec=baseline("RR", time="pause", pause=40),
         stream=np.array([0, 0, 0, 1, 1, 1], dtype=np.uint16),
         submit_ns=np.array([0, 150, 310, 5, 175, 355], dtype=np.uint64),
@@ -499,7 +501,7 @@ def test_achieved_pauses_by_hand() -> None:
     )
     assert achieved_pauses(run).tolist() == [50, 60, 70, 80]
     assert raised(run)["pause_off"] == {"asked_ns": 40, "achieved_median_ns": 65}
-    burst = examined(
+    burst = run_arrays(
         spec=baseline("RR", time="burst", pause=40, burst=2),
         submit_ns=np.array([0, 100, 240, 340, 480], dtype=np.uint64),
         response_time_ns=[100] * 5,
@@ -515,7 +517,7 @@ def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int, depth: 
     spec = baseline("RR", io_size=4096, io_count=50, pause="1ms", **more)
     with open_device("sim:demo") as device:
         trace = device.run(spec)
-    run = examined(
+    run = run_arrays(
         spec=read_spec(trace.spec_json),
         stream=as_array(trace, "stream"),
         submit_ns=as_array(trace, "submit_ns"),
@@ -527,7 +529,7 @@ def test_simulated_pauses_are_exact(change: dict[str, Any], degree: int, depth: 
     assert pauses.tolist() == [1_000_000] * (per_stream * degree)
 
 
-def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
+def test_warnings_are_merged_and_stored(tmp_path: Path) -> None:
     runs = [stored.baseline_run(number, "SR", io_count=20 + number) for number in (1, 2, 3)]
     results = stored.results(tmp_path / "r", [*runs, stored.baseline_run(4, "RR")])
     (few,) = (warning for warning in results.warnings if warning["code"] == "few_ios")
@@ -540,7 +542,7 @@ def test_doubts_are_gathered_and_stored(tmp_path: Path) -> None:
     )
 
 
-def test_conditions_of_real_devices() -> None:
+def test_condition_warnings_of_real_devices() -> None:
     device = stored.device_info(io="buffered", data="zeros")
     host = Host(load_average_1min=3.0, cpus_usable=2)
     state = DeviceState("as-is", None, None, None)
@@ -550,25 +552,25 @@ def test_conditions_of_real_devices() -> None:
         "compressible_data",
         "busy_host",
     ]
-    known = DeviceState("random", "a", "enforced", {})
+    enforced = DeviceState("random", "a", "enforced", {})
     opened = stored.device_info(io="O_DIRECT", data="random")
-    assert condition_warnings(opened, Host(), known) == []
+    assert condition_warnings(opened, Host(), enforced) == []
     assert condition_warnings(stored.device_info("sim", data="zeros"), host, state) == []
     for used, doubts in ((None, []), (100, []), (101, ["beyond_endurance"])):
         worn = with_details(opened, wear=DeviceWear(percentage_used=used))
-        assert [doubt.code for doubt in condition_warnings(worn, Host(), known)] == doubts
+        assert [doubt.code for doubt in condition_warnings(worn, Host(), enforced)] == doubts
 
 
-def test_an_effect_that_outlasts_its_measurement_is_a_doubt_about_the_pause() -> None:
-    found = {"reads_affected": 1024, "lingering_ns": 10**8, "pause_ns": 2 * 10**8, "over": True}
-    assert interference_warnings(None) == interference_warnings(found) == []
-    (doubt,) = interference_warnings(found | {"over": False})
+def test_outlasting_effect_warns_about_pause() -> None:
+    effect = {"reads_affected": 1024, "lingering_ns": 10**8, "pause_ns": 2 * 10**8, "over": True}
+    assert interference_warnings(None) == interference_warnings(effect) == []
+    (doubt,) = interference_warnings(effect | {"over": False})
     assert doubt.code == "pause_too_short"
     assert doubt.numbers["pause_ns"] == 2 * 10**8
     assert "--pause" in doubt.advice
 
 
-def test_a_real_file_through_the_page_cache_is_marked(tmp_path: Path) -> None:
+def test_buffered_file_is_marked(tmp_path: Path) -> None:
     run = stored.baseline_run(1, "RW", target_size=1 << 20)
     url = f"file:{tmp_path / 'scratch.bin'}"
     with open_device(url, size=1 << 20, buffered=True, data="zeros") as device:

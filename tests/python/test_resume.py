@@ -64,7 +64,7 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
 @pytest.mark.parametrize(
     ("finished", "state"), [(2, ()), (40, ("--state", "sequential")), (90, ("--state", "as-is"))]
 )
-def test_a_simulated_device_goes_on_byte_by_byte(
+def test_simulated_device_resumes_identically(
     here: Path, finished: int, state: tuple[str, ...]
 ) -> None:
     arguments = (SMALL_SIM, "--scale", "quick", *state)
@@ -90,31 +90,31 @@ def test_a_simulated_device_goes_on_byte_by_byte(
 # A real device
 
 
-def test_a_file_goes_on_with_the_next_run_and_writes_no_place_twice(scratch: Path) -> None:
+def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
     killed(out, 13, *arguments)
     record = json.loads((scratch.parent / "results/states/file-scratch.bin.json").read_text())
     assert record["state_id"] is not None
     planned = json.loads((out / "manifest.json").read_text())["plan"]
-    there = {run.id: run.path.stat().st_mtime_ns for run in Results.load(out).runs}
+    mtimes = {run.id: run.path.stat().st_mtime_ns for run in Results.load(out).runs}
     done = uflip("run", "--resume", out)
     assert done.code == 0, done.err
     assert "state over" not in done.err, "the state is not enforced again"
     results = Results.load(out)
     assert (results.status, results.missing) == ("complete", [])
     for run in results.runs:
-        assert there.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
+        assert mtimes.get(run.id, run.path.stat().st_mtime_ns) == run.path.stat().st_mtime_ns
     # Possibly written extents: those of the old plan up to the kill, and of the new one.
-    cut = next(number for number, run in enumerate(planned) if run["id"] not in there)
-    places = [written_sequentially(typed_spec(run["spec"])) for run in planned[: cut + 1]]
-    places += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
+    cut = next(number for number, run in enumerate(planned) if run["id"] not in mtimes)
+    extents = [written_sequentially(typed_spec(run["spec"])) for run in planned[: cut + 1]]
+    extents += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
     assert not any(run.reset_before for run in results.manifest.plan)
-    for number, place in enumerate(places):
-        assert not any(place.meets(other) for other in places[number + 1 :])
+    for number, extent in enumerate(extents):
+        assert not any(extent.meets(other) for other in extents[number + 1 :])
 
 
-def test_a_file_that_is_not_the_same_is_refused(scratch: Path) -> None:
+def test_changed_file_is_refused(scratch: Path) -> None:
     out = scratch.parent / "out"
     killed(out, 1, "file:scratch.bin", "--scale", "quick", "--only", "baseline", "--pause", "1ms")
     # It keeps its number, which the other one could get otherwise.
@@ -129,7 +129,7 @@ def test_a_file_that_is_not_the_same_is_refused(scratch: Path) -> None:
 # Where it may not
 
 
-def test_a_complete_folder_is_not_gone_on_with(here: Path) -> None:
+def test_complete_folder_cannot_be_resumed(here: Path) -> None:
     arguments = (SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "out", "--quiet")
     assert uflip("run", *arguments).code == 0
     with unchanged(here):
@@ -137,7 +137,7 @@ def test_a_complete_folder_is_not_gone_on_with(here: Path) -> None:
     assert (done.code, "These results are complete" in done.err) == (5, True)
 
 
-def test_a_foreign_folder_is_not_gone_on_with(here: Path) -> None:
+def test_foreign_folder_cannot_be_resumed(here: Path) -> None:
     (here / "photos").mkdir()
     (here / "photos" / "manifest.json").write_text('{"format": "photos"}')
     for folder in ("photos", "nothing"):
@@ -146,7 +146,7 @@ def test_a_foreign_folder_is_not_gone_on_with(here: Path) -> None:
         assert done.code == 5, done.err
 
 
-def test_a_folder_that_is_open_elsewhere_is_not_gone_on_with(here: Path) -> None:
+def test_locked_folder_cannot_be_resumed(here: Path) -> None:
     killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
     held = lock.acquire(here / "out")
     with unchanged(here):
@@ -156,7 +156,7 @@ def test_a_folder_that_is_open_elsewhere_is_not_gone_on_with(here: Path) -> None
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
 
-def test_results_without_a_state_are_not_gone_on_with(here: Path) -> None:
+def test_first_format_cannot_be_resumed(here: Path) -> None:
     killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
     path = here / "out" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
@@ -175,7 +175,7 @@ def test_results_without_a_state_are_not_gone_on_with(here: Path) -> None:
         (("sim:demo",), "DEVICE"),
     ],
 )
-def test_a_benchmark_goes_on_as_it_began(
+def test_options_cannot_change_on_resume(
     here: Path, arguments: tuple[str, ...], where: str
 ) -> None:
     killed(here / "out", 1, SMALL_SIM, "--scale", "quick")
@@ -187,7 +187,7 @@ def test_a_benchmark_goes_on_as_it_began(
     assert (done.code, where in done.err) == (2, True), done.err
 
 
-def test_what_a_kill_left_half_written_is_removed_and_nothing_else(here: Path) -> None:
+def test_resume_removes_only_temporary_files(here: Path) -> None:
     killed(here / "out", 3, SMALL_SIM, "--scale", "quick")
     first = Results.load("out").manifest.plan[0].id
     (here / "out" / "summaries").mkdir(exist_ok=True)
@@ -201,11 +201,11 @@ def test_what_a_kill_left_half_written_is_removed_and_nothing_else(here: Path) -
     for name in (*names, *others):
         (here / "out" / name).write_bytes(b"half")
     assert uflip("run", "--resume", "out", "-q").code == 0
-    left = {str(path.relative_to(here / "out")) for path in (here / "out").glob("*/.*")}
-    assert left == {*others}
+    remaining = {str(path.relative_to(here / "out")) for path in (here / "out").glob("*/.*")}
+    assert remaining == {*others}
 
 
-def test_a_benchmark_that_stopped_for_its_time_goes_on(here: Path) -> None:
+def test_benchmark_stopped_by_time_limit_resumes(here: Path) -> None:
     del here
     arguments = ("null", "--scale", "quick", "--only", "order", "--pause", "40ms")
     stopped = uflip("run", *arguments, "--max-time", "100ms", "--out", "out", "--json")
@@ -231,46 +231,46 @@ def blocks_of(spec: Spec) -> tuple[Extents, Extents]:
     )
 
 
-def a_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
+def quick_plan(capacity: int = 4 * GIB, **changes: Any) -> Plan:
     info = stored.device_info(capacity_bytes=capacity)
     return make_plan(info, "quick", 1, Choices(**changes))
 
 
 @pytest.mark.parametrize("capacity", [64 * MIB, GIB, 64 * GIB])
-def test_wherever_it_is_cut_no_place_is_written_twice_without_a_reset(capacity: int) -> None:
-    plan = a_plan(capacity)
+def test_resumed_plan_never_reuses_written_space(capacity: int) -> None:
+    plan = quick_plan(capacity)
     for cut in range(len(plan.runs)):
         done = {run.id for run in plan.runs[:cut]}
-        left = remaining_plan(plan, done, just_reset=False)
-        assert [run.id for run in left.runs] == [run.id for run in plan.runs]
+        resumed = remaining_plan(plan, done, just_reset=False)
+        assert [run.id for run in resumed.runs] == [run.id for run in plan.runs]
         # The run that was cut short wrote to its old place, then comes what is left.
-        written = [*plan.runs[: cut + 1], *left.runs[cut:]]
-        taken = NO_EXTENTS
+        written = [*plan.runs[: cut + 1], *resumed.runs[cut:]]
+        used = NO_EXTENTS
         for number, run in enumerate(written):
             if run.reset_before:
-                taken = NO_EXTENTS
-            here, others = blocks_of(run.spec)
-            assert not here.meets(taken), (cut, number)
-            assert not others.meets(taken), (cut, number)
+                used = NO_EXTENTS
+            sequential, others = blocks_of(run.spec)
+            assert not sequential.meets(used), (cut, number)
+            assert not others.meets(used), (cut, number)
             assert written_sequentially(run.spec).end <= plan.target_size
-            taken = together([taken, here])
+            used = together([used, sequential])
 
 
-def test_a_reset_that_was_done_is_not_done_again() -> None:
-    plan = a_plan(64 * GIB)
+def test_completed_reset_is_not_repeated() -> None:
+    plan = quick_plan(64 * GIB)
     assert plan.resets == 0, "there is room for one place more"
     first = next(number for number, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     marked = replace(plan.runs[first], reset_before=True)
     plan = replace(plan, runs=(*plan.runs[:first], marked, *plan.runs[first + 1 :]))
     done = {run.id for run in plan.runs[:first]}
     assert remaining_plan(plan, done, just_reset=False).runs[first].reset_before
-    left = remaining_plan(plan, done, just_reset=True).runs[first]
-    assert not left.reset_before
-    assert left.spec != plan.runs[first].spec, "it may have begun to write"
+    resumed = remaining_plan(plan, done, just_reset=True).runs[first]
+    assert not resumed.reset_before
+    assert resumed.spec != plan.runs[first].spec, "it may have begun to write"
 
 
-def test_nothing_is_left_of_a_plan_that_is_done() -> None:
-    plan = a_plan(only=("order",))
+def test_finished_plan_is_unchanged() -> None:
+    plan = quick_plan(only=("order",))
     assert remaining_plan(plan, {run.id for run in plan.runs}, just_reset=False) == plan
     reading = replace(plan, runs=tuple(run for run in plan.runs if run.pattern == "SR"))
     assert remaining_plan(reading, set(), just_reset=False) == reading
@@ -314,7 +314,7 @@ def fill(folder: Path, but_bytes: int) -> Path:
         ("d.snapshot", ("prepare", SMALL_SIM, "--save")),
     ],
 )
-def test_what_a_full_disk_does_not_take_is_no_fault_of_the_device(
+def test_full_disk_is_an_output_error(
     small_disk: Path, name: str, command: tuple[str, ...]
 ) -> None:
     ballast = fill(small_disk, but_bytes=8 << 10)
@@ -326,7 +326,7 @@ def test_what_a_full_disk_does_not_take_is_no_fault_of_the_device(
     assert [*small_disk.glob("[!l]*")] == [ballast]
 
 
-def test_results_that_a_full_disk_does_not_take_are_not_to_be_gone_on_with(
+def test_full_disk_at_start_leaves_nothing_to_resume(
     small_disk: Path,
 ) -> None:
     ballast = fill(small_disk, but_bytes=0)
@@ -340,15 +340,15 @@ def test_results_that_a_full_disk_does_not_take_are_not_to_be_gone_on_with(
 
 
 @pytest.mark.parametrize(
-    ("device", "room_bytes"), [(SMALL_SIM, 300 << 10), ("file:scratch.bin", 90 << 10)]
+    ("device", "free_bytes"), [(SMALL_SIM, 300 << 10), ("file:scratch.bin", 90 << 10)]
 )
-def test_a_benchmark_goes_on_after_its_disk_was_full(
-    small_disk: Path, scratch: Path, device: str, room_bytes: int
+def test_benchmark_resumes_after_full_disk(
+    small_disk: Path, scratch: Path, device: str, free_bytes: int
 ) -> None:
     """There is room for the plan and some of its runs, but not for all."""
     out = small_disk / "out"
     record = ("--record", scratch.parent / "record.json") if device.startswith("file") else ()
-    ballast = fill(small_disk, but_bytes=room_bytes)
+    ballast = fill(small_disk, but_bytes=free_bytes)
     arguments = (device, "--scale", "quick", "--only", "granularity,order", "--pause", "1ms")
     failed = uflip("run", *arguments, *record, "--out", out)
     assert failed.code == 5, failed.err
@@ -374,42 +374,42 @@ def test_a_benchmark_goes_on_after_its_disk_was_full(
     )
 
 
-def test_what_a_power_cut_left_half_written_is_made_again(scratch: Path) -> None:
+def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
     """Leave the rests of an interruption: temporary names of any length, and an unheld lock."""
     out = scratch.parent / "out"
     arguments = ("file:scratch.bin", "--scale", "quick", "--only", "granularity", "--pause", "1ms")
     killed(out, 5, *arguments)
     stored = Results.load(out)
     manifest = json.loads((out / "manifest.json").read_text())
-    last, left = stored.runs[-1], stored.missing
+    last, missing = stored.runs[-1], stored.missing
     half = last.path.read_bytes()[: last.path.stat().st_size // 2]
-    for content, name in ((half, left[0]), (b"", left[1])):
+    for content, name in ((half, missing[0]), (b"", missing[1])):
         atomic.temporary_name(out / "runs" / f"{name}.parquet").write_bytes(content)
     atomic.temporary_name(out / "manifest.json").write_text('{"format": ')
-    there = {run.id: run.path.read_bytes() for run in stored.runs}
+    contents = {run.id: run.path.read_bytes() for run in stored.runs}
     done = uflip("run", "--resume", out)
     assert done.code == 0, done.err
     results = Results.load(out)
     assert (results.status, results.missing) == ("complete", [])
     assert [run.id for run in results.runs] == [run["id"] for run in manifest["plan"]]
     assert all(
-        run.path.read_bytes() == there.get(run.id, run.path.read_bytes()) for run in results.runs
+        run.path.read_bytes() == contents.get(run.id, run.path.read_bytes()) for run in results.runs
     )
     assert {path.suffix for path in (out / "runs").iterdir()} == {".parquet"}
 
 
-def test_a_run_that_was_cut_under_its_own_name_is_made_again(scratch: Path) -> None:
+def test_truncated_run_is_measured_again(scratch: Path) -> None:
     """A file system that lost what it had confirmed: that costs the run, and its rest is kept."""
     out = scratch.parent / "out"
     killed(out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms")
     before = Results.load(out)
-    path, kept = before.runs[1].path, {run.id: run.path.read_bytes() for run in before.runs}
-    left = path.read_bytes()[:-100]
-    path.write_bytes(left)
+    path, contents = before.runs[1].path, {run.id: run.path.read_bytes() for run in before.runs}
+    truncated = path.read_bytes()[:-100]
+    path.write_bytes(truncated)
     done = uflip("run", "--resume", out)
     assert done.code == 0, done.err
     after = Results.load(out)
     assert (after.status, after.missing) == ("complete", [])
-    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == left
-    del kept[before.runs[1].id]
-    assert {run.id: run.path.read_bytes() for run in after.runs if run.id in kept} == kept
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == truncated
+    del contents[before.runs[1].id]
+    assert {run.id: run.path.read_bytes() for run in after.runs if run.id in contents} == contents

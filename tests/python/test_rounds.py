@@ -51,10 +51,10 @@ class Made:
     def together(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
-        every = [[self._said(run_id) for run_id in run_ids] for _, run_ids in experiments]
+        every = [[self._statistics(run_id) for run_id in run_ids] for _, run_ids in experiments]
         return plan_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
-    def _said(self, run_id: str) -> Any:
+    def _statistics(self, run_id: str) -> Any:
         # What the number of a run says of its place in the plan changes no scatter.
         name = run_id.split("-", 1)[1] + "0"
         seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
@@ -68,7 +68,7 @@ class Made:
         return int(resolve(spec, self.info).totals.total_ios)
 
 
-def once_more(run: PlannedRun) -> Spec:
+def repetition_spec(run: PlannedRun) -> Spec:
     """Another repetition where no start-up is known."""
     return run.spec.but(stop=None, io_count=run.spec.stop.min_ios, io_ignore=0)
 
@@ -80,13 +80,13 @@ def all_rounds(plan: Plan, scatter: Mapping[str, float]) -> tuple[Plan, Made, in
         for _ in range(10):
             made = Made(plan, scatter)
             finished = ends_of_stages(plan.runs, plan.target_size)[stage]
-            grown = next_round(plan, finished, made, once_more)
+            grown = next_round(plan, finished, made, repetition_spec)
             if grown is None:
                 break
             rounds += 1
-            kept = len(plan.runs) - finished
+            remaining = len(plan.runs) - finished
             assert grown.runs[:finished] == plan.runs[:finished]
-            assert grown.runs[len(grown.runs) - kept :] == plan.runs[finished:]
+            assert grown.runs[len(grown.runs) - remaining :] == plan.runs[finished:]
             plan = grown
         else:
             raise AssertionError("rounds do not end")
@@ -99,31 +99,31 @@ def planned(*only: str, capacity: int = MIDDLE) -> Plan:
 
 @pytest.mark.parametrize("made", [3, 8, 12, 30])
 @pytest.mark.parametrize("excess", [1.05, 1.4, 2.0, 3.0])
-def test_so_many_repetitions_are_enough_and_hardly_more(made: int, excess: float) -> None:
+def test_needed_repetitions_are_close_to_student(made: int, excess: float) -> None:
     """The half width of n means that scatter as before, by scipy."""
-    found = needed_repetitions(made, excess)
+    needed = needed_repetitions(made, excess)
     scatter = excess / stats.t.ppf(0.99, made - 1) * np.sqrt(made)
     widths = [stats.t.ppf(0.99, n - 1) * scatter / np.sqrt(n) for n in range(2, 1000)]
     fewest = 2 + int(np.argmax(np.array(widths) <= 1))
-    if found is None:
+    if needed is None:
         assert fewest > 0.9 * MAX_REPETITIONS
     else:
-        assert fewest <= found <= max(8, 1.1 * fewest + 2, np.ceil(1.5 * made))
+        assert fewest <= needed <= max(8, 1.1 * fewest + 2, np.ceil(1.5 * made))
 
 
-def test_what_is_known_is_not_repeated() -> None:
+def test_converged_experiments_are_not_repeated() -> None:
     plan = planned("granularity", "order")
     assert all_rounds(plan, {})[0] == plan
 
 
-def test_only_what_is_not_known_is_repeated_and_within_the_budget() -> None:
+def test_only_uncertain_experiments_are_repeated_within_budget() -> None:
     plan = planned("granularity", "pause", "mix")
     grown, made, rounds = all_rounds(plan, {"RW": 0.08, "RR/RW": 0.02})
-    again = Counter(run.pattern for run in grown.runs if run.repetition > plan.repetitions)
+    repeats = Counter(run.pattern for run in grown.runs if run.repetition > plan.repetitions)
     assert 1 <= rounds <= 6
-    assert "RR" not in again, "what reads is known, and sets nothing apart"
-    assert again["SR/RW"] <= again["RR/RW"], "it is known, and sets others apart at most"
-    assert again["RW"] > 100
+    assert "RR" not in repeats, "what reads is known, and sets nothing apart"
+    assert repeats["SR/RW"] <= repeats["RR/RW"], "it is known, and sets others apart at most"
+    assert repeats["RW"] > 100
     ios = {run.id: made.ios_of(run.id) for run in grown.runs if run.micro_benchmark != BASELINE}
     first = sum(ios[run.id] for run in plan.runs if run.id in ios)
     assert sum(ios.values()) <= TWICE * first
@@ -132,28 +132,28 @@ def test_only_what_is_not_known_is_repeated_and_within_the_budget() -> None:
         if run.pattern == "RW" and run.id in ios:
             groups.setdefault((run.micro_benchmark, run.value), []).append(run.id)
     every = made.together([("RW", ids) for ids in groups.values()], None)
-    known = [said["converged"] for said in every]
-    assert np.mean(known) > 0.9
+    converged = [certainty["converged"] for certainty in every]
+    assert np.mean(converged) > 0.9
     assert max(map(len, groups.values())) <= MAX_REPETITIONS
 
 
 @pytest.mark.parametrize("scatter", [{"RR/RW": 0.04}, {"RW": 0.08, "RR/RW": 0.02}])
-def test_repetitions_in_rounds_lie_apart(scatter: Mapping[str, float]) -> None:
-    """Between two of an experiment that writes there are others that write, known or not."""
+def test_repetitions_of_rounds_are_spread_out(scatter: Mapping[str, float]) -> None:
+    """Between two repetitions of a writing experiment other experiments write."""
     plan = planned("granularity", "pause", "mix")
     grown, _, _ = all_rounds(plan, scatter)
     new = [run for run in grown.runs if run.repetition > plan.repetitions and run.spec.writes]
     assert len(new) >= 40
-    places: dict[tuple[Any, ...], list[int]] = {}
-    for place, run in enumerate(new):
-        places.setdefault((run.micro_benchmark, run.pattern, run.value), []).append(place)
-    gaps = [gap for each in places.values() for gap in np.diff(each)]
-    # Turns have an order of their own each: who is last in one may come soon in the next.
+    positions: dict[tuple[Any, ...], list[int]] = {}
+    for position, run in enumerate(new):
+        positions.setdefault((run.micro_benchmark, run.pattern, run.value), []).append(position)
+    gaps = [gap for each in positions.values() for gap in np.diff(each)]
+    # Each round has its own order: the last of one may come early in the next.
     assert np.mean(gaps) >= APART
     assert np.mean(np.array(gaps) < APART / 2) < 0.25
 
 
-def test_rounds_disturb_nobody() -> None:
+def test_rounds_use_untouched_space() -> None:
     """A list of all blocks that all runs hit, as for plans."""
     plan = planned("granularity", "mix")
     scatter = {"SW": 0.06, "RR/RW": 0.03, "SR/SW": 0.03}
@@ -174,34 +174,34 @@ def test_rounds_disturb_nobody() -> None:
 
 
 def set_of_new(grown: Plan, plan: Plan) -> list[Any]:
-    there = {run.id for run in plan.runs}
-    return [run for run in grown.runs if run.id not in there]
+    planned_ids = {run.id for run in plan.runs}
+    return [run for run in grown.runs if run.id not in planned_ids]
 
 
 CHOSEN = ("--scale", "quick", "--method", "auto", "--repetitions", "3", "--only", "pause")
 
 
-def test_a_benchmark_that_is_cut_short_in_a_round_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_interrupted_round_resumes_to_same_result(tmp_path: Path) -> None:
     at_once, later = tmp_path / "at once", tmp_path / "later"
     done = uflip("run", "sim:demo", *CHOSEN, "--out", at_once, "--quiet")
     assert done.code == 0, done.err
     whole = summary(Results.load(at_once))
     made = [len(run["repetitions"]) for run in whole["micro_benchmarks"]["pause"]]
     assert min(made) == 3 < max(made)
-    _cut_short(later)
-    left = Results.load(later)
-    assert left.missing
-    assert left.status == "interrupted"
+    interrupt_in_round(later)
+    partial = Results.load(later)
+    assert partial.missing
+    assert partial.status == "interrupted"
     done = uflip("run", "--resume", later, "--quiet")
     assert done.code == 0, done.err
-    again = summary(Results.load(later))
-    assert again["micro_benchmarks"] == whole["micro_benchmarks"]
-    assert again["status"] == "complete"
-    assert not again["missing"]
+    resumed = summary(Results.load(later))
+    assert resumed["micro_benchmarks"] == whole["micro_benchmarks"]
+    assert resumed["status"] == "complete"
+    assert not resumed["missing"]
     assert uflip("verify", later).code == 0
 
 
-def _cut_short(folder: Path) -> None:
+def interrupt_in_round(folder: Path) -> None:
     """Make the same benchmark, and interrupt it after some runs of its first round."""
     with open_device("sim:demo") as opened:
         choices = Choices(only=("pause",), method="auto", repetitions=3)
@@ -233,14 +233,14 @@ def _cut_short(folder: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("place", [0, 2, 7])
-def test_intervals_of_rounds_hold_the_true_mean(place: int) -> None:
+@pytest.mark.parametrize("case", [0, 2, 7])
+def test_intervals_of_rounds_cover_true_mean(case: int) -> None:
     """A share of what `python -m uflip.proof --only repetitions` tries, also of two states."""
-    row = measure_repeated(CASES[place], TOGETHER)
-    known = round(row.converged * TOGETHER)
-    assert known > TOGETHER // 3
+    row = measure_repeated(CASES[case], TOGETHER)
+    certain = round(row.converged * TOGETHER)
+    assert certain > TOGETHER // 3
     assert row.covered is not None
-    assert row.covered * known >= stats.binom.ppf(0.001, known, 0.93)
+    assert row.covered * certain >= stats.binom.ppf(0.001, certain, 0.93)
     assert row.false * TOGETHER <= stats.binom.ppf(0.999, TOGETHER, 0.02)
 
 
@@ -255,10 +255,10 @@ def test_intervals_of_rounds_hold_the_true_mean(place: int) -> None:
         (20.0, 3.0, 1.0, 12, None),  # by its scatter more than a hundred
     ],
 )
-def test_what_a_quiet_one_and_an_odd_one_need(
+def test_repetitions_for_quiet_and_outlying_experiments(
     expected: float, supported: float, widened: float, made: int, needed: int | None
 ) -> None:
-    said = {
+    certainty = {
         "expected_ns": expected,
         "supported_ns": supported,
         "allowed_ns": 5.0,
@@ -268,4 +268,4 @@ def test_what_a_quiet_one_and_an_odd_one_need(
         "surely": False,
         "hopeless": False,
     }
-    assert repetitions_for(cast(Certainty, said), made) == needed
+    assert repetitions_for(cast(Certainty, certainty), made) == needed

@@ -61,7 +61,7 @@ def column(trace: Any, name: str) -> np.ndarray:
         ("block:/dev/sda", "block", "/dev/sda"),
     ],
 )
-def test_urls_are_taken_apart(url: str, kind: str, name: str) -> None:
+def test_urls_are_parsed(url: str, kind: str, name: str) -> None:
     parsed = parse_url(url)
     assert (parsed.kind, parsed.name) == (kind, name)
 
@@ -69,13 +69,13 @@ def test_urls_are_taken_apart(url: str, kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     "url", ["", "demo", "sim:", "file:", "nul", "http://x", "block:sda", "sim"]
 )
-def test_an_unknown_device_lists_the_known_forms(url: str) -> None:
+def test_unknown_device_lists_known_forms(url: str) -> None:
     with pytest.raises(UsageError, match="Unknown device") as caught:
         open_device(url)
     assert "sim:NAME, file:PATH, /dev/NAME, nbd:unix:PATH, null" in caught.value.allowed
 
 
-def test_a_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:
+def test_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "scratch.bin"
     path.write_bytes(b"")
     with pytest.raises(UsageError, match=r"sim:demo\?"):
@@ -84,7 +84,7 @@ def test_a_bare_profile_or_path_gets_a_hint(tmp_path: Path) -> None:
         parse_url(str(path))
 
 
-def test_an_unknown_profile_lists_the_known_ones(tmp_path: Path) -> None:
+def test_unknown_profile_lists_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Unknown profile") as caught:
         open_device("sim:demmo")
     assert "demo" in caught.value.allowed
@@ -93,7 +93,7 @@ def test_an_unknown_profile_lists_the_known_ones(tmp_path: Path) -> None:
         open_device(f"sim:{tmp_path / 'no.toml'}")
 
 
-def test_overrides_change_a_profile_and_stay_in_its_name() -> None:
+def test_overrides_change_profile_and_url() -> None:
     small = "sim:demo?blocks_per_die=64&page_bytes=8KiB&read_ns=100us&state=empty"
     info = inspect_device(small)
     profile = info.profile_table
@@ -105,13 +105,13 @@ def test_overrides_change_a_profile_and_stay_in_its_name() -> None:
     assert "channels" in caught.value.allowed
 
 
-def test_a_profile_can_be_a_file(tmp_path: Path) -> None:
+def test_profile_can_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(read_profile("demo")[1], encoding="utf-8")
     assert inspect_device(f"sim:{path}?blocks_per_die=64").model == "mine"
 
 
-def test_the_catalogue_names_devices_that_exist() -> None:
+def test_catalogue_lists_existing_devices() -> None:
     devices = known_devices()
     urls = [device["url"] for device in devices]
     assert {f"sim:{name}" for name in profile_names()} | {"null"} <= set(urls)
@@ -124,7 +124,7 @@ def test_the_catalogue_names_devices_that_exist() -> None:
 # Runs
 
 
-def test_a_run_on_the_null_device_records_every_io() -> None:
+def test_null_device_run_records_every_io() -> None:
     with open_device("null") as device:
         trace = device.run(baseline("RR", io_size="4k", io_count=1000, io_ignore=10))
     assert len(trace) == 1000
@@ -133,7 +133,7 @@ def test_a_run_on_the_null_device_records_every_io() -> None:
     assert device.info.kind == "null"
 
 
-def test_runs_on_a_file_read_and_write_it(folder: Path) -> None:
+def test_file_runs_read_and_write(folder: Path) -> None:
     path = folder / "scratch.bin"
     with open_device(f"file:{path}", size="8MiB") as device:
         assert path.stat().st_size == SIZE
@@ -150,7 +150,7 @@ def test_runs_on_a_file_read_and_write_it(folder: Path) -> None:
     assert changed == set(range(0, 20, 2))
 
 
-def test_zeros_are_written_where_zeros_are_asked_for(folder: Path) -> None:
+def test_zeros_are_written_if_requested(folder: Path) -> None:
     path = folder / "scratch.bin"
     with open_device(f"file:{path}", size=SIZE, data="zeros") as device:
         device.run(baseline("SW", io_count=4))
@@ -158,14 +158,14 @@ def test_zeros_are_written_where_zeros_are_asked_for(folder: Path) -> None:
     assert device.info.data == "zeros"
 
 
-def test_parallel_processes_keep_to_their_parts(folder: Path) -> None:
+def test_parallel_processes_stay_in_their_parts(folder: Path) -> None:
     with open_device(f"file:{folder / 'scratch.bin'}", size=SIZE) as device:
         trace = device.run(baseline("RW", io_size="4k", io_count=50, parallel_degree=4))
     stream, offset = column(trace, "stream"), column(trace, "offset_bytes")
     assert (offset // (SIZE // 4) == stream).all()
 
 
-def test_a_simulated_device_is_deterministic(tmp_path: Path) -> None:
+def test_simulated_device_is_deterministic(tmp_path: Path) -> None:
     url = "sim:demo?blocks_per_die=64"
     files = []
     for number in range(2):
@@ -178,7 +178,7 @@ def test_a_simulated_device_is_deterministic(tmp_path: Path) -> None:
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_with_a_queue_ios_are_kept_in_the_order_of_submission_and_fully_explained() -> None:
+def test_queued_ios_are_in_submission_order_and_explained() -> None:
     device = open_device("sim:demo?blocks_per_die=64")
     pattern = mix(baseline("SR", io_size="64KiB"), baseline("RW", io_size="4k"), 2, queue_depth=12)
     trace = device.run(pattern)
@@ -193,7 +193,7 @@ def test_with_a_queue_ios_are_kept_in_the_order_of_submission_and_fully_explaine
     assert (causes == response).all()
 
 
-def test_idle_takes_real_time_on_a_real_device_and_virtual_time_on_a_simulated_one() -> None:
+def test_idle_is_real_time_or_virtual_time() -> None:
     began = time.monotonic()
     open_device("null").idle(150_000_000)
     assert time.monotonic() - began >= 0.15
@@ -203,26 +203,26 @@ def test_idle_takes_real_time_on_a_real_device_and_virtual_time_on_a_simulated_o
     assert time.monotonic() - began < 5
 
 
-def test_counters_are_known_for_simulated_devices_only() -> None:
+def test_only_simulated_devices_have_counters() -> None:
     assert open_device("null").counters() is None
     counters = open_device("sim:demo?blocks_per_die=64").counters()
     assert counters is not None
     assert counters["host_pages_written"] == 0
 
 
-def test_progress_is_reported_to_the_end() -> None:
-    seen: list[tuple[int, int, int]] = []
+def test_progress_is_reported_until_the_end() -> None:
+    reports: list[tuple[int, int, int]] = []
     device = open_device("null")
     device.run(
-        baseline("RR", time="pause", pause="10ms", io_count=50), lambda *now: seen.append(now)
+        baseline("RR", time="pause", pause="10ms", io_count=50), lambda *now: reports.append(now)
     )
-    done = [now[0] for now in seen]
-    assert len(seen) >= 3
+    done = [now[0] for now in reports]
+    assert len(reports) >= 3
     assert done == sorted(done)
-    assert seen[-1][:2] == (50, 50)
+    assert reports[-1][:2] == (50, 50)
 
 
-def test_an_interrupt_stops_a_run_and_leaves_the_device_usable() -> None:
+def test_interrupt_stops_run_and_device_stays_usable() -> None:
     device = open_device("null")
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     began = time.monotonic()
@@ -232,7 +232,7 @@ def test_an_interrupt_stops_a_run_and_leaves_the_device_usable() -> None:
     assert len(device.run(baseline("RR", io_count=10))) == 10
 
 
-def test_a_failing_display_stops_the_run() -> None:
+def test_failing_progress_display_stops_run() -> None:
     def broken(*_: int) -> None:
         raise RuntimeError("no terminal")
 
@@ -244,26 +244,26 @@ def test_a_failing_display_stops_the_run() -> None:
 # Bad input: each is a clear error, and nothing changes
 
 
-def test_a_missing_file_is_not_created_without_a_size(tmp_path: Path) -> None:
+def test_missing_file_needs_a_size(tmp_path: Path) -> None:
     with unchanged(tmp_path), pytest.raises(DeviceError, match="does not exist") as caught:
         open_device(f"file:{tmp_path / 'no.bin'}")
     assert "--size" in caught.value.action
 
 
-def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
+def test_missing_folder_is_not_created(tmp_path: Path) -> None:
     url = f"file:{tmp_path / 'no' / 'no.bin'}"
     for look in (inspect_device, open_device):
         with unchanged(tmp_path), pytest.raises(DeviceError):
             look(url, size=SIZE)
 
 
-def test_a_directory_is_no_device(tmp_path: Path) -> None:
+def test_directory_is_refused_as_device(tmp_path: Path) -> None:
     with unchanged(tmp_path), pytest.raises(DeviceError, match="regular file"):
         open_device(f"file:{tmp_path}", size=SIZE)
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/no-such-device", "/dev/../dev/zero"])
-def test_nothing_under_dev_is_used_as_a_file(path: str) -> None:
+def test_path_under_dev_is_not_used_as_file(path: str) -> None:
     for look in (inspect_device, open_device):
         with pytest.raises(RefusedError, match="under /dev"):
             look(f"file:{path}", size=SIZE)
@@ -271,13 +271,13 @@ def test_nothing_under_dev_is_used_as_a_file(path: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["/dev/no-such-device", "block:/dev/no-such-device"])
-def test_a_block_device_that_does_not_exist(url: str) -> None:
+def test_missing_block_device_is_an_error(url: str) -> None:
     with pytest.raises(DeviceError) as caught:
         open_device(url)
     assert "uflip devices" in caught.value.action
 
 
-def test_a_character_device_is_no_block_device() -> None:
+def test_character_device_is_not_a_block_device() -> None:
     with pytest.raises(DeviceError, match="not a block device"):
         open_device("/dev/null")
 
@@ -290,15 +290,13 @@ def entry_of(url: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("destroy", [None, "", "MODEL:SERIAL:1"])
-def test_a_block_device_is_refused_without_its_exact_name(
-    loop_device: str, destroy: str | None
-) -> None:
+def test_block_device_needs_its_exact_token(loop_device: str, destroy: str | None) -> None:
     with pytest.raises(RefusedError) as caught:
         open_device(loop_device, destroy=destroy)
     assert entry_of(loop_device)["token"] in caught.value.allowed
 
 
-def test_a_block_device_in_use_is_refused_with_its_exact_name(loop_device: str) -> None:
+def test_block_device_in_use_is_refused_despite_token(loop_device: str) -> None:
     token = entry_of(loop_device)["token"]
     with attached_loop(Path(loop_device)):
         assert entry_of(loop_device)["in_use"]
@@ -307,7 +305,7 @@ def test_a_block_device_in_use_is_refused_with_its_exact_name(loop_device: str) 
     assert "in use" in caught.value.what
 
 
-def test_a_read_only_file_is_not_written(folder: Path) -> None:
+def test_read_only_file_is_not_written(folder: Path) -> None:
     path = folder / "kept.bin"
     path.write_bytes(bytes(1 << 20))
     path.chmod(0o444)
@@ -318,7 +316,7 @@ def test_a_read_only_file_is_not_written(folder: Path) -> None:
         device.run(baseline("RR", io_count=5))
 
 
-def test_a_file_keeps_what_lies_beyond_the_size(folder: Path) -> None:
+def test_data_beyond_size_is_preserved(folder: Path) -> None:
     path = folder / "long.bin"
     path.write_bytes(b"x" * (4 << 20))
     with unchanged(folder), pytest.raises(RefusedError) as caught:
@@ -333,7 +331,7 @@ def test_a_file_keeps_what_lies_beyond_the_size(folder: Path) -> None:
     open_device(f"file:{path}")  # expendable from then on
 
 
-def test_a_file_system_without_direct_io_names_the_flag_that_accepts_it() -> None:
+def test_file_system_without_direct_io_suggests_buffered() -> None:
     shared = Path("/dev/shm")
     if not shared.is_dir() or not os.access(shared, os.W_OK):
         pytest.skip("no memory file system here")
@@ -351,14 +349,14 @@ def test_a_file_system_without_direct_io_names_the_flag_that_accepts_it() -> Non
 
 
 @pytest.mark.parametrize("size", ["-1MiB", "0", 0, "100", "1000", "x", "2^20"])
-def test_a_size_that_no_file_has_is_refused(tmp_path: Path, size: str | int) -> None:
+def test_invalid_size_is_refused(tmp_path: Path, size: str | int) -> None:
     for look in (inspect_device, open_device):
         with unchanged(tmp_path), pytest.raises(UsageError) as caught:
             look(f"file:{tmp_path / 'new.bin'}", size=size)
         assert caught.value.where == "--size"
 
 
-def test_options_that_do_not_fit_the_device_are_refused(tmp_path: Path) -> None:
+def test_options_of_other_devices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--size belongs to files"):
         open_device("sim:demo", size="1GiB")
     with pytest.raises(UsageError, match="--destroy belongs to block devices, exports, and"):
@@ -404,29 +402,27 @@ BAD_SPECS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("change", BAD_SPECS, ids=str)
-def test_a_pattern_that_makes_no_sense_never_reaches_the_device(
-    folder: Path, change: dict[str, Any]
-) -> None:
+def test_invalid_pattern_never_reaches_device(folder: Path, change: dict[str, Any]) -> None:
     path = folder / "scratch.bin"
     device = open_device(f"file:{path}", size=SIZE)
     spec = {"kind": "basic", "mode": "write", "location": "random"} | change
-    _never_reaches(device, spec, folder)
+    assert_never_reaches(device, spec, folder)
 
 
 @pytest.mark.parametrize("ratio", [0, -1])
-def test_a_ratio_below_one_never_reaches_the_device(folder: Path, ratio: int) -> None:
+def test_ratio_below_one_never_reaches_device(folder: Path, ratio: int) -> None:
     device = open_device(f"file:{folder / 'scratch.bin'}", size=SIZE)
     spec = table_of(mix(baseline("RW"), baseline("SW"), 1)) | {"ratio": ratio}
-    _never_reaches(device, spec, folder)
+    assert_never_reaches(device, spec, folder)
 
 
 @pytest.mark.parametrize("spec", [{}, {"kind": "parallel", "patterns": []}, {"kind": "mix"}])
-def test_an_empty_pattern_never_reaches_the_device(folder: Path, spec: dict[str, Any]) -> None:
+def test_empty_pattern_never_reaches_device(folder: Path, spec: dict[str, Any]) -> None:
     device = open_device(f"file:{folder / 'scratch.bin'}", size=SIZE)
-    _never_reaches(device, spec, folder)
+    assert_never_reaches(device, spec, folder)
 
 
-def _never_reaches(device: Device, spec: dict[str, Any], folder: Path) -> None:
+def assert_never_reaches(device: Device, spec: dict[str, Any], folder: Path) -> None:
     with unchanged(folder):
         with pytest.raises(UsageError) as refused:
             device.run(read_spec(spec))
@@ -439,14 +435,14 @@ def _never_reaches(device: Device, spec: dict[str, Any], folder: Path) -> None:
 # Looking at a device
 
 
-def test_looking_creates_and_grows_nothing(folder: Path) -> None:
-    there = folder / "there.bin"
-    there.write_bytes(bytes(1 << 20))
+def test_inspection_creates_and_grows_nothing(folder: Path) -> None:
+    existing = folder / "there.bin"
+    existing.write_bytes(bytes(1 << 20))
     new = f"file:{folder / 'new.bin'}"
     with unchanged(folder):
         described = inspect_device(new, size="64MiB")
-        assert inspect_device(f"file:{there}").capacity_bytes == 1 << 20
-        assert inspect_device(f"file:{there}", size="4MiB").capacity_bytes == 4 << 20
+        assert inspect_device(f"file:{existing}").capacity_bytes == 1 << 20
+        assert inspect_device(f"file:{existing}", size="4MiB").capacity_bytes == 4 << 20
     assert described.details.to_be_written_bytes == described.capacity_bytes
     # The predicted properties of a file are those of the file once made.
     opened = open_device(new, size="64MiB").info
@@ -454,7 +450,7 @@ def test_looking_creates_and_grows_nothing(folder: Path) -> None:
         assert getattr(described, key) == getattr(opened, key), key
 
 
-def test_a_file_shorter_than_a_sector_is_no_device(tmp_path: Path) -> None:
+def test_file_shorter_than_a_sector_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "short.bin"
     path.write_bytes(b"x")
     assert stat.S_ISREG(path.stat().st_mode)
@@ -465,17 +461,17 @@ def test_a_file_shorter_than_a_sector_is_no_device(tmp_path: Path) -> None:
 # What only a simulated device can do
 
 
-def test_a_clone_goes_its_own_way() -> None:
+def test_clone_is_independent() -> None:
     spec = baseline("RW", io_count=50, io_size="4KiB")
     with open_device("sim:demo") as device:
         copy = device.clone()
         first = np.asarray(device.run(spec).column("response_time_ns"))
         device.run(spec)
-        again = np.asarray(copy.run(spec).column("response_time_ns"))
-    assert first.tolist() == again.tolist()
+        cloned = np.asarray(copy.run(spec).column("response_time_ns"))
+    assert first.tolist() == cloned.tolist()
 
 
-def test_the_untimed_gear_counts_and_takes_no_time() -> None:
+def test_untimed_apply_counts_without_time() -> None:
     with open_device("sim:demo?state=empty") as device:
         counted = device.apply(baseline("SW", io_count=64, io_size="4KiB"))
         assert counted["host_pages_written"] == 64
@@ -495,6 +491,6 @@ def test_the_untimed_gear_counts_and_takes_no_time() -> None:
         lambda device: device.apply(baseline("SW")),
     ],
 )
-def test_a_real_device_cannot_be_cloned_or_applied_to(use: Any) -> None:
+def test_real_device_cannot_be_cloned_or_applied_to(use: Any) -> None:
     with open_device("null") as device, pytest.raises(UsageError, match="Only a simulated device"):
         use(device)

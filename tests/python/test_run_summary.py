@@ -35,14 +35,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for repetition in range(REPETITIONS):
         at = 10 * repetition
         for number, pattern in enumerate(("SR", "RW"), at + 1):
-            runs.append(again(stored.baseline_run(number, pattern, seed=number), repetition))
-        runs.append(again(stored.mix_run(at + 3, "SR", "RW", 3, io_ignore=4), repetition))
+            runs.append(
+                as_repetition(stored.baseline_run(number, pattern, seed=number), repetition)
+            )
+        runs.append(as_repetition(stored.mix_run(at + 3, "SR", "RW", 3, io_ignore=4), repetition))
     runs.append(stored.mix_run(40, "SR", "RW", 7))
     stored.results(out, runs)
     return out
 
 
-def again(run: Any, repetition: int) -> Any:
+def as_repetition(run: Any, repetition: int) -> Any:
     """The same run as a repetition."""
     name = run.id if repetition == 0 else f"{run.id}-r{repetition + 1}"
     return stored.PlannedRun(
@@ -58,7 +60,7 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wanted(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def expected(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document as it follows from the run files alone."""
     bare = tmp_path_factory.mktemp("bare") / "r"
     shutil.copytree(folder, bare)
@@ -66,16 +68,16 @@ def wanted(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return summary(Results.load(bare))
 
 
-def test_what_is_kept_is_what_follows_from_the_runs(folder: Path, wanted: dict[str, Any]) -> None:
-    assert summary(Results.load(folder)) == wanted
-    assert len(wanted["baselines"][0]["repetitions"]) == REPETITIONS
+def test_cached_summary_matches_runs(folder: Path, expected: dict[str, Any]) -> None:
+    assert summary(Results.load(folder)) == expected
+    assert len(expected["baselines"][0]["repetitions"]) == REPETITIONS
 
 
-def test_a_result_is_read_without_its_ios(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(self: StoredRun) -> None:
+def test_summary_is_read_without_ios(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail_on_read(self: StoredRun) -> None:
         raise AssertionError(f"{self.id} was read")
 
-    monkeypatch.setattr(StoredRun, "trace", asked)
+    monkeypatch.setattr(StoredRun, "trace", fail_on_read)
     results = Results.load(folder)
     summary(results)
     for run in results.runs:
@@ -84,57 +86,59 @@ def test_a_result_is_read_without_its_ios(folder: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("run", range(3 * REPETITIONS + 1))
-def test_each_run_keeps_its_own(folder: Path, run: int) -> None:
+def test_cached_summary_matches_each_run(folder: Path, run: int) -> None:
     results = Results.load(folder)
     one = results.runs[run]
-    kept = results.summary_of([one])
+    cached = results.summary_of([one])
     times = one.response_time_ns()
-    assert kept.run == one.id
-    assert kept.statistics is not None
-    assert kept.statistics.mean_ns == pytest.approx(sum(times.tolist()) / len(times))
-    assert plain(kept) == plain(merged([one.part()]))
+    assert cached.run == one.id
+    assert cached.statistics is not None
+    assert cached.statistics.mean_ns == pytest.approx(sum(times.tolist()) / len(times))
+    assert plain(cached) == plain(merged([one.part()]))
 
 
 def files(at: Path) -> list[Path]:
-    found = sorted((at / FOLDER).iterdir())
-    assert len(found) == 2 * (3 * REPETITIONS + 1) + 1
-    return found
+    paths = sorted((at / FOLDER).iterdir())
+    assert len(paths) == 2 * (3 * REPETITIONS + 1) + 1
+    return paths
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_changed_byte_changes_no_number(copied: Path, wanted: dict[str, Any], seed: int) -> None:
+def test_corrupted_cache_changes_no_number(
+    copied: Path, expected: dict[str, Any], seed: int
+) -> None:
     draw = random.Random(seed)
     for path in files(copied):
         content = bytearray(path.read_bytes())
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         path.write_bytes(content)
     results = Results.load(copied)
-    assert summary(results) == wanted
+    assert summary(results) == expected
     same(results.pyramid_of(results.runs[0]), pyramid_of(results.runs[0].trace()))
 
 
-def test_files_that_stand_for_others_count_for_nothing(
-    copied: Path, wanted: dict[str, Any]
-) -> None:
+def test_swapped_cache_files_are_ignored(copied: Path, expected: dict[str, Any]) -> None:
     names = files(copied)
     contents = [path.read_bytes() for path in names]
     for path, content in zip(names, contents[1:] + contents[:1], strict=True):
         path.write_bytes(content)
-    assert summary(Results.load(copied)) == wanted
+    assert summary(Results.load(copied)) == expected
 
 
-def test_a_lost_run_is_not_in_what_the_others_say(copied: Path) -> None:
+def test_lost_run_is_excluded_from_summary(copied: Path) -> None:
     results = Results.load(copied)
     results.runs[0].path.unlink()
-    (found,) = [run for run in summary(Results.load(copied))["baselines"] if run["pattern"] == "SR"]
-    assert [each["run"] for each in found["repetitions"]] == [
+    (experiment,) = [
+        run for run in summary(Results.load(copied))["baselines"] if run["pattern"] == "SR"
+    ]
+    assert [each["run"] for each in experiment["repetitions"]] == [
         run.id for run in results.runs[1:] if run.pattern == "SR"
     ]
     others = np.concatenate([r.response_time_ns() for r in results.runs[1:] if r.pattern == "SR"])
-    assert found["statistics"]["mean_ns"] == pytest.approx(others.mean())
+    assert experiment["statistics"]["mean_ns"] == pytest.approx(others.mean())
 
 
-def test_a_benchmark_goes_on_where_nothing_can_be_kept(tmp_path: Path) -> None:
+def test_benchmark_works_without_cache(tmp_path: Path) -> None:
     with stored.open_device("sim:demo") as device:
         filled = stored.writer(tmp_path / "r", stored.FOUR, device)
         (tmp_path / "r" / FOLDER).write_text("in the way")
@@ -145,24 +149,24 @@ def test_a_benchmark_goes_on_where_nothing_can_be_kept(tmp_path: Path) -> None:
     assert uflip("verify", tmp_path / "r").code == 0
 
 
-def test_numbers_of_this_version_are_those_of_then() -> None:
+def test_golden_summaries_match_this_version() -> None:
     """Where this fails, numbers mean something else than they did: raise FORMAT_VERSION."""
     results = Results.load(GOLDEN / "results-4")
     for run in results.runs:
-        kept = results._kept.find([(run.id, run.expected)])
-        assert kept is not None
-        assert plain(kept) == plain(merged([run.part()]))
+        cached = results._kept.find([(run.id, run.expected)])
+        assert cached is not None
+        assert plain(cached) == plain(merged([run.part()]))
 
 
 # Pyramids
 
 
-def naive(times: list[int], place: list[int]) -> dict[int, tuple[int, int, int, int]]:
+def naive(times: list[int], position: list[int]) -> dict[int, tuple[int, int, int, int]]:
     """Least, most, sum and count of the times at each place, one by one."""
-    found: dict[int, list[int]] = {}
-    for at, time in zip(place, times, strict=True):
-        found.setdefault(at, []).append(time)
-    return {at: (min(some), max(some), sum(some), len(some)) for at, some in found.items()}
+    groups: dict[int, list[int]] = {}
+    for at, time in zip(position, times, strict=True):
+        groups.setdefault(at, []).append(time)
+    return {at: (min(some), max(some), sum(some), len(some)) for at, some in groups.items()}
 
 
 def rows(pyramid: Any) -> dict[int, tuple[int, int, int, int]]:
@@ -187,25 +191,25 @@ def traces() -> Iterator[Any]:
             yield device.run(spec)
 
 
-def test_a_pyramid_says_what_one_finds_by_looking_at_every_io() -> None:
+def test_pyramid_matches_naive_aggregation() -> None:
     tried = 0
     for trace in traces():
         times, submitted = (np.asarray(trace.column(c)) for c in ("response_time_ns", "submit_ns"))
-        found = pyramid_of(trace)
+        pyramid = pyramid_of(trace)
         for factor in (1, 2, 8, 1 << 14):
-            shown = found.coarser(factor)
-            by_number = [at // shown.ios_per_row for at in range(len(times))]
-            by_time = [(int(at) - shown.begin_ns) // shown.ns_per_row for at in submitted]
-            assert shown.begin_ns == int(submitted.min())
-            assert rows(shown.over_number) == naive(times.tolist(), by_number)
-            assert rows(shown.over_time) == naive(times.tolist(), by_time)
-            assert max(len(shown.over_number), len(shown.over_time)) <= 4096
-        assert len(found.coarser(1 << 14).over_number) == 1
+            coarse = pyramid.coarser(factor)
+            by_number = [at // coarse.ios_per_row for at in range(len(times))]
+            by_time = [(int(at) - coarse.begin_ns) // coarse.ns_per_row for at in submitted]
+            assert coarse.begin_ns == int(submitted.min())
+            assert rows(coarse.over_number) == naive(times.tolist(), by_number)
+            assert rows(coarse.over_time) == naive(times.tolist(), by_time)
+            assert max(len(coarse.over_number), len(coarse.over_time)) <= 4096
+        assert len(pyramid.coarser(1 << 14).over_number) == 1
         tried += 1
     assert tried == 8
 
 
-def test_a_pyramid_is_coarsened_by_powers_of_two(folder: Path) -> None:
+def test_pyramid_coarsens_by_powers_of_two(folder: Path) -> None:
     result = api.load(folder)
     pyramid = result.pyramid(result.runs[0].id)
     with pytest.raises(ValueError, match="power of two"):

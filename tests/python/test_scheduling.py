@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent
 CONFTEST = """
 import pytest
 from scheduling import RestartingScheduler
@@ -23,9 +23,7 @@ DIES = "import os\n\ndef test_dies():\n    os._exit(1)\n\n"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_worker_that_dies_is_replaced_and_what_it_left_is_done(
-    tmp_path: Path, workers: int
-) -> None:
+def test_dead_worker_is_replaced_and_its_work_done(tmp_path: Path, workers: int) -> None:
     """The file in which it dies is the last: everybody else has been sent home by then."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     for name, text in (("a", GOOD), ("b", GOOD), ("c", DIES + GOOD)):
@@ -42,20 +40,20 @@ def test_a_worker_that_dies_is_replaced_and_what_it_left_is_done(
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *chosen, str(tmp_path)],
         capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)},
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(TESTS)},
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"1 failed, 6 passed", done.stdout), done.stdout
     assert "test_dies" in done.stdout
 
 
-def test_who_shares_out_the_tests_knows_what_belongs_together(
+def test_scheduler_groups_tests_that_belong_together(
     request: pytest.FixtureRequest,
 ) -> None:
     """Where no path is given, pytest reads the conftest.py of `testpaths`, not of folders in them:
     workers, which collect, would read ours, and the process that distributes the tests would not.
     """
-    given = getattr(request.config, "workerinput", None)
-    if given is None:
+    worker_input = getattr(request.config, "workerinput", None)
+    if worker_input is None:
         pytest.skip("one process runs all tests")
-    assert given.get("shared_out_by") == "ByWork"
+    assert worker_input.get("shared_out_by") == "ByWork"

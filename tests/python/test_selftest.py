@@ -22,12 +22,12 @@ def document() -> dict[str, object]:
     return json.loads(done.out)
 
 
-def test_the_simulator_agrees_with_theory(document: dict[str, object]) -> None:
+def test_simulator_agrees_with_theory(document: dict[str, object]) -> None:
     assert [row["name"] for row in document["rows"] if not row["within"]] == []
     assert document["within"] is True
 
 
-def test_a_row_has_its_numbers(document: dict[str, object]) -> None:
+def test_row_contains_consistent_numbers(document: dict[str, object]) -> None:
     assert len(document["rows"]) == len(selftest.checks())
     for row in document["rows"]:
         assert list(row) == KEYS
@@ -35,14 +35,14 @@ def test_a_row_has_its_numbers(document: dict[str, object]) -> None:
         assert row["within"] == (abs(row["deviation"]) <= row["tolerance"])
 
 
-def test_most_rows_are_far_closer_than_they_must_be(document: dict[str, object]) -> None:
+def test_deviations_are_far_below_tolerance(document: dict[str, object]) -> None:
     # A wrong T would move all rows of a group to one side: chance does not.
     fixed = [row for row in document["rows"] if "cyclic" in row["name"] or "greedy" in row["name"]]
     assert len(fixed) > 20
     assert max(abs(row["deviation"]) for row in fixed) < 0.003
 
 
-def test_what_is_asked_for_is_covered() -> None:
+def test_checks_cover_policies_and_layouts() -> None:
     names = "\n".join(check.name for check in selftest.checks())
     for policy in ("cyclic", "greedy", "d_choices:2", "d_choices:5", "d_choices:10", "random"):
         for spare_factor in (0.07, 0.5):
@@ -55,11 +55,11 @@ def test_what_is_asked_for_is_covered() -> None:
         assert f"channel rate writes, {layout}" in names
 
 
-def test_tolerances_are_those_that_are_promised() -> None:
+def test_tolerances_are_as_documented() -> None:
     assert (amplification.TOLERANCE, relocation.TOLERANCE, channels.TOLERANCE) == (0.01, 0.02, 0.01)
 
 
-def test_names_are_unique_and_devices_can_be_named_by_hand() -> None:
+def test_names_are_unique_and_devices_are_urls() -> None:
     checks = selftest.checks()
     assert len({check.name for check in checks}) == len(checks)
     groups = [group() for group in selftest.GROUPS.values()]
@@ -67,21 +67,21 @@ def test_names_are_unique_and_devices_can_be_named_by_hand() -> None:
         assert inspect_device(check.device).url == check.device
 
 
-def test_a_check_gives_the_same_row_again() -> None:
+def test_check_is_deterministic() -> None:
     check = relocation.checks()[-1]
     assert check.run() == check.run()
 
 
 @pytest.fixture
-def one_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def failing_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A self-test of two checks, one of which is not within."""
     right = SelfTest("right", "sim:demo?gc=greedy", 0.01, lambda _: (2.0, 2.001))
     wrong = SelfTest("wrong", "sim:demo?gc=cyclic", 0.01, lambda _: (2.0, 2.1))
     monkeypatch.setattr(selftest, "checks", lambda: [right, wrong])
 
 
-@pytest.mark.usefixtures("one_wrong")
-def test_a_deviation_ends_with_an_exit_code_and_names_the_device() -> None:
+@pytest.mark.usefixtures("failing_check")
+def test_deviation_sets_exit_code_and_names_device() -> None:
     done = uflip("selftest")
     assert done.code == 1
     table = {line.split()[0]: line for line in done.out.splitlines()[1:3]}
@@ -92,8 +92,8 @@ def test_a_deviation_ends_with_an_exit_code_and_names_the_device() -> None:
     assert "sim:demo?gc=cyclic" in done.out.splitlines()[-1]
 
 
-@pytest.mark.usefixtures("one_wrong")
-def test_a_deviation_is_still_one_json_document() -> None:
+@pytest.mark.usefixtures("failing_check")
+def test_deviation_keeps_one_json_document() -> None:
     done = uflip("selftest", "--json")
     assert done.code == 1
     document = json.loads(done.out)
@@ -101,11 +101,11 @@ def test_a_deviation_is_still_one_json_document() -> None:
     assert [row["within"] for row in document["rows"]] == [True, False]
 
 
-def test_a_sweep_keeps_the_order_and_stops_at_an_error() -> None:
-    seen: list[tuple[int, str]] = []
-    assert on_all(lambda x: x * x, [3, 1, 2], lambda *now: seen.append(now)) == [9, 1, 4]
-    assert [done for done, _ in seen] == [1, 2, 3]
-    assert sorted(name for _, name in seen) == ["1", "2", "3"]
+def test_on_all_keeps_order_and_stops_at_error() -> None:
+    progress: list[tuple[int, str]] = []
+    assert on_all(lambda x: x * x, [3, 1, 2], lambda *now: progress.append(now)) == [9, 1, 4]
+    assert [done for done, _ in progress] == [1, 2, 3]
+    assert sorted(name for _, name in progress) == ["1", "2", "3"]
     called: list[int] = []
 
     def fail(point: int) -> int:

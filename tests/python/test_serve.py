@@ -59,12 +59,12 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("name", [b"", SMALL.removeprefix("sim:").encode()])
-def test_what_is_written_is_read(quick: Path, name: bytes, structured: bool) -> None:
+def test_written_data_is_read_back(quick: Path, name: bytes, structured: bool) -> None:
     random_ = random.Random(7)
     with Client(quick) as client:
         size, _ = client.go(name, structured=structured)
-        places = [0, size - 4096, *(random_.randrange(size // 512 - 256) * 512 for _ in range(20))]
-        for at in places:
+        offsets = [0, size - 4096, *(random_.randrange(size // 512 - 256) * 512 for _ in range(20))]
+        for at in offsets:
             data = random_.randbytes(min(size - at, 512 * random_.randint(1, 256)))
             assert client.write(at, data) == 0
             assert client.read(at, len(data)) == data
@@ -72,7 +72,7 @@ def test_what_is_written_is_read(quick: Path, name: bytes, structured: bool) -> 
             assert client.read(at, len(data)) == bytes(len(data))
 
 
-def test_zeroes_flushes_and_fua_do_what_they_say(quick: Path) -> None:
+def test_zeroes_flushes_and_fua_work(quick: Path) -> None:
     with Client(quick) as client:
         client.go()
         assert client.write(MIB, b"\1" * 4096, flags=FUA) == 0
@@ -110,7 +110,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("structured", [False, True])
 @pytest.mark.parametrize("refused", REFUSED)
-def test_what_is_not_allowed_is_an_error_and_the_session_goes_on(
+def test_invalid_request_is_an_error_and_session_continues(
     quick: Path, refused: tuple[str, int, int, int, int], structured: bool
 ) -> None:
     why, command, offset, length, error = refused
@@ -135,14 +135,14 @@ def test_options_are_answered(quick: Path) -> None:
         assert client.negotiate(STRUCTURED_REPLY, b"?") == [(INVALID, b"")]
         assert client.negotiate(99, b"what") == [(UNSUPPORTED, b"")]
         assert client.negotiate(INFO, info_request(b"nobody")) == [(UNKNOWN, b"")]
-        told = client.negotiate(INFO, info_request(b"null", (0, 1, 2, 3)))
-        assert told[-1] == (ACK, b"")
-        assert told[1][1] == b"\0\1null"
-        assert told[3][1] == b"\0\3" + b"".join(n.to_bytes(4) for n in (512, 4096, 32 << 20))
+        answers = client.negotiate(INFO, info_request(b"null", (0, 1, 2, 3)))
+        assert answers[-1] == (ACK, b"")
+        assert answers[1][1] == b"\0\1null"
+        assert answers[3][1] == b"\0\3" + b"".join(n.to_bytes(4) for n in (512, 4096, 32 << 20))
         assert client.negotiate(LIST)[0][0] == SERVER
 
 
-def test_a_read_only_export_is_not_written(here: Path) -> None:
+def test_read_only_export_rejects_writes(here: Path) -> None:
     with serving("null", "--read-only"), Client("s") as client:
         _, flags = client.go()
         assert flags & 2
@@ -152,7 +152,7 @@ def test_a_read_only_export_is_not_written(here: Path) -> None:
         assert client.read(0, 512) == bytes(512)
 
 
-def test_a_socket_is_private_and_goes_with_the_server(here: Path) -> None:
+def test_socket_is_private_and_removed_at_exit(here: Path) -> None:
     with serving("null") as process:
         assert stat.S_IMODE(Path("s").stat().st_mode) == 0o600
         document = stop_and_report(process)
@@ -160,14 +160,14 @@ def test_a_socket_is_private_and_goes_with_the_server(here: Path) -> None:
     assert not Path("s").exists()
 
 
-def test_sigterm_ends_it_in_order_too(here: Path) -> None:
+def test_sigterm_stops_server_cleanly(here: Path) -> None:
     with serving("null") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert not Path("s").exists()
 
 
-def test_an_error_beside_what_was_served_says_where_it_was(here: Path) -> None:
+def test_json_error_names_the_command(here: Path) -> None:
     process = start("serve", "null", "--socket", "s", "--json")
     deadline = time.monotonic() + 20
     while not Path("s").exists():
@@ -180,14 +180,14 @@ def test_an_error_beside_what_was_served_says_where_it_was(here: Path) -> None:
     assert (document["error"]["exit_code"], document["error"]["where"]) == (143, "uflip serve")
 
 
-def test_what_is_at_the_name_of_the_socket_stays(here: Path) -> None:
+def test_existing_file_at_socket_path_is_kept(here: Path) -> None:
     Path("thesis").write_text("three years of work")
     outcome = uflip("serve", "null", "--socket", "thesis")
     assert outcome.code == 3
     assert Path("thesis").read_text() == "three years of work"
 
 
-def test_a_file_keeps_what_was_written(here: Path) -> None:
+def test_data_file_keeps_written_data(here: Path) -> None:
     with serving(SMALL, "--data", "disk"), Client("s") as client:
         size, _ = client.go()
         assert client.write(size - 512, b"\7" * 512, flags=FUA) == 0
@@ -201,7 +201,7 @@ def test_a_file_keeps_what_was_written(here: Path) -> None:
         assert client.read(0, 512) == b"\6" * 512
 
 
-def test_a_data_file_of_another_size_is_refused_as_it_is(here: Path) -> None:
+def test_data_file_of_wrong_size_is_refused(here: Path) -> None:
     Path("thesis").write_text("three years of work")
     outcome = uflip("serve", "null", "--socket", "s", "--data", "thesis")
     assert outcome.code == 3
@@ -209,7 +209,7 @@ def test_a_data_file_of_another_size_is_refused_as_it_is(here: Path) -> None:
     assert not Path("s").exists()
 
 
-def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
+def test_response_times_match_simulated_device(here: Path) -> None:
     """The server reports the virtual time that the same I/Os take on the device."""
     # Between two requests of a client a device is idle, if only for the way through the socket.
     device = f"{SMALL}&idle_free_blocks=0"
@@ -229,7 +229,7 @@ def test_response_times_are_those_of_the_simulated_device(here: Path) -> None:
     assert export["lag"]["count"] == 64
 
 
-def test_flushes_and_durable_writes_wait_for_the_flash(here: Path) -> None:
+def test_flushes_and_fua_wait_for_flash(here: Path) -> None:
     """Of a device with a write cache, so slow that it is not emptied between two requests."""
     slower, program_ns, page = 500, 300_000, bytes(4 * KIB)
     device = f"{SMALL}&write_cache_bytes=262144&idle_free_blocks=0"
@@ -256,7 +256,7 @@ def test_flushes_and_durable_writes_wait_for_the_flash(here: Path) -> None:
     assert simulated["p50_ns"] == 0
 
 
-def test_a_program_runs_against_a_device(here: Path) -> None:
+def test_command_runs_against_served_device(here: Path) -> None:
     outcome = start("serve", "null", "--socket", "s", "--run", 'test -S s && echo "$UFLIP_URI"')
     out, err = outcome.communicate(timeout=60)
     assert (outcome.returncode, out) == (0, "nbd+unix:///?socket=s\n"), err
@@ -270,31 +270,31 @@ def test_a_program_runs_against_a_device(here: Path) -> None:
     assert not Path("s").exists()
 
 
-def asked(socket_path: str) -> dict[str, Any]:
+def read_statistics(socket_path: str) -> dict[str, Any]:
     """Return the statistics that a server reports on its status socket."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(socket_path)
         text = b"".join(iter(lambda: asking.recv(1 << 16), b""))
-    told: dict[str, Any] = json.loads(text)
-    return told
+    statistics: dict[str, Any] = json.loads(text)
+    return statistics
 
 
-def test_statistics_are_told_to_whoever_asks_meanwhile(here: Path) -> None:
+def test_statistics_are_served_on_status_socket(here: Path) -> None:
     with serving("null", SMALL, "--stats", "stats"), Client("s") as client:
         client.go()
         assert client.write(0, bytes(8192)) == 0
         assert isinstance(client.read(0, 4096), bytes)
-        told = asked("stats")
-    export = told["exports"][0]
+        statistics = read_statistics("stats")
+    export = statistics["exports"][0]
     assert (export["reads"], export["writes"]) == (1, 1)
     assert (export["bytes_read"], export["bytes_written"]) == (4096, 8192)
     assert export["response_time"]["count"] == 2
-    assert told["exports"][1]["counters"]["host_pages_written"] == 0
-    assert told["clients"] == {"now": 1, "in_all": 2, "turned_away": 0}
+    assert statistics["exports"][1]["counters"]["host_pages_written"] == 0
+    assert statistics["clients"] == {"now": 1, "in_all": 2, "turned_away": 0}
     assert not Path("stats").exists()
 
 
-def test_statistics_tell_what_a_device_does_in_a_rest(here: Path) -> None:
+def test_statistics_show_idle_collection(here: Path) -> None:
     """It collects when it is left alone; no request is needed for that to be seen."""
     random_ = random.Random(3)
     with serving(SMALL, "--stats", "stats") as process:
@@ -303,15 +303,18 @@ def test_statistics_tell_what_a_device_does_in_a_rest(here: Path) -> None:
             for _ in range(600):
                 at = random_.randrange(size // (32 * KIB)) * 32 * KIB
                 assert client.write(at, bytes(32 * KIB)) == 0
-            before = asked("stats")["exports"][0]["counters"]["blocks_collected_idle"]
+            before = read_statistics("stats")["exports"][0]["counters"]["blocks_collected_idle"]
             assert wait_until(
-                lambda: asked("stats")["exports"][0]["counters"]["blocks_collected_idle"] > before
+                lambda: (
+                    read_statistics("stats")["exports"][0]["counters"]["blocks_collected_idle"]
+                    > before
+                )
             )
         last = stop_and_report(process)["exports"][0]["counters"]
     assert last["blocks_collected_idle"] > before
 
 
-def test_what_clients_did_is_written_down(here: Path) -> None:
+def test_recording_lists_reads_and_writes(here: Path) -> None:
     with serving("null", "--record", "did.csv") as process:
         with Client("s") as client:
             client.go()
@@ -328,11 +331,11 @@ def test_what_clients_did_is_written_down(here: Path) -> None:
         ["null", "0", "Read", str(1 << 20), "512"],
     ]
     assert int(fields[0][0]) <= int(fields[1][0])
-    again = uflip("serve", "null", "--socket", "s", "--record", "did.csv", "--run", "true")
-    assert again.code == 3, "what was measured is not replaced"
+    refused = uflip("serve", "null", "--socket", "s", "--record", "did.csv", "--run", "true")
+    assert refused.code == 3, "what was measured is not replaced"
 
 
-def test_a_device_is_served_in_a_state_and_kept_as_its_clients_left_it(here: Path) -> None:
+def test_device_starts_in_state_and_is_saved(here: Path) -> None:
     empty = f"{SMALL}&state=empty"
     options = ("--speed", "0", "--state", "sequential", "--save", "after.snapshot")
     with serving(empty, *options) as process:
@@ -342,5 +345,5 @@ def test_a_device_is_served_in_a_state_and_kept_as_its_clients_left_it(here: Pat
         export = stop_and_report(process)["exports"][0]
     assert export["counters"]["host_pages_written"] >= 256
     assert export["counters"]["pages_read_to_modify"] == 0
-    kept = json.loads(uflip("info", "sim:after.snapshot", "--json").out)
-    assert kept["details"]["snapshot"]
+    info = json.loads(uflip("info", "sim:after.snapshot", "--json").out)
+    assert info["details"]["snapshot"]

@@ -21,10 +21,10 @@ MIB = 1 << 20
 
 
 def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         pytest.skip(f"{name} is not installed")
-    return found
+    return path
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def uri(quick: Path) -> str:
     return f"nbd+unix:///?socket={quick}"
 
 
-def test_nbdinfo_sees_what_is_there(uri: str) -> None:
-    told = json.loads(run(f"nbdinfo --json {uri}"))["exports"][0]
-    assert told["export-size"] == 64 << 30
-    assert told["block_size_minimum"] == 512
+def test_nbdinfo_reports_export(uri: str) -> None:
+    export = json.loads(run(f"nbdinfo --json {uri}"))["exports"][0]
+    assert export["export-size"] == 64 << 30
+    assert export["block_size_minimum"] == 512
     for can in ("can_flush", "can_fua", "can_trim", "can_zero", "can_multi_conn", "can_df"):
-        assert told[can] is True, can
-    assert told["is_read_only"] is False
+        assert export[can] is True, can
+    assert export["is_read_only"] is False
     assert len(json.loads(run(f"nbdinfo --list --json {uri}"))["exports"]) == 2
 
 
@@ -72,7 +72,7 @@ NBDCOPY = [
 
 
 @pytest.mark.parametrize("options", NBDCOPY)
-def test_nbdcopy_carries_data_there_and_back(here: Path, uri: str, options: str) -> None:
+def test_nbdcopy_copies_data_both_ways(here: Path, uri: str, options: str) -> None:
     Path("in").write_bytes(random.Random(3).randbytes(3 * MIB) + bytes(MIB))
     run(f"nbdcopy {options} in {uri}")
     run(f"qemu-img dd -f raw -O raw bs=1M count=4 if={uri} of=out")
@@ -84,7 +84,7 @@ def digest(path: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["raw", "qcow2", "vmdk", "vdi", "qed", "vpc", "vhdx", "parallels"])
-def test_qemu_img_converts_from_every_form(here: Path, uri: str, form: str) -> None:
+def test_qemu_img_converts_every_format(here: Path, uri: str, form: str) -> None:
     Path("in").write_bytes(random.Random(form).randbytes(2 * MIB))
     run(f"qemu-img convert -f raw -O {form} in image")
     run(f"qemu-img convert -n -f {form} -O raw image {uri}")
@@ -92,7 +92,7 @@ def test_qemu_img_converts_from_every_form(here: Path, uri: str, form: str) -> N
     assert digest("in") == digest("out")
 
 
-def test_an_image_on_a_served_device_is_whole(here: Path) -> None:
+def test_qcow2_image_on_served_device_is_consistent(here: Path) -> None:
     with serving(SMALL, "--speed", "0"):
         uri = "nbd+unix:///?socket=s"
         run(f"qemu-img create -f qcow2 {uri} 16M")
@@ -122,12 +122,12 @@ QEMU_IO = [
     "write -P 16 {at} 1536; read -P 16 {at} 1536",
     "flush; flush; flush",
 ]
-PLACES = ["0", "63G", "4k"]
+OFFSETS = ["0", "63G", "4k"]
 
 
-@pytest.mark.parametrize("at", PLACES)
+@pytest.mark.parametrize("at", OFFSETS)
 @pytest.mark.parametrize("script", QEMU_IO)
-def test_qemu_io_finds_what_it_wrote(uri: str, script: str, at: str) -> None:
+def test_qemu_io_reads_what_it_wrote(uri: str, script: str, at: str) -> None:
     commands = (f"-c {shlex.quote(each.strip())}" for each in script.format(at=at).split(";"))
     out = run(f"qemu-io -f raw {' '.join(commands)} {uri}")
     assert "Pattern verification failed" not in out
@@ -135,7 +135,7 @@ def test_qemu_io_finds_what_it_wrote(uri: str, script: str, at: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 16])
-def test_fio_finds_every_sum_that_it_wrote(here: Path, depth: int) -> None:
+def test_fio_verifies_every_checksum(here: Path, depth: int) -> None:
     """Half a minute at both depths; ten in `make soak` (UFLIP_SOAK=1)."""
     seconds = 300 if "UFLIP_SOAK" in os.environ else 15
     long = f"--time_based --runtime={seconds}"

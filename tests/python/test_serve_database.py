@@ -77,7 +77,7 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield point
 
 
-def test_the_page_serves_the_same_device() -> None:
+def test_page_serves_the_tested_device() -> None:
     text = PAGE.read_text(encoding="utf-8")
     (url, *options), *others = (
         shlex.split(line)[2:] for line in text.splitlines() if line.endswith("--quiet &")
@@ -85,7 +85,7 @@ def test_the_page_serves_the_same_device() -> None:
     assert (url, options[:2], others) == (DEVICE, ["--speed", "0"], [])
 
 
-def test_a_database_is_whole_after_it_was_filled_and_changed(mounted: Path) -> None:
+def test_sqlite_database_is_intact_after_updates(mounted: Path) -> None:
     database = sqlite3.connect(mounted / "data.sqlite")
     database.execute("PRAGMA synchronous = FULL")
     with database:
@@ -96,11 +96,14 @@ def test_a_database_is_whole_after_it_was_filled_and_changed(mounted: Path) -> N
         with database:
             database.execute("UPDATE part SET price = price + 1 WHERE id % 20 = ?", (number,))
     database.close()
-    again = sqlite3.connect(mounted / "data.sqlite")
-    assert again.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    reopened = sqlite3.connect(mounted / "data.sqlite")
+    assert reopened.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     expected = sum(number * 7 + 1 for number in range(20_000))
-    assert again.execute("SELECT count(*), sum(price) FROM part").fetchone() == (20_000, expected)
-    again.close()
+    assert reopened.execute("SELECT count(*), sum(price) FROM part").fetchone() == (
+        20_000,
+        expected,
+    )
+    reopened.close()
 
 
 @pytest.fixture
@@ -118,8 +121,17 @@ def cluster(mounted: Path) -> Iterator[Callable[..., str]]:
         where = () if name in ("initdb", "pg_ctl", "pg_checksums") else ("-h", sockets)
         return run(programs / name, *where, *arguments, user=NOBODY)
 
-    kept = ("-D", data, "-A", "trust", "-U", NOBODY, "--data-checksums", "--wal-segsize=1")
-    program("initdb", *kept, "--no-locale", "-E", "UTF8")
+    initdb_options = (
+        "-D",
+        data,
+        "-A",
+        "trust",
+        "-U",
+        NOBODY,
+        "--data-checksums",
+        "--wal-segsize=1",
+    )
+    program("initdb", *initdb_options, "--no-locale", "-E", "UTF8")
     options = f"-c listen_addresses='' -k {sockets} -c max_wal_size=16MB -c shared_buffers=4MB"
 
     def postgresql(name: str, *arguments: object) -> str:
@@ -137,7 +149,7 @@ def cluster(mounted: Path) -> Iterator[Callable[..., str]]:
         postgresql("stop", "immediate")
 
 
-def test_postgresql_is_whole_after_transactions_and_a_crash(
+def test_postgresql_is_intact_after_transactions_and_crash(
     cluster: Callable[..., str],
 ) -> None:
     cluster("pgbench", "-i", "-q", "-s", BRANCHES, "postgres")
@@ -156,5 +168,5 @@ def test_postgresql_is_whole_after_transactions_and_a_crash(
     indices = cluster("psql", "-At", "-F", " ", "-c", checked, "postgres").split()
     assert {"pgbench_accounts_pkey", "pgbench_tellers_pkey"} <= set(indices)
     cluster("stop", "fast")
-    found = cluster("pg_checksums", "--check")
-    assert "Bad checksums:  0" in found, found
+    output = cluster("pg_checksums", "--check")
+    assert "Bad checksums:  0" in output, output

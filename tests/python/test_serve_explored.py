@@ -53,7 +53,7 @@ def api(server: explorer.Serving, name: str) -> Any:
     return document
 
 
-def test_the_explorer_tells_what_the_server_does(working: Client) -> None:
+def test_explorer_reports_server_statistics(working: Client) -> None:
     with explorer.serving([], sockets=[Path("stats"), Path("nobody")]) as server:
         one, nobody = api(server, "served")["servers"]
         assert "nobody" in nobody["error"]["where"]
@@ -79,25 +79,25 @@ def test_the_explorer_tells_what_the_server_does(working: Client) -> None:
         request_status(Path("s").with_name("nobody"))
 
 
-def test_who_is_no_server_of_devices_is_an_error(working: Client) -> None:
+def test_socket_without_statistics_is_an_error(working: Client) -> None:
     with pytest.raises(DeviceError, match="does not report"):
         request_status(Path("s"))  # it greets, and speaks of nothing else
 
 
-def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
+def test_page_shows_served_device(browser: "Browser", working: Client) -> None:
     with explorer.serving([], sockets=[Path("stats")]) as server:
         watched = MonitoredPage(browser)
         page = watched.page
         page.goto(f"{server.url}#/served")
         rows = page.locator("table tbody tr")
         page.wait_for_function("() => document.querySelectorAll('table').length === 3")
-        told = api(server, "served")["servers"][0]["exports"][0]
+        export = api(server, "served")["servers"][0]["exports"][0]
         flash = rows.nth(2).inner_text().split("\t")
-        assert flash[0] == told["name"]
-        assert float(flash[1]) == float(f"{told['write_amplification']:.3g}")
-        assert flash[2].startswith(f"{told['flash']['free_blocks']} of 512")
-        assert flash[3] == f"{told['counters']['blocks_collected']:,}"
-        assert rows.nth(4).inner_text().split("\t")[:4] == [told["name"], "0", "400", "1"]
+        assert flash[0] == export["name"]
+        assert float(flash[1]) == float(f"{export['write_amplification']:.3g}")
+        assert flash[2].startswith(f"{export['flash']['free_blocks']} of 512")
+        assert flash[3] == f"{export['counters']['blocks_collected']:,}"
+        assert rows.nth(4).inner_text().split("\t")[:4] == [export["name"], "0", "400", "1"]
         # It looks again, and finds what was done meanwhile.
         assert working.write(0, bytes(4 * KIB)) == 0
         page.wait_for_function(
@@ -109,7 +109,7 @@ def test_the_page_shows_it(browser: "Browser", working: Client) -> None:
         assert watched.console_messages == []
 
 
-def test_nothing_is_served_where_no_socket_was_named(browser: "Browser", here: Path) -> None:
+def test_nothing_is_served_without_socket(browser: "Browser", here: Path) -> None:
     with explorer.serving([here]) as server:
         assert api(server, "served") == {"servers": []}
         watched = MonitoredPage(browser)
@@ -119,7 +119,7 @@ def test_nothing_is_served_where_no_socket_was_named(browser: "Browser", here: P
         watched.context.close()
 
 
-def test_what_clients_did_is_replayed_and_explored(here: Path) -> None:
+def test_recording_is_replayed_and_explored(here: Path) -> None:
     random_ = random.Random(9)
     done = []
     with serving(SMALL, "--speed", "0", "--record", "did.csv") as process:
@@ -146,7 +146,7 @@ def test_what_clients_did_is_replayed_and_explored(here: Path) -> None:
     assert len(set(zip(modes, (write for *_, write in done), strict=True))) == 2
     with explorer.serving([here / "again"]) as server:
         (row,) = api(server, "results")["results"]
-        shown = api(server, f"run?key={row['key']}&run={run.id}")
-        assert shown["io_count"] == 200
+        document = api(server, f"run?key={row['key']}&run={run.id}")
+        assert document["io_count"] == 200
         slowest = api(server, f"io?key={row['key']}&run={run.id}&number=7")
         assert (slowest["offset_bytes"], slowest["io_size_bytes"]) == done[7][:2]

@@ -24,7 +24,7 @@ EDGES = (0, 1, 255, 256, 257, 4095, 4096, 4097, 2**31, 2**32 - 1)
 FLAGS = b"\0\0\0\3"
 HELD = b"\x5a" * 4096
 # Where no malformed session may come to write.
-PLACE = 40 << 30
+WITNESS_OFFSET = 40 << 30
 
 
 def resident_kib(process_id: int) -> int:
@@ -102,25 +102,27 @@ def play(path: Path, parts: list[bytes]) -> None:
         client.receive_until_closed()
 
 
-def test_no_malformed_session_harms_anybody(server: tuple[Path, int]) -> None:
+def test_malformed_sessions_harm_no_other_client(server: tuple[Path, int]) -> None:
     path, process_id = server
-    all_of_them = sessions()
-    assert len(all_of_them) >= SESSIONS
+    malformed = sessions()
+    assert len(malformed) >= SESSIONS
     with Client(path) as witness:
         witness.go()
-        assert witness.write(PLACE, HELD) == 0
+        assert witness.write(WITNESS_OFFSET, HELD) == 0
         before = 0
-        for number, parts in enumerate(all_of_them):
+        for number, parts in enumerate(malformed):
             play(path, parts)
             if number % 50 == 0:
-                assert witness.read(PLACE, 4096) == HELD, f"UFLIP_SEED={SEED}, session {number}"
+                assert witness.read(WITNESS_OFFSET, 4096) == HELD, (
+                    f"UFLIP_SEED={SEED}, session {number}"
+                )
             if number == SESSIONS // 5:
                 before = resident_kib(process_id)
         assert witness.do(nbd.FLUSH) == 0
     assert resident_kib(process_id) <= before * 1.05, "memory grows"
 
 
-def test_clients_come_and_go(server: tuple[Path, int]) -> None:
+def test_connections_leak_no_memory(server: tuple[Path, int]) -> None:
     path, process_id = server
     before = 0
     for number in range(CYCLES):
@@ -135,7 +137,7 @@ def test_clients_come_and_go(server: tuple[Path, int]) -> None:
     assert resident_kib(process_id) <= before * 1.05, "memory grows"
 
 
-def test_sockets_that_say_nothing_are_in_nobodys_way(server: tuple[Path, int]) -> None:
+def test_idle_connections_block_no_client(server: tuple[Path, int]) -> None:
     path, _ = server
     idle = [Client(path) for _ in range(IDLE)]
     try:
@@ -150,7 +152,7 @@ def test_sockets_that_say_nothing_are_in_nobodys_way(server: tuple[Path, int]) -
             client.socket.close()
 
 
-def test_who_takes_no_replies_gets_no_more_and_leaves_room_for_others(
+def test_client_that_reads_no_replies_is_throttled(
     server: tuple[Path, int],
 ) -> None:
     """Reads of 32 MiB each are asked for and never received: memory stays within its limit."""
@@ -159,10 +161,10 @@ def test_who_takes_no_replies_gets_no_more_and_leaves_room_for_others(
         greedy.go()
         other.go()
         greedy.socket.setblocking(False)
-        asked = request(nbd.READ, 0, 32 << 20) * 2000
-        while asked:
+        requests = request(nbd.READ, 0, 32 << 20) * 2000
+        while requests:
             try:
-                asked = asked[greedy.socket.send(asked) :]
+                requests = requests[greedy.socket.send(requests) :]
             except BlockingIOError:
                 break
         for _ in range(20):

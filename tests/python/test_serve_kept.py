@@ -40,8 +40,8 @@ def qemu_io(*commands: str) -> str:
     """Make the command line of a client that does something to the first device."""
     if shutil.which("qemu-io") is None:
         pytest.skip("qemu-io is not installed")
-    said = " ".join(f"-c '{command}'" for command in commands)
-    return f'qemu-io -f raw {said} "$UFLIP_URI" > /dev/null'
+    options = " ".join(f"-c '{command}'" for command in commands)
+    return f'qemu-io -f raw {options} "$UFLIP_URI" > /dev/null'
 
 
 def serve(program: str, *options: object) -> tuple[int, str, str]:
@@ -58,7 +58,7 @@ def recorded() -> list[list[str]]:
     return [line.split(",")[-4:-1] for line in lines]
 
 
-def is_a_device(snapshot: str) -> bool:
+def is_device_snapshot(snapshot: str) -> bool:
     return bool(json.loads(uflip("info", f"sim:{snapshot}", "--json").out)["details"]["snapshot"])
 
 
@@ -75,13 +75,13 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_all_is_kept_and_told_where_the_command_fails(here: Path, form: str) -> None:
+def test_failing_command_keeps_outputs_and_reports_error(here: Path, form: str) -> None:
     json_or_not = ("--json",) if form == "json" else ()
     program = f"{qemu_io('write 0 64k', 'read 4k 8k')}; exit 3"
     code, out, err = serve(program, *KEEP, *json_or_not)
     assert code == 4, err
     assert recorded() == [["Write", "0", str(64 * KIB)], ["Read", str(4 * KIB), str(8 * KIB)]]
-    assert is_a_device("after.snapshot")
+    assert is_device_snapshot("after.snapshot")
     if form == "json":
         document = json.loads(out)
         (export,) = document["exports"]
@@ -93,7 +93,7 @@ def test_all_is_kept_and_told_where_the_command_fails(here: Path, form: str) -> 
         assert "lag max" in err, "the table"
 
 
-def test_one_output_that_cannot_be_kept_costs_no_other_one(here: Path) -> None:
+def test_failed_output_does_not_affect_others(here: Path) -> None:
     program = f"{qemu_io('write 0 64k')}; echo thesis > after.snapshot; exit 3"
     code, out, err = serve(program, *KEEP, "--json")
     assert code == 4, "that of what failed first"
@@ -107,10 +107,10 @@ def test_one_output_that_cannot_be_kept_costs_no_other_one(here: Path) -> None:
     assert code == 3
     assert json.loads(out)["error"]["kind"] == "refused"
     assert Path("did.csv").read_text() == "thesis\n"
-    assert is_a_device("after.snapshot")
+    assert is_device_snapshot("after.snapshot")
 
 
-def test_a_recording_on_a_full_disk_keeps_its_whole_lines_and_costs_nothing_else(
+def test_recording_on_full_disk_keeps_whole_lines(
     here: Path,
 ) -> None:
     full, requests = 20_000, 1500
@@ -129,35 +129,35 @@ def test_a_recording_on_a_full_disk_keeps_its_whole_lines_and_costs_nothing_else
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 5, err
-    kept = recorded()
+    lines = recorded()
     assert full * 0.9 < Path("did.csv").stat().st_size <= full
-    assert set(map(tuple, kept)) == {("Write", "0", "512")}
+    assert set(map(tuple, lines)) == {("Write", "0", "512")}
     document = json.loads(out)
-    assert document["exports"][0]["writes"] == requests > len(kept)
+    assert document["exports"][0]["writes"] == requests > len(lines)
     error = document["error"]
     assert (error["kind"], error["where"]) == ("results", "--record did.csv")
-    assert f"the first {len(kept)} reads and writes" in error["got"]
-    assert is_a_device("after.snapshot")
+    assert f"the first {len(lines)} reads and writes" in error["got"]
+    assert is_device_snapshot("after.snapshot")
     assert uflip("replay", "did.csv", SMALL, "--out", "again", "-q").code == 0
 
 
 # Zeroes
 
 
-def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
+def test_zeroes_count_as_writes(here: Path) -> None:
     zeroes = qemu_io("write -z 0 32M", "write 64M 1M", "write -z 40M 4M", "discard 0 1M")
     with serving(SMALL, "--speed", "0", "--stats", "stats", "--record", "did.csv") as process:
         environment = os.environ | {"UFLIP_URI": "nbd+unix:///?socket=s"}
         subprocess.run(zeroes, shell=True, check=True, env=environment, timeout=120)
         (server,) = server_statistics([Path("stats")])["servers"]
         assert "exports" in server
-        (shown,) = server["exports"]
+        (live,) = server["exports"]
         (export,) = stop_and_report(process)["exports"]
     assert (export["writes"], export["write_zeroes"], export["trims"]) == (1, 2, 1)
     assert (export["bytes_written"], export["bytes_zeroed"]) == (MIB, 36 * MIB)
     # What a write of the same bytes amplifies: by hand of what the flash says.
-    assert shown["write_amplification"] == shown["flash"]["programmed_bytes"] / (37 * MIB)
-    assert 1 <= shown["write_amplification"] < 6, "over what was not zeroes alone it is a hundred"
+    assert live["write_amplification"] == live["flash"]["programmed_bytes"] / (37 * MIB)
+    assert 1 <= live["write_amplification"] < 6, "over what was not zeroes alone it is a hundred"
     # The form of this log has no trims.
     assert recorded() == [
         ["Write", "0", str(32 * MIB)],
@@ -169,20 +169,20 @@ def test_zeroes_are_written_and_so_they_are_counted(here: Path) -> None:
     assert run.trace().bytes_written == 37 * MIB
 
 
-def test_what_was_not_served_took_no_time_that_is_known(here: Path) -> None:
+def test_idle_export_reports_no_times(here: Path) -> None:
     code, out, err = serve("true", "--json")
     assert code == 0, err
     (export,) = json.loads(out)["exports"]
     for name in ("response_time", "simulated", "lag", "recent"):
-        known = {key: each for key, each in export[name].items() if each is not None}
-        assert known.pop("count") == 0
-        assert known.keys() <= {"span_ns"}, known
+        values = {key: each for key, each in export[name].items() if each is not None}
+        assert values.pop("count") == 0
+        assert values.keys() <= {"span_ns"}, values
     code, out, err = serve("true")
     (line,) = [each for each in (out + err).splitlines() if each.startswith("demo?")]
     assert line.split()[-5:] == ["–"] * 5
 
 
-def test_what_a_recording_does_not_have_is_counted(here: Path) -> None:
+def test_operations_not_recorded_are_counted(here: Path) -> None:
     program = qemu_io("write 0 64k", "flush", "discard 0 1M", "discard 1M 1M")
     code, out, err = serve(program, "--record", "did.csv")
     assert code == 0, err
@@ -193,7 +193,7 @@ def test_what_a_recording_does_not_have_is_counted(here: Path) -> None:
     assert int(flushes.split()[0]) >= 1, "the client flushes at its end as well"
 
 
-def test_a_copy_with_holes_is_replayed_as_long_as_it_was(here: Path) -> None:
+def test_sparse_copy_is_recorded_completely(here: Path) -> None:
     if shutil.which("nbdcopy") is None:
         pytest.skip("nbdcopy is not installed")
     size = int(json.loads(uflip("info", SMALL, "--json").out)["capacity_bytes"])
@@ -215,7 +215,7 @@ def test_a_copy_with_holes_is_replayed_as_long_as_it_was(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_all_that_the_command_started_and_keeps_what_was_served(
+def test_signal_ends_command_group_and_keeps_outputs(
     here: Path, number: signal.Signals, code: int
 ) -> None:
     began = "echo $$ > group; echo > began"
@@ -227,14 +227,14 @@ def test_a_signal_ends_all_that_the_command_started_and_keeps_what_was_served(
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == code, err
-    assert eventually(lambda: not is_there(group)), "nothing of it is left"
+    assert eventually(lambda: not group_exists(group)), "nothing of it is left"
     assert recorded() == [["Write", "0", str(64 * KIB)]]
-    assert is_a_device("after.snapshot")
+    assert is_device_snapshot("after.snapshot")
     assert json.loads(out)["error"]["exit_code"] == code
     assert json.loads(out)["exports"][0]["writes"] == 1
 
 
-def is_there(group: int) -> bool:
+def group_exists(group: int) -> bool:
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -242,7 +242,7 @@ def is_there(group: int) -> bool:
     return True
 
 
-def test_a_command_that_ends_in_order_is_served_meanwhile(here: Path) -> None:
+def test_command_is_served_while_it_ends(here: Path) -> None:
     last = qemu_io("write 1M 4k")
     program = f"trap '{last.replace(chr(39), chr(34))}; exit 0' INT; echo > began; sleep 1000"
     process = start("serve", SMALL, "--socket", "s", "--run", program, *KEEP, "-q")
@@ -256,26 +256,26 @@ def test_a_command_that_ends_in_order_is_served_meanwhile(here: Path) -> None:
 # A terminal
 
 
-def in_a_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str]:
+def run_in_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str]:
     """Serve while a command runs in a terminal: once it says a line, something is typed."""
     words = [sys.executable, "-m", "uflip", "serve", "null", "--socket", "s", "--run", program]
     child, terminal = pty.fork()
     if child == 0:
         os.execve(sys.executable, words, os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)})
-    said, left = b"", [*typed]
+    output, pending = b"", [*typed]
     while select.select([terminal], [], [], PATIENCE_S)[0]:
         try:
-            said += os.read(terminal, 4096)
+            output += os.read(terminal, 4096)
         except OSError:  # all who had it have ended
             break
-        if left and left[0][0] in said.splitlines():
-            os.write(terminal, left.pop(0)[1])
+        if pending and pending[0][0] in output.splitlines():
+            os.write(terminal, pending.pop(0)[1])
     os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.decode()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), output.decode()
 
 
 @pytest.mark.parametrize(
-    ("before", "keys", "code", "said"),
+    ("before", "keys", "code", "expected"),
     [
         ("true", b"\x04", 0, "over"),
         ("true", b"\x03", 130, "Interrupted"),
@@ -284,17 +284,17 @@ def in_a_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str]:
     ],
     ids=["reads", "Ctrl-C", "its own Ctrl-C", "Ctrl-Z"],
 )
-def test_a_command_has_the_terminal_once_it_reads_from_it(
-    here: Path, before: str, keys: bytes, code: int, said: str
+def test_command_reads_from_terminal(
+    here: Path, before: str, keys: bytes, code: int, expected: str
 ) -> None:
     reads = f"{before}; echo ready; sed -u 's/^/read /'; echo over"
-    found, text = in_a_terminal(reads, (b"ready", b"on\n"), (b"read on", keys))
-    assert (found, said in text) == (code, True), text
+    exit_code, text = run_in_terminal(reads, (b"ready", b"on\n"), (b"read on", keys))
+    assert (exit_code, expected in text) == (code, True), text
     assert "lag max" in text
 
 
-def test_ctrl_c_in_a_terminal_ends_both(here: Path) -> None:
-    code, text = in_a_terminal("echo ready; sleep 1000", (b"ready", b"\x03"))
+def test_ctrl_c_ends_command_and_server(here: Path) -> None:
+    code, text = run_in_terminal("echo ready; sleep 1000", (b"ready", b"\x03"))
     assert (code, "Interrupted" in text) == (130, True), text
     assert "lag max" in text
 
@@ -302,7 +302,7 @@ def test_ctrl_c_in_a_terminal_ends_both(here: Path) -> None:
 # A file that must be there
 
 
-def test_who_may_only_read_is_told_that_the_file_must_be_there(here: Path) -> None:
+def test_read_only_data_file_must_exist(here: Path) -> None:
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
     assert done.code == 4
     assert "a file that is there" in done.err

@@ -35,7 +35,7 @@ class Written:
 
     def __init__(self) -> None:
         self.sent = dict.fromkeys(range(BLOCKS), 0)
-        self.sure = dict(self.sent)
+        self.durable = dict(self.sent)
 
 
 def work(client: Client, random_: random.Random, written: Written, requests: int) -> None:
@@ -48,17 +48,17 @@ def work(client: Client, random_: random.Random, written: Written, requests: int
         acknowledged = dict(written.sent)
         assert client.write(block * BLOCK, data, nbd.FUA if durable else 0) == 0
         if durable:
-            written.sure[block] = number
+            written.durable[block] = number
         elif random_.random() < 0.1:
             assert client.do(nbd.FLUSH) == 0
-            written.sure = acknowledged
+            written.durable = acknowledged
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[ForkServerProcess]:
     """Serve until the block is left; then the server is killed."""
-    ways = ("--socket", folder / "s", "--data", folder / "disk")
-    arguments = ["serve", DEVICE, *map(str, ways), "--speed", "0", "--quiet"]
+    options = ("--socket", folder / "s", "--data", folder / "disk")
+    arguments = ["serve", DEVICE, *map(str, options), "--speed", "0", "--quiet"]
     process = CONTEXT.Process(target=main, args=(arguments,))
     process.start()
     until = time.monotonic() + nbd.PATIENCE_S * 3
@@ -75,8 +75,8 @@ def serving(folder: Path) -> Iterator[ForkServerProcess]:
         Path("s").unlink()
 
 
-def test_nothing_that_was_flushed_is_lost(in_memory: Path) -> None:
-    sure = 0
+def test_flushed_blocks_survive_kill(in_memory: Path) -> None:
+    checked = 0
     for trial in range(TRIALS):
         random_ = random.Random(f"{SEED} {trial}")
         written = Written()
@@ -94,12 +94,12 @@ def test_nothing_that_was_flushed_is_lost(in_memory: Path) -> None:
         with Path("disk").open("rb") as disk:
             content = disk.read(BLOCKS * BLOCK)
         Path("disk").unlink()
-        said = f"UFLIP_SEED={SEED}, trial {trial}"
-        for block, least in written.sure.items():
+        trial_name = f"UFLIP_SEED={SEED}, trial {trial}"
+        for block, least in written.durable.items():
             numbers = struct.unpack_from(f">{BLOCK // 8}Q", content, block * BLOCK)
             # A write that was not acknowledged may be there in part.
             assert all(least <= number <= written.sent[block] for number in numbers), (
-                f"{said}, block {block}: {set(numbers)}, sure was {least}"
+                f"{trial_name}, block {block}: {set(numbers)}, durable was {least}"
             )
-            sure += least > 0
-    assert sure > TRIALS * 10, "there is something to lose"
+            checked += least > 0
+    assert checked > TRIALS * 10, "there is something to lose"

@@ -42,8 +42,8 @@ def is_readable(client: Client) -> bool:
     return bool(select.select([client.socket], [], [], 0)[0])
 
 
-@pytest.mark.parametrize("way", ["s", "t"], ids=["clients", "statistics"])
-def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str) -> None:
+@pytest.mark.parametrize("socket_path", ["s", "t"], ids=["clients", "statistics"])
+def test_server_accepts_again_when_descriptors_are_free(here: Path, socket_path: str) -> None:
     """No client is connected meanwhile that could wake it by leaving."""
     with serving("null", "--stats", "t") as process:
         time.sleep(0.2)  # the probing client is gone by then
@@ -53,7 +53,7 @@ def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (free, before[1]))
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(0.3)
-            client.connect(way)
+            client.connect(socket_path)
             with pytest.raises(TimeoutError):
                 client.recv(8)
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
@@ -62,7 +62,7 @@ def test_a_server_without_a_descriptor_accepts_again_later(here: Path, way: str)
         assert accepts_connections("s")
 
 
-def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> None:
+def test_unread_replies_share_a_memory_limit(here: Path) -> None:
     """Each of 24 asks for 64 MiB: 1.5 GiB together, of which the server keeps a quarter at most."""
     with serving("null", "--speed", "0") as process, ExitStack() as stack:
         greedy = [stack.enter_context(Client("s")) for _ in range(24)]
@@ -74,8 +74,8 @@ def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> 
             modest.go()
             for _ in range(50):  # by then all that was asked for has come in
                 assert modest.read(4096, 65536) == bytes(65536)
-            kept = resident_bytes(process.pid) - before
-        assert kept < 400 * MIB, f"{kept >> 20} MiB"
+            growth = resident_bytes(process.pid) - before
+        assert growth < 400 * MIB, f"{growth >> 20} MiB"
         # Who waited for room gets it, whole, once others have taken theirs or are gone.
         last = greedy.pop()
         for client in greedy:
@@ -86,7 +86,7 @@ def test_clients_that_read_nothing_share_a_limit_and_stop_nobody(here: Path) -> 
 
 
 @pytest.mark.parametrize("flags", [0, NO_HOLE], ids=["hole", "no hole"])
-def test_one_long_request_does_not_keep_others_waiting(here: Path, flags: int) -> None:
+def test_long_request_does_not_delay_others(here: Path, flags: int) -> None:
     """The answer to a short request that comes later comes first."""
     with serving("sim:demo?blocks_per_die=64", "--speed", "0") as process:
         with Client("s") as patient, Client("s") as other:
@@ -105,7 +105,7 @@ def test_one_long_request_does_not_keep_others_waiting(here: Path, flags: int) -
         assert time.monotonic() - began < PATIENCE_S
 
 
-def test_a_range_that_is_zeroed_in_steps_is_zeroed_exactly(here: Path) -> None:
+def test_stepwise_zeroing_is_exact(here: Path) -> None:
     """Against bytes in memory, with ranges that begin and end beside every step."""
     size = 24 * MIB
     with serving(SMALL, "--speed", "0", "--data", "disk") as process, Client("s") as client:

@@ -29,23 +29,25 @@ def times(folder: Path) -> dict[str, list[int]]:
     return {run.id: run.response_time_ns().tolist() for run in Results.load(folder).runs}
 
 
-def test_each_gets_what_it_would_get_alone(here: Path, make_file: Callable[..., Path]) -> None:
+def test_each_device_gets_the_same_results_as_alone(
+    here: Path, make_file: Callable[..., Path]
+) -> None:
     make_file(64 * MIB)
     done = uflip("run", SMALL, OTHER, "file:scratch.bin", *QUICK, "--pause", "1ms", "--out", "all")
     assert done.code == 0, done.err
     assert "uflip explore all" in done.out
-    found = document.read(here / "all")
-    assert [entry.device for entry in found.devices] == [SMALL, OTHER, "file:scratch.bin"]
-    for url, entry in zip((SMALL, OTHER), found.devices, strict=False):
-        alone = uflip("run", url, *QUICK, "--pause", "1ms", "--out", "alone")
-        assert alone.code == 0, alone.err
+    listing = document.read(here / "all")
+    assert [entry.device for entry in listing.devices] == [SMALL, OTHER, "file:scratch.bin"]
+    for url, entry in zip((SMALL, OTHER), listing.devices, strict=False):
+        single = uflip("run", url, *QUICK, "--pause", "1ms", "--out", "alone")
+        assert single.code == 0, single.err
         assert times(here / "all" / entry.folder) == times(here / "alone")
         shutil.rmtree(here / "alone")
     real = Results.load(here / "all" / "file-scratch.bin")
     assert (real.status, len(real.runs)) == ("complete", len(real.manifest.plan))
 
 
-def test_processes_give_the_same(here: Path) -> None:
+def test_processes_and_threads_give_same_results(here: Path) -> None:
     for out, arguments in (("threads", ()), ("processes", ("--workers", "2"))):
         done = uflip("run", SMALL, OTHER, *QUICK, "--out", out, "-q", *arguments)
         assert done.code == 0, done.err
@@ -53,36 +55,34 @@ def test_processes_give_the_same(here: Path) -> None:
         assert times(here / "threads" / name) == times(here / "processes" / name)
 
 
-def test_one_that_fails_does_not_stop_the_others(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_device_does_not_stop_others(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = multi_device_task.begin
 
-    def fails(request: Any, out: Path, *rest: Any, **options: Any) -> Path:
+    def fails(request: Any, out: Path, *args: Any, **options: Any) -> Path:
         if request.device == "null":
             raise DeviceError("It broke", where="null", action="buy another")
         if request.device == OTHER:
             raise ZeroDivisionError("a mistake of ours")
-        return begin(request, out, *rest, **options)
+        return begin(request, out, *args, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(multi_device_task, "begin", fails)
         done = uflip("run", "null", OTHER, SMALL, *QUICK, "--out", "out", "--json")
     assert done.code == DeviceError.exit_code
-    told = json.loads(done.out)
-    assert [each["status"] for each in told["devices"]] == ["failed", "failed", "complete"]
-    assert told["devices"][0]["error"]["what"] == "It broke"
-    assert "ZeroDivisionError" in told["devices"][1]["error"]["got"]
-    assert told["exit_code"] == DeviceError.exit_code
-    complete = Path(told["devices"][2]["results"])
+    summary = json.loads(done.out)
+    assert [each["status"] for each in summary["devices"]] == ["failed", "failed", "complete"]
+    assert summary["devices"][0]["error"]["what"] == "It broke"
+    assert "ZeroDivisionError" in summary["devices"][1]["error"]["got"]
+    assert summary["exit_code"] == DeviceError.exit_code
+    complete = Path(summary["devices"][2]["results"])
     with unchanged(complete):
-        again = uflip("run", "--resume", "out")
-    assert again.code == 0, again.err
-    assert [line.split()[1] for line in again.out.splitlines()[1:4]] == ["complete"] * 3
+        resumed = uflip("run", "--resume", "out")
+    assert resumed.code == 0, resumed.err
+    assert [line.split()[1] for line in resumed.out.splitlines()[1:4]] == ["complete"] * 3
     assert Results.load(here / "out" / "null").status == "complete"
 
 
-def test_what_failed_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Path:
         raise DeviceError("It broke", where="somewhere", action="buy another")
 
@@ -112,7 +112,7 @@ def test_what_failed_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=str,
 )
-def test_a_mistake_is_found_before_anything_begins(
+def test_invalid_arguments_are_refused_before_start(
     here: Path, arguments: tuple[str, ...], code: int, text: str
 ) -> None:
     (here / "thesis.txt").write_text("words " * 100_000)
@@ -122,7 +122,7 @@ def test_a_mistake_is_found_before_anything_begins(
     assert text in done.err
 
 
-def test_each_device_takes_its_own_permission(here: Path, make_file: Callable[..., Path]) -> None:
+def test_each_device_needs_its_own_destroy(here: Path, make_file: Callable[..., Path]) -> None:
     make_file(4 * MIB)
     files = [here / "one.bin", here / "two.bin"]
     for file in files:
@@ -140,12 +140,12 @@ def test_each_device_takes_its_own_permission(here: Path, make_file: Callable[..
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_real_devices_are_measured_one_after_the_other(
+def test_real_devices_run_one_after_another(
     here: Path, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     """Files stand for drives; what is measured does not matter, but when."""
     at_work: set[str] = set()
-    beside: dict[str, set[str]] = {}
+    concurrent: dict[str, set[str]] = {}
     lock = threading.Lock()
     met = threading.Barrier(2)
 
@@ -153,7 +153,7 @@ def test_real_devices_are_measured_one_after_the_other(
         with lock:
             at_work.add(request.device)
             for device in at_work:
-                beside.setdefault(device, set()).update(at_work)
+                concurrent.setdefault(device, set()).update(at_work)
         if together or request.device.startswith("sim:"):
             met.wait(timeout=20)
         with lock:
@@ -170,17 +170,17 @@ def test_real_devices_are_measured_one_after_the_other(
     done = uflip("run", *devices, *QUICK, *arguments, *tokens, "--out", "out")
     assert done.code == 0, done.err
     if together:
-        assert "file:b.bin" in beside["file:a.bin"]
+        assert "file:b.bin" in concurrent["file:a.bin"]
     else:
-        assert beside["file:a.bin"] == {"file:a.bin"}
-        assert beside["file:b.bin"] == {"file:b.bin"}
-        assert beside[SMALL] == {SMALL, OTHER}
+        assert concurrent["file:a.bin"] == {"file:a.bin"}
+        assert concurrent["file:b.bin"] == {"file:b.bin"}
+        assert concurrent[SMALL] == {SMALL, OTHER}
 
 
 # Cut short
 
 
-def test_what_was_killed_goes_on_and_is_the_same(here: Path) -> None:
+def test_killed_benchmark_resumes_to_same_results(here: Path) -> None:
     devices = (SMALL, OTHER, "null")
     options = ("--scale", "quick", "--only", "mix")
     whole = uflip("run", *devices, *options, "--out", "whole", "-q")
@@ -192,14 +192,14 @@ def test_what_was_killed_goes_on_and_is_the_same(here: Path) -> None:
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    again = uflip("run", "--resume", "cut", "--json", "--workers", "1")
-    assert again.code == 0, again.out
-    assert {each["status"] for each in json.loads(again.out)["devices"]} == {"complete"}
+    resumed = uflip("run", "--resume", "cut", "--json", "--workers", "1")
+    assert resumed.code == 0, resumed.out
+    assert {each["status"] for each in json.loads(resumed.out)["devices"]} == {"complete"}
     for name in FOLDERS:
         assert times(here / "cut" / name) == times(here / "whole" / name)
 
 
-def test_ctrl_c_ends_all_in_order(here: Path) -> None:
+def test_ctrl_c_interrupts_all_devices(here: Path) -> None:
     process = start("run", SMALL, OTHER, "--method", "paper", "--out", "out", "--jobs", "2")
     folders = [here / "out" / entry for entry in FOLDERS]
     while not all([*(folder / "runs").glob("*.parquet")] for folder in folders):
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_all_in_order(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc", ".", "a/b", ""])
-def test_a_list_of_devices_leads_nowhere_else(here: Path, name: str) -> None:
+def test_device_list_cannot_lead_elsewhere(here: Path, name: str) -> None:
     done = uflip("run", "null", "--jobs", "1", *QUICK, "--out", "out", "-q")
     assert done.code == 0, done.err
     path = here / "out" / document.FILE_NAME

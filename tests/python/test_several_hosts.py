@@ -29,7 +29,7 @@ from uflip.results.integrity import examine
 MIB = 1 << 20
 QUICK = ("--scale", "quick", "--only", "order", "--pause", "1ms", "-q")
 SIM = "sim:demo?blocks_per_die=64"
-BOTH = ("left@file:drive.bin", "right@file:drive.bin")
+DRIVES = ("left@file:drive.bin", "right@file:drive.bin")
 
 
 class Rack:
@@ -68,10 +68,10 @@ class Rack:
 
     def _start(self, kind: str, folder: Path, *arguments: str) -> str:
         """Start a part of Dask, and return the address that it tells."""
-        alone = () if kind == "scheduler" else ("--nthreads", "1", "--host", "127.0.0.1")
+        worker_options = () if kind == "scheduler" else ("--nthreads", "1", "--host", "127.0.0.1")
         log = self._stack.enter_context((folder / f"{kind}.log").open("w"))
         process = subprocess.Popen(
-            [sys.executable, "-m", "dask", kind, *arguments, *alone, "--no-dashboard"],
+            [sys.executable, "-m", "dask", kind, *arguments, *worker_options, "--no-dashboard"],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
             stderr=log,
@@ -79,13 +79,13 @@ class Rack:
         )
         self._stack.callback(process.wait, 30)
         self._stack.callback(process.terminate)
-        wanted = r"Scheduler at: +(tls://\S+)" if kind == "scheduler" else r"(Registered to)"
+        pattern = r"Scheduler at: +(tls://\S+)" if kind == "scheduler" else r"(Registered to)"
         deadline = time.monotonic() + 60
-        while not (found := re.search(wanted, (folder / f"{kind}.log").read_text())):
+        while not (match := re.search(pattern, (folder / f"{kind}.log").read_text())):
             assert process.poll() is None, kind
             assert time.monotonic() < deadline, kind
             time.sleep(0.05)
-        return found[1]
+        return match[1]
 
     def run(self, *arguments: object) -> Outcome:
         return uflip("run", *arguments, "--scheduler", self.address)
@@ -116,10 +116,8 @@ def inode_of(results: Path) -> int:
     return Results.load(results).manifest.device.details.inode or 0
 
 
-def test_each_drive_is_measured_where_it_is_and_the_results_come_back(
-    rack: Rack, here: Path
-) -> None:
-    done = rack.run(*BOTH, SIM, *QUICK, "--out", "all")
+def test_drives_are_measured_on_their_hosts_and_results_sent_back(rack: Rack, here: Path) -> None:
+    done = rack.run(*DRIVES, SIM, *QUICK, "--out", "all")
     assert done.code == 0, done.err + done.out
     folders = [here / "all" / f"{label}-file-drive.bin" for label in ("left", "right")]
     for label, folder in zip(("left", "right"), folders, strict=True):
@@ -130,12 +128,12 @@ def test_each_drive_is_measured_where_it_is_and_the_results_come_back(
         assert not (rack.folder / label / "results" / "sent").exists(), "nothing is left there"
     assert uflip("verify", *folders).code == 0
     assert uflip("run", SIM, *QUICK, "--out", "alone").code == 0
-    there, alone = here / "all" / "sim-demo-blocks-per-die-64", here / "alone"
-    for one, other in zip(Results.load(there).runs, Results.load(alone).runs, strict=True):
+    remote, local = here / "all" / "sim-demo-blocks-per-die-64", here / "alone"
+    for one, other in zip(Results.load(remote).runs, Results.load(local).runs, strict=True):
         assert (one.response_time_ns() == other.response_time_ns()).all()
 
 
-def test_the_guard_is_that_of_the_host(rack: Rack, here: Path) -> None:
+def test_guard_applies_on_the_host(rack: Rack, here: Path) -> None:
     thesis = rack.folder / "right" / "thesis.bin"
     thesis.write_bytes(bytes(range(256)) * (16 * MIB // 256))
     before = thesis.read_bytes()
@@ -145,20 +143,20 @@ def test_the_guard_is_that_of_the_host(rack: Rack, here: Path) -> None:
     assert "--destroy thesis.bin" in done.err
     assert thesis.read_bytes() == before
     assert Results.load(here / "all" / "left-file-drive.bin").status == "complete"
-    again = rack.run("--resume", "all", "--destroy", "thesis.bin", "-q")
-    assert again.code == 0, again.err
+    resumed = rack.run("--resume", "all", "--destroy", "thesis.bin", "-q")
+    assert resumed.code == 0, resumed.err
     assert Results.load(here / "all" / "right-file-thesis.bin").status == "complete"
     assert thesis.read_bytes() != before
 
 
-def test_a_host_that_nobody_reaches_is_refused_before_anything_begins(
-    rack: Rack, here: Path
-) -> None:
+def test_unreachable_host_is_refused_before_start(rack: Rack, here: Path) -> None:
     with unchanged(here):
         unknown = rack.run("left@file:drive.bin", "middle@/dev/sdb", *QUICK, "--out", "all")
-        alone = uflip("run", "left@file:drive.bin", "null", *QUICK, "--out", "all")
+        without_scheduler = uflip("run", "left@file:drive.bin", "null", *QUICK, "--out", "all")
     assert (unknown.code, "left, right" in unknown.err) == (6, True), unknown.err
-    assert (alone.code, "--scheduler" in alone.err) == (2, True), alone.err
+    assert (without_scheduler.code, "--scheduler" in without_scheduler.err) == (2, True), (
+        without_scheduler.err
+    )
 
 
 def worker_of(host: Path) -> int:
@@ -177,7 +175,7 @@ def under_way(rack: Rack, label: str) -> bool:
     return bool([*(rack.folder / label / "results").glob("sent/*/*/runs/*.parquet")])
 
 
-def test_a_worker_that_is_killed_goes_on_with_its_drive(rack: Rack, here: Path) -> None:
+def test_killed_worker_resumes_its_drive(rack: Rack, here: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
     process = start("run", "left@file:drive.bin", *arguments, "--scheduler", rack.address)
     while not under_way(rack, "left"):
@@ -191,7 +189,7 @@ def test_a_worker_that_is_killed_goes_on_with_its_drive(rack: Rack, here: Path) 
     assert len(results.manifest.resumed_utc) == 1, "it went on, and did not begin again"
 
 
-def test_what_ctrl_c_cut_short_goes_on_on_its_host(rack: Rack, here: Path) -> None:
+def test_interrupted_run_resumes_on_its_host(rack: Rack, here: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
     process = start("run", "right@file:drive.bin", *arguments, "--scheduler", rack.address)
     while not under_way(rack, "right"):
@@ -202,9 +200,9 @@ def test_what_ctrl_c_cut_short_goes_on_on_its_host(rack: Rack, here: Path) -> No
     assert "uflip run --resume all" in process.communicate()[1]
     # The worker notices within a tenth of a second that nobody waits, and then ends its run.
     deadline = time.monotonic() + 30
-    while "in use by another benchmark" in (again := rack.run("--resume", "all", "-q")).err:
-        assert time.monotonic() < deadline, again.err
+    while "in use by another benchmark" in (resumed := rack.run("--resume", "all", "-q")).err:
+        assert time.monotonic() < deadline, resumed.err
         time.sleep(0.5)
-    assert again.code == 0, again.err + again.out
+    assert resumed.code == 0, resumed.err + resumed.out
     results = Results.load(here / "all" / "right-file-drive.bin")
     assert (results.status, len(results.manifest.resumed_utc)) == ("complete", 1)

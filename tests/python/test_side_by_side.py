@@ -33,26 +33,26 @@ def made(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "lines"),
     [
         ("short", "long", SHORT + LONG),
         ("long", "short", LONG + SHORT),
         ("short long", "short", SHORT + LONG + SHORT),
     ],
 )
-def test_what_both_say_comes_one_after_the_other(
-    tmp_path: Path, first: str, second: str, said: list[str]
+def test_outputs_are_printed_in_order(
+    tmp_path: Path, first: str, second: str, lines: list[str]
 ) -> None:
-    assert made(tmp_path, first, second) == (0, said)
+    assert made(tmp_path, first, second) == (0, lines)
 
 
 @pytest.mark.parametrize(("first", "second"), [("fails", "waits"), ("waits", "fails")])
-def test_one_that_fails_ends_the_other(tmp_path: Path, first: str, second: str) -> None:
-    code, said = made(tmp_path, first, second)
+def test_failure_ends_the_other_step(tmp_path: Path, first: str, second: str) -> None:
+    code, lines = made(tmp_path, first, second)
     assert code == 2, "as make says it"
-    assert "fails" in said
+    assert "fails" in lines
     assert not (tmp_path / "waited").exists()
 
 
-def test_what_fails_last_fails_as_well(tmp_path: Path) -> None:
+def test_last_failure_fails_the_whole(tmp_path: Path) -> None:
     assert made(tmp_path, "short", "long fails") == (2, [*SHORT, *LONG, "fails"])

@@ -18,7 +18,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from command_line import uflip
 from site_server import SiteServer, postgres, site_server
-from test_web_connections import many
+from test_web_connections import open_connections
 
 import uflip as package
 from uflip.errors import InterruptedRun
@@ -62,24 +62,24 @@ def over_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServ
 
 
 @pytest.fixture(params=["server", "over_postgres"], ids=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest) -> SiteServer:
+def any_server(request: pytest.FixtureRequest) -> SiteServer:
     made: SiteServer = request.getfixturevalue(request.param)
     return made
 
 
-def submit(server: SiteServer, folder: Path, *options: object, who: str = "alice") -> Any:
-    token = server.token(who)
+def submit(server: SiteServer, folder: Path, *options: object, account: str = "alice") -> Any:
+    token = server.token(account)
     done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
     assert done.code == 0, done.err
     return json.loads(done.out)
 
 
-def test_a_result_is_submitted_checked_published_browsed_and_fetched(
-    either: SiteServer, folder: Path, tmp_path: Path
+def test_result_is_submitted_checked_published_and_pulled(
+    any_server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
-    first = submit(either, folder)
+    first = submit(any_server, folder)
     assert first["new"]
-    nobody, alice = either.client(), either.client("alice")
+    nobody, alice = any_server.client(), any_server.client("alice")
     # Private until it is published: to others it is not there at all.
     address = f"/api/v1/results/{first['id']}"
     assert nobody.get(address).status_code == 404
@@ -95,36 +95,34 @@ def test_a_result_is_submitted_checked_published_browsed_and_fetched(
     for path in ("", "app.js", "api/results", f"api/result?key={first['id']}"):
         answer = nobody.get(f"/explore/{path}")
         assert answer.status_code == 200, path
-        assert str(either.folder) not in answer.text
+        assert str(any_server.folder) not in answer.text
     # A site runs nothing: the page lists the views that it has.
     assert 'data-views="site results"' in nobody.get("/explore/").text
     # The downloaded result is the same, and verifies.
-    assert uflip("pull", either.url, first["id"], "--out", tmp_path / "pulled").code == 0
+    assert uflip("pull", any_server.url, first["id"], "--out", tmp_path / "pulled").code == 0
     assert uflip("verify", tmp_path / "pulled").code == 0
     ours, theirs = package.load(folder), package.load(first["url"])
     assert theirs.frame() == ours.frame()
     # The server computed what it shows: it is what the folder says here.
-    said = nobody.get(f"{address}/summary").json()
-    assert said["micro_benchmarks"] == ours.summary["micro_benchmarks"]
+    document = nobody.get(f"{address}/summary").json()
+    assert document["micro_benchmarks"] == ours.summary["micro_benchmarks"]
     # The same again is no other result.
-    again = submit(either, folder)
-    assert (again["id"], again["new"]) == (first["id"], False)
+    resubmitted = submit(any_server, folder)
+    assert (resubmitted["id"], resubmitted["new"]) == (first["id"], False)
     # Deleted is deleted.
     assert alice.delete(address).status_code == 204
     assert alice.get(address).status_code == 404
     assert nobody.get(f"/explore/api/result?key={first['id']}").status_code == 404
-    assert not list((either.folder / "folders").iterdir())
-    assert not [path for path in (either.folder / "blobs").rglob("*") if path.is_file()]
+    assert not list((any_server.folder / "folders").iterdir())
+    assert not [path for path in (any_server.folder / "blobs").rglob("*") if path.is_file()]
 
 
-def test_an_upload_that_was_cut_short_goes_on(
-    server: SiteServer, folder: Path, tmp_path: Path
-) -> None:
+def test_interrupted_upload_resumes(server: SiteServer, folder: Path, tmp_path: Path) -> None:
     redacted_copy(folder, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     server.token("carol")
     carol = server.client("carol")
-    begun = _begun(carol, files)
+    begun = begin_upload(carol, files)
     name, content = max(files.items(), key=lambda item: len(item[1]))
     address = f"/api/v1/submissions/{begun['id']}/files/{_digest(content)}"
     half = len(content) // 2
@@ -133,49 +131,47 @@ def test_an_upload_that_was_cut_short_goes_on(
     # Not everything is there: nothing comes of it yet, and a gap is refused.
     assert carol.post(f"/api/v1/submissions/{begun['id']}/commit").status_code == 400
     assert carol.put(address, params={"offset": half + 1}, content=b"x").status_code == 400
-    again = _begun(carol, files)
-    assert again["id"] == begun["id"]
-    assert again["received"][_digest(content)] == half
-    assert submit(server, folder, who="carol")["new"], name
+    resumed = begin_upload(carol, files)
+    assert resumed["id"] == begun["id"]
+    assert resumed["received"][_digest(content)] == half
+    assert submit(server, folder, account="carol")["new"], name
     carol = server.client("carol")
     assert carol.get(f"/api/v1/submissions/{begun['id']}").status_code == 404
     for each in carol.get("/api/v1/results").json()["results"]:
         assert carol.delete(f"/api/v1/results/{each['id']}").status_code == 204
 
 
-def test_a_file_whose_last_part_came_before_a_kill_is_whole(
+def test_file_complete_before_kill_is_kept(
     server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
     redacted_copy(folder, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     server.token("dora")
     dora = server.client("dora")
-    begun = _begun(dora, files)
+    begun = begin_upload(dora, files)
     # What a kill between the last part and the name of the whole file leaves, right and wrong.
     arriving = server.folder / "arriving" / begun["id"]
     arriving.mkdir(exist_ok=True)
     right, wrong = list(files.values())[:2]
     (arriving / _digest(right)).write_bytes(right)
     (arriving / _digest(wrong)).write_bytes(bytes(len(wrong)))
-    received = _begun(dora, files)["received"]
+    received = begin_upload(dora, files)["received"]
     assert received[_digest(right)] == len(right)
     assert received[_digest(wrong)] == 0
-    (there,) = arriving.iterdir()
-    assert there.samefile(server.folder / "blobs" / there.name[:2] / there.name)
-    assert _send(dora, files).status_code == 201
+    (blob,) = arriving.iterdir()
+    assert blob.samefile(server.folder / "blobs" / blob.name[:2] / blob.name)
+    assert send_files(dora, files).status_code == 201
     for each in dora.get("/api/v1/results").json()["results"]:
         assert dora.delete(f"/api/v1/results/{each['id']}").status_code == 204
 
 
-def test_an_upload_that_is_ended_leaves_no_file(
-    server: SiteServer, folder: Path, tmp_path: Path
-) -> None:
+def test_cancelled_upload_leaves_no_file(server: SiteServer, folder: Path, tmp_path: Path) -> None:
     redacted_copy(folder, tmp_path / "copy")
     files = _files(tmp_path / "copy")
-    made = submit(server, folder, who="ellen")
+    made = submit(server, folder, account="ellen")
     of_a_result = {path.name for path in server.folder.glob("blobs/*/*")}
     files["manifest.json"] += b" "
-    begun = _begun(server.client("ellen"), files)
+    begun = begin_upload(server.client("ellen"), files)
     address = f"/api/v1/submissions/{begun['id']}"
     changed = files["manifest.json"]
     sent = server.client("ellen").put(
@@ -188,14 +184,14 @@ def test_an_upload_that_is_ended_leaves_no_file(
     assert server.client("ellen").delete(f"/api/v1/results/{made['id']}").status_code == 204
 
 
-def test_what_names_the_machine_stays_on_it(tmp_path: Path) -> None:
+def test_machine_names_are_redacted(tmp_path: Path) -> None:
     secret = "a-very-private-name"
     target = tmp_path / f"{secret}.bin"
     result = benchmark(
         tmp_path / secret, f"file:{target}", "--size", "16MiB", "--buffered", "--pause", "0s"
     )
-    left = redacted_copy(result, tmp_path / "copy")
-    assert {"device.url", "host.command_line"} <= {each.where for each in left}
+    redactions = redacted_copy(result, tmp_path / "copy")
+    assert {"device.url", "host.command_line"} <= {each.where for each in redactions}
     for path in (tmp_path / "copy").rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
@@ -215,15 +211,15 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _begun(client: httpx.Client, files: dict[str, bytes]) -> Any:
+def begin_upload(client: httpx.Client, files: dict[str, bytes]) -> Any:
     offered = [{"path": n, "digest": _digest(c), "bytes": len(c)} for n, c in files.items()]
     answer = client.post("/api/v1/submissions", json={"files": offered})
     assert answer.status_code == 201, answer.text
     return answer.json()
 
 
-def _send(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
-    begun = _begun(client, files)
+def send_files(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
+    begun = begin_upload(client, files)
     for content in files.values():
         address = f"/api/v1/submissions/{begun['id']}/files/{_digest(content)}"
         assert client.put(address, params={"offset": 0}, content=content).status_code == 200
@@ -233,39 +229,41 @@ def _send(client: httpx.Client, files: dict[str, bytes]) -> httpx.Response:
     return answer
 
 
-def _flip(name: str, place: float) -> Callable[[dict[str, bytes]], None]:
+def flip_bit(name: str, position: float) -> Callable[[dict[str, bytes]], None]:
     def change(files: dict[str, bytes]) -> None:
-        found = next(each for each in files if each.startswith(name))
-        content = bytearray(files[found])
-        content[int(len(content) * place)] ^= 1
-        files[found] = bytes(content)
+        file_name = next(each for each in files if each.startswith(name))
+        content = bytearray(files[file_name])
+        content[int(len(content) * position)] ^= 1
+        files[file_name] = bytes(content)
 
     return change
 
 
-def _say(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
+def replace_file(name: str, content: bytes) -> Callable[[dict[str, bytes]], None]:
     return lambda files: files.update({name: content})
 
 
-def _drop(name: str) -> Callable[[dict[str, bytes]], None]:
+def drop_file(name: str) -> Callable[[dict[str, bytes]], None]:
     return lambda files: files.pop(next(each for each in files if each.startswith(name))) and None
 
 
 FORGED = {
-    "a bit of a run": _flip("runs/", 0.5),
-    "a bit of the manifest": _flip("manifest.json", 0.5),
-    "a bit of the ledger": _flip("ledger.jsonl", 0.5),
-    "a run is missing": _drop("runs/"),
-    "a run too many": _say("runs/0099-order.parquet", b"PAR1"),
-    "no JSON": _say("manifest.json", b"\x00\xff"),
-    "a bomb of brackets": _say("manifest.json", b"[" * 1_000_000),
-    "another format": _say("manifest.json", b'{"format": "uflip-results", "format_version": 99}'),
-    "an empty ledger": _say("ledger.jsonl", b""),
+    "a bit of a run": flip_bit("runs/", 0.5),
+    "a bit of the manifest": flip_bit("manifest.json", 0.5),
+    "a bit of the ledger": flip_bit("ledger.jsonl", 0.5),
+    "a run is missing": drop_file("runs/"),
+    "a run too many": replace_file("runs/0099-order.parquet", b"PAR1"),
+    "no JSON": replace_file("manifest.json", b"\x00\xff"),
+    "a bomb of brackets": replace_file("manifest.json", b"[" * 1_000_000),
+    "another format": replace_file(
+        "manifest.json", b'{"format": "uflip-results", "format_version": 99}'
+    ),
+    "an empty ledger": replace_file("ledger.jsonl", b""),
 }
 
 
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED.keys())
-def test_what_does_not_hold_is_refused_and_leaves_nothing(
+def test_forged_files_are_refused_and_removed(
     server: SiteServer, folder: Path, tmp_path: Path, change: Callable[[dict[str, bytes]], None]
 ) -> None:
     redacted_copy(folder, tmp_path / "copy")
@@ -274,7 +272,7 @@ def test_what_does_not_hold_is_refused_and_leaves_nothing(
     server.token("mallory")
     mallory = server.client("mallory")
     before = mallory.get("/api/v1/results").json()["total"]
-    answer = _send(mallory, files)
+    answer = send_files(mallory, files)
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["what"]
     assert str(server.folder) not in answer.text
@@ -287,7 +285,7 @@ def test_what_does_not_hold_is_refused_and_leaves_nothing(
     ["../evil", "/etc/passwd", "runs/../../evil.parquet", "runs/a/b.parquet", "runs/.parquet",
      "summaries/x.json", "runs/a\0.parquet", "runs/\u202e.parquet", "RUNS/a.parquet", ""],
 )  # fmt: skip
-def test_a_name_that_leads_elsewhere_is_refused(server: SiteServer, name: str) -> None:
+def test_path_outside_result_is_refused(server: SiteServer, name: str) -> None:
     server.token("mallory")
     mallory = server.client("mallory")
     offered = [
@@ -298,27 +296,27 @@ def test_a_name_that_leads_elsewhere_is_refused(server: SiteServer, name: str) -
     assert answer.status_code == 400, answer.text
 
 
-def test_a_folder_without_a_ledger_is_not_sent() -> None:
+def test_folder_without_ledger_is_not_submitted() -> None:
     old = Path(__file__).parents[1] / "golden" / "results-2"
     done = uflip("submit", old, "http://127.0.0.1:1", "--dry-run")
     assert (done.code, "no ledger" in done.err) == (5, True), done.err
 
 
-def test_what_would_be_sent_is_shown_and_nothing_is(tmp_path: Path) -> None:
+def test_dry_run_lists_files_and_sends_nothing(tmp_path: Path) -> None:
     target = tmp_path / "drive.bin"
     result = benchmark(tmp_path / "r", f"file:{target}", "--size", "16MiB", "--buffered")
     files = len([*(result / "runs").iterdir()]) + 2
     # Nobody listens there.
-    said = uflip("submit", result, "http://127.0.0.1:1", "--dry-run")
-    assert said.code == 0, said.err
-    assert said.out.startswith(f"{files} files, ")
-    assert f"device.url: file:{target}" in said.out
-    assert said.out.endswith("nothing was sent\n")
+    outcome = uflip("submit", result, "http://127.0.0.1:1", "--dry-run")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith(f"{files} files, ")
+    assert f"device.url: file:{target}" in outcome.out
+    assert outcome.out.endswith("nothing was sent\n")
     assert uflip("submit", result, "http://127.0.0.1:1").code == 6
 
 
-def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: Path) -> None:
-    made = submit(server, folder, "--publish", who="keeper")
+def test_cached_file_is_not_sent_again(server: SiteServer, folder: Path) -> None:
+    made = submit(server, folder, "--publish", account="keeper")
     address = f"/api/v1/results/{made['id']}"
     nobody, keeper = server.client(), server.client("keeper")
     digest = nobody.get(address).json()["files"][0]["digest"]
@@ -327,8 +325,8 @@ def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: 
     assert whole.headers["etag"] == f'"{digest}"'
     assert hashlib.sha256(whole.content).hexdigest() == digest
     for held in (f'"{digest}"', f'"other", W/"{digest}"', "*"):
-        again = nobody.get(file, headers={"If-None-Match": held})
-        assert (again.status_code, again.content) == (304, b""), held
+        cached = nobody.get(file, headers={"If-None-Match": held})
+        assert (cached.status_code, cached.content) == (304, b""), held
     assert nobody.get(file, headers={"If-None-Match": '"other"'}).status_code == 200
     part = nobody.get(file, headers={"Range": "bytes=10-19", "If-Range": f'"{digest}"'})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
@@ -339,24 +337,24 @@ def test_a_file_that_somebody_has_is_not_sent_again(server: SiteServer, folder: 
 
 
 # Route -> role that it needs, and whether it is about one result of somebody.
-def test_as_many_connections_as_there_are_descriptors_shut_nobody_out(tmp_path: Path) -> None:
+def test_idle_connections_do_not_exhaust_descriptors(tmp_path: Path) -> None:
     with site_server(tmp_path / "site", fresh=True, descriptors=128) as made:
         port = httpx.URL(made.url).port
         assert port is not None
-        with many(150, port, b"GET / HTTP/1.1\r\n"):
+        with open_connections(150, port, b"GET / HTTP/1.1\r\n"):
             assert httpx.get(f"{made.url}/health", timeout=30).status_code == 200
 
 
-OPEN, OWN, SUBMITTING = "anybody who may see it", "the owner or an admin", "a submitter"
+OPEN, OWNER, SUBMITTING = "anybody who may see it", "the owner or an admin", "a submitter"
 ROUTES = {
     ("get", "/api/v1/results"): OPEN,
     ("get", "/api/v1/results.{ending}"): OPEN,
     ("get", "/api/v1/results/{result}"): OPEN,
     ("get", "/api/v1/results/{result}/summary"): OPEN,
     ("get", "/api/v1/results/{result}/files/{digest}"): OPEN,
-    ("post", "/api/v1/results/{result}/publish"): OWN,
-    ("post", "/api/v1/results/{result}/withdraw"): OWN,
-    ("delete", "/api/v1/results/{result}"): OWN,
+    ("post", "/api/v1/results/{result}/publish"): OWNER,
+    ("post", "/api/v1/results/{result}/withdraw"): OWNER,
+    ("delete", "/api/v1/results/{result}"): OWNER,
     ("get", "/api/v1/devices"): OPEN,
     ("get", "/api/v1/devices.{ending}"): OPEN,
     ("get", "/api/v1/devices/{slug}"): OPEN,
@@ -371,37 +369,37 @@ ROUTES = {
 OF_ONE = ("{result}", "{slug}", "{submission}")
 
 
-def test_every_route_answers_every_role_as_it_must(server: SiteServer, folder: Path) -> None:
+def test_route_permissions_match_roles(server: SiteServer, folder: Path) -> None:
     described = server.client().get("/api/v1/openapi.json").json()["paths"]
-    there = {(method, path) for path, methods in described.items() for method in methods}
-    assert there == set(ROUTES), "a route is new, or is gone: say here who may use it"
-    private = submit(server, folder, who="owner")
+    served = {(method, path) for path, methods in described.items() for method in methods}
+    assert served == set(ROUTES), "a route is new, or is gone: say here who may use it"
+    private = submit(server, folder, account="owner")
     owner = server.client("owner")
-    known = owner.get(f"/api/v1/results/{private['id']}").json()
+    detail = owner.get(f"/api/v1/results/{private['id']}").json()
     upload = _upload_of_owner(server)
     for name, role in (("reader", "reader"), ("other", "submitter"), ("admin", "admin")):
         server.token(name, role)
     filled = {
-        "{ending}": "csv", "{result}": private["id"], "{slug}": known["device_slug"],
-        "{digest}": known["files"][0]["digest"], "{submission}": upload,
+        "{ending}": "csv", "{result}": private["id"], "{slug}": detail["device_slug"],
+        "{digest}": detail["files"][0]["digest"], "{submission}": upload,
     }  # fmt: skip
     for (method, path), needs in ROUTES.items():
         if (method, path) == ("delete", "/api/v1/results/{result}"):
             continue  # last, below
-        for who in (None, "reader", "other", "owner", "admin"):
+        for account in (None, "reader", "other", "owner", "admin"):
             address = path
             for name, value in filled.items():
                 address = address.replace(name, value)
-            client = server.client(who)
-            asked = {"offset": 0} if path.endswith("/files/{digest}") and method == "put" else {}
-            status = client.request(method, address, params=asked).status_code
-            expected = _expected(path, needs, who)
-            assert status in expected, f"{method} {path} by {who}: {status}, not {expected}"
+            client = server.client(account)
+            params = {"offset": 0} if path.endswith("/files/{digest}") and method == "put" else {}
+            status = client.request(method, address, params=params).status_code
+            expected = _expected(path, needs, account)
+            assert status in expected, f"{method} {path} by {account}: {status}, not {expected}"
         if path.endswith("/publish"):
             owner = server.client("owner")
             assert owner.post(address.replace("publish", "withdraw")).status_code == 200
-    for who in (None, "reader", "other"):
-        client = server.client(who)
+    for account in (None, "reader", "other"):
+        client = server.client(account)
         assert client.delete(f"/api/v1/results/{private['id']}").status_code in (403, 404)
     admin = server.client("admin")
     assert admin.delete(f"/api/v1/results/{private['id']}").status_code == 204
@@ -412,62 +410,62 @@ def test_every_route_answers_every_role_as_it_must(server: SiteServer, folder: P
 PARAMETERS = {"slug": "device_slug", "name": "id", "digest": "digest", "result": "id"}
 
 
-def test_no_page_shows_anybody_what_is_not_published(
+def test_no_page_shows_unpublished_results(
     server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
     """Every address beside the API, the explorer's too, for every role."""
-    private = submit(server, folder, who="owner")
-    known = server.client("owner").get(f"/api/v1/results/{private['id']}").json()
+    private = submit(server, folder, account="owner")
+    detail = server.client("owner").get(f"/api/v1/results/{private['id']}").json()
     for name, role in (("reader", "reader"), ("other", "submitter"), ("admin", "admin")):
         server.token(name, role)
-    run = next(each["path"] for each in known["files"] if "runs/" in each["path"])
-    asked = {
+    run = next(each["path"] for each in detail["files"] if "runs/" in each["path"])
+    params = {
         "key": private["id"], "keys": f"{private['id']},{private['id']}", "q": private["id"],
         "run": Path(run).stem, "from": 0, "to": 100, "width": 100, "height": 100,
     }  # fmt: skip
-    addresses = _pages(tmp_path, known)
+    addresses = _pages(tmp_path, detail)
     assert len(addresses) > 20
     # The pages know what they are asked for, and refuse the rest.
     of_pages = {f"/{each}": {} for each in ("devices", "site.css")} | {"/": {"q": private["id"]}}
-    of_pages |= {f"/devices/{known['device_slug']}": {}, f"/results/{private['id']}": {}}
+    of_pages |= {f"/devices/{detail['device_slug']}": {}, f"/results/{private['id']}": {}}
     assert of_pages.keys() <= {*addresses}
 
-    def shown(who: str | None) -> set[str]:
+    def visible_pages(account: str | None) -> set[str]:
         answers = {
-            each: server.client(who).get(each, params=of_pages.get(each, asked))
+            each: server.client(account).get(each, params=of_pages.get(each, params))
             for each in addresses
         }
         assert {each.status_code for each in answers.values()} <= {200, 400, 404}
         # An address may be repeated; what only this result has may not.
-        mine = (known["submitted_utc"], "0001-", f"results/{private['id']}")
+        mine = (detail["submitted_utc"], "0001-", f"results/{private['id']}")
         good = {path: answer.text for path, answer in answers.items() if answer.status_code == 200}
         return {path for path, text in good.items() if any(each in text for each in mine)}
 
     everybody = (None, "reader", "other", "owner", "admin")
-    assert [shown(who) for who in everybody] == [set()] * len(everybody)
+    assert [visible_pages(account) for account in everybody] == [set()] * len(everybody)
     owner = server.client("owner")
     assert owner.post(f"/api/v1/results/{private['id']}/publish").status_code == 200
-    assert len(shown(None)) > 2, "it is by these words that it would have been found"
+    assert len(visible_pages(None)) > 2, "it is by these words that it would have been found"
     assert owner.post(f"/api/v1/results/{private['id']}/withdraw").status_code == 200
-    assert [shown(who) for who in everybody] == [set()] * len(everybody)
+    assert [visible_pages(account) for account in everybody] == [set()] * len(everybody)
     assert owner.delete(f"/api/v1/results/{private['id']}").status_code == 204
 
 
-def _pages(scratch: Path, known: dict[str, Any]) -> list[str]:
+def _pages(scratch: Path, detail: dict[str, Any]) -> list[str]:
     """List what the application answers beside the API, with this result in the addresses."""
     site = open_site(scratch / "another")
-    doors: Any = application(site)
-    routes = [*doors._app.routes, *pages.router.routes]
+    app: Any = application(site)
+    routes = [*app._app.routes, *pages.router.routes]
     # Included routers have no path: the API, which has its matrix above, and the pages.
     paths = {each.path for each in routes if hasattr(each, "path")}
     site.close()
-    filled = [re.sub(r"\{(\w+)[^}]*\}", lambda m: str(known[PARAMETERS[m[1]]]), p) for p in paths]
+    filled = [re.sub(r"\{(\w+)[^}]*\}", lambda m: str(detail[PARAMETERS[m[1]]]), p) for p in paths]
     return sorted(filled)
 
 
-def test_the_audit_log_says_who_did_what(tmp_path: Path, folder: Path) -> None:
+def test_audit_log_records_actions(tmp_path: Path, folder: Path) -> None:
     with site_server(tmp_path / "site") as made:
-        result = submit(made, folder, "--publish", who="alice")["id"]
+        result = submit(made, folder, "--publish", account="alice")["id"]
         made.token("root", "admin")
         address = f"/api/v1/results/{result}"
         assert made.client("alice").post(f"{address}/withdraw").status_code == 200
@@ -476,9 +474,9 @@ def test_the_audit_log_says_who_did_what(tmp_path: Path, folder: Path) -> None:
         site = open_site(made.folder)
         with site.sessions() as session:
             rows = session.query(Audit).order_by(Audit.id)
-            said = [(each.account, each.action, each.what) for each in rows]
+            entries = [(each.account, each.action, each.what) for each in rows]
         site.close()
-    assert said == [
+    assert entries == [
         ("alice", "token", "submitter"),
         ("alice", "submit", result),
         ("alice", "publish", result),
@@ -491,26 +489,26 @@ def test_the_audit_log_says_who_did_what(tmp_path: Path, folder: Path) -> None:
 
 def _upload_of_owner(server: SiteServer) -> str:
     owner = server.client("owner")
-    begun = _begun(owner, {"manifest.json": b"{}", "ledger.jsonl": b"{}"})
+    begun = begin_upload(owner, {"manifest.json": b"{}", "ledger.jsonl": b"{}"})
     return str(begun["id"])
 
 
-def _expected(path: str, needs: str, who: str | None) -> set[int]:
+def _expected(path: str, needs: str, account: str | None) -> set[int]:
     """Return the allowed answers of a route about a private result, or an upload, of `owner`."""
     fine = {200, 400, 404, 422}
     of_one = any(name in path for name in OF_ONE)
     if needs == SUBMITTING:
-        if who in (None, "reader"):
+        if account in (None, "reader"):
             return {403, 400}  # 400: the body was read before
-        return {404, 400} if of_one and who != "owner" else fine | {201, 204}
-    if needs == OWN:
-        return {200} if who in ("owner", "admin") else {403, 404}
+        return {404, 400} if of_one and account != "owner" else fine | {201, 204}
+    if needs == OWNER:
+        return {200} if account in ("owner", "admin") else {403, 404}
     if of_one:
-        return {200} if who in ("owner", "admin") else {404}
+        return {200} if account in ("owner", "admin") else {404}
     return {200}
 
 
-def test_a_revoked_token_allows_nothing(server: SiteServer) -> None:
+def test_revoked_token_is_refused(server: SiteServer) -> None:
     server.token("gone")
     client = server.client("gone")
     assert client.get("/api/v1/results").status_code == 200
@@ -518,10 +516,10 @@ def test_a_revoked_token_allows_nothing(server: SiteServer) -> None:
     assert uflip("site", "token", server.folder, "gone", "--revoke", *more).code == 0
     assert client.get("/api/v1/results").status_code == 403
     # Another token for the same account, with another role; not a third one beside it.
-    again = uflip("site", "token", server.folder, "gone", "--role", "admin", "--json", *more)
-    assert again.code == 0, again.err
-    said = {"Authorization": f"Bearer {json.loads(again.out)['token']}"}
-    assert httpx.get(f"{server.url}/api/v1/results", headers=said).status_code == 200
+    renewed = uflip("site", "token", server.folder, "gone", "--role", "admin", "--json", *more)
+    assert renewed.code == 0, renewed.err
+    headers = {"Authorization": f"Bearer {json.loads(renewed.out)['token']}"}
+    assert httpx.get(f"{server.url}/api/v1/results", headers=headers).status_code == 200
     assert client.get("/api/v1/results").status_code == 403
     third = uflip("site", "token", server.folder, "gone", *more)
     assert (third.code, "--revoke" in third.err) == (2, True)
@@ -531,12 +529,12 @@ def _slug(client: httpx.Client) -> str:
     return str(client.get("/api/v1/results").json()["results"][0]["device_slug"])
 
 
-def test_pages_are_found_again_by_search_filter_and_order(
-    either: SiteServer, folder: Path, tmp_path: Path
+def test_results_are_found_by_search_filter_and_order(
+    any_server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
     other = benchmark(tmp_path / "other", "sim:demo?blocks_per_die=32")
-    ids = {submit(either, each, "--publish")["id"] for each in (folder, other)}
-    client = either.client("alice")
+    ids = {submit(any_server, each, "--publish")["id"] for each in (folder, other)}
+    client = any_server.client("alice")
     for query, count in (
         ("", 2), ("q=demo", 2), ("q=nobody-has-this", 0), ("kind=sim", 2), ("kind=block", 0),
         ("scale=quick", 2), ("scale=standard", 0), ("per_page=1", 2), ("q=%25", 0),
@@ -552,7 +550,7 @@ def test_pages_are_found_again_by_search_filter_and_order(
     assert client.get("/api/v1/results?sort=nothing").status_code == 400
     for nowhere in ("after=nothing", "before=WzEsMl0=", "per_page=0", "year=MMXX", "capacity=x"):
         assert client.get(f"/api/v1/results?{nowhere}").status_code == 400, nowhere
-    for page, name, meant in (
+    for page, name, suggestion in (
         ("/api/v1/results.csv?scal=standard", "scal", "did you mean scale?"),
         ("/api/v1/results?limit=-1", "limit", "per_page"), ("/?order=rw", "order", "sort"),
         ("/devices?kind=sim&sort=rw", "kind", "sort, after, before"),
@@ -563,7 +561,7 @@ def test_pages_are_found_again_by_search_filter_and_order(
         answer = client.get(page)
         assert answer.status_code == 400, page
         assert name in answer.text, page
-        assert meant in answer.text, page
+        assert suggestion in answer.text, page
     # What pages make themselves, the form with fields that nobody filled in as well, is known.
     left_empty = "q=&kind=&class=&capacity=&scale=&state=&durability=&year=&sort=-created"
     assert client.get(f"/?{left_empty}").status_code == 200
@@ -583,56 +581,56 @@ def test_pages_are_found_again_by_search_filter_and_order(
         assert client.delete(f"/api/v1/results/{each}").status_code == 204
 
 
-def test_the_same_result_by_many_at_once_is_one(either: SiteServer, folder: Path) -> None:
+def test_concurrent_submissions_give_one_result(any_server: SiteServer, folder: Path) -> None:
     names = [f"many-{number}" for number in range(4)]
     for name in names:
-        either.client(either.token(name) and name)
-    said: list[tuple[str, bool]] = []
+        any_server.client(any_server.token(name) and name)
+    commits: list[tuple[str, bool]] = []
 
     def send(name: str) -> None:
-        said.append(_commit_alone(either, folder, name))
+        commits.append(submit_copy(any_server, folder, name))
 
     threads = [threading.Thread(target=send, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(said) == len(names)
-    assert len({result for result, _ in said}) == 1
-    either.token("admin", "admin")
-    admin = either.client("admin")
+    assert len(commits) == len(names)
+    assert len({result for result, _ in commits}) == 1
+    any_server.token("admin", "admin")
+    admin = any_server.client("admin")
     assert admin.get("/api/v1/results").json()["total"] == 1
-    assert admin.delete(f"/api/v1/results/{said[0][0]}").status_code == 204
+    assert admin.delete(f"/api/v1/results/{commits[0][0]}").status_code == 204
 
 
-def _commit_alone(server: SiteServer, folder: Path, name: str) -> tuple[str, bool]:
+def submit_copy(server: SiteServer, folder: Path, name: str) -> tuple[str, bool]:
     with tempfile.TemporaryDirectory() as scratch:
         redacted_copy(folder, Path(scratch) / "copy")
-        answer = _send(server.client(name), _files(Path(scratch) / "copy"))
+        answer = send_files(server.client(name), _files(Path(scratch) / "copy"))
     assert answer.status_code == 201, answer.text
     return answer.json()["id"], answer.json()["new"]
 
 
-def test_a_backup_is_the_site_and_goes_into_another_kind_of_database(
-    either: SiteServer, folder: Path, tmp_path: Path
+def test_backup_restores_into_another_database(
+    any_server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
-    made = submit(either, folder, "--publish")
-    more = ["--database", either.database] if either.database else []
-    done = uflip("site", "backup", either.folder, tmp_path / "backup", *more)
+    made = submit(any_server, folder, "--publish")
+    more = ["--database", any_server.database] if any_server.database else []
+    done = uflip("site", "backup", any_server.folder, tmp_path / "backup", *more)
     assert done.code == 0, done.err
     assert uflip("site", "restore", tmp_path / "backup", tmp_path / "restored").code == 0
-    client = either.client()
+    client = any_server.client()
     with site_server(tmp_path / "restored") as restored:
         answers = [
             httpx.get(f"{url}/api/v1/results/{made['id']}/summary").json()
-            for url in (either.url, restored.url)
+            for url in (any_server.url, restored.url)
         ]
         assert answers[0] == answers[1]
-        again = httpx.get(
+        listing = httpx.get(
             f"{restored.url}/api/v1/results",
-            headers={"Authorization": f"Bearer {either.tokens['alice']}"},
+            headers={"Authorization": f"Bearer {any_server.tokens['alice']}"},
         )
-        assert again.json() == either.client("alice").get("/api/v1/results").json()
+        assert listing.json() == any_server.client("alice").get("/api/v1/results").json()
         assert client.get("/health").status_code == 200
     blob = next(path for path in (tmp_path / "backup" / "blobs").rglob("*") if path.is_file())
     blob.chmod(0o644)
@@ -643,7 +641,7 @@ def test_a_backup_is_the_site_and_goes_into_another_kind_of_database(
     assert not (tmp_path / "again").exists()
 
 
-def test_a_server_is_asked_by_its_name_and_says_what_a_page_may_do(server: SiteServer) -> None:
+def test_unknown_host_is_refused_and_policy_is_sent(server: SiteServer) -> None:
     answer = httpx.get(f"{server.url}/", headers={"Host": "evil.example"})
     assert answer.status_code == 421
     answer = httpx.get(f"{server.url}/nothing")
@@ -655,7 +653,7 @@ def test_a_server_is_asked_by_its_name_and_says_what_a_page_may_do(server: SiteS
     assert "uflip_requests_total" in httpx.get(f"{server.url}/metrics").text
 
 
-def test_a_caller_has_so_many_requests_a_minute() -> None:
+def test_rate_limit_counts_each_caller() -> None:
     rate = RateLimit(60)
     assert sum(rate.allows("a", 0.0) for _ in range(100)) == 60
     assert sum(rate.allows("a", 10.0) for _ in range(100)) == 10
@@ -663,23 +661,23 @@ def test_a_caller_has_so_many_requests_a_minute() -> None:
 
 
 @pytest.mark.parametrize("proxy", [True, False])
-def test_a_caller_is_an_address_whatever_it_says_of_itself(tmp_path: Path, proxy: bool) -> None:
+def test_caller_is_identified_by_address(tmp_path: Path, proxy: bool) -> None:
     options = ["--per-minute", "60", *(["--behind-proxy"] if proxy else [])]
-    with site_server(tmp_path / "site", None, *options) as asked:
+    with site_server(tmp_path / "site", None, *options) as server:
 
         def answers(address: str) -> int:
-            said = {"X-Forwarded-For": address}
+            headers = {"X-Forwarded-For": address}
             names = [{"Authorization": f"Bearer {number}"} for number in range(100)]
-            with httpx.Client(base_url=asked.url, headers=said) as client:
-                found = [client.get("/health", headers=name) for name in names]
-            return sum(answer.status_code == 200 for answer in found)
+            with httpx.Client(base_url=server.url, headers=headers) as client:
+                responses = [client.get("/health", headers=name) for name in names]
+            return sum(answer.status_code == 200 for answer in responses)
 
         # More than a bucket holds. What a proxy says counts where there is one.
         assert 50 <= answers("192.0.2.1") < 100
         assert (answers("192.0.2.2") >= 50) is proxy
 
 
-def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
+def test_migrations_match_table_definitions(tmp_path: Path) -> None:
     engine = open_database(f"sqlite:///{tmp_path / 'x.db'}")
     with engine.connect() as connection:
         # Full text has tables of its own, which are SQLite's.
@@ -689,7 +687,7 @@ def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_a_collection_to_begin_with_is_measured_and_labelled(
+def test_seeded_collection_is_measured_and_labelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of the simulated devices and the file; those of the whole collection by name."""
@@ -710,11 +708,11 @@ def test_a_collection_to_begin_with_is_measured_and_labelled(
     assert [path.suffix for path in (folder / seeding.NOTES).iterdir()] == [".published"] * 2
 
 
-def test_a_collection_that_was_cut_short_goes_on_and_measures_nothing_twice(
+def test_interrupted_seeding_resumes_without_repeating(
     tmp_path: Path,
 ) -> None:
     site = open_site(tmp_path / "site")
-    asked = partial(seeding.seed, site, [DEVICE], only=["order"])
+    seed_device = partial(seeding.seed, site, [DEVICE], only=["order"])
     finished: list[str] = []
 
     def watch(event: object) -> None:
@@ -724,45 +722,45 @@ def test_a_collection_that_was_cut_short_goes_on_and_measures_nothing_twice(
                 raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRun, match="same command"):
-        next(asked(on_event=watch))
+        next(seed_device(on_event=watch))
     (begun,) = (site.root / seeding.NOTES).glob("*/result")
     begun_as = Results.load(begun).manifest.folder_id
-    (first,) = asked(on_event=watch)
-    (again,) = asked(on_event=watch)
-    assert (first.new, again.new, again.result) == (True, False, first.result)
+    (first,) = seed_device(on_event=watch)
+    (repeated,) = seed_device(on_event=watch)
+    assert (first.new, repeated.new, repeated.result) == (True, False, first.result)
     with site.sessions() as session:
         assert [each.folder_id for each in session.query(ResultRecord)] == [begun_as]
     assert not begun.exists()
     # Of other micro-benchmarks it has nothing, and nothing of what was deleted since.
     (other,) = seeding.seed(site, [DEVICE], only=["mix"])
     site.intake.delete(first.result, seeding.ACCOUNT)
-    (anew,) = asked()
+    (anew,) = seed_device()
     assert len({first.result, other.result, anew.result}) == 3
     site.close()
 
 
-def test_a_device_that_wears_out_does_not_stop_the_collection(tmp_path: Path) -> None:
+def test_worn_out_device_does_not_stop_seeding(tmp_path: Path) -> None:
     worn = "sim:worn-mlc?program_failures=0.05"
     done = uflip(
         "site", "seed", tmp_path / "site", "--json", "--only", "order", "--device", worn,
         "--device", DEVICE,
     )  # fmt: skip
-    told = json.loads(done.out)
+    document = json.loads(done.out)
     assert done.code == 4, done.err
-    assert [each["device"] for each in told["failed"]] == [worn]
-    assert [each["device"] for each in told["results"]] == [DEVICE]
+    assert [each["device"] for each in document["failed"]] == [worn]
+    assert [each["device"] for each in document["results"]] == [DEVICE]
 
 
-def test_what_comes_in_pieces_is_no_longer_than_what_says_its_length(server: SiteServer) -> None:
-    def most_kib() -> int:
+def test_chunked_body_is_limited_like_a_sized_one(server: SiteServer) -> None:
+    def peak_kib() -> int:
         assert server.process is not None
         status = Path(f"/proc/{server.process.pid}/status").read_text()
         return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0])
 
-    before = most_kib()
+    before = peak_kib()
     token = {"Authorization": f"Bearer {server.token('alice')}"}
-    for said, expected in (({}, 403), (token, 400)):
-        with httpx.Client(base_url=server.url, timeout=60, headers=said) as client:
+    for headers, expected in (({}, 403), (token, 400)):
+        with httpx.Client(base_url=server.url, timeout=60, headers=headers) as client:
             try:
                 pieces = (bytes(1 << 20) for _ in range(256))
                 status = client.post("/api/v1/submissions", content=pieces).status_code
@@ -770,10 +768,10 @@ def test_what_comes_in_pieces_is_no_longer_than_what_says_its_length(server: Sit
                 # The server hung up before everything was sent.
                 status = expected
         assert status == expected
-    assert most_kib() - before < 100 << 10, "everything was kept"
+    assert peak_kib() - before < 100 << 10, "everything was kept"
 
 
-def test_the_head_of_an_answer_is_that_of_the_answer(server: SiteServer) -> None:
+def test_head_matches_get(server: SiteServer) -> None:
     with httpx.Client(base_url=server.url) as client:
         for path in ("/", "/devices", "/health", "/api/v1/results", "/site.css", "/explore/"):
             head, whole = client.head(path), client.get(path)

@@ -47,26 +47,26 @@ def site(
     made.close()
 
 
-def asked(site: Site, scenario: Scenario) -> None:
+def run_scenario(site: Site, scenario: Scenario) -> None:
     with site.sessions.begin() as session:
         token = new_token(session, "alice", "submitter")
-    door = httpx.ASGITransport(application(site))
-    said = {"Authorization": f"Bearer {token}"}
+    transport = httpx.ASGITransport(application(site))
+    headers = {"Authorization": f"Bearer {token}"}
 
     async def ask() -> None:
         async with httpx.AsyncClient(
-            transport=door, base_url="http://site", headers=said, timeout=PATIENCE_S
+            transport=transport, base_url="http://site", headers=headers, timeout=PATIENCE_S
         ) as client:
             await asyncio.wait_for(scenario(client), 2 * PATIENCE_S)
 
     asyncio.run(ask())
 
 
-def test_a_request_has_one_connection_at_a_time(site: Site, tmp_path: Path) -> None:
+def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     prepared = prepare(small_result(tmp_path / "result"), tmp_path / "scratch")
     offer = [{"path": n, "digest": digest, "bytes": size} for n, digest, size in prepared.files]
-    sent = [Missing(prepared.folder / name, *rest, 0) for name, *rest in prepared.files]
+    sent = [Missing(prepared.folder / name, *fields, 0) for name, *fields in prepared.files]
 
     async def scenario(client: httpx.AsyncClient) -> None:
         async def done(method: str, address: str, **how: Any) -> Any:
@@ -76,8 +76,8 @@ def test_a_request_has_one_connection_at_a_time(site: Site, tmp_path: Path) -> N
 
         begun = await done("POST", "/api/v1/submissions", json={"files": offer})
         upload = f"/api/v1/submissions/{begun.json()['id']}"
-        for some in bodies(sent):
-            await done("POST", f"{upload}/parts", content=packed(some))
+        for part in bodies(sent):
+            await done("POST", f"{upload}/parts", content=packed(part))
         result = (await done("POST", f"{upload}/commit?publish=true")).json()["id"]
         address = f"/api/v1/results/{result}"
         asking = (
@@ -89,29 +89,29 @@ def test_a_request_has_one_connection_at_a_time(site: Site, tmp_path: Path) -> N
         await done("POST", f"{address}/withdraw")
         await done("DELETE", address)
 
-    asked(site, scenario)
+    run_scenario(site, scenario)
 
 
-def test_whoever_sends_slowly_has_no_connection(site: Site) -> None:
+def test_slow_sender_holds_no_connection(site: Site) -> None:
     async def scenario(client: httpx.AsyncClient) -> None:
-        reading, rest = asyncio.Event(), asyncio.Event()
+        reading, resume = asyncio.Event(), asyncio.Event()
 
         async def slowly() -> AsyncIterator[bytes]:
             yield b"xx"
             reading.set()
-            await rest.wait()
+            await resume.wait()
 
         address = f"/api/v1/submissions/{'0' * 32}/parts"
         sending = asyncio.create_task(client.post(address, content=slowly()))
         await reading.wait()
         assert (await client.get("/health")).status_code == 200
-        rest.set()
+        resume.set()
         assert (await sending).status_code == 400
 
-    asked(site, scenario)
+    run_scenario(site, scenario)
 
 
-def test_no_body_is_read_before_its_sender_may_send_it(site: Site) -> None:
+def test_body_is_not_read_before_authorization(site: Site) -> None:
     async def unread() -> AsyncIterator[bytes]:
         raise AssertionError("somebody read it")
         yield b""
@@ -139,21 +139,21 @@ def test_no_body_is_read_before_its_sender_may_send_it(site: Site) -> None:
         assert wrong.status_code == 400
         assert wrong.json()["error"]["where"] == "files.0.path"
 
-    asked(site, scenario)
+    run_scenario(site, scenario)
 
 
-def test_some_bodies_are_read_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_read_at_once_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uflip.site.app.MOST_BODIES", 6)
 
     async def scenario(client: httpx.AsyncClient) -> None:
-        rest = asyncio.Event()
+        resume = asyncio.Event()
         reading = 0
 
         async def slowly() -> AsyncIterator[bytes]:
             nonlocal reading
             reading += 1
             yield b"xx"
-            await rest.wait()
+            await resume.wait()
 
         address = f"/api/v1/submissions/{'0' * 32}/parts"
         sending = [asyncio.create_task(client.post(address, content=slowly())) for _ in range(MANY)]
@@ -161,16 +161,14 @@ def test_some_bodies_are_read_at_a_time(site: Site, monkeypatch: pytest.MonkeyPa
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
         assert reading == 3, "half of them, of one account"
-        rest.set()
+        resume.set()
         assert {each.status_code for each in await asyncio.gather(*sending)} == {400}
         assert reading == MANY
 
-    asked(site, scenario)
+    run_scenario(site, scenario)
 
 
-def test_commits_that_wait_leave_threads_to_others(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_commits_leave_threads_free(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     end = threading.Event()
 
     def wait(*_: object, **__: object) -> None:
@@ -188,25 +186,25 @@ def test_commits_that_wait_leave_threads_to_others(
         assert health.status_code == 200
         assert {each.status_code for each in await asyncio.gather(*waiting)} == {422}
 
-    asked(site, scenario)
+    run_scenario(site, scenario)
 
 
 def test_one_account_leaves_examiners_to_others() -> None:
-    most: dict[int, int] = {1: 0, 2: 0}
+    peak: dict[int, int] = {1: 0, 2: 0}
     working: dict[int, int] = {1: 0, 2: 0}
     lock, served = threading.Lock(), threading.Event()
 
     def work(account: int) -> None:
         with lock:
             working[account] += 1
-            most[account] = max(most[account], working[account])
+            peak[account] = max(peak[account], working[account])
         if account == 2:
             served.set()
         assert served.wait(PATIENCE_S), "the second account never had its turn"
         with lock:
             working[account] -= 1
 
-    async def all_of_them() -> None:
+    async def commit_all() -> None:
         committing = AccountLimiter(folders.EXAMINERS)
         many = [
             asyncio.create_task(committing.run(1, partial(work, 1)))
@@ -216,17 +214,17 @@ def test_one_account_leaves_examiners_to_others() -> None:
         await committing.run(2, partial(work, 2))
         await asyncio.gather(*many)
 
-    asyncio.run(all_of_them())
-    assert most == {1: folders.EXAMINERS // 2, 2: 1}
+    asyncio.run(commit_all())
+    assert peak == {1: folders.EXAMINERS // 2, 2: 1}
 
 
-def test_so_many_examiners_work_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    most: list[int] = []
+def test_concurrent_examiners_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
     working: set[int] = set()
 
     def run(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
         working.add(threading.get_ident())
-        most.append(len(working))
+        counts.append(len(working))
         time.sleep(0.02)
         working.discard(threading.get_ident())
         return subprocess.CompletedProcess((), 0, json.dumps({"error": {"what": "no"}}))
@@ -244,12 +242,12 @@ def test_so_many_examiners_work_at_a_time(site: Site, monkeypatch: pytest.Monkey
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(most) == len(threads)
-    assert max(most) <= folders.EXAMINERS
+    assert len(counts) == len(threads)
+    assert max(counts) <= folders.EXAMINERS
 
 
 @pytest.mark.parametrize("site", [0.1], indirect=True)
-def test_whoever_gets_no_connection_is_told_to_try_again(site: Site) -> None:
+def test_request_without_connection_gets_503(site: Site) -> None:
     async def scenario(client: httpx.AsyncClient) -> None:
         with site.engine.connect():
             answers = [await client.get(each) for each in ("/api/v1/results", "/", "/health")]
@@ -261,4 +259,4 @@ def test_whoever_gets_no_connection_is_told_to_try_again(site: Site) -> None:
         )
         assert "try again" in answers[1].text
 
-    asked(site, scenario)
+    run_scenario(site, scenario)

@@ -34,7 +34,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+def any_site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(postgres()) if request.param == "postgresql" else None
         yield stack.enter_context(open_test_site(tmp_path / "site", url))
@@ -46,7 +46,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def _another(site: Site) -> None:
+def add_result(site: Site) -> None:
     """Write down a result of a new device."""
     with site.sessions.begin() as session:
         first = session.scalars(select(ResultRecord)).one()
@@ -55,25 +55,27 @@ def _another(site: Site) -> None:
         session.add(ResultRecord(**columns | {"id": "f" * 12, "device_id": None, "device": device}))
 
 
-def test_a_backup_is_of_one_moment(either: Site, prepared: Submission, tmp_path: Path) -> None:
-    result = submit(either, prepared).result
-    asked: list[str] = []
+def test_backup_is_a_consistent_snapshot(
+    any_site: Site, prepared: Submission, tmp_path: Path
+) -> None:
+    result = submit(any_site, prepared).result
+    statements: list[str] = []
 
     def meanwhile(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if "FROM result" in statement and not asked:
-            asked.append(statement)
-            _another(either)
+        if "FROM result" in statement and not statements:
+            statements.append(statement)
+            add_result(any_site)
 
-    event.listen(either.engine, "before_cursor_execute", meanwhile)
-    assert back_up(either, tmp_path / "backup").results == 1
-    assert asked
+    event.listen(any_site.engine, "before_cursor_execute", meanwhile)
+    assert back_up(any_site, tmp_path / "backup").results == 1
+    assert statements
     restore_from(tmp_path / "backup", tmp_path / "restored")
     site = open_site(tmp_path / "restored")
     check_whole(site, result, prepared)
     site.close()
 
 
-def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
+def test_result_deleted_before_copy_is_not_in_backup(
     site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
@@ -88,9 +90,7 @@ def test_what_is_deleted_before_it_is_copied_is_not_in_the_backup(
     assert restore_from(tmp_path / "backup", tmp_path / "restored").results == 0
 
 
-def test_a_lost_file_is_told_of_and_no_backup_is_made(
-    site: Site, prepared: Submission, tmp_path: Path
-) -> None:
+def test_missing_file_fails_backup(site: Site, prepared: Submission, tmp_path: Path) -> None:
     submit(site, prepared)
     lost = site.blobs.path(prepared.files[0][1])
     lost.unlink()
@@ -101,27 +101,29 @@ def test_a_lost_file_is_told_of_and_no_backup_is_made(
 
 
 @pytest.mark.parametrize("table", ["account", "device", "result"])
-def test_rows_that_belong_to_none_are_not_restored(
+def test_inconsistent_rows_are_not_restored(
     site: Site, prepared: Submission, tmp_path: Path, table: str
 ) -> None:
     submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
-    kept = [line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line]
-    rows.write_text("\n".join(kept))
+    remaining = [
+        line for line in rows.read_text().splitlines() if f'"table": "{table}"' not in line
+    ]
+    rows.write_text("\n".join(remaining))
     done = uflip("site", "restore", tmp_path / "backup", tmp_path / "restored")
     assert (done.code, "Rows of the site are inconsistent" in done.err) == (5, True), done.err
     assert not (tmp_path / "restored").exists()
 
 
-def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
+def test_failed_restore_leaves_nothing(
     site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
     back_up(site, tmp_path / "backup")
     restored = tmp_path / "restored"
     synced: set[Path] = set()
-    seen: list[tuple[int, bool]] = []
+    states: list[tuple[int, bool]] = []
     made = ResultFolders.make
 
     def note(paths: Iterable[Path]) -> None:
@@ -134,31 +136,29 @@ def test_rows_come_last_and_a_restoring_that_fails_leaves_nothing(
         blobs = Blobs(restored)
         paths = {blobs.path(digest) for _, digest, _ in prepared.files}
         names = {parent for path in paths for parent in (path.parent, path.parent.parent)}
-        seen.append((rows, paths | names <= synced and all(path.exists() for path in paths)))
+        states.append((rows, paths | names <= synced and all(path.exists() for path in paths)))
         return made(folders, *args)
 
     with monkeypatch.context() as patch:
         patch.setattr("uflip.site.backup.on_disk", note)
         patch.setattr(ResultFolders, "make", look)
         assert restore_from(tmp_path / "backup", restored).results == 1
-    assert seen == [(0, True)]
+    assert states == [(0, True)]
     with monkeypatch.context() as patch:
         patch.setattr(ResultFolders, "make", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             restore_from(tmp_path / "backup", tmp_path / "again")
     assert not (tmp_path / "again").exists()
-    again = open_site(restored)
-    check_whole(again, result, prepared)
-    again.close()
+    reopened = open_site(restored)
+    check_whole(reopened, result, prepared)
+    reopened.close()
 
 
 def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_rows_that_the_database_refuses_are_told_of(
-    site: Site, prepared: Submission, tmp_path: Path
-) -> None:
+def test_refused_rows_are_reported(site: Site, prepared: Submission, tmp_path: Path) -> None:
     submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
@@ -168,7 +168,7 @@ def test_rows_that_the_database_refuses_are_told_of(
     assert not (tmp_path / "restored").exists()
 
 
-def test_a_backup_of_a_schema_that_is_not_known_is_refused(
+def test_unknown_schema_revision_is_refused(
     site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
     submit(site, prepared)
@@ -183,35 +183,35 @@ def test_a_backup_of_a_schema_that_is_not_known_is_refused(
     assert not (tmp_path / "restored").exists()
 
 
-def test_what_is_in_the_way_of_a_site_is_told_by_what_was_typed(site: Site, tmp_path: Path) -> None:
+def test_existing_target_is_reported_by_argument_name(site: Site, tmp_path: Path) -> None:
     back_up(site, tmp_path / "backup")
-    again = uflip("site", "backup", site.root, tmp_path / "backup")
-    assert "Backups are never overwritten" in again.err
-    assert "choose another OUT" in again.err
+    repeated = uflip("site", "backup", site.root, tmp_path / "backup")
+    assert "Backups are never overwritten" in repeated.err
+    assert "choose another OUT" in repeated.err
     over = uflip("site", "restore", tmp_path / "backup", site.root)
     assert "A site is never overwritten" in over.err
     assert "choose another FOLDER" in over.err
-    assert "--out" not in again.err + over.err
+    assert "--out" not in repeated.err + over.err
 
 
-def test_a_start_takes_away_files_that_are_nobodys(
-    either: Site, prepared: Submission, tmp_path: Path
+def test_startup_removes_orphaned_files(
+    any_site: Site, prepared: Submission, tmp_path: Path
 ) -> None:
-    result = submit(either, prepared).result
+    result = submit(any_site, prepared).result
     (tmp_path / "sent").mkdir()
     other = prepare(small_result(tmp_path / "other"), tmp_path / "sent")
-    upload = upload_files(either, other)
-    stray, young = (either.blobs.path(letter * 64) for letter in "ab")
+    upload = upload_files(any_site, other)
+    stray, young = (any_site.blobs.path(letter * 64) for letter in "ab")
     begun = stray.with_name(f".{stray.name}-0123abcd")
     foreign = stray.with_name("notes")
     for path in (stray, young, begun, foreign):
         path.parent.mkdir(exist_ok=True)
         path.write_text("left by a kill")
-    for path in either.root.glob("blobs/*/*"):
+    for path in any_site.root.glob("blobs/*/*"):
         if path != young:
             os.utime(path, (1, 1))
-    assert cleanup.sweep(either.sessions, either.blobs) == 2
+    assert cleanup.sweep(any_site.sessions, any_site.blobs) == 2
     assert [path.exists() for path in (stray, begun, young, foreign)] == [False, False, True, True]
-    assert cleanup.sweep(either.sessions, either.blobs) == 0
-    check_whole(either, result, prepared)
-    assert either.intake.commit(alice(either), upload, publish=True).new
+    assert cleanup.sweep(any_site.sessions, any_site.blobs) == 0
+    check_whole(any_site, result, prepared)
+    assert any_site.intake.commit(alice(any_site), upload, publish=True).new

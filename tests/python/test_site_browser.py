@@ -42,11 +42,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 @pytest.fixture
 def watched(browser: "Browser", server: SiteServer) -> Iterator[MonitoredPage]:
-    found = MonitoredPage(browser)
-    yield found
-    found.context.close()
+    watcher = MonitoredPage(browser)
+    yield watcher
+    watcher.context.close()
     assert [
-        url for url in found.requested_urls if not url.startswith((server.url, "data:", "blob:"))
+        url for url in watcher.requested_urls if not url.startswith((server.url, "data:", "blob:"))
     ] == []
 
 
@@ -54,8 +54,8 @@ def submitted(server: SiteServer, folder: Path, *options: str) -> dict[str, Any]
     token = server.token("alice")
     done = uflip("submit", folder, server.url, "--token", token, "--json", *options)
     assert done.code == 0, done.err + done.out
-    found: dict[str, Any] = json.loads(done.out)
-    return found
+    document: dict[str, Any] = json.loads(done.out)
+    return document
 
 
 def forged_submitted(server: SiteServer, folder: Path, forged: Path) -> Outcome:
@@ -73,7 +73,7 @@ def rows(page: "Page") -> int:
     return page.locator("tbody tr").count()
 
 
-def test_from_a_measurement_to_a_citation(
+def test_measurement_is_submitted_compared_and_cited(
     watched: MonitoredPage, server: SiteServer, measured: list[Path], tmp_path: Path
 ) -> None:
     page = watched.page
@@ -132,22 +132,22 @@ def test_from_a_measurement_to_a_citation(
     assert watched.console_messages == [], "the console is empty"
 
 
-def test_a_name_that_is_markup_stays_text(
+def test_markup_in_device_name_stays_text(
     watched: MonitoredPage, server: SiteServer, tmp_path: Path
 ) -> None:
     """A profile of anybody's: its name is shown on every page, and runs on none."""
     probe = "<img src=x onerror=document.title='ran'>"
     text = (PACKAGE_ROOT / "uflip" / "profiles" / "demo.toml").read_text()
-    own = tmp_path / f"own {probe.replace('/', '_')}.toml"
-    own.write_text(text.replace("a 4 GiB page-mapped SSD", probe))
-    device = f"sim:{own}"
+    path = tmp_path / f"own {probe.replace('/', '_')}.toml"
+    path.write_text(text.replace("a 4 GiB page-mapped SSD", probe))
+    device = f"sim:{path}"
     done = uflip(
         "run", device, "--scale", "quick", "--only", "order", "-q", "--out", tmp_path / "own"
     )
     assert done.code == 0, done.err
-    found = submitted(server, tmp_path / "own", "--publish")
+    document = submitted(server, tmp_path / "own", "--publish")
     page = watched.page
-    for address in (server.url, f"{server.url}/devices", found["url"], f"{server.url}/explore/"):
+    for address in (server.url, f"{server.url}/devices", document["url"], f"{server.url}/explore/"):
         page.goto(address)
         page.wait_for_load_state("networkidle")
         assert page.locator("img").count() == 0, address

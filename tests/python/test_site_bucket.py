@@ -32,8 +32,8 @@ class Storage:
 
     def names(self) -> set[str]:
         """Return the names in the bucket, as another client sees it."""
-        there = obstore.list(obstore.store.from_url("s3://results")).collect()
-        return {each["path"] for each in there}
+        objects = obstore.list(obstore.store.from_url("s3://results")).collect()
+        return {each["path"] for each in objects}
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
         stderr=subprocess.DEVNULL,
     )
     url = f"http://127.0.0.1:{port}"
-    said = {
+    environment = {
         "AWS_ENDPOINT": url, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
     }  # fmt: skip
-    for name, value in said.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     try:
         begun = time.monotonic()
@@ -83,9 +83,7 @@ def emptied(folder: Path) -> None:
             shutil.rmtree(each)
 
 
-def test_a_site_is_whole_again_from_its_bucket(
-    storage: Storage, measured: Path, tmp_path: Path
-) -> None:
+def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_path: Path) -> None:
     folder = tmp_path / "site"
     with site_server(folder, None, "--store", STORE) as server:
         token = server.token("alice")
@@ -124,7 +122,7 @@ def test_a_site_is_whole_again_from_its_bucket(
     assert storage.names() == {f"of-the-lab/{each['digest']}" for each in files}
 
 
-def test_what_was_changed_in_the_bucket_is_not_believed(
+def test_changed_bucket_object_is_detected(
     storage: Storage, measured: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "site"
@@ -141,7 +139,7 @@ def test_what_was_changed_in_the_bucket_is_not_believed(
         assert not list((folder / "folders").iterdir())
 
 
-def test_nothing_is_taken_that_the_bucket_does_not_have(
+def test_unavailable_bucket_refuses_submission(
     storage: Storage, measured: Path, tmp_path: Path
 ) -> None:
     with site_server(tmp_path / "site", None, "--store", STORE) as server:
@@ -156,7 +154,7 @@ def test_nothing_is_taken_that_the_bucket_does_not_have(
 
 
 @pytest.mark.parametrize("url", ["file:///tmp/x", "nonsense", "s3://"])
-def test_a_bucket_is_named_by_its_url(tmp_path: Path, url: str) -> None:
+def test_invalid_bucket_url_is_refused(tmp_path: Path, url: str) -> None:
     done = uflip("site", "backup", tmp_path / "site", tmp_path / "out", "--store", url)
     assert done.code == 2, done.err
     assert "Not a bucket" in done.err

@@ -88,7 +88,7 @@ NO_SITE = {
 
 
 @pytest.mark.parametrize("answer", NO_SITE.values(), ids=NO_SITE.keys())
-def test_what_is_no_site_is_told_so(tmp_path: Path, answer: Answer) -> None:
+def test_server_that_is_no_site_is_reported(tmp_path: Path, answer: Answer) -> None:
     with answering(answer) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
     assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
@@ -96,12 +96,12 @@ def test_what_is_no_site_is_told_so(tmp_path: Path, answer: Answer) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("of", ["the result", "a refusal"])
-def test_an_answer_without_an_end_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str
+@pytest.mark.parametrize("endless", ["the result", "a refusal"])
+def test_endless_answer_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endless: str
 ) -> None:
     monkeypatch.setattr(client, "MOST_ANSWER_BYTES", 1 << 20)
-    answer = (200 if of == "the result" else 500, {}, b'{"a":"' + b"x" * (64 << 20))
+    answer = (200 if endless == "the result" else 500, {}, b'{"a":"' + b"x" * (64 << 20))
     sent: list[int] = []
     with answering(answer, sent=sent) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
@@ -109,17 +109,17 @@ def test_an_answer_without_an_end_is_given_up(
     assert sent == [], "it hung up long before all was sent"
     with answering(_json({"files": FIRST}), answer, sent=sent) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
-    assert (done.code, sent) == (5 if of == "the result" else 6, []), done.err
+    assert (done.code, sent) == (5 if endless == "the result" else 6, []), done.err
 
 
-def test_nothing_is_unpacked(tmp_path: Path) -> None:
+def test_compressed_answer_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps({"files": FIRST}).encode())
     with answering((200, {"Content-Encoding": "gzip"}, packed)) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
     assert (done.code, "The server is not a uflip results site" in done.err) == (6, True), done.err
 
 
-def test_the_password_of_an_address_is_not_shown(tmp_path: Path) -> None:
+def test_password_in_address_is_hidden(tmp_path: Path) -> None:
     password = "SECRET"
     addresses = (
         "mysql://u:SECRET@h/db", "postgresql://u:SECRET@h:port/db", "x://u:SECRET@h@i/db",
@@ -128,9 +128,9 @@ def test_the_password_of_an_address_is_not_shown(tmp_path: Path) -> None:
     for address in addresses:
         done = uflip("site", "serve", tmp_path / "site", "--port", "0", "--database", address)
         assert done.code == 2, done.err
-        shown = done.err + done.out
-        assert password not in shown or "://" not in address, shown
-        assert "SEC/RET" not in shown
+        output = done.err + done.out
+        assert password not in output or "://" not in address, output
+        assert "SEC/RET" not in output
     for address in ("http://alice:SECRET@127.0.0.1:1", "ftp://alice:SECRET@h"):
         done = uflip("pull", address, ID, "--out", tmp_path / "out")
         assert done.code in {2, 6}
@@ -138,7 +138,7 @@ def test_the_password_of_an_address_is_not_shown(tmp_path: Path) -> None:
         assert password not in done.err
 
 
-def test_where_an_answer_leads_is_said(tmp_path: Path) -> None:
+def test_redirect_target_is_reported(tmp_path: Path) -> None:
     with answering(NO_SITE["elsewhere"]) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
     assert "302" in done.err
@@ -155,7 +155,7 @@ NO_RESULT = {
 
 
 @pytest.mark.parametrize("files", NO_RESULT.values(), ids=NO_RESULT.keys())
-def test_files_that_are_no_result_make_no_folder(
+def test_invalid_file_list_creates_no_folder(
     tmp_path: Path, files: list[dict[str, object]]
 ) -> None:
     with answering(_json({"files": files})) as url:
@@ -167,7 +167,7 @@ def test_files_that_are_no_result_make_no_folder(
 
 
 @pytest.mark.parametrize("status", [301, 304, 307])
-def test_an_answer_that_leads_elsewhere_is_no_file(tmp_path: Path, status: int) -> None:
+def test_redirect_is_not_a_file(tmp_path: Path, status: int) -> None:
     elsewhere = (status, {"Location": "/x"}, b"" if status == 304 else b"abc")
     with answering(_json({"files": FIRST}), elsewhere) as url:
         done = uflip("pull", url, ID, "--out", tmp_path / "out")
@@ -175,12 +175,12 @@ def test_an_answer_that_leads_elsewhere_is_no_file(tmp_path: Path, status: int) 
     assert not (tmp_path / "out").exists()
 
 
-def test_an_upload_that_is_refused_is_ended_at_the_address_that_is_told(
+def test_refused_upload_can_be_deleted_at_printed_address(
     server: SiteServer, tmp_path: Path
 ) -> None:
     result = small_result(tmp_path / "result")
     other = forge_results(
-        result, tmp_path / "forged", lambda told: told["plan"][0].update(pattern="RW")
+        result, tmp_path / "forged", lambda manifest: manifest["plan"][0].update(pattern="RW")
     )
     done = uflip("submit", other, server.url, "--token", server.token("owner"))
     assert done.code == 5, done.err
@@ -205,32 +205,36 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", " ", "\t\n"])
-def test_white_space_around_a_token_is_not_of_it(
+def test_whitespace_around_token_is_ignored(
     server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     token = server.token("alice")
-    asked = ("submit", measured, server.url, "--json")
-    assert uflip(*asked, "--token", f"{token}{end}").code == 0
+    command = ("submit", measured, server.url, "--json")
+    assert uflip(*command, "--token", f"{token}{end}").code == 0
     monkeypatch.setenv("UFLIP_SITE_TOKEN", f"{end}{token}{end}")
-    assert uflip(*asked).code == 0
+    assert uflip(*command).code == 0
 
 
 @pytest.mark.parametrize("odd", ["é", "\n", "\x1b", " ", "\u202e", "\udc80", "😀", "\x7f"])
-def test_no_error_shows_a_token(
+def test_token_never_appears_in_errors(
     server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch, odd: str
 ) -> None:
     token = f"uflip_never-to-be-seen{odd}x"
     commands = (("submit", measured, server.url), ("pull", server.url, ID))
-    given = [("--token", token), (f"--token={token}",)]
+    options = [("--token", token), (f"--token={token}",)]
     for command in commands:
-        for where, more in (("--token", given[0]), ("--token", given[1]), ("UFLIP_SITE_TOKEN", ())):
+        for where, more in (
+            ("--token", options[0]),
+            ("--token", options[1]),
+            ("UFLIP_SITE_TOKEN", ()),
+        ):
             monkeypatch.setenv("UFLIP_SITE_TOKEN", token if not more else "")
             done = uflip(*command, *more)
             assert (done.code, where in done.err) == (2, True), done.err
             assert "never-to-be-seen" not in done.err + done.out
 
 
-def test_what_a_killed_submission_left_is_removed(
+def test_leftovers_of_killed_submission_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -251,6 +255,6 @@ def test_what_a_killed_submission_left_is_removed(
         client._swept(client.SUBMITTED)
         assert mine.exists(), "its process holds it"
     os.close(held)
-    left = {each.name.removeprefix("uflip-submit-") for each in (tmp_path / "tmp").iterdir()}
-    assert left == {"young", "used", "others"}
+    remaining = {each.name.removeprefix("uflip-submit-") for each in (tmp_path / "tmp").iterdir()}
+    assert remaining == {"young", "used", "others"}
     assert (tmp_path / "elsewhere").exists()

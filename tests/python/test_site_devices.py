@@ -40,8 +40,8 @@ def _published(server: SiteServer, folder: Path) -> dict[str, Any]:
     done = uflip("submit", folder, server.url, "--token", token, "--publish", "--json")
     assert done.code == 0, done.err
     address = f"/api/v1/results/{json.loads(done.out)['id']}"
-    found: dict[str, Any] = server.client().get(address).json()
-    return found
+    result: dict[str, Any] = server.client().get(address).json()
+    return result
 
 
 def _forged(folder: Path, out: Path, **device: object) -> Path:
@@ -49,7 +49,7 @@ def _forged(folder: Path, out: Path, **device: object) -> Path:
     return forge_results(folder, out, lambda content: content["device"].update(device))
 
 
-def test_devices_that_are_built_otherwise_are_others(
+def test_differently_configured_devices_are_separate(
     server: SiteServer, measured: Path, tmp_path: Path
 ) -> None:
     plain = _published(server, measured)
@@ -67,27 +67,29 @@ def test_devices_that_are_built_otherwise_are_others(
     assert {each["results"] for each in server.client().get("/api/v1/devices").json()} == {1, 2}
 
 
-def test_a_device_is_what_its_profile_says_not_what_its_name_says(
-    measured: Path, tmp_path: Path
-) -> None:
+def test_device_is_identified_by_profile_not_name(measured: Path, tmp_path: Path) -> None:
     plain = Results.load(_measured("sim:demo", tmp_path / "plain")).manifest.device
     assert model_of(plain) == "demo"
     # The profile of another device under the plain name, and one of which the name says nothing.
     for url in ("sim:demo", "sim:", "sim:dftl", "sim:demo?program_ns=1", "sim:demo?nothing=1"):
         folder = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
-        told = model_of(Results.load(folder).manifest.device)
-        assert told.startswith("demo, profile "), (url, told)
-    own = tmp_path / "own.toml"
-    own.write_text(read_profile("demo")[1])
-    mine = Results.load(_measured(f"sim:{own}?blocks_per_die=64", tmp_path / "own")).manifest.device
+        model = model_of(Results.load(folder).manifest.device)
+        assert model.startswith("demo, profile "), (url, model)
+    path = tmp_path / "own.toml"
+    path.write_text(read_profile("demo")[1])
+    mine = Results.load(
+        _measured(f"sim:{path}?blocks_per_die=64", tmp_path / "own")
+    ).manifest.device
     assert model_of(mine).startswith("own, profile ")
 
 
-def test_no_name_turns_a_page_around(server: SiteServer, measured: Path, tmp_path: Path) -> None:
+def test_terminal_codes_in_names_are_escaped(
+    server: SiteServer, measured: Path, tmp_path: Path
+) -> None:
     named = {"model": f"drive {TERMINAL} gpj", "firmware": f"1{TERMINAL}2"}
-    found = _published(server, _forged(measured, tmp_path / "forged", **named))
-    assert found["firmware"] == named["firmware"], "programs get what it is"
-    addresses = ("/", "/devices", f"/devices/{found['device_slug']}", f"/results/{found['id']}")
+    result = _published(server, _forged(measured, tmp_path / "forged", **named))
+    assert result["firmware"] == named["firmware"], "programs get what it is"
+    addresses = ("/", "/devices", f"/devices/{result['device_slug']}", f"/results/{result['id']}")
     for address in addresses:
         answer = server.client().get(address)
         assert answer.status_code == 200

@@ -29,7 +29,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def of_patterns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pattern_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _measured("sim:demo?blocks_per_die=64", tmp_path_factory.mktemp("forged"))
 
 
@@ -41,12 +41,12 @@ def _measured(device: str, root: Path) -> Path:
     return root / "copy"
 
 
-def _said(path: Path, key: str, change: Callable[[dict[str, Any]], None]) -> None:
+def change_metadata(path: Path, key: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Change the metadata of a run file."""
     table = pq.read_table(path)
-    said = json.loads(table.schema.metadata[key.encode()])
-    change(said)
-    metadata = table.schema.metadata | {key.encode(): json.dumps(said).encode()}
+    values = json.loads(table.schema.metadata[key.encode()])
+    change(values)
+    metadata = table.schema.metadata | {key.encode(): json.dumps(values).encode()}
     fields = [field.with_nullable(False) for field in table.schema]
     path.unlink()
     pq.write_table(table.cast(pa.schema(fields, metadata)), path, compression="zstd")
@@ -58,13 +58,13 @@ def _refusal(folder: Path) -> ResultsError:
     return raised.value
 
 
-def test_a_folder_that_is_proven_again_is_taken(folder: Path, tmp_path: Path) -> None:
+def test_unchanged_folder_with_new_ledger_is_accepted(folder: Path, tmp_path: Path) -> None:
     """The unchanged folder is accepted, so that the others are refused for their changes."""
     same = forge_results(folder, tmp_path / "copy", lambda _content: None)
     assert examine(same).row.runs == len(list((folder / "runs").iterdir()))
 
 
-def test_runs_that_changed_places_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_swapped_runs_are_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     first, second = sorted((tmp_path / "copy" / "runs").iterdir())[:2]
     first.rename(tmp_path / "between")
@@ -76,63 +76,63 @@ def test_runs_that_changed_places_are_refused(folder: Path, tmp_path: Path) -> N
     assert second.stem in error.got
 
 
-def _of_entry(name: str, value: object) -> Callable[[dict[str, Any]], None]:
+def change_entry(name: str, value: object) -> Callable[[dict[str, Any]], None]:
     return lambda content: content["plan"][1].update({name: value})
 
 
-def _of_spec(**values: object) -> Callable[[dict[str, Any]], None]:
+def change_spec(**values: object) -> Callable[[dict[str, Any]], None]:
     return lambda content: content["plan"][1]["spec"].update(values)
 
 
 PLANS = {
-    "another value": _of_entry("value", 12345),
-    "another pattern": _of_entry("pattern", "XX"),
-    "another micro-benchmark": _of_entry("micro_benchmark", "mix"),
-    "a repetition": _of_entry("repetition", 7),
-    "another seed": _of_spec(seed=42),
-    "other I/Os": _of_spec(io_size=4096),
-    "reads for writes": _of_spec(mode="read"),
-    "fewer I/Os": _of_spec(io_count=300),
-    "more I/Os": _of_spec(io_count=4096),
+    "another value": change_entry("value", 12345),
+    "another pattern": change_entry("pattern", "XX"),
+    "another micro-benchmark": change_entry("micro_benchmark", "mix"),
+    "a repetition": change_entry("repetition", 7),
+    "another seed": change_spec(seed=42),
+    "other I/Os": change_spec(io_size=4096),
+    "reads for writes": change_spec(mode="read"),
+    "fewer I/Os": change_spec(io_count=300),
+    "more I/Os": change_spec(io_count=4096),
     "a device of hardware": lambda content: content["device"].update(kind="block", simulated=False),
     "another folder": lambda content: content.update(folder_id="0" * 32),
 }
 
 
 @pytest.mark.parametrize("change", PLANS.values(), ids=PLANS.keys())
-def test_a_plan_that_says_otherwise_is_refused(
-    of_patterns: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+def test_forged_plan_is_refused(
+    pattern_folder: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
     """The micro-benchmark is what a result is read as: a forged plan makes other findings."""
-    error = _refusal(forge_results(of_patterns, tmp_path / "copy", change))
+    error = _refusal(forge_results(pattern_folder, tmp_path / "copy", change))
     assert error.what == "This run is not the one that was planned", error
 
 
-def test_a_run_of_another_pattern_than_it_says_is_refused(
-    of_patterns: Path, tmp_path: Path
-) -> None:
+def test_run_with_forged_metadata_is_refused(pattern_folder: Path, tmp_path: Path) -> None:
     """Plan and metadata agree; the I/Os are of another pattern."""
-    folder = forge_results(of_patterns, tmp_path / "copy", _of_spec(mode="read", seed=5))
+    folder = forge_results(pattern_folder, tmp_path / "copy", change_spec(mode="read", seed=5))
     second = sorted((folder / "runs").iterdir())[1]
-    _said(second, "uflip.run", lambda said: said["spec"].update(mode="read", seed=5))
+    change_metadata(second, "uflip.run", lambda values: values["spec"].update(mode="read", seed=5))
     rewrite_ledger(folder)
     assert "mode write" in _refusal(folder).got
 
 
-def test_a_run_that_says_what_it_measured_otherwise_is_taken_where_the_plan_agrees(
-    of_patterns: Path, tmp_path: Path
-) -> None:
-    """The way by which the others go is one that is open."""
+def test_irrelevant_metadata_change_is_accepted(pattern_folder: Path, tmp_path: Path) -> None:
+    """A harmless change is accepted, so that the others are refused for theirs."""
     folder = tmp_path / "copy"
-    shutil.copytree(of_patterns, folder)
-    _said(sorted((folder / "runs").iterdir())[1], "uflip.run", lambda said: said.update(pause_ns=7))
+    shutil.copytree(pattern_folder, folder)
+    change_metadata(
+        sorted((folder / "runs").iterdir())[1],
+        "uflip.run",
+        lambda values: values.update(pause_ns=7),
+    )
     rewrite_ledger(folder)
     assert examine(folder).row.runs
 
 
-def test_a_job_of_another_length_than_planned_is_refused(tmp_path: Path) -> None:
+def test_job_of_unplanned_length_is_refused(tmp_path: Path) -> None:
     jobs = _measured("sim:dfc", tmp_path)
-    error = _refusal(forge_results(jobs, tmp_path / "forged", _of_spec(pages=7)))
+    error = _refusal(forge_results(jobs, tmp_path / "forged", change_spec(pages=7)))
     assert error.where.endswith(".parquet"), error
 
 
@@ -144,10 +144,10 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("name", "text"), TEXTS.values(), ids=TEXTS.keys())
-def test_what_no_database_keeps_is_refused(
-    of_patterns: Path, tmp_path: Path, name: str, text: str
+def test_text_beyond_database_limits_is_refused(
+    pattern_folder: Path, tmp_path: Path, name: str, text: str
 ) -> None:
     folder = forge_results(
-        of_patterns, tmp_path / "copy", lambda content: content["device"].update({name: text})
+        pattern_folder, tmp_path / "copy", lambda content: content["device"].update({name: text})
     )
     assert name in _refusal(folder).where

@@ -55,7 +55,7 @@ class Run(NamedTuple):
         """A file of ones and zeros that makes sense, but for some columns."""
         ones = ("response_time_ns", self.names[3])
         pages = {name: [self.page(name, int(name in ones))] for name in self.names}
-        columns = {name: [of] for name, of in (pages | changed).items()}
+        columns = {name: [column] for name, column in (pages | changed).items()}
         return bombs.parquet(columns, [self.rows], self.metadata | metadata)
 
 
@@ -82,20 +82,24 @@ BOMBS: dict[str, Callable[[Run, str], Page]] = {
     "of two, but for one byte": lambda run, _: Page(
         2 * GIB - 1, run.rows, bombs.zeros(2 * GIB - 1)
     ),
-    "a gigabyte that denies it": lambda run, of: run.page(of)._replace(packed=bombs.zeros(GIB)),
-    "less than nothing": lambda run, of: run.page(of)._replace(unpacked=-1),
-    "no frame": lambda run, of: run.page(of)._replace(packed=b"\xff" * 99),
-    "a frame that is cut": lambda run, of: run.page(of)._replace(packed=run.page(of).packed[:-3]),
-    "nothing": lambda run, of: run.page(of)._replace(packed=b""),
+    "a gigabyte that denies it": lambda run, column: run.page(column)._replace(
+        packed=bombs.zeros(GIB)
+    ),
+    "less than nothing": lambda run, column: run.page(column)._replace(unpacked=-1),
+    "no frame": lambda run, column: run.page(column)._replace(packed=b"\xff" * 99),
+    "a frame that is cut": lambda run, column: run.page(column)._replace(
+        packed=run.page(column).packed[:-3]
+    ),
+    "nothing": lambda run, column: run.page(column)._replace(packed=b""),
 }
 
 
-def _of_pages(run: Run) -> Iterator[tuple[str, bytes]]:
-    for what, made in BOMBS.items():
+def page_cases(run: Run) -> Iterator[tuple[str, bytes]]:
+    for label, made in BOMBS.items():
         for name in ("gap_ns", "response_time_ns", run.names[3], run.names[-1]):
-            yield f"{what} in {name}", run.made({name: [made(run, name)]})
+            yield f"{label} in {name}", run.made({name: [made(run, name)]})
         everywhere = {name: [made(run, name)] for name in run.names if name != "stream"}
-        yield f"{what} everywhere", run.made(everywhere)
+        yield f"{label} everywhere", run.made(everywhere)
     for pages in (10, 1000, 10_000):
         many = [Page(15 << 20, 0, bombs.zeros(15 << 20))] * pages
         yield f"{pages} pages of 15 MiB", run.made({"gap_ns": many})
@@ -103,7 +107,7 @@ def _of_pages(run: Run) -> Iterator[tuple[str, bytes]]:
         yield f"{pages} pages of nothing", run.made({"gap_ns": empty})
 
 
-def _of_numbers(run: Run) -> Iterator[tuple[str, bytes]]:
+def number_cases(run: Run) -> Iterator[tuple[str, bytes]]:
     for name, number in (
         ("response_time_ns", 0), ("response_time_ns", 2), ("response_time_ns", 2**64 - 1),
         ("response_time_ns", 2**63), ("gap_ns", 2**63), ("gap_ns", 2**64 - 1),
@@ -112,7 +116,7 @@ def _of_numbers(run: Run) -> Iterator[tuple[str, bytes]]:
         yield f"{name} is {number} in every row", run.made({name: [run.page(name, number)]})
 
 
-def _of_footers(run: Run) -> Iterator[tuple[str, bytes]]:
+def footer_cases(run: Run) -> Iterator[tuple[str, bytes]]:
     body, page = run.content[:-8], run.page("gap_ns")
     for length in (0, 1, len(body), len(body) + 1, 2**31, 2**32 - 1):
         yield f"a footer of {length} bytes", body + struct.pack("<I", length) + b"PAR1"
@@ -133,16 +137,16 @@ def _of_footers(run: Run) -> Iterator[tuple[str, bytes]]:
         yield f"codec {codec}", bombs.parquet(plain, [run.rows], run.metadata, codec=codec)
 
 
-def _of_words(run: Run) -> Iterator[tuple[str, bytes]]:
+def text_cases(run: Run) -> Iterator[tuple[str, bytes]]:
     pattern = json.loads(run.metadata["uflip.pattern"])
-    for what, text in (
+    for label, text in (
         ("no pattern", ""), ("brackets", "[" * 10**6), ("braces", '{"a":' * 10**5),
         ("null", "null"),
         ("ten to the 18 I/Os", json.dumps(pattern | {"io_count": 10**18})),
         ("no kind", json.dumps({})), ("a number", "1e400"),
         ("I/Os of no size", json.dumps(pattern | {"io_size": 0})),
     ):  # fmt: skip
-        yield what, run.made({}, **{"uflip.pattern": text})
+        yield label, run.made({}, **{"uflip.pattern": text})
     for version in ("0", "6", "9" * 1000, ""):
         yield f"version {version[:9]}", run.made({}, **{"uflip.trace_version": version})
     for share in range(1, 20):
@@ -151,8 +155,8 @@ def _of_words(run: Run) -> Iterator[tuple[str, bytes]]:
 
 def cases(run: Run) -> dict[str, bytes]:
     """Return all run files, by their fault."""
-    parts = (_of_pages(run), _of_numbers(run), _of_footers(run), _of_words(run))
-    return {what: content for part in parts for what, content in part}
+    parts = (page_cases(run), number_cases(run), footer_cases(run), text_cases(run))
+    return {label: content for part in parts for label, content in part}
 
 
 def replaced(folder: Path, name: str, content: bytes) -> None:
@@ -163,59 +167,57 @@ def replaced(folder: Path, name: str, content: bytes) -> None:
     rewrite_ledger(folder)
 
 
-def looked_at(folder: Path) -> tuple[str, float, int]:
+def examine_in_child(folder: Path) -> tuple[str, float, int]:
     """Look at a folder in a process of its own: what it says, time [s], memory of it [bytes]."""
     # A fork begins with the pages of this process, which are not its own.
     shared = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        said = "it was taken"
+        outcome = "accepted"
         try:
             examined(look(folder))
         except UflipError as error:
-            said = f"refused: {error}"
+            outcome = f"refused: {error}"
         except BaseException:
-            said = traceback.format_exc()
-        os.write(writing, said.encode()[:4000])
+            outcome = traceback.format_exc()
+        os.write(writing, outcome.encode()[:4000])
         os._exit(0)
     os.close(writing)
-    said = os.read(reading, 4000).decode(errors="replace")
+    outcome = os.read(reading, 4000).decode(errors="replace")
     os.close(reading)
     _, status, used = os.wait4(child, 0)
     memory = max(0, (used.ru_maxrss << 10) - shared)
-    return said or f"status {status}", used.ru_utime + used.ru_stime, memory
+    return outcome or f"status {status}", used.ru_utime + used.ru_stime, memory
 
 
-def test_a_file_made_by_hand_is_taken_where_it_makes_sense(
+def test_hand_made_file_with_consistent_content_is_accepted(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:
     """The valid folder is accepted, so that the others are refused for their faults."""
     name = _named(folder, run)
     shutil.copytree(folder, tmp_path / "copy")
     replaced(tmp_path / "copy", name, run.made({}))
-    assert looked_at(tmp_path / "copy")[0] == "it was taken"
+    assert examine_in_child(tmp_path / "copy")[0] == "accepted"
 
 
-def test_a_hundred_hostile_files_are_refused_at_once(
-    folder: Path, run: Run, tmp_path: Path
-) -> None:
+def test_hostile_files_are_refused_quickly(folder: Path, run: Run, tmp_path: Path) -> None:
     made = cases(run)
     assert len(made) >= 100
     name = _named(folder, run)
-    wrong = [_taken(folder, name, tmp_path / "copy", *case) for case in made.items()]
+    wrong = [wrong_refusal(folder, name, tmp_path / "copy", *case) for case in made.items()]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
-def _taken(folder: Path, name: str, copy: Path, what: str, content: bytes) -> str:
+def wrong_refusal(folder: Path, name: str, copy: Path, label: str, content: bytes) -> str:
     """Return what is wrong with the refusal of a run file."""
     shutil.copytree(folder, copy)
     replaced(copy, name, content)
-    said, cpu_s, memory_bytes = looked_at(copy)
+    outcome, cpu_s, memory_bytes = examine_in_child(copy)
     shutil.rmtree(copy)
-    if said.startswith("refused") and cpu_s <= CPU_S and memory_bytes <= MEMORY_BYTES:
+    if outcome.startswith("refused") and cpu_s <= CPU_S and memory_bytes <= MEMORY_BYTES:
         return ""
-    return f"{what}: {said}, {cpu_s:.2f} s, {memory_bytes >> 20} MiB"
+    return f"{label}: {outcome}, {cpu_s:.2f} s, {memory_bytes >> 20} MiB"
 
 
 def _named(folder: Path, run: Run) -> str:
@@ -227,7 +229,7 @@ def _named(folder: Path, run: Run) -> str:
 
 
 @pytest.fixture(scope="module")
-def of_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def job_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("jobs")
     options = ("--scale", "quick", "--only", "oc0", "-q")
     done = uflip("run", "sim:dfc", *options, "--out", root / "r")
@@ -244,18 +246,16 @@ def _table(like: pa.Table, rows: int, names: list[str], groups: int = 1) -> byte
     )
     table = pa.table([zeros] * len(names), schema=schema)
     sink = io.BytesIO()
-    how: dict[str, Any] = {"use_dictionary": False, "compression": "none"}
-    how |= {"column_encoding": "DELTA_BINARY_PACKED", "write_statistics": False}
-    with pq.ParquetWriter(sink, schema, **how) as writer:
+    options: dict[str, Any] = {"use_dictionary": False, "compression": "none"}
+    options |= {"column_encoding": "DELTA_BINARY_PACKED", "write_statistics": False}
+    with pq.ParquetWriter(sink, schema, **options) as writer:
         for _ in range(groups):
             writer.write_table(table)
     return sink.getvalue()
 
 
-def test_what_a_log_declares_is_held_against_limits_before_it_is_read(
-    of_jobs: Path, tmp_path: Path
-) -> None:
-    path = min((of_jobs / "runs").iterdir(), key=lambda path: path.stat().st_size)
+def test_declared_log_sizes_are_limited_before_reading(job_folder: Path, tmp_path: Path) -> None:
+    path = min((job_folder / "runs").iterdir(), key=lambda path: path.stat().st_size)
     like = pq.read_table(path)
     names = like.column_names
     causes = [f"cause_{number}" for number in range(64 - len(names))]
@@ -269,5 +269,7 @@ def test_what_a_log_declares_is_held_against_limits_before_it_is_read(
         "5,000 groups": _table(like, 1, names, 5000),
         "no rows": _table(like, 0, names),
     }
-    wrong = [_taken(of_jobs, path.name, tmp_path / "copy", *case) for case in made.items()]
+    wrong = [
+        wrong_refusal(job_folder, path.name, tmp_path / "copy", *case) for case in made.items()
+    ]
     assert not any(wrong), "\n".join(filter(None, wrong))

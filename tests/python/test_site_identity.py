@@ -57,7 +57,7 @@ def _age(folder: Path) -> None:
 
 
 @contextmanager
-def _nothing_lost(folder: Path) -> Iterator[None]:
+def folders_unchanged(folder: Path) -> Iterator[None]:
     before = tree(folder / "folders")
     yield
     assert tree(folder / "folders") == before
@@ -75,7 +75,7 @@ def _refused(*arguments: object) -> str:
 
 
 @pytest.mark.parametrize("aged", ["with its id", "older than the id"])
-def test_a_forgotten_database_sweeps_nothing_away(
+def test_wrong_database_removes_nothing(
     site: tuple[Path, str, str], tmp_path: Path, aged: str
 ) -> None:
     folder, database, result = site
@@ -83,12 +83,12 @@ def test_a_forgotten_database_sweeps_nothing_away(
         (folder / identity.FILE).unlink()
     another = tmp_path / "another.db"
     open_site(tmp_path / "elsewhere", f"sqlite:///{another}").close()
-    with _nothing_lost(folder):
+    with folders_unchanged(folder):
         for more in ((), ("--database", f"sqlite:///{another}")):
-            said = _refused("serve", folder, "--port", "0", *more)
-            assert "The database belongs to another site" in said
-            assert "--database" in said
-            assert "nothing was changed" in said
+            message = _refused("serve", folder, "--port", "0", *more)
+            assert "The database belongs to another site" in message
+            assert "--database" in message
+            assert "nothing was changed" in message
             assert _refused("token", folder, "bob", *more)
     assert not (folder / "site.db").exists(), "a database was made that nobody asked for"
     # With its own it goes on.
@@ -97,7 +97,7 @@ def test_a_forgotten_database_sweeps_nothing_away(
     assert (folder / identity.FILE).read_text().strip()
 
 
-def test_a_site_of_before_gets_an_id_where_folder_and_database_agree(
+def test_site_of_older_version_gets_an_id(
     site: tuple[Path, str, str],
 ) -> None:
     folder, database, _ = site
@@ -107,20 +107,20 @@ def test_a_site_of_before_gets_an_id_where_folder_and_database_agree(
         connection.execute("DROP TABLE site")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
     connection.close()
-    with _nothing_lost(folder):
-        first, again = open_site(folder, database), open_site(folder, database)
+    with folders_unchanged(folder):
+        first, second = open_site(folder, database), open_site(folder, database)
         assert cleanup.sweep(first.sessions, first.blobs) == 0
         first.close()
-        again.close()
-    assert first.id == again.id == (folder / identity.FILE).read_text().strip()
+        second.close()
+    assert first.id == second.id == (folder / identity.FILE).read_text().strip()
 
 
-def test_folders_of_another_site_are_refused_over_postgresql_as_well(
+def test_folder_of_another_site_is_refused_on_postgresql(
     site: tuple[Path, str, str], tmp_path: Path
 ) -> None:
     folder, _, _ = site
     with postgres() as url:
-        with _nothing_lost(folder), pytest.raises(RefusedError) as raised:
+        with folders_unchanged(folder), pytest.raises(RefusedError) as raised:
             open_site(folder, url)
         assert str(folder) == raised.value.where
         # A new folder is one of its own: servers on several machines have one each.
@@ -130,22 +130,22 @@ def test_folders_of_another_site_are_refused_over_postgresql_as_well(
         other.close()
 
 
-def test_only_what_has_a_name_of_ours_is_swept_away(site: tuple[Path, str, str]) -> None:
+def test_only_uflip_names_are_swept(site: tuple[Path, str, str]) -> None:
     folder, database, result = site
-    kept = ("thesis", ".git", "0123456789ab-x", "0123456789AB", ".0123456789ab-thesis", result)
-    gone = ("0123456789ab", ".0123456789ab-01234567", f".{result}-89abcdef")
-    for name in {*kept, *gone} - {result}:
+    retained = ("thesis", ".git", "0123456789ab-x", "0123456789AB", ".0123456789ab-thesis", result)
+    removed = ("0123456789ab", ".0123456789ab-01234567", f".{result}-89abcdef")
+    for name in {*retained, *removed} - {result}:
         (folder / "folders" / name).mkdir()
         (folder / "folders" / name / "t.txt").write_text("mine")
     (folder / "arriving" / "notes").mkdir()
     (folder / "arriving" / ("0" * 32)).mkdir()
     _age(folder)
     with site_server(folder, database):
-        assert {path.name for path in (folder / "folders").iterdir()} == {*kept}
+        assert {path.name for path in (folder / "folders").iterdir()} == {*retained}
         assert [path.name for path in (folder / "arriving").iterdir()] == ["notes"]
 
 
-def test_a_lost_folder_is_made_again_of_the_files_that_are_there(
+def test_lost_result_folder_is_rebuilt_from_blobs(
     site: tuple[Path, str, str], measured: Path
 ) -> None:
     folder, database, result = site
@@ -167,7 +167,7 @@ def test_a_lost_folder_is_made_again_of_the_files_that_are_there(
         assert answer.json()["error"]["what"] == "A file of this result is missing"
 
 
-def test_a_site_is_healthy_where_its_folders_can_be_read(site: tuple[Path, str, str]) -> None:
+def test_health_checks_that_folders_are_readable(site: tuple[Path, str, str]) -> None:
     folder, database, _ = site
     with site_server(folder, database) as server:
         healthy = server.client().get("/health")
@@ -185,7 +185,7 @@ def test_a_site_is_healthy_where_its_folders_can_be_read(site: tuple[Path, str, 
         assert server.client().get("/health").status_code == 503
 
 
-def test_a_mistyped_folder_makes_no_site(site: tuple[Path, str, str], tmp_path: Path) -> None:
+def test_mistyped_folder_creates_no_site(site: tuple[Path, str, str], tmp_path: Path) -> None:
     _, database, _ = site
     typo, plain = tmp_path / "tpyo", tmp_path / "plain"
     plain.mkdir()
@@ -203,7 +203,7 @@ def test_a_mistyped_folder_makes_no_site(site: tuple[Path, str, str], tmp_path: 
     assert not (tmp_path / "backup").exists()
 
 
-def test_a_backup_does_not_make_a_database(site: tuple[Path, str, str], tmp_path: Path) -> None:
+def test_backup_creates_no_database(site: tuple[Path, str, str], tmp_path: Path) -> None:
     folder, _, _ = site
     for more in ((), ("--database", f"sqlite:///{tmp_path / 'tpyo.db'}")):
         done = uflip("site", "backup", folder, tmp_path / "backup", *more)
@@ -212,17 +212,17 @@ def test_a_backup_does_not_make_a_database(site: tuple[Path, str, str], tmp_path
     assert not (tmp_path / "tpyo.db").exists()
 
 
-def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
+def test_token_for_new_site_reports_its_creation(tmp_path: Path) -> None:
     first = uflip("site", "token", tmp_path / "site", "alice", "--json")
-    again = uflip("site", "token", tmp_path / "site", "bob", "--json")
-    assert (first.code, again.code) == (0, 0), first.err + again.err
+    second = uflip("site", "token", tmp_path / "site", "bob", "--json")
+    assert (first.code, second.code) == (0, 0), first.err + second.err
     assert f"There was no site in {tmp_path / 'site'}: a NEW one was created" in first.err
-    assert again.err == ""
+    assert second.err == ""
     assert json.loads(first.out)["token"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("token", "{site}", ""), "The account name is invalid"),
         (("token", "{site}", "alice", "--role", "king"), "Unknown role"),
@@ -237,18 +237,18 @@ def test_a_token_for_a_new_site_says_that_one_was_made(tmp_path: Path) -> None:
         (("serve", "{site}", "--host", "0.0.0.0", "--port", "0"), "--base-url"),
     ],
 )
-def test_what_is_wrong_is_said_before_there_is_a_site(
-    arguments: tuple[str, ...], said: str, tmp_path: Path
+def test_invalid_arguments_create_no_site(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "site"
     done = uflip("site", *(word.format(site=folder) for word in arguments))
-    assert (done.code, said in done.err) == (2, True), done.err
+    assert (done.code, message in done.err) == (2, True), done.err
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("library", ["sqlalchemy", "alembic"])
 @pytest.mark.parametrize("verb", ["serve", "token", "seed", "backup", "restore"])
-def test_without_its_libraries_every_verb_says_what_is_missing(
+def test_missing_libraries_are_reported_by_every_verb(
     verb: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:

@@ -42,13 +42,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+def any_site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(postgres()) if request.param == "postgresql" else None
         yield stack.enter_context(open_test_site(tmp_path / "site", url))
 
 
-def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
+def test_kill_during_removal_leaves_no_partial_folder(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
@@ -66,7 +66,7 @@ def test_a_kill_in_the_middle_of_a_removal_leaves_no_half_folder(
     check_whole(site, result, prepared)
 
 
-def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
+def test_folder_without_row_is_replaced(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
@@ -84,7 +84,7 @@ def test_a_folder_without_a_row_is_replaced_whatever_is_in_it(
     assert [each.name for each in site.blobs.folders.iterdir()] == [result]
 
 
-def test_a_folder_is_on_the_disk_before_its_row(
+def test_folder_is_synced_before_its_row(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = upload_files(site, prepared)
@@ -100,54 +100,54 @@ def test_a_folder_is_on_the_disk_before_its_row(
     assert "." in synced
 
 
-def test_a_result_that_is_sent_again_while_it_is_deleted_keeps_its_files(
+def test_resubmission_during_deletion_keeps_files(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
     removed = Blobs.remove_folder
 
-    def and_again(blobs: Blobs, folder: str) -> None:
+    def remove_and_resubmit(blobs: Blobs, folder: str) -> None:
         removed(blobs, folder)
         monkeypatch.setattr(Blobs, "remove_folder", removed)
         assert submit(site, prepared).new
 
-    monkeypatch.setattr(Blobs, "remove_folder", and_again)
+    monkeypatch.setattr(Blobs, "remove_folder", remove_and_resubmit)
     site.intake.delete(result, "alice")
     check_whole(site, result, prepared)
 
 
-def test_an_upload_begins_before_files_are_removed_or_after(
-    either: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+def test_upload_and_removal_do_not_interleave(
+    any_site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = submit(either, prepared).result
-    said: list[bool] = []
-    again = threading.Thread(target=lambda: said.append(submit(either, prepared).new))
+    result = submit(any_site, prepared).result
+    results: list[bool] = []
+    resubmission = threading.Thread(target=lambda: results.append(submit(any_site, prepared).new))
     removed = Blobs.remove
 
     def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
-        again.start()
+        resubmission.start()
         time.sleep(0.3)  # it would have begun by now, and found that everything is there
         removed(blobs, digests)
 
     monkeypatch.setattr(Blobs, "remove", slowly)
-    either.intake.delete(result, "alice")
-    again.join()
-    assert said == [True]
-    check_whole(either, result, prepared)
+    any_site.intake.delete(result, "alice")
+    resubmission.join()
+    assert results == [True]
+    check_whole(any_site, result, prepared)
 
 
-def test_an_upload_that_is_ended_while_it_is_looked_at_is_no_result(
+def test_upload_cancelled_during_examination_is_no_result(
     site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = upload_files(site, prepared)
     made = ResultFolders.make
 
-    def and_ended(*args: Any, **options: bool) -> ExaminedFolder:
-        found = made(*args, **options)
+    def make_and_cancel(*args: Any, **options: bool) -> ExaminedFolder:
+        examined = made(*args, **options)
         site.intake.abandon(alice(site), upload)
-        return found
+        return examined
 
-    monkeypatch.setattr(ResultFolders, "make", and_ended)
+    monkeypatch.setattr(ResultFolders, "make", make_and_cancel)
     with pytest.raises(AbsentError, match="no such upload"):
         site.intake.commit(alice(site), upload, publish=False)
     with site.sessions() as session:

@@ -43,9 +43,9 @@ def variant(folder: Path, out: Path, number: int) -> Path:
     return out
 
 
-def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
+def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
     random_ = random.Random(SEED)
-    said = f"UFLIP_SEED={SEED}"
+    seed_text = f"UFLIP_SEED={SEED}"
     made = uflip(
         "run", "sim:demo?blocks_per_die=32", "--scale", "quick", "--only", "order", "-q",
         "--out", tmp_path / "r",
@@ -58,13 +58,13 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
     begun = time.monotonic()
     acknowledged = {SUBMISSIONS: _submit(server.url, token, undisturbed)}
     usual_s = time.monotonic() - begun
-    kills, last = 0, said
+    kills, last = 0, seed_text
     for number in range(SUBMISSIONS):
         prepared = prepared_variant(tmp_path, number)
         for tried in range(MOST_TRIES):
             if server.process is None or server.process.poll() is not None:
                 server.begin()
-                _check(server, acknowledged, said)
+                _check(server, acknowledged, seed_text)
             dead = threading.Event()
             patience_s = random_.uniform(0, usual_s) * 1.5**tried
             killer = threading.Thread(target=_kill_later, args=(server, patience_s, dead))
@@ -72,7 +72,7 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
             try:
                 acknowledged[number] = _submit(server.url, token, prepared)
             except UflipError as error:  # the next round goes on with it
-                last = f"{said}: {error}"
+                last = f"{seed_text}: {error}"
             dead.set()
             killer.join()
             kills += server.process is not None and server.process.poll() is not None
@@ -81,10 +81,10 @@ def test_no_kill_loses_what_was_acknowledged(tmp_path: Path) -> None:
         assert number in acknowledged, last
     if server.process is None or server.process.poll() is not None:
         server.begin()
-    _check(server, acknowledged, said)
+    _check(server, acknowledged, seed_text)
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as alice:
         listed = alice.get("/api/v1/results?per_page=500").json()
-        assert listed["total"] == len(set(acknowledged.values())) == SUBMISSIONS + 1, said
+        assert listed["total"] == len(set(acknowledged.values())) == SUBMISSIONS + 1, seed_text
     server.stop()
     print(f"{kills} kills, {SUBMISSIONS} submissions")
 
@@ -106,18 +106,18 @@ def _kill_later(server: SiteServer, patience_s: float, dead: threading.Event) ->
         server.kill()
 
 
-def _check(server: SiteServer, acknowledged: dict[int, str], said: str) -> None:
+def _check(server: SiteServer, acknowledged: dict[int, str], seed_text: str) -> None:
     headers = {"Authorization": f"Bearer {server.tokens['alice']}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=60) as alice:
         listed = alice.get("/api/v1/results?per_page=500").json()["results"]
-        assert set(acknowledged.values()) <= {each["id"] for each in listed}, said
+        assert set(acknowledged.values()) <= {each["id"] for each in listed}, seed_text
         for each in listed[:5]:
-            _check_whole(alice, each["id"], said)
+            _check_whole(alice, each["id"], seed_text)
 
 
-def _check_whole(alice: httpx.Client, result: str, said: str) -> None:
-    found: Any = alice.get(f"/api/v1/results/{result}").json()
-    assert alice.get(f"/api/v1/results/{result}/summary").status_code == 200, said
-    for file in found["files"]:
+def _check_whole(alice: httpx.Client, result: str, seed_text: str) -> None:
+    detail: Any = alice.get(f"/api/v1/results/{result}").json()
+    assert alice.get(f"/api/v1/results/{result}/summary").status_code == 200, seed_text
+    for file in detail["files"]:
         content = alice.get(f"/api/v1/results/{result}/files/{file['digest']}").content
-        assert hashlib.sha256(content).hexdigest() == file["digest"], said
+        assert hashlib.sha256(content).hexdigest() == file["digest"], seed_text

@@ -92,7 +92,7 @@ def _row(random_: random.Random, devices: list[dict[str, Any]]) -> dict[str, Any
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def many(
+def filled_site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Filled]:
     folder = tmp_path_factory.mktemp("lists") / "site"
@@ -107,52 +107,54 @@ def many(
         made.site.close()
 
 
-def turned(
-    site: Site, wanted: Callable[..., ResultQuery], *, back: bool = False
+def all_pages(
+    site: Site, query: Callable[..., ResultQuery], *, back: bool = False
 ) -> tuple[list[str], set[tuple[int, bool]]]:
     """Turn all pages, from the first on or back from the last; ids, and counts."""
     ids: list[str] = []
     counted: set[tuple[int, bool]] = set()
-    place: dict[str, str] = {}
+    cursor: dict[str, str] = {}
     with site.sessions() as session:
         while True:
-            found = browse.results(session, None, wanted(**place))
-            counted.add((found.at_least, found.counted))
-            told = [row.id for row in found.page.rows]
-            ids = told + ids if back else ids + told
-            onward = found.page.before if back else found.page.after
+            listing = browse.results(session, None, query(**cursor))
+            counted.add((listing.at_least, listing.counted))
+            page_ids = [row.id for row in listing.page.rows]
+            ids = page_ids + ids if back else ids + page_ids
+            onward = listing.page.before if back else listing.page.after
             if onward is None:
                 return ids, counted
-            place = {"before" if back else "after": onward}
+            cursor = {"before" if back else "after": onward}
 
 
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: str) -> None:
-    ids, counted = turned(many.site, partial(ResultQuery, sort=sign + sort, per_page=37))
-    by_id = {row["id"]: row for row in many.rows}
+def test_pages_are_consecutive_in_every_order(filled_site: Filled, sort: str, sign: str) -> None:
+    ids, counted = all_pages(filled_site.site, partial(ResultQuery, sort=sign + sort, per_page=37))
+    by_id = {row["id"]: row for row in filled_site.rows}
     assert len(ids) == len(set(ids))
-    assert set(ids) == many.naive(lambda row: True)
+    assert set(ids) == filled_site.naive(lambda row: True)
     assert counted == {(len(ids), True)}
-    values = [many.value(by_id[each], sort) for each in ids]
-    known = [value for value in values if value is not None]
+    values = [filled_site.value(by_id[each], sort) for each in ids]
+    present = [value for value in values if value is not None]
     # Rows without a value come last, in either order.
-    assert values == known + [None] * (len(values) - len(known))
+    assert values == present + [None] * (len(values) - len(present))
     if sort == "device":  # databases have their own order of texts
-        assert len({*known}) == sum(a != b for a, b in zip([None, *known], known, strict=False))
+        assert len({*present}) == sum(
+            a != b for a, b in zip([None, *present], present, strict=False)
+        )
     else:
-        assert known == sorted(known, reverse=bool(sign))
+        assert present == sorted(present, reverse=bool(sign))
     for value in {*values}:
-        same = [each for each in ids if many.value(by_id[each], sort) == value]
+        same = [each for each in ids if filled_site.value(by_id[each], sort) == value]
         assert same == sorted(same, reverse=bool(sign)), "what is alike is in the order of its ids"
     # Back from the end: the same, the other way round.
-    with many.site.sessions() as session:
-        wanted = ResultQuery(sort=sign + sort, per_page=500)
-        everything = browse.results(session, None, wanted).page.rows
+    with filled_site.site.sessions() as session:
+        query = ResultQuery(sort=sign + sort, per_page=500)
+        everything = browse.results(session, None, query).page.rows
         last = paging._cursor_text(everything[-1].sort_value, everything[-1].sort_row)
-    before, _ = turned(
-        many.site,
-        lambda **place: ResultQuery(**{"before": last} | place, sort=sign + sort, per_page=23),
+    before, _ = all_pages(
+        filled_site.site,
+        lambda **cursor: ResultQuery(**{"before": last} | cursor, sort=sign + sort, per_page=23),
         back=True,
     )
     assert before == ids[:-1]
@@ -164,23 +166,23 @@ def test_pages_follow_each_other_in_every_order(many: Filled, sort: str, sign: s
      '"', "fw1", "FÜR", "aker 2 fw1", "nothing-has-this", "a", "1", "*", "NOT", "maker OR x", "^m",
      "-", "a-b", "(", "ma ke r"],
 )  # fmt: skip
-def test_a_search_finds_what_has_all_words_in_it(many: Filled, words: str) -> None:
+def test_search_matches_all_words(filled_site: Filled, words: str) -> None:
     def holds(row: dict[str, Any]) -> bool:
-        model = many.devices[row["device_id"] - 1]["model"]
-        told = [each.casefold() for each in (model, row["firmware"], row["id"])]
-        return all(any(w in each for each in told) for w in words.casefold().split())
+        model = filled_site.devices[row["device_id"] - 1]["model"]
+        texts = [each.casefold() for each in (model, row["firmware"], row["id"])]
+        return all(any(w in each for each in texts) for w in words.casefold().split())
 
-    ids, _ = turned(many.site, partial(ResultQuery, words, per_page=100))
-    assert set(ids) == many.naive(holds)
+    ids, _ = all_pages(filled_site.site, partial(ResultQuery, words, per_page=100))
+    assert set(ids) == filled_site.naive(holds)
 
 
-def test_an_id_is_found_by_any_part_of_it(many: Filled) -> None:
-    for row in many.rows[:20]:
-        ids, _ = turned(many.site, partial(ResultQuery, row["id"][3:9]))
+def test_id_is_found_by_any_part(filled_site: Filled) -> None:
+    for row in filled_site.rows[:20]:
+        ids, _ = all_pages(filled_site.site, partial(ResultQuery, row["id"][3:9]))
         assert ids == [row["id"]] if row["published_utc"] else ids == []
 
 
-def test_filters_take_what_they_say(many: Filled) -> None:
+def test_filters_select_matching_results(filled_site: Filled) -> None:
     for filters, holds in (
         ({"year": "2021"}, lambda row: row["created_utc"][:4] == "2021"),
         ({"capacity": "3GiB..5GiB"}, lambda row: row["device_id"] in (3, 4)),
@@ -193,53 +195,55 @@ def test_filters_take_what_they_say(many: Filled) -> None:
         ({"device": "d-4", "scale": "quick"},
          lambda row: (row["device_id"], row["scale"]) == (5, "quick")),
     ):  # fmt: skip
-        ids, _ = turned(many.site, partial(ResultQuery, "", tuple(filters.items()), per_page=19))
-        assert set(ids) == many.naive(holds), filters
+        ids, _ = all_pages(
+            filled_site.site, partial(ResultQuery, "", tuple(filters.items()), per_page=19)
+        )
+        assert set(ids) == filled_site.naive(holds), filters
 
 
-def test_a_count_ends_and_says_so(many: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_count_stops_at_limit(filled_site: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browse, "MOST_COUNTED", 100)
-    with many.site.sessions() as session:
-        found = browse.results(session, None, ResultQuery(per_page=10))
+    with filled_site.site.sessions() as session:
+        listing = browse.results(session, None, ResultQuery(per_page=10))
         few = browse.results(session, None, ResultQuery(filters=(("device", "d-4"),), per_page=10))
-    assert (found.at_least, found.counted) == (100, False)
-    assert few.at_least == len(many.naive(lambda row: row["device_id"] == 5))
+    assert (listing.at_least, listing.counted) == (100, False)
+    assert few.at_least == len(filled_site.naive(lambda row: row["device_id"] == 5))
     assert few.counted
 
 
-def test_the_table_of_devices_follows_what_is_published(many: Filled) -> None:
+def test_device_table_matches_published_results(filled_site: Filled) -> None:
     """Anything may be published, withdrawn and deleted: the table is what a recount gives."""
     random_ = random.Random(9)
-    left = {row["id"]: row for row in many.rows}
-    with many.site.sessions.begin() as session:
+    remaining = {row["id"]: row for row in filled_site.rows}
+    with filled_site.site.sessions.begin() as session:
         alice = session.scalars(select(Account).where(Account.name == "alice")).one()
     for step in range(120):
-        name = random_.choice([*left])
-        with many.site.sessions.begin() as session:
+        name = random_.choice([*remaining])
+        with filled_site.site.sessions.begin() as session:
             result = session.get_one(ResultRecord, name)
             if step % 3 == 0:
                 publishing.publish(session, alice, result)
-                left[name]["published_utc"] = "now"
+                remaining[name]["published_utc"] = "now"
             elif step % 3 == 1:
                 publishing.withdraw(session, alice, result)
-                left[name]["published_utc"] = None
+                remaining[name]["published_utc"] = None
         if step % 3 == 2:
-            many.site.intake.delete(name, "alice")
-            del left[name]
-    many.rows[:] = left.values()
+            filled_site.site.intake.delete(name, "alice")
+            del remaining[name]
+    filled_site.rows[:] = remaining.values()
     expected, ranks = {}, set()
-    for number, device in enumerate(many.devices, 1):
-        seen = [r for r in many.rows if r["device_id"] == number and r["published_utc"]]
-        if seen:
-            some = [r for r in seen if any(r[name] is not None for name in BASELINES)]
+    for number, device in enumerate(filled_site.devices, 1):
+        published = [r for r in filled_site.rows if r["device_id"] == number and r["published_utc"]]
+        if published:
+            some = [r for r in published if any(r[name] is not None for name in BASELINES)]
             whole = [r for r in some if all(r[name] is not None for name in BASELINES)]
             standard = [r for r in whole if r["scale"] == "standard"]
-            best = standard or whole or some or seen
+            best = standard or whole or some or published
             newest = max(best, key=lambda r: (r["created_utc"], r["id"]))
-            expected[device["slug"]] = (len(seen), newest["id"])
+            expected[device["slug"]] = (len(published), newest["id"])
             ranks.add((bool(standard), bool(whole), bool(some)))
     assert len(ranks) == 4, "devices of every kind"
-    with many.site.sessions() as session:
+    with filled_site.site.sessions() as session:
         listed = [*browse.every_device(session)]
         assert {each.slug: (each.results, each.id) for each in listed} == expected
         assert browse.count_devices(session) == len(expected)
@@ -247,34 +251,34 @@ def test_the_table_of_devices_follows_what_is_published(many: Filled) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_the_page_of_a_device_says_how_far_equal_conditions_spread(many: Filled) -> None:
-    with many.site.sessions() as session:
-        device, seen = browse.device(session, None, many.devices[3]["slug"])
-        found = pages._spread(seen)
-    mine = [r for r in many.rows if r["device_id"] == device.id and r["published_utc"]]
+def test_device_page_shows_spread_of_equal_conditions(filled_site: Filled) -> None:
+    with filled_site.site.sessions() as session:
+        device, results = browse.device(session, None, filled_site.devices[3]["slug"])
+        spreads = pages._spread(results)
+    mine = [r for r in filled_site.rows if r["device_id"] == device.id and r["published_utc"]]
     frame = pd.DataFrame(mine).groupby(["scale", "state", "durability"])
     names = [*BASELINES]
     least, most = frame[names].min(), frame[names].max()
-    assert [(each.scale, each.state, each.durability) for each in found] == [*frame.groups]
-    for each in found:
+    assert [(each.scale, each.state, each.durability) for each in spreads] == [*frame.groups]
+    for each in spreads:
         key = (each.scale, each.state, each.durability)
         assert each.results == len(frame.get_group(key))
         spread = [(least.loc[key, name], most.loc[key, name]) for name in names]
         assert each.cells == [None if pd.isna(low) else (low, high) for low, high in spread]
 
 
-def test_a_device_is_gone_with_its_last_result(many: Filled) -> None:
-    of_device = [row["id"] for row in many.rows if row["device_id"] == 2]
+def test_device_without_results_is_removed(filled_site: Filled) -> None:
+    of_device = [row["id"] for row in filled_site.rows if row["device_id"] == 2]
     for name in of_device:
-        with many.site.sessions() as session:
+        with filled_site.site.sessions() as session:
             assert session.get(DeviceRecord, 2) is not None
-        many.site.intake.delete(name, "alice")
-    many.rows[:] = [row for row in many.rows if row["device_id"] != 2]
-    with many.site.sessions() as session:
+        filled_site.site.intake.delete(name, "alice")
+    filled_site.rows[:] = [row for row in filled_site.rows if row["device_id"] != 2]
+    with filled_site.site.sessions() as session:
         assert session.get(DeviceRecord, 2) is None
 
 
-def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
+def test_site_of_older_schema_is_searchable(tmp_path: Path) -> None:
     """Its rows were written when nobody kept what is searched and counted now."""
     (tmp_path / "site").mkdir()
     file = tmp_path / "site" / "site.db"
@@ -305,7 +309,7 @@ def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
     site = open_site(tmp_path / "site")
     try:
         for words in ("strasse", "fw bbbb", "7"):
-            ids, _ = turned(site, partial(ResultQuery, words))
+            ids, _ = all_pages(site, partial(ResultQuery, words))
             assert {"bbbb"} <= set(ids) <= {"aaaa", "bbbb", "dddd"}, words
         with site.sessions() as session:
             (device,) = browse.every_device(session)
@@ -317,6 +321,6 @@ def test_a_site_of_before_is_found_as_well(tmp_path: Path) -> None:
     site.intake.delete("bbbb", "a")
     site.close()
     with sqlite3.connect(file) as connection:
-        kept = connection.execute("SELECT id FROM result_words ORDER BY id").fetchall()
+        indexed = connection.execute("SELECT id FROM result_words ORDER BY id").fetchall()
     connection.close()
-    assert kept == [("aaaa",), ("cccc",), ("dddd",)]
+    assert indexed == [("aaaa",), ("cccc",), ("dddd",)]

@@ -16,9 +16,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def test_files_arrive_as_they_were_however_they_are_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random_ = random.Random(3)
     contents = [random_.randbytes(random_.choice([0, 1, 999, 1000, 1001, 5000])) for _ in range(60)]
     files = []
@@ -31,12 +29,12 @@ def test_files_arrive_as_they_were_however_they_are_cut(
     monkeypatch.setattr(parts, "MOST_PARTS", 7)
     sizes = {each.digest: each.bytes for each in files}
     received: dict[str, int] = {}
-    for some in bodies(files):
-        assert len(some) <= 7
-        assert sum(len(each.content) for each in some) <= 1000
-        there = unpacked(packed(some))
-        assert there == some
-        received |= blobs.receive("upload", [(each, sizes[each.digest]) for each in there])
+    for batch in bodies(files):
+        assert len(batch) <= 7
+        assert sum(len(each.content) for each in batch) <= 1000
+        decoded = unpacked(packed(batch))
+        assert decoded == batch
+        received |= blobs.receive("upload", [(each, sizes[each.digest]) for each in decoded])
     assert received == sizes
     for content in contents:
         assert blobs.path(digest(content)).read_bytes() == content
@@ -47,7 +45,7 @@ def test_files_arrive_as_they_were_however_they_are_cut(
     assert not [*(tmp_path / "site" / "arriving").iterdir()]
 
 
-def test_two_senders_of_a_file_keep_it_once_and_neither_has_it_of_the_other(
+def test_file_of_two_senders_is_stored_once(
     tmp_path: Path,
 ) -> None:
     blobs, content = Blobs(tmp_path / "site"), b"some content"
@@ -77,12 +75,12 @@ GOOD = packed([FilePart("0" * 64, 0, b"abc")])
      packed([FilePart("0" * 64, 0, bytes(parts.MOST_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
-def test_what_is_no_body_of_parts_is_refused(body: bytes) -> None:
+def test_malformed_body_is_refused(body: bytes) -> None:
     with pytest.raises(UsageError, match="Not parts of files"):
         unpacked(body)
 
 
-def test_a_part_that_does_not_fit_costs_no_other(tmp_path: Path) -> None:
+def test_invalid_part_affects_no_other(tmp_path: Path) -> None:
     blobs = Blobs(tmp_path / "site")
     first, second = b"first", b"second"
     sent = [(FilePart(digest(first), 0, first), 5), (FilePart(digest(second), 3, second[3:]), 6)]

@@ -14,48 +14,50 @@ AT_ONCE = 6
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[SiteServer, SiteServer]]:
+def server_pair(tmp_path: Path) -> Iterator[tuple[SiteServer, SiteServer]]:
     folder = tmp_path / "site"
     with postgres() as url, site_server(folder, url) as one, site_server(folder, url) as other:
         other.tokens = one.tokens
         yield one, other
 
 
-def test_what_comes_to_both_at_once_is_one_and_seen_by_both(
-    both: tuple[SiteServer, SiteServer], tmp_path: Path
+def test_concurrent_submissions_to_both_servers_are_one_result(
+    server_pair: tuple[SiteServer, SiteServer], tmp_path: Path
 ) -> None:
     small_result(tmp_path / "result")
-    token = both[0].token("alice")
-    told: list[dict[str, Any]] = []
+    token = server_pair[0].token("alice")
+    answers: list[dict[str, Any]] = []
     processes = [
         start("submit", tmp_path / "result", server.url, "--token", token, "--json")
-        for server in both
+        for server in server_pair
         for _ in range(AT_ONCE // 2)
     ]
     for process in processes:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err + out
-        told.append(json.loads(out))
-    assert len({each["id"] for each in told}) == 1, "one result"
-    assert sum(each["new"] for each in told) == 1, "one of them made it"
-    address = f"/api/v1/results/{told[0]['id']}"
-    for server in both:
+        answers.append(json.loads(out))
+    assert len({each["id"] for each in answers}) == 1, "one result"
+    assert sum(each["new"] for each in answers) == 1, "one of them made it"
+    address = f"/api/v1/results/{answers[0]['id']}"
+    for server in server_pair:
         assert server.client("alice").get("/api/v1/results").json()["total"] == 1
     # What one does, the other knows.
-    one, other = both
+    one, other = server_pair
     assert one.client("alice").post(f"{address}/publish").status_code == 200
     assert other.client().get(address).status_code == 200
-    assert other.client().get(f"/results/{told[0]['id']}").status_code == 200
+    assert other.client().get(f"/results/{answers[0]['id']}").status_code == 200
     assert other.client("alice").delete(address).status_code == 204
     assert one.client("alice").get(address).status_code == 404
     assert not [*(one.folder / "folders").iterdir()]
     assert not [path for path in (one.folder / "blobs").rglob("*") if path.is_file()]
 
 
-def test_it_is_published_once_by_many(both: tuple[SiteServer, SiteServer], tmp_path: Path) -> None:
+def test_concurrent_publishing_is_consistent(
+    server_pair: tuple[SiteServer, SiteServer], tmp_path: Path
+) -> None:
     small_result(tmp_path / "result")
-    token = both[0].token("alice")
-    made = uflip("submit", tmp_path / "result", both[0].url, "--token", token, "--json")
+    token = server_pair[0].token("alice")
+    made = uflip("submit", tmp_path / "result", server_pair[0].url, "--token", token, "--json")
     result = json.loads(made.out)["id"]
     answers: list[int] = []
 
@@ -66,9 +68,9 @@ def test_it_is_published_once_by_many(both: tuple[SiteServer, SiteServer], tmp_p
             for act in ("publish", "withdraw") * 5
         )
 
-    for server in both:
+    for server in server_pair:
         server.client("alice")
-    threads = [threading.Thread(target=switch, args=(server,)) for server in both]
+    threads = [threading.Thread(target=switch, args=(server,)) for server in server_pair]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -76,6 +78,6 @@ def test_it_is_published_once_by_many(both: tuple[SiteServer, SiteServer], tmp_p
     assert {*answers} == {200}, answers
     states = {
         server.client("alice").get(f"/api/v1/results/{result}").json()["published_utc"] is None
-        for server in both
+        for server in server_pair
     }
     assert len(states) == 1, "both say the same"

@@ -46,41 +46,44 @@ def server(tmp_path: Path) -> Iterator[SiteServer]:
         yield made
 
 
-def _sent(server: SiteServer, folder: Path, who: str, *options: object) -> Outcome:
-    return uflip("submit", folder, server.url, "--token", server.token(who), "-q", *options)
+def submit(server: SiteServer, folder: Path, account: str, *options: object) -> Outcome:
+    return uflip("submit", folder, server.url, "--token", server.token(account), "-q", *options)
 
 
-def _said(done: Outcome) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.out)
-    return found
+def output_of(done: Outcome) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(done.out)
+    return document
 
 
-def test_whoever_submits_what_somebody_else_did_is_told_so(
-    server: SiteServer, measured: Path
-) -> None:
-    first = _sent(server, measured, "alice")
+def test_duplicate_submission_reports_its_owner(server: SiteServer, measured: Path) -> None:
+    first = submit(server, measured, "alice")
     assert (first.code, "(new, private until `--publish`)" in first.out) == (0, True)
     # It is alice's: nobody else publishes it by sending the same, and nobody says that they did.
-    again = _sent(server, measured, "bob")
-    assert again.code == 0, again.err
-    assert "submitted by somebody else, private; only they or an admin can publish it" in again.out
-    asked = _sent(server, measured, "bob", "--publish", "--json")
-    said = _said(asked)
-    assert asked.code == 3
-    assert (said["new"], said["own"], said["published"]) == (False, False, False)
-    address = f"/api/v1/results/{said['id']}"
+    duplicate = submit(server, measured, "bob")
+    assert duplicate.code == 0, duplicate.err
+    assert (
+        "submitted by somebody else, private; only they or an admin can publish it" in duplicate.out
+    )
+    refused = submit(server, measured, "bob", "--publish", "--json")
+    answer = output_of(refused)
+    assert refused.code == 3
+    assert (answer["new"], answer["own"], answer["published"]) == (False, False, False)
+    address = f"/api/v1/results/{answer['id']}"
     assert server.client().get(address).status_code == 404
     # An admin may publish everybody's.
-    done = _said(_sent(server, measured, "root", "--publish", "--json"))
+    done = output_of(submit(server, measured, "root", "--publish", "--json"))
     assert (done["own"], done["published"]) == (False, True)
     assert server.client().get(address).json()["submitted_by"] == "alice"
     # From now on every user learns that it is public, whatever they request.
-    for who, own in (("bob", False), ("alice", True)):
+    for account, own in (("bob", False), ("alice", True)):
         for options in ((), ("--publish",)):
-            found = _sent(server, measured, who, "--json", *options)
-            said = _said(found)
-            assert (found.code, said["own"], said["published"]) == (0, own, True), (who, options)
-    assert "submitted by somebody else, published" in _sent(server, measured, "bob").out
+            outcome = submit(server, measured, account, "--json", *options)
+            answer = output_of(outcome)
+            assert (outcome.code, answer["own"], answer["published"]) == (0, own, True), (
+                account,
+                options,
+            )
+    assert "submitted by somebody else, published" in submit(server, measured, "bob").out
     site = open_site(server.folder)
     with site.sessions() as session:
         done_by = session.query(Audit).filter(Audit.action == "publish")
@@ -109,7 +112,7 @@ def _offer(client: httpx.Client, files: dict[str, bytes], **lengths: int) -> htt
 
 
 @pytest.mark.parametrize("claimed", [0, 1, 1 << 20])
-def test_the_length_of_a_file_is_that_of_the_file(
+def test_announced_length_must_match_file(
     server: SiteServer, measured: Path, tmp_path: Path, claimed: int
 ) -> None:
     redacted_copy(measured, tmp_path / "copy")
@@ -118,7 +121,7 @@ def test_the_length_of_a_file_is_that_of_the_file(
     # Begun before the file is here: what is sent then is held against it, and so is the commit.
     early = _offer(bob, files, manifest=claimed)
     assert early.status_code == 201
-    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
     late = _offer(bob, files, manifest=claimed)
     assert late.status_code == 400
     error = late.json()["error"]
@@ -139,7 +142,7 @@ def test_the_length_of_a_file_is_that_of_the_file(
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
 
 
-def test_a_full_disk_is_told_to_the_sender(server: SiteServer) -> None:
+def test_full_disk_is_reported_to_sender(server: SiteServer) -> None:
     alice, content = server.client("alice"), b"content"
     begun = _offer(alice, {"manifest.json": content, "ledger.jsonl": b""}).json()
     name = hashlib.sha256(content).hexdigest()
@@ -155,7 +158,7 @@ def test_a_full_disk_is_told_to_the_sender(server: SiteServer) -> None:
     assert alice.put(address, params={"offset": 0}, content=content).json() == {"received": 7}
 
 
-def test_other_users_of_the_machine_see_nothing_of_a_site(measured: Path, tmp_path: Path) -> None:
+def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> None:
     """Also of one that an older version made, in a folder that was there."""
     umask = 0o022
     before = os.umask(umask)
@@ -164,7 +167,7 @@ def test_other_users_of_the_machine_see_nothing_of_a_site(measured: Path, tmp_pa
         for name in ("new", "old"):
             with site_server(tmp_path / name) as made:
                 made.token("alice")
-                assert _sent(made, measured, "alice").code == 0
+                assert submit(made, measured, "alice").code == 0
                 backup = tmp_path / f"backup-{name}"
                 assert uflip("site", "backup", made.folder, backup).code == 0
                 for path in [*made.folder.iterdir(), backup, *backup.iterdir()]:
@@ -176,20 +179,20 @@ def test_other_users_of_the_machine_see_nothing_of_a_site(measured: Path, tmp_pa
         os.umask(before)
 
 
-def test_a_digest_is_no_permission(server: SiteServer, measured: Path, tmp_path: Path) -> None:
+def test_digest_grants_no_access(server: SiteServer, measured: Path, tmp_path: Path) -> None:
     """Bob noted the list of files while it was public, and sends all but one of them."""
     redacted_copy(measured, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     run = max(files, key=lambda name: len(files[name]))
     digest = hashlib.sha256(files[run]).hexdigest()
-    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
     alice, bob = server.client("alice"), server.client("bob")
-    seen = _offer(bob, files).json()
-    assert seen["received"][digest] == len(files[run]), "anybody can fetch it"
+    first = _offer(bob, files).json()
+    assert first["received"][digest] == len(files[run]), "anybody can fetch it"
     assert alice.post(f"/api/v1/results/{made['id']}/withdraw").status_code == 200
 
     begun = _offer(bob, files).json()
-    assert begun["id"] == seen["id"]
+    assert begun["id"] == first["id"]
     assert {*begun["received"].values()} == {0}
     # Nor does the site say whether it has a file, by refusing another length.
     assert _offer(bob, files, manifest=1).status_code == 201
@@ -207,23 +210,23 @@ def test_a_digest_is_no_permission(server: SiteServer, measured: Path, tmp_path:
     assert bob.post(f"{upload}/commit").status_code == 400
     # An owner of the file sends it, and learns whose result it is; nothing of alice's was lost.
     assert bob.put(last, params={"offset": 0}, content=files[run]).status_code == 200
-    taken = bob.post(f"{upload}/commit").json()
-    assert (taken["id"], taken["new"], taken["own"]) == (made["id"], False, False)
+    committed = bob.post(f"{upload}/commit").json()
+    assert (committed["id"], committed["new"], committed["own"]) == (made["id"], False, False)
     assert alice.get(f"/api/v1/results/{made['id']}/files/{digest}").content == files[run]
     assert not [*(server.folder / "arriving" / begun["id"]).glob("*")]
 
 
-def test_a_result_is_another_where_its_files_are(
+def test_result_id_depends_on_files(
     server: SiteServer, measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An id that an older version gave has its result; one that is taken is refused."""
-    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
     assert re.fullmatch("[0-9a-f]{32}", made["id"])
     site = open_site(server.folder)
     with site.sessions() as session:
-        kept = session.get_one(ResultRecord, made["id"])
-        files = [UploadFile(each.path, each.digest, each.bytes) for each in kept.files]
-        assert _same(session, files) is kept
+        record = session.get_one(ResultRecord, made["id"])
+        files = [UploadFile(each.path, each.digest, each.bytes) for each in record.files]
+        assert _same(session, files) is record
         other = [*files[1:], replace(files[0], digest="0" * 64)]
         assert _same(session, other) is None
         monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"])
@@ -231,28 +234,28 @@ def test_a_result_is_another_where_its_files_are(
             _same(session, other)
         monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"] + "f" * 20)
         monkeypatch.setattr("uflip.site.intake.FORMER_ID", 32)
-        assert _same(session, files) is kept
+        assert _same(session, files) is record
         assert _same(session, other) is None
     site.close()
 
 
 @pytest.mark.parametrize("document", ["manifest", "ledger"])
-def test_a_document_is_no_longer_than_a_site_reads(
-    server: SiteServer, measured: Path, document: str
-) -> None:
+def test_document_length_is_limited(server: SiteServer, measured: Path, document: str) -> None:
     files = _files(measured)
-    wanted = {name: files[name] for name in ("manifest.json", "ledger.jsonl")}
-    answer = _offer(server.client("bob"), wanted, **{document: (8 << 20) + 1})
+    documents = {name: files[name] for name in ("manifest.json", "ledger.jsonl")}
+    answer = _offer(server.client("bob"), documents, **{document: (8 << 20) + 1})
     assert answer.status_code == 400
     assert f"{document}.json" in answer.json()["error"]["got"]
-    assert _offer(server.client("bob"), wanted, **{document: 8 << 20}).status_code == 201
+    assert _offer(server.client("bob"), documents, **{document: 8 << 20}).status_code == 201
 
 
-def test_what_is_not_finished_is_neither_sent_nor_taken(
+def test_unfinished_result_is_neither_sent_nor_accepted(
     server: SiteServer, measured: Path, tmp_path: Path
 ) -> None:
-    said = {"status": "interrupted"}
-    folder = forge_results(measured, tmp_path / "unfinished", lambda content: content.update(said))
+    changes = {"status": "interrupted"}
+    folder = forge_results(
+        measured, tmp_path / "unfinished", lambda content: content.update(changes)
+    )
     done = uflip("submit", folder, "http://127.0.0.1:1", "--dry-run")
     assert (done.code, "The results are incomplete" in done.err) == (5, True), done.err
     files = [
@@ -270,9 +273,9 @@ def test_what_is_not_finished_is_neither_sent_nor_taken(
     assert examine(folder).row.status == "interrupted"
 
 
-def test_only_a_complete_result_stands_for_a_device(server: SiteServer, measured: Path) -> None:
+def test_only_complete_result_represents_device(server: SiteServer, measured: Path) -> None:
     """A site of before may have results that were not finished when they were submitted."""
-    made = _said(_sent(server, measured, "alice", "--publish", "--json"))
+    made = output_of(submit(server, measured, "alice", "--publish", "--json"))
     site = open_site(server.folder)
     with site.sessions.begin() as session:
         first = session.get_one(ResultRecord, made["id"])
@@ -288,7 +291,7 @@ def test_only_a_complete_result_stands_for_a_device(server: SiteServer, measured
     site.close()
 
 
-def test_submitting_says_which_file_is_damaged(measured: Path, tmp_path: Path) -> None:
+def test_submit_names_the_damaged_file(measured: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
     shutil.copytree(measured, folder)
     run = sorted((folder / "runs").glob("*.parquet"))[3]

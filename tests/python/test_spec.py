@@ -32,13 +32,13 @@ ALL_24 = list(itertools.product(MODES, LOCATIONS, TIMES))
 
 
 @pytest.mark.parametrize(("mode", "location", "time"), ALL_24)
-def test_all_24_basic_patterns_are_taken(mode: str, location: str, time: str) -> None:
+def test_all_24_basic_patterns_are_accepted(mode: str, location: str, time: str) -> None:
     resolved = resolve(basic(mode, location, time=time), NULL).spec
     assert isinstance(resolved, Basic)
     assert (resolved.mode, resolved.location, resolved.time) == (mode, location, time)
 
 
-def test_only_what_is_given_is_in_a_specification() -> None:
+def test_specification_contains_only_given_parameters() -> None:
     spec = basic("read", "random", io_size="4k", pause=None, time="pause")
     assert (
         table_of(spec)
@@ -53,7 +53,7 @@ def test_only_what_is_given_is_in_a_specification() -> None:
     )
 
 
-def test_every_parameter_keeps_its_name_and_value() -> None:
+def test_parameters_keep_name_and_value() -> None:
     """Each name that Python knows, the native part knows too."""
     values: dict[str, Any] = {
         "io_size": 4096, "io_shift": 512, "target_offset": 8192, "target_size": 1 << 20,
@@ -65,21 +65,21 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
     assert {*values, "interval"} == set(PARAMETERS)
     open_loop = basic("read", "random", time="poisson", interval="3us")
     assert table_of(resolve(open_loop, SIM).spec)["interval"] == 3000
-    own = {
+    by_location = {
         "ordered": {"incr"},
         "partitioned": {"partitions"},
         "zipf": {"skew_percent"},
         "hotcold": {"hot_space_percent", "hot_io_percent", "hot_write_stream"},
     }
-    for location, theirs in own.items():
-        foreign = set().union(*own.values()) - theirs
-        given = {name: value for name, value in values.items() if name not in foreign}
-        resolved = table_of(resolve(basic("write", location, **given), SIM).spec)
-        assert {name: resolved[name] for name in given} == given
+    for location, theirs in by_location.items():
+        foreign = set().union(*by_location.values()) - theirs
+        applicable = {name: value for name, value in values.items() if name not in foreign}
+        resolved = table_of(resolve(basic("write", location, **applicable), SIM).spec)
+        assert {name: resolved[name] for name in applicable} == applicable
 
 
 @pytest.mark.parametrize(
-    ("build", "known"),
+    ("build", "allowed"),
     [
         (lambda: basic("reed", "random"), "read, write"),
         (lambda: basic("read", "randon"), "sequential, random"),
@@ -89,33 +89,33 @@ def test_every_parameter_keeps_its_name_and_value() -> None:
         (lambda: mix(baseline("SR"), baseline("RR"), 2, pause="1ms"), "io_count, io_ignore, seed"),
     ],
 )
-def test_an_unknown_name_is_an_error_that_lists_the_known_ones(build: Any, known: str) -> None:
+def test_unknown_name_lists_known_ones(build: Any, allowed: str) -> None:
     with pytest.raises(UsageError) as caught:
         build()
-    assert known in caught.value.allowed
+    assert allowed in caught.value.allowed
 
 
-def test_a_count_that_is_no_number_is_refused() -> None:
+def test_non_numeric_count_is_refused() -> None:
     with pytest.raises(UsageError, match="whole number"):
         basic("read", "random", io_count="many")
 
 
 @pytest.mark.parametrize("name", ["io_count", "io_ignore", "seed"])
-def test_counts_belong_to_the_mix_and_not_to_a_component(name: str) -> None:
+def test_counts_belong_to_mix_not_component(name: str) -> None:
     with pytest.raises(UsageError, match="belongs to the mix"):
         mix(baseline("SR"), baseline("RR", **{name: 10}), 2)
 
 
-def test_mixes_and_parallel_patterns_are_taken() -> None:
+def test_mixes_and_parallel_patterns_are_accepted() -> None:
     mixed = mix(baseline("SR"), baseline("RW", io_size="4k"), 4, io_count=10, io_ignore=2)
     totals = resolve(mixed, NULL).totals
     assert totals.total_ios == 50
     assert totals.bytes_written == 10 * 4096
-    both = resolve(parallel(mixed, baseline("RR", io_count=7), seed=3), NULL)
-    assert both.totals.total_ios == 57
+    resolved = resolve(parallel(mixed, baseline("RR", io_count=7), seed=3), NULL)
+    assert resolved.totals.total_ios == 57
 
 
-def test_what_a_pattern_writes() -> None:
+def test_pattern_reports_what_it_writes() -> None:
     assert [baseline(label).writes for label in BASELINES] == [False, False, True, True]
     assert [baseline(label).writes_sequentially for label in BASELINES] == [
         False, False, True, False,
@@ -139,7 +139,7 @@ EVERY_KIND = [
 
 
 @pytest.mark.parametrize("spec", EVERY_KIND, ids=lambda spec: type(spec).__name__)
-def test_what_is_written_is_read_as_it_was(spec: Pattern) -> None:
+def test_specification_round_trips(spec: Pattern) -> None:
     """In three ways: as user input, as a field of a document, and as the native module reads it."""
     assert (
         read_spec(text_of(spec)) == read_spec(table_of(spec)) == typed_spec(table_of(spec)) == spec
@@ -150,7 +150,7 @@ def test_what_is_written_is_read_as_it_was(spec: Pattern) -> None:
     assert None not in json.loads(text_of(complete)).values()
 
 
-def test_a_job_is_a_specification_that_names_no_pattern() -> None:
+def test_job_is_a_specification_without_pattern_kind() -> None:
     job = Job(kind="wear", pages=8, repeat=3)
     assert typed_spec({"kind": "wear", "pages": 8, "repeat": 3}) == job
     assert typed_spec({"pages": 8}) == Job(pages=8)
@@ -169,7 +169,7 @@ def test_a_job_is_a_specification_that_names_no_pattern() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_no_specification_is_refused(content: Any) -> None:
+def test_invalid_specification_is_refused(content: Any) -> None:
     if content != {}:  # a job of defaults
         with pytest.raises(ValueError, match=r"Invalid|Expected|missing|unknown"):
             typed_spec(content)
@@ -180,12 +180,12 @@ def test_what_is_no_specification_is_refused(content: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", b"\xff", "[" * 100_000, '{"kind": "basic"'])
-def test_what_is_no_json_is_refused(text: str | bytes) -> None:
+def test_invalid_json_is_refused(text: str | bytes) -> None:
     with pytest.raises(UsageError):
         read_spec(text)
 
 
-def test_what_a_specification_does_not_say_is_asked_for_by_its_name() -> None:
+def test_missing_parameter_is_named() -> None:
     for name, ask in (
         ("io_count", lambda spec: spec.ios), ("io_ignore", lambda spec: spec.ignored_ios),
         ("io_size", lambda spec: spec.io_bytes), ("target_size", lambda spec: spec.end),

@@ -60,7 +60,7 @@ def component_that_counts(spec: Pattern) -> int:
     kind=st.sampled_from(["RW", "SW", "SR/RW", "SW/RW"]),
     several=st.integers(1, 9),
 )
-def test_the_start_up_is_over_with_the_row_that_writes_its_last_byte(
+def test_startup_ends_with_the_row_that_writes_its_last_byte(
     nothing: Device, ios: int, size: int, kind: str, several: int
 ) -> None:
     """Against the I/Os of the engine: that row has written as much, the one before it has not."""
@@ -70,28 +70,31 @@ def test_the_start_up_is_over_with_the_row_that_writes_its_last_byte(
     else:
         spec = baseline(kind, io_size=size, parallel_degree=several)
     rows = in_rows(spec, Startup(reads=0, writes=ios, io_size=32 * KIB))
-    enough = written(nothing, spec, rows)
-    assert enough[0] >= ios
-    assert enough[1] >= ios * 32 * KIB
+    totals = written(nothing, spec, rows)
+    assert totals[0] >= ios
+    assert totals[1] >= ios * 32 * KIB
     if rows > 1:
         fewer = written(nothing, spec, rows - 1)
         assert fewer[0] < ios or fewer[1] < ios * 32 * KIB
 
 
-def test_reads_use_up_no_room() -> None:
-    known = Startup(reads=3, writes=100, io_size=32 * KIB)
-    assert in_rows(baseline("SR", io_size=512), known) == 3
-    assert in_rows(parallel(), known) == 0
+def test_reads_need_no_written_bytes() -> None:
+    startup = Startup(reads=3, writes=100, io_size=32 * KIB)
+    assert in_rows(baseline("SR", io_size=512), startup) == 3
+    assert in_rows(parallel(), startup) == 0
 
 
-def seen(startup: int, ios: int = 1024, *reasons: str) -> dict[str, Any]:
+def pattern_phases(startup: int, ios: int = 1024, *reasons: str) -> dict[str, Any]:
     return {"startup_ios": startup, "ios": ios, "reasons": list(reasons)}
 
 
-def test_the_bound_is_the_largest_of_all_that_was_seen() -> None:
-    phases = {"patterns": {"SR": seen(2), "RW": seen(40)}, "again": {"RW": seen(60), "SR": seen(1)}}
+def test_startup_is_the_largest_observed() -> None:
+    phases = {
+        "patterns": {"SR": pattern_phases(2), "RW": pattern_phases(40)},
+        "again": {"RW": pattern_phases(60), "SR": pattern_phases(1)},
+    }
     assert startup_of(phases, 4096) == Startup(2, 60, 4096)
-    endless = {"patterns": {"SW": seen(0, 777, "start_up_not_over")}}
+    endless = {"patterns": {"SW": pattern_phases(0, 777, "start_up_not_over")}}
     assert startup_of(endless, 4096) == Startup(0, 777, 4096), "all of it, and who knows what more"
 
 
@@ -102,12 +105,12 @@ def test_the_bound_is_the_largest_of_all_that_was_seen() -> None:
         (1000, 520, False, None), (1000, 0, True, 544 / 1000), (1088, 0, True, None),
     ],
 )  # fmt: skip
-def test_what_is_measured_of_a_start_up_is_said(
+def test_share_inside_startup_is_reported(
     count: int, ignored: int, is_found: bool, share: float | None
 ) -> None:
     spec = baseline("RW", io_size=4096, io_count=count, io_ignore=ignored)
-    found = inside_startup(StartupInput("a", spec, is_found), Startup(0, 68, 32768))
-    assert (None if found is None else found.share) == (
+    inside = inside_startup(StartupInput("a", spec, is_found), Startup(0, 68, 32768))
+    assert (None if inside is None else inside.share) == (
         None if share is None else pytest.approx(share)
     )
 
@@ -123,7 +126,7 @@ def test_what_is_measured_of_a_start_up_is_said(
         ("deallocate", 50, "RW", (583, 1), False),
     ],
 )  # fmt: skip
-def test_free_space_is_left_until_as_much_was_written(
+def test_free_space_remains_until_spare_is_written(
     benchmark: str, value: int, label: str, sizes: tuple[int, int], expected: bool
 ) -> None:
     """`sizes` are what the run and the sequential baseline write [MiB]."""
@@ -134,16 +137,16 @@ def test_free_space_is_left_until_as_much_was_written(
     assert has_free_space(benchmark, value, run, [other], 1 << 30) is expected
 
 
-def test_an_open_loop_leaves_the_device_idle_between_arrivals() -> None:
+def test_open_loop_leaves_idle_time_between_arrivals() -> None:
     """Of 100 arrivals 5 ms apart one is a write: 500 ms, less 99 reads of 0.2 ms and a write."""
-    known = Startup(0, 96, 32 * KIB, {"RR": 200_000.0, "RW": 1_400_000.0})
+    startup = Startup(0, 96, 32 * KIB, {"RR": 200_000.0, "RW": 1_400_000.0})
     write, read = (baseline(label, io_size=32 * KIB) for label in ("RW", "RR"))
     spec = mix(
         write, read, first_percent=1, time="poisson", interval=5_000_000, queue_depth=64,
         io_count=400,
     )  # fmt: skip
-    assert idle_share(spec, known) == pytest.approx((500 - 19.8 - 1.4) / 1.4)
-    assert never_ends(spec, known)
+    assert idle_share(spec, startup) == pytest.approx((500 - 19.8 - 1.4) / 1.4)
+    assert never_ends(spec, startup)
 
 
 def name(run: PlannedRun) -> str:
@@ -151,18 +154,18 @@ def name(run: PlannedRun) -> str:
 
 
 @pytest.mark.parametrize("startup", [0, 1, 40, 100, 5000])
-def test_quick_runs_leave_out_what_a_baseline_shows_and_keep_their_length(startup: int) -> None:
+def test_quick_runs_skip_startup_and_keep_length(startup: int) -> None:
     plan = make_plan(inspect_device("sim:demo"), "quick", 1)
-    phases = {"patterns": {"RW": seen(startup)}, "period_ios": 1}
+    phases = {"patterns": {"RW": pattern_phases(startup)}, "period_ios": 1}
     without = make_plan(inspect_device("sim:demo"), "quick", 1, Choices(method="paper"))
     # The order of runs is another.
-    kept = {name(run): run.spec.io_count - run.spec.io_ignore for run in without.runs}
+    lengths = {name(run): run.spec.io_count - run.spec.io_ignore for run in without.runs}
     compared = 0
     for run in plan.runs:
         if run.micro_benchmark in ("baseline", "interference"):
             continue
         spec = adapt_spec(run, phases, 32 * KIB)
-        assert spec.io_count - spec.io_ignore == kept[name(run)], run.id
+        assert spec.io_count - spec.io_ignore == lengths[name(run)], run.id
         assert spec.io_count <= run.spec.io_count
         bound = in_rows(run.spec, Startup(0, int(np.ceil(MARGIN * startup)), 32 * KIB))
         if spec.io_ignore < bound:
@@ -174,51 +177,51 @@ def test_quick_runs_leave_out_what_a_baseline_shows_and_keep_their_length(startu
 # The whole
 
 
-def of_runs(out: Path) -> dict[str, Any]:
+def runs_by_name(out: Path) -> dict[str, Any]:
     return {run.id.split("-", 1)[1]: run for run in Results.load(out).runs}
 
 
-def test_short_runs_of_small_writes_say_what_long_ones_say(tmp_path: Path) -> None:
+def test_short_runs_agree_with_long_runs(tmp_path: Path) -> None:
     """256 writes of 4 KiB are within the 2 MiB that sim:demo has in hand: 20 % too quick."""
     only = ("--scale", "quick", "--only", "baseline,granularity", "--quiet")
-    told = {}
+    warnings = {}
     for method in ("paper", "startup"):
         out = tmp_path / method
         assert uflip("run", "sim:demo", *only, "--method", method, "--out", out).code == 0
-        told[method] = {each["code"]: each for each in Results.load(out).warnings}
+        warnings[method] = {each["code"]: each for each in Results.load(out).warnings}
     name = "granularity-RW-io_size-4096"
-    assert "inside_startup" not in told["startup"]
-    warning = told["paper"]["inside_startup"]
+    assert "inside_startup" not in warnings["startup"]
+    warning = warnings["paper"]["inside_startup"]
     assert any(run.endswith(name) for run in warning["numbers"]["runs"])
     assert set(warning) == {"code", "message", "numbers", "advice"}
     long = open_device("sim:demo").run(baseline("RW", io_size=4096, io_count=12_000))
     truth = np.asarray(long.column("response_time_ns"))[2000:].mean()
     means = {}
     for method in ("paper", "startup"):
-        trace = of_runs(tmp_path / method)[name].trace()
-        kept = np.asarray(trace.column("ignored")) == 0
-        means[method] = float(np.asarray(trace.column("response_time_ns"))[kept].mean()) / truth
+        trace = runs_by_name(tmp_path / method)[name].trace()
+        measured = np.asarray(trace.column("ignored")) == 0
+        means[method] = float(np.asarray(trace.column("response_time_ns"))[measured].mean()) / truth
     assert abs(means["startup"] - 1) < abs(means["paper"] - 1)
-    spec = read_spec(of_runs(tmp_path / "startup")[name].trace().spec_json)
+    spec = read_spec(runs_by_name(tmp_path / "startup")[name].trace().spec_json)
     assert spec.io_ignore * 4096 > MIB
 
 
-def test_the_pause_is_found_without_the_baselines_too(tmp_path: Path) -> None:
+def test_pause_is_found_without_baselines(tmp_path: Path) -> None:
     """Alone, parallel reads of the Mtron met what writes had left: 0.76 ms in place of 0.34."""
     url, out = "sim:mtron?blocks_per_die=512", tmp_path / "out"
     done = uflip("run", url, "--scale", "quick", "--only", "parallelism", "--quiet", "--out", out)
     assert done.code == 0, done.err
-    kept = Results.load(out)
-    found = kept.manifest.interference
-    assert found["over"]
-    assert found["reads_affected"] > 1000
-    runs = of_runs(out)
-    later = [run.meta.pause_ns for run in kept.runs if run.micro_benchmark == "parallelism"]
-    assert set(later) == {found["pause_ns"]}
+    results = Results.load(out)
+    interference = results.manifest.interference
+    assert interference["over"]
+    assert interference["reads_affected"] > 1000
+    runs = runs_by_name(out)
+    later = [run.meta.pause_ns for run in results.runs if run.micro_benchmark == "parallelism"]
+    assert set(later) == {interference["pause_ns"]}
     reads = np.asarray(runs["parallelism-SR-parallel_degree-1"].trace().column("response_time_ns"))
     calm = np.asarray(runs["interference-SR-batch-1"].trace().column("response_time_ns"))
     assert reads.mean() == pytest.approx(calm.mean(), rel=0.01)
-    assert set(kept.manifest.phases["patterns"]) == {"SR", "RW"}, "by the batches"
+    assert set(results.manifest.phases["patterns"]) == {"SR", "RW"}, "by the batches"
 
 
 # Measured
@@ -253,24 +256,24 @@ def rows(results: Results) -> dict[str, Any]:
     }
 
 
-def test_runs_that_never_leave_the_write_cache_are_marked_counted_and_not_converged(
+def test_cached_runs_are_marked_and_not_converged(
     quick: Callable[..., Results],
 ) -> None:
     """12 MiB of writes at 3 GB/s into 32 MiB of cache; the flash takes 40 times as long."""
     results = quick(TLC, "granularity")
     (warning,) = (one for one in results.warnings if one["code"] == "never_left_write_cache")
-    found = rows(results)
-    writes = [row for row in found.values() if row["pattern"] in ("SW", "RW")]
+    experiments = rows(results)
+    writes = [row for row in experiments.values() if row["pattern"] in ("SW", "RW")]
     marked = [row for row in writes if mark_of(row) == "never_left_write_cache"]
     assert len(marked) == warning["numbers"]["runs_examined"] - 2, "of 256 KiB 96 MiB are written"
     assert warning["message"].startswith(f"{len(marked)} of {len(writes)} write runs never left")
     for row in marked:
         assert row["together"]["converged"] is False
         assert [each["converged"] for each in row["repetitions"]] == [False]
-    assert not [row for row in found.values() if row["pattern"] == "SR" and mark_of(row)]
+    assert not [row for row in experiments.values() if row["pattern"] == "SR" and mark_of(row)]
 
 
-def test_a_mix_whose_writes_are_quicker_than_their_baseline_is_right_or_marked(
+def test_mix_with_quick_writes_is_right_or_marked(
     quick: Callable[..., Results],
 ) -> None:
     """Of sim:mtron with eight reads to a write: a write takes 6.3 ms in the long run, not 0.4."""
@@ -286,8 +289,8 @@ def test_a_mix_whose_writes_are_quicker_than_their_baseline_is_right_or_marked(
             io_ignore=1000,
         )
     )
-    kept = np.asarray(long.column("ignored")) == 0
-    truth = float(np.asarray(long.column("response_time_ns"))[kept].mean())
+    measured = np.asarray(long.column("ignored")) == 0
+    truth = float(np.asarray(long.column("response_time_ns"))[measured].mean())
     row = rows(results)["mix RR/RW 8"]
     assert row["statistics"]["mean_ns"] == pytest.approx(truth, rel=0.15)
     # As if the start-up had been carried over in bytes alone, with a quarter more.
@@ -324,7 +327,7 @@ def examined(entry: Any, trace: Any) -> StartupInput:
     return StartupInput(entry.id, spec, trace.ended_json is not None, label, name, writes, times)
 
 
-def test_a_write_that_a_full_cache_delays_waited_for_flash() -> None:
+def test_write_delayed_by_full_cache_waits_for_flash() -> None:
     """32 MiB of cache take 1,024 writes of 32 KiB at once, and what is flushed meanwhile."""
     device = device_after_a_pause(TLC)
     spec = baseline("RW", io_size=32 * KIB, io_count=3000, target_size=1 << 30)
@@ -338,19 +341,19 @@ def test_a_write_that_a_full_cache_delays_waited_for_flash() -> None:
     assert writes.bytes_before_wait is None
 
 
-def test_without_causes_the_response_times_tell_what_a_cache_answered() -> None:
+def test_response_times_reveal_cached_writes_without_causes() -> None:
     """A real device: a read takes 150 µs; writes take 20 µs, and 400 µs where they wait."""
     quick = np.full(1000, 20_000) + np.arange(1000) % 7 * 500
     slow = np.where(np.arange(1000) % 5 == 0, 400_000, quick)
     for times, never in ((quick, True), (slow, False)):
-        writes = of_times(times)
+        writes = writes_of_times(times)
         assert writes.waited is None
         assert writes.never_waited is never
         assert is_buffered(writes, read_ns=150_000.0)
         assert not is_buffered(writes, read_ns=25_000.0)
 
 
-def of_times(times: np.ndarray) -> Writes:
+def writes_of_times(times: np.ndarray) -> Writes:
     class Log:
         causes: tuple[str, ...] = ()
 
@@ -364,14 +367,14 @@ def of_times(times: np.ndarray) -> Writes:
 @pytest.mark.parametrize(
     ("reads", "rows"), [(0, 119), (4, 143), (8, 179), (20, None), (64, 119)]
 )  # fmt: skip
-def test_idle_time_beside_writes_prolongs_the_start_up(reads: int, rows: int | None) -> None:
+def test_idle_time_prolongs_startup(reads: int, rows: int | None) -> None:
     """119 / (1 - i / m), with m = 9 ms for a write in the long run and reads of 0.375 ms."""
-    known = Startup(0, 119, 32 * KIB, {"RR": 375_000.0, "RW": 9_000_000.0})
+    startup = Startup(0, 119, 32 * KIB, {"RR": 375_000.0, "RW": 9_000_000.0})
     read, spec = (baseline(label, io_size=32 * KIB) for label in ("RR", "RW"))
     if reads:
         spec = mix(read, spec, reads)
-    assert in_rows(spec, known) == (MAX_ROWS if rows is None else rows)
-    assert never_ends(spec, known) is (reads == 64)
+    assert in_rows(spec, startup) == (MAX_ROWS if rows is None else rows)
+    assert never_ends(spec, startup) is (reads == 64)
 
 
 # Baselines that go on
@@ -391,14 +394,14 @@ def baseline_run(pattern: str, device: str, scale: str, **choices: Any) -> tuple
         ("RW", "sim:demo", "standard", None),
     ],
 )  # fmt: skip
-def test_what_cannot_write_the_spare_space_keeps_its_length(
+def test_baseline_that_cannot_write_spare_space_keeps_length(
     pattern: str, device: str, scale: str, method: str | None
 ) -> None:
     run, plan = baseline_run(pattern, device, scale, method=method, repetitions=1)
     assert longer_baseline_in(plan, run) is None
 
 
-def test_a_baseline_goes_on_beyond_the_spare_space_where_time_allows() -> None:
+def test_baseline_extends_beyond_spare_space_if_time_allows() -> None:
     """512 GB are sold of 512 GiB: 6.87 %. Of 32 GiB these are 2.2 GiB."""
     run, plan = baseline_run("RW", "sim:tlc-nvme", "standard", repetitions=1)
     longest = longer_baseline_in(plan, run)
@@ -411,7 +414,7 @@ def test_a_baseline_goes_on_beyond_the_spare_space_where_time_allows() -> None:
     assert next_length(longest, made) is None, "120 s are 6,900 of 17.3 ms"
 
 
-def test_sequential_writes_have_room_to_go_on() -> None:
+def test_sequential_baselines_have_space_to_extend() -> None:
     _, plan = baseline_run("SW", "sim:tlc-nvme", "standard", repetitions=3)
     writing = [run for run in plan.runs if run.spec.writes_sequentially]
     begins = [run.spec.parts[0].begin for run in writing]
@@ -421,17 +424,17 @@ def test_sequential_writes_have_room_to_go_on() -> None:
         assert begin + size <= following
 
 
-def test_a_baseline_of_a_cached_drive_measures_the_long_run(tmp_path: Path) -> None:
+def test_cached_drive_baseline_measures_long_run(tmp_path: Path) -> None:
     """In the first 40 MiB a write of 4 KiB takes 20 µs; what follows takes twenty times as long."""
     out = tmp_path / "out"
     only = ("--only", "baseline", "--scale", "standard", "--io-size", "4k", "--repetitions", "1")
     assert uflip("run", TLC, *only, "--quiet", "--out", out).code == 0
-    found = rows(Results.load(out))
+    experiments = rows(Results.load(out))
     device = device_after_a_pause(TLC)
     size = device.info.capacity_bytes
     long = device.run(baseline("RW", io_size=4096, io_count=200_000, target_size=size))
     truth = float(np.asarray(long.column("response_time_ns"))[100_000:].mean())
-    row = found["baseline RW 4096"]
+    row = experiments["baseline RW 4096"]
     assert row["io_count"] * 4096 >= 0.0687 * size
     assert row["statistics"]["mean_ns"] == pytest.approx(truth, rel=0.15)
     assert mark_of(row) is None

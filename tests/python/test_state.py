@@ -26,7 +26,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
     return make_file(8 * MIB, data="zeros")
 
 
-class Keeper:
+class ProgressRecorder:
     """Remembers how far it got."""
 
     def __init__(self) -> None:
@@ -40,29 +40,29 @@ class Keeper:
 
 
 @pytest.mark.parametrize("state", ["random", "sequential"])
-def test_the_whole_target_is_written_and_nothing_beside_it(state: str, scratch: Path) -> None:
+def test_state_fills_target_and_nothing_else(state: str, scratch: Path) -> None:
     with open_device("file:scratch.bin") as device:
-        wanted = plan_state(device.info, state, 6 * MIB)
-        assert wanted is not None
-        enforce_state(device, wanted, Keeper())
+        state_plan = plan_state(device.info, state, 6 * MIB)
+        assert state_plan is not None
+        enforce_state(device, state_plan, ProgressRecorder())
     content = scratch.read_bytes()
     sectors = [content[at : at + 512] for at in range(0, 8 * MIB, 512)]
     written = [any(sector) for sector in sectors]
     assert written == [True] * (6 * MIB // 512) + [False] * (2 * MIB // 512)
 
 
-def test_what_a_state_takes_is_counted_exactly() -> None:
+def test_writes_of_a_state_are_counted_exactly() -> None:
     device = open_device(SMALL_SIM)
-    wanted = plan_state(device.info, "sequential", 6 * MIB)
-    assert wanted is not None
-    assert (wanted.total_ios, wanted.bytes_written) == (48, 6 * MIB)
-    keeper = Keeper()
-    enforce_state(device, wanted, keeper)
+    state_plan = plan_state(device.info, "sequential", 6 * MIB)
+    assert state_plan is not None
+    assert (state_plan.total_ios, state_plan.bytes_written) == (48, 6 * MIB)
+    keeper = ProgressRecorder()
+    enforce_state(device, state_plan, keeper)
     assert keeper.made[-1] == 48
     assert (device.counters() or {})["host_pages_written"] == 6 * MIB // 4096
 
 
-def test_counting_what_a_huge_state_takes_answers_signals() -> None:
+def test_counting_a_huge_state_can_be_interrupted() -> None:
     """Minutes of counting, which nothing but a signal ends."""
 
     def raise_it(*_: object) -> None:
@@ -79,12 +79,12 @@ def test_counting_what_a_huge_state_takes_answers_signals() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_writes_that_were_made_are_not_made_again() -> None:
+def test_completed_writes_are_not_repeated() -> None:
     device = open_device(SMALL_SIM)
-    wanted = plan_state(device.info, "sequential", 6 * MIB)
-    assert wanted is not None
-    keeper = Keeper()
-    enforce_state(device, wanted, keeper, done_ios=40)
+    state_plan = plan_state(device.info, "sequential", 6 * MIB)
+    assert state_plan is not None
+    keeper = ProgressRecorder()
+    enforce_state(device, state_plan, keeper, done_ios=40)
     assert keeper.made[-1] == 48
     assert (device.counters() or {})["host_pages_written"] == 8 * 128 * 1024 // 4096
 
@@ -99,9 +99,7 @@ def test_writes_that_were_made_are_not_made_again() -> None:
         ("sequential", 0, "whole number of sectors"),
     ],
 )
-def test_a_state_that_makes_no_sense_is_an_error(
-    state: str, target_size: int | None, message: str
-) -> None:
+def test_invalid_state_is_an_error(state: str, target_size: int | None, message: str) -> None:
     info = open_device(SMALL_SIM).info
     with pytest.raises(UsageError, match=message):
         plan_state(info, state, target_size)
@@ -110,7 +108,7 @@ def test_a_state_that_makes_no_sense_is_an_error(
 # What it is called
 
 
-def test_a_state_id_follows_what_is_written_and_nothing_else() -> None:
+def test_state_id_follows_writes() -> None:
     ids = []
     for location in ("random", "sequential"):
         with open_device(SMALL_SIM) as device:
@@ -128,7 +126,7 @@ def test_a_state_id_follows_what_is_written_and_nothing_else() -> None:
 # State records
 
 
-def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
+def test_record_is_valid_until_others_write(scratch: Path) -> None:
     info = open_device("file:scratch.bin").info
     record = open_record(scratch.parent / "record.json", info)
     assert record.state is None
@@ -136,14 +134,18 @@ def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
                "io_size_max": 1 << 17, "random_bytes": 1 << 20}  # fmt: skip
     assert record.begin(random_, 100) == 0
     record.reached(60)
-    again = open_record(record.path, info)
-    assert again.begin(random_, 100) == 60
-    assert again.begin(random_ | {"state": "sequential"}, 10) == 0
-    again.enforced("abc")
-    again.after_run("abd", 4096, 8192)
-    known = open_record(record.path, info).state
-    assert known is not None
-    assert (known.state_id, known.runs_since, known.bytes_written_since) == ("abd", 1, 4096)
+    reopened = open_record(record.path, info)
+    assert reopened.begin(random_, 100) == 60
+    assert reopened.begin(random_ | {"state": "sequential"}, 10) == 0
+    reopened.enforced("abc")
+    reopened.after_run("abd", 4096, 8192)
+    recorded = open_record(record.path, info).state
+    assert recorded is not None
+    assert (recorded.state_id, recorded.runs_since, recorded.bytes_written_since) == (
+        "abd",
+        1,
+        4096,
+    )
     assert open_record(record.path, with_details(info, inode=1)).state is None
     with scratch.open("r+b") as file:
         file.write(b"somebody else")
@@ -153,7 +155,7 @@ def test_a_record_is_believed_until_somebody_else_writes(scratch: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": "uflip-results"}',
                                      '{"format": "uflip-state", "format_version": 9}',
                                      '{"format": "uflip-state", "format_version": 1}'])  # fmt: skip
-def test_a_file_that_is_no_record_is_an_error_and_stays(tmp_path: Path, content: str) -> None:
+def test_file_that_is_no_record_is_kept(tmp_path: Path, content: str) -> None:
     path = tmp_path / "record.json"
     path.write_text(content)
     with unchanged(tmp_path), pytest.raises(ResultsError, match="cannot be read"):
@@ -163,7 +165,7 @@ def test_a_file_that_is_no_record_is_an_error_and_stays(tmp_path: Path, content:
 # The command
 
 
-def test_prepare_and_run_know_of_each_other(scratch: Path) -> None:
+def test_prepare_and_run_share_a_record(scratch: Path) -> None:
     del scratch
     done = uflip("prepare", "file:scratch.bin", "--json")
     assert done.code == 0, done.err
@@ -183,7 +185,7 @@ def test_prepare_and_run_know_of_each_other(scratch: Path) -> None:
     assert "state_not_enforced" in {warning["code"] for warning in third["warnings"]}
 
 
-def test_prepare_goes_on_after_it_was_killed(scratch: Path) -> None:
+def test_interrupted_prepare_resumes(scratch: Path) -> None:
     with start("prepare", "file:scratch.bin", "--size", "512MiB", "--quiet") as process:
         record = scratch.parent / "results" / "states" / "file-scratch.bin.json"
         deadline = time.monotonic() + 60
@@ -202,7 +204,7 @@ def test_prepare_goes_on_after_it_was_killed(scratch: Path) -> None:
     assert json.loads(record.read_text())["done_ios"] == cut["total_ios"]
 
 
-def test_a_dry_run_touches_nothing(scratch: Path) -> None:
+def test_dry_run_touches_nothing(scratch: Path) -> None:
     with unchanged(scratch.parent):
         done = uflip("prepare", "file:scratch.bin", "--dry-run", "--target-size", "4MiB")
     assert "random state over 4 MiB: " in done.out
@@ -217,7 +219,7 @@ def test_a_dry_run_touches_nothing(scratch: Path) -> None:
         (("--target-size", "1GiB"), "outside the device"),
     ],
 )
-def test_prepare_refuses_what_makes_no_sense(
+def test_prepare_refuses_invalid_arguments(
     scratch: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     with unchanged(scratch.parent):
@@ -225,16 +227,16 @@ def test_prepare_refuses_what_makes_no_sense(
     assert (done.code, message in done.err) == (2, True), done.err
 
 
-def test_a_simulated_device_is_prepared_without_time_passing() -> None:
+def test_simulated_device_is_prepared_without_elapsed_time() -> None:
     with open_device(SMALL_SIM) as device:
-        wanted = plan_state(device.info, "random")
-        assert wanted is not None
-        device.enforce(wanted.request)
+        state_plan = plan_state(device.info, "random")
+        assert state_plan is not None
+        device.enforce(state_plan.request)
         first = device.run(baseline("SR", io_count=1))
         assert first.elapsed_ns() < 10_000_000
 
 
-def test_every_device_has_a_record_of_its_own() -> None:
+def test_each_device_has_its_own_record() -> None:
     """Names that differ only in what no name of a file keeps share none."""
     urls = ["file:ä.bin", "file:ö.bin", "file:d/x.bin", "file:d-x.bin", "file:d--x.bin", "file:x",
             "file:x.", "file:./x", "file:-x", "file:/dev/x", "/dev/x", "block:/dev/x",
@@ -244,6 +246,6 @@ def test_every_device_has_a_record_of_its_own() -> None:
     assert len(set(paths)) == len(urls)
     assert all(path.name.isascii() and len(path.name) < 100 for path in paths)
     # Plain names have the records that they always had.
-    kept = {"file:scratch.bin": "file-scratch.bin", "/dev/nvme1n1": "dev-nvme1n1",
+    expected = {"file:scratch.bin": "file-scratch.bin", "/dev/nvme1n1": "dev-nvme1n1",
             "block:/dev/nvme1n1": "block-dev-nvme1n1", "file:d-x.bin": "file-d-x.bin"}  # fmt: skip
-    assert {url: default_path(url).stem for url in kept} == kept
+    assert {url: default_path(url).stem for url in expected} == expected

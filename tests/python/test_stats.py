@@ -22,7 +22,7 @@ def nearest_rank(values: list[int], q: Fraction) -> int:
 
 
 @given(times)
-def test_the_papers_four_agree_with_exact_arithmetic(values: list[int]) -> None:
+def test_summary_agrees_with_exact_arithmetic(values: list[int]) -> None:
     summary = summarise(np.array(values, dtype=np.uint64))
     assert (summary.count, summary.min_ns, summary.max_ns) == (
         len(values),
@@ -34,7 +34,7 @@ def test_the_papers_four_agree_with_exact_arithmetic(values: list[int]) -> None:
         assert summary.std_ns == pytest.approx(statistics.stdev(values), rel=1e-9, abs=1e-3)
 
 
-def test_the_papers_four_agree_with_scipy() -> None:
+def test_summary_agrees_with_scipy() -> None:
     values = np.random.default_rng(1).lognormal(13, 1, 5000).astype(np.uint64)
     described = scipy_stats.describe(values.astype(np.float64))
     summary = summarise(values)
@@ -52,12 +52,12 @@ def test_the_papers_four_agree_with_scipy() -> None:
 def test_percentiles_are_nearest_ranks(values: list[int]) -> None:
     summary = summarise(values)
     for name, q in PERCENTILES.items():
-        seen = getattr(summary, name)
-        if seen is not None:
-            assert seen == nearest_rank(values, Fraction(str(q)))
+        percentile = getattr(summary, name)
+        if percentile is not None:
+            assert percentile == nearest_rank(values, Fraction(str(q)))
 
 
-def test_hand_worked_numbers() -> None:
+def test_summary_of_hand_worked_numbers() -> None:
     summary = summarise(range(1, 1001))  # 1, 2, …, 1000: the k-th smallest is k
     assert summary.mean_ns == 500.5
     assert summary.std_ns == pytest.approx(math.sqrt(1000 * 1001 / 12))  # n(n+1)/12
@@ -65,7 +65,7 @@ def test_hand_worked_numbers() -> None:
     assert (summary.p95_ns, summary.p99_ns, summary.p99_9_ns) == (950, 990, None)
 
 
-def test_a_percentile_between_two_modes_is_one_of_them() -> None:
+def test_percentile_between_two_modes_is_one_of_them() -> None:
     summary = summarise([100] * 500 + [30_000] * 500)
     assert summary.p50_ns == 100
     assert summary.mean_ns == 15_050  # which no I/O ever took
@@ -89,18 +89,18 @@ def test_times_beyond_double_precision_and_32_bits() -> None:
     assert summary.std_ns == 0
 
 
-def test_one_io_has_no_spread() -> None:
+def test_single_io_has_no_spread() -> None:
     summary = summarise([7])
     assert (summary.mean_ns, summary.std_ns, summary.p50_ns) == (7, None, None)
 
 
 @pytest.mark.parametrize("values", [[], [[1, 2], [3, 4]]])
-def test_what_is_not_a_run_is_an_error(values: list[object]) -> None:
+def test_empty_or_two_dimensional_input_is_an_error(values: list[object]) -> None:
     with pytest.raises(ValueError, match="one-dimensional and not empty"):
         summarise(values)
 
 
-def test_the_input_is_left_alone() -> None:
+def test_input_is_not_modified() -> None:
     values = np.array([3, 1, 2], dtype=np.uint64)
     values.flags.writeable = False
     summarise(values)
@@ -113,42 +113,42 @@ def test_running_mean_is_the_mean_of_every_prefix(values: list[int]) -> None:
     assert running_mean(values) == pytest.approx(expected)
 
 
-def test_running_mean_of_nothing_is_nothing() -> None:
+def test_running_mean_of_nothing_is_empty() -> None:
     assert len(running_mean([])) == 0
 
 
-def test_a_step_is_a_drift() -> None:
-    seen = drift([100] * 400 + [200] * 400)
-    assert seen is not None
-    assert (seen.first_half_ns, seen.second_half_ns, seen.change) == (100, 200, 1)
-    assert seen.z == math.inf
+def test_step_is_a_drift() -> None:
+    result = drift([100] * 400 + [200] * 400)
+    assert result is not None
+    assert (result.first_half_ns, result.second_half_ns, result.change) == (100, 200, 1)
+    assert result.z == math.inf
 
 
-def test_a_period_is_not_a_drift() -> None:
-    seen = drift(([400] * 12 + [27_000] * 4) * 64)
-    assert seen is not None
-    assert seen.change == 0
+def test_period_is_no_drift() -> None:
+    result = drift(([400] * 12 + [27_000] * 4) * 64)
+    assert result is not None
+    assert result.change == 0
 
 
-def test_noise_is_hardly_ever_a_drift() -> None:
+def test_noise_is_rarely_a_drift() -> None:
     generator = np.random.default_rng(5)
     alarms = 0
     for _ in range(300):
-        seen = drift(generator.lognormal(0, 1, 1024))
-        assert seen is not None
-        alarms += abs(seen.z) > 3 and abs(seen.change) > 0.2
+        result = drift(generator.lognormal(0, 1, 1024))
+        assert result is not None
+        alarms += abs(result.z) > 3 and abs(result.change) > 0.2
     assert alarms <= 6  # 2 %: beyond chance at three standard errors of twenty batches
 
 
-def test_the_error_of_a_drift_is_welchs() -> None:
+def test_drift_error_matches_welch() -> None:
     values = np.random.default_rng(3).gamma(2, 100, 20 * 32)
     batches = values.reshape(20, 32).mean(axis=1)
     expected = scipy_stats.ttest_ind(batches[10:], batches[:10], equal_var=False)
-    seen = drift(values)
-    assert seen is not None
-    assert seen.z == pytest.approx(expected.statistic)
+    result = drift(values)
+    assert result is not None
+    assert result.z == pytest.approx(expected.statistic)
 
 
-def test_short_runs_have_no_drift_to_see() -> None:
+def test_short_runs_have_no_drift() -> None:
     assert drift([1] * 319) is None
     assert drift([1] * 320) is not None

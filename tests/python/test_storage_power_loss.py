@@ -18,7 +18,7 @@ from command_line import PACKAGE_ROOT
 from power_failure import CREATE, FOLDER, MARK, RENAME, SYNC, WRITE, Call, Disk, Recording
 from power_scenarios import SCENARIOS
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parent
 SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
 SEEDS = 10_000 if "UFLIP_SOAK" in os.environ else 300
 
@@ -28,27 +28,25 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Record every scenario in a process of its own."""
     folder = tmp_path_factory.mktemp("recorded")
     library = folder / "oplog.so"
-    source = HERE.parent / "native" / "oplog.c"
+    source = TESTS.parent / "native" / "oplog.c"
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl", "-lpthread"]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except FileNotFoundError:
         pytest.skip("there is no C compiler")
-    paths = os.pathsep.join((str(PACKAGE_ROOT), str(HERE)))
+    paths = os.pathsep.join((str(PACKAGE_ROOT), str(TESTS)))
     environment = os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": paths}
-    made = [sys.executable, HERE / "power_scenarios.py", folder]
+    made = [sys.executable, TESTS / "power_scenarios.py", folder]
     subprocess.run(made, check=True, env=environment, timeout=120)
     return folder
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_was_acknowledged_survives_a_loss_of_power(
-    recorded: Path, name: str, in_memory: Path
-) -> None:
+def test_acknowledged_data_survives_power_loss(recorded: Path, name: str, in_memory: Path) -> None:
     work = recorded / name / "work"
     recording = Recording.read(work.stat().st_ino, recorded / name / "log")
-    promised = [call.name for call in recording.calls if call.kind == MARK]
-    assert promised, "something was acknowledged"
+    marks = [call.name for call in recording.calls if call.kind == MARK]
+    assert marks, "something was acknowledged"
     lost = 0
     for number in range(SEEDS // len(SCENARIOS)):
         random_ = random.Random(f"{SEED} {name} {number}")
@@ -58,7 +56,7 @@ def test_what_was_acknowledged_survives_a_loss_of_power(
         except Exception as error:
             error.add_note(f"UFLIP_SEED={SEED} {name} {number}, acknowledged: {acknowledged}")
             raise
-        lost += len(acknowledged) < len(promised)
+        lost += len(acknowledged) < len(marks)
         shutil.rmtree(in_memory / "left")
     assert lost, "the power was lost in the middle of it"
 
@@ -73,50 +71,52 @@ def call(kind: int, inode: int, *, other: int = 0, name: str = "", second: str =
     return Call(kind, inode, other, offset, name, second, data)
 
 
-def left(calls: list[Call], folder: Path) -> set[tuple[tuple[str, bytes], ...]]:
+def possible_contents(calls: list[Call], folder: Path) -> set[tuple[tuple[str, bytes], ...]]:
     """Return everything that may be left after all of these calls: names with their contents."""
-    found = set()
+    contents = set()
     recording = Recording(ROOT, [*calls, call(MARK, 0, name="end")])
     for seed in range(600):
         made = folder / str(seed)
         if recording.crash(random.Random(seed), made) == ["end"]:
             files = [path for path in sorted(made.rglob("*")) if path.is_file()]
-            found.add(tuple((str(path.relative_to(made)), path.read_bytes()) for path in files))
+            contents.add(tuple((str(path.relative_to(made)), path.read_bytes()) for path in files))
         shutil.rmtree(made)
-    return found
+    return contents
 
 
-def test_a_new_file_without_a_sync_may_be_missing_empty_or_torn(in_memory: Path) -> None:
+def test_unsynced_file_may_be_missing_empty_or_torn(in_memory: Path) -> None:
     data = b"a" * 512 + b"b" * 512
     calls = [call(CREATE, ROOT, other=ONE, name="f"), call(WRITE, ONE, data=data)]
     torn = bytes(512) + b"b" * 512
     contents = (b"", b"a" * 512, torn, data)
-    assert left(calls, in_memory) == {(), *((("f", each),) for each in contents)}
+    assert possible_contents(calls, in_memory) == {(), *((("f", each),) for each in contents)}
 
 
-def test_a_synced_file_in_a_synced_folder_is_whole(in_memory: Path) -> None:
+def test_synced_file_in_synced_folder_is_whole(in_memory: Path) -> None:
     calls = [call(CREATE, ROOT, other=ONE, name="f"), call(WRITE, ONE, data=b"x"),
              call(SYNC, ONE), call(SYNC, ROOT)]  # fmt: skip
-    assert left(calls, in_memory) == {(("f", b"x"),)}
+    assert possible_contents(calls, in_memory) == {(("f", b"x"),)}
 
 
-def test_a_rename_over_a_file_leaves_the_old_or_the_new_one(in_memory: Path) -> None:
+def test_rename_leaves_old_or_new_file(in_memory: Path) -> None:
     old = [call(CREATE, ROOT, other=ONE, name="f"), call(WRITE, ONE, data=b"old"),
            call(SYNC, ONE), call(SYNC, ROOT)]  # fmt: skip
     new = [call(CREATE, ROOT, other=TWO, name=".f"), call(WRITE, TWO, data=b"new")]
     renamed = call(RENAME, ROOT, other=ROOT, name=".f", second="f")
-    kept = left([*old, *new, call(SYNC, TWO), renamed], in_memory)
+    outcomes = possible_contents([*old, *new, call(SYNC, TWO), renamed], in_memory)
     whole = {(("f", b"old"),), ((".f", b"new"), ("f", b"old")), (("f", b"new"),)}
-    assert kept == whole
-    assert (("f", b""),) in left([*old, *new, renamed], in_memory), "without a sync of its data"
+    assert outcomes == whole
+    assert (("f", b""),) in possible_contents([*old, *new, renamed], in_memory), (
+        "without a sync of its data"
+    )
 
 
-def test_a_folder_without_a_durable_name_is_lost_with_all_that_is_durable_in_it(
+def test_folder_without_durable_name_loses_its_content(
     in_memory: Path,
 ) -> None:
     calls = [call(FOLDER, ROOT, other=ONE, name="d"), call(CREATE, ONE, other=TWO, name="f"),
              call(SYNC, TWO), call(SYNC, ONE)]  # fmt: skip
-    assert left(calls, in_memory) == {(), (("d/f", b""),)}
+    assert possible_contents(calls, in_memory) == {(), (("d/f", b""),)}
     disk = Disk(ROOT)
     for each in [*calls, call(SYNC, ROOT)]:
         disk.do(each)

@@ -75,26 +75,26 @@ def best_of(spare_factor: float, skew: tuple[int, int]) -> float:
     ).write_amplification  # fmt: skip
 
 
-def agrees(name: str, found: float, expected: float, tolerance: float) -> None:
-    deviation = found / expected - 1
-    print(f"{name}: {found:.3f}, expected {expected:.3f}, {deviation:+.2%} (±{tolerance:.1%})")
+def agrees(name: str, value: float, expected: float, tolerance: float) -> None:
+    deviation = value / expected - 1
+    print(f"{name}: {value:.3f}, expected {expected:.3f}, {deviation:+.2%} (±{tolerance:.1%})")
     assert abs(deviation) < tolerance, name
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 @pytest.mark.parametrize("hints", [False, True])
 def test_fifo_gains_nothing_from_hints(skew: tuple[int, int], hints: bool) -> None:
-    found, spare_factor = measured("cyclic", skew, hints=hints)
+    amplification, spare_factor = measured("cyclic", skew, hints=hints)
     shares = {"hot_writes": skew[0] / 100, "hot_pages": skew[1] / 100}
     expected = hot_cold.mixed_fifo(spare_factor=spare_factor, **shares)
-    agrees(f"cyclic {skew}, hints {hints}", found, expected, 0.02)
+    agrees(f"cyclic {skew}, hints {hints}", amplification, expected, 0.02)
 
 
 @pytest.mark.parametrize("skew", SKEWS)
-def test_greedy_with_hints_amplifies_as_if_writes_were_uniform(skew: tuple[int, int]) -> None:
-    found, spare_factor = measured("greedy", skew, hints=True)
+def test_greedy_with_hints_amplifies_like_uniform_writes(skew: tuple[int, int]) -> None:
+    amplification, spare_factor = measured("greedy", skew, hints=True)
     uniform = theory.greedy(spare_factor=spare_factor, pages_per_block=PAGES_PER_BLOCK)
-    agrees(f"greedy {skew} with hints", found, uniform, 0.02)
+    agrees(f"greedy {skew} with hints", amplification, uniform, 0.02)
     mixed, _ = measured("greedy", skew)
     print(f"greedy {skew} without: {mixed:.3f}")
     assert mixed > 1.1 * uniform, "mixed, hot pages make cold ones move"
@@ -102,19 +102,19 @@ def test_greedy_with_hints_amplifies_as_if_writes_were_uniform(skew: tuple[int, 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_spare_shares_are_as_good_as_the_best_division(skew: tuple[int, int]) -> None:
-    found, spare_factor = measured("spare_shares", skew, hints=True)
-    agrees(f"spare_shares {skew}", found, best_of(spare_factor, skew), 0.03)
+    amplification, spare_factor = measured("spare_shares", skew, hints=True)
+    agrees(f"spare_shares {skew}", amplification, best_of(spare_factor, skew), 0.03)
 
 
-def test_a_device_finds_out_what_is_hot_nearly_as_well_as_it_is_told() -> None:
+def test_detector_separates_nearly_as_well_as_hints() -> None:
     mixed, _ = measured("spare_shares", SKEWS[0])
-    told, _ = measured("spare_shares", SKEWS[0], hints=True)
-    found, _ = measured("spare_shares", SKEWS[0], **DETECTOR)
-    print(f"mixed {mixed:.3f}, told {told:.3f}, found out {found:.3f}")
-    assert told < found < told + 0.35 * (mixed - told)
+    hinted, _ = measured("spare_shares", SKEWS[0], hints=True)
+    detected, _ = measured("spare_shares", SKEWS[0], **DETECTOR)
+    print(f"mixed {mixed:.3f}, told {hinted:.3f}, found out {detected:.3f}")
+    assert hinted < detected < hinted + 0.35 * (mixed - hinted)
 
 
-def test_what_is_relocated_may_share_blocks_and_then_gains_less() -> None:
+def test_shared_relocation_blocks_gain_less() -> None:
     persistently, _ = measured("spare_shares", SKEWS[0], hints=True)
     initially, _ = measured("spare_shares", SKEWS[0], hints=True, separate_streams=True)
     mixed, _ = measured("spare_shares", SKEWS[0])
@@ -122,7 +122,7 @@ def test_what_is_relocated_may_share_blocks_and_then_gains_less() -> None:
     assert initially < mixed
 
 
-def test_two_writers_name_streams_of_their_own() -> None:
+def test_two_writers_use_streams_of_their_own() -> None:
     """One writes nine times as often to a tenth of the pages as the other to the rest."""
 
     def writers(device: SimulatedDevice, ios: int, seed: int) -> Spec:
@@ -133,9 +133,9 @@ def test_two_writers_name_streams_of_their_own() -> None:
         seldom = basic("write", "random", io_size=device.page_bytes, target_offset=tenth)
         return mix(often, seldom, 9, io_count=ios // 10, seed=seed)
 
-    found, spare_factor = measured("spare_shares", SKEWS[0], hints=True, writers=writers)
+    amplification, spare_factor = measured("spare_shares", SKEWS[0], hints=True, writers=writers)
     best = best_of(spare_factor, SKEWS[0])
-    agrees("two writers", found, best, 0.03)
+    agrees("two writers", amplification, best, 0.03)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,7 @@ def test_two_writers_name_streams_of_their_own() -> None:
         ("null", 2, "0: it keeps no writes apart"),
     ],
 )
-def test_a_stream_that_a_device_does_not_have_is_refused(
-    url: str, stream: int, allowed: str
-) -> None:
+def test_unknown_stream_is_refused(url: str, stream: int, allowed: str) -> None:
     with pytest.raises(UsageError) as raised:
         uflip.pattern(url, basic("write", "random", io_count=8, write_stream=stream))
     assert allowed in str(raised.value)
@@ -156,7 +154,7 @@ def test_a_stream_that_a_device_does_not_have_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ("write_streams=0", "1 to 16"),
         ("write_streams=17", "1 to 16"),
@@ -173,9 +171,9 @@ def test_a_stream_that_a_device_does_not_have_is_refused(
         ),
     ],
 )
-def test_streams_that_make_no_device_are_refused(keys: str, said: str) -> None:
+def test_invalid_stream_settings_are_refused(keys: str, message: str) -> None:
     if "dftl" in keys:
         keys += "&mapping_cache_bytes=64KiB&mapping_cache_policy=lru&mapping_batch_update=true"
     with pytest.raises(UsageError) as raised:
         uflip.inspect_device(f"sim:demo?{keys}")
-    assert said in str(raised.value)
+    assert message in str(raised.value)

@@ -24,7 +24,7 @@ def stored_times(results: Results, run_id: str) -> np.ndarray:
     return pq.read_table(run.path)["response_time_ns"].to_numpy()
 
 
-def test_baselines_are_means_of_what_is_stored(tmp_path: Path) -> None:
+def test_baselines_are_means_of_stored_times(tmp_path: Path) -> None:
     runs = [stored.baseline_run(1, "SR"), stored.baseline_run(2, "RW", io_ignore=20)]
     results = stored.results(tmp_path / "r", runs)
     document = summary(results)
@@ -42,13 +42,13 @@ def test_baselines_are_means_of_what_is_stored(tmp_path: Path) -> None:
     assert random_writes["statistics"]["max_ns"] == rw[20:].max()
 
 
-def test_baselines_stand_in_the_papers_order(tmp_path: Path) -> None:
+def test_baselines_are_in_paper_order(tmp_path: Path) -> None:
     runs = [stored.baseline_run(n, name) for n, name in enumerate(("RW", "SR", "SW", "RR"), 1)]
     document = summary(stored.results(tmp_path / "r", runs))
     assert [run["pattern"] for run in document["baselines"]] == ["SR", "RR", "SW", "RW"]
 
 
-def test_a_mix_is_summarised_as_a_whole_and_apart(tmp_path: Path) -> None:
+def test_mix_is_summarised_whole_and_by_component(tmp_path: Path) -> None:
     run = stored.mix_run(1, "SR", "RW", 3, io_ignore=4)
     results = stored.results(tmp_path / "r", [run])
     (document,) = summary(results)["micro_benchmarks"]["mix"]
@@ -62,7 +62,7 @@ def test_a_mix_is_summarised_as_a_whole_and_apart(tmp_path: Path) -> None:
     assert (document["io_count"], document["io_ignore"]) == (160, 16)
 
 
-def test_a_rate_is_that_of_what_is_measured(tmp_path: Path) -> None:
+def test_rate_covers_measured_ios_only(tmp_path: Path) -> None:
     """A device that starts up: 32 writes fill its cache, all others wait for the flash."""
     runs = [
         stored.baseline_run(1, "RW", io_ignore=20),
@@ -74,7 +74,7 @@ def test_a_rate_is_that_of_what_is_measured(tmp_path: Path) -> None:
     runs[1] = replace(runs[1], repetition=2)
     runs[2] = replace(runs[2], parameter="pause", value=1_000_000, unit="ns")
     results = stored.results(tmp_path / "r", runs, "sim:demo?write_cache_bytes=1m")
-    found = {run["run"]: run["ios_per_s"] for run in summary(results)["baselines"]}
+    rates = {run["run"]: run["ios_per_s"] for run in summary(results)["baselines"]}
 
     def streams_of(number: int) -> list[list[tuple[int, int]]]:
         trace = results.runs[number].trace()
@@ -88,21 +88,23 @@ def test_a_rate_is_that_of_what_is_measured(tmp_path: Path) -> None:
         ios = ns = 0
         for number in numbers:
             ignored = runs[number].spec.io_ignore
-            kept = [io for every in streams_of(number) for io in every[ignored:]]
-            ns += max(ended for _, ended in kept) - min(submitted for submitted, _ in kept)
-            ios += len(kept)
+            measured = [io for every in streams_of(number) for io in every[ignored:]]
+            ns += max(completed for _, completed in measured) - min(
+                submitted for submitted, _ in measured
+            )
+            ios += len(measured)
         return ios / ns * 1e9
 
-    assert found == {
+    assert rates == {
         runs[0].id: pytest.approx(one_by_one(0, 1)),
         **{runs[n].id: pytest.approx(one_by_one(n)) for n in (2, 4)},
-        runs[3].id: found[runs[3].id],
+        runs[3].id: rates[runs[3].id],
     }
     # Four processes: what is over while each has I/Os behind its start-up still to make.
     four = streams_of(3)
     begin, end = max(every[5][1] for every in four), min(every[-1][0] for every in four)
-    over = sum(begin < ended <= end for every in four for _, ended in every)
-    assert found[runs[3].id] == pytest.approx(over / (end - begin) * 1e9, rel=0.02)
+    over = sum(begin < completed <= end for every in four for _, completed in every)
+    assert rates[runs[3].id] == pytest.approx(over / (end - begin) * 1e9, rel=0.02)
     # Little's law: I/Os in flight over their mean response time, but for the last ones.
     parallel = next(run for run in summary(results)["baselines"] if run["pattern"] == "SW")
     by_means = 4e9 / parallel["statistics"]["mean_ns"]
@@ -117,20 +119,20 @@ def test_time_spent_sums_to_the_mean(tmp_path: Path) -> None:
         assert sum(spent.values()) == pytest.approx(run["statistics"]["mean_ns"])
 
 
-def test_a_device_that_does_not_tell_has_no_causes(tmp_path: Path) -> None:
+def test_device_without_causes_reports_none(tmp_path: Path) -> None:
     document = summary(stored.results(tmp_path / "r", url="null"))
     assert "time_spent_ns" not in document["baselines"][0]
     assert "counters" not in document["baselines"][0]
 
 
-def test_a_run_that_is_all_start_up_has_no_statistics(tmp_path: Path) -> None:
+def test_single_measured_io_has_no_spread(tmp_path: Path) -> None:
     run = stored.baseline_run(1, "RW", io_count=10, io_ignore=9)
     document = summary(stored.results(tmp_path / "r", [run]))
     assert document["baselines"][0]["statistics"]["count"] == 1
     assert document["baselines"][0]["statistics"]["std_ns"] is None
 
 
-def test_an_unfinished_benchmark_says_what_is_missing(tmp_path: Path) -> None:
+def test_unfinished_benchmark_lists_missing_runs(tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", finished=1, status="interrupted")
     document = summary(results)
     assert (document["status"], document["runs_finished"], document["runs_planned"]) == (
@@ -139,7 +141,7 @@ def test_an_unfinished_benchmark_says_what_is_missing(tmp_path: Path) -> None:
     assert document["missing"] == [run.id for run in stored.FOUR[1:]]
 
 
-def test_a_device_is_named() -> None:
+def test_device_description_names_model_or_file() -> None:
     disk = stored.device_info("block", model="ACME X1", capacity_bytes=2**40)
     assert describe_device(disk) == "ACME X1, 1 TiB"
     file = stored.device_info("file", url="file:a/b.bin", capacity_bytes=2**30)
@@ -166,7 +168,7 @@ def values_of(spec: Any, parameter: str) -> Iterator[Any]:
             yield from values_of(part, parameter)
 
 
-def test_all_micro_benchmarks_are_there(whole: dict[str, Any]) -> None:
+def test_document_contains_all_micro_benchmarks(whole: dict[str, Any]) -> None:
     assert set(whole["micro_benchmarks"]) == set(varied())
     assert all(value > 0 for value in whole["baselines_ms"].values())
     assert (whole["status"], whole["missing"]) == ("complete", [])
@@ -178,6 +180,6 @@ def test_all_micro_benchmarks_are_there(whole: dict[str, Any]) -> None:
         assert run["value"] in list(values_of(run["spec"], run["parameter"]))
 
 
-def test_the_document_is_plain_json(whole: dict[str, Any]) -> None:
-    kept = plain(whole)
-    assert json.loads(json.dumps(kept, allow_nan=False)) == kept
+def test_document_is_plain_json(whole: dict[str, Any]) -> None:
+    document = plain(whole)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document

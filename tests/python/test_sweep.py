@@ -33,13 +33,13 @@ WRITES = baseline("RW", io_size="4k", io_count=2000)
 
 
 def test_points_are_all_combinations_in_order() -> None:
-    found = points(URL, WRITES, VARY)
+    swept = points(URL, WRITES, VARY)
     expected = [
         dict(zip(VARY, values, strict=True)) for values in itertools.product(*VARY.values())
     ]
-    assert [point.values for point in found] == expected
-    assert found[5].url == URL + "&spare_factor=0.3&gc=greedy"
-    assert found[5].spec.queue_depth == 8
+    assert [point.values for point in swept] == expected
+    assert swept[5].url == URL + "&spare_factor=0.3&gc=greedy"
+    assert swept[5].spec.queue_depth == 8
 
 
 @pytest.mark.parametrize(
@@ -51,16 +51,16 @@ def test_points_are_all_combinations_in_order() -> None:
         (mix(baseline("SR"), baseline("RW"), 3), "queue_depth", "2", {"queue_depth": 2}),
     ],
 )
-def test_a_parameter_of_a_pattern_can_vary(
+def test_pattern_parameter_can_vary(
     spec: Spec, name: str, value: Any, changes: dict[str, Any]
 ) -> None:
     assert changed(spec, name, value) == spec.but(**changes)
 
 
-def test_every_part_of_a_pattern_changes() -> None:
-    both = parallel(mix(baseline("SR"), baseline("RW"), 3), baseline("RR"))
+def test_change_applies_to_every_part_of_pattern() -> None:
+    combined = parallel(mix(baseline("SR"), baseline("RW"), 3), baseline("RR"))
     complete = resolve(
-        changed(both, "io_size", 8192), open_device("sim:demo?state=empty").info
+        changed(combined, "io_size", 8192), open_device("sim:demo?state=empty").info
     ).spec
     first, second = complete.patterns
     sizes = [part.io_size for part in (first.first, first.second, second)]
@@ -80,7 +80,7 @@ def test_every_part_of_a_pattern_changes() -> None:
         (URL, {"durability": ["cached", "sync"]}, "flush:N"),
     ],
 )
-def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
+def test_impossible_point_is_found_before_any_device_is_made(
     url: str, vary: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -91,12 +91,12 @@ def test_a_point_that_cannot_be_is_found_before_any_device_is_made(
     assert message in str(raised.value)
 
 
-def test_what_takes_no_time_waits_for_no_durability() -> None:
+def test_untimed_sweep_refuses_durability() -> None:
     with pytest.raises(UsageError, match="cannot be combined with"):
         sweep(URL, WRITES, {"durability": ["cached", "fua"]}, timed=False)
 
 
-def test_reads_warm_nothing_up() -> None:
+def test_warm_up_needs_a_writing_pattern() -> None:
     with pytest.raises(UsageError, match="needs a pattern that writes data"):
         sweep(URL, baseline("RR"), {"queue_depth": [1]}, warm_up=1)
     with pytest.raises(UsageError, match="needs a pattern that writes data"):
@@ -106,20 +106,20 @@ def test_reads_warm_nothing_up() -> None:
 # Rows
 
 
-def test_what_writes_wait_for_varies_as_a_parameter_does() -> None:
+def test_durability_can_vary() -> None:
     url = URL + "&write_cache_bytes=64k"
     rows = sweep(url, WRITES, {"durability": ["cached", "fua", "flush:8"]})
     assert [row.durability for row in rows] == ["cached", "fua", "flush:8"]
     for row in rows:
         with open_device(url, durability=row.durability) as device:
-            alone = summarise(device.run(WRITES).column("response_time_ns")).as_dict()
-        assert row.writes == alone
+            single = summarise(device.run(WRITES).column("response_time_ns")).as_dict()
+        assert row.writes == single
     assert len({row.writes["mean_ns"] for row in rows if row.writes}) == 3
     (same,) = sweep(url, WRITES, {"queue_depth": [1]}, durability="fua")
     assert (same.durability, same.writes) == ("fua", rows[1].writes)
 
 
-def test_a_row_is_what_the_point_gives_alone() -> None:
+def test_row_equals_a_single_run() -> None:
     rows = sweep(URL, WRITES, VARY, warm_up=0.5)
     assert [row.values for row in rows] == [point.values for point in points(URL, WRITES, VARY)]
     row = rows[6]
@@ -139,7 +139,7 @@ def test_a_row_is_what_the_point_gives_alone() -> None:
     assert row.relocated_pages_per_block == pytest.approx(moved / counters["blocks_collected"])
 
 
-def test_what_is_appended_is_written() -> None:
+def test_appends_count_as_writes() -> None:
     # Zones relocate nothing: whole flash pages are programmed once, whatever brings them.
     for mode, timed in itertools.product(("write", "append"), (True, False)):
         spec = basic(mode, "sequential", io_size="64k", io_count=128)
@@ -147,17 +147,17 @@ def test_what_is_appended_is_written() -> None:
         assert row.write_amplification == 1.0
 
 
-def test_rows_do_not_depend_on_how_many_run_at_a_time() -> None:
-    seen: list[tuple[int, str]] = []
+def test_rows_do_not_depend_on_parallelism() -> None:
+    steps: list[tuple[int, str]] = []
     with using(Threads(1)):
-        alone = sweep(URL, WRITES, VARY, on_step=lambda *step: seen.append(step))
+        serial = sweep(URL, WRITES, VARY, on_step=lambda *step: steps.append(step))
     with using(Threads(4)):
-        assert sweep(URL, WRITES, VARY) == alone
-    assert [done for done, _ in seen] == list(range(1, 9))
-    assert seen[1][1] == "spare_factor=0.15 gc=greedy queue_depth=8"
+        assert sweep(URL, WRITES, VARY) == serial
+    assert [done for done, _ in steps] == list(range(1, 9))
+    assert steps[1][1] == "spare_factor=0.15 gc=greedy queue_depth=8"
 
 
-def test_the_untimed_gear_counts_the_same() -> None:
+def test_untimed_sweep_counts_the_same() -> None:
     timed = sweep(URL, WRITES, {"gc": ["greedy"]})
     (untimed,) = sweep(URL, WRITES, {"gc": ["greedy"]}, timed=False)
     assert (untimed.reads, untimed.writes) == (None, None)
@@ -167,7 +167,7 @@ def test_the_untimed_gear_counts_the_same() -> None:
     assert untimed.write_amplification == pytest.approx(timed[0].write_amplification, rel=0.1)
 
 
-def test_ignored_ios_are_left_out_of_the_statistics() -> None:
+def test_ignored_ios_are_excluded_from_statistics() -> None:
     (row,) = sweep(URL, WRITES.but(io_ignore=500), {"gc": ["greedy"]})
     assert (row.ios, (row.writes or {})["count"]) == (2000, 1500)
 
@@ -175,13 +175,13 @@ def test_ignored_ios_are_left_out_of_the_statistics() -> None:
 MIX = mix(baseline("RR", io_size="4k"), baseline("RW", io_size="4k"), 3, io_count=1200)
 
 
-def test_reads_and_writes_of_a_mix_stay_apart() -> None:
+def test_reads_and_writes_of_a_mix_are_separate() -> None:
     (row,) = sweep(URL, MIX, {"gc": ["greedy"]})
     with open_device(f"{URL}&gc=greedy") as device:
         trace = device.run(MIX)
     times, modes = trace.column("response_time_ns"), np.asarray(trace.column("mode"))
-    for found, mode in ((row.reads, 0), (row.writes, 1)):
-        assert found == summarise(np.asarray(times)[modes == mode]).as_dict()
+    for statistics, mode in ((row.reads, 0), (row.writes, 1)):
+        assert statistics == summarise(np.asarray(times)[modes == mode]).as_dict()
     assert (row.reads or {})["count"] == 3 * (row.writes or {})["count"]
 
 
@@ -201,7 +201,7 @@ ZONED = {
         (URL, MIX, ["read", "write"]),
     ],
 )
-def test_a_row_is_what_the_pattern_gives_of_any_kind(
+def test_row_equals_single_run_for_every_mode(
     url: str, spec: Spec, kinds: list[str], here: Path
 ) -> None:
     """The same numbers, whatever is done to the device, and those of each kind apart."""
@@ -209,14 +209,14 @@ def test_a_row_is_what_the_pattern_gives_of_any_kind(
     name, value = override.split("=")
     (row,) = sweep(plain, spec, {name: [value]}, data=here / "rows")
     Path("spec.json").write_text(text_of(spec), encoding="utf-8")
-    alone = json.loads(uflip("pattern", url, "--spec", "spec.json", "--json").out)
-    assert row.statistics == alone["statistics"]
-    assert (row.ios_per_s, row.bytes_per_s) == (alone["ios_per_s"], alone["bytes_per_s"])
+    single = json.loads(uflip("pattern", url, "--spec", "spec.json", "--json").out)
+    assert row.statistics == single["statistics"]
+    assert (row.ios_per_s, row.bytes_per_s) == (single["ios_per_s"], single["bytes_per_s"])
     assert [*row.times] == kinds
-    assert sum(times["count"] or 0 for times in row.times.values()) == row.ios == alone["ios"]
-    if "components" in alone:
-        apart = [alone["components"][part]["mean_ns"] for part in ("first", "second")]
-        assert sorted(times["mean_ns"] or 0 for times in row.times.values()) == sorted(apart)
+    assert sum(times["count"] or 0 for times in row.times.values()) == row.ios == single["ios"]
+    if "components" in single:
+        means = [single["components"][part]["mean_ns"] for part in ("first", "second")]
+        assert sorted(times["mean_ns"] or 0 for times in row.times.values()) == sorted(means)
         assert {f"{kind}_mean" for kind in kinds} < set(measures(spec))
         assert "mean" not in measures(spec)
     else:
@@ -224,13 +224,13 @@ def test_a_row_is_what_the_pattern_gives_of_any_kind(
         assert best([row], "mean") == row
     assert read_data_set(here / "rows")[1] == {0: row}, "what is kept is what was measured"
     named = ("sweep", plain, "--vary", f"{name}={value}", "--spec", "spec.json")
-    told = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
-    assert told.code == 0, told.err
-    assert "IOPS" in told.out
-    assert all(f"{PLURALS[kind]} mean" in told.out for kind in kinds if len(kinds) > 1)
+    printed = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
+    assert printed.code == 0, printed.err
+    assert "IOPS" in printed.out
+    assert all(f"{PLURALS[kind]} mean" in printed.out for kind in kinds if len(kinds) > 1)
     with Path("rows.csv").open(encoding="utf-8") as lines:
         (line,) = csv.DictReader(lines)
-    assert float(line["all_mean_ns"]) == alone["statistics"]["mean_ns"]
+    assert float(line["all_mean_ns"]) == single["statistics"]["mean_ns"]
     assert {float(line[f"{kind}_mean_ns"]) for kind in kinds} == {
         times["mean_ns"] for times in row.times.values()
     }
@@ -240,47 +240,47 @@ def test_a_row_is_what_the_pattern_gives_of_any_kind(
 
 
 @pytest.mark.parametrize(("spec", "prefix"), [(WRITES, ""), (MIX, "read_"), (MIX, "write_")])
-def test_the_best_point_is_that_which_sorting_finds(spec: Spec, prefix: str) -> None:
+def test_best_point_is_the_minimum_of_its_column(spec: Spec, prefix: str) -> None:
     rows = sweep(URL, spec, {"queue_depth": [1, 4, 16], "spare_factor": [0.15, 0.3]})
     field = "reads" if prefix == "read_" else "writes"
     for name in ("mean", "p50", "p99", "max"):
         values = [getattr(row, field)[f"{name}_ns"] for row in rows]
-        known = [value for value in values if value is not None]
-        found = best(rows, prefix + name)
-        assert found is not None
-        assert getattr(found, field)[f"{name}_ns"] == min(known)
+        present = [value for value in values if value is not None]
+        winner = best(rows, prefix + name)
+        assert winner is not None
+        assert getattr(winner, field)[f"{name}_ns"] == min(present)
     fastest = best(rows, "iops")
     assert fastest is not None
     assert fastest.ios_per_s == max(row.ios_per_s or 0 for row in rows)
     assert set(measures(spec)) >= {prefix + "p99", "iops", "write_amplification"}
 
 
-def test_what_too_few_ios_tell_is_not_ranked() -> None:
+def test_column_with_too_few_ios_is_not_ranked() -> None:
     rows = sweep(URL, baseline("RR", io_count=50), {"queue_depth": [1, 4]})
     assert best(rows, "p99") is None
     assert best(rows, "p50") is not None
 
 
-def test_the_best_is_said(here: Path) -> None:
+def test_best_point_is_printed(here: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--best", "p50")
     document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--best", "p50", "--json").out)
     values = document["best"]["values"]
     rows = document["rows"]
     assert document["best"]["value"] == min(row["writes"]["p50_ns"] for row in rows)
     assert f"best p50: gc={values['gc']} io_size={values['io_size']}, " in done.out
-    for options, known in (
+    for options, allowed in (
         (["--best", "p42"], "p99"),
         (["--best", "p99", "--untimed"], "write_amplification"),
         (["--best", "p99", "--mix", "RR", "--ratio", "2"], "read_p99"),
     ):
         done = uflip("sweep", URL, *ARGUMENTS, *options)
-        assert (done.code, known in done.err) == (2, True), done.err
+        assert (done.code, allowed in done.err) == (2, True), done.err
 
 
-def test_a_legend_stays_inside_its_figure(here: Path) -> None:
+def test_legend_stays_inside_figure(here: Path) -> None:
     from matplotlib.figure import Figure
 
-    seen: list[Figure] = []
+    figures: list[Figure] = []
     times = {"mean_ns": 5e6, "p99_ns": 9e6}
     rows = [
         SweepRow(
@@ -294,9 +294,9 @@ def test_a_legend_stays_inside_its_figure(here: Path) -> None:
         for allocator in ("round_robin", "most_free")
     ]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(points_figure, "save", lambda figure, *_, **__: seen.append(figure))
+        patch.setattr(points_figure, "save", lambda figure, *_, **__: figures.append(figure))
         draw_points(rows, "sim:demo", here / "x.svg")
-    (figure,) = seen
+    (figure,) = figures
     figure.draw_without_rendering()
     (legend,) = figure.legends
     box, whole = legend.get_window_extent(), figure.bbox
@@ -334,59 +334,57 @@ def test_rows_are_printed_written_and_drawn(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vary", "beside"),
+    ("vary", "extra"),
     [
         ("ratio=1,2", ("--ratio", 1)),
         ("first_percent=20,50", ("--first-percent", 20)),
         ("ratio=1..3", ("--ratio", 1)),
     ],
 )
-def test_the_order_of_a_mix_that_varies_need_not_be_given(
-    vary: str, beside: tuple[object, ...]
-) -> None:
-    of_all = ("sweep", URL, "--pattern", "RR", "--mix", "RW", "--io-count", 50, "--json")
+def test_varied_mix_order_needs_no_option(vary: str, extra: tuple[object, ...]) -> None:
+    command = ("sweep", URL, "--pattern", "RR", "--mix", "RW", "--io-count", 50, "--json")
     if ".." in vary:
-        of_all += ("--sample", "lhs:2")
-    varied = uflip(*of_all, "--vary", vary)
+        command += ("--sample", "lhs:2")
+    varied = uflip(*command, "--vary", vary)
     assert varied.code == 0, varied.err
     rows = json.loads(varied.out)["rows"]
-    assert rows == json.loads(uflip(*of_all, "--vary", vary, *beside).out)["rows"]
+    assert rows == json.loads(uflip(*command, "--vary", vary, *extra).out)["rows"]
     name = vary.partition("=")[0]
     for row in rows:
-        alone = uflip(
+        single = uflip(
             "pattern", row["device"], "--pattern", "RR", "--mix", "RW", "--io-count", 50,
             f"--{name.replace('_', '-')}", row["values"][name], "--json",
         )  # fmt: skip
-        assert row["statistics"] == json.loads(alone.out)["statistics"]
+        assert row["statistics"] == json.loads(single.out)["statistics"]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--vary", "ratio=1,2"), "--mix"),
         (("--mix", "RW", "--vary", "ratio=x,2"), "ratio"),
         (("--mix", "RW", "--vary", "ratio=1,2", "--vary", "first_percent=20,50"), "first_percent"),
     ],
 )
-def test_orders_of_a_mix_that_cannot_be_are_refused(options: tuple[str, ...], said: str) -> None:
+def test_invalid_mix_orders_are_refused(options: tuple[str, ...], message: str) -> None:
     done = uflip("sweep", URL, "--pattern", "RR", "--io-count", 50, *options)
-    assert (done.code, said in done.err) == (2, True), done.err
+    assert (done.code, message in done.err) == (2, True), done.err
 
 
-def test_a_pattern_that_varies_needs_none_beside_it() -> None:
-    of_all = ("sweep", "sim:demo?blocks_per_die=64", "--io-count", 30, "--json")
-    varied = uflip(*of_all, "--vary", "pattern=SR,RR,SW,RW")
+def test_varied_pattern_needs_no_option() -> None:
+    command = ("sweep", "sim:demo?blocks_per_die=64", "--io-count", 30, "--json")
+    varied = uflip(*command, "--vary", "pattern=SR,RR,SW,RW")
     assert varied.code == 0, varied.err
-    beside = uflip(*of_all, "--vary", "pattern=SR,RR,SW,RW", "--pattern", "SR")
-    assert json.loads(varied.out)["rows"] == json.loads(beside.out)["rows"]
-    modes = uflip(*of_all, "--vary", "mode=read,write", "--location", "random")
+    with_option = uflip(*command, "--vary", "pattern=SR,RR,SW,RW", "--pattern", "SR")
+    assert json.loads(varied.out)["rows"] == json.loads(with_option.out)["rows"]
+    modes = uflip(*command, "--vary", "mode=read,write", "--location", "random")
     rows = [json.loads(done.out)["rows"] for done in (modes, varied)]
     assert [row["elapsed_ns"] for row in rows[0]] == [rows[1][n]["elapsed_ns"] for n in (1, 3)]
     for wrong in (("--vary", "mode=read,write"), ("--vary", "pattern=SR,RR", "--mode", "read")):
-        assert uflip(*of_all, *wrong).code == 2, wrong
+        assert uflip(*command, *wrong).code == 2, wrong
 
 
-def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
+def test_untimed_sweep_prints_no_times(here: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
     assert done.code == 0
     assert "p99" not in done.out
@@ -407,7 +405,7 @@ def test_an_untimed_sweep_prints_no_times(here: Path) -> None:
         (["--vary", "io_sze=4k"], 2, ["where    io_sze", "durability", "did you mean io_size"]),
     ],
 )
-def test_what_is_wrong_is_said_before_any_work(
+def test_invalid_arguments_are_refused_before_any_work(
     here: Path, arguments: list[str], code: int, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "there.csv").write_text("mine")

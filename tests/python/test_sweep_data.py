@@ -49,7 +49,7 @@ def drawn(vary: Varied, sample: Sample) -> list[list[Value]]:
     return combinations(Design(URL, READS, vary, sample))
 
 
-def test_a_latin_hypercube_has_one_value_in_every_stretch() -> None:
+def test_latin_hypercube_has_one_value_in_every_stratum() -> None:
     count = 40
     vary: Varied = {
         "spare_factor": Range(0.0, 1.0),
@@ -65,7 +65,7 @@ def test_a_latin_hypercube_has_one_value_in_every_stretch() -> None:
 
 
 @pytest.mark.parametrize("method", ["random", "lhs"])
-def test_values_lie_in_their_range_as_they_should(method: str) -> None:
+def test_values_are_uniform_or_logarithmic_in_range(method: str) -> None:
     vary: Varied = {"a": Range(0.5, 2.0), "b": Range(1, 1024, logarithmic=True)}
     table = np.array(drawn(vary, Sample(method, 2000, 1)), dtype=float)  # type: ignore[arg-type]
     assert kstest((table[:, 0] - 0.5) / 1.5, "uniform").pvalue > 0.001
@@ -75,13 +75,13 @@ def test_values_lie_in_their_range_as_they_should(method: str) -> None:
     assert np.mean(table[:, 1] < 32) == pytest.approx(0.5, abs=0.04)
 
 
-def test_the_same_seed_draws_the_same() -> None:
+def test_same_seed_draws_same_sample() -> None:
     for method in ("random", "lhs", "sobol"):
         samples = [drawn(VARY, Sample(method, 16, seed)) for seed in (1, 1, 2)]  # type: ignore[arg-type]
         assert samples[0] == samples[1] != samples[2]
 
 
-def test_a_sobol_design_changes_one_name_at_a_time() -> None:
+def test_sobol_design_changes_one_name_at_a_time() -> None:
     names, count = 3, 16
     table = drawn(VARY, Sample("sobol", count, 0))
     assert len(table) == count * (names + 2)
@@ -90,12 +90,12 @@ def test_a_sobol_design_changes_one_name_at_a_time() -> None:
     ]:  # fmt: skip
         first, *mixed, _last = block
         for name, row in enumerate(mixed):
-            others = [place for place in range(names) if place != name]
-            assert [row[place] for place in others] == [first[place] for place in others]
+            others = [index for index in range(names) if index != name]
+            assert [row[index] for index in others] == [first[index] for index in others]
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("text", "expected"),
     [
         ("a=1..4/1", [1, 2, 3, 4]),
         ("a=0.1..0.3/0.1", [0.1, 0.2, 0.3]),
@@ -106,19 +106,19 @@ def test_a_sobol_design_changes_one_name_at_a_time() -> None:
         ("a=d_choices:2,greedy", ["d_choices:2", "greedy"]),
     ],
 )
-def test_what_varies_is_read(given: str, found: Any) -> None:
-    assert read_varied([given]) == {"a": found}
+def test_varied_values_are_parsed(text: str, expected: Any) -> None:
+    assert read_varied([text]) == {"a": expected}
 
 
 @pytest.mark.parametrize(
-    "given", ["a=4..1", "a=1..1", "a=0..8:log", "a=x..y", "a=1..2/0", "a=0..1/1e-9"]
+    "text", ["a=4..1", "a=1..1", "a=0..8:log", "a=x..y", "a=1..2/0", "a=0..1/1e-9"]
 )
-def test_a_range_that_is_none_is_refused(given: str) -> None:
+def test_invalid_range_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        read_varied([given])
+        read_varied([text])
 
 
-def test_a_range_needs_a_sample_and_a_sobol_sequence_a_power_of_two() -> None:
+def test_range_needs_step_or_sample() -> None:
     with pytest.raises(UsageError, match="needs a step or a sample"):
         combinations(Design(URL, READS, VARY))
     with pytest.raises(UsageError, match="powers of two"):
@@ -127,7 +127,7 @@ def test_a_range_needs_a_sample_and_a_sobol_sequence_a_power_of_two() -> None:
         drawn(VARY, Sample("random", 100_001))
 
 
-def test_combinations_that_make_no_device_are_left_out_of_a_sample() -> None:
+def test_impossible_combinations_are_omitted_from_sample() -> None:
     vary: Varied = {"spare_factor": Range(0.1, 1.5)}
     planned = plan(Design(URL, READS, vary, Sample("lhs", 20)))
     assert len(planned.points) + len(planned.impossible) == 20
@@ -139,7 +139,7 @@ def test_combinations_that_make_no_device_are_left_out_of_a_sample() -> None:
         plan(Design(URL, READS, {"spare_factor": Range(1.1, 1.5)}, Sample("lhs", 4)))
 
 
-def test_points_that_are_alike_are_measured_once() -> None:
+def test_equal_points_are_measured_once() -> None:
     vary: Varied = {"queue_depth": Range(1, 2)}
     planned = plan(Design(URL, READS, vary, Sample("random", 12)))
     steps: list[int] = []
@@ -151,7 +151,7 @@ def test_points_that_are_alike_are_measured_once() -> None:
 # Rows on disk
 
 
-def test_rows_that_were_kept_are_the_rows(tmp_path: Path) -> None:
+def test_stored_rows_are_read_back(tmp_path: Path) -> None:
     spec = mix(baseline("RR"), baseline("RW"), 3, io_count=1100)
     for name, each, timed in (("a", spec, True), ("b", baseline("RW", io_count=64), False)):
         rows = sweep(URL, each, VARY, sample=Sample("lhs", 6), timed=timed, data=tmp_path / name)
@@ -165,7 +165,7 @@ def test_rows_that_were_kept_are_the_rows(tmp_path: Path) -> None:
         assert table["write_mean_ns"].replace({np.nan: None}).tolist() == means
 
 
-def test_kept_rows_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> None:
+def test_stored_bytes_do_not_depend_on_workers(tmp_path: Path) -> None:
     for workers in (1, 3):
         with using(Threads(workers)):
             sweep(URL, READS, VARY, sample=Sample("lhs", 8), data=tmp_path / str(workers))
@@ -173,21 +173,21 @@ def test_kept_rows_are_the_same_bytes_however_they_were_made(tmp_path: Path) -> 
     assert files[0] == files[1]
 
 
-def test_what_was_kept_is_not_measured_again(
+def test_stored_points_are_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sweep(URL, READS, VARY, sample=Sample("lhs", 10), data=tmp_path / "whole")
     monkeypatch.setattr("uflip.sweeping.data_set.PART_ROWS", 1)
     planned = plan(Design(URL, READS, VARY, Sample("lhs", 10)), tmp_path / "cut")
 
-    class Enough(Exception):  # noqa: N818
+    class StopSweep(Exception):  # noqa: N818
         pass
 
     def stop(done: int, _text: str) -> None:
         if done == 4:
-            raise Enough
+            raise StopSweep
 
-    with using(Threads(1)), pytest.raises(Enough):
+    with using(Threads(1)), pytest.raises(StopSweep):
         planned.carry_out(stop)
     parts = sorted((tmp_path / "cut" / "parts").iterdir())
     assert len(parts) == 4
@@ -197,34 +197,34 @@ def test_what_was_kept_is_not_measured_again(
     assert steps[0] == (3, "stored rows")
     assert len(steps) == 1 + 7
     assert rows == whole
-    both = [(tmp_path / name / "points.parquet").read_bytes() for name in ("cut", "whole")]
-    assert both[0] == both[1]
+    tables = [(tmp_path / name / "points.parquet").read_bytes() for name in ("cut", "whole")]
+    assert tables[0] == tables[1]
     assert not [*(tmp_path / "cut" / "parts").iterdir()]
 
 
-@pytest.mark.parametrize("of_parts", [False, True])
-def test_rows_that_are_not_what_was_written_are_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_parts: bool
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_damaged_rows_are_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_parts: bool
 ) -> None:
     whole = sweep(URL, READS, VARY, sample=Sample("lhs", 6), data=tmp_path / "whole")
-    if of_parts:  # as a kill leaves it before the rows are put together
+    if in_parts:  # as a kill leaves it before the rows are put together
         monkeypatch.setattr("uflip.sweeping.data_set.PART_ROWS", 3)
         monkeypatch.setattr(DataSet, "finish", lambda self, rows: self._write())
         sweep(URL, READS, VARY, sample=Sample("lhs", 6), data=tmp_path / "cut")
         monkeypatch.undo()
-    folder = tmp_path / ("cut" if of_parts else "whole")
-    file = min((folder / "parts").iterdir()) if of_parts else folder / "points.parquet"
+    folder = tmp_path / ("cut" if in_parts else "whole")
+    file = min((folder / "parts").iterdir()) if in_parts else folder / "points.parquet"
     content = file.read_bytes()
     # Every bit that another reader takes for a number: so that nothing but a digest tells.
-    other = next(flipped for flipped in _flipped(content) if _reads_otherwise(content, flipped))
+    other = next(flipped for flipped in _flipped(content) if reads_differently(content, flipped))
     file.write_bytes(other)
-    if not of_parts:
+    if not in_parts:
         for read in (of_explorer, of_figure):
             with pytest.raises(ResultsError, match="The rows of the sweep are damaged"):
                 read(folder)
     steps: list[int] = []
     assert load_plan(folder).carry_out(lambda done, _: steps.append(done)) == whole
-    assert steps[0] == (3 if of_parts else 1), "the other part was kept"
+    assert steps[0] == (3 if in_parts else 1), "the other part was kept"
     assert (folder / "points.parquet").read_bytes() == (
         tmp_path / "whole" / "points.parquet"
     ).read_bytes()
@@ -232,18 +232,18 @@ def test_rows_that_are_not_what_was_written_are_measured_again(
 
 
 def _flipped(content: bytes) -> Iterator[bytes]:
-    for place in range(len(content)):
-        yield content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+    for index in range(len(content)):
+        yield content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :]
 
 
-def _reads_otherwise(content: bytes, flipped: bytes) -> bool:
+def reads_differently(content: bytes, flipped: bytes) -> bool:
     with suppress(Exception):
         tables = [parquet.read_table(io.BytesIO(each)) for each in (content, flipped)]
         return tables[0].schema == tables[1].schema and tables[0] != tables[1]
     return False
 
 
-def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
+def test_killed_sweep_resumes(tmp_path: Path) -> None:
     arguments = [
         URL, "--vary", "spare_factor=0.1..0.5", "--sample", "lhs:30", "--pattern", "RW",
         "--io-count", "20k", "--quiet", "--jobs", "1",
@@ -259,10 +259,10 @@ def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
-    kept = sum(parquet.read_metadata(path).num_rows for path in data.glob("parts/*.parquet"))
-    if process.returncode != -signal.SIGKILL or kept == 30:
+    stored = sum(parquet.read_metadata(path).num_rows for path in data.glob("parts/*.parquet"))
+    if process.returncode != -signal.SIGKILL or stored == 30:
         pytest.skip("this machine was done before it could be killed")
-    assert kept > 0
+    assert stored > 0
     shutil.copytree(data, tmp_path / "copy")
     done = uflip("sweep", "--resume", str(data), "--json", "--jobs", "2")
     assert done.code == 0, done.err
@@ -277,7 +277,7 @@ def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
         )
 
 
-def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
+def test_ctrl_c_keeps_measured_points(tmp_path: Path) -> None:
     data = tmp_path / "rows"
     command = [
         sys.executable, "-m", "uflip", "sweep", URL, "--vary", "queue_depth=1..16", "--sample",
@@ -292,9 +292,9 @@ def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "Traceback" not in said
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
     assert [*data.glob("parts/*.parquet")], "what was measured is kept"
 
 
@@ -310,7 +310,7 @@ def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
         (lambda text: text.replace('"kind": "basic"', '"kind": "replay"'), "cannot be read"),
     ],
 )
-def test_a_manifest_of_somebody_else_is_refused(tmp_path: Path, change: Any, words: str) -> None:
+def test_foreign_manifest_is_refused(tmp_path: Path, change: Any, words: str) -> None:
     sweep(URL, READS, {"queue_depth": [1]}, data=tmp_path / "rows")
     path = tmp_path / "rows" / "sweep.json"
     path.write_text(change(path.read_text()))
@@ -318,12 +318,12 @@ def test_a_manifest_of_somebody_else_is_refused(tmp_path: Path, change: Any, wor
         load_plan(tmp_path / "rows").carry_out()
 
 
-def test_names_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_invalid_names_and_options_are_refused(tmp_path: Path) -> None:
     os.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     common = ("sweep", URL, "--vary", "queue_depth=1,2", "--pattern", "RR")
-    there = uflip(*common, "--data", "mine")
-    assert (there.code, "never overwrites" in there.err) == (5, True)
+    refused = uflip(*common, "--data", "mine")
+    assert (refused.code, "never overwrites" in refused.err) == (5, True)
     for options, word in (
         (["--resume", "mine", "--pattern", "RR"], "--pattern"),
         (["--resume", "mine"], "sweep.json"),
@@ -337,23 +337,23 @@ def test_names_and_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         assert word in done.err
 
 
-def test_who_stops_a_sweep_is_told_how_to_go_on(tmp_path: Path) -> None:
-    kept = tmp_path / "kept rows"
+def test_interrupted_sweep_prints_resume_command(tmp_path: Path) -> None:
+    data = tmp_path / "kept rows"
     shares = ",".join(f"{0.1 + step / 1000:.3f}" for step in range(100))
     going = begin(
         "sweep", "sim:demo", "--vary", f"spare_factor={shares}", "--pattern", "RW", "--io-count",
-        "20k", "--jobs", "1", "--data", kept, "--no-cache", "--quiet",
+        "20k", "--jobs", "1", "--data", data, "--no-cache", "--quiet",
     )  # fmt: skip
-    while not (kept / "sweep.json").exists() and going.poll() is None:
+    while not (data / "sweep.json").exists() and going.poll() is None:
         time.sleep(0.05)
     time.sleep(1)
     going.send_signal(signal.SIGINT)
     _, err = going.communicate(timeout=60)
     assert going.returncode == 130, err
-    assert f"--resume '{kept}'" in err, err
+    assert f"--resume '{data}'" in err, err
 
 
-def test_a_folder_that_is_taken_is_told_by_its_option(here: Path) -> None:
+def test_existing_data_folder_names_its_option(here: Path) -> None:
     (here / "taken").mkdir()
     done = uflip("sweep", "sim:demo", "--vary", "gc=greedy", "--pattern", "RR", "--data", "taken")
     assert (done.code, "choose another --data" in done.err) == (5, True), done.err

@@ -19,7 +19,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 
 @given(tables(), st.sampled_from(["", "  "]))
-def test_cells_stand_in_columns_at_their_sides(table: Table, indent: str) -> None:
+def test_cells_are_aligned_in_columns(table: Table, indent: str) -> None:
     every = [list(table.head), *map(list, table.rows)]
     widths = [max(len(cells[column]) for cells in every) for column in range(len(table.head))]
     lines = table.lines(indent)
@@ -29,17 +29,17 @@ def test_cells_stand_in_columns_at_their_sides(table: Table, indent: str) -> Non
         padded = line.ljust(len(indent) + sum(widths) + 2 * (len(widths) - 1))
         at = len(indent)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            shown = padded[at : at + width]
+            text = padded[at : at + width]
             side = table.align[min(column, len(table.align) - 1)]
-            assert shown == (cell.rjust(width) if side == "r" else cell.ljust(width))
+            assert text == (cell.rjust(width) if side == "r" else cell.ljust(width))
             at += width + 2
 
 
-def test_a_row_of_another_length_is_no_row() -> None:
+def test_row_of_wrong_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="argument"):
         Table(["a", "b"], [["1"]]).lines()
 
 
-def test_pairs_are_two_columns_without_a_head() -> None:
+def test_pairs_are_two_columns_without_head() -> None:
     assert pairs([("a", "1"), ("name", "2")], "  ") == ["  a     1", "  name  2"]
     assert pairs([]) == []

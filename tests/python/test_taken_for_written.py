@@ -33,7 +33,7 @@ def counted(device: Device) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", NVME)
-def test_what_was_just_written_is_read_from_the_cache(name: str) -> None:
+def test_just_written_data_is_read_from_cache(name: str) -> None:
     with open_device(f"sim:{name}?state=empty") as device:
         device.run(basic("write", "sequential", io_size=16384, io_count=1))
         before = counted(device)
@@ -48,7 +48,7 @@ def test_what_was_just_written_is_read_from_the_cache(name: str) -> None:
 
 @pytest.mark.parametrize("url", CACHED)
 @pytest.mark.parametrize("io_size", [4096, 2048])
-def test_what_was_deallocated_is_neither_written_nor_read(url: str, io_size: int) -> None:
+def test_deallocated_data_is_neither_written_nor_read(url: str, io_size: int) -> None:
     with open_device(url) as device:
         capacity = device.info.capacity_bytes
         device.run(basic("write", "random", io_size=io_size, io_count=200, seed=3))
@@ -64,7 +64,7 @@ def test_what_was_deallocated_is_neither_written_nor_read(url: str, io_size: int
         assert read == 0
 
 
-def test_what_comes_after_a_trim_is_there() -> None:
+def test_data_written_after_trim_is_on_flash() -> None:
     """Against the pages that a host knows it has written since."""
     for url in CACHED:
         with open_device(url) as device:
@@ -76,13 +76,13 @@ def test_what_comes_after_a_trim_is_there() -> None:
             device.idle(5 * 10**9)
             before = counted(device)["pages_read"]
             device.run(basic("read", "sequential", io_size=4096, io_count=capacity // 4096))
-            found = counted(device)["pages_read"] - before
+            reads = counted(device)["pages_read"] - before
             mapping = counted(device).get("mapping_pages_read", 0)
-            assert found >= len(offsets) or mapping, url
+            assert reads >= len(offsets) or mapping, url
 
 
 @pytest.mark.parametrize("protected", ["true", "false"])
-def test_what_was_deallocated_is_not_lost_with_the_power(protected: str) -> None:
+def test_deallocated_data_is_not_lost_at_power_cut(protected: str) -> None:
     url = (
         "sim:demo?channels=1&dies_per_channel=1&blocks_per_die=64&spare_factor=0.3&gc=greedy"
         f"&state=random&power_loss_protection={protected}&spare_read_bytes=16"
@@ -111,7 +111,7 @@ def test_what_was_deallocated_is_not_lost_with_the_power(protected: str) -> None
 
 
 @pytest.mark.parametrize("url", ["sim:demo", "sim:demo?blocks_per_die=128&spare_factor=0.4"])
-def test_an_idle_device_reaches_its_goal_on_every_die(url: str, tmp_path: Path) -> None:
+def test_idle_collection_reaches_its_goal_on_every_die(url: str, tmp_path: Path) -> None:
     for seed in range(3):
         with open_device(url) as device:
             device.run(basic("write", "random", io_size=32768, io_count=1000, seed=seed + 2))
@@ -127,7 +127,7 @@ def least_erased(device: Device, path: Path) -> int:
     return int(np.asarray(dict(columns)["sample_least_erased_blocks"])[0])
 
 
-def test_a_zone_is_finished_reset_and_finished_before_anything_of_it_is_done() -> None:
+def test_concurrent_zone_commands_pad_once() -> None:
     """Each pads what is missing when its turn has come."""
     url = (
         "sim:zns?channels=2&dies_per_channel=2&blocks_per_die=4&pages_per_block=8&page_bytes=16384"
@@ -145,14 +145,14 @@ def test_a_zone_is_finished_reset_and_finished_before_anything_of_it_is_done() -
                 for mode in modes
             ]
             device.run(parallel(*commands) if len(commands) > 1 else commands[0])
-            found = counted(device)["pages_padded"]
+            pages = counted(device)["pages_padded"]
             device.manage_zone("reset", 0)
             device.append(0, 16384)
-            return found
+            return pages
 
-    once = padded("finish")
-    assert once > 0
-    assert padded("finish", "finish") == once
-    assert padded("finish", "reset") == once
-    assert padded("reset", "finish") in (once + 1, 0)
-    assert padded("finish", "reset", "finish") in (2 * once + 1, once)
+    single = padded("finish")
+    assert single > 0
+    assert padded("finish", "finish") == single
+    assert padded("finish", "reset") == single
+    assert padded("reset", "finish") in (single + 1, 0)
+    assert padded("finish", "reset", "finish") in (2 * single + 1, single)

@@ -51,8 +51,8 @@ def device(capacity: int, sector: int = 512, kind: str = "null") -> DeviceInfo:
 
 
 def lay_out(name: str, scale: str = "standard", **changes: Any) -> list[Experiment]:
-    given = {"info": device(2000 * GIB), "seed": 1} | changes
-    return MICRO_BENCHMARKS[name].experiments(Context(scale=scale, **given))
+    settings = {"info": device(2000 * GIB), "seed": 1} | changes
+    return MICRO_BENCHMARKS[name].experiments(Context(scale=scale, **settings))
 
 
 def runs_of(name: str, scale: str) -> list[PlannedRun]:
@@ -63,10 +63,10 @@ def measured(
     url: str, out: Path, name: str, **options: Any
 ) -> tuple[dict[str, list[MeasuredExperiment]], str]:
     """Return the results of a micro-benchmark on a device: experiments, and their finding."""
-    given: dict[str, Any] = {"scale": "quick", "state": "sequential", "pause": "1s"} | options
-    result = package.run(url, out, suite="today", only=[name], **given)
-    found = summary(Results.load(result.path))
-    return by_pattern(found["micro_benchmarks"][name]), finding(name, found)
+    arguments: dict[str, Any] = {"scale": "quick", "state": "sequential", "pause": "1s"} | options
+    result = package.run(url, out, suite="today", only=[name], **arguments)
+    document = summary(Results.load(result.path))
+    return by_pattern(document["micro_benchmarks"][name]), finding(name, document)
 
 
 def mean_ns(run: MeasuredExperiment) -> float:
@@ -76,7 +76,7 @@ def mean_ns(run: MeasuredExperiment) -> float:
 # The list
 
 
-def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
+def test_suites_share_only_the_baselines() -> None:
     assert set(micro_benchmarks_for("sectors")) & set(micro_benchmarks_for("sectors", "today")) == {
         "baseline"
     }
@@ -96,7 +96,7 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("only", "addresses", "suite", "said"),
+    ("only", "addresses", "suite", "message"),
     [
         (["mix"], "sectors", "today", "another suite"),
         (["queue_depth"], "sectors", "uflip", "--suite today"),
@@ -105,13 +105,13 @@ def test_no_suite_has_what_the_other_has_but_the_baselines() -> None:
         (None, "sectors", "tomorrow", "uflip, today, zones"),
     ],
 )
-def test_a_plan_is_of_one_suite(only: Any, addresses: Any, suite: str, said: str) -> None:
+def test_plan_belongs_to_one_suite(only: Any, addresses: Any, suite: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_names(only, addresses, suite)
-    assert said in " ".join(map(str, (caught.value, caught.value.allowed, caught.value.action)))
+    assert message in " ".join(map(str, (caught.value, caught.value.allowed, caught.value.action)))
 
 
-def test_results_say_which_suite_they_are_of() -> None:
+def test_results_name_their_suite() -> None:
     for name in NAMES:
         assert suite_of(["baseline", name]) == "today"
     assert suite_of(["baseline"]) == suite_of(micro_benchmarks_for("sectors")) == "uflip"
@@ -130,14 +130,14 @@ def value_of(experiment: Experiment, run: PlannedRun) -> float:
     if experiment.parameter == "deallocated_percent":
         # All of it reads and writes the same where nothing is deallocated, and where all is.
         begin, size = spec.target_offset, spec.target_size
-        kept = begin + size if spec.mode == "write" else begin
-        return float(run.value if size == 2000 * GIB else 100 - 100 * kept / (2000 * GIB))
+        boundary = begin + size if spec.mode == "write" else begin
+        return float(run.value if size == 2000 * GIB else 100 - 100 * boundary / (2000 * GIB))
     return float(getattr(spec, experiment.parameter))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", SCALES)
-def test_each_varies_one_parameter_of_the_patterns_that_it_names(name: str, scale: str) -> None:
+def test_micro_benchmark_varies_one_parameter(name: str, scale: str) -> None:
     about = MICRO_BENCHMARKS[name]
     assert about.name == name
     assert about.question.endswith("?")
@@ -155,7 +155,7 @@ def test_each_varies_one_parameter_of_the_patterns_that_it_names(name: str, scal
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_quick_ranges_are_parts_of_the_standard_ones(name: str) -> None:
+def test_quick_ranges_are_subsets_of_standard_ones(name: str) -> None:
     for quick, standard in zip(lay_out(name, "quick"), lay_out(name), strict=True):
         assert {run.value for run in quick.runs} < {run.value for run in standard.runs}
         for run in quick.runs:
@@ -170,19 +170,19 @@ def test_quick_ranges_are_parts_of_the_standard_ones(name: str) -> None:
     ("capacity", "sector"),
     [(32 * GIB, 512), (GIB + 13 * 512, 512), (64 * MIB, 4096), (5 * MIB, 512), (32 * KIB, 512)],
 )
-def test_every_run_fits_its_device_and_every_other_is_skipped_with_a_reason(
+def test_run_fits_device_or_is_skipped_with_reason(
     name: str, scale: str, capacity: int, sector: int
 ) -> None:
     info = device(capacity, sector)
-    for here, full in zip(lay_out(name, scale, info=info), lay_out(name, scale), strict=True):
-        for run in here.runs:
+    for fitted, full in zip(lay_out(name, scale, info=info), lay_out(name, scale), strict=True):
+        for run in fitted.runs:
             resolve(run.spec, info)
-        kept = [run.value for run in here.runs] + [skip.value for skip in here.skipped]
-        assert sorted(kept) == sorted(run.value for run in full.runs)
-        assert all(skip.reason for skip in here.skipped)
+        values = [run.value for run in fitted.runs] + [skip.value for skip in fitted.skipped]
+        assert sorted(values) == sorted(run.value for run in full.runs)
+        assert all(skip.reason for skip in fitted.skipped)
 
 
-def test_a_device_that_takes_one_io_at_a_time_skips_every_queue() -> None:
+def test_device_without_queue_skips_depths_above_1() -> None:
     info = device(64 * GIB, kind="nbd")
     for experiment in lay_out("queue_depth", info=info):
         assert [run.value for run in experiment.runs] == [1]
@@ -192,14 +192,14 @@ def test_a_device_that_takes_one_io_at_a_time_skips_every_queue() -> None:
     assert not mixed.runs
 
 
-def test_a_burst_of_more_than_a_quarter_of_the_device_is_none() -> None:
+def test_burst_above_a_quarter_of_device_is_skipped() -> None:
     (bursts,) = lay_out("cache_cliff", info=device(GIB))
     assert bursts.runs[-1].value == GIB // 4
     assert bursts.skipped[0].reason == "512 MiB are more than a quarter of the device of 1 GiB"
 
 
 @pytest.mark.parametrize("method", ["auto", "startup", "paper"])
-def test_no_method_changes_a_length_that_is_the_question(method: str) -> None:
+def test_method_keeps_length_of_cache_cliff(method: str) -> None:
     plan = package.plan(EIGHT_DIES, suite="today", only=["cache_cliff"], method=method)
     for run in plan.runs:
         if run.micro_benchmark == "cache_cliff":
@@ -207,7 +207,7 @@ def test_no_method_changes_a_length_that_is_the_question(method: str) -> None:
             assert (run.spec.stop, run.spec.io_ignore) == (None, 0)
 
 
-def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
+def test_runs_differing_only_in_length_are_no_repetitions() -> None:
     (bursts,) = lay_out("cache_cliff")
     for run in bursts.runs:
         assert baseline_key(run.spec, run.spec.ios) == ("SW", cache_cliff.IO_SIZE)
@@ -220,7 +220,7 @@ def test_what_differs_by_its_length_alone_is_no_repetition() -> None:
     )
 
 
-def test_what_is_deallocated_is_trimmed_once_then_read_and_the_rest_is_written() -> None:
+def test_deallocated_share_is_trimmed_once_then_read_and_rest_written() -> None:
     whole = 2000 * GIB
     trims, reads, writes = (
         {run.value: run.spec for run in experiment.runs} for experiment in lay_out("deallocate")
@@ -238,61 +238,61 @@ def test_what_is_deallocated_is_trimmed_once_then_read_and_the_rest_is_written()
 # What they find
 
 
-def test_the_knee_of_the_queue_is_the_number_of_dies(tmp_path: Path) -> None:
+def test_knee_of_queue_is_the_number_of_dies(tmp_path: Path) -> None:
     """Sequential pages lie on dies in turn, so that 8 are busy from a depth of 8 on, and N* = 8.
 
     At random a closed network of 8 equal servers gives 8 × n / (n + 7) of what one does where its
     times are exponential (J. Buzen 1973), and more, but never 8, where they are all the same.
     """
-    found, said = measured(
+    experiments, text = measured(
         EIGHT_DIES, tmp_path / "r", "queue_depth", io_size=PAGE, method="paper", seed=2
     )
     for pattern in ("SR", "RR"):
-        assert mean_ns(found[pattern][0]) == pytest.approx(READ_NS, rel=0.002)
-    sequential, random = (queue_depth.knee(found[pattern]) for pattern in ("SR", "RR"))
+        assert mean_ns(experiments[pattern][0]) == pytest.approx(READ_NS, rel=0.002)
+    sequential, random = (queue_depth.knee(experiments[pattern]) for pattern in ("SR", "RR"))
     assert sequential == pytest.approx(8, rel=0.005)
-    deepest = found["RR"][-1]["value"]
+    deepest = experiments["RR"][-1]["value"]
     assert deepest == 256
     assert random is not None
     assert 8 * deepest / (deepest + 7) * 0.98 < random < 8.01
-    assert "SR: 19,99" in said
-    assert "the knee is at depth 8.0" in said
+    assert "SR: 19,99" in text
+    assert "the knee is at depth 8.0" in text
 
 
-def test_a_stride_that_meets_one_die_costs_as_many_times_as_there_are_dies(tmp_path: Path) -> None:
+def test_stride_on_one_die_costs_factor_of_dies(tmp_path: Path) -> None:
     """A closed loop of 16 on one of 8 dies takes 16 reads each, on all of them two."""
-    found, said = measured(EIGHT_DIES, tmp_path / "r", "odd_stride", method="paper")
-    reads = {run["value"]: mean_ns(run) for run in found["SR"]}
+    experiments, text = measured(EIGHT_DIES, tmp_path / "r", "odd_stride", method="paper")
+    reads = {run["value"]: mean_ns(run) for run in experiments["SR"]}
     for stride, dies in ((1, 8), (4, 2), (5, 8), (64, 1), (65, 8)):
         assert reads[stride] == pytest.approx(DEPTH / dies * READ_NS, rel=0.05), stride
-    assert odd_stride.conflicts(found["SR"]) == pytest.approx({4: 4, 64: 8}, rel=0.05)
-    assert "SR: strides meet from 4 on (16 KiB)" in said
+    assert odd_stride.conflicts(experiments["SR"]) == pytest.approx({4: 4, 64: 8}, rel=0.05)
+    assert "SR: strides meet from 4 on (16 KiB)" in text
 
 
 @pytest.mark.parametrize("cache", [16 * MIB, 24 * MIB])
-def test_the_cliff_is_where_the_configured_cache_is_full(tmp_path: Path, cache: int) -> None:
+def test_cliff_is_at_configured_cache_size(tmp_path: Path, cache: int) -> None:
     url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
-    found, said = measured(url, tmp_path / "r", "cache_cliff")
-    cliff = cache_cliff.cliff(found["SW"])
+    experiments, text = measured(url, tmp_path / "r", "cache_cliff")
+    cliff = cache_cliff.cliff(experiments["SW"])
     assert cliff is not None
     # The flash takes a page of each of eight dies in a program, the link what it can.
     assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.05)
     assert cliff.fast == pytest.approx(1e9 / 280_000_000, rel=0.05)
     assert cliff.tolerance < cache / 8, "what is printed is worth something"
     assert abs(cliff.holds - cache) < cliff.tolerance
-    assert f"it holds {cliff.holds / MIB:.2f}".rstrip("0").rstrip(".") in said
+    assert f"it holds {cliff.holds / MIB:.2f}".rstrip("0").rstrip(".") in text
 
 
 @pytest.mark.parametrize("blocks", [32, 48])
-def test_the_cliff_is_where_the_configured_slc_cache_is_full(tmp_path: Path, blocks: int) -> None:
+def test_cliff_is_at_configured_slc_cache_size(tmp_path: Path, blocks: int) -> None:
     """Of 64 pages of a block of QLC 16 are left; nothing leaves the cache during a burst."""
     slc_ns = 50_000
     url = (
         f"{EIGHT_DIES}&bits_per_cell=4&program_middle_ns={PROGRAM_NS}&slc_blocks={blocks}"
         f"&slc_blocks_max={blocks}&slc_read_ns=20000&slc_program_ns={slc_ns}"
     )
-    found, _ = measured(url, tmp_path / "r", "cache_cliff")
-    cliff = cache_cliff.cliff(found["SW"])
+    experiments, _ = measured(url, tmp_path / "r", "cache_cliff")
+    cliff = cache_cliff.cliff(experiments["SW"])
     assert cliff is not None
     assert cliff.fast * PAGE == pytest.approx(slc_ns / 8, rel=0.02)
     assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.02)
@@ -301,51 +301,53 @@ def test_the_cliff_is_where_the_configured_slc_cache_is_full(tmp_path: Path, blo
     assert abs(cliff.at - holds) < cliff.tolerance
 
 
-def test_a_device_without_a_cache_has_no_cliff(tmp_path: Path) -> None:
-    found, said = measured(EIGHT_DIES, tmp_path / "r", "cache_cliff")
-    assert cache_cliff.cliff(found["SW"]) is None
-    assert said.startswith("No cliff")
+def test_device_without_cache_has_no_cliff(tmp_path: Path) -> None:
+    experiments, text = measured(EIGHT_DIES, tmp_path / "r", "cache_cliff")
+    assert cache_cliff.cliff(experiments["SW"]) is None
+    assert text.startswith("No cliff")
 
 
-def test_a_cache_is_refilled_at_the_rate_of_the_flash(tmp_path: Path) -> None:
+def test_cache_refills_at_flash_rate(tmp_path: Path) -> None:
     """After p of idle there is room for p × d, at most all; what is beyond waits for the flash."""
     cache = 8 * MIB
     url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
-    found, _ = measured(url, tmp_path / "r", "cache_refill")
+    experiments, _ = measured(url, tmp_path / "r", "cache_refill")
     fast, slow = 1e9 / 280_000_000, PROGRAM_NS / 8 / PAGE
-    for run in found["SW"]:
+    for run in experiments["SW"]:
         burst = run["spec"]["burst"] * run["spec"]["io_size"]
         assert burst > 2 * cache
-        room = min(run["value"] / slow, cache) / (1 - fast / slow)
-        expected = (fast * room + slow * (burst - room)) / burst * run["spec"]["io_size"]
+        free_bytes = min(run["value"] / slow, cache) / (1 - fast / slow)
+        expected = (
+            (fast * free_bytes + slow * (burst - free_bytes)) / burst * run["spec"]["io_size"]
+        )
         assert mean_ns(run) == pytest.approx(expected, rel=0.05), run["value"]
 
 
-def test_reads_beside_writes_wait_as_little_s_law_says(tmp_path: Path) -> None:
+def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
     """One die is never idle: 16 under way take 16 times what one takes on average."""
-    found, said = measured(ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE)
-    for run in found["RW/RR"]:
+    experiments, text = measured(ONE_DIE, tmp_path / "r", "read_under_write", io_size=PAGE)
+    for run in experiments["RW/RR"]:
         share = run["value"] / 100
         served = share * PROGRAM_NS + (1 - share) * READ_NS
         assert mean_ns(run) == pytest.approx(DEPTH * served, rel=0.1), run["value"]
         assert isinstance(run["components"]["second"]["statistics"], dict)
-    assert "Of reads beside " in said
-    assert "(50 %)" in said
+    assert "Of reads beside " in text
+    assert "(50 %)" in text
 
 
-def test_small_reads_wait_for_the_pages_of_long_ones(tmp_path: Path) -> None:
+def test_small_reads_wait_for_pages_of_long_ones(tmp_path: Path) -> None:
     """The same law, where half of the I/Os have as many pages as they are long."""
-    found, said = measured(ONE_DIE, tmp_path / "r", "mixed_sizes")
-    for run in found["RR/RR"]:
+    experiments, text = measured(ONE_DIE, tmp_path / "r", "mixed_sizes")
+    for run in experiments["RR/RR"]:
         pages = run["value"] / PAGE
         assert mean_ns(run) == pytest.approx(DEPTH * READ_NS * (1 + pages) / 2, rel=0.1)
-    assert "among writes of 4 KiB a small read takes" in said
+    assert "among writes of 4 KiB a small read takes" in text
 
 
-def test_free_blocks_that_are_used_up_are_no_steady_state(tmp_path: Path) -> None:
+def test_used_up_free_blocks_are_no_steady_state(tmp_path: Path) -> None:
     """No block is full before the run ends: each write is a program, from the first to the last."""
-    found, said = measured(ONE_DIE, tmp_path / "r", "steady_state")
-    first = found["RW"][0]
+    experiments, text = measured(ONE_DIE, tmp_path / "r", "steady_state")
+    first = experiments["RW"][0]
     assert mean_ns(first) == pytest.approx(PROGRAM_NS, rel=0.01)
     assert first["repetitions"][0]["converged"]
     assert first["together"]["converged"] is False
@@ -353,15 +355,15 @@ def test_free_blocks_that_are_used_up_are_no_steady_state(tmp_path: Path) -> Non
     # The device was written in order: twice its 153 MiB, at 300 µs for 4 KiB each.
     size = first["steadiness"]["needed_bytes"]
     assert first["steadiness"]["needed_ns"] == pytest.approx(size / PAGE * PROGRAM_NS, rel=0.01)
-    assert said.startswith("4 KiB: not steady after 38.25 MiB (too little was written): 3,333 IOPS")
+    assert text.startswith("4 KiB: not steady after 38.25 MiB (too little was written): 3,333 IOPS")
 
 
-def test_the_steady_rate_is_that_of_greedy_collection(tmp_path: Path) -> None:
+def test_steady_rate_matches_greedy_model(tmp_path: Path) -> None:
     blocks, size, spare = 128, 512, 0.25
     url = ONE_DIE.replace("state=sequential", "state=random") + f"&gc=greedy&pages_per_block={size}"
     url = url.replace("blocks_per_die=1024", f"blocks_per_die={blocks}")
     url = url.replace("spare_factor=0.4", f"spare_factor={spare}")
-    found, said = measured(
+    experiments, text = measured(
         url, tmp_path / "r", "steady_state", scale="standard", state="random", repetitions=2
     )
     pages = package.inspect_device(url).capacity_bytes // PAGE
@@ -369,13 +371,13 @@ def test_the_steady_rate_is_that_of_greedy_collection(tmp_path: Path) -> None:
         physical_blocks=blocks, pages_per_block=size, logical_pages=pages, held_blocks=2
     )
     moved = theory.greedy(spare_factor=pool, pages_per_block=size)
-    first = found["RW"][0]
+    first = experiments["RW"][0]
     verdict = first["steadiness"]
     assert verdict["steady"], verdict["reasons"]
     assert verdict["write_amplification"] == pytest.approx(moved, rel=0.05)
     each_ns = PROGRAM_NS + (moved - 1) * (READ_NS + PROGRAM_NS)
     assert verdict["ios_per_s"] == pytest.approx(1e9 / each_ns, rel=0.05)
-    assert f"4 KiB: {round(verdict['ios_per_s']):,} IOPS" in said
+    assert f"4 KiB: {round(verdict['ios_per_s']):,} IOPS" in text
     assert len(first["rounds"]) == 2
     # Nothing else of what was recorded inside the device is stored.
     assert not (tmp_path / "r" / "inside").exists()
@@ -387,7 +389,7 @@ def test_the_steady_rate_is_that_of_greedy_collection(tmp_path: Path) -> None:
 # End to end
 
 
-def test_the_suite_runs_on_a_file_and_is_shown_like_the_nine(tmp_path: Path) -> None:
+def test_suite_runs_on_a_file_and_is_reported(tmp_path: Path) -> None:
     target, out, page = tmp_path / "target.bin", tmp_path / "r", tmp_path / "report.html"
     only = ("--only", "queue_depth,read_under_write,cache_cliff")
     done = uflip(
@@ -405,20 +407,20 @@ def test_the_suite_runs_on_a_file_and_is_shown_like_the_nine(tmp_path: Path) -> 
         assert f'id="{name}"' in html
     assert 'id="granularity"' not in html
     assert "share of the first pattern [%]" in html
-    kept = package.load(out).summary["micro_benchmarks"]
-    assert set(kept) == {"queue_depth", "read_under_write", "cache_cliff"}
-    again = uflip("run", f"file:{target}", "--suite", "uflip", "--only", "queue_depth")
-    assert again.code == 2
-    assert "--suite today" in again.err
+    experiments = package.load(out).summary["micro_benchmarks"]
+    assert set(experiments) == {"queue_depth", "read_under_write", "cache_cliff"}
+    refused = uflip("run", f"file:{target}", "--suite", "uflip", "--only", "queue_depth")
+    assert refused.code == 2
+    assert "--suite today" in refused.err
 
 
-def test_a_plan_file_keeps_what_was_chosen(tmp_path: Path) -> None:
+def test_plan_file_keeps_suite_and_scale(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     made = uflip("plan", EIGHT_DIES, "--suite", "today", "--scale", "quick", "--out", path)
     assert made.code == 0, made.err
-    wanted = package.plan(EIGHT_DIES, suite="today", scale="quick")
+    expected = package.plan(EIGHT_DIES, suite="today", scale="quick")
     read = package.plan(EIGHT_DIES, plan_file=path)
-    assert [run.id for run in read.runs] == [run.id for run in wanted.runs]
+    assert [run.id for run in read.runs] == [run.id for run in expected.runs]
     assert any(isinstance(run.spec, Mix) for run in read.runs)
     refused = uflip("run", EIGHT_DIES, "--suite", "today", "--plan", path)
     assert refused.code == 2

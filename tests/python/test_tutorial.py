@@ -43,7 +43,7 @@ NO_CLAIM = (
     "what the nine are, and their ranges",
 )
 """Sentences with such a word that claim no outcome; the minute is one of the clock."""
-SAID = {
+SENTENCES = {
     "baselines": (
         "The output begins with the four baselines, 32 KiB at a time",
         "This runs all nine micro-benchmarks of uFLIP on a simulated 4 GiB SSD, in virtual time",
@@ -79,9 +79,9 @@ SAID = {
 """Sentences, by the test that checks them."""
 
 
-def says(test: str) -> None:
+def check_sentences(test: str) -> None:
     """Check that the tutorial has the sentences that a test checks."""
-    for words in SAID[test]:
+    for words in SENTENCES[test]:
         assert words in PLAIN, f"the tutorial does not say {words!r} any more"
 
 
@@ -116,22 +116,22 @@ def pattern(*arguments: str) -> Any:
     return json.loads(done.out)
 
 
-def test_every_sentence_with_a_figure_is_held() -> None:
+def test_each_sentence_with_a_figure_has_a_test() -> None:
     prose = re.sub(r"^#.*$|!\[.*?\]\(.*?\)", "", PAGE.read_text("utf-8"), flags=re.M)
     prose = re.sub(r"^```.*?^```", "", prose, flags=re.M | re.S)
     sentences = re.split(r"(?<=[.:;!?])\s+", " ".join(prose.split()))
-    held = [words for all_ in SAID.values() for words in all_]
-    left = []
+    held = [words for all_ in SENTENCES.values() for words in all_]
+    unchecked = []
     for sentence in filter(NUMBER.search, sentences):
         near = [words for words in (*held, *NO_CLAIM) if words in sentence or sentence in words]
         parts = [p for words in held for p in re.split(r"(?<=[:;])\s+", words) if p in sentence]
         if not near and not parts:
-            left.append(sentence)
-    assert left == []
+            unchecked.append(sentence)
+    assert unchecked == []
 
 
-def test_the_baselines_come_first(printed: str) -> None:
-    says("baselines")
+def test_baselines_come_first(printed: str) -> None:
+    check_sentences("baselines")
     assert "demo, 4 GiB" in printed
     first = [line.split()[0] for line in printed.splitlines() if re.match(r"  [SR][RW] ", line)]
     assert first[:4] == ["SR", "RR", "SW", "RW"]
@@ -140,8 +140,8 @@ def test_the_baselines_come_first(printed: str) -> None:
     assert len(set(headings)) == 9, headings
 
 
-def test_each_line_has_the_first_and_the_last_mean(printed: str, demo: Result) -> None:
-    says("lines")
+def test_lines_show_first_and_last_mean(printed: str, demo: Result) -> None:
+    check_sentences("lines")
     line = re.search(r"^Granularity.*\n  SR +([\d.]+) +\S+ +([\d.]+)", printed, re.M)
     assert line is not None
     means = {
@@ -149,12 +149,12 @@ def test_each_line_has_the_first_and_the_last_mean(printed: str, demo: Result) -
         for run in demo.runs
         if run.micro_benchmark == "granularity" and run.pattern == "SR"
     }
-    shown = [float(line[1]), float(line[2])]
-    assert shown == pytest.approx([means[min(means)] / 1e6, means[max(means)] / 1e6], rel=0.01)
+    ends = [float(line[1]), float(line[2])]
+    assert ends == pytest.approx([means[min(means)] / 1e6, means[max(means)] / 1e6], rel=0.01)
 
 
-def test_writes_spread_and_reads_do_not(demo: Result) -> None:
-    says("spread")
+def test_writes_spread_more_than_reads(demo: Result) -> None:
+    check_sentences("spread")
     writes, reads = times_of(demo, "RW"), [times_of(demo, name) for name in ("SR", "RR")]
     assert np.mean(writes) > np.median(writes)
     assert writes.max() > 3 * np.median(writes), "several times"
@@ -164,23 +164,23 @@ def test_writes_spread_and_reads_do_not(demo: Result) -> None:
     assert 0 < np.mean(writes > 2 * np.percentile(writes, 95) - np.median(writes)) < 0.02, "a few"
 
 
-def test_the_start_up_is_cheap(demo: Result) -> None:
-    says("start_up")
+def test_startup_is_cheap(demo: Result) -> None:
+    check_sentences("start_up")
     writes = times_of(demo, "RW")
     assert writes[:30].max() < np.median(writes)
 
 
-def test_a_pause_makes_writes_as_cheap_as_they_can_be(demo: Result) -> None:
-    says("pause")
+def test_pauses_make_writes_cheap(demo: Result) -> None:
+    check_sentences("pause")
     paused = [r for r in demo.runs if r.micro_benchmark == "pause" and r.pattern == "RW"]
     longest = max(paused, key=lambda run: run.value)
     times = np.asarray(longest.trace().column("response_time_ns"))
     assert np.mean(times == times_of(demo, "RW").min()) > 0.9
 
 
-def test_the_slowest_waited_for_garbage_collection(folder: Path, demo: Result) -> None:
-    says("slowest")
-    says("inside")
+def test_slowest_writes_waited_for_garbage_collection(folder: Path, demo: Result) -> None:
+    check_sentences("slowest")
+    check_sentences("inside")
     done = uflip(
         *["pattern", "sim:demo", "--pattern", "RW", "--io-count", "1000", "--inside"],
         folder / "results/writes",
@@ -201,27 +201,27 @@ def test_the_slowest_waited_for_garbage_collection(folder: Path, demo: Result) -
         for result in results:
             runs = ask(f"result?key={result['key']}")["runs"]
             run = next(run for run in runs if run["pattern"] == "RW")
-            of = f"key={result['key']}&run={run['id']}"
-            found = ask(f"slowest?{of}&from=0&to={len(times_of(demo, 'RW'))}")
-            trait = next(t for t in found["traits"] if t["name"] == "waited for")
+            query = f"key={result['key']}&run={run['id']}"
+            view = ask(f"slowest?{query}&from=0&to={len(times_of(demo, 'RW'))}")
+            trait = next(t for t in view["traits"] if t["name"] == "waited for")
             assert trait["value"] == "GC stall"
             assert trait["slow"] > 0.5, "they"
             assert trait["every"] < 0.05, "hardly any other"
-            slowest = found["ios"][0]
+            slowest = view["ios"][0]
             assert sum(cause["ns"] for cause in slowest["causes"]) == slowest["response_time_ns"]
             assert slowest["causes"][0]["words"] == "GC stall", "it waited for a free page"
-            inside = ask(f"io?{of}&number={slowest['number']}").get("flash", {})
+            inside = ask(f"io?{query}&number={slowest['number']}").get("flash", {})
             waited = {each["what"] for each in inside.get("waited_for", ())}
             assert waited <= {"valid-page read", "valid-page program", "erase"}
             assert bool(waited) == ("writes" in result["name"]), "its card says for whom"
 
 
-def test_more_spare_space_is_what_play_shows() -> None:
-    says("play")
+def test_more_spare_space_has_the_stated_effect() -> None:
+    check_sentences("play")
     options = ("--pattern", "RW", "--io-size", "4KiB", "--io-count", "4000")
     before, after = (pattern(url, *options) for url in ("sim:demo", "sim:demo?spare_factor=0.4"))
-    shown = [round(each["write_amplification"], 2) for each in (before, after)]
-    assert shown == [3.33, 1.55]
+    amplification = [round(each["write_amplification"], 2) for each in (before, after)]
+    assert amplification == [3.33, 1.55]
     valid = [
         c["pages_relocated"] / c["blocks_collected"]
         for c in (before["counters"], after["counters"])
@@ -234,8 +234,8 @@ def test_more_spare_space_is_what_play_shows() -> None:
     assert 'FIRST: Record<string, string> = { io_size: "4KiB", io_count: "4000"' in first
 
 
-def test_why_writes_are_slow_and_what_helps() -> None:
-    says("why")
+def test_slow_writes_have_the_stated_causes() -> None:
+    check_sentences("why")
     options = ("--pattern", "RW", "--io-count", "1000")
     before, after = (
         pattern(url, *options) for url in ("sim:demo", "sim:demo?spare_factor=0.3&gc=greedy")

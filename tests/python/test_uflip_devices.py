@@ -18,7 +18,7 @@ IO_COUNT = {"SR": 200, "RR": 200, "SW": 1024, "RW": 600}
 
 
 @pytest.mark.parametrize("published", table3.TABLE, ids=lambda row: row.profile)
-def test_baselines_are_those_of_the_table(published: table3.Published) -> None:
+def test_baselines_match_table_3(published: table3.Published) -> None:
     """Fewer I/Os than in the benchmark, so that what is left of earlier writes weighs more."""
     with open_device(f"sim:{published.profile}") as device:
         for pattern, printed in zip(("SR", "RR", "RW", "SW"), _in_order(published), strict=True):
@@ -36,7 +36,7 @@ def _in_order(published: table3.Published) -> tuple[float, float, float, float]:
     return read, random_read, random_write, write
 
 
-def test_mtron_starts_up_and_then_one_write_in_three_is_slow() -> None:
+def test_mtron_has_startup_then_period_of_three() -> None:
     """uFLIP §4.2 and §5.1: about 125 writes of 0.4 ms, then 0.4 and 27 ms in turn."""
     with open_device("sim:mtron") as device:
         device.idle(10**10)
@@ -49,7 +49,7 @@ def test_mtron_starts_up_and_then_one_write_in_three_is_slow() -> None:
     assert 0.70 <= times[:512].mean() / times[slow[0] :].mean() <= 0.80, "about 25 % low"
 
 
-def test_samsung_random_writes_off_the_16_kb_cost_more() -> None:
+def test_samsung_unaligned_random_writes_cost_more() -> None:
     """uFLIP §5.2: "otherwise the response time increases from 18 msec to 32 msec"."""
     means = []
     with open_device("sim:samsung") as device:
@@ -105,12 +105,12 @@ def test_dti_has_a_period_of_128_sequential_writes() -> None:
         ("sim:kingston-dti?open_units=99999999", "number of open units"),
     ],
 )
-def test_what_makes_no_device_is_said_before_any_work(url: str, words: str) -> None:
+def test_impossible_device_is_refused_before_work(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         inspect_device(url)
 
 
-def test_the_plan_is_that_of_section_5_1() -> None:
+def test_plan_matches_section_5_1() -> None:
     with open_device("sim:mtron?state=empty") as device:
         plan = plan_for("mtron", device)
     random_writes = [run for run in plan.runs if run.id.endswith("locality-RW-target_size-1048576")]
@@ -130,7 +130,7 @@ PAUSE = {
 
 def row(**changes: object) -> dict[str, object]:
     """Key characteristics that are exactly Mtron's row."""
-    found = {
+    characteristics = {
         "SR_ms": 0.4,
         "RR_ms": 0.5,
         "SW_ms": 0.4,
@@ -142,7 +142,7 @@ def row(**changes: object) -> dict[str, object]:
         "in_place": {"verdict": "found", "factor": 1.0},
         "large_increments": {"verdict": "found", "factor": 2.0},
     }
-    return found | changes
+    return characteristics | changes
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def row(**changes: object) -> dict[str, object]:
         ),
     ],
 )
-def test_a_cell_agrees_where_it_rounds_to_what_is_printed(
+def test_cell_agrees_if_it_rounds_to_printed_value(
     changes: dict[str, object], missed: set[str], missed_widely: set[str]
 ) -> None:
     mtron = next(published for published in table3.TABLE if published.profile == "mtron")
@@ -211,25 +211,25 @@ DIFFERS = {
 
 
 @pytest.mark.parametrize("published", table3.TABLE, ids=lambda row: row.profile)
-def test_each_cell_of_table_3_agrees_or_is_told_to_miss(published: table3.Published) -> None:
+def test_table_3_cells_agree_except_known_misses(published: table3.Published) -> None:
     """A change of what agrees is news: closer to the paper, or further from it."""
-    found = benchmark(published.profile, COLUMNS_FROM)["key_characteristics"]
-    for one in table3.compare(published, found):
+    characteristics = benchmark(published.profile, COLUMNS_FROM)["key_characteristics"]
+    for one in table3.compare(published, characteristics):
         cell = (published.profile, one.column)
         assert one.within == DIFFERS.get(cell, cell not in uflip_table3.MISSES), one
 
 
 @pytest.mark.skipif("UFLIP_SOAK" not in os.environ, reason="minutes; `make soak` runs it")
-def test_the_whole_benchmark_misses_those_cells_of_table_3_that_it_is_told_to_miss() -> None:
+def test_whole_benchmark_misses_only_known_cells() -> None:
     data = uflip_table3.measure(lambda _done, _text: None)
     rows = {(row.what, row.within): row for row in uflip_table3.rows(data)}
     names = {published.profile: published.name for published in table3.TABLE}
-    told = {f"{names[profile]}: {column}" for profile, column in uflip_table3.MISSES}
-    assert {what for what, within in rows if not within} == told
+    expected = {f"{names[profile]}: {column}" for profile, column in uflip_table3.MISSES}
+    assert {what for what, within in rows if not within} == expected
     assert all(row.note for (_, within), row in rows.items() if not within)
 
 
-def test_hints_of_a_device_come_from_its_runs_and_what_does_not_come_out_is_told() -> None:
+def test_hints_come_from_runs_and_misses_have_notes() -> None:
     document = benchmark("kingston-dti", uflip_hints.MICRO_BENCHMARKS)
     data = uflip_hints.HintMeasurements({"kingston-dti": lines_of(document)})
     rows = {(row.value_id or "").rpartition("/")[2]: row for row in uflip_hints.rows(data)}
@@ -243,7 +243,7 @@ def test_hints_of_a_device_come_from_its_runs_and_what_does_not_come_out_is_told
 
 
 @pytest.mark.parametrize("profile", [row.profile for row in table3.TABLE])
-def test_no_device_of_the_table_gains_from_readers_side_by_side(profile: str) -> None:
+def test_no_device_gains_from_parallel_readers(profile: str) -> None:
     """With queued commands the same device would."""
 
     def elapsed(readers: int, at_once: int) -> int:
@@ -255,7 +255,7 @@ def test_no_device_of_the_table_gains_from_readers_side_by_side(profile: str) ->
     assert elapsed(16, 0) < 0.8 * elapsed(1, 1)
 
 
-def test_the_summary_counts_what_was_fitted_and_what_was_not() -> None:
+def test_summary_counts_fitted_and_predicted_cells() -> None:
     perfect = {
         published.profile: {
             **{

@@ -34,7 +34,7 @@ from uflip.units import (
         (4096, 4096),
     ],
 )
-def test_sizes_are_read_as_fio_reads_them(text: str | int, size: int) -> None:
+def test_sizes_are_parsed_like_fio(text: str | int, size: int) -> None:
     assert parse_size(text) == size
 
 
@@ -42,7 +42,7 @@ def test_sizes_are_read_as_fio_reads_them(text: str | int, size: int) -> None:
     "text",
     ["", "k", "-4k", "-1", "4x", "4kk", "0.3", "1.0001k", "1e3", "0x10", "4,5k", "١k", "9t9"],
 )
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_size(text, where="--size")
     assert caught.value.where == "--size"
@@ -70,18 +70,18 @@ def test_sizes_beyond_64_bits_are_refused() -> None:
         (7, 7),
     ],
 )
-def test_durations_are_read_with_their_unit(text: str | int, duration: int) -> None:
+def test_durations_are_parsed_with_unit(text: str | int, duration: int) -> None:
     assert parse_duration(text) == duration
 
 
-def test_a_duration_without_unit_asks_for_one() -> None:
+def test_duration_without_unit_is_refused() -> None:
     with pytest.raises(UsageError, match="needs its unit") as caught:
         parse_duration("100")
     assert "100us" in caught.value.allowed
 
 
 @pytest.mark.parametrize("text", ["", "ms", "-1ms", "1h", "0.5ns", "1.5.2s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration(text)
 
@@ -94,7 +94,7 @@ def test_units_are_powers_of_1024(number: int, prefix: str) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**53))
-def test_formatted_sizes_read_back_to_what_they_show(size: int) -> None:
+def test_formatted_size_parses_back(size: int) -> None:
     value, unit = format_size(size).split()
     factor = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].index(unit)
     assert abs(float(value) * factor - size) <= 0.005 * factor * (1 + 1e-9)

@@ -26,25 +26,25 @@ TB, GIB = 10**12, 1 << 30
         (0, 9 * TB, 9 * TB // 10, 0.001, "less than"),
     ],
 )
-def test_a_share_of_the_endurance_follows_from_what_was_written_before(
+def test_endurance_share_follows_from_earlier_writes(
     percentage_used: int, written: int, adds: int, share: float, bound: str
 ) -> None:
     wear = wear_from_smart_log(percentage_used, written)
     assert wear.share(adds) == pytest.approx(share)
     assert wear.bound == bound
-    said = describe_wear(wear, adds)
-    assert f"{percentage_used} % are used" in said
-    assert (bound in said) == (bound != "about")
+    text = describe_wear(wear, adds)
+    assert f"{percentage_used} % are used" in text
+    assert (bound in text) == (bound != "about")
 
 
-def test_a_device_that_does_not_count_writes_still_says_how_worn_it_is() -> None:
+def test_device_without_write_counter_reports_percentage() -> None:
     wear = wear_from_smart_log(7, 0)
     assert wear.share(TB) is None
     assert describe_wear(wear, TB).startswith("unknown: ")
     assert "7 % are used" in describe_wear(wear, TB)
 
 
-def test_a_simulated_device_has_the_rated_erases_of_its_profile() -> None:
+def test_simulated_device_uses_rated_erases_of_profile() -> None:
     wear = wear_of(inspect_device("sim:worn-mlc"))
     # worn-mlc.toml: 8 dies of 160 blocks of 64 pages of 4 KiB, rated for 3000 erases, after 7500.
     endurance = 8 * 160 * 64 * 4096 * 3000
@@ -53,7 +53,7 @@ def test_a_simulated_device_has_the_rated_erases_of_its_profile() -> None:
     assert "rated_cycles" in wear_of(inspect_device("sim:demo")).unknown
 
 
-def test_unknown_is_said_as_unknown(tmp_path: Path) -> None:
+def test_unknown_wear_is_reported_as_unknown(tmp_path: Path) -> None:
     for url, size in (("null", None), (f"file:{tmp_path}/new.bin", "1MiB")):
         wear = wear_of(inspect_device(url, size=size))
         if wear.unknown:  # the disk of the tests may be one that tells
@@ -62,12 +62,12 @@ def test_unknown_is_said_as_unknown(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plan_prepare_and_run_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_prepare_and_run_report_wear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plan = ("plan", "sim:worn-mlc?random_overwrites=3", "--scale", "quick", "--only", "order")
-    told = json.loads(uflip(*plan, "--json").out)
-    assert told["wear"]["share"] == pytest.approx(
-        told["estimate"]["bytes_written"] / told["wear"]["endurance_bytes"]
+    document = json.loads(uflip(*plan, "--json").out)
+    assert document["wear"]["share"] == pytest.approx(
+        document["estimate"]["bytes_written"] / document["wear"]["endurance_bytes"]
     )
     assert "wear: at least" in uflip(*plan).out
     dry = uflip("prepare", "sim:worn-mlc", "--dry-run")
@@ -80,14 +80,14 @@ def test_plan_prepare_and_run_tell_it(tmp_path: Path, monkeypatch: pytest.Monkey
     assert stored.percentage_used == 250
 
 
-def test_a_plan_counts_the_fewest_and_the_most() -> None:
+def test_plan_counts_minimum_and_maximum() -> None:
     info = inspect_device("sim:demo")
     fixed = estimate(make_plan(info, "standard", 1, Choices(only=("order",), method="paper")))
     assert fixed.fewest.ios == fixed.ios
     assert fixed.fewest.time_ns == fixed.time_ns
     plan = make_plan(info, "standard", 1, Choices(only=("order", "mix")))
-    found = estimate(plan)
-    assert found.fewest.ios < found.ios
+    estimated = estimate(plan)
+    assert estimated.fewest.ios < estimated.ios
     # What a run may end with at least: `min_ios` of its rule, a mix counts its rarer pattern.
     fewest = sum(
         run.spec.stop.min_ios * (run.spec.ratio + 1 if isinstance(run.spec, Mix) else 1)
@@ -95,5 +95,5 @@ def test_a_plan_counts_the_fewest_and_the_most() -> None:
         else run.spec.io_count
         for run in plan.runs
     )
-    assert found.fewest.ios == fewest
-    assert found.fewest.bytes_written < found.bytes_written
+    assert estimated.fewest.ios == fewest
+    assert estimated.fewest.bytes_written < estimated.bytes_written

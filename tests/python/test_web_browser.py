@@ -29,10 +29,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     sizes = [
         stored.planned_run(
-            4 + place, "granularity", "RW", parameter="io_size", value=size, unit="bytes",
+            4 + index, "granularity", "RW", parameter="io_size", value=size, unit="bytes",
             spec=stored.baseline("RW", io_size=size, io_count=60, target_size=8 << 20),
         )
-        for place, size in enumerate((4096, 16384, 65536))
+        for index, size in enumerate((4096, 16384, 65536))
     ]  # fmt: skip
     stored.results(root / "first", [*runs, *sizes], SMALL)
     stored.results(root / "second", [*runs, *sizes], f"{SMALL}&spare_factor=0.4")
@@ -43,8 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
-    with monitored_page(browser, server.url, accept_downloads=True) as found:
-        yield found
+    with monitored_page(browser, server.url, accept_downloads=True) as watcher:
+        yield watcher
 
 
 def settled(page: "Page", drawings: int = 1) -> None:
@@ -68,7 +68,7 @@ def open_run(page: "Page", server: Serving) -> None:
     settled(page)
 
 
-def test_from_the_list_to_the_cause_of_a_spike(
+def test_click_from_list_to_cause_of_a_spike(
     watched: MonitoredPage, server: Serving, folder: Path
 ) -> None:
     page = watched.page
@@ -84,8 +84,8 @@ def test_from_the_list_to_the_cause_of_a_spike(
     card = page.get_by_role("region", name="One I/O")
     assert f"I/O {slowest:,}" in card.inner_text()
     causes = {name: int(np.asarray(trace.column(name))[slowest]) for name in trace.causes}
-    shown = card.locator(".causes li").all_inner_texts()
-    assert len(shown) == sum(ns > 0 for ns in causes.values())
+    listed = card.locator(".causes li").all_inner_texts()
+    assert len(listed) == sum(ns > 0 for ns in causes.values())
     page.wait_for_function(
         "io => location.hash.includes(`from=${io - 60}&to=${io + 60}`)", arg=slowest
     )
@@ -93,13 +93,13 @@ def test_from_the_list_to_the_cause_of_a_spike(
     # Hovering says the same without a click.
     box = page.locator(".pad .u-over").bounding_box()
     assert box is not None
-    found = False
+    hovered = False
     for share in np.linspace(0.02, 0.98, 60):
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * float(share))
         if f"I/O {slowest:,}" in page.locator(".readout").inner_text():
-            found = True
+            hovered = True
             break
-    assert found, "the mouse finds it where it is drawn"
+    assert hovered, "the mouse finds it where it is drawn"
     # The same words stand at the pointer.
     assert page.locator(".pad .tip").inner_text() == page.locator(".readout").inner_text()
     assert "most of it" in page.locator(".readout").inner_text()
@@ -108,8 +108,8 @@ def test_from_the_list_to_the_cause_of_a_spike(
 def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     open_run(page, server)
-    seen = page.get_by_role("status")
-    assert seen.inner_text().startswith("800 I/Os in view")
+    status = page.get_by_role("status")
+    assert status.inner_text().startswith("800 I/Os in view")
     box = page.locator(".pad .u-over").bounding_box()
     assert box is not None
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -118,7 +118,7 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Servin
         before = drawn(page)
         act()
         settled(page, before + 1)
-        return int(seen.inner_text().split()[0].replace(",", ""))
+        return int(status.inner_text().split()[0].replace(",", ""))
 
     page.mouse.move(*middle)
     assert 600 <= after(lambda: page.mouse.wheel(0, -100)) <= 680, "a fifth nearer"
@@ -132,16 +132,16 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Servin
     assert 300 <= after(drag) <= 340, "half of it"
     page.locator(".pad").focus()
     assert 150 <= after(lambda: page.keyboard.press("+")) <= 170
-    left = page.url
+    address = page.url
     after(lambda: page.keyboard.press("ArrowRight"))
-    page.wait_for_function("url => location.href !== url", arg=left)
+    page.wait_for_function("url => location.href !== url", arg=address)
     assert after(lambda: page.keyboard.press("0")) == 800
     after(lambda: page.get_by_label("over time").check())
     assert "axis=time" in page.url
-    assert seen.inner_text().startswith("800 I/Os in view")
+    assert status.inner_text().startswith("800 I/Os in view")
 
 
-def test_an_address_that_is_shared_shows_the_same(
+def test_shared_address_shows_the_same_view(
     watched: MonitoredPage, server: Serving, browser: "Browser"
 ) -> None:
     page = watched.page
@@ -159,8 +159,8 @@ def test_an_address_that_is_shared_shows_the_same(
     other = MonitoredPage(browser)
     other.page.goto(page.url)
     settled(other.page)
-    for place in (".legend >> nth=0", ".pad + .readout + div"):
-        ours, theirs = (each.locator(place).inner_text() for each in (page, other.page))
+    for selector in (".legend >> nth=0", ".pad + .readout + div"):
+        ours, theirs = (each.locator(selector).inner_text() for each in (page, other.page))
         assert ours == theirs
     assert other.console_messages == []
     other.context.close()
@@ -173,9 +173,9 @@ def test_two_results_are_compared(watched: MonitoredPage, server: Serving) -> No
         page.get_by_label(f"Compare results/{name}").check()
     page.get_by_role("button", name="Compare 2").click()
     page.get_by_role("heading", name="Comparison", exact=True).wait_for()
-    told = page.locator(".abstract").inner_text()
-    numbers = [int(each) for each in re.findall(r"\d+", told)]
-    assert numbers[1] == 6, told
+    abstract = page.locator(".abstract").inner_text()
+    numbers = [int(each) for each in re.findall(r"\d+", abstract)]
+    assert numbers[1] == 6, abstract
     rows = page.get_by_role("region", name=re.compile("Mean response times")).locator("tbody tr")
     assert rows.count() == 6
     ratios = [float(re.search(r"×([\d.]+)\s", text)[1]) for text in rows.all_inner_texts()]  # type: ignore[index]
@@ -193,10 +193,10 @@ def test_two_results_are_compared(watched: MonitoredPage, server: Serving) -> No
     assert {line.split(",")[0] for line in lines[1:]} == {"results/first", "results/second"}
 
 
-def test_two_fingers_zoom_and_one_moves(browser: "Browser", server: Serving) -> None:
-    found = MonitoredPage(browser, viewport=PHONE, has_touch=True)
-    open_run(found.page, server)
-    seen = found.page.get_by_role("status")
+def test_pinch_zooms_and_one_finger_pans(browser: "Browser", server: Serving) -> None:
+    watcher = MonitoredPage(browser, viewport=PHONE, has_touch=True)
+    open_run(watcher.page, server)
+    status = watcher.page.get_by_role("status")
     touch = """
     ([name, id, x]) => {
       const over = document.querySelector('.pad .u-over');
@@ -208,25 +208,25 @@ def test_two_fingers_zoom_and_one_moves(browser: "Browser", server: Serving) -> 
     """
 
     def after(*moves: tuple[str, int, float]) -> str:
-        before = drawn(found.page)
+        before = drawn(watcher.page)
         for move in moves:
-            found.page.evaluate(touch, list(move))
-        settled(found.page, before + 1)
-        return seen.inner_text().split()[0]
+            watcher.page.evaluate(touch, list(move))
+        settled(watcher.page, before + 1)
+        return status.inner_text().split()[0]
 
     spread = ("pointerdown", 1, 0.4), ("pointerdown", 2, 0.6), ("pointermove", 2, 0.8)
     assert 390 <= int(after(*spread)) <= 410, "twice as far apart, half as much to be seen"
-    found.page.wait_for_function("() => location.hash.includes('from=')")
-    left = int(found.page.url.split("from=")[1].split("&")[0])
+    watcher.page.wait_for_function("() => location.hash.includes('from=')")
+    start = int(watcher.page.url.split("from=")[1].split("&")[0])
     after(("pointerup", 2, 0.8), ("pointermove", 1, 0.2))
-    found.page.wait_for_function(
-        "from => Number(location.hash.match(/from=(\\d+)/)[1]) > from", arg=left
+    watcher.page.wait_for_function(
+        "from => Number(location.hash.match(/from=(\\d+)/)[1]) > from", arg=start
     )
-    assert found.console_messages == []
-    found.context.close()
+    assert watcher.console_messages == []
+    watcher.context.close()
 
 
-def test_the_list_is_sorted_and_filtered(watched: MonitoredPage, server: Serving) -> None:
+def test_list_is_sorted_and_filtered(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
     names = page.locator("tbody th")
@@ -243,7 +243,7 @@ def test_the_list_is_sorted_and_filtered(watched: MonitoredPage, server: Serving
     assert names.all_inner_texts() == ["results/second"]
 
 
-def test_a_name_is_text(watched: MonitoredPage, server: Serving) -> None:
+def test_markup_in_name_stays_text(watched: MonitoredPage, server: Serving) -> None:
     page = watched.page
     page.goto(server.url)
     page.get_by_role("link", name=re.compile("third <img")).click()
@@ -255,7 +255,7 @@ def test_a_name_is_text(watched: MonitoredPage, server: Serving) -> None:
     assert "<img src=x" in page.locator(".crumbs").inner_text()
 
 
-def test_what_is_seen_is_saved(watched: MonitoredPage, server: Serving, tmp_path: Path) -> None:
+def test_visible_data_is_saved(watched: MonitoredPage, server: Serving, tmp_path: Path) -> None:
     page = watched.page
     open_run(page, server)
     buttons = page.locator(".bar .buttons").nth(1)
@@ -278,9 +278,7 @@ def test_what_is_seen_is_saved(watched: MonitoredPage, server: Serving, tmp_path
             assert "response time" in text
 
 
-def test_what_goes_wrong_is_said_in_four_parts(
-    browser: "Browser", server: Serving, folder: Path
-) -> None:
+def test_errors_have_four_parts(browser: "Browser", server: Serving, folder: Path) -> None:
     page = MonitoredPage(browser).page
     for hash_ in ("#/result/0000000000000000", "#/run/x/y", "#/compare/a,b"):
         page.goto("about:blank")
@@ -322,13 +320,13 @@ def views(server: Serving, page: "Page") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("look", ["wide", "dark", "phone"])
-def test_every_view_is_usable_by_everybody(browser: "Browser", server: Serving, look: str) -> None:
-    found = MonitoredPage(
+def test_every_view_is_accessible(browser: "Browser", server: Serving, look: str) -> None:
+    watcher = MonitoredPage(
         browser,
         viewport=PHONE if look == "phone" else WIDE,
         color_scheme="dark" if look == "dark" else "light",
     )
-    for name in views(server, found.page):
-        check_usable(found.page, name)
-    assert found.console_messages == []
-    found.context.close()
+    for name in views(server, watcher.page):
+        check_usable(watcher.page, name)
+    assert watcher.console_messages == []
+    watcher.context.close()

@@ -23,7 +23,7 @@ def sources() -> list[Path]:
     return [*sorted((WEB / "src").iterdir()), *(WEB / name for name in others)]
 
 
-def test_the_page_is_made_of_its_sources() -> None:
+def test_page_is_built_from_its_sources() -> None:
     digest = sha256()
     for path in sources():
         digest.update(f"{path.relative_to(WEB)}\n".encode())
@@ -33,13 +33,13 @@ def test_the_page_is_made_of_its_sources() -> None:
     assert (STATIC / "index.html").read_bytes() == (WEB / "src" / "index.html").read_bytes()
 
 
-def test_the_first_load_is_small() -> None:
+def test_first_load_is_small() -> None:
     loaded = [gzip.compress(path.read_bytes()) for path in STATIC.iterdir()]
     assert len(loaded) == 3
     assert sum(map(len, loaded)) < FIRST_LOAD_BYTES
 
 
-def test_the_page_asks_nobody_else() -> None:
+def test_page_loads_nothing_from_elsewhere() -> None:
     for path in STATIC.iterdir():
         text = path.read_text(encoding="utf-8")
         addresses = set(re.findall(r"\bhttps?://[^\s\"'`)]+", text))
@@ -50,15 +50,17 @@ def test_the_page_asks_nobody_else() -> None:
     assert licence in (STATIC / "app.js").read_text(), "which asks to be there"
 
 
-def test_no_text_becomes_markup() -> None:
+def test_sources_never_insert_markup() -> None:
     """Elements are made by `dom.ts`, and text enters them as text."""
     for path in (WEB / "src").glob("*.ts"):
         text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
-        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
-        assert found == [], path.name
+        matches = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text
+        )
+        assert matches == [], path.name
 
 
-def test_colours_are_those_of_the_report() -> None:
+def test_colours_match_report() -> None:
     style = (WEB / "src" / "app.css").read_text(encoding="utf-8")
     light, dark = style.split("prefers-color-scheme: dark", 1)
     for color, (name, night) in palette.THEME.items():
@@ -70,7 +72,7 @@ def test_colours_are_those_of_the_report() -> None:
     assert "#" not in re.sub(r"`#\$", "", (WEB / "src" / "paint.ts").read_text(encoding="utf-8"))
 
 
-def test_an_activity_has_the_same_colour_in_charts_of_causes_and_of_dies() -> None:
+def test_activity_has_one_colour_in_all_charts() -> None:
     """An erase is an erase, whether an I/O waits for it or a die does it; a wait is not."""
     text = (WEB / "src" / "palette.ts").read_text(encoding="utf-8")
     tables = {
@@ -102,10 +104,10 @@ def test_an_activity_has_the_same_colour_in_charts_of_causes_and_of_dies() -> No
     assert pale.isdisjoint(causes.values())
 
 
-def test_packages_are_pinned_and_name_no_registry() -> None:
-    wanted = json.loads((WEB / "package.json").read_text())["devDependencies"]
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
+def test_packages_are_pinned_without_registry() -> None:
+    packages = json.loads((WEB / "package.json").read_text())["devDependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in packages.values())
     lock = json.loads((WEB / "package-lock.json").read_text())
     assert not [name for name, each in lock["packages"].items() if "resolved" in each]
     listed = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    assert [name for name in wanted if f"`{name}`" not in listed] == []
+    assert [name for name in packages if f"`{name}`" not in listed] == []

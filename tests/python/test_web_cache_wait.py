@@ -60,8 +60,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(root: Path) -> Iterator[Serving]:
-    with serving([root]) as found:
-        yield found
+    with serving([root]) as running:
+        yield running
 
 
 def slowest_of(root: Path, drive: str) -> tuple[dict[str, int], int, Operations]:
@@ -76,47 +76,56 @@ def slowest_of(root: Path, drive: str) -> tuple[dict[str, int], int, Operations]
     return parts, number, inside.operations
 
 
-def cache_wait_of(of: Operations, number: int) -> int:
-    rows = np.flatnonzero((of.waits.io == number) & (of.waits.kind == WAITS.index("write cache")))
+def cache_wait_of(operations: Operations, number: int) -> int:
+    rows = np.flatnonzero(
+        (operations.waits.io == number) & (operations.waits.kind == WAITS.index("write cache"))
+    )
     assert len(rows) == 1, "its last page waited for the write cache"
     return int(rows[0])
 
 
-def charged(of: Operations, wait: int) -> Counter[str]:
+def charged(operations: Operations, wait: int) -> Counter[str]:
     """Return the parts of a wait by the consecutive operations of its die."""
-    begin, end = int(of.waits.begin[wait]), int(of.waits.end[wait])
-    on_die = np.flatnonzero(of.clocks[of.die] == of.clocks[of.waits.die[wait]])
-    found: Counter[str] = Counter()
-    known = begin
-    for row in sorted(on_die.tolist(), key=lambda row: (of.begin[row], of.end[row])):
-        low, high = max(int(of.begin[row]), known), min(int(of.end[row]), end)
+    begin, end = int(operations.waits.begin[wait]), int(operations.waits.end[wait])
+    on_die = np.flatnonzero(
+        operations.clocks[operations.die] == operations.clocks[operations.waits.die[wait]]
+    )
+    parts: Counter[str] = Counter()
+    covered_until = begin
+    for row in sorted(
+        on_die.tolist(), key=lambda row: (operations.begin[row], operations.end[row])
+    ):
+        low, high = (
+            max(int(operations.begin[row]), covered_until),
+            min(int(operations.end[row]), end),
+        )
         if low >= high:
             continue
-        known = high
-        purpose = PURPOSES[of.what[row]]
-        if purpose == HOST_WRITE and of.end[row] == end:
-            cells = min(high - low, int(of.cells[row]))
-            sent = min(high - low - cells, int(of.sent_until[row] - of.sent[row]))
-            found["cell_program_ns"] += cells
-            found["transfer_ns"] += sent
-            found["channel_wait_ns"] += high - low - cells - sent
+        covered_until = high
+        purpose = PURPOSES[operations.what[row]]
+        if purpose == HOST_WRITE and operations.end[row] == end:
+            cells = min(high - low, int(operations.cells[row]))
+            sent = min(high - low - cells, int(operations.sent_until[row] - operations.sent[row]))
+            parts["cell_program_ns"] += cells
+            parts["transfer_ns"] += sent
+            parts["channel_wait_ns"] += high - low - cells - sent
         elif purpose in OF_HOST:
-            found["die_wait_ns"] += high - low
+            parts["die_wait_ns"] += high - low
         else:
-            found[CAUSE_OF[WORDS_OF[of.what[row]]]] += high - low
-    return found
+            parts[CAUSE_OF[WORDS_OF[operations.what[row]]]] += high - low
+    return parts
 
 
 @pytest.mark.parametrize("drive", DRIVES)
-def test_the_wait_for_the_cache_is_split_by_what_the_die_did(root: Path, drive: str) -> None:
-    parts, number, of = slowest_of(root, drive)
-    wait = cache_wait_of(of, number)
-    expected = charged(of, wait)
-    taken = {"controller_ns", "link_ns"}
+def test_cache_wait_is_split_by_die_activity(root: Path, drive: str) -> None:
+    parts, number, operations = slowest_of(root, drive)
+    wait = cache_wait_of(operations, number)
+    expected = charged(operations, wait)
+    excluded = {"controller_ns", "link_ns"}
     idle = {"cache_wait_ns", "free_page_wait_ns"}
-    known = {name: ns for name, ns in parts.items() if ns and name not in taken | idle}
-    assert known == {name: ns for name, ns in expected.items() if ns}
-    whole = int(of.waits.end[wait] - of.waits.begin[wait])
+    waited = {name: ns for name, ns in parts.items() if ns and name not in excluded | idle}
+    assert waited == {name: ns for name, ns in expected.items() if ns}
+    whole = int(operations.waits.end[wait] - operations.waits.begin[wait])
     assert sum(parts[name] for name in idle) == whole - sum(expected.values())
     assert parts["cache_wait_ns"] < whole / 2
 
@@ -125,9 +134,12 @@ def test_the_wait_for_the_cache_is_split_by_what_the_die_did(root: Path, drive: 
 def test_three_clicks_lead_to_the_cause(
     browser: "Browser", server: Serving, root: Path, drive: str
 ) -> None:
-    parts, number, of = slowest_of(root, drive)
-    wait = cache_wait_of(of, number)
-    die, page_number = int(of.clocks[of.waits.die[wait]]), int(of.waits.page[wait])
+    parts, number, operations = slowest_of(root, drive)
+    wait = cache_wait_of(operations, number)
+    die, page_number = (
+        int(operations.clocks[operations.waits.die[wait]]),
+        int(operations.waits.page[wait]),
+    )
     with monitored_page(browser, server.url) as watched:
         page = watched.page
         page.goto(server.url)
@@ -139,15 +151,15 @@ def test_three_clicks_lead_to_the_cause(
         card.wait_for()
         assert f"I/O {number:,}" in card.inner_text()
         # Why it took so long: all its parts, the longest first, which is something that flash does.
-        shown = card.locator(".causes .what").all_inner_texts()
+        listed = card.locator(".causes .what").all_inner_texts()
         ordered = sorted(parts, key=lambda name: -parts[name])
-        assert shown == [cause_name(name) for name in ordered if parts[name]]
+        assert listed == [cause_name(name) for name in ordered if parts[name]]
         assert ordered[0] not in ("cache_wait_ns", "controller_ns", "link_ns")
-        said = card.locator(".flash").inner_text()
-        assert "Flash operations" in said
-        assert re.search(rf"host program on die {die}\b", said)
-        assert "Waits" in said
-        assert f"until page {page_number:,}, which was flushed to die {die}, was programmed" in said
+        text = card.locator(".flash").inner_text()
+        assert "Flash operations" in text
+        assert re.search(rf"host program on die {die}\b", text)
+        assert "Waits" in text
+        assert f"until page {page_number:,}, which was flushed to die {die}, was programmed" in text
         # The chart of the dies shows it: its band, its wait, the program that ended it.
         page.wait_for_function(
             "io => document.querySelector('.gantt .figure')?.dataset.marked === io", arg=str(number)
@@ -159,26 +171,28 @@ def test_three_clicks_lead_to_the_cause(
             check_in_all_themes(page, "a write that waited for the cache")
 
 
-def test_a_collection_is_told_with_its_valid_pages(root: Path) -> None:
+def test_collection_reports_its_valid_pages(root: Path) -> None:
     """The block that a die collects while a write waits, and how many valid pages it had."""
     drive = TLC
-    *_, of = slowest_of(root, drive)
+    *_, operations = slowest_of(root, drive)
     opened = OpenResults(Folders([root / drive]))
     _, lanes = lanes_of(opened, key_of(root / drive), RUN.id)
-    told: list[Any] = []
-    for number in np.unique(of.waits.io).tolist():
+    collections: list[Any] = []
+    for number in np.unique(operations.waits.io).tolist():
         flash = io_operations(lanes, number)
         assert flash is not None
-        told += [each for wait in flash["waits"] for each in wait["waited_for"] if "valid" in each]
-    assert told, "writes waited for collections"
-    for each in told:
+        collections += [
+            each for wait in flash["waits"] for each in wait["waited_for"] if "valid" in each
+        ]
+    assert collections, "writes waited for collections"
+    for each in collections:
         assert each["made"] == "collection"
         # A page that is read may hold several valid units, and pages become stale meanwhile.
-        reads = np.flatnonzero((of.job == each["job"]) & of.is_read)
+        reads = np.flatnonzero((operations.job == each["job"]) & operations.is_read)
         assert len(reads) <= each["valid"] <= 256 * 4
 
 
-def test_zooming_keeps_the_selected_write_in_view(
+def test_zooming_keeps_selected_write_in_view(
     browser: "Browser", server: Serving, root: Path
 ) -> None:
     drive = TLC

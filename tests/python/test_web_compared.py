@@ -58,7 +58,7 @@ def cells(page: "Page", column: int) -> list[str]:
     return rows.locator(f"td:nth-child({column})").all_inner_texts()
 
 
-def test_the_largest_difference_is_first_and_said_to_be(page: "Page", server: Serving) -> None:
+def test_largest_difference_is_first(page: "Page", server: Serving) -> None:
     def change(rows: Rows) -> None:
         for row, ratio in zip(rows, (1.1, 0.866, 1.01, 0.5), strict=True):
             row["ratio"] = ratio
@@ -71,37 +71,35 @@ def test_the_largest_difference_is_first_and_said_to_be(page: "Page", server: Se
     assert page.get_by_text("The 4 largest differences").count() == 1
 
 
-def test_what_is_unknown_is_counted_apart(page: "Page", server: Serving) -> None:
-    told: list[str] = ["same", "not_apart", "not_apart", "unknown"]
+def test_unknown_rows_are_counted_separately(page: "Page", server: Serving) -> None:
+    verdicts: list[str] = ["same", "not_apart", "not_apart", "unknown"]
 
     def change(rows: Rows) -> None:
-        for row, verdict in zip(rows, told, strict=True):
+        for row, verdict in zip(rows, verdicts, strict=True):
             row["verdict"] = verdict
 
     answered_with(page, change)
     open_comparison(page, server, "one", "two")
-    said = page.locator(".abstract").inner_text()
-    assert said.endswith("; 2 inconclusive, 1 is unknown without an interval.")
-    told[:] = ["same", "faster", "slower", "not_apart"]
+    abstract = page.locator(".abstract").inner_text()
+    assert abstract.endswith("; 2 inconclusive, 1 is unknown without an interval.")
+    verdicts[:] = ["same", "faster", "slower", "not_apart"]
     page.reload()
     page.locator(".abstract").wait_for()
-    said = page.locator(".abstract").inner_text()
-    assert said.endswith("in 1 of 4 experiments, slower in 1, the same in 1; 1 inconclusive.")
+    abstract = page.locator(".abstract").inner_text()
+    assert abstract.endswith("in 1 of 4 experiments, slower in 1, the same in 1; 1 inconclusive.")
 
 
-def test_nothing_in_common_is_said_and_nothing_drawn(page: "Page", server: Serving) -> None:
+def test_no_common_experiment_is_stated(page: "Page", server: Serving) -> None:
     open_comparison(page, server, "reads", "writes")
-    said = page.locator(".abstract").inner_text()
-    assert said == "r/reads and r/writes have no experiment in common."
+    abstract = page.locator(".abstract").inner_text()
+    assert abstract == "r/reads and r/writes have no experiment in common."
     assert page.get_by_text("Only in the first: 1; only in the second: 1.").count() == 1
     assert page.get_by_label("Show").count() == page.get_by_role("button").count() == 0
     assert page.get_by_role("region", name="Mean response times").count() == 0
 
 
 @pytest.mark.parametrize("low", [0.0, -0.7, None])
-def test_an_interval_that_begins_at_0_is_drawn_to_the_edge(
-    page: "Page", server: Serving, low: float | None
-) -> None:
+def test_interval_from_0_reaches_the_edge(page: "Page", server: Serving, low: float | None) -> None:
     ends = [(1.5, low, 3.52), (1.4, None, None), (1.3, 1.2, 1.45), (0.9, 0.8, 1.1)]
 
     def change(rows: Rows) -> None:
@@ -125,12 +123,12 @@ def test_an_interval_that_begins_at_0_is_drawn_to_the_edge(
     assert min(begins[1:]) > edge
 
 
-def test_what_is_no_verdict_hides_nothing(page: "Page", server: Serving) -> None:
+def test_unknown_verdict_filters_nothing(page: "Page", server: Serving) -> None:
     open_comparison(page, server, "one", "two")
     whole = page.locator("table tbody tr").count()
-    for asked in ("nonsense", "toString"):
-        page.goto(f"{page.url.partition('?')[0]}?verdict={asked}")
+    for verdict in ("nonsense", "toString"):
+        page.goto(f"{page.url.partition('?')[0]}?verdict={verdict}")
         page.reload()  # another query alone would not open the view anew
         page.get_by_role("heading", name="Comparison", exact=True).wait_for()
-        assert page.locator("table tbody tr").count() == whole, asked
+        assert page.locator("table tbody tr").count() == whole, verdict
         assert page.locator("select").first.input_value() == ""

@@ -67,7 +67,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield chosen
 
 
-def dialled(port: int, sent: bytes = b"") -> socket.socket:
+def connect(port: int, sent: bytes = b"") -> socket.socket:
     made = socket.create_connection((HOST, port), 20)
     with suppress(ConnectionError):  # it may be closed again
         made.sendall(sent)
@@ -75,15 +75,15 @@ def dialled(port: int, sent: bytes = b"") -> socket.socket:
 
 
 @contextmanager
-def many(count: int, port: int, sent: bytes) -> Iterator[list[socket.socket]]:
+def open_connections(count: int, port: int, sent: bytes) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(dialled(port, sent)) for _ in range(count)]
+        yield [stack.enter_context(connect(port, sent)) for _ in range(count)]
 
 
 def answer(connection: socket.socket) -> bytes:
-    with HTTPResponse(connection) as found:
-        found.begin()
-        return found.read()
+    with HTTPResponse(connection) as response:
+        response.begin()
+        return response.read()
 
 
 def is_closed(connection: socket.socket) -> bool:
@@ -102,50 +102,48 @@ def is_closed(connection: socket.socket) -> bool:
         HEAD + b"0\r\n\r\n" + b"GET / HT",
     ],
 )  # fmt: skip
-def test_half_a_request_is_not_waited_for(port: int, sent: bytes) -> None:
-    with dialled(port, sent) as half:
+def test_incomplete_request_is_disconnected(port: int, sent: bytes) -> None:
+    with connect(port, sent) as half:
         assert is_closed(half)
     assert httpx.get(f"http://{HOST}:{port}/").text == "0"
 
 
-def test_who_drips_is_not_waited_for(port: int) -> None:
-    with dialled(port) as dripping, pytest.raises(ConnectionError):
-        _drip(dripping, HEAD + b"100000\r\n\r\n" + bytes(10**6))
+def test_slow_sender_is_disconnected(port: int) -> None:
+    with connect(port) as dripping, pytest.raises(ConnectionError):
+        send_slowly(dripping, HEAD + b"100000\r\n\r\n" + bytes(10**6))
 
 
-def _drip(connection: socket.socket, content: bytes) -> None:
+def send_slowly(connection: socket.socket, content: bytes) -> None:
     for byte in content:
         connection.sendall(bytes([byte]))
         time.sleep(0.02)
 
 
-def test_a_body_has_time_for_its_length(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_body_deadline_grows_with_its_length(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "BODY_BYTES_PER_S", 1000)
-    with dialled(port, HEAD + b"4000\r\n\r\n") as slow:
+    with connect(port, HEAD + b"4000\r\n\r\n") as slow:
         for _ in range(8):  # 0.8 s, of 0.3 s and 4 s for its bytes
             time.sleep(0.1)
             slow.sendall(bytes(500))
         assert answer(slow) == b"4000"
 
 
-def test_a_refused_body_is_read_to_an_end_that_is_near(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_body_is_read_up_to_a_limit(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse = HEAD.replace(b"/ ", b"/refuse ", 1) + b"67108864\r\n\r\n"
     assert httpx.post(f"http://{HOST}:{port}/refuse", content=bytes(1 << 20)).text == "0"
     monkeypatch.setattr(connections, "MOST_UNREAD_BYTES", 1 << 20)
-    with dialled(port, refuse) as sending, pytest.raises(ConnectionError):
+    with connect(port, refuse) as sending, pytest.raises(ConnectionError):
         sending.sendall(bytes(64 << 20))
 
 
-def test_time_while_the_server_does_not_read_is_not_counted(port: int) -> None:
+def test_time_without_server_reading_is_not_counted(port: int) -> None:
     """The application reads nothing for longer than the client's deadline, then again."""
     body = bytes(8 << 20)
     assert httpx.post(f"http://{HOST}:{port}/slow", content=body).text == str(len(body))
 
 
-def test_an_answer_that_nobody_takes_is_given_up(port: int) -> None:
-    with dialled(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") as deaf:
+def test_client_that_reads_no_answer_is_disconnected(port: int) -> None:
+    with connect(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") as deaf:
         time.sleep(1.0)
         received = 0
         with suppress(ConnectionResetError):
@@ -154,16 +152,16 @@ def test_an_answer_that_nobody_takes_is_given_up(port: int) -> None:
     assert received < LARGE
 
 
-def test_who_waits_longest_of_the_largest_crowd_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longest_waiting_of_largest_group_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 10)
-    with served() as port, socket.socket() as alone:
-        alone.bind(("127.0.0.2", 0))
-        alone.connect((HOST, port))
-        alone.sendall(HEAD + b"4\r\n\r\n")
-        with many(30, port, b"G") as crowd:
+    with served() as port, socket.socket() as single:
+        single.bind(("127.0.0.2", 0))
+        single.connect((HOST, port))
+        single.sendall(HEAD + b"4\r\n\r\n")
+        with open_connections(30, port, b"G") as crowd:
             assert httpx.get(f"http://{HOST}:{port}/").text == "0"
-            alone.sendall(b"body")
-            assert answer(alone) == b"4"
+            single.sendall(b"body")
+            assert answer(single) == b"4"
             closed = 0
             for each in crowd:
                 each.setblocking(False)

@@ -65,13 +65,13 @@ def runs() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: "Browser", request: pytest.FixtureRequest) -> Iterator["Page"]:
-    found = MonitoredPage(
+    watcher = MonitoredPage(
         browser, accept_downloads=True, viewport=getattr(request, "param", None) or PHONE
     )
-    found.page.add_init_script(LISTENING)
-    yield found.page
-    found.context.close()
-    assert found.console_messages == []
+    watcher.page.add_init_script(LISTENING)
+    yield watcher.page
+    watcher.context.close()
+    assert watcher.console_messages == []
 
 
 WIDE = pytest.mark.parametrize("page", [{"width": 1280, "height": 800}], indirect=True)
@@ -84,8 +84,8 @@ def key_of(page: "Page", server: Serving, name: str) -> str:
 
 def open_run(page: "Page", server: Serving, name: str, query: str = "") -> None:
     key = key_of(page, server, name)
-    found = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
-    page.goto(f"{server.url}#/run/{key}/{found}{query}")
+    run_id = page.request.get(f"{server.url}api/result?key={key}").json()["runs"][0]["id"]
+    page.goto(f"{server.url}#/run/{key}/{run_id}{query}")
     page.wait_for_function(
         "() => document.querySelector('.pad .figure')?.dataset.complete === 'true'"
     )
@@ -94,8 +94,8 @@ def open_run(page: "Page", server: Serving, name: str, query: str = "") -> None:
 def written(page: "Page", panel: str) -> list[dict[str, Any]]:
     """Return the texts on the figure of a panel, or of the run itself."""
     where = OF_PANEL.format(panel, panel) if panel else ".pad .figure"
-    found: list[dict[str, Any]] = page.locator(where).first.evaluate(WRITTEN)
-    return found
+    texts: list[dict[str, Any]] = page.locator(where).first.evaluate(WRITTEN)
+    return texts
 
 
 def wait_for_words(page: "Page", panel: str, words: str) -> None:
@@ -119,21 +119,21 @@ def check_apart(words: list[dict[str, Any]]) -> None:
         assert after - wide_after / 2 > x + wide / 2 + 4
 
 
-def test_names_on_an_axis_do_not_run_into_each_other(page: "Page", server: Serving) -> None:
+def test_axis_labels_do_not_overlap(page: "Page", server: Serving) -> None:
     open_run(page, server, "one")
     wait_for_words(page, "Distribution", "response time")
-    found = written(page, "Distribution")
-    check_apart([each for each in found if re.search(r"\d [nµm]?s$", each["text"])])
+    texts = written(page, "Distribution")
+    check_apart([each for each in texts if re.search(r"\d [nµm]?s$", each["text"])])
     compare(page, server)
     ratios = page.locator("main .figure").first
     ratios.evaluate("figure => figure.scrollIntoView()")
-    found = ratios.evaluate(WRITTEN)
-    check_apart([each for each in found if each["text"].startswith("×")])
-    assert "×1.00" in [each["text"] for each in found]
+    texts = ratios.evaluate(WRITTEN)
+    check_apart([each for each in texts if each["text"].startswith("×")])
+    assert "×1.00" in [each["text"] for each in texts]
 
 
 @WIDE
-def test_an_axis_is_named_after_what_it_shows_now(page: "Page", server: Serving) -> None:
+def test_axis_is_named_after_its_quantity(page: "Page", server: Serving) -> None:
     open_run(page, server, "inside RW", "?axis=time")
     panels = {"": "submitted, since the first", "Free blocks": "since the run began",
               "Write amplification": "since the run began"}  # fmt: skip
@@ -146,14 +146,14 @@ def test_an_axis_is_named_after_what_it_shows_now(page: "Page", server: Serving)
 
 
 @WIDE
-def test_what_is_known_of_no_sample_is_not_drawn(page: "Page", server: Serving) -> None:
+def test_unknown_series_is_not_drawn(page: "Page", server: Serving) -> None:
     open_run(page, server, "inside SR")
     page.get_by_role("heading", name="Free blocks").wait_for()
     assert page.get_by_role("heading", name="Write amplification").count() == 0
 
 
 @WIDE
-def test_a_saved_histogram_names_all_its_axes(page: "Page", server: Serving) -> None:
+def test_saved_histogram_names_all_axes(page: "Page", server: Serving) -> None:
     open_run(page, server, "one")
     with page.expect_download() as waiting:
         page.locator("details:has(h2:text-is('Distribution'))").get_by_role(
@@ -166,10 +166,10 @@ def test_a_saved_histogram_names_all_its_axes(page: "Page", server: Serving) -> 
 
 
 @WIDE
-def test_each_row_of_a_comparison_has_a_name_of_its_own(page: "Page", server: Serving) -> None:
+def test_rows_of_comparison_have_unique_names(page: "Page", server: Serving) -> None:
     compare(page, server)
-    found: list[dict[str, Any]] = page.locator("main .figure").first.evaluate(WRITTEN)
-    names = Counter(each["text"] for each in found if "SW 32 KiB" in each["text"])
+    texts: list[dict[str, Any]] = page.locator("main .figure").first.evaluate(WRITTEN)
+    names = Counter(each["text"] for each in texts if "SW 32 KiB" in each["text"])
     assert names == {f"{name} SW 32 KiB": 1 for name in ("Baseline", "Alignment", "Granularity")}
     with page.expect_download() as waiting:
         page.get_by_role("button", name="SVG").first.click()
@@ -181,9 +181,7 @@ def test_each_row_of_a_comparison_has_a_name_of_its_own(page: "Page", server: Se
 
 
 @WIDE
-def test_an_overlay_is_of_what_stands_in_its_row(
-    page: "Page", server: Serving, folder: Path
-) -> None:
+def test_overlay_shows_runs_of_its_row(page: "Page", server: Serving, folder: Path) -> None:
     compare(page, server)
     page.get_by_role("button", name=re.compile("^Overlay Granularity")).click()
     overlay = page.get_by_role("region", name="Overlay")
@@ -196,11 +194,11 @@ def test_an_overlay_is_of_what_stands_in_its_row(
         overlay.get_by_role("button", name="CSV").click()
     lines = [line.split(",") for line in waiting.value.path().read_text().splitlines()[1:]]
     for name in ("one", "two"):
-        some = [
+        repeated_runs = [
             run for run in Results.load(folder / name).runs if run.micro_benchmark == "granularity"
         ]
-        assert len(some) == 2
-        times = np.concatenate([run.response_time_ns() for run in some]).astype(float)
+        assert len(repeated_runs) == 2
+        times = np.concatenate([run.response_time_ns() for run in repeated_runs]).astype(float)
         steps = [(float(at), float(share)) for run, at, share in lines if run == f"r/{name}"]
         assert steps[-1] == (times.max(), 0)
         for at, share in steps[:-1]:

@@ -37,8 +37,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @pytest.fixture(scope="module")
 def server(results: Results) -> Iterator[Serving]:
-    with serving([results.path]) as found:
-        yield found
+    with serving([results.path]) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,8 @@ def lanes(results: Results) -> tuple[OpenRun, Lanes]:
 
 def slowest_wait(lanes: Lanes) -> int:
     """The operation of the host that waited longest for its die."""
-    of = lanes.operations
-    return int(np.argmax(np.where(lanes.io >= 0, of.begin - of.asked, -1)))
+    operations = lanes.operations
+    return int(np.argmax(np.where(lanes.io >= 0, operations.begin - operations.asked, -1)))
 
 
 def drawn(page: "Page", times: int) -> None:
@@ -63,44 +63,44 @@ def show(page: "Page", server: Serving, results: Results, query: str) -> None:
     drawn(page, 1)
 
 
-def place_of(page: "Page", picture: Any, lanes: Lanes, row: int) -> tuple[float, float]:
+def position_of(page: "Page", picture: Any, lanes: Lanes, row: int) -> tuple[float, float]:
     """Return the position of the middle of an operation on the screen."""
     over = page.locator(".gantt .u-over")
     over.scroll_into_view_if_needed()
     box = over.bounding_box()
     assert box is not None
-    of, header = lanes.operations, picture.header
+    operations, header = lanes.operations, picture.header
     low, high = header["from_ns"], header["until_ns"]
-    middle = (int(of.begin[row]) + int(of.end[row])) / 2 - lanes.begin_ns
+    middle = (int(operations.begin[row]) + int(operations.end[row])) / 2 - lanes.begin_ns
     names = [lane["die"] for lane in header["lanes"]]
-    at = (names.index(int(of.die[row])) + 0.5) / len(names)
+    at = (names.index(int(operations.die[row])) + 0.5) / len(names)
     return box["x"] + box["width"] * (middle - low) / (high - low), box["y"] + box["height"] * at
 
 
-def test_hovering_says_what_it_was_and_for_whom_it_waited(
+def test_hover_shows_operation_and_its_wait(
     browser: "Browser", server: Serving, results: Results, lanes: tuple[OpenRun, Lanes]
 ) -> None:
-    run, found = lanes
-    row = slowest_wait(found)
-    number = int(found.io[row])
+    run, opened_lanes = lanes
+    row = slowest_wait(opened_lanes)
+    number = int(opened_lanes.io[row])
     watched = MonitoredPage(browser)
     page = watched.page
     low, high = max(number - 3, 0), number + 4
     show(page, server, results, f"from={low}&to={high}")
-    picture = gantt(run, found, "number", (low, high), 800)
-    page.mouse.move(*place_of(page, picture, found, row))
+    picture = gantt(run, opened_lanes, "number", (low, high), 800)
+    page.mouse.move(*position_of(page, picture, opened_lanes, row))
     page.wait_for_function(
         "row => document.querySelector('.gantt .readout')?.dataset.row === row", arg=str(row)
     )
-    said = page.locator(".gantt .readout").inner_text()
-    assert said.startswith(f"host program for I/O {number:,}: die {found.of.die[row]}, ")
-    expected = operation(found, row)
+    text = page.locator(".gantt .readout").inner_text()
+    assert text.startswith(f"host program for I/O {number:,}: die {opened_lanes.of.die[row]}, ")
+    expected = operation(opened_lanes, row)
     first = expected["waited_for"][0]
-    assert f"{first['what']} on die {first['die']}" in said
-    assert f"of block {first['block']:,}" in said
+    assert f"{first['what']} on die {first['die']}" in text
+    assert f"of block {first['block']:,}" in text
     assert expected["waited_ns"] > 0
     # A click leads to the I/O, which says the same of itself.
-    page.mouse.click(*place_of(page, picture, found, row))
+    page.mouse.click(*position_of(page, picture, opened_lanes, row))
     card = page.get_by_role("region", name="One I/O")
     card.wait_for()
     assert f"I/O {number:,}" in card.inner_text()
@@ -112,14 +112,14 @@ def test_hovering_says_what_it_was_and_for_whom_it_waited(
     watched.context.close()
 
 
-def test_it_follows_the_zoom_and_leads_it(
+def test_gantt_follows_and_drives_the_zoom(
     browser: "Browser", server: Serving, results: Results
 ) -> None:
     watched = MonitoredPage(browser)
     page = watched.page
     show(page, server, results, "")
-    told = page.locator(".gantt")
-    assert "drawn as shares of time" in told.inner_text()
+    panel = page.locator(".gantt")
+    assert "drawn as shares of time" in panel.inner_text()
     page.locator(".pad").focus()
     for _ in range(6):
         page.keyboard.press("+")
@@ -129,8 +129,8 @@ def test_it_follows_the_zoom_and_leads_it(
     # Dragged over it, a stretch of time is what the response times are drawn of.
     box = page.locator(".gantt .u-over").bounding_box()
     assert box is not None
-    seen = page.get_by_role("status")
-    before = int(seen.inner_text().split()[0].replace(",", ""))
+    status = page.get_by_role("status")
+    before = int(status.inner_text().split()[0].replace(",", ""))
     page.locator(".gantt .u-over").scroll_into_view_if_needed()
     box = page.locator(".gantt .u-over").bounding_box()
     assert box is not None
@@ -148,14 +148,14 @@ def test_it_follows_the_zoom_and_leads_it(
     watched.context.close()
 
 
-def test_what_is_drawn_is_saved(
+def test_drawn_operations_are_saved(
     browser: "Browser", server: Serving, results: Results, lanes: tuple[OpenRun, Lanes]
 ) -> None:
     watched = MonitoredPage(browser, viewport=PHONE, accept_downloads=True)
     page = watched.page
     show(page, server, results, "from=100&to=130")
-    run, found = lanes
-    picture = gantt(run, found, "number", (100, 130), 800)
+    run, opened_lanes = lanes
+    picture = gantt(run, opened_lanes, "number", (100, 130), 800)
     texts = {}
     for name in ("SVG", "CSV"):
         with page.expect_download() as waiting:
@@ -169,7 +169,7 @@ def test_what_is_drawn_is_saved(
     watched.context.close()
 
 
-def test_a_run_that_was_not_looked_into_has_none(browser: "Browser", tmp_path: Path) -> None:
+def test_run_without_recording_has_no_gantt(browser: "Browser", tmp_path: Path) -> None:
     results = stored.results(tmp_path / "r", [RUN], "sim:demo?blocks_per_die=64")
     watched = MonitoredPage(browser)
     with serving([results.path]) as server:

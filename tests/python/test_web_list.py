@@ -25,48 +25,46 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     root = tmp_path_factory.mktemp("listed") / "r"
     for name in PAUSES:
         stored.results(root / name, [stored.baseline_run(1, "SR", io_size=4096)], SMALL)
-    with serving([root]) as found:
-        yield found
+    with serving([root]) as running:
+        yield running
 
 
 @pytest.fixture
 def page(browser: "Browser", server: Serving) -> Iterator["Page"]:
     """The list, with pauses and factors that these small results do not have."""
-    found = MonitoredPage(browser)
+    watcher = MonitoredPage(browser)
 
-    def told(route: "Route") -> None:
+    def answer_rows(route: "Route") -> None:
         document = route.fetch().json()
         keys = {row["key"]: row["name"][-1] for row in listed["results"]}
         for row in document["rows"]:
-            for place, known in ((PAUSE, PAUSES), (REVERSE, REVERSES)):
-                cell, number = known[keys[row["key"]]]
-                row["cells"][place], row["numbers"][place] = cell, number
+            for column, values in ((PAUSE, PAUSES), (REVERSE, REVERSES)):
+                cell, number = values[keys[row["key"]]]
+                row["cells"][column], row["numbers"][column] = cell, number
         route.fulfill(json=document)
 
-    listed = found.page.request.get(f"{server.url}api/results").json()
-    found.page.route("**/api/rows?*", told)
-    found.page.goto(server.url)
-    found.page.get_by_text("900 µs").wait_for()
-    yield found.page
-    found.context.close()
-    assert found.console_messages == []
+    listed = watcher.page.request.get(f"{server.url}api/results").json()
+    watcher.page.route("**/api/rows?*", answer_rows)
+    watcher.page.goto(server.url)
+    watcher.page.get_by_text("900 µs").wait_for()
+    yield watcher.page
+    watcher.context.close()
+    assert watcher.console_messages == []
 
 
 @pytest.mark.parametrize(
     ("column", "down"), [("Pause", "bdac"), ("Reverse", "abdc"), ("Converged", "abcd")]
 )
-def test_a_column_is_sorted_by_its_numbers_and_what_has_none_comes_last(
-    page: "Page", column: str, down: str
-) -> None:
+def test_column_is_sorted_by_number_with_missing_last(page: "Page", column: str, down: str) -> None:
     names = page.locator("tbody th")
-    for wanted in (down, down if column == "Converged" else down[2::-1] + down[3]):
+    for expected in (down, down if column == "Converged" else down[2::-1] + down[3]):
         page.get_by_role("button", name=column).click()
-        assert "".join(name[-1] for name in names.all_inner_texts()) == wanted
+        assert "".join(name[-1] for name in names.all_inner_texts()) == expected
 
 
-def test_times_are_in_full_and_have_their_unit(page: "Page") -> None:
+def test_times_have_three_digits_and_unit(page: "Page") -> None:
     heads = page.locator("thead th").all_inner_texts()
     assert [head.strip() for head in heads if "[ms]" in head] == list(COLUMNS[:4])
     at = [head.strip() for head in heads].index("SR [ms]")
-    shown = page.locator("tbody tr").first.locator("th, td").nth(at).inner_text()
-    assert len(shown.replace(".", "").lstrip("0")) == 3, shown
+    text = page.locator("tbody tr").first.locator("th, td").nth(at).inner_text()
+    assert len(text.replace(".", "").lstrip("0")) == 3, text

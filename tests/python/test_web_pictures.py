@@ -26,14 +26,14 @@ COUNT = 3000
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
     """A run of one stream with a start-up, and one of four that run side by side."""
-    alone = stored.baseline_run(1, "RW", io_count=COUNT, io_ignore=100, io_size=4096)
+    single = stored.baseline_run(1, "RW", io_count=COUNT, io_ignore=100, io_size=4096)
     each = {"io_size": 4096, "io_count": COUNT // 4, "target_size": 8 << 20}
     spec = parallel(*(baseline("RW", target_offset=n * (8 << 20), **each) for n in range(4)))
     together = stored.planned_run(
         2, "parallelism", "RW", parameter="parallel_degree", value=4, unit="", spec=spec
     )
     folder = tmp_path_factory.mktemp("pictures") / "r"
-    results = stored.results(folder, (alone, together), SMALL)
+    results = stored.results(folder, (single, together), SMALL)
     return {
         name: OpenRun(results, each)
         for name, each in zip(("one", "four"), results.runs, strict=True)
@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 
 
 @pytest.fixture(autouse=True)
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce blocks and buffers, so that three thousand I/Os are drawn like ten million."""
     monkeypatch.setattr(grid, "BLOCKS", 128)
     monkeypatch.setattr(grid, "PIECE", 500)
@@ -68,29 +68,29 @@ STRETCHES = [(0, 1), (0.003, 0.03), (0.4, 0.6), (0.05, 0.95), (0.99, 1), (0.3, 0
 def test_every_row_is_exact(
     runs: dict[str, OpenRun], name: str, axis: Any, stretch: tuple[float, float], columns: int
 ) -> None:
-    run, known = runs[name], columns_of(runs[name])
-    times, since = known["response_time_ns"], known["submit_ns"] - known["submit_ns"].min()
+    run, data = runs[name], columns_of(runs[name])
+    times, since = data["response_time_ns"], data["submit_ns"] - data["submit_ns"].min()
     extent = len(times) if axis == "number" else int(since.max())
     low, high = (share * extent for share in stretch)
     drawn = picture(run, axis, low, high, columns)
-    place = np.arange(len(times)) if axis == "number" else since
-    below = place < np.ceil(high) if axis == "number" else place <= high
-    inside = (place >= np.floor(low)) & below
+    position = np.arange(len(times)) if axis == "number" else since
+    below = position < np.ceil(high) if axis == "number" else position <= high
+    inside = (position >= np.floor(low)) & below
     if drawn.header["kind"] == "ios":
         assert drawn.arrays["number"].tolist() == np.flatnonzero(inside).tolist()
         for column in window.POINT_COLUMNS:
-            wanted = since if column == "submit_ns" else known[column]
-            assert drawn.arrays[column].tolist() == wanted[inside].tolist(), column
+            expected = since if column == "submit_ns" else data[column]
+            assert drawn.arrays[column].tolist() == expected[inside].tolist(), column
         if inside.any():
-            causes = np.array([known[cause] for cause in run.causes])
+            causes = np.array([data[cause] for cause in run.causes])
             assert drawn.arrays["cause"].tolist() == causes.argmax(axis=0)[inside].tolist()
     else:
-        check_rows(drawn, times, since, known["stream"])
+        check_rows(drawn, times, since, data["stream"])
         assert len(drawn.arrays["start"]) <= 2 * columns + 4 * 2
-        shown = np.zeros(len(times), bool)
+        covered = np.zeros(len(times), bool)
         for start, stop in rows_of(drawn):
-            shown[start:stop] = True
-        assert shown[inside].all(), "nothing is left out"
+            covered[start:stop] = True
+        assert covered[inside].all(), "nothing is left out"
     if inside.any() and drawn.header["window"]["exact"]:
         assert drawn.header["window"]["max_ns"] == times[inside].max()
         assert drawn.header["window"]["count"] == inside.sum()
@@ -106,18 +106,18 @@ def check_rows(drawn: Picture, times: Any, since: Any, stream: Any) -> None:
     spread = drawn.arrays["spread"].reshape(-1, n)
     for i, (start, stop) in enumerate(rows_of(drawn)):
         part = times[start:stop]
-        found = {key: drawn.arrays[key][i] for key in ("min_ns", "max_ns", "first_ns", "last_ns")}
-        assert found["min_ns"] == part.min()
-        assert found["max_ns"] == part.max()
-        assert found["first_ns"] == since[start:stop].min()
-        assert found["last_ns"] == since[start:stop].max()
+        row = {key: drawn.arrays[key][i] for key in ("min_ns", "max_ns", "first_ns", "last_ns")}
+        assert row["min_ns"] == part.min()
+        assert row["max_ns"] == part.max()
+        assert row["first_ns"] == since[start:stop].min()
+        assert row["last_ns"] == since[start:stop].max()
         assert drawn.arrays["mean_ns"][i] == pytest.approx(part.mean())
         assert len(set(stream[start:stop])) == 1, "a row is of one stream"
         counted = np.histogram(part, bins=edges_ns()[first : first + n + 1])[0]
         assert spread[i].tolist() == counted.tolist()
 
 
-def test_all_three_kinds_of_pictures_are_among_them(runs: dict[str, OpenRun]) -> None:
+def test_pictures_cover_all_three_kinds(runs: dict[str, OpenRun]) -> None:
     run = runs["one"]
     kinds = [picture(run, "number", 0, high, 50) for high in (150, 600, COUNT)]
     lengths = [len(each.arrays.get("start", ())) for each in kinds]
@@ -128,21 +128,21 @@ def test_all_three_kinds_of_pictures_are_among_them(runs: dict[str, OpenRun]) ->
 
 
 @pytest.mark.parametrize("stop", [150, 600, COUNT])
-def test_running_means_are_those_of_all_before(runs: dict[str, OpenRun], stop: int) -> None:
+def test_running_means_include_all_before(runs: dict[str, OpenRun], stop: int) -> None:
     times = columns_of(runs["one"])["response_time_ns"]
     drawn = picture(runs["one"], "number", 40, stop, 60)
     ends = drawn.arrays["stop"] if "stop" in drawn.arrays else drawn.arrays["number"] + 1
-    for end, without, all_of_them in zip(
+    for end, without, with_startup in zip(
         ends, drawn.arrays["average_ns"], drawn.arrays["average_with_ns"], strict=True
     ):
-        assert all_of_them == pytest.approx(times[:end].mean())
+        assert with_startup == pytest.approx(times[:end].mean())
         if end <= 100:
             assert np.isnan(without)
         else:
             assert without == pytest.approx(times[100:end].mean())
 
 
-def test_a_long_run_is_drawn_from_its_pyramid_until_it_is_read(
+def test_long_run_is_drawn_from_pyramid_until_loaded(
     runs: dict[str, OpenRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = runs["one"]
@@ -155,14 +155,14 @@ def test_a_long_run_is_drawn_from_its_pyramid_until_it_is_read(
         assert not drawn.header["complete"]
         assert drawn.arrays["max_ns"].max() == times.max()
         assert drawn.arrays["min_ns"].min() == times.min()
-    kept: Pyramid | None = run.pyramid
-    assert kept is not None
+    pyramid: Pyramid | None = run.pyramid
+    assert pyramid is not None
     monkeypatch.setattr(run, "_making", None)
     run.wait()
     assert picture(run, "number", 0, COUNT, 40).header["complete"]
 
 
-def test_classes_are_what_their_edges_say() -> None:
+def test_classes_match_their_edges() -> None:
     rng = np.random.default_rng(3)
     times = np.exp(rng.uniform(0, np.log(4e9), 20_000)).astype(np.int64)
     edges = edges_ns()
@@ -175,44 +175,44 @@ def test_classes_are_what_their_edges_say() -> None:
     assert (rounded < edges[codes + 1]).all()
 
 
-def test_a_picture_is_read_back_as_it_was_packed(runs: dict[str, OpenRun]) -> None:
+def test_packed_picture_reads_back(runs: dict[str, OpenRun]) -> None:
     drawn = picture(runs["one"], "number", 0, 150, 50)
     content = drawn.pack()
     length = int.from_bytes(content[:8], "little")
     head = json.loads(content[8 : 8 + length])
-    place = 8 + length
-    assert place % 8 == 0
+    offset = 8 + length
+    assert offset % 8 == 0
     for about in head["arrays"]:
         size = {"f8": 8, "u4": 4, "u1": 1}[about["type"]] * about["length"]
-        values = np.frombuffer(content[place : place + size], f"<{about['type']}")
+        values = np.frombuffer(content[offset : offset + size], f"<{about['type']}")
         assert np.array_equal(values, drawn.arrays[about["name"]].ravel(), equal_nan=True)
-        place += -(-size // 8) * 8
-    assert place == len(content)
+        offset += -(-size // 8) * 8
+    assert offset == len(content)
 
 
 # The slowest
 
 
 @pytest.mark.parametrize("stretch", [(0, COUNT), (700, 1900), (5, 8)])
-def test_the_slowest_are_the_slowest(runs: dict[str, OpenRun], stretch: tuple[int, int]) -> None:
+def test_slowest_ios_are_listed(runs: dict[str, OpenRun], stretch: tuple[int, int]) -> None:
     run, times = runs["one"], columns_of(runs["one"])["response_time_ns"]
-    found = slow_ios.slowest(run, *stretch)
+    answer = slow_ios.slowest(run, *stretch)
     part = times[slice(*stretch)]
-    wanted = np.argsort(-part, kind="stable")[: len(found["ios"])] + stretch[0]
-    assert [io["number"] for io in found["ios"]] == wanted.tolist()
-    for io in found["ios"]:
+    expected = np.argsort(-part, kind="stable")[: len(answer["ios"])] + stretch[0]
+    assert [io["number"] for io in answer["ios"]] == expected.tolist()
+    for io in answer["ios"]:
         assert sum(each["ns"] for each in io["causes"]) == io["response_time_ns"]
-    assert found["slow"] == min(max(len(part) // 100, slow_ios.FEWEST), len(part))
+    assert answer["slow"] == min(max(len(part) // 100, slow_ios.FEWEST), len(part))
 
 
-def test_what_slow_ones_have_in_common_is_counted(runs: dict[str, OpenRun]) -> None:
-    run, known = runs["one"], columns_of(runs["one"])
-    found = slow_ios.slowest(run, 0, COUNT)
-    slowest = np.argsort(-known["response_time_ns"], kind="stable")[: found["slow"]]
-    causes = np.array([known[cause] for cause in run.causes])
-    words = {slow_ios.cause_name(cause): place for place, cause in enumerate(run.causes)}
-    seen = 0
-    for trait in found["traits"]:
+def test_traits_of_slow_ios_are_counted(runs: dict[str, OpenRun]) -> None:
+    run, data = runs["one"], columns_of(runs["one"])
+    answer = slow_ios.slowest(run, 0, COUNT)
+    slowest = np.argsort(-data["response_time_ns"], kind="stable")[: answer["slow"]]
+    causes = np.array([data[cause] for cause in run.causes])
+    words = {slow_ios.cause_name(cause): index for index, cause in enumerate(run.causes)}
+    checked = 0
+    for trait in answer["traits"]:
         if trait["name"] not in ("most of the time", "waited for"):
             continue
         cause = words[trait["value"]]
@@ -221,11 +221,11 @@ def test_what_slow_ones_have_in_common_is_counted(runs: dict[str, OpenRun]) -> N
         assert trait["every"] == pytest.approx(has.mean())
         assert trait["slow"] == pytest.approx(has[slowest].mean())
         assert trait["lift"] == pytest.approx(trait["slow"] / trait["every"])
-        seen += 1
-    assert seen, "a simulated device tells causes"
+        checked += 1
+    assert checked, "a simulated device tells causes"
 
 
-def test_nothing_in_common_is_made_of_chance(runs: dict[str, OpenRun]) -> None:
+def test_random_choice_has_no_traits(runs: dict[str, OpenRun]) -> None:
     """Slow ones that are picked blindly have no traits, but of a few in fifty tries."""
     run = runs["one"]
     rng = np.random.default_rng(5)
@@ -233,21 +233,24 @@ def test_nothing_in_common_is_made_of_chance(runs: dict[str, OpenRun]) -> None:
     assert sum(map(len, tries)) < 20
 
 
-def test_addresses_are_those_of_the_slowest_and_some_others(runs: dict[str, OpenRun]) -> None:
-    run, known = runs["one"], columns_of(runs["one"])
+def test_addresses_include_slowest_and_a_sample(runs: dict[str, OpenRun]) -> None:
+    run, data = runs["one"], columns_of(runs["one"])
     drawn = window.addresses(run, 0, COUNT)
     numbers = drawn.arrays["number"]
     assert len(numbers) <= window.POINTS
-    assert drawn.arrays["offset_bytes"].tolist() == known["offset_bytes"][numbers].tolist()
-    slowest = np.argsort(-known["response_time_ns"], kind="stable")[: window.POINTS // 4]
+    assert drawn.arrays["offset_bytes"].tolist() == data["offset_bytes"][numbers].tolist()
+    slowest = np.argsort(-data["response_time_ns"], kind="stable")[: window.POINTS // 4]
     assert set(slowest.tolist()) <= set(numbers.tolist())
     whole = window.addresses(run, 10, 60)
     assert whole.arrays["number"].tolist() == list(range(10, 60))
 
 
-def test_grids_of_an_empty_stretch_and_of_all_streams(runs: dict[str, OpenRun]) -> None:
-    found = grid_of(runs["four"].log)
+def test_grid_of_empty_stretch_and_of_all_streams(runs: dict[str, OpenRun]) -> None:
+    streams_grid = grid_of(runs["four"].log)
     stream = columns_of(runs["four"])["stream"]
-    assert found.streams.tolist() == [*np.searchsorted(stream, range(4)).tolist(), len(stream)]
+    assert streams_grid.streams.tolist() == [
+        *np.searchsorted(stream, range(4)).tolist(),
+        len(stream),
+    ]
     assert picture(runs["one"], "number", 7, 7, 20).header["window"]["count"] == 0
     assert Path(runs["one"].run.path).exists()

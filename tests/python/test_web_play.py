@@ -36,8 +36,8 @@ LONG = RW | {"options": {"io_size": "256KiB", "io_count": str(MOST_IOS)}}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    with serving([tmp_path_factory.mktemp("nothing")]) as found:
-        yield found
+    with serving([tmp_path_factory.mktemp("nothing")]) as running:
+        yield running
 
 
 def ask(
@@ -45,8 +45,8 @@ def ask(
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     base = urllib.parse.urlsplit(server.url).path
-    given = {name.replace("_", "-"): each for name, each in headers.items()}
-    connection.request(method, path if path.startswith("/") else base + path, body, given)
+    header_fields = {name.replace("_", "-"): each for name, each in headers.items()}
+    connection.request(method, path if path.startswith("/") else base + path, body, header_fields)
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
@@ -56,11 +56,11 @@ def ask(
 
 def post(server: Serving, name: str, document: Any, **changes: str) -> tuple[int, Any]:
     headers = {"Origin": f"http://127.0.0.1:{server.port}", "Content_Type": "application/json"}
-    wanted = {name: each for name, each in (headers | changes).items() if each}
-    return ask(server, f"api/play/{name}", "POST", json.dumps(document).encode(), **wanted)
+    effective = {name: each for name, each in (headers | changes).items() if each}
+    return ask(server, f"api/play/{name}", "POST", json.dumps(document).encode(), **effective)
 
 
-def ended(server: Serving) -> dict[str, Any]:
+def last_played(server: Serving) -> dict[str, Any]:
     """Wait until nothing runs, and return what ran last."""
     while True:
         last: dict[str, Any] = ask(server, "api/played")[1]["played"][-1]
@@ -77,59 +77,59 @@ def waited(one: Played) -> Played:
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    found = Stage()
-    yield found
-    found.close()
+    new_stage = Stage()
+    yield new_stage
+    new_stage.close()
 
 
 # The form
 
 
-def test_the_form_has_every_key_with_its_value() -> None:
+def test_form_lists_every_key_with_its_value() -> None:
     changed = {"spare_factor": "0.3", "gc": "greedy"}
-    found = form("demo", changed)
+    document = form("demo", changed)
     profile = plain(inspect_device("sim:demo?spare_factor=0.3&gc=greedy"))["details"]["profile"]
-    shown = {key["name"]: key for table in found["tables"] for key in table["keys"]}
-    known = {
+    fields = {key["name"]: key for table in document["tables"] for key in table["keys"]}
+    expected = {
         key: value
         for name, table in profile.items()
         if isinstance(table, dict)
         for key, value in table.items()
         if value is not None
     }
-    assert known.keys() == shown.keys()
-    for key, value in known.items():
-        assert read_override(key, shown[key]["value"]) == value, key
-        assert shown[key]["meaning"]
-        assert shown[key]["choices"] is None or shown[key]["value"] in shown[key]["choices"]
-    differs = {key for key, row in shown.items() if row["value"] != row["usual"]}
+    assert expected.keys() == fields.keys()
+    for key, value in expected.items():
+        assert read_override(key, fields[key]["value"]) == value, key
+        assert fields[key]["meaning"]
+        assert fields[key]["choices"] is None or fields[key]["value"] in fields[key]["choices"]
+    differs = {key for key, row in fields.items() if row["value"] != row["usual"]}
     assert differs == changed.keys()
-    assert shown["gc"]["choices"][:2] == ["greedy", "cyclic"] or "greedy" in shown["gc"]["choices"]
+    assert (
+        fields["gc"]["choices"][:2] == ["greedy", "cyclic"] or "greedy" in fields["gc"]["choices"]
+    )
 
 
 # Runs
 
 
-def test_a_pattern_gives_what_it_gives_on_the_command_line(server: Serving) -> None:
+def test_pattern_matches_command_line(server: Serving) -> None:
     status, begun = post(server, "begin", RW)
     assert (status, begun["state"]) == (200, "running")
-    made = ended(server)
+    made = last_played(server)
     assert made["state"] == "done", made["error"]
     (run,) = ask(server, f"api/result?key={made['key']}")[1]["runs"]
-    shown = ask(server, f"api/run?key={made['key']}&run={run['id']}")[1]
+    view = ask(server, f"api/run?key={made['key']}&run={run['id']}")[1]
     url = "sim:demo?blocks_per_die=64"
-    known = json.loads(
+    printed = json.loads(
         uflip("pattern", url, "--pattern", "RW", "--io-size", "4k", "--io-count", 300, "--json").out
     )
-    assert shown["statistics"]["mean_ns"] == known["statistics"]["mean_ns"]
-    assert shown["statistics"]["max_ns"] == known["statistics"]["max_ns"]
-    assert shown["elapsed_ns"] == known["elapsed_ns"]
+    assert view["statistics"]["mean_ns"] == printed["statistics"]["mean_ns"]
+    assert view["statistics"]["max_ns"] == printed["statistics"]["max_ns"]
+    assert view["elapsed_ns"] == printed["elapsed_ns"]
     assert made["url"] == url
 
 
-def test_a_micro_benchmark_gives_what_it_gives_on_the_command_line(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_micro_benchmark_matches_command_line(stage: Stage, tmp_path: Path) -> None:
     one = waited(
         stage.begin(parse_request({"device": "demo", "keys": SMALL, "benchmark": "order"}))
     )
@@ -142,7 +142,7 @@ def test_a_micro_benchmark_gives_what_it_gives_on_the_command_line(
     assert ours["runs_finished"] == theirs["runs_finished"] > 4
 
 
-def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
+def test_one_run_at_a_time_and_oldest_results_are_removed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "KEPT", 1)
@@ -161,7 +161,7 @@ def test_one_thing_runs_at_a_time_and_the_oldest_results_go(
     assert not second.folder.parent.exists()
 
 
-def test_what_is_stopped_takes_nobodys_place(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "KEPT", 1)
     first = waited(stage.begin(parse_request(RW)))
     long = stage.begin(parse_request(LONG))
@@ -174,7 +174,7 @@ def test_what_is_stopped_takes_nobodys_place(stage: Stage, monkeypatch: pytest.M
 # Bounds
 
 
-def test_what_takes_too_long_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_over_time_limit_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "MOST_SECONDS", 0.01)
     one = waited(stage.begin(parse_request(LONG)))
     assert one.state == "failed"
@@ -183,7 +183,7 @@ def test_what_takes_too_long_ends(stage: Stage, monkeypatch: pytest.MonkeyPatch)
     assert not one.folder.exists()
 
 
-def test_what_needs_too_much_memory_costs_its_own_process_only() -> None:
+def test_memory_limit_ends_only_its_process() -> None:
     stage = Stage(memory_bytes=900 << 20)
     keys = {"page_bytes": "512", "spare_bytes": "16", "blocks_per_die": "245000", "state": "empty"}
     one = waited(stage.begin(parse_request(RW | {"keys": keys})))
@@ -208,14 +208,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG, ids=[f"{c}"[:40] for c, _ in WRONG])
-def test_what_is_wrong_is_said_and_runs_nothing(
-    server: Serving, change: dict[str, Any], said: str
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[f"{c}"[:40] for c, _ in WRONG])
+def test_invalid_request_runs_nothing(
+    server: Serving, change: dict[str, Any], message: str
 ) -> None:
     before = ask(server, "api/played")[1]["played"]
     status, answer = post(server, "begin", RW | change)
     assert status == 400, answer
-    assert said in json.dumps(answer)
+    assert message in json.dumps(answer)
     assert ask(server, "api/played")[1]["played"] == before
 
 
@@ -223,7 +223,7 @@ def test_what_is_wrong_is_said_and_runs_nothing(
 
 
 @pytest.mark.parametrize(
-    ("changes", "wanted"),
+    ("changes", "status"),
     [
         ({"Origin": ""}, 405), ({"Origin": "null"}, 403), ({"Origin": "http://evil.example"}, 403),
         ({"Content_Type": ""}, 405), ({"Content_Type": "text/plain"}, 405),
@@ -231,24 +231,26 @@ def test_what_is_wrong_is_said_and_runs_nothing(
         ({"Host": "evil.example"}, 421),
     ],
 )  # fmt: skip
-def test_nobody_else_runs_anything(server: Serving, changes: dict[str, str], wanted: int) -> None:
+def test_unauthorized_request_runs_nothing(
+    server: Serving, changes: dict[str, str], status: int
+) -> None:
     before = ask(server, "api/played")[1]["played"]
-    assert post(server, "begin", RW, **changes)[0] == wanted
+    assert post(server, "begin", RW, **changes)[0] == status
     assert ask(server, "api/played")[1]["played"] == before
 
 
-def test_only_acts_take_a_post_and_only_with_the_token(server: Serving) -> None:
+def test_only_actions_accept_post_with_token(server: Serving) -> None:
     headers = {
         "Origin": f"http://127.0.0.1:{server.port}", "Content_Type": "application/json",
     }  # fmt: skip
     body = json.dumps(RW).encode()
     base = urllib.parse.urlsplit(server.url).path
-    for path, wanted in (
+    for path, status in (
         ("/api/play/begin", 405), ("/wrong/api/play/begin", 403), (f"{base}api/results", 405),
         (f"{base}api/played", 405), (f"{base}api/play/other", 404), (f"{base}api/play/", 404),
         (base, 405), ("/", 405),
     ):  # fmt: skip
-        assert ask(server, path, "POST", body, **headers)[0] == wanted, path
+        assert ask(server, path, "POST", body, **headers)[0] == status, path
     assert ask(server, "api/play/begin")[0] == 405
     for content in (b"", b"{", b"[" * 5000, b"\xff", b"[]", b"x" * (1 << 17)):
         assert ask(server, "api/play/begin", "POST", content, **headers)[0] == 400
@@ -261,11 +263,11 @@ def played(number: int) -> str:
     return f"() => document.querySelector('.played')?.dataset.drawn === '{number}'"
 
 
-def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Path) -> None:
-    with serving([tmp_path]) as own:
+def test_previous_and_new_run_share_axes(browser: "Browser", tmp_path: Path) -> None:
+    with serving([tmp_path]) as running:
         watched = MonitoredPage(browser)
         page = watched.page
-        page.goto(f"{own.url}#/play/demo?key.blocks_per_die=64&p.io_count=300")
+        page.goto(f"{running.url}#/play/demo?key.blocks_per_die=64&p.io_count=300")
         page.get_by_text("Nothing was run yet").wait_for()
         assert page.get_by_label("blocks_per_die").input_value() == "64"
         page.get_by_role("button", name="Run", exact=True).click()
@@ -300,7 +302,7 @@ def test_old_and_new_are_seen_in_the_same_axes(browser: "Browser", tmp_path: Pat
         other.page.goto(shared)
         other.page.wait_for_function(played(2))
         assert other.page.get_by_role("textbox", name="spare_factor").input_value() == "0.4"
-        assert len(ask(own, "api/played")[1]["played"]) == 2
+        assert len(ask(running, "api/played")[1]["played"]) == 2
         assert watched.console_messages + other.console_messages == []
         for each in (watched, other):
             each.context.close()

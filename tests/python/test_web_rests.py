@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenRun]:
 
 
 @pytest.fixture(autouse=True)
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "BLOCKS", 128)
     monkeypatch.setattr(slow_ios, "PIECE", 400)
     monkeypatch.setattr(open_run, "PART", 300)
@@ -50,53 +50,53 @@ def naive(run: OpenRun) -> np.ndarray:
     begins, took = (run.column(name, 0, count).astype(np.int64) for name in
                     ("submit_ns", "response_time_ns"))  # fmt: skip
     stream = run.column("stream" if run.has("stream") else "thread", 0, count)
-    number, found = np.arange(count), np.full(count, NO_EARLIER_IO)
+    number, idle_ns = np.arange(count), np.full(count, NO_EARLIER_IO)
     for i in number:
         before = (begins < begins[i]) | (
             (begins == begins[i]) & (stream == stream[i]) & (number < i)
         )
         if before.any():
-            found[i] = max(begins[i] - (begins + took)[before].max(), 0)
-    return found
+            idle_ns[i] = max(begins[i] - (begins + took)[before].max(), 0)
+    return idle_ns
 
 
 @pytest.mark.parametrize("name", ["closed", "open", "four"])
-def test_nothing_is_under_way_in_a_rest(runs: dict[str, OpenRun], name: str) -> None:
+def test_no_io_is_in_flight_during_idle_time(runs: dict[str, OpenRun], name: str) -> None:
     run = runs[name]
-    wanted = naive(run)
-    assert (wanted > 0).any()
-    assert (wanted[1:] == 0).any() == (name != "closed")
+    expected = naive(run)
+    assert (expected > 0).any()
+    assert (expected[1:] == 0).any() == (name != "closed")
     for low, high in pairwise([0, 1, 2, 370, 380, 1000, run.io_count]):
-        assert idle_before(run, low, high).tolist() == wanted[low:high].tolist()
+        assert idle_before(run, low, high).tolist() == expected[low:high].tolist()
     for number in (0, 1, 374, 375, 800, run.io_count - 1):
-        told = slow_ios.io_view(run, number).get("idle_before_ns", NO_EARLIER_IO)
-        assert told == wanted[number]
+        idle_ns = slow_ios.io_view(run, number).get("idle_before_ns", NO_EARLIER_IO)
+        assert idle_ns == expected[number]
 
 
 @pytest.mark.parametrize("name", ["open", "four"])
-def test_traits_count_the_same_rests(runs: dict[str, OpenRun], name: str) -> None:
+def test_traits_count_the_same_idle_times(runs: dict[str, OpenRun], name: str) -> None:
     run = runs[name]
-    wanted = naive(run)
+    expected = naive(run)
     counted = {
         value: sum(int(has.sum()) for low, high in slow_ios._pieces(0, run.io_count)
-                   for (what, each), has in slow_ios._marks(run, low, high, 0, run.io_count)
-                   if (what, each) == ("idle before", value))
+                   for (trait, each), has in slow_ios._marks(run, low, high, 0, run.io_count)
+                   if (trait, each) == ("idle before", value))
         for value in ("none", "more than 100 µs")
     }  # fmt: skip
-    assert counted == {"none": (wanted <= 1000).sum(), "more than 100 µs": (wanted > 1e5).sum()}
+    assert counted == {"none": (expected <= 1000).sum(), "more than 100 µs": (expected > 1e5).sum()}
 
 
-def test_threads_of_an_open_channel_job_are_streams(tmp_path: Path) -> None:
+def test_open_channel_threads_are_streams(tmp_path: Path) -> None:
     options = ("--scale", "quick", "--only", "oc2", "--out", tmp_path / "oc")
     assert uflip("oc", "run", "sim:dfc", *options).code == 0
     results = Results.load(tmp_path / "oc")
     several = next(each for each in results.runs if each.id.endswith("W-2-luns-threads"))
     run = OpenRun(results, several)
-    found = run.grid()
-    assert found is not None
-    assert len(found.streams) - 1 == several.value
+    run_grid = run.grid()
+    assert run_grid is not None
+    assert len(run_grid.streams) - 1 == several.value
     assert idle_before(run, 0, run.io_count).tolist() == naive(run).tolist()
     submitted = run.column("submit_ns", 0, run.io_count).astype(np.int64)
     until = float(np.median(submitted - submitted.min()))
-    seen = window.picture(run, "time", 0, until, 50).header["window"]
-    assert seen["count"] == (submitted - submitted.min() <= until).sum()  # type: ignore[index]
+    drawn = window.picture(run, "time", 0, until, 50).header["window"]
+    assert drawn["count"] == (submitted - submitted.min() <= until).sum()  # type: ignore[index]

@@ -48,8 +48,10 @@ def ask(server: Serving, path: str, method: str = "GET", **headers: str) -> Answ
     for name, value in headers.items():
         connection.putheader(name, value)
     connection.endheaders()
-    found = connection.getresponse()
-    answer = Answer(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
+    response = connection.getresponse()
+    answer = Answer(
+        response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+    )
     connection.close()
     return answer
 
@@ -81,26 +83,26 @@ def keys_of(server: Serving) -> dict[str, str]:
 def test_folders_are_found_at_any_depth(server: Serving) -> None:
     assert sorted(keys_of(server)) == ["results/deep/er/two", "results/one"]
     row = api(server, "results").document["results"][0]
-    wanted = {"scale": "quick", "status": "complete", "durability": "cached", "planned": 4}
-    assert {name: row[name] for name in wanted} == wanted
+    expected = {"scale": "quick", "status": "complete", "durability": "cached", "planned": 4}
+    assert {name: row[name] for name in expected} == expected
 
 
-def test_a_result_says_what_its_summary_says(server: Serving, folder: Path) -> None:
+def test_result_matches_its_summary(server: Serving, folder: Path) -> None:
     key = keys_of(server)["results/one"]
-    found = api(server, "result", key=key).document
-    known = json.loads(uflip("show", folder / "one", "--json").out)
-    means = [known["baselines_ms"][pattern] for pattern in ("SR", "RR", "SW", "RW")]
-    assert found["numbers"][:4] == means
-    assert [float(cell) for cell in found["cells"][:4]] == [float(f"{ms:.3g}") for ms in means]
-    for ours, theirs in zip(found["baselines"], known["baselines"], strict=True):
+    document = api(server, "result", key=key).document
+    printed = json.loads(uflip("show", folder / "one", "--json").out)
+    means = [printed["baselines_ms"][pattern] for pattern in ("SR", "RR", "SW", "RW")]
+    assert document["numbers"][:4] == means
+    assert [float(cell) for cell in document["cells"][:4]] == [float(f"{ms:.3g}") for ms in means]
+    for ours, theirs in zip(document["baselines"], printed["baselines"], strict=True):
         assert ours["statistics"] == theirs["statistics"]
         assert ours["half_width_ns"] == theirs["together"]["half_width_ns"]
     row = api(server, "rows", keys=key).document["rows"][0]
-    assert row["cells"] == found["cells"]
-    assert row["known"] == sum(each["together"]["converged"] for each in known["baselines"])
+    assert row["cells"] == document["cells"]
+    assert row["known"] == sum(each["together"]["converged"] for each in printed["baselines"])
 
 
-def test_points_stand_at_the_values_of_their_axis(tmp_path: Path) -> None:
+def test_points_are_at_values_of_their_axis(tmp_path: Path) -> None:
     """Also those of a pattern that has IOShift 0 alone: a run may end before the others."""
     runs = [
         stored.planned_run(
@@ -110,30 +112,32 @@ def test_points_stand_at_the_values_of_their_axis(tmp_path: Path) -> None:
         for number, (pattern, shift) in enumerate((("SR", 0), ("SR", 512), ("RW", 0)), 5)
     ]  # fmt: skip
     stored.results(tmp_path / "r", [*stored.FOUR, *runs], SMALL)
-    with serving([tmp_path]) as found:
-        result = api(found, "result", key=next(iter(keys_of(found).values()))).document
+    with serving([tmp_path]) as running:
+        result = api(running, "result", key=next(iter(keys_of(running).values()))).document
     (drawn,) = result["benchmarks"]
     assert drawn["values"] == [{"at": 8, "label": "0 B"}, {"at": 9, "label": "512 B"}]
     at = {each["pattern"]: [one["at"] for one in each["points"]] for each in drawn["patterns"]}
     assert at == {"SR": [8, 9], "RW": [8]}
 
 
-def test_a_comparison_says_what_uflip_compare_says(server: Serving, folder: Path) -> None:
+def test_comparison_matches_command_line(server: Serving, folder: Path) -> None:
     keys = keys_of(server)
-    both = ",".join(keys[name] for name in ("results/one", "results/deep/er/two"))
-    found = api(server, "compare", keys=both).document["comparisons"][0]
-    known = json.loads(uflip("compare", folder / "one", folder / "deep/er/two", "--json").out)
-    wanted = known["comparisons"][0]
-    assert found["verdicts"] == wanted["verdicts"]
-    assert [row["ratio"] for row in found["rows"]] == [row["ratio"] for row in wanted["rows"]]
-    for wrong in (keys["results/one"], ",".join([both, *"abcdefg"])):
+    pair = ",".join(keys[name] for name in ("results/one", "results/deep/er/two"))
+    comparison = api(server, "compare", keys=pair).document["comparisons"][0]
+    printed = json.loads(uflip("compare", folder / "one", folder / "deep/er/two", "--json").out)
+    expected = printed["comparisons"][0]
+    assert comparison["verdicts"] == expected["verdicts"]
+    assert [row["ratio"] for row in comparison["rows"]] == [
+        row["ratio"] for row in expected["rows"]
+    ]
+    for wrong in (keys["results/one"], ",".join([pair, *"abcdefg"])):
         assert api(server, "compare", keys=wrong).status == 400
 
 
 # Access control
 
 
-def test_nobody_is_answered_without_the_token(server: Serving) -> None:
+def test_request_without_token_is_refused(server: Serving) -> None:
     for path in (
         "/",
         "/api/results",
@@ -151,13 +155,13 @@ def test_nobody_is_answered_without_the_token(server: Serving) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "", "localhost.evil.example"]
 )
-def test_another_name_for_this_server_is_refused(server: Serving, host: str) -> None:
+def test_other_host_name_is_refused(server: Serving, host: str) -> None:
     path = urllib.parse.urlsplit(server.url).path
     assert ask(server, f"{path}api/results", Host=host).status in (400, 421)
     assert ask(server, f"{path}api/results", Host=f"localhost:{server.port}").status == 200
 
 
-def test_a_page_of_somebody_else_is_refused(server: Serving) -> None:
+def test_other_origin_is_refused(server: Serving) -> None:
     path = f"{urllib.parse.urlsplit(server.url).path}api/results"
     for origin in (
         "http://evil.example",
@@ -169,31 +173,31 @@ def test_a_page_of_somebody_else_is_refused(server: Serving) -> None:
     assert ask(server, path, Origin=f"http://127.0.0.1:{server.port}").status == 200
 
 
-def test_a_target_that_is_no_path_gets_nothing(server: Serving) -> None:
+def test_non_path_target_is_refused(server: Serving) -> None:
     for target in ("*", "nothing", "//", "/%ff%fe/"):
         assert ask(server, target).status in (403, 404), target
 
 
-def test_what_is_no_text_is_answered_in_ascii(server: Serving) -> None:
+def test_invalid_text_is_answered_in_ascii(server: Serving) -> None:
     base = urllib.parse.urlsplit(server.url).path
     body = b'{"device": "\\ud800"}'
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     origin = f"http://127.0.0.1:{server.port}"
     headers = {"Origin": origin, "Content-Type": "application/json"}
     connection.request("POST", f"{base}api/play/begin", body, headers)
-    found = connection.getresponse()
-    assert found.status == 400, found.status
-    assert "error" in json.loads(found.read())
+    response = connection.getresponse()
+    assert response.status == 400, response.status
+    assert "error" in json.loads(response.read())
     connection.close()
 
 
-def test_nothing_can_be_changed(server: Serving) -> None:
+def test_other_methods_are_refused(server: Serving) -> None:
     path = urllib.parse.urlsplit(server.url).path
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert ask(server, f"{path}api/results", method).status == 405
 
 
-def test_every_answer_bears_the_policy(server: Serving) -> None:
+def test_every_answer_has_the_security_policy(server: Serving) -> None:
     path = urllib.parse.urlsplit(server.url).path
     for name in ("", "app.js", "app.css", "api/results", "nothing", "api/result?key=x"):
         headers = ask(server, path + name).headers
@@ -214,22 +218,22 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_nothing_outside_is_read_by_any_name(server: Serving, name: str) -> None:
+def test_paths_outside_are_not_read(server: Serving, name: str) -> None:
     key = keys_of(server)["results/one"]
-    for given in (
+    for answer in (
         api(server, "result", key=name),
         api(server, "run", key=key, run=name),
         api(server, "run", key=name, run="0001-baseline-SR-io_size-32768"),
         api(server, "window", key=name, run=name, **{"from": 0, "to": 9, "columns": 9}),
     ):
-        assert given.status in (400, 404)
-        assert b"root:" not in given.content
+        assert answer.status in (400, 404)
+        assert b"root:" not in answer.content
     path = urllib.parse.urlsplit(server.url).path
     for quoted in (name.replace("\0", "%00"), f"static/{name}".replace("\0", "%00")):
         assert ask(server, path + urllib.parse.quote(quoted, "%/")).status in (400, 403, 404)
 
 
-def test_links_lead_nowhere(folder: Path, tmp_path: Path) -> None:
+def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / "r"
     shutil.copytree(folder / "one", root / "whole")
     (root / "linked").symlink_to(folder.parent / "secret")
@@ -245,7 +249,7 @@ def test_links_lead_nowhere(folder: Path, tmp_path: Path) -> None:
         assert "link" in answer.error
 
 
-def test_damage_is_told_and_costs_one_row(folder: Path, tmp_path: Path) -> None:
+def test_damage_is_reported_and_costs_one_row(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / "r"
     for name in ("whole", "cut", "newer", "none", "text"):
         shutil.copytree(folder / "one", root / name)
@@ -265,14 +269,14 @@ def test_damage_is_told_and_costs_one_row(folder: Path, tmp_path: Path) -> None:
         assert "newer uflip" in rows["r/newer"]["error"]["what"]
         for name in ("r/cut", "r/newer", "r/none", "r/text"):
             assert api(server, "result", key=rows[name]["key"]).status == 404
-        found = api(server, "result", key=rows["r/whole"]["key"]).document
-        assert found["finished"] == 3
+        document = api(server, "result", key=rows["r/whole"]["key"]).document
+        assert document["finished"] == 3
         assert any(
-            "damaged" in each["code"] or "lost" in each["code"] for each in found["warnings"]
+            "damaged" in each["code"] or "lost" in each["code"] for each in document["warnings"]
         )
 
 
-def test_a_folder_that_goes_or_changes_while_it_is_open(folder: Path, tmp_path: Path) -> None:
+def test_folder_may_vanish_or_change_while_open(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / "r"
     shutil.copytree(folder / "one", root / "here")
     with serving([root]) as server:
@@ -291,7 +295,7 @@ def test_a_folder_that_goes_or_changes_while_it_is_open(folder: Path, tmp_path: 
         assert api(server, "result", key=key).document["finished"] == 2
 
 
-def test_numbers_that_are_none_are_refused(server: Serving) -> None:
+def test_invalid_numbers_are_refused(server: Serving) -> None:
     key = keys_of(server)["results/one"]
     run = api(server, "result", key=key).document["runs"][0]["id"]
     for wrong in ("", "x", "nan", "inf", "1e400", "-1e300"):
@@ -305,7 +309,7 @@ def test_numbers_that_are_none_are_refused(server: Serving) -> None:
     assert api(server, "slowest", **huge).status == 200
 
 
-def test_names_are_text_in_json(folder: Path, tmp_path: Path) -> None:
+def test_names_stay_text_in_json(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / PROBE.replace("/", "_")
     shutil.copytree(folder / "one", root / f"'\"{PROBE}")
     with serving([root]) as server:
@@ -314,19 +318,19 @@ def test_names_are_text_in_json(folder: Path, tmp_path: Path) -> None:
         assert answer.document["results"][0]["name"].endswith(PROBE)
 
 
-def test_a_name_that_is_no_utf_8_costs_one_row(folder: Path, tmp_path: Path) -> None:
+def test_non_utf8_name_costs_one_row(folder: Path, tmp_path: Path) -> None:
     root = tmp_path / "r"
     shutil.copytree(folder / "one", root / "good")
     shutil.copytree(folder / "one", root / os.fsdecode(b"bad\xff"))
     with serving([root]) as server:
         listed = api(server, "results").document["results"]
         keys = ",".join(each["key"] for each in listed)
-        for said in (listed, api(server, "rows", keys=keys).document["rows"]):
-            bad, good = sorted(said, key=lambda each: "error" not in each)
+        for listing in (listed, api(server, "rows", keys=keys).document["rows"]):
+            bad, good = sorted(listing, key=lambda each: "error" not in each)
             assert "not UTF-8" in bad["error"]["got"]
             assert "error" not in good
-        found = api(server, "result", key=bad["key"])
-        assert (found.status, "not valid text" in found.error) == (404, True)
+        answer = api(server, "result", key=bad["key"])
+        assert (answer.status, "not valid text" in answer.error) == (404, True)
         assert api(server, "result", key=good["key"]).status == 200
 
 
@@ -334,7 +338,7 @@ def test_a_name_that_is_no_utf_8_costs_one_row(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_no_part_of_an_answer_waits_for_an_acknowledgement(host: str) -> None:
+def test_connections_set_tcp_nodelay(host: str) -> None:
     with bind_listener(host, 0, "--port 0") as listener:
         listener.listen()
         asking = socket.create_connection(listener.getsockname()[:2])
@@ -343,9 +347,9 @@ def test_no_part_of_an_answer_waits_for_an_acknowledgement(host: str) -> None:
             assert answering.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_port_in_use_and_a_folder_that_is_none_are_said(folder: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_port_in_use_and_missing_folder_are_reported(folder: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = occupied.getsockname()[1]
         done = uflip("explore", folder, "--port", port, "--no-browser")
         assert done.code == 2
         assert "another program listens there" in done.err
@@ -358,9 +362,7 @@ def test_a_port_in_use_and_a_folder_that_is_none_are_said(folder: Path, tmp_path
         pass
 
 
-def test_without_its_libraries_it_says_what_is_missing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_libraries_are_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("uvicorn", "starlette.applications"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, name, None)
@@ -370,7 +372,7 @@ def test_without_its_libraries_it_says_what_is_missing(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it(folder: Path, number: signal.Signals, code: int) -> None:
+def test_signal_ends_explorer(folder: Path, number: signal.Signals, code: int) -> None:
     process = start("explore", folder, "--no-browser")
     assert process.stdout is not None
     url = process.stdout.readline().strip()
@@ -385,7 +387,7 @@ def test_a_signal_ends_it(folder: Path, number: signal.Signals, code: int) -> No
     assert code or not err
 
 
-def test_the_token_is_in_no_argument_of_the_browser(
+def test_token_is_not_in_browser_arguments(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = tmp_path / "browser"
@@ -417,39 +419,43 @@ def test_the_token_is_in_no_argument_of_the_browser(
     assert not Path(argument.removeprefix("file://")).parent.exists(), "it is gone afterwards"
 
 
-def test_jobs_of_open_channel_devices_are_drawn_where_they_have_rows_of_ios(tmp_path: Path) -> None:
+def test_open_channel_jobs_are_drawn_if_they_have_ios(tmp_path: Path) -> None:
     done = uflip(
         "oc", "run", "sim:dfc", "--scale", "quick", "--only", "oc0,oc1", "--out", tmp_path / "oc"
     )
     assert done.code == 0, done.err
     with serving([tmp_path]) as server:
         (key,) = keys_of(server).values()
-        found = api(server, "result", key=key).document
-        assert found["cells"] is None
-        seen = api(server, "channel", key=key).document
-        told = json.loads(uflip("show", tmp_path / "oc", "--json").out)["open_channel"]
-        assert seen["luns"] == {
-            name: told["oc0"][name] for name in ("write_mb_per_s", "read_mb_per_s")
+        document = api(server, "result", key=key).document
+        assert document["cells"] is None
+        channel = api(server, "channel", key=key).document
+        printed = json.loads(uflip("show", tmp_path / "oc", "--json").out)["open_channel"]
+        assert channel["luns"] == {
+            name: printed["oc0"][name] for name in ("write_mb_per_s", "read_mb_per_s")
         }
-        assert [mix["mix"] for mix in seen["bands"]] == [*told["oc0"]["mixes"]]
-        for mix in seen["bands"]:
-            known = told["oc0"]["mixes"][mix["mix"]]
-            slowest = max(each["max_ms"] for each in (known["reads"], known["writes"]) if each)
+        assert [mix["mix"] for mix in channel["bands"]] == [*printed["oc0"]["mixes"]]
+        for mix in channel["bands"]:
+            expected = printed["oc0"]["mixes"][mix["mix"]]
+            slowest = max(
+                each["max_ms"] for each in (expected["reads"], expected["writes"]) if each
+            )
             assert max(mix["ms"]) <= slowest * 1.000001
-        assert (seen["wear"]["block"], seen["wear"]["cycles"]) == (
-            told["oc1"]["sacrificed"], told["oc1"]["cycles"],
+        assert (channel["wear"]["block"], channel["wear"]["cycles"]) == (
+            printed["oc1"]["sacrificed"], printed["oc1"]["cycles"],
         )  # fmt: skip
-        assert seen["wear"]["first_failure"] == told["oc1"]["first_failing_read_cycles"]
-        assert [rule["name"] for rule in seen["rules"]] == [r["name"] for r in told["contract"]]
-        for each in found["benchmarks"]:
-            points = [point for of in each["patterns"] for point in of["points"]]
+        assert channel["wear"]["first_failure"] == printed["oc1"]["first_failing_read_cycles"]
+        assert [rule["name"] for rule in channel["rules"]] == [
+            r["name"] for r in printed["contract"]
+        ]
+        for each in document["benchmarks"]:
+            points = [point for pattern in each["patterns"] for point in pattern["points"]]
             assert {point["parameter"] for point in points} <= {each["parameter"]}
             assert not each["finding"] or f"at {each['parameter']} = " in each["finding"]
-        varied = [(each["name"], each["parameter"]) for each in found["benchmarks"]]
+        varied = [(each["name"], each["parameter"]) for each in document["benchmarks"]]
         assert sorted(varied) == [
             ("oc0", "first_page"), ("oc0", "lun"), ("oc0", "reads_percent"), ("oc1", "cycles"),
         ]  # fmt: skip
-        jobs = {run["micro_benchmark"]: run["id"] for run in found["runs"]}
+        jobs = {run["micro_benchmark"]: run["id"] for run in document["runs"]}
         drawn = {
             name: api(server, "window", key=key, run=run, **{"from": 0, "to": 9, "columns": 9})
             for name, run in jobs.items()

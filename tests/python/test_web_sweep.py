@@ -45,14 +45,14 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[SweepRow
 
 @pytest.fixture(scope="module")
 def server(swept: tuple[Path, list[SweepRow]]) -> Iterator[Serving]:
-    with serving([swept[0]]) as found:
-        yield found
+    with serving([swept[0]]) as running:
+        yield running
 
 
 @pytest.fixture
 def watched(browser: "Browser", server: Serving) -> Iterator[MonitoredPage]:
-    with monitored_page(browser, server.url, accept_downloads=True) as found:
-        yield found
+    with monitored_page(browser, server.url, accept_downloads=True) as watcher:
+        yield watcher
 
 
 def opened(watched: MonitoredPage, server: Serving) -> "Page":
@@ -63,7 +63,7 @@ def opened(watched: MonitoredPage, server: Serving) -> "Page":
     return page
 
 
-def said(page: "Page") -> str:
+def status_text(page: "Page") -> str:
     return page.get_by_role("status").inner_text()
 
 
@@ -76,13 +76,15 @@ def marked(page: "Page") -> set[int]:
     }
 
 
-def test_the_front_is_that_of_the_command_line(
+def test_front_matches_command_line(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     on_front = front(swept[1], OBJECTIVES)
     assert 1 < len(on_front) < POINTS, "it tells points apart"
-    assert said(page).startswith(f"{POINTS} of {POINTS} points; {len(on_front)} on the front")
+    assert status_text(page).startswith(
+        f"{POINTS} of {POINTS} points; {len(on_front)} on the front"
+    )
     assert marked(page) == {*on_front}
     page.get_by_label("iops", exact=True).check()
     assert marked(page) == {*front(swept[1], (*OBJECTIVES, "iops"))}, "of a rate, more is better"
@@ -90,7 +92,7 @@ def test_the_front_is_that_of_the_command_line(
     assert page.locator("tbody tr").count() == len(front(swept[1], (*OBJECTIVES, "iops")))
 
 
-def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
+def test_brushed_axis_filters_lines(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
@@ -106,28 +108,28 @@ def test_an_axis_keeps_the_lines_that_pass_where_it_is_brushed(
     page.mouse.up()
     spare = [row.values["spare_factor"] for row in swept[1]]
     half = (min(spare) + max(spare)) / 2
-    below = {place for place, value in enumerate(spare) if value <= half}
+    below = {index for index, value in enumerate(spare) if value <= half}
     page.get_by_role("button", name="spare factor:").wait_for()
-    assert said(page).startswith(f"{len(below)} of {POINTS} points")
-    shown = {int(cell.inner_text()) for cell in page.locator("tbody th").all()}
-    assert shown == below
-    kept = [swept[1][place] for place in sorted(below)]
-    of_these = {sorted(below)[place] for place in front(kept, OBJECTIVES)}
+    assert status_text(page).startswith(f"{len(below)} of {POINTS} points")
+    listed = {int(cell.inner_text()) for cell in page.locator("tbody th").all()}
+    assert listed == below
+    remaining = [swept[1][index] for index in sorted(below)]
+    of_these = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
     assert marked(page) == of_these, "the front is that of what is kept"
     page.reload()
     page.get_by_role("status").wait_for()
-    assert said(page).startswith(f"{len(below)} of"), "the address holds it"
+    assert status_text(page).startswith(f"{len(below)} of"), "the address holds it"
     page.get_by_role("button", name="spare factor:").click()
-    assert said(page).startswith(f"{POINTS} of")
+    assert status_text(page).startswith(f"{POINTS} of")
 
 
-def test_a_point_has_an_address_of_its_own(
+def test_point_has_its_own_address(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]]
 ) -> None:
     page = opened(watched, server)
     page.get_by_role("button", name="p99", exact=True).click()
     times = [measured(row, "p99") for row in swept[1]]
-    least = min(range(POINTS), key=lambda place: times[place] or 0)
+    least = min(range(POINTS), key=lambda index: times[index] or 0)
     first = page.locator("tbody th button").first
     assert int(first.inner_text()) == least, "sorted"
     first.click()
@@ -141,7 +143,7 @@ def test_a_point_has_an_address_of_its_own(
     other.close()
 
 
-def test_files_have_what_is_shown(
+def test_saved_files_match_the_view(
     watched: MonitoredPage, server: Serving, swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
     page = opened(watched, server)
@@ -150,19 +152,19 @@ def test_files_have_what_is_shown(
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
     download.value.save_as(tmp_path / "rows.csv")
-    found = [*csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())]
-    assert [float(row["spare_factor"]) for row in found] == [
+    records = [*csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())]
+    assert [float(row["spare_factor"]) for row in records] == [
         row.values["spare_factor"] for row in swept[1]
     ]
-    assert [row["gc"] for row in found] == [row.values["gc"] for row in swept[1]]
-    assert [float(row["p99"]) for row in found] == [measured(row, "p99") for row in swept[1]]
+    assert [row["gc"] for row in records] == [row.values["gc"] for row in swept[1]]
+    assert [float(row["p99"]) for row in records] == [measured(row, "p99") for row in swept[1]]
     with page.expect_download() as download:
         page.get_by_role("button", name="SVG").click()
     download.value.save_as(tmp_path / "rows.svg")
     assert (tmp_path / "rows.svg").read_text().count("<path") > POINTS
 
 
-def test_it_can_be_used_without_seeing_or_pointing(watched: MonitoredPage, server: Serving) -> None:
+def test_sweep_is_usable_by_keyboard(watched: MonitoredPage, server: Serving) -> None:
     page = opened(watched, server)
     page.locator("tbody th button").first.focus()
     page.keyboard.press("Enter")
@@ -177,7 +179,7 @@ def sweeps_of(root: Path) -> Sweeps:
     return Sweeps(Folders([root]))
 
 
-def test_what_is_not_finished_is_shown_as_far_as_it_is(
+def test_unfinished_sweep_is_shown_partially(
     swept: tuple[Path, list[SweepRow]], tmp_path: Path
 ) -> None:
     from pyarrow import parquet
@@ -187,16 +189,18 @@ def test_what_is_not_finished_is_shown_as_far_as_it_is(
     content = json.loads((cut / document.FILE_NAME).read_bytes())
     (cut / document.FILE_NAME).write_text(json.dumps(content | {"rows": None}))
     (cut / "parts").mkdir(exist_ok=True)
-    some = parquet.read_table(cut / "points.parquet").slice(5, 7)
-    parquet.write_table(some, cut / "parts" / "000000.parquet")
+    part = parquet.read_table(cut / "points.parquet").slice(5, 7)
+    parquet.write_table(part, cut / "parts" / "000000.parquet")
     (cut / "points.parquet").unlink()
-    told = sweeps_of(tmp_path).get(key_of(cut))
-    assert (told["complete"], told["places"]) == (False, [*range(5, 12)])
-    axis = next(place for place, each in enumerate(told["axes"]) if each["name"] == "p99")
-    assert [row[axis] for row in told["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
+    answer = sweeps_of(tmp_path).get(key_of(cut))
+    assert (answer["complete"], answer["places"]) == (False, [*range(5, 12)])
+    axis = next(index for index, each in enumerate(answer["axes"]) if each["name"] == "p99")
+    assert [row[axis] for row in answer["rows"]] == [measured(row, "p99") for row in swept[1][5:12]]
 
 
-def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[SweepRow]], tmp_path: Path) -> None:
+def test_damaged_or_foreign_sweep_is_harmless(
+    swept: tuple[Path, list[SweepRow]], tmp_path: Path
+) -> None:
     import pyarrow
     from pyarrow import parquet
 
@@ -224,7 +228,7 @@ def test_a_sweep_of_others_does_no_harm(swept: tuple[Path, list[SweepRow]], tmp_
         sweeps.get("0" * 16)
 
 
-def test_the_list_is_plain_data(swept: tuple[Path, list[SweepRow]]) -> None:
+def test_sweep_list_is_plain_data(swept: tuple[Path, list[SweepRow]]) -> None:
     (glance,) = sweeps_of(swept[0]).listed()
     assert msgspec.json.decode(json.dumps(glance)) == glance
     assert glance["vary"] == [*VARY]  # type: ignore[typeddict-item]

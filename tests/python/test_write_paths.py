@@ -1,6 +1,6 @@
 """Does every way to write a file leave data without permission alone?
 
-`WAYS` lists every parameter of the command line that names a place, and what is written there; a
+`PATHS` lists every parameter of the command line that names a path, and what is written there; a
 parameter that is not listed fails the first test. Each way that writes meets a foreign file, a link
 to one, a folder, and an image that is mounted through a loop device. All of it stays as it was.
 """
@@ -24,8 +24,8 @@ SMALL = "sim:demo?blocks_per_die=64"
 SERVED = "sim:demo?blocks_per_die=24"
 CAPACITY = inspect_device(SERVED).capacity_bytes
 QUICK = ("--only", "order", "--scale", "quick", "-q")
-ONCE = ("--pattern", "RW", "--io-count", "9")
-SWEEP = ("sweep", SMALL, "--vary", "gc=greedy", *ONCE, "-q")
+NINE_WRITES = ("--pattern", "RW", "--io-count", "9")
+SWEEP = ("sweep", SMALL, "--vary", "gc=greedy", *NINE_WRITES, "-q")
 SERVE = ("serve", SERVED, "--run", "true", "-q")
 BUFFERED = ("--size", "1MiB", "--buffered")
 
@@ -37,15 +37,16 @@ ALLOWED = {"new.bin", "new.sock", "out"}
 
 READ = "read"
 """Nothing is written there."""
-OWN = "own"
+CONTINUED = "own"
 """A folder of uflip's own, made before, is continued; anything else is refused."""
 
-# (verb, parameter) -> a command whose next word is the name, with what may follow it; or READ, OWN.
-WAYS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] = {
+# (verb, parameter) -> a command whose next word is the path, with options after it; or READ,
+# CONTINUED.
+PATHS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] = {
     ("run", "devices"): (("run",), "file:", (*BUFFERED, *QUICK, "--out", "out")),
     ("run", "--out"): (("run", SMALL, *QUICK, "--out"), "", ()),
     ("run", "--plan"): READ,
-    ("run", "--resume"): OWN,
+    ("run", "--resume"): CONTINUED,
     ("run", "--record"): (
         ("run", "file:new.bin", *BUFFERED, *QUICK, "--out", "out", "--record"), "", ()
     ),
@@ -60,19 +61,19 @@ WAYS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] 
     ("deallocate", "--save"): (("deallocate", SMALL, "--save"), "", ()),
     ("zones", "device"): (("zones",), "file:", ("--buffered", "--reset", "0")),
     ("zones", "--save"): (("zones", "sim:zns", "--reset", "0", "--save"), "", ()),
-    ("pattern", "device"): (("pattern",), "file:", (*BUFFERED, *ONCE)),
+    ("pattern", "device"): (("pattern",), "file:", (*BUFFERED, *NINE_WRITES)),
     ("pattern", "--spec"): READ,
-    ("pattern", "--trace"): (("pattern", "null", *ONCE, "--trace"), "", ()),
-    ("pattern", "--inside"): (("pattern", SMALL, *ONCE, "--inside"), "", ()),
-    ("pattern", "--save"): (("pattern", SMALL, *ONCE, "--save"), "", ()),
+    ("pattern", "--trace"): (("pattern", "null", *NINE_WRITES, "--trace"), "", ()),
+    ("pattern", "--inside"): (("pattern", SMALL, *NINE_WRITES, "--inside"), "", ()),
+    ("pattern", "--save"): (("pattern", SMALL, *NINE_WRITES, "--save"), "", ()),
     ("replay", "trace"): READ,
     ("replay", "device"): (("replay", "writes.iolog"), "file:", (*BUFFERED, "--out", "out")),
     ("replay", "--out"): (("replay", "writes.iolog", SMALL, "--out"), "", ()),
-    ("replay", "--resume"): OWN,
+    ("replay", "--resume"): CONTINUED,
     ("sweep", "device"): READ,
     ("sweep", "--spec"): READ,
     ("sweep", "--data"): ((*SWEEP, "--data"), "", ()),
-    ("sweep", "--resume"): OWN,
+    ("sweep", "--resume"): CONTINUED,
     ("sweep", "--out"): ((*SWEEP, "-o"), "", ()),
     ("sweep", "--csv"): ((*SWEEP, "--csv"), "", ()),
     ("show", "results"): READ,
@@ -88,9 +89,9 @@ WAYS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] 
     ("site backup", "out"): (("site", "backup", "s"), "", ()),
     ("site restore", "backup_folder"): READ,
     ("site restore", "folder"): (("site", "restore", "b"), "", ()),
-    ("site seed", "folder"): OWN,
+    ("site seed", "folder"): CONTINUED,
     ("site seed", "--device"): READ,
-    ("site serve", "folder"): OWN,
+    ("site serve", "folder"): CONTINUED,
     ("site token", "folder"): (("site", "token"), "", ("somebody",)),
     ("submit", "result"): READ,
     ("pull", "--out"): (("pull", "http://127.0.0.1:1", "0123456789ab", "--out"), "", ()),
@@ -124,7 +125,7 @@ WAYS: dict[tuple[str, str], tuple[tuple[str, ...], str, tuple[str, ...]] | str] 
     ("info", "device"): READ,
 }  # fmt: skip
 MAKES_A_SITE = {("site token", "folder")}
-WRITING = {way: told for way, told in WAYS.items() if not isinstance(told, str)}
+WRITING = {path_option: usage for path_option, usage in PATHS.items() if not isinstance(usage, str)}
 # The ending that a name must have, where it decides about the form.
 ENDINGS = {
     "--save": ".snapshot", "--trace": ".csv", "--csv": ".csv", "--log": ".csv", "--record": ".csv",
@@ -140,25 +141,25 @@ TEXTS = {"device", "devices", "paths", "path", "spec_file"}
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Yield every command of the command line with its name."""
     for verb in VERBS:
-        found: click.Command = import_module(f"uflip.cli.{verb}").command
-        if isinstance(found, click.Group):
-            yield from ((f"{verb} {name}", each) for name, each in found.commands.items())
+        command: click.Command = import_module(f"uflip.cli.{verb}").command
+        if isinstance(command, click.Group):
+            yield from ((f"{verb} {name}", each) for name, each in command.commands.items())
         else:
-            yield verb, found
+            yield verb, command
 
 
-def test_every_parameter_that_names_a_place_is_listed() -> None:
-    found = set()
+def test_every_path_parameter_is_listed() -> None:
+    listed = set()
     for verb, command in commands():
         for parameter in command.params:
             if isinstance(parameter.type, click.Path) or parameter.name in TEXTS:
-                found.add((verb, max(parameter.opts, key=len)))
-    assert found == set(WAYS)
+                listed.add((verb, max(parameter.opts, key=len)))
+    assert listed == set(PATHS)
 
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:
     """Return everything in a folder: what it is, and whether anybody wrote to it since."""
-    found: dict[str, tuple[object, ...]] = {}
+    entries: dict[str, tuple[object, ...]] = {}
     for path in sorted(folder.rglob("*")):
         about = path.lstat()
         leads = str(path.readlink()) if path.is_symlink() else ""
@@ -167,18 +168,18 @@ def state(folder: Path) -> dict[str, tuple[object, ...]]:
             content = path.read_bytes()
         times = () if path.is_dir() else (about.st_mtime_ns, about.st_size)
         key = str(path.relative_to(folder))
-        found[key] = (
+        entries[key] = (
             about.st_mode,
             about.st_ino,
             leads,
             content,
             times,
         )
-    return found
+    return entries
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Work in a folder with a thesis, and with everything that a command of the list reads."""
     folder = tmp_path_factory.mktemp("room")
     with pytest.MonkeyPatch.context() as patch:
@@ -215,47 +216,47 @@ def a_link_to_nothing(name: Path) -> None:
     name.symlink_to("chapters/two")
 
 
-def attempt(way: tuple[str, str], name: Path) -> Outcome:
-    command, prefix, more = WRITING[way]
+def attempt(path_option: tuple[str, str], name: Path) -> Outcome:
+    command, prefix, more = WRITING[path_option]
     return uflip(*command, f"{prefix}{name}", *more)
 
 
-def name_for(way: tuple[str, str]) -> Path:
-    return Path("name" + (ENDINGS.get(way) or ENDINGS.get(way[1]) or ""))
+def name_for(path_option: tuple[str, str]) -> Path:
+    return Path("name" + (ENDINGS.get(path_option) or ENDINGS.get(path_option[1]) or ""))
 
 
-def check_nothing_is_lost(room: Path, way: tuple[str, str], name: Path) -> None:
+def check_nothing_is_lost(workspace: Path, path_option: tuple[str, str], name: Path) -> None:
     """Attempt a way; nothing that was there may have changed, and it must be refused clearly."""
-    before = state(room)
-    done = attempt(way, name)
-    after = state(room)
-    assert {key: after.get(key) for key in before} == before, (way, done.err)
-    assert done.code in REFUSALS, (way, done)
-    assert "error: " in done.err, (way, done.err)
+    before = state(workspace)
+    done = attempt(path_option, name)
+    after = state(workspace)
+    assert {key: after.get(key) for key in before} == before, (path_option, done.err)
+    assert done.code in REFUSALS, (path_option, done)
+    assert "error: " in done.err, (path_option, done.err)
     new = after.keys() - before.keys()
-    assert new <= ALLOWED, (way, new)
+    assert new <= ALLOWED, (path_option, new)
     for key in new:
-        (room / key).unlink()
+        (workspace / key).unlink()
 
 
 @pytest.mark.parametrize(
     "put", [a_file, a_link, a_folder, a_link_to_a_folder, a_link_to_nothing],
     ids=lambda put: put.__name__,
 )  # fmt: skip
-def test_what_has_the_name_stays(room: Path, put: Callable[[Path], None]) -> None:
-    for way in WRITING:
-        if way in MAKES_A_SITE and put in (a_folder, a_link_to_a_folder):
+def test_existing_file_at_the_path_is_kept(workspace: Path, put: Callable[[Path], None]) -> None:
+    for path_option in WRITING:
+        if path_option in MAKES_A_SITE and put in (a_folder, a_link_to_a_folder):
             continue  # beside what is in the folder
-        name = name_for(way)
+        name = name_for(path_option)
         put(name)
-        check_nothing_is_lost(room, way, name)
+        check_nothing_is_lost(workspace, path_option, name)
         if name.is_dir() and not name.is_symlink():
             shutil.rmtree(name)
         else:
             name.unlink()
 
 
-def test_an_image_that_a_loop_device_shows_stays(room: Path) -> None:
+def test_image_of_a_loop_device_is_kept(workspace: Path) -> None:
     """Not even `--destroy` lets it be written."""
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("only root makes loop devices")
@@ -268,10 +269,10 @@ def test_an_image_that_a_loop_device_shows_stays(room: Path) -> None:
     if made.returncode:
         pytest.skip(f"there is no loop device: {made.stderr}")
     try:
-        for way in WRITING:
-            name = name_for(way)
+        for path_option in WRITING:
+            name = name_for(path_option)
             os.link(image, name)
-            check_nothing_is_lost(room, way, name)
+            check_nothing_is_lost(workspace, path_option, name)
             name.unlink()
         done = uflip(*SERVE, "--socket", "new.sock", "--data", image, "--destroy", image)
         assert done.code == 3, done
@@ -281,7 +282,7 @@ def test_an_image_that_a_loop_device_shows_stays(room: Path) -> None:
         image.unlink()
 
 
-def test_a_served_device_takes_what_was_given_up_and_what_it_made(room: Path) -> None:
+def test_served_device_takes_only_released_or_own_data(workspace: Path) -> None:
     served = (*SERVE, "--socket", "new.sock", "--data")
     shutil.copy("thesis", "copy")
     with Path("copy").open("rb") as copy:
@@ -292,7 +293,7 @@ def test_a_served_device_takes_what_was_given_up_and_what_it_made(room: Path) ->
     assert uflip(*served, "copy").code == 0, "it is the server's from now on"
     assert uflip(*served, "new").code == 0
     assert uflip(*served, "new").code == 0
-    benchmark = uflip("pattern", "file:new", "--buffered", *ONCE)
+    benchmark = uflip("pattern", "file:new", "--buffered", *NINE_WRITES)
     assert benchmark.code == 3
     assert "the data of a served device" in benchmark.err
     for options in (("--destroy", "x"), ("--data", "new", "--read-only", "--destroy", "new")):

@@ -26,10 +26,10 @@ ONE_DIE = (
 
 
 @pytest.mark.parametrize("percent", [80, 90, 93])
-def test_reads_wait_as_long_as_theory_says(percent: int) -> None:
+def test_reads_wait_as_queueing_theory_predicts(percent: int) -> None:
     with open_device(ONE_DIE) as device:
         context = Context(device.info, "quick", 1, io_size=PAGE)
-        alone = {
+        single_ns = {
             mode: int(np.median(np.asarray(device.run(
                 basic(mode, "random", io_size=PAGE, io_count=99)).column("response_time_ns"))))
             for mode in ("read", "write")
@@ -42,7 +42,7 @@ def test_reads_wait_as_long_as_theory_says(percent: int) -> None:
     rate, share = 1e9 / spec.interval, percent / 100
     assert rate * (1 - share) == pytest.approx(write_rate.READS_A_S, rel=1e-3)
     assert rate * share == pytest.approx(write_rate.rate_of(percent), rel=0.01)
-    service = {mode: ns / 1e9 for mode, ns in alone.items()}
+    service = {mode: ns / 1e9 for mode, ns in single_ns.items()}
     busy = rate * (share * service["write"] + (1 - share) * service["read"])
     square = share * service["write"] ** 2 + (1 - share) * service["read"] ** 2
     expected = rate * square / (2 * (1 - busy))
@@ -51,11 +51,11 @@ def test_reads_wait_as_long_as_theory_says(percent: int) -> None:
     waited = took[reads].mean() / 1e9 - service["read"]
     assert waited == pytest.approx(expected, rel=0.08)
     # Of both together there are more, and theory says the same of them.
-    both = (took.mean() / 1e9) - (share * service["write"] + (1 - share) * service["read"])
-    assert both == pytest.approx(expected, rel=0.05)
+    overall = (took.mean() / 1e9) - (share * service["write"] + (1 - share) * service["read"])
+    assert overall == pytest.approx(expected, rel=0.05)
 
 
-def test_the_suite_says_what_a_rate_costs(here: Path) -> None:
+def test_suite_reports_cost_of_write_rate(here: Path) -> None:
     done = uflip("run", "sim:demo", "--suite", "today", "--scale", "quick", "--only", "write_rate",
                  "--out", "out", "-q")  # fmt: skip
     assert done.code == 0, done.err

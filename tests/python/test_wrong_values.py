@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in uflip.spec.COUNTS if name != "incr"])
-def test_a_count_below_nothing_is_named(name: str) -> None:
+def test_negative_count_is_named(name: str) -> None:
     with pytest.raises(UsageError) as raised:
         uflip.basic("read", "random", **{name: -1})
     assert (raised.value.where, raised.value.got) == (name, "-1")
@@ -29,7 +29,7 @@ def test_a_count_below_nothing_is_named(name: str) -> None:
     assert uflip.basic("read", "ordered", incr=-1).incr == -1
 
 
-def test_a_part_of_a_trace_is_of_its_ios() -> None:
+def test_slice_of_trace_must_be_within_its_ios() -> None:
     trace = uflip.pattern("null", "RR", io_count=10)
     for part in ((-3,), (0, -3), (5, 11)):
         with pytest.raises(UsageError, match="no such I/Os") as raised:
@@ -39,19 +39,19 @@ def test_a_part_of_a_trace_is_of_its_ios() -> None:
         assert "1844674407370955" not in raised.value.got
 
 
-def test_a_comparison_takes_what_load_takes(folder: Path) -> None:
+def test_compare_accepts_what_load_accepts(folder: Path) -> None:
     result = uflip.load(folder)
     for other in (folder, str(folder), result):
-        found = result.compare(other)
-        assert found.as_dict() == uflip.compare(folder, folder).as_dict()
-    assert found.slower_than(0.02) == []
+        comparison = result.compare(other)
+        assert comparison.as_dict() == uflip.compare(folder, folder).as_dict()
+    assert comparison.slower_than(0.02) == []
     for share in ("2%", None, -1, float("nan")):
         with pytest.raises(UsageError) as raised:
-            found.slower_than(share)
+            comparison.slower_than(share)
         assert raised.value.where == "share"
 
 
-def test_a_zone_has_a_number() -> None:
+def test_zone_number_must_be_an_integer() -> None:
     with open_device("sim:zns") as device:
         for number in ("a", 1.5, None):
             with pytest.raises(UsageError) as raised:
@@ -63,7 +63,7 @@ def test_a_zone_has_a_number() -> None:
 
 
 @pytest.mark.parametrize("switch", ["yes", "no", 2, 0, [], 0.5])
-def test_a_run_finds_its_own_length_or_does_not(switch: Any) -> None:
+def test_until_converged_must_be_a_boolean(switch: Any) -> None:
     with pytest.raises(UsageError) as raised:
         uflip.pattern("null", "RR", until_converged=switch, max_ios=1000)
     assert (raised.value.where, raised.value.allowed) == ("until_converged", "True, False")

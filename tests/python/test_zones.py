@@ -41,7 +41,7 @@ TRANSFER, PROGRAM, ERASE = 100_000, 300_000, 2_000_000
 # The API
 
 
-def test_a_device_tells_its_zones_and_what_becomes_of_them() -> None:
+def test_device_reports_zones_and_their_changes() -> None:
     with open_device(SMALL) as device:
         limits = device.info.details.zones
         assert limits is not None
@@ -67,7 +67,7 @@ def test_a_device_tells_its_zones_and_what_becomes_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refused", "said"),
+    ("refused", "message"),
     [
         (lambda device: device.manage_zone("close", 0), "Invalid Zone State Transition (0xbf)"),
         (lambda device: device.manage_zone("erase", 0), "reset, finish, open, close"),
@@ -79,30 +79,30 @@ def test_a_device_tells_its_zones_and_what_becomes_of_them() -> None:
         (lambda device: device.run(basic("write", "random")), "Zone Invalid Write (0xbc)"),
     ],
 )
-def test_what_a_zone_does_not_take_is_said(refused: Callable[[Any], Any], said: str) -> None:
+def test_invalid_zone_command_is_refused(refused: Callable[[Any], Any], message: str) -> None:
     with open_device(SMALL) as device, pytest.raises(UflipError) as caught:
         refused(device)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_device_without_zones_says_so() -> None:
+def test_device_without_zones_is_reported() -> None:
     with open_device("sim:demo") as device:
-        for asked in (device.zones, lambda: device.run(basic("append", "sequential"))):
+        for command in (device.zones, lambda: device.run(basic("append", "sequential"))):
             with pytest.raises(UsageError, match="no zones"):
-                asked()
+                command()
 
 
-def test_a_run_begins_with_the_zones_that_it_wants() -> None:
+def test_prepare_zones_fills_and_resets_as_needed() -> None:
     reads = basic("read", "random", io_size=4096, target_size=256 * KIB, io_count=50)
     writes = basic("write", "sequential", io_size=4096, target_offset=512 * KIB,
                    target_size=256 * KIB, io_count=50)  # fmt: skip
     with open_device(SMALL) as device:
         device.append(1, 4096)
         device.append(2, 4096)
-        both = parallel(reads, writes)
-        device.prepare_zones(both)
+        pattern = parallel(reads, writes)
+        device.prepare_zones(pattern)
         assert [device.zone(number).state for number in range(3)] == ["full", "empty", "empty"]
-        trace = device.run(both)
+        trace = device.run(pattern)
         assert len(trace) == 100
         assert device.zone(1).written_bytes == 50 * 4096
         with pytest.raises(DeviceError, match="Zone Invalid Write"):
@@ -144,7 +144,7 @@ def laid_out(name: str, info: DeviceInfo, scale: str = "standard") -> list[Any]:
     return MICRO_BENCHMARKS[name].experiments(Context(info, scale, seed=1))
 
 
-def test_the_suite_is_its_own() -> None:
+def test_suite_contains_zone_benchmarks_only() -> None:
     assert NAMES == [
         "zone_parallelism", "zone_append", "zone_distance", "zone_reset", "zone_finish",
         "zone_wear",
@@ -154,26 +154,26 @@ def test_the_suite_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_device_without_zones_skips_it_with_a_reason(name: str) -> None:
+def test_device_without_zones_skips_all_with_reason(name: str) -> None:
     for experiment in laid_out(name, inspect_device("sim:demo")):
         assert not experiment.runs
         assert {skip.reason for skip in experiment.skipped} == {"the device has no zones"}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [({}, "--suite zones"), ({"suite": "today"}, "--suite zones"),
      ({"suite": "zones", "state": "random"}, "as-is")],
 )  # fmt: skip
-def test_a_zoned_device_does_no_other_suite_and_has_no_state(
-    options: dict[str, Any], said: str
+def test_zoned_device_has_only_zone_suite_and_no_state(
+    options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         package.plan("sim:zns", **options)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_plan_says_what_it_costs() -> None:
+def test_plan_estimates_time_of_each_run() -> None:
     plan = package.plan("sim:zns", suite="zones", scale="quick")
     assert plan.state is None
     assert not plan.resets
@@ -182,60 +182,60 @@ def test_a_plan_says_what_it_costs() -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the results of the suite on the small device."""
     out = tmp_path_factory.mktemp("zones") / "r"
     result = package.run(SMALL, out, suite="zones", scale="standard", io_size="4KiB", pause="0s")
     return dict(summary(Results.load(result.path)))
 
 
-def means(found: dict[str, Any], name: str, pattern: str) -> dict[int, float]:
+def means(results: dict[str, Any], name: str, pattern: str) -> dict[int, float]:
     """Value of the parameter -> mean response time [ns]."""
-    runs = by_pattern(found["micro_benchmarks"][name])[pattern]
+    runs = by_pattern(results["micro_benchmarks"][name])[pattern]
     return {run["value"]: run["statistics"]["mean_ns"] for run in runs}
 
 
-def test_zones_on_dies_of_their_own_add_up(found: dict[str, Any]) -> None:
+def test_zones_on_separate_dies_scale(results: dict[str, Any]) -> None:
     # Four dies on two channels: two zones are on each at most, and a channel is busy a quarter.
-    alone = TRANSFER + PROGRAM
-    measured = means(found, "zone_parallelism", "SW")
-    assert measured == pytest.approx({1: alone, 2: alone, 4: alone, 8: 2 * alone}, rel=0.01)
-    told = finding("zone_parallelism", found)
-    assert "as much up to 4 zones" in told
-    assert "(×4.0)" in told
+    single = TRANSFER + PROGRAM
+    measured = means(results, "zone_parallelism", "SW")
+    assert measured == pytest.approx({1: single, 2: single, 4: single, 8: 2 * single}, rel=0.01)
+    text = finding("zone_parallelism", results)
+    assert "as much up to 4 zones" in text
+    assert "(×4.0)" in text
 
 
-def test_appends_to_a_zone_on_one_die_only_wait(found: dict[str, Any]) -> None:
-    alone = TRANSFER + PROGRAM
-    assert means(found, "zone_append", "SW") == pytest.approx({1: alone})
-    appends = means(found, "zone_append", "SA")
+def test_appends_to_one_die_only_wait(results: dict[str, Any]) -> None:
+    single = TRANSFER + PROGRAM
+    assert means(results, "zone_append", "SW") == pytest.approx({1: single})
+    appends = means(results, "zone_append", "SA")
     # A zone has room for 64: eight for each of eight under way.
-    assert appends == pytest.approx({depth: depth * alone for depth in (1, 2, 4, 8)})
-    assert "the knee is at 1.0" in finding("zone_append", found)
+    assert appends == pytest.approx({depth: depth * single for depth in (1, 2, 4, 8)})
+    assert "the knee is at 1.0" in finding("zone_append", results)
 
 
-def test_reads_wait_where_zones_share_a_die(found: dict[str, Any]) -> None:
+def test_reads_after_finished_writes_do_not_wait(results: dict[str, Any]) -> None:
     # A write has ended when it is on flash: in turn with it no read meets it.
-    assert "at no distance" in finding("zone_distance", found)
+    assert "at no distance" in finding("zone_distance", results)
 
 
-def test_the_distance_of_zones_that_share_a_die_is_found(tmp_path: Path) -> None:
+def test_zones_sharing_a_die_are_found_by_distance(tmp_path: Path) -> None:
     # Here it has ended when its data is with the die, which then programs: 4 and 8 are on die 0.
     result = package.run(
         SMALL.replace("cache_program=false", "cache_program=true"), tmp_path / "r", suite="zones",
         only=["zone_distance"], scale="standard", io_size="4KiB", pause="0s",
     )  # fmt: skip
-    told = finding("zone_distance", summary(Results.load(result.path)))
-    assert "at a distance of 4, 8 from" in told
+    text = finding("zone_distance", summary(Results.load(result.path)))
+    assert "at a distance of 4, 8 from" in text
 
 
-def test_resets_and_finishes_cost_what_there_is_to_do(found: dict[str, Any]) -> None:
-    resets = means(found, "zone_reset", "ZR")
+def test_resets_and_finishes_cost_their_remaining_work(results: dict[str, Any]) -> None:
+    resets = means(results, "zone_reset", "ZR")
     assert resets == pytest.approx(dict.fromkeys((1, 10, 25, 50, 75, 90, 100), ERASE))
-    finishes = means(found, "zone_finish", "ZF")
+    finishes = means(results, "zone_finish", "ZF")
     written = {percent: max(64 * percent // 100, 1) for percent in finishes}
-    left = {percent: (64 - pages) * (TRANSFER + PROGRAM) for percent, pages in written.items()}
-    assert finishes == pytest.approx(left)
+    remaining = {percent: (64 - pages) * (TRANSFER + PROGRAM) for percent, pages in written.items()}
+    assert finishes == pytest.approx(remaining)
 
 
 # The verb
@@ -249,21 +249,21 @@ def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
     assert "16 of 512 KiB: 12 empty, 3 full, 1 explicitly open" in done.out.replace(
         "1 explicitly open, 3 full, 12 empty", "12 empty, 3 full, 1 explicitly open"
     )
-    told = json.loads(uflip("zones", f"sim:{saved}", "--json").out)
-    assert [zone["state"] for zone in told["zones"][:6]] == [
+    document = json.loads(uflip("zones", f"sim:{saved}", "--json").out)
+    assert [zone["state"] for zone in document["zones"][:6]] == [
         "explicitly_open", "full", "empty", "empty", "full", "full",
     ]  # fmt: skip
-    assert told["commands"] == []
-    assert told["zone_bytes"] == 512 * KIB
+    assert document["commands"] == []
+    assert document["zone_bytes"] == 512 * KIB
     dry = uflip("zones", f"sim:{saved}", "--reset", "all", "--dry-run")
     assert dry.out.startswith("reset: 16 zones, not carried out")
-    again = json.loads(uflip("zones", f"sim:{saved}", "--reset", "all", "--json").out)
-    assert {zone["state"] for zone in again["zones"]} == {"empty"}
-    assert sum(one["response_time_ns"] == ERASE for one in again["commands"]) == 3
+    reset = json.loads(uflip("zones", f"sim:{saved}", "--reset", "all", "--json").out)
+    assert {zone["state"] for zone in reset["zones"]} == {"empty"}
+    assert sum(one["response_time_ns"] == ERASE for one in reset["commands"]) == 3
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("sim:demo",), "no zones"),
         ((SMALL, "--reset", "16"), "numbers from 0 to 15"),
@@ -271,13 +271,13 @@ def test_zones_are_listed_and_changed(tmp_path: Path) -> None:
         ((SMALL, "--close", "0"), "Invalid Zone State Transition"),
     ],
 )
-def test_what_is_not_there_is_refused(arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_zone_arguments_are_refused(arguments: tuple[str, ...], message: str) -> None:
     done = uflip("zones", *arguments)
     assert done.code != 0
-    assert said in done.err
+    assert message in done.err
 
 
-def test_traces_of_commands_are_stored_and_exported(tmp_path: Path) -> None:
+def test_traces_of_zone_commands_are_exported(tmp_path: Path) -> None:
     with open_device(SMALL) as device:
         trace = device.run(
             basic("finish", "sequential", io_size=512 * KIB, target_size=4 * MIB, io_count=8)
@@ -340,7 +340,7 @@ def wearing(tmp_path: Path) -> str:
     return SMALL.replace("sim:zns", f"sim:{path}")
 
 
-def test_resets_and_reads_grow_with_the_resets_of_their_zone(wearing: str, tmp_path: Path) -> None:
+def test_resets_and_reads_slow_down_with_wear(wearing: str, tmp_path: Path) -> None:
     """An erase takes a step more every 50; after 1,000 every page has to be read twice."""
     result = package.run(
         wearing, tmp_path / "r", suite="zones", only=["zone_wear"], scale="standard",
@@ -362,13 +362,13 @@ def test_resets_and_reads_grow_with_the_resets_of_their_zone(wearing: str, tmp_p
         assert set(times[::2]) == {TRANSFER + PROGRAM}
         made += len(resets)
         assert made == run.value
-    told = finding("zone_wear", summary(Results.load(result.path)))
-    assert "(×2.0)" in told
+    text = finding("zone_wear", summary(Results.load(result.path)))
+    assert "(×2.0)" in text
     with open_device(wearing) as device:
         assert device.info.details.zones is not None
 
 
-def test_a_zone_whose_flash_is_not_erased_any_more_is_offline(wearing: str) -> None:
+def test_zone_with_failed_erase_goes_offline(wearing: str) -> None:
     with open_device(wearing.replace("?", "?cycles_before=1295&")) as device:
         assert device.append(0, 4096)[1] == TRANSFER + PROGRAM
         # It endures 1,300 erases, 50 without a step and 50 at each of 25; the next one fails.
@@ -387,7 +387,7 @@ def test_a_zone_whose_flash_is_not_erased_any_more_is_offline(wearing: str) -> N
         assert device.zone(1).state == "empty"
 
 
-def test_a_real_device_is_not_worn_out() -> None:
+def test_real_device_is_not_worn_out() -> None:
     info = inspect_device(SMALL)
     real = replace(info, kind="block", simulated=False, details=replace(info.details, profile=None))
     cycles, reads = laid_out("zone_wear", real)
@@ -399,14 +399,14 @@ def test_a_real_device_is_not_worn_out() -> None:
 
 
 @pytest.mark.parametrize(("pages", "blocks"), [(1, 1), (64, 1), (65, 2), (128, 2)])
-def test_a_reset_erases_blocks_that_hold_something(pages: int, blocks: int) -> None:
+def test_reset_erases_only_blocks_in_use(pages: int, blocks: int) -> None:
     with open_device(f"{SMALL}&zone_blocks_per_die=2") as device:
         for _ in range(pages):
             device.append(0, 4096)
         assert device.manage_zone("reset", 0) == blocks * ERASE
 
 
-def test_what_waits_in_the_buffer_of_a_zone_counts_as_programmed() -> None:
+def test_buffered_data_of_a_zone_counts_as_programmed() -> None:
     """As the reference states: a unit of 4 KiB counts before its flash page of 64 KiB is full."""
     with open_device("sim:zns") as device:
         device.append(0, 4096)
