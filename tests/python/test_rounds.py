@@ -12,7 +12,7 @@ import pytest
 import stored
 from command_line import uflip
 from scipy import stats
-from test_places import MIDDLE, device, first_violation
+from test_space_allocation import MIDDLE, device, first_violation
 
 from uflip.data.manifest import DeviceState
 from uflip.data.summary import Certainty

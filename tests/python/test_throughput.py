@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measured
+from test_suite_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measured
 
 import uflip as package
 from uflip._native import Trace
