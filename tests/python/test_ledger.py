@@ -279,18 +279,18 @@ def killed_at(call: int, work: Any, acknowledge: int) -> bool:
     remaining = call
     real = {name: getattr(os, name) for name in KILLABLE}
 
-    def before(name: str) -> Any:
-        def made(*args: Any, **kwargs: Any) -> Any:
+    def intercept(name: str) -> Any:
+        def counted_call(*args: Any, **kwargs: Any) -> Any:
             nonlocal remaining
             remaining -= 1
             if remaining < 0:
                 os._exit(9)
             return real[name](*args, **kwargs)
 
-        return made
+        return counted_call
 
     for name in KILLABLE:
-        setattr(os, name, before(name))
+        setattr(os, name, intercept(name))
     try:
         work(lambda text: real["write"](acknowledge, f"{text}\n".encode()))
     except BaseException:
@@ -510,12 +510,12 @@ def test_verify_reports_files_without_planned_run(folder: Path, tmp_path: Path) 
     assert uflip("verify", folder).code == 0
     # A run of another benchmark, and what is nothing at all.
     stored.results(tmp_path / "other", [stored.baseline_run(9, "RR")], status="interrupted")
-    stranger = next((tmp_path / "other" / "runs").iterdir())
-    shutil.copy(stranger, folder / "runs")
+    foreign_run = next((tmp_path / "other" / "runs").iterdir())
+    shutil.copy(foreign_run, folder / "runs")
     (folder / "runs" / "notes.parquet").write_text("nothing")
     outcome = uflip("verify", folder)
     assert outcome.code == ResultsError.exit_code
-    for name in (stranger.name, "notes.parquet"):
+    for name in (foreign_run.name, "notes.parquet"):
         assert f"foreign   {folder}/runs/{name}: the plan has no such run" in outcome.out
     assert "--resume" not in outcome.out, "no run of the plan is lost"
     # Nothing of them is shown, and nothing else suffers from them.

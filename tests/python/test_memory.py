@@ -133,10 +133,10 @@ def test_missing_descriptors_are_a_plain_error(here: Path) -> None:
     codes = set()
     for max_files in range(4, 12, 2):
 
-        def few(max_files: int = max_files) -> None:
+        def limit_files(max_files: int = max_files) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
 
-        limits: dict[str, Any] = {"preexec_fn": few}
+        limits: dict[str, Any] = {"preexec_fn": limit_files}
         process = start("pattern", "file:l.bin", *options, "--queue-depth", "8", **limits)
         _, err = process.communicate(timeout=60)
         codes.add(process.returncode)

@@ -67,18 +67,20 @@ def test_run_length_covers_phases() -> None:
     (small,) = [each for each in plan.runs if (each.pattern, each.value) == ("RW", 8192)]
     (reads,) = [each for each in plan.runs if (each.pattern, each.value) == ("SR", 8192)]
 
-    def fewest(planned: PlannedRun, startup: int, period: int) -> int:
+    def min_ios_after(planned: PlannedRun, startup: int, period: int) -> int:
         pattern = {"ios": 10**7, "startup_ios": startup, "reasons": []}
         phases = {"startup_ios": startup, "period_ios": period, "patterns": {"RW": pattern}}
         return int(adapt_spec(planned, phases, 32768).stop.min_ios)
 
     assert adapt_spec(run, None, 32768) == run.spec
-    assert fewest(run, 10, 3) == MIN_IOS
-    assert fewest(run, 1500, 128) == 2 * 1500 + 10 * 128
-    assert fewest(small, 1500, 128) == 4 * 2 * 1500 + 10 * 128, "as many bytes"
-    assert fewest(reads, 1500, 128) == 10 * 128, "which reads do not write"
-    assert fewest(run, 10_240, 1) == run.spec.stop.max_ios
-    assert fewest(run, 10_241, 1) == MIN_IOS, "which no length leaves behind: it will be marked"
+    assert min_ios_after(run, 10, 3) == MIN_IOS
+    assert min_ios_after(run, 1500, 128) == 2 * 1500 + 10 * 128
+    assert min_ios_after(small, 1500, 128) == 4 * 2 * 1500 + 10 * 128, "as many bytes"
+    assert min_ios_after(reads, 1500, 128) == 10 * 128, "which reads do not write"
+    assert min_ios_after(run, 10_240, 1) == run.spec.stop.max_ios
+    assert min_ios_after(run, 10_241, 1) == MIN_IOS, (
+        "which no length leaves behind: it will be marked"
+    )
 
 
 def test_paper_method_keeps_paper_lengths() -> None:
@@ -266,10 +268,10 @@ def test_benchmark_stores_phases_and_interference(tmp_path: Path) -> None:
     min_ios = min(2 * startup, 1024)
     for run in results.runs:
         end = run.trace().ended_json
-        of_the_device = run.micro_benchmark in ("baseline", "interference")
+        measures_device = run.micro_benchmark in ("baseline", "interference")
         # Behind a start-up that is known a run is as long as it must be; reads have none here.
-        assert (end is None) == (of_the_device or run.pattern == "SW")
-        if end is None and not of_the_device:
+        assert (end is None) == (measures_device or run.pattern == "SW")
+        if end is None and not measures_device:
             spec = read_spec(run.trace().spec_json)
             assert spec.io_ignore >= 1.25 * startup
             assert spec.io_count - spec.io_ignore >= min_ios

@@ -32,8 +32,8 @@ def test_autocorrelation_agrees_with_statsmodels(rho: float) -> None:
     """
     logs = np.log(autoregressive(rho, seed=7))
     expected = acf(logs, adjusted=True, nlags=200, fft=False)
-    of_a_mean = (1 + rho) / (1 - rho) / IOS
-    assert np.abs(_native.autocorrelation(logs, 200) - expected).max() < of_a_mean
+    mean_variance = (1 + rho) / (1 - rho) / IOS
+    assert np.abs(_native.autocorrelation(logs, 200) - expected).max() < mean_variance
 
 
 @pytest.mark.parametrize("period", [3, 7, 128, 512])

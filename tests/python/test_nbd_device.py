@@ -123,13 +123,13 @@ def accept_clients(listener: socket.socket, size: int, answers: int, drip_s: flo
 
 def serve_client(client: socket.socket, size: int, answers: int, drip_s: float | None) -> None:
     def take(length: int) -> bytes:
-        got = b""
-        while len(got) < length:
-            more = client.recv(length - len(got))
+        received = b""
+        while len(received) < length:
+            more = client.recv(length - len(received))
             if not more:
                 raise EOFError
-            got += more
-        return got
+            received += more
+        return received
 
     def option_reply(option: int, kind: int, data: bytes = b"") -> bytes:
         return struct.pack(">QIII", 0x3E889045565A9, option, kind, len(data)) + data

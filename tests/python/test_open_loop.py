@@ -65,9 +65,9 @@ def test_stall_delays_every_io_that_arrives_in_it(tmp_path: Path, depth: int) ->
     arrived = np.asarray(trace.column("submit_ns")) / 1e9
     np.testing.assert_allclose(np.diff(arrived), INTERVAL_S, rtol=0, atol=1e-9)
     waited = np.sort(np.asarray(trace.column("response_time_ns")) / 1e9)[::-1]
-    least = stall_s - INTERVAL_S * np.arange(1, int(stall_s / INTERVAL_S))
-    assert (waited[: len(least)] >= least).all()
-    assert waited.sum() >= least.sum()
+    min_waits = stall_s - INTERVAL_S * np.arange(1, int(stall_s / INTERVAL_S))
+    assert (waited[: len(min_waits)] >= min_waits).all()
+    assert waited.sum() >= min_waits.sum()
     # Waiting for room in the queue and the time of the device make up the whole.
     causes = [np.asarray(trace.column(cause)) for cause in trace.causes]
     np.testing.assert_array_equal(sum(causes), np.asarray(trace.column("response_time_ns")))

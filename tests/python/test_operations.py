@@ -72,10 +72,10 @@ def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Re
 
 
 def load_operations(results: Results) -> Operations:
-    found = read_device_log(results.runs[0])
-    assert found is not None
-    assert found.operations is not None
-    return found.operations
+    log = read_device_log(results.runs[0])
+    assert log is not None
+    assert log.operations is not None
+    return log.operations
 
 
 def opened(results: Results) -> tuple[Any, Lanes]:

@@ -29,7 +29,7 @@ from uflip.results.variance_pooling import (
 ALLOWED = 5.0
 
 
-def some_peers(variance: float, degrees: float, degrees_in_all: int = 60) -> Peers:
+def make_peers(variance: float, degrees: float, degrees_in_all: int = 60) -> Peers:
     """Peers that are alike, whose neighbours are not."""
     return Peers(variance, degrees, degrees_in_all, 0.0, variance, variance, mixed=False)
 
@@ -79,14 +79,16 @@ def test_neighbour_correlation_is_found_and_corrected(correlation: float, repeti
     assert error == pytest.approx(steps.mean(axis=1).std(), rel=0.2)
 
 
-@pytest.mark.parametrize("lent", [0.5, 4.0, 1e6])
-def test_interval_weights_own_and_pooled_variance(lent: float) -> None:
+@pytest.mark.parametrize("pooled_degrees", [0.5, 4.0, 1e6])
+def test_interval_weights_own_and_pooled_variance(pooled_degrees: float) -> None:
     """Student's, by scipy, of the weighted mean of both variances."""
     means = [101.0, 99.0, 103.0]
-    peers = some_peers(0.25, lent)
+    peers = make_peers(0.25, pooled_degrees)
     width, degrees = pooled_half_width(peers, Scatter(means, ALLOWED), CLAIM)
-    variance = (lent * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (lent + 2)
-    assert degrees == min(lent + 2, 60)
+    variance = (pooled_degrees * 0.25 * ALLOWED**2 + 2 * np.var(means, ddof=1)) / (
+        pooled_degrees + 2
+    )
+    assert degrees == min(pooled_degrees + 2, 60)
     expected = stats.t.ppf((1 + CLAIM) / 2, degrees) * np.sqrt(variance / 3)
     assert width == pytest.approx(expected, rel=2e-3)
 
@@ -130,19 +132,25 @@ def test_repeated_looks_make_few_false_claims(degrees: float) -> None:
     assert false <= stats.binom.ppf(0.999, claims, 0.02)
 
 
-@pytest.mark.parametrize("lent", [4.0, 1e6])
-@pytest.mark.parametrize("theirs", [0.05, 4.0])
-def test_wider_of_own_and_pooled_interval_is_used(theirs: float, lent: float) -> None:
+@pytest.mark.parametrize("pooled_degrees", [4.0, 1e6])
+@pytest.mark.parametrize("pooled_variance", [0.05, 4.0])
+def test_wider_of_own_and_pooled_interval_is_used(
+    pooled_variance: float, pooled_degrees: float
+) -> None:
     """Both Student's, by scipy; one value far off stretches neither."""
     means = [100.0, 99.0, 101.0, 100.5, 99.5, 100.0, 99.8, 104.0]
-    peers = some_peers(theirs, lent)
+    peers = make_peers(pooled_variance, pooled_degrees)
     runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]
-    variance = (lent * theirs * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (lent + 7)
+    variance = (pooled_degrees * pooled_variance * ALLOWED**2 + 7 * np.var(means, ddof=1)) / (
+        pooled_degrees + 7
+    )
 
     def wider(confidence: float) -> float:
         ours = stats.t.ppf((1 + confidence) / 2, 7) * stats.sem(means)
-        sort = stats.t.ppf((1 + confidence) / 2, min(lent + 7, 60)) * np.sqrt(variance / 8)
-        assert (ours > sort) == (theirs < 1)
+        sort = stats.t.ppf((1 + confidence) / 2, min(pooled_degrees + 7, 60)) * np.sqrt(
+            variance / 8
+        )
+        assert (ours > sort) == (pooled_variance < 1)
         return float(max(ours, sort))
 
     combined = combined_mean(runs, None, peers)
@@ -157,7 +165,7 @@ def test_wider_of_own_and_pooled_interval_is_used(theirs: float, lent: float) ->
 def test_outlier_does_not_borrow_scatter_of_peers() -> None:
     """Eight that scatter by 8 %: its own interval of 98 % decides, whatever its peers say."""
     random, believed, by_peers, by_student, narrow = np.random.default_rng(9), 0, 0, 0, 0
-    peers = some_peers(0.25, 256.0, 500)
+    peers = make_peers(0.25, 256.0, 500)
     for _ in range(1000):
         means = random.normal(100, 8, 8).tolist()
         runs = [{"mean_ns": x, "half_width_ns": 1.0, "converged": True} for x in means]

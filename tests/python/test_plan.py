@@ -71,7 +71,11 @@ def test_disturbing_runs_are_shuffled_between_repetitions() -> None:
     assert grades == sorted(grades)
     assert set(grades) == {0, 1, 2}
     for grade in (0, 1, 2):
-        graded = [run for run, its in zip(plan.runs[6:], grades[6:], strict=True) if its == grade]
+        graded = [
+            run
+            for run, run_grade in zip(plan.runs[6:], grades[6:], strict=True)
+            if run_grade == grade
+        ]
         graded = [
             run
             for run in graded

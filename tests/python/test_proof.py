@@ -214,8 +214,10 @@ def test_share_interval_is_wilson_with_effective_plans() -> None:
     interval = interval_of_share(np.random.default_rng(1).permutation(happened).reshape(-1, 1))
     assert interval == pytest.approx((expected.low, expected.high), abs=2e-5)
     plans = np.repeat(np.arange(100)[:, None] < 5, TOGETHER, axis=1).astype(float)
-    of_plans = stats.binomtest(5, 100).proportion_ci(method="wilson")
-    assert interval_of_share(plans) == pytest.approx((of_plans.low, of_plans.high), rel=0.02)
+    plan_interval = stats.binomtest(5, 100).proportion_ci(method="wilson")
+    assert interval_of_share(plans) == pytest.approx(
+        (plan_interval.low, plan_interval.high), rel=0.02
+    )
     assert interval_of_share(np.zeros((50, 1)))[1] == pytest.approx(0.0713, abs=1e-4)
 
 

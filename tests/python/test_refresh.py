@@ -21,7 +21,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
     with open_device(SMALL) as device:
         chosen = Choices(only=("locality",), pause_ns=0, repetitions=1, **choices)
         plan = make_plan(device.info, "quick", 1, chosen)
-        begun = DeviceState("random", "x", "profile", None)
+        initial_state = DeviceState("random", "x", "profile", None)
         writer = stored.writer(
             folder,
             plan.runs,
@@ -29,7 +29,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
             target_size_bytes=plan.target_size,
             repetitions=1,
             method=plan.method,
-            state=begun,
+            state=initial_state,
         )
         before = (device.counters() or {})["host_pages_written"]
         execute(plan, device, writer, history=History("x"), found=Calibration(plan, writer))
@@ -40,10 +40,10 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
 
 def test_disturbing_runs_are_followed_by_fourfold_rewrite(tmp_path: Path) -> None:
     results, written, target = benchmark(tmp_path / "r", method="auto")
-    expected, of_runs, disturbing = [0], 0, 0
+    expected, run_bytes, disturbing = [0], 0, 0
     for run in results.runs:
         made = run.trace().bytes_written
-        of_runs += made
+        run_bytes += made
         confined = run.pattern == "SW" or (run.pattern == "RW" and run.value < 0.9 * target)
         disturbing += confined
         expected.append(min(4 * made, target) // (128 << 10) * (128 << 10) if confined else 0)
@@ -55,7 +55,7 @@ def test_disturbing_runs_are_followed_by_fourfold_rewrite(tmp_path: Path) -> Non
     assert [each.refreshed_bytes for each in stored] == expected[:-1]
     assert disturbing >= 5
     assert sum(expected) > 0
-    assert written == of_runs + sum(expected[:-1])
+    assert written == run_bytes + sum(expected[:-1])
 
 
 @pytest.mark.parametrize("choices", [{"method": "startup"}, {"method": "auto", "state": "as-is"}])

@@ -222,13 +222,13 @@ def long_trace(path: Path) -> Path:
     [("file:scratch.bin", ("--size", "1MiB", "--buffered")), (SMALL, ())],
 )
 def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -> None:
-    trace, as_it_was = long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
-    whole = uflip("replay", trace, device, *more, *as_it_was, "--out", "whole", "-q")
+    trace, pacing = long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
+    whole = uflip("replay", trace, device, *more, *pacing, "--out", "whole", "-q")
     assert whole.code == 0, whole.err
     for attempt in range(20):
         out = Path(f"out{attempt}")
         options = () if device == SMALL else ("--buffered",)
-        process = start("replay", trace, device, *options, *as_it_was, "--out", out)
+        process = start("replay", trace, device, *options, *pacing, "--out", out)
         # As soon as the folder is there: a simulated device is quicker than two seconds.
         while not (out / "manifest.json").exists() and process.poll() is None:
             time.sleep(0.001)
@@ -238,7 +238,7 @@ def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -
         if Results.load(out).status != "complete":
             break
     assert Results.load(out).missing, "it was killed in the middle"
-    resume = ("replay", trace, *as_it_was, "--resume", out, "-q")
+    resume = ("replay", trace, *pacing, "--resume", out, "-q")
     done = uflip(*resume)
     assert done.code == 0, done.err
     results = Results.load(out)
@@ -340,6 +340,6 @@ def test_fio_waits_are_reproduced(here: Path) -> None:
     _, trace = replayed(Path("waits.iolog"), "sim:demo", here / "out", "--speed", "1")
     begins = [begin // 1_000_000 for begin in columns(trace, "submit_ns")[0]]
     assert begins == [0, 500, 500, 800]
-    of_fio = [int(row[0]) - int(logged[0][0]) for row in logged]
+    fio_begins = [int(row[0]) - int(logged[0][0]) for row in logged]
     # fio wakes up late on a busy machine, never early.
-    assert all(-5 <= theirs - ours < 150 for ours, theirs in zip(begins, of_fio, strict=True))
+    assert all(-5 <= theirs - ours < 150 for ours, theirs in zip(begins, fio_begins, strict=True))

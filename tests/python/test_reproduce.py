@@ -296,8 +296,8 @@ def test_published_values_named_by_profiles_exist() -> None:
                 matches = fnmatch.filter(PUBLISHED, pattern)
                 assert matches, f"{name}: {key} names {pattern}"
                 devices = {PUBLISHED[value].device for value in matches}
-                of_this = {name, SECOND_PROFILES.get(name, name), ""}
-                assert devices <= of_this, f"{name}: {key} names values of {devices}"
+                allowed_devices = {name, SECOND_PROFILES.get(name, name), ""}
+                assert devices <= allowed_devices, f"{name}: {key} names values of {devices}"
 
 
 def test_determining_values_exist_and_share_the_device() -> None:

@@ -41,7 +41,7 @@ from uflip.results.repetition_statistics import plan_certainty
 from uflip.spec import Spec
 
 
-class Made:
+class SimulatedRuns:
     """Runs of the shortest length, whose means scatter by a share that their pattern says."""
 
     def __init__(self, plan: Plan, scatter: Mapping[str, float]) -> None:
@@ -73,12 +73,12 @@ def repetition_spec(run: PlannedRun) -> Spec:
     return run.spec.but(stop=None, io_count=run.spec.stop.min_ios, io_ignore=0)
 
 
-def all_rounds(plan: Plan, scatter: Mapping[str, float]) -> tuple[Plan, Made, int]:
+def all_rounds(plan: Plan, scatter: Mapping[str, float]) -> tuple[Plan, SimulatedRuns, int]:
     """Make all rounds, stage by stage; they are counted."""
     rounds = 0
     for stage in STAGES:
         for _ in range(10):
-            made = Made(plan, scatter)
+            made = SimulatedRuns(plan, scatter)
             finished = ends_of_stages(plan.runs, plan.target_size)[stage]
             grown = next_round(plan, finished, made, repetition_spec)
             if grown is None:
@@ -169,8 +169,8 @@ def test_rounds_use_untouched_space() -> None:
     large = {run.id for run in grown.runs if run.pattern not in ("SW", "SR") and run.value > 2}
     small = tuple(run for run in grown.runs if run.id not in large or run.reset_before)
     assert first_violation(replace(plan, runs=small)) is None
-    as_it_is, _, _ = all_rounds(replace(plan, state=None), scatter)
-    assert not any(run.spec.writes_sequentially for run in set_of_new(as_it_is, plan))
+    without_state, _, _ = all_rounds(replace(plan, state=None), scatter)
+    assert not any(run.spec.writes_sequentially for run in set_of_new(without_state, plan))
 
 
 def set_of_new(grown: Plan, plan: Plan) -> list[Any]:
@@ -182,23 +182,23 @@ CHOSEN = ("--scale", "quick", "--method", "auto", "--repetitions", "3", "--only"
 
 
 def test_interrupted_round_resumes_to_same_result(tmp_path: Path) -> None:
-    at_once, later = tmp_path / "at once", tmp_path / "later"
-    done = uflip("run", "sim:demo", *CHOSEN, "--out", at_once, "--quiet")
+    uninterrupted, interrupted = tmp_path / "at once", tmp_path / "later"
+    done = uflip("run", "sim:demo", *CHOSEN, "--out", uninterrupted, "--quiet")
     assert done.code == 0, done.err
-    whole = summary(Results.load(at_once))
+    whole = summary(Results.load(uninterrupted))
     made = [len(run["repetitions"]) for run in whole["micro_benchmarks"]["pause"]]
     assert min(made) == 3 < max(made)
-    interrupt_in_round(later)
-    partial = Results.load(later)
+    interrupt_in_round(interrupted)
+    partial = Results.load(interrupted)
     assert partial.missing
     assert partial.status == "interrupted"
-    done = uflip("run", "--resume", later, "--quiet")
+    done = uflip("run", "--resume", interrupted, "--quiet")
     assert done.code == 0, done.err
-    resumed = summary(Results.load(later))
+    resumed = summary(Results.load(interrupted))
     assert resumed["micro_benchmarks"] == whole["micro_benchmarks"]
     assert resumed["status"] == "complete"
     assert not resumed["missing"]
-    assert uflip("verify", later).code == 0
+    assert uflip("verify", interrupted).code == 0
 
 
 def interrupt_in_round(folder: Path) -> None:

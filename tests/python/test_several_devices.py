@@ -144,20 +144,20 @@ def test_real_devices_run_one_after_another(
     here: Path, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     """Files stand for drives; what is measured does not matter, but when."""
-    at_work: set[str] = set()
+    running: set[str] = set()
     concurrent: dict[str, set[str]] = {}
     lock = threading.Lock()
     met = threading.Barrier(2)
 
     def watched(request: Any, out: Path, *_: Any, **__: Any) -> Path:
         with lock:
-            at_work.add(request.device)
-            for device in at_work:
-                concurrent.setdefault(device, set()).update(at_work)
+            running.add(request.device)
+            for device in running:
+                concurrent.setdefault(device, set()).update(running)
         if together or request.device.startswith("sim:"):
             met.wait(timeout=20)
         with lock:
-            at_work.remove(request.device)
+            running.remove(request.device)
         return out
 
     monkeypatch.setattr(multi_device_task, "begin", watched)

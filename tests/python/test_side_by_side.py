@@ -21,7 +21,7 @@ waits:
 SHORT, LONG = ["short begins", "short ends"], ["long begins", "long ends"]
 
 
-def made(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
+def run_tool(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
     (folder / "tools").mkdir()
     shutil.copy(TOOL, folder / "tools")
     (folder / "Makefile").write_text(MAKEFILE, encoding="utf-8")
@@ -43,16 +43,16 @@ def made(folder: Path, first: str, second: str) -> tuple[int, list[str]]:
 def test_outputs_are_printed_in_order(
     tmp_path: Path, first: str, second: str, lines: list[str]
 ) -> None:
-    assert made(tmp_path, first, second) == (0, lines)
+    assert run_tool(tmp_path, first, second) == (0, lines)
 
 
 @pytest.mark.parametrize(("first", "second"), [("fails", "waits"), ("waits", "fails")])
 def test_failure_ends_the_other_step(tmp_path: Path, first: str, second: str) -> None:
-    code, lines = made(tmp_path, first, second)
+    code, lines = run_tool(tmp_path, first, second)
     assert code == 2, "as make says it"
     assert "fails" in lines
     assert not (tmp_path / "waited").exists()
 
 
 def test_last_failure_fails_the_whole(tmp_path: Path) -> None:
-    assert made(tmp_path, "short", "long fails") == (2, [*SHORT, *LONG, "fails"])
+    assert run_tool(tmp_path, "short", "long fails") == (2, [*SHORT, *LONG, "fails"])

@@ -169,7 +169,7 @@ def test_cancelled_upload_leaves_no_file(server: SiteServer, folder: Path, tmp_p
     redacted_copy(folder, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     made = submit(server, folder, account="ellen")
-    of_a_result = {path.name for path in server.folder.glob("blobs/*/*")}
+    blobs_of_result = {path.name for path in server.folder.glob("blobs/*/*")}
     files["manifest.json"] += b" "
     begun = begin_upload(server.client("ellen"), files)
     address = f"/api/v1/submissions/{begun['id']}"
@@ -180,7 +180,7 @@ def test_cancelled_upload_leaves_no_file(server: SiteServer, folder: Path, tmp_p
     assert sent.json() == {"received": len(changed)}
     assert (server.folder / "blobs" / _digest(changed)[:2] / _digest(changed)).exists()
     assert server.client("ellen").delete(address).status_code == 204
-    assert {path.name for path in server.folder.glob("blobs/*/*")} == of_a_result
+    assert {path.name for path in server.folder.glob("blobs/*/*")} == blobs_of_result
     assert server.client("ellen").delete(f"/api/v1/results/{made['id']}").status_code == 204
 
 
@@ -426,13 +426,15 @@ def test_no_page_shows_unpublished_results(
     addresses = _pages(tmp_path, detail)
     assert len(addresses) > 20
     # The pages know what they are asked for, and refuse the rest.
-    of_pages = {f"/{each}": {} for each in ("devices", "site.css")} | {"/": {"q": private["id"]}}
-    of_pages |= {f"/devices/{detail['device_slug']}": {}, f"/results/{private['id']}": {}}
-    assert of_pages.keys() <= {*addresses}
+    page_queries = {f"/{each}": {} for each in ("devices", "site.css")} | {
+        "/": {"q": private["id"]}
+    }
+    page_queries |= {f"/devices/{detail['device_slug']}": {}, f"/results/{private['id']}": {}}
+    assert page_queries.keys() <= {*addresses}
 
     def visible_pages(account: str | None) -> set[str]:
         answers = {
-            each: server.client(account).get(each, params=of_pages.get(each, params))
+            each: server.client(account).get(each, params=page_queries.get(each, params))
             for each in addresses
         }
         assert {each.status_code for each in answers.values()} <= {200, 400, 404}
@@ -496,14 +498,14 @@ def _upload_of_owner(server: SiteServer) -> str:
 def _expected(path: str, needs: str, account: str | None) -> set[int]:
     """Return the allowed answers of a route about a private result, or an upload, of `owner`."""
     fine = {200, 400, 404, 422}
-    of_one = any(name in path for name in OF_ONE)
+    about_one_result = any(name in path for name in OF_ONE)
     if needs == SUBMITTING:
         if account in (None, "reader"):
             return {403, 400}  # 400: the body was read before
-        return {404, 400} if of_one and account != "owner" else fine | {201, 204}
+        return {404, 400} if about_one_result and account != "owner" else fine | {201, 204}
     if needs == OWNER:
         return {200} if account in ("owner", "admin") else {403, 404}
-    if of_one:
+    if about_one_result:
         return {200} if account in ("owner", "admin") else {404}
     return {200}
 

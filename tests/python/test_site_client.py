@@ -28,7 +28,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 @contextmanager
 def answering(
-    of_result: Answer, of_file: Answer = (200, {}, b"abc"), sent: list[int] | None = None
+    result_answer: Answer, file_answer: Answer = (200, {}, b"abc"), sent: list[int] | None = None
 ) -> Iterator[str]:
     """Serve the same answer to each request for a result, and another one for its files.
 
@@ -37,7 +37,7 @@ def answering(
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, headers, body = of_file if "/files/" in self.path else of_result
+            status, headers, body = file_answer if "/files/" in self.path else result_answer
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

@@ -69,8 +69,8 @@ def test_request_uses_one_connection_at_a_time(site: Site, tmp_path: Path) -> No
     sent = [Missing(prepared.folder / name, *fields, 0) for name, *fields in prepared.files]
 
     async def scenario(client: httpx.AsyncClient) -> None:
-        async def done(method: str, address: str, **how: Any) -> Any:
-            answer = await client.request(method, address, **how)
+        async def done(method: str, address: str, **options: Any) -> Any:
+            answer = await client.request(method, address, **options)
             assert answer.is_success, (method, address, answer.text)
             return answer
 

@@ -124,9 +124,9 @@ def footer_cases(run: Run) -> Iterator[tuple[str, bytes]]:
         columns = {name: [[run.page(name)]] for name in run.names}
         yield f"a group of {rows} rows", bombs.parquet(columns, [rows], run.metadata)
     for groups in (2, 1000):
-        of_each = {name: [[run.page(name)]] * groups for name in run.names}
+        repeated_pages = {name: [[run.page(name)]] * groups for name in run.names}
         rows = [run.rows] * groups
-        yield f"{groups} groups", bombs.parquet(of_each, rows, run.metadata)
+        yield f"{groups} groups", bombs.parquet(repeated_pages, rows, run.metadata)
     for columns in (1, 2, 65, 1000, 20_000):
         wide = {f"cause_{number}_ns": [[page]] for number in range(columns)}
         yield f"{columns} columns", bombs.parquet(wide, [run.rows], run.metadata)

@@ -86,8 +86,8 @@ def test_duplicate_submission_reports_its_owner(server: SiteServer, measured: Pa
     assert "submitted by somebody else, published" in submit(server, measured, "bob").out
     site = open_site(server.folder)
     with site.sessions() as session:
-        done_by = session.query(Audit).filter(Audit.action == "publish")
-        assert [each.account for each in done_by] == ["root"]
+        publishers = session.query(Audit).filter(Audit.action == "publish")
+        assert [each.account for each in publishers] == ["root"]
     site.close()
 
 

@@ -36,7 +36,7 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def nothing() -> Device:
+def null_device() -> Device:
     return open_device("null", size=64 * MIB)
 
 
@@ -61,7 +61,7 @@ def component_that_counts(spec: Pattern) -> int:
     several=st.integers(1, 9),
 )
 def test_startup_ends_with_the_row_that_writes_its_last_byte(
-    nothing: Device, ios: int, size: int, kind: str, several: int
+    null_device: Device, ios: int, size: int, kind: str, several: int
 ) -> None:
     """Against the I/Os of the engine: that row has written as much, the one before it has not."""
     if "/" in kind:
@@ -70,11 +70,11 @@ def test_startup_ends_with_the_row_that_writes_its_last_byte(
     else:
         spec = baseline(kind, io_size=size, parallel_degree=several)
     rows = in_rows(spec, Startup(reads=0, writes=ios, io_size=32 * KIB))
-    totals = written(nothing, spec, rows)
+    totals = written(null_device, spec, rows)
     assert totals[0] >= ios
     assert totals[1] >= ios * 32 * KIB
     if rows > 1:
-        fewer = written(nothing, spec, rows - 1)
+        fewer = written(null_device, spec, rows - 1)
         assert fewer[0] < ios or fewer[1] < ios * 32 * KIB
 
 

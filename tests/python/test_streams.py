@@ -67,7 +67,7 @@ def skewed(
     )  # fmt: skip
 
 
-def best_of(spare_factor: float, skew: tuple[int, int]) -> float:
+def best_amplification(spare_factor: float, skew: tuple[int, int]) -> float:
     """Return what the best division of the spare space amplifies."""
     return hot_cold.best_separation(
         spare_factor=spare_factor, hot_writes=skew[0] / 100, hot_pages=skew[1] / 100,
@@ -103,7 +103,7 @@ def test_greedy_with_hints_amplifies_like_uniform_writes(skew: tuple[int, int]) 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_spare_shares_are_as_good_as_the_best_division(skew: tuple[int, int]) -> None:
     amplification, spare_factor = measured("spare_shares", skew, hints=True)
-    agrees(f"spare_shares {skew}", amplification, best_of(spare_factor, skew), 0.03)
+    agrees(f"spare_shares {skew}", amplification, best_amplification(spare_factor, skew), 0.03)
 
 
 def test_detector_separates_nearly_as_well_as_hints() -> None:
@@ -134,7 +134,7 @@ def test_two_writers_use_streams_of_their_own() -> None:
         return mix(often, seldom, 9, io_count=ios // 10, seed=seed)
 
     amplification, spare_factor = measured("spare_shares", SKEWS[0], hints=True, writers=writers)
-    best = best_of(spare_factor, SKEWS[0])
+    best = best_amplification(spare_factor, SKEWS[0])
     agrees("two writers", amplification, best, 0.03)
 
 

@@ -149,7 +149,7 @@ def test_device_description_names_model_or_file() -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def demo_document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of a whole quick run of the demonstration device."""
     out = tmp_path_factory.mktemp("whole") / "demo"
     done = uflip("run", "sim:demo", "--scale", "quick", "--out", out, "--quiet")
@@ -168,18 +168,18 @@ def values_of(spec: Any, parameter: str) -> Iterator[Any]:
             yield from values_of(part, parameter)
 
 
-def test_document_contains_all_micro_benchmarks(whole: dict[str, Any]) -> None:
-    assert set(whole["micro_benchmarks"]) == set(varied())
-    assert all(value > 0 for value in whole["baselines_ms"].values())
-    assert (whole["status"], whole["missing"]) == ("complete", [])
-    runs = [run for experiment in whole["micro_benchmarks"].values() for run in experiment]
-    assert len(runs) + len(whole["baselines"]) + 3 == whole["runs_planned"]
+def test_document_contains_all_micro_benchmarks(demo_document: dict[str, Any]) -> None:
+    assert set(demo_document["micro_benchmarks"]) == set(varied())
+    assert all(value > 0 for value in demo_document["baselines_ms"].values())
+    assert (demo_document["status"], demo_document["missing"]) == ("complete", [])
+    runs = [run for experiment in demo_document["micro_benchmarks"].values() for run in experiment]
+    assert len(runs) + len(demo_document["baselines"]) + 3 == demo_document["runs_planned"]
     for run in runs:
         assert run["statistics"]["count"] == run["io_count"] - run["io_ignore"]
         # Every run says what varied, and its pattern contains that very value.
         assert run["value"] in list(values_of(run["spec"], run["parameter"]))
 
 
-def test_document_is_plain_json(whole: dict[str, Any]) -> None:
-    document = plain(whole)
+def test_document_is_plain_json(demo_document: dict[str, Any]) -> None:
+    document = plain(demo_document)
     assert json.loads(json.dumps(document, allow_nan=False)) == document

@@ -21,7 +21,7 @@ IO_COUNT = {"SR": 200, "RR": 200, "SW": 1024, "RW": 600}
 def test_baselines_match_table_3(published: table3.Published) -> None:
     """Fewer I/Os than in the benchmark, so that what is left of earlier writes weighs more."""
     with open_device(f"sim:{published.profile}") as device:
-        for pattern, printed in zip(("SR", "RR", "RW", "SW"), _in_order(published), strict=True):
+        for pattern, printed in zip(("SR", "RR", "RW", "SW"), plan_order(published), strict=True):
             ignored = table3.counts(published.profile)[pattern].io_ignore
             spec = baseline(pattern, io_count=IO_COUNT[pattern], io_ignore=ignored, seed=1)
             device.idle(10**10)
@@ -30,7 +30,7 @@ def test_baselines_match_table_3(published: table3.Published) -> None:
             assert abs(times.mean() - printed) <= tolerance, f"{pattern}: {times.mean():.2f} ms"
 
 
-def _in_order(published: table3.Published) -> tuple[float, float, float, float]:
+def plan_order(published: table3.Published) -> tuple[float, float, float, float]:
     """Random writes before sequential ones, as a plan has them."""
     read, random_read, write, random_write = published.means_ms
     return read, random_read, random_write, write

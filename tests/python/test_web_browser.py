@@ -114,14 +114,14 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Servin
     assert box is not None
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
-    def after(act: Any) -> int:
+    def status_after(act: Any) -> int:
         before = drawn(page)
         act()
         settled(page, before + 1)
         return int(status.inner_text().split()[0].replace(",", ""))
 
     page.mouse.move(*middle)
-    assert 600 <= after(lambda: page.mouse.wheel(0, -100)) <= 680, "a fifth nearer"
+    assert 600 <= status_after(lambda: page.mouse.wheel(0, -100)) <= 680, "a fifth nearer"
 
     def drag() -> None:
         page.mouse.move(box["x"] + 0.25 * box["width"], middle[1])
@@ -129,14 +129,14 @@ def test_wheel_drag_and_keys_zoom_and_pan(watched: MonitoredPage, server: Servin
         page.mouse.move(box["x"] + 0.75 * box["width"], middle[1], steps=4)
         page.mouse.up()
 
-    assert 300 <= after(drag) <= 340, "half of it"
+    assert 300 <= status_after(drag) <= 340, "half of it"
     page.locator(".pad").focus()
-    assert 150 <= after(lambda: page.keyboard.press("+")) <= 170
+    assert 150 <= status_after(lambda: page.keyboard.press("+")) <= 170
     address = page.url
-    after(lambda: page.keyboard.press("ArrowRight"))
+    status_after(lambda: page.keyboard.press("ArrowRight"))
     page.wait_for_function("url => location.href !== url", arg=address)
-    assert after(lambda: page.keyboard.press("0")) == 800
-    after(lambda: page.get_by_label("over time").check())
+    assert status_after(lambda: page.keyboard.press("0")) == 800
+    status_after(lambda: page.get_by_label("over time").check())
     assert "axis=time" in page.url
     assert status.inner_text().startswith("800 I/Os in view")
 
@@ -179,8 +179,8 @@ def test_two_results_are_compared(watched: MonitoredPage, server: Serving) -> No
     rows = page.get_by_role("region", name=re.compile("Mean response times")).locator("tbody tr")
     assert rows.count() == 6
     ratios = [float(re.search(r"×([\d.]+)\s", text)[1]) for text in rows.all_inner_texts()]  # type: ignore[index]
-    far = [abs(np.log(ratio)) for ratio in ratios]
-    assert far == sorted(far, reverse=True), "the largest first"
+    distances = [abs(np.log(ratio)) for ratio in ratios]
+    assert distances == sorted(distances, reverse=True), "the largest first"
     # Both distributions of one experiment in the same axes.
     rows.first.get_by_role("button", name=re.compile("^Overlay")).click()
     overlay = page.get_by_role("region", name="Overlay")
@@ -207,7 +207,7 @@ def test_pinch_zooms_and_one_finger_pans(browser: "Browser", server: Serving) ->
     }
     """
 
-    def after(*moves: tuple[str, int, float]) -> str:
+    def status_after(*moves: tuple[str, int, float]) -> str:
         before = drawn(watcher.page)
         for move in moves:
             watcher.page.evaluate(touch, list(move))
@@ -215,10 +215,10 @@ def test_pinch_zooms_and_one_finger_pans(browser: "Browser", server: Serving) ->
         return status.inner_text().split()[0]
 
     spread = ("pointerdown", 1, 0.4), ("pointerdown", 2, 0.6), ("pointermove", 2, 0.8)
-    assert 390 <= int(after(*spread)) <= 410, "twice as far apart, half as much to be seen"
+    assert 390 <= int(status_after(*spread)) <= 410, "twice as far apart, half as much to be seen"
     watcher.page.wait_for_function("() => location.hash.includes('from=')")
     start = int(watcher.page.url.split("from=")[1].split("&")[0])
-    after(("pointerup", 2, 0.8), ("pointermove", 1, 0.2))
+    status_after(("pointerup", 2, 0.8), ("pointermove", 1, 0.2))
     watcher.page.wait_for_function(
         "from => Number(location.hash.match(/from=(\\d+)/)[1]) > from", arg=start
     )

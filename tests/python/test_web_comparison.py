@@ -39,7 +39,7 @@ def open_comparison(page: "Page", server: Serving, *names: str) -> None:
     page.get_by_role("heading", name="Comparison", exact=True).wait_for()
 
 
-def answered_with(page: "Page", change: Callable[[Rows], None]) -> None:
+def patch_answer(page: "Page", change: Callable[[Rows], None]) -> None:
     """The server's answer, with rows that no small device makes."""
 
     def answer(route: "Route") -> None:
@@ -63,7 +63,7 @@ def test_largest_difference_is_first(page: "Page", server: Serving) -> None:
         for row, ratio in zip(rows, (1.1, 0.866, 1.01, 0.5), strict=True):
             row["ratio"] = ratio
 
-    answered_with(page, change)
+    patch_answer(page, change)
     open_comparison(page, server, "one", "two")
     assert cells(page, 6) == ["×0.500", "×0.866", "×1.10", "×1.01"]
     caption = page.locator("caption", has_text="Mean response times").inner_text()
@@ -78,7 +78,7 @@ def test_unknown_rows_are_counted_separately(page: "Page", server: Serving) -> N
         for row, verdict in zip(rows, verdicts, strict=True):
             row["verdict"] = verdict
 
-    answered_with(page, change)
+    patch_answer(page, change)
     open_comparison(page, server, "one", "two")
     abstract = page.locator(".abstract").inner_text()
     assert abstract.endswith("; 2 inconclusive, 1 is unknown without an interval.")
@@ -106,7 +106,7 @@ def test_interval_from_0_reaches_the_edge(page: "Page", server: Serving, low: fl
         for row, (ratio, begin, end) in zip(rows, ends, strict=True):
             row |= {"ratio": ratio, "low": begin, "high": end}
 
-    answered_with(page, change)
+    patch_answer(page, change)
     open_comparison(page, server, "one", "two")
     assert cells(page, 7) == ["0 – ×3.52", "–", "×1.20 – ×1.45", "×0.800 – ×1.10"]
     assert page.get_by_text("An arrow: the interval begins at 0.").count() == 1

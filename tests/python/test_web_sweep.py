@@ -114,8 +114,8 @@ def test_brushed_axis_filters_lines(
     listed = {int(cell.inner_text()) for cell in page.locator("tbody th").all()}
     assert listed == below
     remaining = [swept[1][index] for index in sorted(below)]
-    of_these = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
-    assert marked(page) == of_these, "the front is that of what is kept"
+    remaining_front = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
+    assert marked(page) == remaining_front, "the front is that of what is kept"
     page.reload()
     page.get_by_role("status").wait_for()
     assert status_text(page).startswith(f"{len(below)} of"), "the address holds it"
