@@ -31,7 +31,7 @@ import stored
 from fault_matrix import FAILS, SHORT
 
 from uflip.benchmarks import summary, write_report
-from uflip.cli.main import _of_the_system
+from uflip.cli.main import _explain_system_error
 from uflip.device.catalogue import inspect_device
 from uflip.device.resolve import resolve
 from uflip.errors import ResultsError, UflipError
@@ -148,7 +148,7 @@ class Case:
         except UflipError as error:
             return error.exit_code if error.what else 1
         except OSError as error:  # the command line explains it
-            explained = _of_the_system(error)
+            explained = _explain_system_error(error)
             return 1 if explained is None else explained.exit_code
         return 0
 

@@ -278,7 +278,7 @@ def test_saved_device_continues_from_its_state(folder: Path) -> None:
 def test_snapshot_is_a_device_for_every_command(folder: Path) -> None:
     saved = uflip("prepare", URL, "--state", "random", "--save", "steady.snapshot")
     assert saved.code == 0
-    assert "kept in steady.snapshot" in saved.out
+    assert "stored in steady.snapshot" in saved.out
     info = json.loads(uflip("info", "sim:steady.snapshot", "--json").out)
     assert info["details"]["snapshot"]
     assert info["url"] == "sim:steady.snapshot"

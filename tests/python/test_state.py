@@ -200,7 +200,7 @@ def test_interrupted_prepare_resumes(scratch: Path) -> None:
     assert 0 < cut["done_ios"] < cut["total_ios"]
     done = uflip("prepare", "file:scratch.bin")
     assert done.code == 0, done.err
-    assert "going on after" in done.err
+    assert "resuming after" in done.err
     assert json.loads(record.read_text())["done_ios"] == cut["total_ios"]
 
 

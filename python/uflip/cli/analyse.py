@@ -68,81 +68,85 @@ def command(
 
     times = read_times(file, column, unit)
     try:
-        found = analyse(times, confidence=confidence, half_width=half_width)
+        analysis = analyse(times, confidence=confidence, half_width=half_width)
     except UsageError as error:
         error.where = f"{file}, {error.where}" if error.where else str(file)
         raise
     if as_json:
-        echo_json(found.as_dict())
+        echo_json(analysis.as_dict())
     else:
-        _print(file, found)
+        _print(file, analysis)
 
 
-def _print(file: Path, found: "Analysis") -> None:
+def _print(file: Path, analysis: "Analysis") -> None:
     from uflip.analysis import PHASES, REASONS
 
-    echo(f"{file.name}, {format_count(found.ios)} I/Os", bold=True)
-    width = found.half_width_ns
+    echo(f"{file.name}, {format_count(analysis.ios)} I/Os", bold=True)
+    width = analysis.half_width_ns
     interval = (
-        "" if width is None else f" ± {format_duration_ns(width)} ({width / found.mean_ns:.1%})"
+        "" if width is None else f" ± {format_duration_ns(width)} ({width / analysis.mean_ns:.1%})"
     )
-    no = "; ".join(REASONS[name] for name in found.reasons)
+    no = "; ".join(REASONS[name] for name in analysis.reasons)
     pairs = [
-        ("phase", f"{found.phase}: {PHASES[found.phase]}"),
-        ("start-up", f"{format_count(found.startup_ios)} I/Os" if found.startup_ios else ""),
-        ("period", f"{format_count(found.period_ios)} I/Os" if found.period_ios > 1 else ""),
-        ("levels", _levels(found)),
+        ("phase", f"{analysis.phase}: {PHASES[analysis.phase]}"),
+        ("start-up", f"{format_count(analysis.startup_ios)} I/Os" if analysis.startup_ios else ""),
+        ("period", f"{format_count(analysis.period_ios)} I/Os" if analysis.period_ios > 1 else ""),
+        ("levels", _levels(analysis)),
         (
             "mean",
-            f"{format_duration_ns(found.mean_ns)}{interval}, {found.confidence:.0%} confidence"
-            + _left_out(found),
+            f"{format_duration_ns(analysis.mean_ns)}{interval}, "
+            f"{analysis.confidence:.0%} confidence{_mean_ios(analysis)}",
         ),
-        ("converged", "yes" if found.converged else f"no: {no}"),
-        ("slow episodes", _slow(found)),
-        ("percentiles", _percentiles(found)),
-        ("level changes", _changes(found)),
-        ("not excluded", _not_excluded(found)),
+        ("converged", "yes" if analysis.converged else f"no: {no}"),
+        ("slow episodes", _slow(analysis)),
+        ("percentiles", _percentiles(analysis)),
+        ("level changes", _changes(analysis)),
+        ("not excluded", _not_excluded(analysis)),
     ]
     echo_pairs(pairs, "  ")
 
 
-def _left_out(found: "Analysis") -> str:
+def _mean_ios(analysis: "Analysis") -> str:
     """Return the number of I/Os of the mean, if it differs from that of the running phase."""
-    if found.mean_ios == found.ios - found.startup_ios:
+    if analysis.mean_ios == analysis.ios - analysis.startup_ios:
         return ""
-    return f", of the last {format_count(found.mean_ios)}"
+    return f", of the last {format_count(analysis.mean_ios)}"
 
 
-def _levels(found: "Analysis") -> str:
+def _levels(analysis: "Analysis") -> str:
     return ", ".join(
         f"{format_duration_ns(level['mean_ns'])} ({level['share']:.1%})"
-        for level in map(asdict, found.levels)
+        for level in map(asdict, analysis.levels)
     )
 
 
-def _slow(found: "Analysis") -> str:
-    if found.slow_bound_ns is None:
+def _slow(analysis: "Analysis") -> str:
+    if analysis.slow_bound_ns is None:
         return ""
-    bound = format_duration_ns(found.slow_bound_ns)
-    return f"{format_count(found.slow_episodes)}, from {bound} on"
+    bound = format_duration_ns(analysis.slow_bound_ns)
+    return f"{format_count(analysis.slow_episodes)}, from {bound} on"
 
 
-def _percentiles(found: "Analysis") -> str:
+def _percentiles(analysis: "Analysis") -> str:
     return "  ".join(
         f"p{each.share * 100:g} {format_duration_ns(each.value_ns)} "
         f"[{format_duration_ns(each.low_ns)}, {format_duration_ns(each.high_ns)}]"
-        for each in found.percentiles
+        for each in analysis.percentiles
     )
 
 
-def _not_excluded(found: "Analysis") -> str:
+def _not_excluded(analysis: "Analysis") -> str:
     """Return how rare an unseen I/O may be: none in n has a chance of 5 % at a rate of 3/n."""
-    rarest = max(1, (found.ios - found.startup_ios) // 3)
+    rarest = max(1, (analysis.ios - analysis.startup_ios) // 3)
     return f"an I/O that comes less than once in {format_count(rarest)}, and memory beyond the run"
 
 
-def _changes(found: "Analysis") -> str:
+def _changes(analysis: "Analysis") -> str:
     """Return the positions of the first level changes."""
-    shown = [format_count(at) for at in found.change_points[:8]]
-    more = len(found.change_points) - len(shown)
-    return "at I/O " + ", ".join(shown) + (f" and {more} more" if more > 0 else "") if shown else ""
+    positions = [format_count(at) for at in analysis.change_points[:8]]
+    more = len(analysis.change_points) - len(positions)
+    return (
+        "at I/O " + ", ".join(positions) + (f" and {more} more" if more > 0 else "")
+        if positions
+        else ""
+    )

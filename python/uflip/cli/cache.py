@@ -15,7 +15,7 @@ from uflip.errors import UflipError
 from uflip.units import format_size
 
 # Maximum number of file names in a message.
-SHOWN = 5
+MAX_NAMES = 5
 
 EPILOG = """\b
 Examples:
@@ -38,22 +38,22 @@ with --no-cache a command builds its devices instead.
 @json_option
 def command(clear: bool, as_json: bool) -> None:
     """List or clear the cache of simulated devices."""
-    kept, left = cache.clear() if clear else (cache.entries(), [])
-    size_bytes = sum(entry.size_bytes for entry in kept)
-    devices = [] if clear else [_describe(entry) for entry in reversed(kept)]
+    entries, other_files = cache.clear() if clear else (cache.entries(), [])
+    size_bytes = sum(entry.size_bytes for entry in entries)
+    devices = [] if clear else [_describe(entry) for entry in reversed(entries)]
     if as_json:
         echo_json(
             {
                 "folder": str(cache.folder()),
                 "limit_bytes": cache.limit_bytes(),
                 "size_bytes": 0 if clear else size_bytes,
-                "removed": len(kept) if clear else 0,
-                "left": [path.name for path in left],
+                "removed": len(entries) if clear else 0,
+                "left": [path.name for path in other_files],
                 "devices": devices,
             }
         )
     elif clear:
-        _print_removed(len(kept), size_bytes, left)
+        _print_removed(len(entries), size_bytes, other_files)
     else:
         _print(devices, size_bytes)
 
@@ -79,12 +79,12 @@ def _describe(entry: cache.CacheEntry) -> CachedDevice:
     return CachedDevice(entry.path.stem, info.url, info.capacity_bytes, entry.size_bytes, unused_s)
 
 
-def _print_removed(removed: int, size_bytes: int, left: Sequence[Path]) -> None:
+def _print_removed(removed: int, size_bytes: int, other_files: Sequence[Path]) -> None:
     echo(f"{removed} devices removed from {cache.folder()}, {format_size(size_bytes)}")
-    if left:
-        names = ", ".join(path.name for path in left[:SHOWN])
-        more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-        echo(f"{len(left)} other files stay, which are not of the cache: {names}{more}")
+    if other_files:
+        names = ", ".join(path.name for path in other_files[:MAX_NAMES])
+        more = f" and {len(other_files) - MAX_NAMES} more" if len(other_files) > MAX_NAMES else ""
+        echo(f"{len(other_files)} other files are not from the cache and stay: {names}{more}")
 
 
 def _print(devices: Sequence[CachedDevice], size_bytes: int) -> None:

@@ -134,8 +134,8 @@ completion_option = click.option(
 )
 
 
-def _leave_cache_alone(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    if given:
+def _disable_cache(context: click.Context, _option: click.Parameter, disabled: bool) -> None:
+    if disabled:
         from uflip.device.cache import switched_off
 
         context.with_resource(switched_off())
@@ -145,7 +145,7 @@ no_cache_option = click.option(
     "--no-cache",
     is_flag=True,
     expose_value=False,
-    callback=_leave_cache_alone,
+    callback=_disable_cache,
     help="Build simulated devices instead of taking them from the cache; see `uflip cache`.",
 )
 
@@ -174,19 +174,19 @@ def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
             allowed="sim:NAME",
             action="leave out --save",
         )
-    _place_of(save, force=force)
+    _output_path(save, force=force)
 
 
 def save_device(device: "Device | FlashDevice", save: Path, *, force: bool) -> None:
     """Write a snapshot of a simulated device."""
     from uflip.results import outputs
 
-    with outputs.output_file(_place_of(save, force=force)) as temporary:
+    with outputs.output_file(_output_path(save, force=force)) as temporary:
         temporary.unlink()  # the simulator creates new files only
         device.save(temporary)
 
 
-def _place_of(save: Path, *, force: bool) -> "OutputPath":
+def _output_path(save: Path, *, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(save, checksums.SNAPSHOT, "--save", force=force)
@@ -246,7 +246,7 @@ open_options, open_several_options = (
 )
 
 
-def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None:
+def split_names(values: Sequence[str], where: str = "--only") -> list[str] | None:
     """Split names that are separated by commas, or given by repeating the option.
 
     Examples
@@ -254,18 +254,18 @@ def split_names(given: Sequence[str], where: str = "--only") -> list[str] | None
     >>> split_names(["mix,order", "pause"]), split_names([])
     (['mix', 'order', 'pause'], None)
     """
-    if not given:
+    if not values:
         return None
-    found = [name.strip() for names in given for name in names.split(",") if name.strip()]
-    if not found:
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
+    if not names:
         raise UsageError(
             "No name was given",
             where=where,
-            got=repr(",".join(given)),
+            got=repr(",".join(values)),
             allowed="names separated by commas, as in granularity,order",
             action="name a micro-benchmark, or leave out the option",
         )
-    return found
+    return names
 
 
 def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
@@ -276,16 +276,18 @@ def echo_pairs(pairs: Iterable[tuple[str, str]], indent: str = "") -> None:
 
 def echo_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
     """Print a table; the first `left` columns are left-aligned, the others right-aligned."""
-    shown = Table(plain(list(head)), [plain(list(row)) for row in rows], "l" * left + "r")
-    first, *others = shown.lines()
+    text_table = Table(plain(list(head)), [plain(list(row)) for row in rows], "l" * left + "r")
+    first, *others = text_table.lines()
     echo(first, bold=True)
     for line in others:
         echo(line)
 
 
-def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmark") -> None:
+def check_resume_options(
+    options: Mapping[str, object], allowed: str, noun: str = "benchmark"
+) -> None:
     """Reject options that cannot be changed on --resume; names of arguments are in capitals."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             stem = name.removesuffix("_ns").removesuffix("_file").replace("_", "-")
             option = name if name.isupper() else f"--{stem}"
@@ -294,7 +296,7 @@ def check_alone(given: Mapping[str, object], allowed: str, what: str = "benchmar
                 where=option,
                 got=f"{option} with --resume",
                 allowed=allowed,
-                action=f"leave out {option}, or start another {what}",
+                action=f"leave out {option}, or start another {noun}",
             )
 
 

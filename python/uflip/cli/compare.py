@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uflip.results.comparison import ResultComparison
     from uflip.results.outputs import OutputPath
 
-SHOWN = 5
+MAX_LISTED = 5
 FORMATS = (".csv", ".html")
 
 EPILOG = """\b
@@ -32,17 +32,17 @@ Examples:
 An experiment is slower or faster if the 95 % interval of the ratio does not include 1, and the
 ratio exceeds the differences of the same pattern within either result. --fail-if-slower tests all
 experiments together, with Holm's correction for their number, and also fails if nothing can be
-compared (exit code 2). An experiment has no verdict if it has one run in either result, may have
-measured the start-up of the device, or ignored or made other I/Os: give --repetitions 3 or more to
-both.
+compared (exit code 2). An experiment has no verdict if either result has only one run of it or may
+include the start-up of the device, or if the two made or ignored different I/Os. For verdicts,
+measure both with --repetitions 3 or more.
 """
 
 
 def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%", value.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%", value.strip())
+    if match is None:
         raise UsageError(
             "Not a percentage",
             where=option_name(param),
@@ -50,7 +50,7 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
             allowed="a number with %, as in 5%",
             action="give the accepted slowdown",
         )
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 @click.command("compare", epilog=EPILOG)
@@ -60,7 +60,7 @@ def _read_share(_ctx: click.Context, param: click.Parameter, value: str | None) 
     "--fail-if-slower",
     metavar="N%",
     callback=_read_share,
-    help="Exit with code 7 if any experiment is slower by more than this, by its interval.",
+    help="Exit with code 7 if any experiment is significantly slower, by more than this.",
 )
 @click.option(
     "-o",
@@ -85,12 +85,12 @@ def command(
         raise UsageError(
             "A comparison needs two results",
             where="RESULTS",
-            got=f"{len(results)} of them",
+            got=f"{len(results)} folders" if len(results) != 1 else "one folder",
             allowed="two folders or more; all are compared with the first",
             action="give both: `uflip compare BEFORE AFTER`",
         )
     if out is not None:
-        _place_of(out, force)
+        _output_path(out, force)
     from uflip.benchmarks import summary
     from uflip.results import Results
     from uflip.results.comparison import compare
@@ -99,28 +99,30 @@ def command(
     comparisons = [compare(first, other) for other in others]
     names = [str(path) for path in results]
     if out is not None:
-        _write(comparisons, names, _place_of(out, force))
+        _write(comparisons, names, _output_path(out, force))
     failed = None if fail_if_slower is None else _failure(comparisons, names, fail_if_slower)
     if as_json:
         pairs = zip(names[1:], comparisons, strict=True)
         each: list[NamedComparison] = [
-            {"results": [names[0], name], **found.as_dict()} for name, found in pairs
+            {"results": [names[0], name], **comparison.as_dict()} for name, comparison in pairs
         ]
         document: Comparisons = {"comparisons": each}
         if failed is not None:
             document["error"] = error_document(failed)
         echo_json(document)
         raise click.exceptions.Exit(0 if failed is None else failed.exit_code)
-    _tell(comparisons, names, every=every)
+    _print_comparisons(comparisons, names, every=every)
     if failed is not None:
         raise failed
 
 
-def _tell(comparisons: "Sequence[ResultComparison]", names: Sequence[str], *, every: bool) -> None:
+def _print_comparisons(
+    comparisons: "Sequence[ResultComparison]", names: Sequence[str], *, every: bool
+) -> None:
     from uflip.report.comparison import lines_of
 
-    for number, (name, found) in enumerate(zip(names[1:], comparisons, strict=True)):
-        lines = lines_of(found, (names[0], name), every=every)
+    for number, (name, comparison) in enumerate(zip(names[1:], comparisons, strict=True)):
+        lines = lines_of(comparison, (names[0], name), every=every)
         echo(("\n" if number else "") + "\n".join(map(escape_line, lines)))
 
 
@@ -133,41 +135,43 @@ def _failure(
     from uflip.results.comparison import experiment_name, slower_than
 
     slower = slower_than([row for each in comparisons for row in each.rows], share)
-    found = [
+    descriptions = [
         f"{experiment_name(row.micro_benchmark, row.pattern, row.parameter, row.value)}: "
         f"x{row.ratio:.2f} in {name}"
         for name, each in zip(names[1:], comparisons, strict=True)
         for row in slower
         if row in each.rows
     ]
-    if found:
-        once = sum(row.repetitions < 2 for row in slower)
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    if descriptions:
+        single_runs = sum(row.repetitions < 2 for row in slower)
+        more = (
+            f"; and {len(descriptions) - MAX_LISTED} more" if len(descriptions) > MAX_LISTED else ""
+        )
         return SlowerError(
             f"Slower by more than {100 * share:g} %",
             where=", ".join(names[1:]),
-            got="; ".join(found[:SHOWN]) + more,
-            allowed=f"at most {100 * share:g} % slower than {names[0]}, or not certainly so",
+            got="; ".join(descriptions[:MAX_LISTED]) + more,
+            allowed=f"at most {100 * share:g} % slower than {names[0]}, or uncertain",
             action="look at these first, in the table above or with `uflip explore`"
-            + f"; {once} of them have one run: first compare two results of the same device"
-            * bool(once),
+            + f"; {single_runs} of them have one run: first compare two results of the same device"
+            * bool(single_runs),
         )
     for name, each in zip(names[1:], comparisons, strict=True):
         if not any(row.low is not None and row.estimates is not None for row in each.rows):
-            once = any(row.unknown_because == ONE_REPETITION for row in each.rows)
+            single_runs = any(row.unknown_because == ONE_REPETITION for row in each.rows)
             return UsageError(
                 "Nothing could be compared",
                 where=f"{names[0]} and {name}",
                 got=describe_verdicts(each),
                 allowed="results with at least one experiment in both that has a verdict",
                 action="measure both with --repetitions 3 or more"
-                if once
+                if single_runs
                 else "measure both with the same options; --all and --json list all experiments",
             )
     return None
 
 
-def _place_of(path: Path, force: bool) -> "OutputPath":
+def _output_path(path: Path, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "file", "--out", FORMATS)
@@ -176,22 +180,22 @@ def _place_of(path: Path, force: bool) -> "OutputPath":
 
 
 def _write(
-    comparisons: "Sequence[ResultComparison]", names: Sequence[str], place: "OutputPath"
+    comparisons: "Sequence[ResultComparison]", names: Sequence[str], output: "OutputPath"
 ) -> None:
-    if place.path.suffix == ".html":
+    if output.path.suffix == ".html":
         from uflip.report.comparison import build_page
         from uflip.results import outputs
 
-        outputs.write(place, build_page(comparisons, names, __version__).encode(errors="replace"))
+        outputs.write(output, build_page(comparisons, names, __version__).encode(errors="replace"))
         return
     from uflip.results.comparison import ComparedExperiment
     from uflip.results.csv_text import write_table
 
     rows = (
         [names[0], name, *row.as_dict().values()]
-        for name, found in zip(names[1:], comparisons, strict=True)
-        for row in found.rows
+        for name, comparison in zip(names[1:], comparisons, strict=True)
+        for row in comparison.rows
     )
     write_table(
-        place, ["first", "second", *(field.name for field in fields(ComparedExperiment))], rows
+        output, ["first", "second", *(field.name for field in fields(ComparedExperiment))], rows
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uflip.cost.predict import Prediction
     from uflip.cost.replay import Replayed
 
-MOST_OPERATIONS = 10_000_000
+MAX_OPERATIONS = 10_000_000
 
 EPILOG = """\b
 Examples:
@@ -65,7 +65,7 @@ docs/explanation/cost-models.md.
 @click.option(
     "--operations",
     metavar="N",
-    callback=int_parser(1, MOST_OPERATIONS),
+    callback=int_parser(1, MAX_OPERATIONS),
     help="Number of inserts, records, updates.  [default: 4000]",
 )
 @click.option(
@@ -87,7 +87,7 @@ def command(
     `partitioning` are used if they were measured.
     """
     from uflip.cost.predict import check_priced, parameters, predict
-    from uflip.cost.replay import replay as carry_out
+    from uflip.cost.replay import replay as replay_workload
     from uflip.results import Results, summary
 
     loaded = Results.load(results)
@@ -110,59 +110,65 @@ def command(
             action="leave out --replay",
         )
     check_priced(document, str(results))
-    found = predict(document, parameters(device.capacity_bytes, **given), workload)
-    told = [
-        (each, carry_out(device.url, each.workload, each.given) if replay and each.parts else None)
-        for each in found
+    predictions = predict(document, parameters(device.capacity_bytes, **given), workload)
+    pairs = [
+        (
+            prediction,
+            replay_workload(device.url, prediction.workload, prediction.given)
+            if replay and prediction.parts
+            else None,
+        )
+        for prediction in predictions
     ]
     if as_json:
-        rows = [_document(each, done) for each, done in told]
+        rows = [_document(prediction, replayed) for prediction, replayed in pairs]
         echo_json({"results": str(results), "device": device.url, "workloads": rows})
         return
-    for each, done in told:
-        _print(each, done)
+    for prediction, replayed in pairs:
+        _print(prediction, replayed)
 
 
-def _document(found: "Prediction", done: "Replayed | None") -> Mapping[str, object]:
+def _document(prediction: "Prediction", replayed: "Replayed | None") -> Mapping[str, object]:
     """Return the `--json` document of a workload."""
     return {
-        "workload": found.workload.name,
-        "title": found.workload.title,
-        "formula": found.workload.formula,
-        "parameters": found.given,
+        "workload": prediction.workload.name,
+        "title": prediction.workload.title,
+        "formula": prediction.workload.formula,
+        "parameters": prediction.given,
         "parts": [
-            {"what": what, "ios": count, "ns_per_io": price} for what, count, price in found.parts
+            {"what": operation, "ios": count, "ns_per_io": price}
+            for operation, count, price in prediction.parts
         ],
-        "missing": found.missing,
-        "predicted_ns": found.time_ns,
-        "replayed_ns": None if done is None else done.time_ns,
-        "replayed_ios": None if done is None else done.every_io,
+        "missing": prediction.missing,
+        "predicted_ns": prediction.time_ns,
+        "replayed_ns": None if replayed is None else replayed.time_ns,
+        "replayed_ios": None if replayed is None else replayed.every_io,
         "replayed": None
-        if done is None
+        if replayed is None
         else {
-            mode: {"ios": ios, "ns_per_io": done.ns_per_io.get(mode)}
-            for mode, ios in done.ios.items()
+            mode: {"ios": ios, "ns_per_io": replayed.ns_per_io.get(mode)}
+            for mode, ios in replayed.ios.items()
         },
-        "error": None if done is None else found.error(done.time_ns),
+        "error": None if replayed is None else prediction.error(replayed.time_ns),
     }
 
 
-def _print(found: "Prediction", done: "Replayed | None") -> None:
+def _print(prediction: "Prediction", replayed: "Replayed | None") -> None:
     from uflip.units import format_count, format_duration_ns
 
-    title, time_ns = found.workload.title, found.time_ns
+    title, time_ns = prediction.workload.title, prediction.time_ns
     if time_ns is None:
-        lacks = ", ".join(found.missing)
-        echo(f"{title}: not predicted, granularity of {lacks} was not measured")
+        missing = ", ".join(prediction.missing)
+        echo(f"{title}: not predicted, granularity of {missing} was not measured")
         return
-    told = format_duration_ns(time_ns)
-    if done is not None:
-        real = f"{format_duration_ns(done.time_ns)} ({format_count(done.every_io)} I/Os)"
-        told += f", replayed {real}: {found.error(done.time_ns):+.0%} off"
-    echo(f"{title}: {told}")
-    echo(f"  {found.workload.formula}")
-    for what, count, price in found.parts:
-        echo(f"  {format_count(round(count))} times {what}, {format_duration_ns(price)} each")
-    for mode, mean_ns in ({} if done is None else done.ns_per_io).items():
-        ios = format_count(done.ios[mode]) if done is not None else ""
+    text = format_duration_ns(time_ns)
+    if replayed is not None:
+        real = f"{format_duration_ns(replayed.time_ns)} ({format_count(replayed.every_io)} I/Os)"
+        text += f", replayed {real}: {prediction.error(replayed.time_ns):+.0%} off"
+    echo(f"{title}: {text}")
+    echo(f"  {prediction.workload.formula}")
+    for operation, count, price in prediction.parts:
+        echo(f"  {format_count(round(count))} times {operation}, {format_duration_ns(price)} each")
+    for mode, mean_ns in ({} if replayed is None else replayed.ns_per_io).items():
+        ios = format_count(replayed.ios[mode]) if replayed is not None else ""
         echo(f"  replayed: {ios} {mode}s, {format_duration_ns(mean_ns)} each")

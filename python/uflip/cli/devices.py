@@ -27,14 +27,14 @@ def command(as_json: bool) -> None:
             device["url"],
             format_size(device["capacity_bytes"]) if "capacity_bytes" in device else "",
             device["description"],
-            _how_to_lose_it(device),
+            _erase_confirmation(device),
         )
         for device in devices
     ]
-    echo_table(("device", "size", "what it is", "erase confirmation"), rows, left=4)
+    echo_table(("device", "size", "description", "erase confirmation"), rows, left=4)
 
 
-def _how_to_lose_it(device: KnownDevice) -> str:
+def _erase_confirmation(device: KnownDevice) -> str:
     """Return the erase confirmation, or the reason why the device cannot be erased."""
     if "token" not in device:
         return ""

@@ -13,20 +13,20 @@ from uflip.errors import UsageError
 from uflip.units import format_duration_ns
 
 # Threads of one process; processes of one machine.
-MOST_JOBS, MOST_WORKERS = 1024, 1024
+MAX_JOBS, MAX_WORKERS = 1024, 1024
 
 executor_options = combine_options(
     [
         click.option(
             "--jobs",
             metavar="N",
-            callback=int_parser(1, MOST_JOBS),
+            callback=int_parser(1, MAX_JOBS),
             help="Maximum number of threads of this process.  [default: all cores]",
         ),
         click.option(
             "--workers",
             metavar="N",
-            callback=int_parser(1, MOST_WORKERS),
+            callback=int_parser(1, MAX_WORKERS),
             help="Number of processes on this machine, with Dask.",
         ),
         click.option(
@@ -53,14 +53,14 @@ def on_executor(
     UnavailableError
         If Dask, its scheduler or its workers are missing.
     """
-    given = {"--jobs": jobs, "--workers": workers, "--scheduler": scheduler}
-    said = [f"{option} {value}" for option, value in given.items() if value is not None]
-    if len(said) > 1:
+    options = {"--jobs": jobs, "--workers": workers, "--scheduler": scheduler}
+    chosen = [f"{option} {value}" for option, value in options.items() if value is not None]
+    if len(chosen) > 1:
         raise UsageError(
             "Only one of these options can be given",
-            where=said[1].split()[0],
-            got=" ".join(said),
-            allowed="one of " + ", ".join(given),
+            where=chosen[1].split()[0],
+            got=" ".join(chosen),
+            allowed="one of " + ", ".join(options),
             action="leave out the others",
         )
     from uflip.executors import Threads, cluster, using
@@ -99,9 +99,9 @@ def with_time_left(
         if len(began) == 1:
             # Stored points took no time now.
             began.append(done if done > 1 else 0)
-        passed, made = clock_s() - began[0], done - began[1]
-        if made > 0:
-            left_ns = round(passed / made * (total - done) * 1e9)
+        elapsed_s, finished = clock_s() - began[0], done - began[1]
+        if finished > 0:
+            left_ns = round(elapsed_s / finished * (total - done) * 1e9)
             text = f"{format_duration_ns(left_ns)} left  {text}"
         sink.draw(done, text)
 

@@ -22,22 +22,22 @@ CSV_ROW_BYTES = 125
     metavar="csv|parquet|fio-job",
     default="csv",
     show_default=True,
-    help="Format of the table of I/Os: one CSV file, or a Parquet file per run; or fio-job: a fio "
-    "job for each run instead.",
+    help="csv: one table of all I/Os; parquet: a table of I/Os per run; fio-job: a fio job per "
+    "run, without tables.",
 )
 @click.option(
     "-o",
     "--out",
     metavar="FOLDER",
     type=ANY_PATH,
-    help="A new folder.  [default: RESULTS-csv, or as the format]",
+    help="New folder.  [default: RESULTS-FORMAT]",
 )
 @quiet_option
 @json_option
 def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_json: bool) -> None:
     """Export the result folder RESULTS: a row per I/O, a row per run, and a description of columns.
 
-    Or export jobs of fio, so that others can repeat the runs with it.
+    With --format fio-job, export fio jobs, with which others can repeat the runs.
     """
     from uflip.results import Results
     from uflip.results.export import export
@@ -53,11 +53,11 @@ def command(results: Path, file_format: str, out: Path | None, quiet: bool, as_j
                 f"takes about the {format_size(stored)} of the results.",
                 err=True,
             )
-    made = export(loaded, folder, file_format)
+    files = export(loaded, folder, file_format)
     if as_json:
-        echo_json({"folder": str(folder), "files": [path.name for path in made]})
+        echo_json({"folder": str(folder), "files": [path.name for path in files]})
     elif not quiet:
-        sizes = {path.name: _size(path) for path in made}
+        sizes = {path.name: _size(path) for path in files}
         listed = ", ".join(f"{name} ({format_size(size)})" for name, size in sizes.items())
         echo(f"{folder}: {listed}")
 

@@ -53,21 +53,21 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     from uflip.report.figures.files import check_library, check_name, save
 
     points = _points(results) if (results / SWEEP).exists() else None
-    found = _of_result(results) if points is None else paper.kinds_of_sweep(points)
+    kinds = _kinds_of_result(results) if points is None else paper.kinds_of_sweep(points)
     if kind is None:
-        echo("\n".join(found))
+        echo("\n".join(kinds))
         return
-    draw = paper.choose(found, kind)
+    draw = paper.choose(kinds, kind)
     check_library()
-    place = Path(f"{kind}.pdf") if out is None else out
-    check_name(place, force=force)
-    echo(save(paper.drawn(draw), place, kind, force=force))
+    path = Path(f"{kind}.pdf") if out is None else out
+    check_name(path, force=force)
+    echo(save(paper.drawn(draw), path, kind, force=force))
     if points is not None and (more := varied.omitted_lines(points, kind.replace("-", "_"))):
-        told = f"note: {more} lines are omitted, since only {varied.MOST_LINES} are distinguishable"
-        echo(f"{told}; vary fewer names besides {kind}", err=True)
+        note = f"note: {more} lines are omitted, since only {varied.MOST_LINES} are distinguishable"
+        echo(f"{note}; vary fewer names besides {kind}", err=True)
 
 
-def _of_result(folder: Path) -> "Mapping[str, Draw]":
+def _kinds_of_result(folder: Path) -> "Mapping[str, Draw]":
     from uflip.report.figures import paper
     from uflip.results import Results, summary
 

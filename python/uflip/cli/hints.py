@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 WIDTH = 100
 # Verdicts have a column of their own.
 INDENT = 17
-MOST_PRICE = 1e9
+MAX_PRICE = 1e9
 # No index fits an entry that is larger than the largest page.
-MOST_ENTRY_BYTES = 1 << 20
+MAX_ENTRY_BYTES = 1 << 20
 
 EPILOG = """\b
 Examples:
@@ -42,19 +42,19 @@ The seven hints of uFLIP (2009, §5.3), each compared with the measurements. A h
 @click.option(
     "--entry-bytes",
     metavar="BYTES",
-    callback=int_parser(1, MOST_ENTRY_BYTES),
+    callback=int_parser(1, MAX_ENTRY_BYTES),
     help="Size of an index entry, for hint 2.  [default: 20]",
 )
 @click.option(
     "--device-price",
     metavar="PRICE",
-    callback=float_parser(0, MOST_PRICE),
+    callback=float_parser(0, MAX_PRICE),
     help="Price of the device, for the five-minute rule.",
 )
 @click.option(
     "--memory-price",
     metavar="PRICE",
-    callback=float_parser(0, MOST_PRICE),
+    callback=float_parser(0, MAX_PRICE),
     help="Price of a GiB of memory, in the same currency.",
 )
 @json_option
@@ -103,8 +103,8 @@ def _prices(device: float | None, memory: float | None) -> tuple[float, float] |
 
 
 def _print(device: str, advice: "AdviceSaid") -> None:
-    found = advice["class"]
-    echo(f"{device}\nclass {found['name']}: {found['meaning']}")
+    device_class = advice["class"]
+    echo(f"{device}\nclass {device_class['name']}: {device_class['meaning']}")
     for hint in advice["hints"]:
         echo("")
         head = f"{hint['number']}  {hint['verdict']}"

@@ -40,7 +40,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
     that it supports. Touches nothing.
     """
     if sources:
-        _sources(device, as_json)
+        _print_sources(device, as_json)
         return
     info = inspect_device(device, size=size, buffered=buffered, any_interface=True)
     document = plain(info)
@@ -64,7 +64,7 @@ def command(device: str, size: int | None, buffered: bool, sources: bool, as_jso
         _echo_tree(document, "")
 
 
-def _sources(device: str, as_json: bool) -> None:
+def _print_sources(device: str, as_json: bool) -> None:
     """Print every constant of a profile with its value and its source."""
     info = inspect_device(device, any_interface=True)
     profile = info.details.profile
@@ -77,25 +77,25 @@ def _sources(device: str, as_json: bool) -> None:
             allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
             action="name the profile",
         )
-    found = profile_sources(target.name)
+    sources = profile_sources(target.name)
     values = {key: value for table in profile.values() if isinstance(table, dict)
               for key, value in table.items()}  # fmt: skip
     rows = [
-        (key, values[key], _where_from(key, target, found.get(key)))
+        (key, values[key], _constant_source(key, target, sources.get(key)))
         for key in values
-        if key in found or key in dict(target.overrides)
+        if key in sources or key in dict(target.overrides)
     ]
     if as_json:
-        echo_json([{"key": key, "value": value, **asdict(said)} for key, value, said in rows])
+        echo_json([{"key": key, "value": value, **asdict(source)} for key, value, source in rows])
         return
     cells = [
-        (key, _plain(value), said.kind, ", ".join(said.values), said.detail)
-        for key, value, said in rows
+        (key, _plain(value), source.kind, ", ".join(source.values), source.detail)
+        for key, value, source in rows
     ]
     echo_table(("key", "value", "source", "published values", "detail"), cells, left=5)
 
 
-def _where_from(key: str, target: DeviceUrl, source: ConstantSource | None) -> ConstantSource:
+def _constant_source(key: str, target: DeviceUrl, source: ConstantSource | None) -> ConstantSource:
     """Return the source of a constant; an override in the URL is its own source."""
     if source is None or key in dict(target.overrides):
         return ConstantSource(kind="override", detail=target.text, values=())

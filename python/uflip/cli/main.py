@@ -92,7 +92,7 @@ def _epilog() -> str:
 
 
 # Names of our verbs in fio, SNIA and other tools.
-ELSEWHERE = {
+SUGGESTIONS = {
     "precondition": "prepare",
     "fill": "prepare",
     "trim": "deallocate",
@@ -126,8 +126,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; reject an unknown one with a list of all verbs."""
         if args[0] not in VERBS and not args[0].startswith("-"):
-            meant = ELSEWHERE.get(args[0], "")
-            error = unknown_name("command", args[0], VERBS, where="uflip", suggestion=meant)
+            suggestion = SUGGESTIONS.get(args[0], "")
+            error = unknown_name("command", args[0], VERBS, where="uflip", suggestion=suggestion)
             raise error
         return super().resolve_command(ctx, args)
 
@@ -155,11 +155,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments : sequence of str, optional
         Without the program name; by default those of the process.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     # The streams may be closed; discard the output then.
     sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    code = _run(given)
+    code = _run(words)
     if signals.must_exit_now():
         # Do not wait: threads may be at work, or hang in the kernel.
         with suppress(OSError, ValueError):
@@ -188,17 +188,17 @@ def _run(arguments: list[str]) -> int:
         echo(error.ctx.get_help() if error.ctx else "")
     except BrokenPipeError:
         # The reader (`| head`) closed the pipe.
-        _let_go_of_output()
+        _discard_output()
     except BaseException as error:
         as_json = "--json" in arguments
         if isinstance(error, OSError) and error.filename is None:
-            _let_go_of_output()  # no file name: the error may come from writing the output
+            _discard_output()  # no file name: the error may come from writing the output
             as_json = False  # which then cannot hold the error either
-        return _fail(_placed(_explain(error), arguments), as_json=as_json)
+        return _fail(_with_location(_explain(error), arguments), as_json=as_json)
     return 0
 
 
-def _let_go_of_output() -> None:
+def _discard_output() -> None:
     """Redirect standard output to /dev/null, so that Python's final flush cannot fail."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -242,10 +242,10 @@ def _explain(error: BaseException) -> UflipError:
     if isinstance(error, (KeyboardInterrupt, click.Abort)) or signals.is_caused_by_signal(error):
         interrupted = InterruptedRun("Interrupted", action="start again when it suits you")
         return interrupted_by(signals.received_signal(), interrupted)
-    return _of_the_system(error) or _of_ours(error)
+    return _explain_system_error(error) or _explain_bug(error)
 
 
-def _of_the_system(error: BaseException) -> UflipError | None:
+def _explain_system_error(error: BaseException) -> UflipError | None:
     """Explain a refusal of the operating system, or return None."""
     if isinstance(error, MemoryError):
         return UnavailableError(
@@ -264,7 +264,7 @@ def _of_the_system(error: BaseException) -> UflipError | None:
     return None
 
 
-def _of_ours(error: BaseException) -> UflipError:
+def _explain_bug(error: BaseException) -> UflipError:
     """Print the traceback of a bug, and return an error that asks for a report."""
     import traceback
 
@@ -276,7 +276,7 @@ def _of_ours(error: BaseException) -> UflipError:
     )
 
 
-def _placed(error: UflipError, arguments: Sequence[str]) -> UflipError:
+def _with_location(error: UflipError, arguments: Sequence[str]) -> UflipError:
     """Add the command as the place of an error that has none."""
     if not error.where:
         error.where = " ".join(["uflip", *(word for word in arguments[:1] if word in VERBS)])
@@ -288,7 +288,7 @@ def _fail(error: UflipError, *, as_json: bool) -> int:
         try:
             echo_json({"error": error_document(error)})
         except (OSError, ValueError):
-            _let_go_of_output()
+            _discard_output()
         else:
             return error.exit_code
     # If nobody can read the message (closed terminal, full disk), only the exit code remains.

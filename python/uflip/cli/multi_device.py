@@ -17,7 +17,7 @@ from uflip.session.multi_device_task import DeviceOutcome
 from uflip.session.request import BenchmarkRequest
 
 # A line has space for this number of names.
-MOST_NAMES = 4
+MAX_NAMES = 4
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
     out: Path | None,
     *,
     resume: Path | None,
-    wanted: BenchmarkRequest,
+    request: BenchmarkRequest,
     tokens: Sequence[str],
     together: bool,
     executor: AbstractContextManager[None],
@@ -33,14 +33,14 @@ def run(
     as_json: bool,
 ) -> None:
     """Start or resume benchmarks of several devices; the options are those of `run`."""
-    _check_not_of_one("--plan", wanted.plan_file)
-    _check_not_of_one("--record", wanted.record)
+    _refuse_option("--plan", request.plan_file)
+    _refuse_option("--record", request.record)
     total = len(devices) if resume is None else _devices_in(resume)
     with executor, display(total, quiet=quiet or as_json) as sink:
-        shown = DevicesProgress(sink, total, devices)
+        progress = DevicesProgress(sink, total, devices)
         if resume is None:
             folder, outcomes = begin_all(
-                wanted, devices, out, tokens=tokens, together=together, on_news=shown
+                request, devices, out, tokens=tokens, together=together, on_news=progress
             )
         else:
             folder = resume
@@ -48,18 +48,18 @@ def run(
                 resume,
                 tokens=tokens,
                 together=together,
-                max_time_ns=wanted.max_time_ns,
-                on_news=shown,
+                max_time_ns=request.max_time_ns,
+                on_news=progress,
             )
     _conclude(folder, outcomes, quiet=quiet, as_json=as_json)
 
 
-def _check_not_of_one(option: str, value: Path | None) -> None:
+def _refuse_option(option: str, value: Path | None) -> None:
     if value is not None:
         raise UsageError(
             "The option cannot be used with several devices",
             where=option,
-            got=f"{option} {value} with several",
+            got=f"{option} {value} with several devices",
             allowed="options that apply to each device",
             action="leave it out, or run one command per device",
         )
@@ -89,30 +89,30 @@ class DevicesProgress:
     ...     def draw(self, done, text):
     ...         self.append((done, text))
     >>> paper = Paper()
-    >>> shown = DevicesProgress(paper, 2, ["sim:demo", "null"])
-    >>> shown(0, 0.25, "25%")
-    >>> shown(1, 1.0, "")
+    >>> progress = DevicesProgress(paper, 2, ["sim:demo", "null"])
+    >>> progress(0, 0.25, "25%")
+    >>> progress(1, 1.0, "")
     >>> [(done, text.partition("left  ")[2]) for done, text in paper]
     [(0.25, 'sim:demo 25%'), (1.25, 'sim:demo 25%')]
     """
 
     def __init__(self, sink: Sink, total: int, names: Sequence[str] = ()) -> None:
         self._draw = with_time_left(sink, total)
-        self._names = names or [f"device {place + 1}" for place in range(total)]
+        self._names = names or [f"device {index + 1}" for index in range(total)]
         self._shares: dict[int, float] = {}
         self._texts: dict[int, str] = {}
         self._lock = Lock()
 
-    def __call__(self, place: int, share: float, text: str) -> None:
+    def __call__(self, index: int, share: float, text: str) -> None:
         """Record the progress of a device."""
         with self._lock:
-            self._shares[place] = share
-            self._texts[place] = text
-            at_work = [place for place, said in self._texts.items() if said]
-            words = [f"{self._names[place]} {self._texts[place]}" for place in at_work]
+            self._shares[index] = share
+            self._texts[index] = text
+            at_work = [index for index, status in self._texts.items() if status]
+            words = [f"{self._names[index]} {self._texts[index]}" for index in at_work]
             done = sum(self._shares.values())
-            more = f", and {len(words) - MOST_NAMES} more" if len(words) > MOST_NAMES else ""
-            self._draw(done, ", ".join(words[:MOST_NAMES]) + more)
+            more = f", and {len(words) - MAX_NAMES} more" if len(words) > MAX_NAMES else ""
+            self._draw(done, ", ".join(words[:MAX_NAMES]) + more)
 
 
 def _conclude(

@@ -59,7 +59,7 @@ Meaning of the options: docs/reference/open-channel.md
 """
 
 LOG_FORMATS = (".csv", ".parquet")
-SHARE_ERROR_PERCENT = 1
+MAX_SHARE_ERROR_PERCENT = 1
 
 
 class Oc(click.Group):
@@ -226,7 +226,7 @@ def pattern(
         from uflip.results import outputs
 
         outputs.check_ending(log, "log", "--log", LOG_FORMATS)
-        _log_place(log, force)
+        _log_path(log, force)
     opened = open_flash_device(device)
     check_saving(opened.info, save, force=force)
     resolved = opened.resolve(job)
@@ -239,13 +239,13 @@ def pattern(
     if save is not None:
         save_device(opened, save, force=force)
     if log is not None:
-        _write_log(_log_place(log, force), trace, opened.geometry.sector_bytes)
-    found = job_statistics(trace, opened.geometry.sector_bytes)
+        _write_log(_log_path(log, force), trace, opened.geometry.sector_bytes)
+    job_result = job_statistics(trace, opened.geometry.sector_bytes)
     if as_json:
-        int_parser = table_of(resolved.job) | {"totals": plain(resolved.totals)}
-        echo_json({"device": device, "job": int_parser, **asdict(found)})
+        job_document = table_of(resolved.job) | {"totals": plain(resolved.totals)}
+        echo_json({"device": device, "job": job_document, **asdict(job_result)})
         return
-    _print_job(resolved.job, found)
+    _print_job(resolved.job, job_result)
 
 
 def _mix_of(read: int, mix: str | None) -> str:
@@ -261,43 +261,43 @@ def _mix_of(read: int, mix: str | None) -> str:
         )
     common = gcd(read, 100)
     reads, letters = read // common, 100 // common
-    before = [reads * letter // letters for letter in range(letters + 1)]
-    return "".join("R" if one < other else "W" for one, other in pairwise(before))
+    reads_before = [reads * letter // letters for letter in range(letters + 1)]
+    return "".join("R" if one < other else "W" for one, other in pairwise(reads_before))
 
 
 def _check_share(read: int, totals: "JobTotals") -> None:
     """Reject a job that is too short for its share of reads, or lacks the threads for it."""
-    made = 100 * totals.pages_read / (totals.pages_read + totals.pages_written)
-    if abs(made - read) > SHARE_ERROR_PERCENT:
+    percent = 100 * totals.pages_read / (totals.pages_read + totals.pages_written)
+    if abs(percent - read) > MAX_SHARE_ERROR_PERCENT:
         raise UsageError(
             "The job cannot make this share of reads",
             where="--read",
             got=f"{read} % of reads: {totals.pages_read} pages read, {totals.pages_written} "
             "written",
-            allowed=f"a share within {SHARE_ERROR_PERCENT} %",
+            allowed=f"a share within {MAX_SHARE_ERROR_PERCENT} %",
             action="cover more pages or blocks, change the number of threads, or give --mix",
         )
 
 
-def _log_place(log: Path, force: bool) -> "OutputPath":
+def _log_path(log: Path, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(log, checksums.LOG, "--log", force=force)
 
 
-def _write_log(place: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> None:
+def _write_log(output: "OutputPath", trace: "FlashTrace", sector_bytes: int) -> None:
     from uflip.errors import native_errors
     from uflip.results import outputs
 
-    with outputs.output_file(place) as temporary, native_errors():
+    with outputs.output_file(output) as temporary, native_errors():
         temporary.unlink()  # the native part creates new files only
-        if place.path.suffix == ".csv":
+        if output.path.suffix == ".csv":
             trace.write_csv(str(temporary), sector_bytes)
         else:
             trace.write_parquet(str(temporary), "{}")
 
 
-def _place(failure: "FailedCommand | None") -> str:
+def _describe_failure(failure: "FailedCommand | None") -> str:
     if failure is None:
         return ""
     return (
@@ -307,23 +307,27 @@ def _place(failure: "FailedCommand | None") -> str:
     )
 
 
-def _print_job(job: "Job", found: "JobStatistics") -> None:
+def _print_job(job: "Job", job_result: "JobStatistics") -> None:
     from uflip.oc.benchmark import format_times
     from uflip.units import format_duration_ns
 
     echo_pairs(
         [
             ("job", ", ".join(f"{k} {v}" for k, v in table_of(job).items() if k != "kind")),
-            ("elapsed", format_duration_ns(found.elapsed_ns)),
-            ("throughput", f"{found.mb_per_s:.2f} MB/s, {found.ios_per_s:,.0f} IOPS"),
-            ("failed", ", ".join(f"{n} {name}" for name, n in found.failures.items()) or "0"),
-            ("first of them", _place(found.first_failure)),
+            ("elapsed", format_duration_ns(job_result.elapsed_ns)),
+            ("throughput", f"{job_result.mb_per_s:.2f} MB/s, {job_result.ios_per_s:,.0f} IOPS"),
+            ("failed", ", ".join(f"{n} {name}" for name, n in job_result.failures.items()) or "0"),
+            ("first failure", _describe_failure(job_result.first_failure)),
         ]
     )
-    every = (("reads", found.reads), ("writes", found.writes), ("erases", found.erases))
+    operations = (
+        ("reads", job_result.reads),
+        ("writes", job_result.writes),
+        ("erases", job_result.erases),
+    )
     rows = [
-        (word, f"{times['count']:,}", *format_times(times, 3))
-        for word, times in every
+        (name, f"{times['count']:,}", *format_times(times, 3))
+        for name, times in operations
         if times is not None
     ]
     echo()

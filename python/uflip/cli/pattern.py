@@ -20,7 +20,7 @@ from uflip.cli.common import (
     save_option,
 )
 from uflip.cli.pattern_options import (
-    Typed,
+    OptionValue,
     given_pattern,
     pattern_options,
     spec_option,
@@ -162,7 +162,7 @@ def command(
                 spool = spool_folder(info, trace_file or inside)
                 trace, before, after = _run_once(opened, spec, show, spool, inside is not None)
                 check_target(before, after, device)
-                others = count_disturbances(before, after, [trace], buffered=buffered)
+                disturbances = count_disturbances(before, after, [trace], buffered=buffered)
                 _store_result(opened, complete, trace, inside)
             if save is not None:
                 save_device(opened, save, force=force)
@@ -171,7 +171,7 @@ def command(
         return
     if trace_file is not None:
         write_trace(trace, trace_output_path(trace_file, force))
-    _print_result(describe(trace, info, opened.durability), others, device, as_json=as_json)
+    _print_result(describe(trace, info, opened.durability), disturbances, device, as_json=as_json)
 
 
 def _run_once(
@@ -185,11 +185,11 @@ def _run_once(
 
 
 def _print_result(
-    document: "OneRun", others: dict[str, int], device: str, *, as_json: bool
+    document: "OneRun", disturbances: dict[str, int], device: str, *, as_json: bool
 ) -> None:
-    if others:
-        document["disturbed"] = others
-        counts = ", ".join(f"{name} {count}" for name, count in others.items())
+    if disturbances:
+        document["disturbed"] = disturbances
+        counts = ", ".join(f"{name} {count}" for name, count in disturbances.items())
         echo(f"warning: another program used {device} during the run: {counts}", err=True)
     if as_json:
         echo_json(document)
@@ -198,7 +198,10 @@ def _print_result(
 
 
 def _requested_spec(
-    preset: str | None, batches: int | None, spec_file: str | None, parameters: Mapping[str, Typed]
+    preset: str | None,
+    batches: int | None,
+    spec_file: str | None,
+    parameters: Mapping[str, OptionValue],
 ) -> Functions:
     """Return the pattern, or the first batch of a preset."""
     if preset is not None:
@@ -230,8 +233,8 @@ def _warn_about_seed(spec: "Spec", info: "DeviceInfo") -> None:
 
     if repeats_state(spec, info):
         echo(
-            f"warning: {spec.seed} is also the seed of the device's state, whose writes these I/Os "
-            "follow from place to place: take another --seed",
+            f"warning: {spec.seed} is also the seed of the device's state: these I/Os repeat its "
+            "writes, address by address; choose another --seed",
             err=True,
         )
 

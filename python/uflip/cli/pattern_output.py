@@ -37,7 +37,7 @@ def print_run(document: OneRun) -> None:
         named = {"first": first, "second": second}
         for name, statistics in document.get("components", {}).items():
             pairs += _times(f"{named[name]}: ", statistics)
-    pairs += _how_it_ended(document["ended"], document["spec"])
+    pairs += _convergence(document["ended"], document["spec"])
     if document["durability"] != CACHED:
         pairs.append(
             (
@@ -81,10 +81,10 @@ def _title_of(part: MixPart) -> str:
 def _amount(document: OneRun) -> str:
     clock = " of virtual time" if document["device"].simulated else ""
     ignored = document["ignored"]
-    left_out = f", {format_count(ignored)} of them left out below" if ignored else ""
+    ignored_text = f", {format_count(ignored)} of them not in the statistics" if ignored else ""
     return (
         f"{format_count(document['ios'])} ({format_size(document['bytes'])}) in "
-        f"{format_duration_ns(document['elapsed_ns'])}{clock}{left_out}"
+        f"{format_duration_ns(document['elapsed_ns'])}{clock}{ignored_text}"
     )
 
 
@@ -116,13 +116,13 @@ def _times(prefix: str, statistics: Numbers) -> list[tuple[str, str]]:
     ]
 
 
-def _how_it_ended(ended: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
+def _convergence(stop: StopDocument | None, spec: Pattern) -> list[tuple[str, str]]:
     """Return whether the mean has converged, how precisely, and if not, why."""
-    if ended is None:
+    if stop is None:
         return []
     return [
-        (f"{prefix}mean is known", _how_well(ended, series))
-        for prefix, series in zip(_prefixes(spec), ended["series"], strict=True)
+        (f"{prefix}mean is known", _precision(stop, series))
+        for prefix, series in zip(_prefixes(spec), stop["series"], strict=True)
     ]
 
 
@@ -136,15 +136,15 @@ def _prefixes(spec: Pattern) -> list[str]:
     return [f"{number}: {name}" for number, part in parts for name in _prefixes(part)]
 
 
-def _how_well(ended: StopDocument, series: SeriesDocument) -> str:
+def _precision(stop: StopDocument, series: SeriesDocument) -> str:
     from uflip.analysis import REASONS
 
     mean_ns, half_width_ns = series["mean_ns"], series["half_width_ns"]
     width = "" if half_width_ns is None else f"within {half_width_ns / mean_ns:.2%}"
-    if ended["converged"]:
+    if stop["converged"]:
         return width
     reasons = "; ".join(REASONS[name] for name in series["reasons"]) or "not twice in a row"
-    return f"no, ended by {ended['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
+    return f"no, ended by {stop['ended_by']}: " + ", ".join(filter(None, (width, reasons)))
 
 
 def _durations(statistics: Numbers, names: list[str]) -> str:
@@ -186,7 +186,7 @@ def trace_output_path(path: Path, force: bool) -> "OutputPath":
     return outputs.check(path, checksums.TRACE, "--trace", force=force)
 
 
-def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:
+def spool_folder(info: DeviceInfo, output: Path | None) -> Path | None:
     """Return the folder for the I/Os of a long run while it lasts.
 
     That is the folder of the requested output, if there is one, and otherwise the folder for
@@ -195,14 +195,14 @@ def spool_folder(info: DeviceInfo, beside: Path | None) -> Path | None:
     """
     if info.null:
         return None
-    if beside is not None:
-        return beside.parent
+    if output is not None:
+        return output.parent
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return Path("/var/tmp")
     return Path(tempfile.gettempdir())
 
 
-def write_trace(trace: Trace, place: "OutputPath") -> None:
+def write_trace(trace: Trace, output: "OutputPath") -> None:
     """Write every I/O of a run, all columns, as CSV or Parquet.
 
     Raises
@@ -212,8 +212,8 @@ def write_trace(trace: Trace, place: "OutputPath") -> None:
     """
     from uflip.results import outputs
 
-    with outputs.output_file(place) as temporary:
-        if place.path.suffix == ".parquet":
+    with outputs.output_file(output) as temporary:
+        if output.path.suffix == ".parquet":
             temporary.unlink()  # the native part creates new files only
             with native_errors():
                 trace.write_table(str(temporary), "[]", trace.columns)

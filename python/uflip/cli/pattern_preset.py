@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uflip.cli.common import combine_options, echo_pairs, int_parser
-from uflip.cli.pattern_options import Typed
+from uflip.cli.pattern_options import OptionValue
 from uflip.cli.pattern_output import trace_output_path, write_trace
 from uflip.cli.terminal import echo, echo_json
 from uflip.durability import FUA
@@ -30,11 +30,11 @@ PRESETS = ("myers-sinclair",)
 PRESET_DURABILITY = FUA
 
 # A class with at least this share is the rule, and its spacing carries no information.
-COMMON = 0.5
+COMMON_SHARE = 0.5
 # A class that spans less of the series than this occurred only for a while.
-WHOLE = 0.5
+WHOLE_SERIES = 0.5
 # Each batch has a trace file of its own, checked before the first run.
-MOST_BATCHES = 10_000
+MAX_BATCHES = 10_000
 
 preset_options = combine_options(
     [
@@ -46,7 +46,7 @@ preset_options = combine_options(
         click.option(
             "--batches",
             metavar="N",
-            callback=int_parser(1, MOST_BATCHES),
+            callback=int_parser(1, MAX_BATCHES),
             help="Batches of a preset.  [default: 5]",
         ),
     ]
@@ -61,21 +61,21 @@ class PresetRun:
     durability: str
     spec: "Functions"
     batches: int
-    found: "Findings"
+    findings: "Findings"
 
     def document(self) -> Mapping[str, object]:
         """Return the `--json` document: everything but the single response times."""
-        found = self.found
+        findings = self.findings
         return {
             "device": self.device,
             "preset": PRESETS[0],
             "durability": self.durability,
             "spec": self.spec,
             "batches": self.batches,
-            "ios": found.ios,
-            "analysis": found.analysis,
-            "startup": found.startup,
-            "steady": found.steady,
+            "ios": findings.ios,
+            "analysis": findings.analysis,
+            "startup": findings.startup,
+            "steady": findings.steady,
         }
 
 
@@ -90,7 +90,7 @@ def refuse_batches(batches: int | None) -> None:
         )
 
 
-def preset_batch(spec_file: str | None, parameters: Mapping[str, Typed]) -> "Basic":
+def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> "Basic":
     """Return the first batch; only its length and seed can be chosen."""
     from uflip.methodology.myers_sinclair import batch
 
@@ -134,20 +134,20 @@ def run_preset(
 
     traces = preset_traces(trace_file, batches)
 
-    def keep(number: int, trace: "Trace") -> None:
+    def store_trace(number: int, trace: "Trace") -> None:
         if traces:
             write_trace(trace, trace_output_path(traces[number], force))
 
     count = myers_sinclair.BATCHES if batches is None else batches
-    found = myers_sinclair.run(
+    findings = myers_sinclair.run(
         device,
         batches=count,
         batch_ios=first.ios,
         seed=first.seed or 0,
-        on_batch=keep,
+        on_batch=store_trace,
         on_progress=show,
     )
-    return PresetRun(device.info, device.durability, first, count, found)
+    return PresetRun(device.info, device.durability, first, count, findings)
 
 
 def print_preset(run: PresetRun, *, as_json: bool) -> None:
@@ -157,17 +157,17 @@ def print_preset(run: PresetRun, *, as_json: bool) -> None:
         return
     times = f"{run.batches} × {format_count(run.spec.ios)} random writes of 4 KiB"
     echo(f"{times} on {run.device.url}", bold=True)
-    found = run.found
-    echo_pairs([("start-up", _startup(found))], "  ")
-    if found.startup is not None:
-        _print_classes("start-up", found.startup)
-    _print_classes("steady state", found.steady)
+    findings = run.findings
+    echo_pairs([("start-up", _startup(findings))], "  ")
+    if findings.startup is not None:
+        _print_classes("start-up", findings.startup)
+    _print_classes("steady state", findings.steady)
 
 
-def _startup(found: "Findings") -> str:
-    if found.startup is not None:
-        return f"the first {format_count(found.startup.ios)} writes"
-    too_short = found.analysis.phase == "too-short"
+def _startup(findings: "Findings") -> str:
+    if findings.startup is not None:
+        return f"the first {format_count(findings.startup.ios)} writes"
+    too_short = findings.analysis.phase == "too-short"
     return "too few writes for a verdict; give a larger --io-count" if too_short else "none found"
 
 
@@ -186,11 +186,11 @@ def _print_classes(title: str, classes: "LatencyClasses") -> None:
     )
 
 
-def _limits(each: "LatencyClass", join: str) -> str:
+def _limits(each: "LatencyClass", separator: str) -> str:
     low, high = format_duration_ns(each.low_ns), format_duration_ns(each.high_ns)
     if each.low_ns == 0:
         return f"below {high}"
-    return low if low == high else f"{low}{join}{high}"
+    return low if low == high else f"{low}{separator}{high}"
 
 
 def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
@@ -203,8 +203,10 @@ def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
 def _every(each: "LatencyClass", ios: int) -> str:
     """Return the mean spacing of a class, unless most writes belong to it."""
     spacing = each.spacing_ios
-    if spacing is None or each.share > COMMON:
+    if spacing is None or each.share > COMMON_SHARE:
         return ""
     every = f", every {spacing:,.1f} writes" if spacing < 10 else f", every {spacing:,.0f} writes"
-    within = round(spacing * (each.ios - 1)) + 1
-    return every if within >= WHOLE * ios else f"{every}, all within {format_count(within)}"
+    span_ios = round(spacing * (each.ios - 1)) + 1
+    return (
+        every if span_ios >= WHOLE_SERIES * ios else f"{every}, all within {format_count(span_ios)}"
+    )

@@ -76,7 +76,7 @@ HEAD = ("micro-benchmark", "runs", "skipped", "I/Os", "read", "written", "about"
     help="Write the plan to a file (TOML), to be edited and passed to `uflip run --plan`.",
 )
 @force_option
-@click.option("--runs", "each", is_flag=True, help="List every run, in order.")
+@click.option("--runs", "list_runs", is_flag=True, help="List every run, in order.")
 @json_option
 def command(
     *,
@@ -84,7 +84,7 @@ def command(
     record: Path | None,
     out: Path | None,
     force: bool,
-    each: bool,
+    list_runs: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -93,27 +93,27 @@ def command(
     if request.is_of_jobs:
         from uflip.cli.plan_jobs import show
 
-        show(request, out=out, each=each, as_json=as_json)
+        show(request, out=out, list_runs=list_runs, as_json=as_json)
         return
     if out is not None:
-        _place_of(out, force)
+        _output_path(out, force)
     info = request.inspect()
     plan = request.plan(info)
     estimated = estimate(plan)
-    known = known_state(info, plan.state, record_of(info, device, record)) is not None
-    before = 0 if known or plan.state is None else plan.state.bytes_written
-    wear, written = wear_of(info), before + estimated.bytes_written
+    in_state = known_state(info, plan.state, record_of(info, device, record)) is not None
+    state_bytes = 0 if in_state or plan.state is None else plan.state.bytes_written
+    wear, written = wear_of(info), state_bytes + estimated.bytes_written
     if out is not None:
-        outputs.write(_place_of(out, force), write_plan(plan).encode())
+        outputs.write(_output_path(out, force), write_plan(plan).encode())
     if as_json:
-        worn = plain(wear) | {"share": wear.share(written)}
-        echo_json({**_document(plan, estimated, known=known), "wear": worn})
+        wear_document = plain(wear) | {"share": wear.share(written)}
+        echo_json({**_document(plan, estimated, in_state=in_state), "wear": wear_document})
         return
     echo_table(HEAD, _rows(plan, estimated))
     echo(f"\nassumed: {estimated.assumptions}")
-    for line in (*_notes(plan, known=known), f"wear: {describe_wear(wear, written)}"):
+    for line in (*_notes(plan, in_state=in_state), f"wear: {describe_wear(wear, written)}"):
         echo(line)
-    if each:
+    if list_runs:
         echo()
         echo_table(("run", "target at", "I/Os", "about"), _run_rows(plan, estimated))
     for reason, names in _skipped(plan).items():
@@ -122,7 +122,7 @@ def command(
         echo(f"warning: {warning['message']}\n         {warning['advice']}")
 
 
-def _place_of(out: Path, force: bool) -> outputs.OutputPath:
+def _output_path(out: Path, force: bool) -> outputs.OutputPath:
     return outputs.check(out, checksums.PLAN, "--out", force=force)
 
 
@@ -134,7 +134,7 @@ def _repetitions(plan: Plan) -> str:
     return f"{listed} of each run, as listed; `repetitions = {plan.repetitions}` lists no others"
 
 
-def _notes(plan: Plan, *, known: bool) -> list[str]:
+def _notes(plan: Plan, *, in_state: bool) -> list[str]:
     """Return notes about the plan: initial state, resets, repetitions, wear."""
     notes = [f"repetitions: {_repetitions(plan)}"]
     if plan.durability != CACHED:
@@ -150,7 +150,7 @@ def _notes(plan: Plan, *, known: bool) -> list[str]:
         )
     if plan.state is None:
         notes.append("state: the device is measured as it is")
-    elif known:
+    elif in_state:
         notes.append(f"state: {plan.state.request['state']}; the device is in it already")
     else:
         notes.append(f"before the first run: {announce_state(plan.state)}")
@@ -222,7 +222,7 @@ def _run_rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
     return [
         (
             run.id,
-            _places(run.spec),
+            _target_ranges(run.spec),
             format_count(cost.ios),
             format_duration_ns(cost.time_ns),
         )
@@ -230,7 +230,7 @@ def _run_rows(plan: Plan, estimated: PlanEstimate) -> list[tuple[str, ...]]:
     ]
 
 
-def _places(spec: Spec) -> str:
+def _target_ranges(spec: Spec) -> str:
     return " / ".join(
         f"{format_size(part.begin)} + {format_size(part.target_bytes)}" for part in spec.parts
     )
@@ -247,7 +247,7 @@ def _skipped(plan: Plan) -> dict[str, list[str]]:
     return reasons
 
 
-def _document(plan: Plan, estimated: PlanEstimate, *, known: bool) -> Mapping[str, object]:
+def _document(plan: Plan, estimated: PlanEstimate, *, in_state: bool) -> Mapping[str, object]:
     return {
         "device": plan.device,
         "scale": plan.scale,
@@ -260,7 +260,7 @@ def _document(plan: Plan, estimated: PlanEstimate, *, known: bool) -> Mapping[st
         "why_reset": dict(plan.why_reset),
         "fewest_resets": plan.fewest_resets,
         "block_bytes": plan.block_bytes,
-        "state": None if plan.state is None else asdict(plan.state) | {"known": known},
+        "state": None if plan.state is None else asdict(plan.state) | {"known": in_state},
         "estimate": {
             "runs": estimated.runs,
             "ios": estimated.ios,

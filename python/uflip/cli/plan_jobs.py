@@ -20,7 +20,7 @@ from uflip.units import format_count, format_size
 HEAD = ("jobs", "commands", "read", "written", "blocks erased")
 
 
-def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -> None:
+def show(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bool) -> None:
     """Print what `uflip run` would do on an open-channel device.
 
     Parameters
@@ -29,7 +29,7 @@ def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -
         The requested benchmark.
     out : object
         The value of `--out`; such plans have no file format.
-    each : bool
+    list_runs : bool
         List every job.
     as_json : bool
         Print JSON.
@@ -55,7 +55,7 @@ def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -
     names = list(dict.fromkeys(job.micro_benchmark for job in plan.runs))
     pairs = list(zip(plan.runs, totals, strict=True))
     rows = [
-        (name, *_amounts([found for job, found in pairs if job.micro_benchmark == name]))
+        (name, *_amounts([job_totals for job, job_totals in pairs if job.micro_benchmark == name]))
         for name in names
     ]
     echo_table(("micro-benchmark", *HEAD), [*rows, ("total", *_amounts(totals))])
@@ -65,9 +65,11 @@ def show(request: BenchmarkRequest, *, out: object, each: bool, as_json: bool) -
         if isinstance(spec, Job) and spec.wears_out:
             block = f"{spec.first_channel}:{spec.first_lun}:{spec.first_block}"
             echo(f"{job.micro_benchmark} wears out block {block}: it ends when the block fails")
-    if each:
+    if list_runs:
         echo()
-        echo_table(("job", *HEAD[1:]), [(job.id, *_amounts([found])[1:]) for job, found in pairs])
+        echo_table(
+            ("job", *HEAD[1:]), [(job.id, *_amounts([job_totals])[1:]) for job, job_totals in pairs]
+        )
 
 
 def _amounts(totals: Sequence[JobTotals]) -> tuple[str, ...]:

@@ -108,27 +108,27 @@ def command(
     ]
     from uflip.device.opener import open_device
 
-    found: list[PowerLoss] = []
+    losses: list[PowerLoss] = []
     with display(cuts, quiet=as_json) as sink:
 
-        def making(*_: int) -> None:
-            sink.draw(len(found), f"making {url}")
+        def show_creation(*_: int) -> None:
+            sink.draw(len(losses), f"making {url}")
 
-        def cutting(made: int, *_: int) -> None:
-            text = f"cut {len(found) + 1} of {cuts}  {format_count(made)} I/Os"
-            sink.draw(len(found), text)
+        def show_cut(made: int, *_: int) -> None:
+            text = f"cut {len(losses) + 1} of {cuts}  {format_count(made)} I/Os"
+            sink.draw(len(losses), text)
 
-        making()
-        with open_device(url, durability=durability, on_progress=making) as opened:
+        show_creation()
+        with open_device(url, durability=durability, on_progress=show_creation) as opened:
             for spec in specs:
-                cutting(0)
-                found.append(opened.cut_power(after, spec, queue_depth, cutting))
+                show_cut(0)
+                losses.append(opened.cut_power(after, spec, queue_depth, show_cut))
     if as_json:
-        echo_json([plain(each) for each in found])
+        echo_json([plain(each) for each in losses])
     elif cuts == 1:
-        _echo_one(found[0])
+        _echo_one(losses[0])
     else:
-        echo_table(HEAD, [_row(number, each) for number, each in enumerate(found, 1)], left=0)
+        echo_table(HEAD, [_row(number, each) for number, each in enumerate(losses, 1)], left=0)
 
 
 def _row(number: int, loss: PowerLoss) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _echo_one(loss: PowerLoss) -> None:
                 f"{cut.pages_torn} torn, {cut.pages_not_begun} not begun; "
                 f"{cut.blocks_half_erased} blocks half erased",
             ),
-            ("write cache", f"{cut.pages_in_cache} pages that flash had not"),
+            ("write cache", f"{cut.pages_in_cache} pages not yet in flash"),
             ("lost", f"{cut.pages_lost} pages of the host read as an older version"),
             ("come back", f"{cut.pages_come_back} deallocated pages hold data again"),
             (

@@ -39,36 +39,45 @@ def prepare(
     info = inspect_device(device, size=opening["size"], buffered=opening["buffered"])
     check_has_states(info)
     check_saving(info, save, force=force)
-    wanted = plan_state(info, state, target_size, seed)
-    if wanted is None:  # "as-is" is a state to measure in, not a state to enforce
+    enforcement = plan_state(info, state, target_size, seed)
+    if enforcement is None:  # "as-is" is a state to measure in, not a state to enforce
         raise unknown_name("state", state, STATES[:-1], where="--state")
-    worn = describe_wear(wear_of(info), wanted.bytes_written)
+    wear_text = describe_wear(wear_of(info), enforcement.bytes_written)
     if dry_run:
-        text = f"{announce_state(wanted)}\nwear: {worn}"
-        _tell(_document(device, info, wanted, None, "dry-run"), text, as_json, quiet)
+        text = f"{announce_state(enforcement)}\nwear: {wear_text}"
+        _print(_document(device, info, enforcement, None, "dry-run"), text, as_json, quiet)
         return
     quiet = quiet or as_json
     if not quiet and info.outlives_process:
-        echo(f"wear: {worn}", err=True)
+        echo(f"wear: {wear_text}", err=True)
 
-    def keep(opened: Device) -> None:
+    def save_if_requested(opened: Device) -> None:
         if save is not None:
             save_device(opened, save, force=force)
 
     with Watching(quiet=quiet) as watch:
-        found = carry_out(
-            device, info, wanted, watch, record=record, again=again, afterwards=keep, **opening
+        prepared = carry_out(
+            device,
+            info,
+            enforcement,
+            watch,
+            record=record,
+            again=again,
+            afterwards=save_if_requested,
+            **opening,
         )
-    if found.done == "was":
+    if prepared.done == "was":
         text = f"{device} is in this state already; --again writes it once more"
     else:
-        kept_in = f"; kept in {save}" if save else "; it ends with this command"
-        noted = f"; noted in {found.record.path}" if found.record else kept_in
-        text = f"{device} is in state {wanted.state_id}{noted}"
-    _tell(_document(device, info, wanted, found.record, found.done), text, as_json, quiet)
+        storage = f"; stored in {save}" if save else "; the state is lost when this command ends"
+        recorded = f"; recorded in {prepared.record.path}" if prepared.record else storage
+        text = f"{device} is in state {enforcement.state_id}{recorded}"
+    _print(
+        _document(device, info, enforcement, prepared.record, prepared.done), text, as_json, quiet
+    )
 
 
-def _tell(document: Mapping[str, object], text: str, as_json: bool, quiet: bool) -> None:
+def _print(document: Mapping[str, object], text: str, as_json: bool, quiet: bool) -> None:
     if as_json:
         echo_json(document)
     elif not quiet:
@@ -76,17 +85,17 @@ def _tell(document: Mapping[str, object], text: str, as_json: bool, quiet: bool)
 
 
 def _document(
-    device: str, info: DeviceInfo, wanted: Enforcement, record: StateRecord | None, done: str
+    device: str, info: DeviceInfo, enforcement: Enforcement, record: StateRecord | None, done: str
 ) -> Mapping[str, object]:
     wear = wear_of(info)
     return {
         "device": device,
         "done": done,
-        "state": wanted.request,
-        "state_id": wanted.state_id,
-        "total_ios": wanted.total_ios,
-        "bytes_written": wanted.bytes_written,
-        "time_ns": wanted.time_ns,
-        "wear": plain(wear) | {"share": wear.share(wanted.bytes_written)},
+        "state": enforcement.request,
+        "state_id": enforcement.state_id,
+        "total_ios": enforcement.total_ios,
+        "bytes_written": enforcement.bytes_written,
+        "time_ns": enforcement.time_ns,
+        "wear": plain(wear) | {"share": wear.share(enforcement.bytes_written)},
         "record": str(record.path) if record else None,
     }

@@ -64,12 +64,12 @@ def new(device: str, path: Path, force: bool) -> None:
     from uflip.results import checksums, outputs
 
     outputs.check_ending(path, "profile", "FILE", (TOML,))
-    place = outputs.check(path, checksums.PROFILE, "FILE", force=force)
+    output = outputs.check(path, checksums.PROFILE, "FILE", force=force)
     text = HEAD.format(url=escape_line(device), path=escape_line(str(path)))
-    outputs.write(place, (text + profile_text(device, comments=True)).encode())
+    outputs.write(output, (text + profile_text(device, comments=True)).encode())
     echo(
         f"{escape_line(str(path))} is written; "
-        f"`uflip profile check {escape_line(str(path))}` looks at it"
+        f"`uflip profile check {escape_line(str(path))}` checks it"
     )
 
 
@@ -92,7 +92,7 @@ def check(path: str, as_json: bool) -> None:
     if as_json:
         echo_json({"profile": path, "faults": faults})
         raise click.exceptions.Exit(UsageError.exit_code if faults else 0)
-    _tell(path, faults)
+    _print_faults(path, faults)
     if faults:
         raise UsageError(
             "The profile is not valid",
@@ -102,7 +102,7 @@ def check(path: str, as_json: bool) -> None:
         )
 
 
-def _tell(path: str, faults: list[Fault]) -> None:
+def _print_faults(path: str, faults: list[Fault]) -> None:
     for fault in faults:
         allowed = f"; allowed: {escape_line(fault.allowed)}" if fault.allowed else ""
         name = f" [{escape_line(fault.key)}]" if fault.key else ""

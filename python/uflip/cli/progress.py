@@ -87,19 +87,19 @@ class IoRate:
     def __init__(self, *, simulated: bool, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._unit = "simulated a second" if simulated else "IOPS"
         self._clock_s = clock_s
-        self._seen: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
     def begin(self) -> None:
         """Start measuring another run."""
-        self._seen.clear()
+        self._samples.clear()
 
     def text(self, done: int) -> str:
         """Return the rate with trailing blanks, or nothing before it is known."""
         now = self._clock_s()
-        self._seen.append((now, done))
-        while len(self._seen) > 2 and now - self._seen[1][0] >= self.WINDOW_S:
-            self._seen.popleft()
-        (since, before), passed = self._seen[0], now - self._seen[0][0]
+        self._samples.append((now, done))
+        while len(self._samples) > 2 and now - self._samples[1][0] >= self.WINDOW_S:
+            self._samples.popleft()
+        (since, before), passed = self._samples[0], now - self._samples[0][0]
         if passed <= 0 or done < before:
             return ""
         return f"{format_count(round((done - before) / (now - since)))} {self._unit}  "

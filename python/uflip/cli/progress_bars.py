@@ -20,7 +20,7 @@ INTERVAL = "UFLIP_PROGRESS"
 """The seconds between two lines without a terminal."""
 INTERVAL_S = 5.0
 # Longer intervals would never show a line.
-MOST_S = 1e6
+MAX_INTERVAL_S = 1e6
 
 
 class Sink(Protocol):
@@ -74,7 +74,7 @@ def interval_s() -> float:
     UsageError
         If the value is not a number in range.
     """
-    return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MOST_S)
+    return parse_number(os.environ.get(INTERVAL, str(INTERVAL_S)), INTERVAL, 0, MAX_INTERVAL_S)
 
 
 class _Nothing:
@@ -90,7 +90,7 @@ class _Lines:
 
     def __init__(self, total: int, interval_s: float) -> None:
         self._total, self._interval_s = total, interval_s
-        self._said = time.monotonic()
+        self._printed_s = time.monotonic()
 
     def expect(self, total: int) -> None:
         """Change the total number of runs."""
@@ -99,8 +99,8 @@ class _Lines:
     def draw(self, done: float, text: str) -> None:
         """Print the text, unless the last line is too recent."""
         now = time.monotonic()
-        if text and now - self._said >= self._interval_s:
-            self._said = now
+        if text and now - self._printed_s >= self._interval_s:
+            self._printed_s = now
             sys.stderr.write(f"[{int(done)}/{self._total}]  {escape_line(text)}\n")
             sys.stderr.flush()
 

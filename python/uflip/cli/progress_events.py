@@ -42,7 +42,7 @@ class Watching:
         if not quiet:
             check_interval()
         self._quiet = quiet
-        self._shown = ExitStack()
+        self._display = ExitStack()
         self._sink: Sink | None = None
         self._plan: PlanProgress | None = None
         self._state: StateProgressLine | None = None
@@ -54,15 +54,17 @@ class Watching:
         if isinstance(event, FileBegins | FileProgress | DeviceBegins | DeviceProgress):
             self._show_opening(event)
         elif isinstance(event, StateBegins):
-            self._begin(announce_state(event.wanted, event.done_ios), 1)
-            self._state = StateProgressLine(event.wanted, event.done_ios)
+            self._begin(announce_state(event.enforcement, event.done_ios), 1)
+            self._state = StateProgressLine(event.enforcement, event.done_ios)
         elif isinstance(event, StateProgress):
             assert self._state is not None, "it has begun"
             self._draw(event.done / event.total, self._state.text(event.done, event.total))
         elif isinstance(event, WearReport):
             self._begin(f"wear: {describe_wear(event.wear, event.bytes_written)}", 0)
         elif isinstance(event, RunsBegin):
-            self._begin(_announce(event.plan, event.estimate, event.done), len(event.plan.runs))
+            self._begin(
+                _announce_runs(event.plan, event.estimate, event.done), len(event.plan.runs)
+            )
             assert self._sink is not None, "it has begun"
             self._plan = PlanProgress(event.plan, event.estimate, self._sink)
         elif self._plan is not None and not isinstance(event, JobsBegin):
@@ -75,32 +77,34 @@ class Watching:
     ) -> None:
         """Show an event of opening a device."""
         if isinstance(event, FileBegins):
-            what = "creating" if event.new else "enlarging"
-            self._begin(f"{what} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
+            verb = "creating" if event.new else "enlarging"
+            self._begin(f"{verb} {event.url}: {format_size(event.missing_bytes)} to write ...", 1)
         elif isinstance(event, FileProgress):
             share = event.done / event.total
             self._draw(share, f"writing {event.url}  {share:.0%}")
         elif isinstance(event, DeviceBegins):
-            left = format_duration_ns(event.left_ns)
-            self._begin(f"making {event.url}: about {left} to write its state; Ctrl-C ends it", 1)
+            time_left = format_duration_ns(event.left_ns)
+            self._begin(
+                f"making {event.url}: about {time_left} to write its state; Ctrl-C ends it", 1
+            )
         else:
-            left, share = format_duration_ns(event.left_ns), event.done / event.total
-            self._draw(share, f"{left} left  making {event.url}  {share:.0%}")
+            time_left, share = format_duration_ns(event.left_ns), event.done / event.total
+            self._draw(share, f"{time_left} left  making {event.url}  {share:.0%}")
 
     def _show_job(self, event: SessionEvent) -> None:
         """Show an event of a benchmark of an open-channel device."""
         if isinstance(event, JobsBegin):
-            there = f" ({event.done} of them finished before)" if event.done else ""
-            self._begin(f"{event.url}: {event.jobs} jobs{there}", event.jobs)
+            finished = f" ({event.done} of them finished before)" if event.done else ""
+            self._begin(f"{event.url}: {event.jobs} jobs{finished}", event.jobs)
         elif isinstance(event, RunProgress):
             share = event.done / event.total
             self._draw(event.index + share, f"{event.run.id}  {share:.0%}")
 
     def _begin(self, line: str, total: int) -> None:
         """End the previous display, print a line, and start a display if the step takes time."""
-        self._shown.close()
+        self._display.close()
         echo(line, err=True)
-        self._sink = self._shown.enter_context(display(total, quiet=False)) if total else None
+        self._sink = self._display.enter_context(display(total, quiet=False)) if total else None
 
     def _draw(self, share: float, text: str) -> None:
         if self._sink is not None:
@@ -115,47 +119,48 @@ class Watching:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._shown.close()
+        self._display.close()
 
 
 class StateProgressLine:
     """Progress of enforcing a state, with the time left."""
 
-    def __init__(self, wanted: Enforcement, done_ios: int) -> None:
-        self._wanted, self._done_ios = wanted, done_ios
+    def __init__(self, enforcement: Enforcement, done_ios: int) -> None:
+        self._enforcement, self._done_ios = enforcement, done_ios
         self._began = time.monotonic_ns()
 
     def text(self, made: int, total: int) -> str:
         """Return the progress as text."""
-        now = made - self._done_ios
+        done = made - self._done_ios
         left_ns = (
-            (time.monotonic_ns() - self._began) * (total - made) / now
-            if now
-            else self._wanted.time_ns * (1 - made / total)
+            (time.monotonic_ns() - self._began) * (total - made) / done
+            if done
+            else self._enforcement.time_ns * (1 - made / total)
         )
-        name = f"{self._wanted.request['state']} state"
+        name = f"{self._enforcement.request['state']} state"
         return f"{format_duration_ns(left_ns)} left  {name}  {made / total:.0%}"
 
 
-def announce_state(wanted: Enforcement, done_ios: int = 0) -> str:
+def announce_state(enforcement: Enforcement, done_ios: int = 0) -> str:
     """Return what enforcing a state takes, as a line to print before it begins."""
-    left = 1 - done_ios / wanted.total_ios
-    head = f"{wanted.request['state']} state over {format_size(wanted.request['target_size'])}"
-    gone_on = f"going on after {done_ios / wanted.total_ios:.0%}, " if done_ios else ""
+    remaining = 1 - done_ios / enforcement.total_ios
+    request = enforcement.request
+    head = f"{request['state']} state over {format_size(request['target_size'])}"
+    resumed = f"resuming after {done_ios / enforcement.total_ios:.0%}, " if done_ios else ""
     return (
-        f"{head}: {gone_on}{format_count(wanted.total_ios - done_ios)} writes, "
-        f"{format_size(round(wanted.bytes_written * left))}, "
-        f"about {format_duration_ns(wanted.time_ns * left)}"
+        f"{head}: {resumed}{format_count(enforcement.total_ios - done_ios)} writes, "
+        f"{format_size(round(enforcement.bytes_written * remaining))}, "
+        f"about {format_duration_ns(enforcement.time_ns * remaining)}"
     )
 
 
-def _announce(plan: Plan, estimated: PlanEstimate, done: int) -> str:
+def _announce_runs(plan: Plan, estimated: PlanEstimate, done: int) -> str:
     skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
     open_ended = estimated.fewest.ios != estimated.ios
     least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
-    there = f" ({done} of them finished before)" if done else ""
+    finished = f" ({done} of them finished before)" if done else ""
     return (
-        f"{plan.device.url}: {estimated.runs} runs{there}{skipped}, "
+        f"{plan.device.url}: {estimated.runs} runs{finished}{skipped}, "
         f"{format_count(estimated.ios)} I/Os, "
         f"{format_size(estimated.bytes_read)} to read, "
         f"{format_size(estimated.bytes_written)} to write, "

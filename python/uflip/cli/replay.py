@@ -9,7 +9,7 @@ import click
 from uflip._native import recording_formats
 from uflip.cli.common import (
     ANY_PATH,
-    check_alone,
+    check_resume_options,
     completion_option,
     durability_option,
     float_parser,
@@ -60,7 +60,8 @@ their recorded times, and response times count from the arrival.
     "--speed",
     metavar="FACTOR",
     callback=float_parser(0.0, 1e6),
-    help="Replay as an open loop: I/Os arrive at their recorded times, FACTOR times as fast.",
+    help="Speed-up factor of an open loop: 1 submits I/Os at their recorded times; 10 replays the "
+    "trace in a tenth of its time.",
 )
 @click.option(
     "--queue-depth",
@@ -108,13 +109,13 @@ def command(
     from uflip.cli.progress_events import Watching
     from uflip.session import BenchmarkRequest, replay
 
-    wanted = replay.ReplayRequest(
+    replay_request = replay.ReplayRequest(
         trace=trace, format=trace_format, fit=fit, speed=speed, queue_depth=queue_depth
     )
     if resume is not None:
         destroy = options.pop("destroy")
         options.pop("data")  # its default looks like a given value; it follows from the results
-        check_alone(
+        check_resume_options(
             {"out": out} | options,
             "--resume FOLDER, with DEVICE, --format, --fit, --speed, "
             "--queue-depth, --destroy, --io-timeout, --quiet, --json",
@@ -122,7 +123,7 @@ def command(
         with Watching(quiet=quiet or as_json) as watch:
             replay.resume(
                 resume,
-                wanted,
+                replay_request,
                 device=device,
                 destroy=destroy,
                 io_timeout_ns=io_timeout,
@@ -134,7 +135,7 @@ def command(
         raise no_device("replay")
     request = BenchmarkRequest(device=device, io_timeout_ns=io_timeout, **options)
     with Watching(quiet=quiet or as_json) as watch:
-        folder = replay.replay(request, wanted, out, watch)
+        folder = replay.replay(request, replay_request, out, watch)
     show_results(folder, quiet=quiet, as_json=as_json)
 
 

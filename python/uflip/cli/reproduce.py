@@ -95,16 +95,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Run the experiment ID of a paper; without ID, list them."""
-    where = on_executor(jobs, workers, scheduler)
+    executor = on_executor(jobs, workers, scheduler)
     if ablate is not None:
-        _check_table3(reproduction_id, "--ablate", out, alone=not (refit or without or leave))
-        with where:
+        _check_table3(reproduction_id, "--ablate", out, exclusive=not (refit or without or leave))
+        with executor:
             _ablate(ablate, quiet=quiet, as_json=as_json)
         return
     if refit is not None or without or leave is not None:
-        _check_table3(reproduction_id, "--refit", out, alone=refit is not None)
+        _check_table3(reproduction_id, "--refit", out, exclusive=refit is not None)
         assert refit is not None
-        with where:
+        with executor:
             _refit(refit, without, leave or "cell", quiet=quiet, as_json=as_json)
         return
     from uflip.report.figures import files
@@ -119,7 +119,7 @@ def command(
         files.check_name(out, force=force)
         files.check_library()
     reproduction = REPRODUCTIONS[reproduction_id]
-    with where, display(reproduction.steps, quiet=quiet or as_json) as sink:
+    with executor, display(reproduction.steps, quiet=quiet or as_json) as sink:
         sink.draw(0, reproduction.title)
         outcome = carry_out(reproduction, with_time_left(sink, reproduction.steps))
     if out is not None:
@@ -133,16 +133,16 @@ def command(
 
 
 def _check_table3(
-    reproduction_id: str | None, option: str, out: Path | None, *, alone: bool
+    reproduction_id: str | None, option: str, out: Path | None, *, exclusive: bool
 ) -> None:
     """Reject options that cannot be combined with a study of a device's constants."""
-    if reproduction_id == "uflip-table3" and out is None and alone:
+    if reproduction_id == "uflip-table3" and out is None and exclusive:
         return
     raise UsageError(
         "--refit and --ablate need uflip-table3",
         where=option,
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
-        f"{'' if alone else ', with options that cannot be combined'}",
+        f"{'' if exclusive else ', with options that cannot be combined'}",
         allowed="uflip-table3 with --refit DEVICE, --without, --leave, or with --ablate DEVICE",
         action="give the ID and one of the two, and leave out --out: this study has no figure",
     )
@@ -157,12 +157,12 @@ def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     steps = len(ablation.removable(profile, values)) + 1
     with display(steps, quiet=quiet or as_json) as sink:
         on_step = with_time_left(sink, steps)
-        whole, found = ablation.ablate(profile, values, refit.RefitMeasurer(profile), on_step)
+        whole, ablations = ablation.ablate(profile, values, refit.RefitMeasurer(profile), on_step)
     if as_json:
-        each = [asdict(one) for one in found]
+        each = [asdict(one) for one in ablations]
         echo_json({"device": profile, "whole": asdict(whole), "constants": each})
         return
-    echo(ablation.text(profile, whole, found))
+    echo(ablation.text(profile, whole, ablations))
 
 
 def _refit(
@@ -172,14 +172,14 @@ def _refit(
     from uflip.reproduce import refit, table3
 
     refit.published_row(profile)
-    named = refit.check_columns(split_names(without, "--without") or ())
-    wanted = [named] if named else [(column,) for column in table3.COLUMNS]
+    held_out = refit.check_columns(split_names(without, "--without") or ())
+    column_groups = [held_out] if held_out else [(column,) for column in table3.COLUMNS]
     rows = [row.profile for row in table3.TABLE]
     values = {name: refit.values_of(inspect_device(f"sim:{name}")) for name in rows}
-    with display(len(wanted), quiet=quiet or as_json) as sink:
+    with display(len(column_groups), quiet=quiet or as_json) as sink:
         sink.draw(0, "")
-        on_step = with_time_left(sink, len(wanted))
-        folds = refit.folds(profile, wanted, leave, values, on_step)
+        on_step = with_time_left(sink, len(column_groups))
+        folds = refit.folds(profile, column_groups, leave, values, on_step)
     if as_json:
         echo_json({"device": profile, "leave": leave, "folds": [asdict(one) for one in folds]})
         return
@@ -221,14 +221,14 @@ def _print(outcome: "ReproductionOutcome") -> None:
     """Print the rows, and their notes below."""
     echo(f"{outcome.reproduction.title}: {outcome.reproduction.source}\n")
     notes: list[str] = []
-    shown = outcome.rows
+    printed = outcome.rows
     if outcome.reproduction.text is not None:
         echo(outcome.reproduction.text(outcome.data))
-        shown = [row for row in shown if not row.within]
-        if not shown:
+        printed = [row for row in printed if not row.within]
+        if not printed:
             return
         echo()
-    rows = [_cells(row, _marks(row, notes)) for row in shown]
+    rows = [_cells(row, _marks(row, notes)) for row in printed]
     echo_table(HEADS, rows, left=2)
     if notes:
         echo()
@@ -238,9 +238,9 @@ def _print(outcome: "ReproductionOutcome") -> None:
 
 def _marks(row: "ReproductionRow", notes: list[str]) -> str:
     """Return the numbers of the row's notes; equal notes share one."""
-    told = [note for note in (_fitted(row), row.note) if note]
-    notes += [note for note in told if note not in notes]
-    return " ".join(str(notes.index(note) + 1) for note in told)
+    row_notes = [note for note in (_fitted(row), row.note) if note]
+    notes += [note for note in row_notes if note not in notes]
+    return " ".join(str(notes.index(note) + 1) for note in row_notes)
 
 
 def _fitted(row: "ReproductionRow") -> str:
@@ -248,8 +248,8 @@ def _fitted(row: "ReproductionRow") -> str:
     if not row.fitted_by:
         return ""
     more = len(row.fitted_by) - NAMED
-    rest = f" and {more} more" if more > 0 else ""
-    return f"fitted: {', '.join(row.fitted_by[:NAMED])}{rest}"
+    suffix = f" and {more} more" if more > 0 else ""
+    return f"fitted: {', '.join(row.fitted_by[:NAMED])}{suffix}"
 
 
 def _cells(row: "ReproductionRow", mark: str) -> tuple[str, ...]:

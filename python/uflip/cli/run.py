@@ -9,7 +9,7 @@ import click
 from uflip.cli.common import (
     ANY_PATH,
     FILE_PATH,
-    check_alone,
+    check_resume_options,
     completion_option,
     durability_option,
     json_option,
@@ -33,22 +33,22 @@ Examples:
   uflip run --resume results/disk
   uflip run /dev/nvme1n1 --destroy "TOKEN"      (see `uflip devices`)
   uflip run sim:demo sim:mtron file:scratch.bin --out results/three
-  uflip run rack3@/dev/sdb rack4@/dev/sdb --scheduler tls://rack:8786   (where the drives are)
+  uflip run rack3@/dev/sdb rack4@/dev/sdb --scheduler tls://rack:8786   (drives of other machines)
 
 \b
-Several devices, and one with --jobs, --workers, --scheduler or --together, have a result folder
-each in FOLDER. Real devices are measured one after the other, then simulated ones on all cores. A
-failed device does not stop the others; the exit code is that of the first failure.
+With several devices, or with --jobs, --workers, --scheduler or --together, FOLDER contains a
+result folder for each device. Real devices are measured one after the other, then simulated ones on
+all cores. A failed device does not stop the others; the exit code is that of the first failure.
 
 \b
 Ctrl-C ends the current run; finished runs are stored, and --resume continues with the rest. Without
 a terminal, progress is a line every 5 seconds; UFLIP_PROGRESS changes the interval, 0 disables it.
 """
 
-OF_THE_TARGET = ("size", "buffered", "data", "destroy", "completion")
+TARGET_OPTIONS = ("size", "buffered", "data", "destroy", "completion")
 # Options that --resume accepts. The data follow from the results, but --data has a default that
 # cannot be distinguished from a given value.
-RESUMABLE = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
+RESUME_OPTIONS = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 
 
 @click.command("run", epilog=EPILOG)
@@ -61,7 +61,7 @@ RESUMABLE = ("destroy", "record", "max_time_ns", "io_timeout_ns", "data")
 @click.option(
     "--together",
     is_flag=True,
-    help="Measure several real devices at the same time, if they do not disturb each other.",
+    help="Measure several real devices at the same time; they must not disturb each other.",
 )
 @executor_options
 @plan_options
@@ -107,23 +107,23 @@ def command(
 ) -> None:
     """Run the micro-benchmarks on DEVICE, or on each of several, and store the results.
 
-    Without --only, all micro-benchmarks of uFLIP and the long baseline runs. A device whose state
-    is unknown is brought into a well-defined state first (see `uflip prepare`). All data on a block
-    device, and in a file, is overwritten.
+    Without --only, run all micro-benchmarks of uFLIP and the long baseline runs. A device whose
+    state is unknown is brought into a well-defined state first (see `uflip prepare`). All data on a
+    block device, and in a file, is overwritten.
     """
     options["io_timeout_ns"] = io_timeout
-    placed = jobs or workers or scheduler
-    if together or placed or len(devices) > 1 or _is_of_several(resume):
+    executor_chosen = jobs or workers or scheduler
+    if together or executor_chosen or len(devices) > 1 or _has_several_devices(resume):
         from uflip.cli import multi_device
         from uflip.session import BenchmarkRequest
 
         if resume is not None:
-            _check_alone(out=out, device=devices, **options)
+            _check_options_of_resume(out=out, device=devices, **options)
         multi_device.run(
             devices,
             out,
             resume=resume,
-            wanted=BenchmarkRequest(device=devices[0] if devices else "", **options),
+            request=BenchmarkRequest(device=devices[0] if devices else "", **options),
             tokens=destroy,
             together=together,
             executor=on_executor(jobs, workers, scheduler, patient=True),
@@ -133,7 +133,7 @@ def command(
         return
     if len(destroy) > 1:
         raise UsageError(
-            "A device takes one --destroy",
+            "One device needs only one --destroy",
             where="--destroy",
             got=" ".join(destroy),
             allowed="one",
@@ -142,7 +142,7 @@ def command(
     options["destroy"] = destroy[0] if destroy else None
     device = devices[0] if devices else None
     if resume is not None:
-        _check_alone(out=out, **options)
+        _check_options_of_resume(out=out, **options)
         _resume_one(resume, device, quiet=quiet or as_json, **options)
         _conclude(resume, quiet or as_json, as_json)
     else:
@@ -150,7 +150,7 @@ def command(
         _conclude(folder, quiet or as_json, as_json)
 
 
-def _is_of_several(folder: Path | None) -> bool:
+def _has_several_devices(folder: Path | None) -> bool:
     if folder is None:
         return False
     from uflip.session.multi_device import is_multi_device
@@ -160,18 +160,18 @@ def _is_of_several(folder: Path | None) -> bool:
 
 def _resume_one(folder: Path, device: str | None, *, quiet: bool, **options: Any) -> None:
     from uflip.cli.progress_events import Watching
-    from uflip.session import resume as go_on
+    from uflip.session import resume as resume_benchmark
 
-    said = {name: options[name] for name in RESUMABLE if name != "data"}
+    values = {name: options[name] for name in RESUME_OPTIONS if name != "data"}
     with Watching(quiet=quiet) as watch:
-        go_on(folder, device=device, on_event=watch, **said)
+        resume_benchmark(folder, device=device, on_event=watch, **values)
 
 
 def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: Any) -> Path:
     if device is None:
         raise no_device("run")
     # Refuse a protected target before plans and numpy are loaded.
-    check_target_allowed(device, **{name: options[name] for name in OF_THE_TARGET})
+    check_target_allowed(device, **{name: options[name] for name in TARGET_OPTIONS})
     from uflip.cli.progress_events import Watching
     from uflip.session import BenchmarkRequest, begin
 
@@ -180,10 +180,10 @@ def _begin_one(device: str | None, out: Path | None, *, quiet: bool, **options: 
         return begin(request, out, watch)
 
 
-def _check_alone(**given: Any) -> None:
+def _check_options_of_resume(**options: Any) -> None:
     """Reject options that cannot be changed on --resume."""
-    check_alone(
-        {name: value for name, value in given.items() if name not in RESUMABLE},
+    check_resume_options(
+        {name: value for name, value in options.items() if name not in RESUME_OPTIONS},
         "--resume FOLDER, with --max-time, --destroy, --record, --io-timeout, --quiet, --json; "
         "of several devices with --together, --jobs, --workers, --scheduler",
     )
@@ -192,7 +192,7 @@ def _check_alone(**given: Any) -> None:
 def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
     """Show the results; an interruption here loses nothing."""
     try:
-        _show(out, quiet, as_json)
+        _print_results(out, quiet, as_json)
     except KeyboardInterrupt:
         raise InterruptedRun(
             "Interrupted while the results were shown",
@@ -201,7 +201,7 @@ def _conclude(out: Path, quiet: bool, as_json: bool) -> None:
         ) from None
 
 
-def _show(out: Path, quiet: bool, as_json: bool) -> None:
+def _print_results(out: Path, quiet: bool, as_json: bool) -> None:
     from uflip.benchmarks import summary, text
     from uflip.results import Results
 

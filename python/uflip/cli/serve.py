@@ -55,7 +55,7 @@ Examples:
   fio --name=x --ioengine=nbd --uri='nbd+unix:///?socket=mtron.sock' --rw=randwrite --size=9m
   uflip serve sim:demo --socket s --data disk.img --speed 10
 """
-MOST_SLOWDOWN = 1000.0
+MAX_SLOWDOWN = 1000.0
 
 
 @click.command("serve", epilog=EPILOG)
@@ -69,7 +69,8 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--tcp",
     metavar="ADDRESS:PORT",
-    help="Listen on this machine as well; all its users may connect.  [port 0: any free]",
+    help="Listen on this loopback address, too; all users of this machine may connect.  "
+    "[port 0: any free]",
 )
 @click.option(
     "--data",
@@ -87,10 +88,11 @@ MOST_SLOWDOWN = 1000.0
 @click.option(
     "--speed",
     metavar="FACTOR",
-    callback=float_parser(0.0, MOST_SLOWDOWN),
+    callback=float_parser(0.0, MAX_SLOWDOWN),
     default="1",
     show_default=True,
-    help="Slowdown relative to the device; 0: as fast as it is computed.",
+    help="Slow-down factor: 10 makes every response time ten times as long; 0: no delays, as fast "
+    "as the simulator computes.",
 )
 @click.option(
     "--state",
@@ -154,9 +156,9 @@ def command(
     for path in filter(None, (socket, stats)):
         refuse_results(path, "file", str(path))
     if save is not None:
-        _check_one(devices, "--save")
+        _check_single_device(devices, "--save")
         check_saving(inspect_device(devices[0]), save, force=force)
-    place = None if record is None else _place_of(record, force=force)
+    output = None if record is None else _output_path(record, force=force)
     document: ServedDocument | None = None
     errors: list[UflipError] = []
     with ExitStack() as stack:
@@ -166,7 +168,7 @@ def command(
         if tcp is not None:
             listeners.append(listen_tcp(tcp))
         statistics = None if stats is None else listen_unix(stats)
-        opened = _opened(devices, state, stack, quiet=quiet or as_json)
+        opened = _open_devices(devices, state, stack, quiet=quiet or as_json)
         exports = [
             Export(device, _name_of(url), data, read_only, destroy)
             for device, url in zip(opened, devices, strict=True)
@@ -174,16 +176,18 @@ def command(
         listening = partial(serve, listeners, exports, speed, statistics=statistics)
         try:
             # After any failure or signal, the recording and the snapshot are still completed.
-            with suppress(KeyboardInterrupt), signals.shielded(), _recording(place) as into:
-                document, broken = _serve(
-                    partial(listening, record=into), listeners, exports, program, errors,
+            with suppress(KeyboardInterrupt), signals.shielded(), _recording(output) as recording:
+                document, recording_error = _serve(
+                    partial(listening, record=recording), listeners, exports, program, errors,
                     quiet=quiet or as_json, as_json=as_json,
                 )  # fmt: skip
-                if broken is not None:
-                    broken.where = f"--record {record}"  # it was written under a temporary name
-                    errors.append(broken)
+                if recording_error is not None:
+                    recording_error.where = (
+                        f"--record {record}"  # it was written under a temporary name
+                    )
+                    errors.append(recording_error)
                 if save is not None:
-                    with _remembered(errors):
+                    with _collected(errors):
                         save_device(opened[0], save, force=force)
         except UflipError as error:
             if document is None:
@@ -191,32 +195,34 @@ def command(
             errors.append(error)
     assert document is not None, "or an error was raised"
     if not errors and _is_cut_short(program):
-        cut = InterruptedRun("Interrupted", action="everything served until then is stored")
-        errors.append(interrupted_by(signals.received_signal(), cut))
+        interruption = InterruptedRun(
+            "Interrupted", action="everything served until then is stored"
+        )
+        errors.append(interrupted_by(signals.received_signal(), interruption))
     print_served(document, errors, record, quiet=quiet, as_json=as_json, err=program is not None)
 
 
-def _place_of(record: Path, *, force: bool) -> "OutputPath":
+def _output_path(record: Path, *, force: bool) -> "OutputPath":
     from uflip.results import checksums, outputs
 
     return outputs.check(record, checksums.TRACE, "--record", force=force)
 
 
 @contextmanager
-def _recording(place: "OutputPath | None") -> Iterator[Path | None]:
+def _recording(output: "OutputPath | None") -> Iterator[Path | None]:
     """Return a temporary path for a recording; rename it at the end."""
-    if place is None:
+    if output is None:
         yield None
         return
     from uflip.results import outputs
 
-    with outputs.output_file(place) as temporary:
+    with outputs.output_file(output) as temporary:
         temporary.unlink()  # the native part creates new files only
         yield temporary
 
 
 @contextmanager
-def _remembered(errors: list[UflipError]) -> Iterator[None]:
+def _collected(errors: list[UflipError]) -> Iterator[None]:
     """Collect an error, so that the remaining steps are still made."""
     try:
         yield
@@ -231,32 +237,34 @@ def _is_cut_short(program: str | None) -> bool:
     )
 
 
-def _opened(devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bool) -> list[Device]:
+def _open_devices(
+    devices: tuple[str, ...], state: str, stack: ExitStack, *, quiet: bool
+) -> list[Device]:
     """Open devices, and bring them into a state."""
     opened = []
     for url in devices:
-        making = None if quiet else CreationProgress(_announcing(url))
-        opened.append(stack.enter_context(open_device(url, on_progress=making)))
+        creation = None if quiet else CreationProgress(_announce_creation(url))
+        opened.append(stack.enter_context(open_device(url, on_progress=creation)))
     for device in opened:
-        _bring(device, state)
+        _enforce_state(device, state)
     return opened
 
 
-def _announcing(url: str) -> Report:
+def _announce_creation(url: str) -> Report:
     """Return a callback that prints once how long creating a device takes."""
-    said = False
+    announced = False
 
     def report(_done: int, _total: int, left_ns: int) -> None:
-        nonlocal said
-        if not said:
-            left = format_duration_ns(left_ns)
-            echo(f"making {url}: about {left} to write its state; Ctrl-C ends it", err=True)
-        said = True
+        nonlocal announced
+        if not announced:
+            time_left = format_duration_ns(left_ns)
+            echo(f"making {url}: about {time_left} to write its state; Ctrl-C ends it", err=True)
+        announced = True
 
     return report
 
 
-def _bring(device: Device, state: str) -> None:
+def _enforce_state(device: Device, state: str) -> None:
     if state == STATES[-1] or not device.info.simulated:
         return
     # Loading plans and numpy takes a while.
@@ -264,9 +272,9 @@ def _bring(device: Device, state: str) -> None:
     from uflip.session.events import ignore
     from uflip.session.state import bring_into_state
 
-    wanted = plan_state(device.info, state)
-    assert wanted is not None, "every other state has writes"
-    bring_into_state(device, wanted, None, ignore)
+    enforcement = plan_state(device.info, state)
+    assert enforcement is not None, "every other state has writes"
+    bring_into_state(device, enforcement, None, ignore)
 
 
 def _serve(
@@ -281,7 +289,7 @@ def _serve(
 ) -> tuple[ServedDocument, UflipError | None]:
     """Serve until a signal arrives or the program ends; return the result of `served`."""
     handle = begin()
-    with suppress(KeyboardInterrupt), _remembered(errors):
+    with suppress(KeyboardInterrupt), _collected(errors):
         try:
             if not quiet:
                 for listener in listeners:
@@ -290,7 +298,7 @@ def _serve(
                         uri = _uri(listener, export, exports)
                         echo(f"{export.device.info.url} ({size}) at {uri}", err=program is not None)
             if program is None:
-                _wait_for_a_signal(handle, quiet=quiet)
+                _wait_for_signal(handle, quiet=quiet)
             else:
                 uri = _uri(listeners[0], exports[0], exports)
                 subprocess_runner.run(program, uri, to_stderr=as_json)
@@ -300,7 +308,7 @@ def _serve(
     return served(handle)
 
 
-def _wait_for_a_signal(handle: "_native.Handle[ServerResult]", *, quiet: bool) -> None:
+def _wait_for_signal(handle: "_native.Handle[ServerResult]", *, quiet: bool) -> None:
     if not quiet:
         echo("Ctrl-C ends it")
     while not handle.wait(SLICE_S):
@@ -347,7 +355,7 @@ def _check(
             action="leave out --state, or serve a simulated device",
         )
     if data is not None:
-        _check_one(devices, "--data")
+        _check_single_device(devices, "--data")
 
 
 def _check_data(device: str, data: Path | None, destroy: str | None, *, read_only: bool) -> None:
@@ -363,7 +371,7 @@ def _check_data(device: str, data: Path | None, destroy: str | None, *, read_onl
         check_data(data, inspect_device(device).capacity_bytes, destroy, read_only=read_only)
 
 
-def _check_one(devices: tuple[str, ...], option: str) -> None:
+def _check_single_device(devices: tuple[str, ...], option: str) -> None:
     if len(devices) > 1:
         raise UsageError(
             "One file can serve one device only",

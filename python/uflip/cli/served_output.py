@@ -26,9 +26,9 @@ def print_served(
         error = {"error": error_document(errors[0])} if errors else {}
         echo_json({**document, **error})
     elif not quiet:
-        _show(document, err=err)
+        _print(document, err=err)
         if record is not None:
-            _show_left_out(document, record, err=err)
+            _print_unrecorded(document, record, err=err)
     for each in errors[1:]:
         echo_error(each)
     if errors and as_json:  # the first error is in the document already
@@ -37,27 +37,27 @@ def print_served(
         raise errors[0]
 
 
-def _show(document: ServedDocument, *, err: bool) -> None:
+def _print(document: ServedDocument, *, err: bool) -> None:
     head = ["export", "reads", "writes", "flushes", "failed", "p50", "p99", "lag p50", "lag p99"]
-    rows = [_row_of(export) for export in document["exports"]]
+    rows = [_row(export) for export in document["exports"]]
     for line in Table([*head, "lag max"], plain(rows), "l" + "r").lines():
         echo(line, err=err)
 
 
-def _show_left_out(document: ServedDocument, record: Path, *, err: bool) -> None:
+def _print_unrecorded(document: ServedDocument, record: Path, *, err: bool) -> None:
     """Print how many flushes and trims the recording does not contain."""
     flushes, trims = (
         sum(export[name] for export in document["exports"]) for name in ("flushes", "trims")
     )
     if flushes or trims:
-        left_out = f"{format_count(flushes)} flushes, {format_count(trims)} trims"
-        echo(f"not in {plain(str(record))}, whose format lacks them: {left_out}", err=err)
+        unrecorded = f"{format_count(flushes)} flushes, {format_count(trims)} trims"
+        echo(f"not in {plain(str(record))}, whose format lacks them: {unrecorded}", err=err)
 
 
-def _row_of(export: ServedExport) -> list[str]:
+def _row(export: ServedExport) -> list[str]:
     response, lag = export["response_time"], export["lag"]
     counts = (export["reads"], export["writes"], export["flushes"], export["failed"])
     times = [response["p50_ns"], response["p99_ns"], lag["p50_ns"], lag["p99_ns"], lag["max_ns"]]
-    shown = [f"{count:,}" for count in counts]
-    told = ("–" if each is None else format_duration_ns(each) for each in times)
-    return [export["name"], *shown, *told]
+    count_cells = [f"{count:,}" for count in counts]
+    time_cells = ("–" if each is None else format_duration_ns(each) for each in times)
+    return [export["name"], *count_cells, *time_cells]

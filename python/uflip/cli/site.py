@@ -125,16 +125,18 @@ def serve(
     from uflip.site.serving import serve
     from uflip.web.listen_address import bind_listener
 
-    _check_seen(host, base_url)
+    _check_public_address(host, base_url)
     with bind_listener(host, port, f"--host {host} --port {port}") as listener:
         chosen = listener.getsockname()[1]
-        seen = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
-        site = _opened(folder, database, store, seen)
+        public_url = base_url or f"http://{f'[{host}]' if ':' in host else host}:{chosen}"
+        site = _open_site(folder, database, store, public_url)
         try:
-            gone = cleanup.sweep(site.sessions, site.blobs)
-            if gone:
-                echo(f"{gone} left unfinished by a kill were removed", err=True)
-            echo(seen)
+            removed = cleanup.sweep(site.sessions, site.blobs)
+            if removed:
+                echo(
+                    f"removed {removed} unfinished uploads and folders of a killed server", err=True
+                )
+            echo(public_url)
             echo("Ctrl-C ends it")
             serve(site, listener, any_host=behind_proxy, per_minute=per_minute)
             signals.check()
@@ -166,7 +168,7 @@ def token(
 
     if not revoke:
         accounts.check_new(name, role)
-    site = _opened(folder, database, make=not revoke)
+    site = _open_site(folder, database, make=not revoke)
     if site.new:
         echo(f"There was no site in {folder}: a NEW one was created", err=True)
     try:
@@ -225,26 +227,26 @@ def seed(
     from uflip.site.seed import seed as seeded
 
     check(devices, scale, only or None)
-    site, done = _opened(folder, database, store), []
+    site, done = _open_site(folder, database, store), []
     failed: list[tuple[str, DeviceError]] = []
     try:
         for device in devices or collection():
             try:
                 with Watching(quiet=quiet or as_json) as watch:
                     (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)
-            except DeviceError as error:  # it wore out: the others can be measured
+            except DeviceError as error:  # it wore out; measure the others
                 failed.append((device, error))
                 echo(f"{device}: nothing published: {error.what}", err=True)
                 continue
             done.append({"device": made.device, "id": made.result, "new": made.new})
             if not (quiet or as_json):
-                how = "published" if made.new else "already published"
-                echo(f"{made.device}: {how} as {made.result}")
+                status = "published" if made.new else "already published"
+                echo(f"{made.device}: {status} as {made.result}")
     finally:
         site.close()
     if as_json:
-        said = [{"device": device, "error": error.parts()} for device, error in failed]
-        echo_json({"results": done, "failed": said})
+        failures = [{"device": device, "error": error.parts()} for device, error in failed]
+        echo_json({"results": done, "failed": failures})
     if failed:
         click.get_current_context().exit(failed[0][1].exit_code)
 
@@ -258,7 +260,7 @@ def backup(folder: Path, out: Path, database: str | None, store: str | None) -> 
     """Copy a consistent state of the site in FOLDER into the new folder OUT."""
     from uflip.site.backup import back_up
 
-    site = _opened(folder, database, store, make=False)
+    site = _open_site(folder, database, store, make=False)
     try:
         counted = back_up(site, out)
     finally:
@@ -279,7 +281,7 @@ def restore(backup_folder: Path, folder: Path, database: str | None, store: str 
     echo(f"{counted.results} results, {counted.files} files, {counted.bytes} bytes in {folder}")
 
 
-def _check_seen(host: str, base_url: str) -> None:
+def _check_public_address(host: str, base_url: str) -> None:
     """Reject an address that clients cannot use, unless --base-url names another."""
     if host in ALL_ADDRESSES and not base_url:
         raise UsageError(
@@ -291,7 +293,7 @@ def _check_seen(host: str, base_url: str) -> None:
         )
 
 
-def _opened(
+def _open_site(
     folder: Path,
     database: str | None,
     store: str | None = None,

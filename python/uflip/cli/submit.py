@@ -67,21 +67,23 @@ def command(
             return
         with Client(url, token) as client, display(quiet=quiet or as_json, total=1) as sink:
 
-            def told(done: int, total: int) -> None:
+            def show_progress(done: int, total: int) -> None:
                 sink.draw(done / total, f"sending  {format_size(done)} of {format_size(total)}")
 
-            done = client.submit(prepared, publish=publish, on_bytes=told)
+            done = client.submit(prepared, publish=publish, on_bytes=show_progress)
     if as_json:
         echo_json(document | {"sent": True} | done)
     else:
-        echo(f"{done['url']}  ({'new' if done['new'] else 'existed already'}, {_seen(done)})")
+        echo(f"{done['url']}  ({'new' if done['new'] else 'existed already'}, {_visibility(done)})")
     if publish and not done["published"]:
         raise click.exceptions.Exit(RefusedError.exit_code)
 
 
-def _seen(done: "Submitted") -> str:
+def _visibility(done: "Submitted") -> str:
     """Return who can see a result, and whether it is the caller's."""
     if done["own"]:
         return "published" if done["published"] else "private until `--publish`"
-    seen = "published" if done["published"] else "private; only they or an admin can publish it"
-    return f"submitted by somebody else, {seen}"
+    visibility = (
+        "published" if done["published"] else "private; only they or an admin can publish it"
+    )
+    return f"submitted by somebody else, {visibility}"

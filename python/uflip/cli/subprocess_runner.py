@@ -46,9 +46,9 @@ def run(program: str, uri: str, *, to_stderr: bool) -> None:
             if (number := signals.received_signal()) is not None:
                 _end(process, number)
                 return
-            terminal.look()
+            terminal.lend_if_needed()
     finally:
-        terminal.take_back()
+        terminal.reclaim()
     if code == -signal.SIGINT and terminal.lent:
         signal.raise_signal(signal.SIGINT)  # it was meant for this process, too
     elif code != 0:
@@ -86,18 +86,18 @@ class _Terminal:
 
     def __init__(self, group: int) -> None:
         self._group = group
-        self._wanted = False
+        self._needed = False
         self.lent = False
 
-    def look(self) -> None:
+    def lend_if_needed(self) -> None:
         """Lend the terminal if the group waits for it and this process has it."""
-        found = os.waitid(os.P_PID, self._group, os.WSTOPPED | os.WNOHANG)
-        self._wanted |= found is not None and found.si_status in STOPPED_BY
-        if self._wanted and (self.lent or _hand_over(os.getpgrp(), self._group)):
-            self._wanted, self.lent = False, True
+        status = os.waitid(os.P_PID, self._group, os.WSTOPPED | os.WNOHANG)
+        self._needed |= status is not None and status.si_status in STOPPED_BY
+        if self._needed and (self.lent or _hand_over(os.getpgrp(), self._group)):
+            self._needed, self.lent = False, True
             _send(self._group, signal.SIGCONT)
 
-    def take_back(self) -> None:
+    def reclaim(self) -> None:
         """Take the terminal back."""
         if self.lent:
             _hand_over(self._group, os.getpgrp())

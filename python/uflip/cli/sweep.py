@@ -12,7 +12,7 @@ from uflip import signals
 from uflip.benchmark_options import MAX_WARM_UP
 from uflip.cli.common import (
     ANY_PATH,
-    check_alone,
+    check_resume_options,
     durability_option,
     float_parser,
     force_option,
@@ -35,7 +35,7 @@ from uflip.cli.sweep_findings import (
 from uflip.cli.sweep_output import (
     check_table,
     impossible_line,
-    place_of,
+    output_path,
     print_rows,
     write_table,
 )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from uflip.data.sweep import Varied
     from uflip.sweeping import PlannedSweep, SweepRow
 
-GOES_ON_WITH = (
+RESUME_OPTIONS = (
     "--resume FOLDER, with --jobs, --workers, --scheduler, --best, --pareto, --sensitivity, --out, "
     "--csv, --quiet, --json"
 )
@@ -191,23 +191,26 @@ def command(
     from uflip.sweeping import load_plan, plan
 
     if resume is not None:
-        given = {"DEVICE": device, "vary": vary, "sample": sample, "spec": spec_file,
+        options = {"DEVICE": device, "vary": vary, "sample": sample, "spec": spec_file,
                  "durability": durability, "warm_up": warm_up, "untimed": untimed,
                  "data": data, "sample_seed": sample_seed}  # fmt: skip
-        check_alone(given | parameters, GOES_ON_WITH, "sweep")
+        check_resume_options(options | parameters, RESUME_OPTIONS, "sweep")
         planned = load_plan(resume)
     else:
-        _check_given(device, vary)
+        _check_required(device, vary)
         varied = read_varied(vary)
         if spec_file is None:
             parameters |= _varied_pattern(varied, parameters)
         spec = given_pattern(spec_file, parameters)
-        drawn, waits_for = read_sample(sample, sample_seed), durability_or_default(durability)
-        design = Design(str(device), spec, varied, drawn, waits_for, warm_up, not untimed)
+        drawn, write_durability = (
+            read_sample(sample, sample_seed),
+            durability_or_default(durability),
+        )
+        design = Design(str(device), spec, varied, drawn, write_durability, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
-    what = finding_options(by, pareto, sensitivity)
-    check_finding_options(what, planned)
+    requested = finding_options(by, pareto, sensitivity)
+    check_finding_options(requested, planned)
     check_table(table, force)
     if out is not None:
         files.check_name(out, force=force)
@@ -218,23 +221,23 @@ def command(
         display(total, quiet=quiet) as sink,
     ):
         sink.draw(0, "")
-        with _kept_when_interrupted(planned.folder):
+        with _explain_resume(planned.folder):
             rows = planned.carry_out(with_time_left(sink, total))
     failed = None
     try:
         if table is not None:
-            write_table(rows, place_of(table, force))
+            write_table(rows, output_path(table, force))
         if out is not None:
-            draw(rows, design, what, out, force=force)
+            draw(rows, design, requested, out, force=force)
     except UflipError as error:  # the rows are printed all the same
         failed = error
-    _tell(planned, rows, findings(what, rows), failed, as_json=as_json)
+    _print_results(planned, rows, findings(requested, rows), failed, as_json=as_json)
 
 
-def _tell(
+def _print_results(
     planned: "PlannedSweep",
     rows: "list[SweepRow]",
-    found: "SweepFindings",
+    findings: "SweepFindings",
     failed: UflipError | None,
     *,
     as_json: bool,
@@ -242,13 +245,13 @@ def _tell(
     """Print rows and findings, and then the failure."""
     names = list(planned.design.vary)
     if as_json:
-        document = {**_document(planned, rows), **found.document()}
+        document = {**_document(planned, rows), **findings.document()}
         echo_json(document if failed is None else {**document, "error": error_document(failed)})
     else:
         print_rows(rows, names)
         if planned.impossible:
             echo(impossible_line(planned))
-        print_findings(found, rows, names)
+        print_findings(findings, rows, names)
         if failed is not None:
             echo_error(failed)
     if failed is not None:
@@ -257,20 +260,20 @@ def _tell(
 
 def _varied_pattern(varied: "Varied", parameters: Mapping[str, object]) -> Mapping[str, str]:
     """Return the first values of varied parameters that a pattern needs and that are not given."""
-    beside = {
+    exclusions = {
         "pattern": ("mode", "location"), "mode": ("pattern",), "location": ("pattern",),
         "ratio": ("first_percent",), "first_percent": ("ratio",),
     }  # fmt: skip
     return {
         name: str(values[0] if isinstance(values, list) else values.low)
-        for name, excluding in beside.items()
+        for name, excluding in exclusions.items()
         if (values := varied.get(name))
         and all(parameters.get(each) is None for each in (name, *excluding))
     }
 
 
 @contextmanager
-def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
+def _explain_resume(folder: Path | None) -> Iterator[None]:
     """Explain how to resume an interrupted sweep with stored rows."""
     try:
         yield
@@ -288,7 +291,7 @@ def _kept_when_interrupted(folder: Path | None) -> Iterator[None]:
         ) from error
 
 
-def _check_given(device: str | None, vary: tuple[str, ...]) -> None:
+def _check_required(device: str | None, vary: tuple[str, ...]) -> None:
     """Reject a sweep without a device, or without varied parameters."""
     if device is None or not vary:
         raise UsageError(

@@ -14,10 +14,10 @@ _RANGE = re.compile(
     r"(?P<low>[^.,/:]+(\.\d+)?)\.\.(?P<high>[^,/:]+)(/(?P<step>[^,/:]+)|:(?P<log>log))?"
 )
 # A range with a step becomes a list; a longer list is probably a typing error.
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 
 
-def read_varied(given: Sequence[str]) -> Varied:
+def read_varied(arguments: Sequence[str]) -> Varied:
     """Parse the values of --vary, NAME=V1,V2,... each.
 
     Examples
@@ -27,10 +27,10 @@ def read_varied(given: Sequence[str]) -> Varied:
 'spare_factor': Range(low=0.1, high=0.3, logarithmic=False)}
     """
     varied: Varied = {}
-    for text in given:
+    for text in arguments:
         name, equals, values = text.partition("=")
-        found = [value.strip() for value in values.split(",") if value.strip()]
-        if not equals or not name or not found or name in varied:
+        items = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or not items or name in varied:
             raise UsageError(
                 "The values to vary cannot be parsed"
                 if name not in varied
@@ -43,24 +43,24 @@ def read_varied(given: Sequence[str]) -> Varied:
         # Values with units stay texts until the pattern or the profile parses them.
         ends = _RANGE.fullmatch(values.strip())
         varied[name.strip()] = (
-            [read_override("", value) for value in found] if ends is None else _range(text, ends)
+            [read_override("", value) for value in items] if ends is None else _range(text, ends)
         )
     return varied
 
 
-def _range(text: str, found: re.Match[str]) -> list[Any] | Range:
-    low, high = (_number(text, found[end]) for end in ("low", "high"))
-    whole = Range(low, high, found["log"] is not None)
+def _range(text: str, match: re.Match[str]) -> list[Any] | Range:
+    low, high = (_number(text, match[end]) for end in ("low", "high"))
+    whole = Range(low, high, match["log"] is not None)
     whole.check(text)
-    if found["step"] is None:
+    if match["step"] is None:
         return whole
-    step = _number(text, found["step"])
-    if step <= 0 or (high - low) / step > MOST_STEPS:
+    step = _number(text, match["step"])
+    if step <= 0 or (high - low) / step > MAX_STEPS:
         raise UsageError(
             "The step does not lead from one end of the range to the other",
             where=text,
-            got=found["step"],
-            allowed=f"a number above 0, with at most {MOST_STEPS} steps",
+            got=match["step"],
+            allowed=f"a number above 0, with at most {MAX_STEPS} steps",
             action="correct the step",
         )
     count = int((high - low) / step * (1 + 1e-12)) + 1
@@ -68,26 +68,26 @@ def _range(text: str, found: re.Match[str]) -> list[Any] | Range:
     return [float(f"{value:.12g}") if isinstance(value, float) else value for value in values]
 
 
-def _number(text: str, given: str) -> int | float:
+def _number(text: str, end: str) -> int | float:
     """Parse an end of a range: a number, a size or a duration."""
-    value = read_override("", given.strip())
+    value = read_override("", end.strip())
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     for read in (parse_size, parse_duration):
         try:
-            return read(given.strip(), text)
+            return read(end.strip(), text)
         except UflipError:
             continue
     raise UsageError(
         "An end of the range is not a number",
         where=text,
-        got=given,
+        got=end,
         allowed="numbers, sizes or durations, as in 1..64, 4KiB..64KiB, 10us..1ms",
         action="list the values instead: NAME=V1,V2,...",
     )
 
 
-def read_sample(given: str | None, seed: int | None) -> Sample | None:
+def read_sample(text: str | None, seed: int | None) -> Sample | None:
     """Parse METHOD:COUNT.
 
     Examples
@@ -95,7 +95,7 @@ def read_sample(given: str | None, seed: int | None) -> Sample | None:
     >>> read_sample("lhs:200", 7)
     Sample(method='lhs', count=200, seed=7)
     """
-    if given is None:
+    if text is None:
         if seed is not None:
             raise UsageError(
                 "--sample-seed requires --sample",
@@ -105,7 +105,7 @@ def read_sample(given: str | None, seed: int | None) -> Sample | None:
                 action="select a sampling method: --sample lhs:100",
             )
         return None
-    method, _, count = given.partition(":")
+    method, _, count = text.partition(":")
     if method not in METHODS:
         raise unknown_name("sampling method", method, METHODS, where="--sample")
     return Sample(method, parse_count(count, "--sample", 1, 100_000), seed or 0)  # type: ignore[arg-type]

@@ -46,10 +46,10 @@ class SweepFindings:
 
     def document(self) -> Mapping[str, object]:
         """Return the `--json` document."""
-        found: dict[str, object] = {}
+        content: dict[str, object] = {}
         if self.best is not None:
             row = self.best.row
-            found["best"] = {
+            content["best"] = {
                 "by": self.best.by,
                 "value": self.best.value,
                 "values": None if row is None else row.values,
@@ -57,11 +57,11 @@ class SweepFindings:
             }
         if self.front is not None:
             objectives, points = self.front
-            found["pareto"] = {"objectives": objectives, "points": points}
+            content["pareto"] = {"objectives": objectives, "points": points}
         if self.sensitivity is not None:
             measure, indices = self.sensitivity
-            found["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
-        return found
+            content["sensitivity"] = {"of": measure, "indices": indices, "doubt": self.doubt}
+        return content
 
 
 def finding_options(
@@ -72,7 +72,7 @@ def finding_options(
     return FindingOptions(best, None if names is None else tuple(names), sensitivity)
 
 
-def check_finding_options(what: FindingOptions, planned: "PlannedSweep") -> None:
+def check_finding_options(requested: FindingOptions, planned: "PlannedSweep") -> None:
     """Reject findings that the rows of a sweep cannot support, before any work is done.
 
     Raises
@@ -85,12 +85,12 @@ def check_finding_options(what: FindingOptions, planned: "PlannedSweep") -> None
     from uflip.sweeping.sensitivity import check
 
     design = planned.design
-    for option, measure in (("--best", what.best), ("--sensitivity", what.sensitivity)):
+    for option, measure in (("--best", requested.best), ("--sensitivity", requested.sensitivity)):
         if measure is not None:
             check_measure(measure, design.spec, timed=design.timed, where=option)
-    if what.objectives is not None:
-        check_objectives(what.objectives, design.spec, timed=design.timed)
-    if what.sensitivity is None:
+    if requested.objectives is not None:
+        check_objectives(requested.objectives, design.spec, timed=design.timed)
+    if requested.sensitivity is None:
         return
     if design.sample is None or design.sample.method != "sobol":
         raise UsageError(
@@ -100,17 +100,17 @@ def check_finding_options(what: FindingOptions, planned: "PlannedSweep") -> None
             allowed="--sample sobol:N",
             action="give --sample sobol:N; N is a power of two, 64 or more",
         )
-    check(planned.points, what.sensitivity, timed=design.timed)
+    check(planned.points, requested.sensitivity, timed=design.timed)
 
 
-def findings(what: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
+def findings(requested: FindingOptions, rows: "list[SweepRow]") -> SweepFindings:
     """Return the requested findings."""
     from uflip.sweeping.pareto import front
 
-    objectives, measure = what.objectives, what.sensitivity
+    objectives, measure = requested.objectives, requested.sensitivity
     indices, doubted = ([], None) if measure is None else _shares(rows, measure)
     return SweepFindings(
-        None if what.best is None else _best(rows, what.best),
+        None if requested.best is None else _best(rows, requested.best),
         None if objectives is None else (objectives, front(rows, objectives)),
         None if measure is None else (measure, indices),
         doubted,
@@ -127,14 +127,14 @@ def _shares(rows: "list[SweepRow]", measure: str) -> "tuple[Sequence[SobolIndex]
         return [], f"{error.what}: {error.got}; {error.action}"
 
 
-def print_findings(found: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
+def print_findings(findings: SweepFindings, rows: "list[SweepRow]", names: list[str]) -> None:
     """Print the findings."""
-    if found.front is not None:
-        objectives, points = found.front
+    if findings.front is not None:
+        objectives, points = findings.front
         echo(f"\nPareto front of {', '.join(objectives)}: {len(points)} of {len(rows)} points")
-        print_rows([rows[place] for place in points], names, objectives)
-    if found.sensitivity is not None:
-        measure, indices = found.sensitivity
+        print_rows([rows[index] for index in points], names, objectives)
+    if findings.sensitivity is not None:
+        measure, indices = findings.sensitivity
         echo(f"\nshare of the variance of {measure} that a name explains")
         cells = [
             (
@@ -146,27 +146,29 @@ def print_findings(found: SweepFindings, rows: "list[SweepRow]", names: list[str
         ]
         if cells:
             echo_table(("name", "alone", "with interactions"), cells)
-        if found.doubt is not None:
-            echo(f"warning: {found.doubt}")
-    if found.best is not None:
-        echo(_best_line(found.best))
+        if findings.doubt is not None:
+            echo(f"warning: {findings.doubt}")
+    if findings.best is not None:
+        echo(_best_line(findings.best))
 
 
 def draw(
-    rows: "list[SweepRow]", design: "Design", what: FindingOptions, out: Path, *, force: bool
+    rows: "list[SweepRow]", design: "Design", requested: FindingOptions, out: Path, *, force: bool
 ) -> None:
     """Draw the figure that fits the options: a front, a sample, or a grid."""
     from uflip.report.figures import design_space
     from uflip.report.figures.points import draw_points
     from uflip.sweeping.pareto import front
 
-    if what.objectives is not None and design.sample is None:
-        on_front = front(rows, what.objectives)
-        first, *_, last = (_column(rows, name) for name in what.objectives)
+    if requested.objectives is not None and design.sample is None:
+        on_front = front(rows, requested.objectives)
+        first, *_, last = (_column(rows, name) for name in requested.objectives)
         design_space.draw_front(first, last, on_front, design.device, out, force=force)
     elif design.sample is not None:
-        on_front = front(rows, what.objectives) if what.objectives else []
-        measures = what.objectives or [what.best or what.sensitivity or _default(rows)]
+        on_front = front(rows, requested.objectives) if requested.objectives else []
+        measures = requested.objectives or [
+            requested.best or requested.sensitivity or _default(rows)
+        ]
         varied = [(name, [row.values[name] for row in rows]) for name in design.vary]
         columns = [*varied, *(_column(rows, name) for name in measures)]
         design_space.draw_parallel(columns, design.device, out, front=on_front, force=force)
@@ -200,9 +202,9 @@ def _best(rows: "list[SweepRow]", by: str) -> Best:
     return Best(by, row, None if row is None else measured(row, by))
 
 
-def _best_line(found: Best) -> str:
+def _best_line(best: Best) -> str:
     """Return a line about the best point."""
-    by, row, value = found.by, found.row, found.value
+    by, row, value = best.by, best.row, best.value
     if row is None or value is None:
         return f"best {by}: no point has enough I/Os for it"
     point = " ".join(f"{name}={each}" for name, each in row.values.items())

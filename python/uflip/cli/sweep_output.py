@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Costs of a row that can be printed.
 COSTS = ("spare_bytes", "memory_bytes")
 # Printed response times of a row.
-SHOWN = ("mean", "p50", "p99", "max")
+STATISTICS = ("mean", "p50", "p99", "max")
 
 
 def impossible_line(planned: "PlannedSweep") -> str:
@@ -28,14 +28,14 @@ def impossible_line(planned: "PlannedSweep") -> str:
 
 def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:
     """Print the table; costs in `others` are printed before the measurements."""
-    there = {mode for row in rows for mode in row.times}
-    modes = [mode for mode in MODES if mode in there]
+    present_modes = {mode for row in rows for mode in row.times}
+    modes = [mode for mode in MODES if mode in present_modes]
     costs = [name for name in COSTS if name in others]
     head = [*names, *(name.removesuffix("_bytes") for name in costs)]
     if modes:
         head.append("IOPS")
         prefixes = [f"{PLURALS[mode]} " if len(modes) > 1 else "" for mode in modes]
-        head += [prefix + name for prefix in prefixes for name in SHOWN]
+        head += [prefix + name for prefix in prefixes for name in STATISTICS]
     head += ["write amplification", "valid pages per victim"]
     echo_table(head, [_cells(row, names, costs, modes) for row in rows], left=len(names))
 
@@ -48,7 +48,7 @@ def _cells(row: "SweepRow", names: list[str], costs: list[str], modes: list[str]
         cells.append("" if row.ios_per_s is None else format_count(round(row.ios_per_s)))
     for mode in modes:
         statistics = row.times.get(mode, {})
-        times = [statistics.get(f"{name}_ns") for name in SHOWN]
+        times = [statistics.get(f"{name}_ns") for name in STATISTICS]
         cells += ["" if time is None else format_duration_ns(time) for time in times]
     ratios = (row.write_amplification, row.relocated_pages_per_block)
     return cells + ["" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
@@ -61,20 +61,20 @@ def check_table(path: Path | None, force: bool) -> None:
     from uflip.results import outputs
 
     outputs.check_ending(path, "table", "--csv", (".csv",))
-    place_of(path, force)
+    output_path(path, force)
 
 
-def place_of(path: Path, force: bool) -> "OutputPath":
+def output_path(path: Path, force: bool) -> "OutputPath":
     """Return the path of the table."""
     from uflip.results import checksums, outputs
 
     return outputs.check(path, checksums.TABLE, "--csv", force=force)
 
 
-def write_table(rows: "list[SweepRow]", place: "OutputPath") -> None:
+def write_table(rows: "list[SweepRow]", output: "OutputPath") -> None:
     """Write one line per point: the varied values, then every number under its name."""
     from uflip.results.csv_text import write_table as write
     from uflip.sweeping.columns import columns, flatten
 
     names = columns(rows)
-    write(place, names, ([of.get(name) for name in names] for of in map(flatten, rows)))
+    write(output, names, ([values.get(name) for name in names] for values in map(flatten, rows)))

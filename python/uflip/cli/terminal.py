@@ -44,7 +44,7 @@ def echo_json(document: Any) -> None:
 def echo_error(error: UflipError) -> None:
     """Print an error for people, on standard error."""
     echo("error:", err=True, newline=False, fg="red", bold=True)
-    texts = (error.what, _place_of(error), error.got, error.allowed, error.action)
+    texts = (error.what, _error_location(error), error.got, error.allowed, error.action)
     echo(f" {UflipError(*map(shortened, texts))}", err=True)
 
 
@@ -53,7 +53,7 @@ def error_document(error: UflipError) -> "ComparisonFailure":
     return {
         "kind": error.kind,
         "what": error.what,
-        "where": _place_of(error),
+        "where": _error_location(error),
         "got": error.got,
         "allowed": error.allowed,
         "action": error.action,
@@ -61,7 +61,7 @@ def error_document(error: UflipError) -> "ComparisonFailure":
     }
 
 
-def _place_of(error: UflipError) -> str:
+def _error_location(error: UflipError) -> str:
     """Return the place of an error: by default the current command."""
     context = click.get_current_context(silent=True)
     return error.where or (context.command_path if context else "")

@@ -32,7 +32,7 @@ A file is
 """
 
 
-BESIDE = "not results: a file or folder that uflip keeps next to them"
+NOT_RESULTS = "not results: a file or folder that uflip keeps next to them"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class VerifiedFolder:
         """Total length of all files [bytes]."""
         return sum(verdict.bytes for verdict in self.verdicts)
 
-    def of(self, state: str) -> int:
+    def count(self, state: str) -> int:
         """Return the number of files in a state."""
         return sum(verdict.state == state for verdict in self.verdicts)
 
@@ -60,7 +60,7 @@ class VerifiedFolder:
         """Return the `--json` document."""
         return {
             "results": str(self.folder),
-            **{state: self.of(state) for state in ("proven", "unproven")},
+            **{state: self.count(state) for state in ("proven", "unproven")},
             "lost": self.lost,
             "bytes": self.bytes,
             "files": self.verdicts,
@@ -84,13 +84,13 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
     documents: list[Mapping[str, object]] = []
     lost, worst = 0, 0
     for folder in results:
-        if _is_beside_results(folder):
-            documents.append({"results": str(folder), "skipped": BESIDE})
+        if _is_not_results(folder):
+            documents.append({"results": str(folder), "skipped": NOT_RESULTS})
             if not (as_json or quiet):
-                echo(f"{escape_line(str(folder))}: {BESIDE}")
+                echo(f"{escape_line(str(folder))}: {NOT_RESULTS}")
             continue
         try:
-            held = VerifiedFolder(folder, verify(folder))
+            verified = VerifiedFolder(folder, verify(folder))
         except UflipError as error:
             if len(results) == 1:
                 raise
@@ -99,17 +99,17 @@ def command(results: tuple[Path, ...], quiet: bool, as_json: bool) -> None:
             if not as_json:
                 echo_error(error)
             continue
-        documents.append(held.document())
-        lost += held.lost
+        documents.append(verified.document())
+        lost += verified.lost
         if not as_json:
-            _print(held, quiet=quiet)
+            _print(verified, quiet=quiet)
     if as_json:
         echo_json({"folders": documents, "lost": lost})
     if lost or worst:
         raise click.exceptions.Exit(max(worst, ResultsError.exit_code if lost else 0))
 
 
-def _is_beside_results(path: Path) -> bool:
+def _is_not_results(path: Path) -> bool:
     """Return whether the path is kept by uflip next to results, but is not a result."""
     from uflip.data import multi_device
     from uflip.results import state_record
@@ -120,17 +120,17 @@ def _is_beside_results(path: Path) -> bool:
     return is_ours and all(each.suffix == ".json" and each.is_file() for each in path.iterdir())
 
 
-def _print(held: VerifiedFolder, *, quiet: bool) -> None:
+def _print(verified: VerifiedFolder, *, quiet: bool) -> None:
     """Print a line for each file that is not proven, and one for the folder."""
-    name = str(held.folder)
-    for file in held.verdicts:
+    name = str(verified.folder)
+    for file in verified.verdicts:
         if file.state == "proven":
             continue
         costs = f"; costs {file.costs}" if file.costs else ""
         echo(escape_line(f"{file.state:<9} {name}/{file.file}: {file.reason}{costs}"))
-    lost = f", {held.lost} lost" if held.lost else ""
-    unproven = f", {held.of('unproven')} unproven" if held.of("unproven") else ""
-    proven = f"{held.of('proven')} of {len(held.verdicts)} files proven"
-    echo(escape_line(f"{name}: {proven}{unproven}{lost}, {format_size(held.bytes)}"))
-    if not quiet and any(each.run is not None for each in held.verdicts if not each.usable):
+    lost = f", {verified.lost} lost" if verified.lost else ""
+    unproven = f", {verified.count('unproven')} unproven" if verified.count("unproven") else ""
+    proven = f"{verified.count('proven')} of {len(verified.verdicts)} files proven"
+    echo(escape_line(f"{name}: {proven}{unproven}{lost}, {format_size(verified.bytes)}"))
+    if not quiet and any(each.run is not None for each in verified.verdicts if not each.usable):
         echo("`uflip run --resume FOLDER` measures lost runs of a benchmark again")

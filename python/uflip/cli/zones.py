@@ -48,20 +48,20 @@ class ZoneCommand(NamedTuple):
     zone: int
 
 
-def _of_zones(command: str, what: str) -> Decorator[Function]:
+def _zones_option(command: str, effect: str) -> Decorator[Function]:
     return click.option(
         f"--{command}",
         metavar="ZONES",
-        help=f"{what}: numbers and ranges, as in 0,4-7; or all.",
+        help=f"{effect}: numbers and ranges, as in 0,4-7; or all.",
     )
 
 
 @click.command("zones", epilog=EPILOG)
 @device_argument
-@_of_zones("reset", "Empty zones")
-@_of_zones("finish", "Mark zones as full")
-@_of_zones("open", "Keep zones open")
-@_of_zones("close", "Close zones")
+@_zones_option("reset", "Empty zones")
+@_zones_option("finish", "Mark zones as full")
+@_zones_option("open", "Keep zones open")
+@_zones_option("close", "Close zones")
 @click.option("--all", "everything", is_flag=True, help="List empty zones as well.")
 @save_option
 @force_option
@@ -91,8 +91,8 @@ def command(
     Without a command nothing is changed. Commands are carried out in the order reset, finish, open,
     close, zone by zone, and each is timed.
     """
-    asked = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
-    changes = any(zones is not None for zones in asked.values())
+    requests = dict(zip(COMMANDS, (reset, finish, open, close), strict=True))
+    changes = any(zones is not None for zones in requests.values())
     if changes and not dry_run:
         check_target_allowed(device, size=size, buffered=buffered, data=data, destroy=destroy)
     else:
@@ -103,7 +103,7 @@ def command(
     from uflip.device.opener import open_device
 
     info = inspect_device(device, size=size, buffered=buffered)
-    wanted = _wanted(info, asked)
+    commands = _zone_commands(info, requests)
     check_saving(info, save, force=force)
     with open_device(
         device,
@@ -114,19 +114,19 @@ def command(
         destroy=destroy,
         io_timeout_ns=io_timeout,
     ) as opened:
-        took_ns = [] if dry_run else _carry_out(opened, wanted)
+        took_ns = [] if dry_run else _carry_out(opened, commands)
         report = opened.zones()
         if save is not None:
             save_device(opened, save, force=force)
     if as_json:
-        echo_json(_document(device, report, wanted, took_ns))
+        echo_json(_document(device, report, commands, took_ns))
     else:
-        for line in _told(wanted, took_ns, dry_run=dry_run):
+        for line in _summary_lines(commands, took_ns, dry_run=dry_run):
             echo(line)
         _echo_zones(report, everything=everything)
 
 
-def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[ZoneCommand]:
+def _zone_commands(info: "DeviceInfo", requests: dict[str, str | None]) -> list[ZoneCommand]:
     """Return the requested commands, one for each zone."""
     limits = info.details.zones
     if limits is None:
@@ -139,7 +139,7 @@ def _wanted(info: "DeviceInfo", asked: dict[str, str | None]) -> list[ZoneComman
         )
     return [
         ZoneCommand(command, zone)
-        for command, zones in asked.items()
+        for command, zones in requests.items()
         if zones is not None
         for zone in _numbers(zones, f"--{command}", limits.zone_count)
     ]
@@ -149,7 +149,7 @@ def _numbers(text: str, option: str, count: int) -> list[int]:
     """Parse numbers and ranges of zones; return them in order, each once."""
     if text == "all":
         return [*range(count)]
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         ends = [first, last] if dash else [first]
@@ -159,8 +159,8 @@ def _numbers(text: str, option: str, count: int) -> list[int]:
         begin, end = int(ends[0]), int(ends[-1])
         if begin > end or end >= count:
             raise _no_zones(text, option, count)
-        found.update(range(begin, end + 1))
-    return sorted(found)
+        numbers.update(range(begin, end + 1))
+    return sorted(numbers)
 
 
 def _no_zones(text: str, option: str, count: int) -> UsageError:
@@ -173,46 +173,46 @@ def _no_zones(text: str, option: str, count: int) -> UsageError:
     )
 
 
-def _carry_out(opened: "Device", wanted: list[ZoneCommand]) -> list[int]:
+def _carry_out(opened: "Device", commands: list[ZoneCommand]) -> list[int]:
     """Carry out the commands; return the time of each [ns]."""
-    return [opened.manage_zone(command, zone) for command, zone in wanted]
+    return [opened.manage_zone(command, zone) for command, zone in commands]
 
 
 def _document(
-    device: str, report: "ZoneReport", wanted: list[ZoneCommand], took_ns: list[int]
+    device: str, report: "ZoneReport", commands: list[ZoneCommand], took_ns: list[int]
 ) -> dict[str, object]:
     from uflip.device.management import zone_rows
 
-    commands: list[dict[str, object]] = [dict(one._asdict()) for one in wanted]
-    for one, response_ns in zip(commands, took_ns, strict=False):
+    rows: list[dict[str, object]] = [dict(one._asdict()) for one in commands]
+    for one, response_ns in zip(rows, took_ns, strict=False):
         one["response_time_ns"] = response_ns
     return {
         "device": device,
         "zone_bytes": report.zone_bytes,
         "max_open_zones": report.max_open_zones,
         "max_active_zones": report.max_active_zones,
-        "commands": commands,
+        "commands": rows,
         "zones": zone_rows(report),
     }
 
 
-def _told(wanted: list[ZoneCommand], took_ns: list[int], *, dry_run: bool) -> list[str]:
+def _summary_lines(commands: list[ZoneCommand], took_ns: list[int], *, dry_run: bool) -> list[str]:
     """Return for each command its number of zones, and its time."""
     from uflip.units import format_duration_ns
 
-    told = []
-    for command in dict.fromkeys(one.command for one in wanted):
-        count = sum(one.command == command for one in wanted)
+    lines = []
+    for command in dict.fromkeys(one.command for one in commands):
+        count = sum(one.command == command for one in commands)
         zones = f"{count} zone{'s' * (count != 1)}"
         if dry_run:
-            told.append(f"{command}: {zones}, not carried out")
+            lines.append(f"{command}: {zones}, not carried out")
             continue
-        took = [ns for one, ns in zip(wanted, took_ns, strict=True) if one.command == command]
-        told.append(
+        took = [ns for one, ns in zip(commands, took_ns, strict=True) if one.command == command]
+        lines.append(
             f"{command}: {zones} in {format_duration_ns(sum(took))}, the longest "
             f"{format_duration_ns(max(took))}"
         )
-    return told
+    return lines
 
 
 def _limit(most: int) -> str:
@@ -234,14 +234,14 @@ def _echo_zones(report: "ZoneReport", *, everything: bool) -> None:
             ("resets", "" if resets is None else str(resets)),
         ]
     )
-    shown = [
+    listed = [
         (number, zone)
         for number, zone in enumerate(report.zones)
         if everything or zone.state != "empty"
     ]
-    if shown:
+    if listed:
         head = ("zone", "state", "begins at", "capacity", "written", "resets")
-        echo_table(head, [_row(number, zone) for number, zone in shown], left=2)
+        echo_table(head, [_row(number, zone) for number, zone in listed], left=2)
 
 
 def _row(number: int, zone: "Zone") -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class DeviceProgress:
 class StateBegins:
     """A state is about to be enforced; `done_ios` of its writes were made earlier."""
 
-    wanted: Enforcement
+    enforcement: Enforcement
     done_ios: int
 
 
