@@ -245,7 +245,7 @@ def test_option_decided_by_plan_file_is_refused(tmp_path: Path, option: tuple[st
     path.write_text(write_plan(small_plan(only=("order",))))
     with unchanged(tmp_path):
         done = uflip("run", SMALL_SIM, "--plan", path, "--out", tmp_path / "out", *option)
-    assert (done.code, "The plan file decides this" in done.err) == (2, True)
+    assert (done.code, "The plan file contains this setting" in done.err) == (2, True)
 
 
 def test_every_key_is_documented() -> None:

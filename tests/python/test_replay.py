@@ -101,7 +101,7 @@ def test_trace_of_unsupported_trims_is_refused(tmp_path: Path) -> None:
     (tmp_path / "trims").write_text("fio version 2 iolog\na trim 0 4096\n")
     done = uflip("replay", str(tmp_path / "trims"), "sim:zns", "--out", str(tmp_path / "out"))
     assert done.code == 2
-    assert "trims alone" in done.err
+    assert "contains only trims" in done.err
     assert "replay it on another device" in done.err
     assert not (tmp_path / "out").exists()
 

@@ -40,7 +40,7 @@ def run(
         progress = DevicesProgress(sink, total, devices)
         if resume is None:
             folder, outcomes = begin_all(
-                request, devices, out, tokens=tokens, together=together, on_news=progress
+                request, devices, out, tokens=tokens, together=together, on_progress=progress
             )
         else:
             folder = resume
@@ -49,7 +49,7 @@ def run(
                 tokens=tokens,
                 together=together,
                 max_time_ns=request.max_time_ns,
-                on_news=progress,
+                on_progress=progress,
             )
     _conclude(folder, outcomes, quiet=quiet, as_json=as_json)
 

@@ -246,7 +246,7 @@ def _store_result(opened: "Device", spec: "Spec", trace: "Trace", folder: Path |
 
     label = single.label_of(spec)
     plan = single.plan_pattern(spec, opened.info, label=label, durability=opened.durability)
-    single.keep(opened, plan, trace, folder)
+    single.store_run(opened, plan, trace, folder)
 
 
 def _check_trace_file(path: Path | None, force: bool) -> None:

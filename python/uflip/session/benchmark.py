@@ -68,17 +68,17 @@ def begin(
         check_record_path(request.record or default_path(request.device))
     # Signals are handled at waits only; nothing else is interrupted half-way.
     with signals.shielded(), request.open(info, plan.durability, on_event) as device:
-        plan = request.settled(plan, device.info)
+        plan = request.finalize_plan(plan, device.info)
         record = record_of(device.info, request.device, request.record)
-        begun = known_state(device.info, plan.state, record)
-        if begun is None:
+        initial_state = known_state(device.info, plan.state, record)
+        if initial_state is None:
             assert plan.state is not None, "a device as it is, is in its state"
-            begun = bring_into_state(device, plan.state, record, on_event)
-        wear = _tell_wear(device.info, plan, on_event)
-        work = new_benchmark_run(
-            device, plan, folder, begun, record=record, wear=wear, command=command
+            initial_state = bring_into_state(device, plan.state, record, on_event)
+        wear = _report_wear(device.info, plan, on_event)
+        run = new_benchmark_run(
+            device, plan, folder, initial_state, record=record, wear=wear, command=command
         )
-        work.carry_out(request.max_time_ns, on_event)
+        run.carry_out(request.max_time_ns, on_event)
     return folder
 
 
@@ -120,7 +120,7 @@ def resume(
         if writer.manifest.is_of_jobs:
             resume_jobs(writer, device, on_event)
             return folder
-        work = resume_benchmark(
+        run = resume_benchmark(
             writer,
             device=device,
             destroy=destroy,
@@ -128,12 +128,12 @@ def resume(
             io_timeout_ns=io_timeout_ns,
             on_event=on_event,
         )
-        with work.device:
-            work.carry_out(max_time_ns, on_event)
+        with run.device:
+            run.carry_out(max_time_ns, on_event)
     return folder
 
 
-def _tell_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
+def _report_wear(info: DeviceInfo, plan: Plan, on_event: OnEvent) -> DeviceWear:
     wear = wear_of(info)
     if not info.null and not (info.simulated and wear.unknown):
         on_event(WearReport(wear, estimate(plan).bytes_written))

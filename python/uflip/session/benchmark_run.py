@@ -46,7 +46,7 @@ class BenchmarkRun:
         The result folder, with the finished runs.
     history : History
         The state of the device, which runs change.
-    found : Calibration
+    calibration : Calibration
         Phases and pause, measured on the way or stored before.
     replay : callable or None
         Checks that a rebuilt simulated device repeats its earlier runs.
@@ -56,7 +56,7 @@ class BenchmarkRun:
     plan: Plan
     writer: ResultsWriter
     history: History
-    found: Calibration
+    calibration: Calibration
     replay: Callable[[PlannedRun, Trace], None] | None = None
 
     def carry_out(self, max_time_ns: int | None = None, on_event: OnEvent = ignore) -> None:
@@ -77,7 +77,7 @@ class BenchmarkRun:
             self.writer,
             on_event,
             history=self.history,
-            found=self.found,
+            found=self.calibration,
             max_time_ns=max_time_ns,
             done=done,
             replay=self.replay,
@@ -89,8 +89,8 @@ def final_state(info: DeviceInfo, before: tuple[int, int]) -> After:
 
     `before` is the result of `processor_time` before the first run.
     """
-    stolen, wanted = (now - then for now, then in zip(processor_time(), before, strict=True))
-    share = round(stolen / wanted, 4) if wanted > 0 else None
+    stolen, demanded = (now - then for now, then in zip(processor_time(), before, strict=True))
+    share = round(stolen / demanded, 4) if demanded > 0 else None
     return After(temperature_of(info), wear_of(info), share)
 
 
@@ -98,7 +98,7 @@ def new_benchmark_run(
     device: Device,
     plan: Plan,
     out: Path,
-    begun: DeviceState,
+    initial_state: DeviceState,
     *,
     record: StateRecord | None = None,
     wear: DeviceWear | None = None,
@@ -128,7 +128,7 @@ def new_benchmark_run(
     ResultsError
         If the folder exists, or cannot be made.
     """
-    worn = wear_of(plan.device) if wear is None else wear
+    wear_before = wear_of(plan.device) if wear is None else wear
     host = host_provenance(sys.argv if command is None else command) | {
         "virtual_disk": virtual_disk_of(plan.device),
         "disk": msgspec.to_builtins(disk_below(plan.device)),
@@ -136,7 +136,7 @@ def new_benchmark_run(
     writer = ResultsWriter.create(
         out,
         manifest_of(
-            device=with_details(plan.device, wear=worn),
+            device=with_details(plan.device, wear=wear_before),
             host=host,
             harness=measure_harness(),
             scale=plan.scale,
@@ -146,12 +146,14 @@ def new_benchmark_run(
             repetitions=plan.repetitions,
             method=plan.method,
             durability=plan.durability,
-            state=begun if record is None else structs.replace(begun, record=str(record.path)),
+            state=initial_state
+            if record is None
+            else structs.replace(initial_state, record=str(record.path)),
             plan=plan.runs,
             skipped=plan.skipped,
             warnings=plan.warnings,
         ),
     )
     return BenchmarkRun(
-        device, plan, writer, History(begun.state_id, record), Calibration(plan, writer)
+        device, plan, writer, History(initial_state.state_id, record), Calibration(plan, writer)
     )

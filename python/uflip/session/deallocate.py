@@ -10,7 +10,7 @@ LONGEST = 128 << 20
 
 
 def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
-    """Split a range into trims of one size, and a shorter one for the rest.
+    """Split a range into trims of one size, and a shorter one for the remainder.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
             "The device has no command to deallocate",
             where="DEVICE",
             got=info.url,
-            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
+            allowed="a disk with discard_max_bytes above 0, a file, or a simulated device",
             action="choose another device",
         )
     if begin >= end or end > info.capacity_bytes or (begin | end) % info.sector_bytes:
@@ -60,8 +60,8 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
         )
     whole = (end - begin) // LONGEST
     pieces = [(begin, LONGEST, whole)] if whole else []
-    if rest := end - begin - whole * LONGEST:
-        pieces.append((end - rest, rest, 1))
+    if remainder := end - begin - whole * LONGEST:
+        pieces.append((end - remainder, remainder, 1))
     return [
         Basic(
             "trim", "sequential", io_size=each, target_offset=at, target_size=each * count,

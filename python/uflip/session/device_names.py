@@ -28,16 +28,16 @@ def folder_names(devices: Sequence[str]) -> list[str]:
     >>> folder_names(["sim:demo", "file:a/b", "file:a-b", "null"])
     ['sim-demo', 'file-a-b', 'file-a-b-2', 'null']
     """
-    found: list[str] = []
+    names: list[str] = []
     for device in devices:
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", device).strip("-.")[-60:].strip("-.") or "device"
         name = next(
             name
             for name in (slug, *(f"{slug}-{number}" for number in range(2, len(devices) + 2)))
-            if name not in found
+            if name not in names
         )
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def check_names(devices: list[str]) -> None:

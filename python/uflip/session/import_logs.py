@@ -67,15 +67,15 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
         If a file is not such a log, or the folder exists.
     """
     check_out(out)
-    read = [_read(path) for path in paths]
-    about: list[_Log] = [json.loads(text) for _, text in read]
-    jobs = _jobs(paths, [trace for trace, _ in read])
+    logs = [_read(path) for path in paths]
+    summaries: list[_Log] = [json.loads(text) for _, text in logs]
+    jobs = _jobs(paths, [trace for trace, _ in logs])
     runs = [
         _run(number, path, trace, job)
-        for number, (path, (trace, _), job) in enumerate(zip(paths, read, jobs, strict=True), 1)
+        for number, (path, (trace, _), job) in enumerate(zip(paths, logs, jobs, strict=True), 1)
     ]
-    warnings = _doubts(paths, about)
-    end = max(each["end"] for each in about)
+    warnings = _warnings(paths, summaries)
+    end = max(each["end"] for each in summaries)
     writer = ResultsWriter.create(
         out,
         manifest_of(
@@ -92,7 +92,7 @@ def import_fio_logs(paths: Sequence[Path], out: Path) -> Path:
     )
     status = "failed"
     try:
-        for run, (trace, _) in zip(runs, read, strict=True):
+        for run, (trace, _) in zip(runs, logs, strict=True):
             writer.commit(run, trace)
         status = "complete"
     finally:
@@ -125,11 +125,11 @@ def _holds_averages(path: Path) -> bool:
             fields = file.readline(_LONGEST_LINE).split(b",")
     except OSError:
         return False
-    told = [field.strip() for field in fields]
+    values = [field.strip() for field in fields]
     directions = (b"0", b"1", b"2")
     # With log_window_value=both the maximum follows the average, and the direction comes after it.
-    both = len(told) > 5 and told[2] not in directions and told[3] in directions
-    return len(told) >= 4 and told[4 if both else 3] == b"0"
+    both = len(values) > 5 and values[2] not in directions and values[3] in directions
+    return len(values) >= 4 and values[4 if both else 3] == b"0"
 
 
 Job = tuple[str, int]
@@ -141,17 +141,17 @@ def _jobs(paths: Sequence[Path], traces: Sequence[_native.Trace]) -> list[Job]:
 
     If two have one name, those of the same kind are numbered in the order of their files.
     """
-    said = [_NAMED.search(path.name) for path in paths]
+    matches = [_NAMED.search(path.name) for path in paths]
     patterns = [
-        f"{_direction(trace)}-{found[1] if found else 'log'}"
-        for trace, found in zip(traces, said, strict=True)
+        f"{_direction(trace)}-{match[1] if match else 'log'}"
+        for trace, match in zip(traces, matches, strict=True)
     ]
-    numbers = [int(found[2]) if found and found[2] else 1 for found in said]
+    numbers = [int(match[2]) if match and match[2] else 1 for match in matches]
     jobs = list(zip(patterns, numbers, strict=True))
     twice = {pattern for pattern, number in jobs if jobs.count((pattern, number)) > 1}
     return [
-        (pattern, patterns[: place + 1].count(pattern) if pattern in twice else number)
-        for place, (pattern, number) in enumerate(jobs)
+        (pattern, patterns[: index + 1].count(pattern) if pattern in twice else number)
+        for index, (pattern, number) in enumerate(jobs)
     ]
 
 
@@ -190,28 +190,28 @@ def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
     )
 
 
-def _doubts(paths: Sequence[Path], about: Sequence[_Log]) -> list[WarningSummary]:
-    found: list[WarningSummary] = []
+def _warnings(paths: Sequence[Path], summaries: Sequence[_Log]) -> list[WarningSummary]:
+    warnings: list[WarningSummary] = []
     without = [
-        path.name for path, each in zip(paths, about, strict=True) if not each["has_offsets"]
+        path.name for path, each in zip(paths, summaries, strict=True) if not each["has_offsets"]
     ]
     if without:
-        found.append(
+        warnings.append(
             {
                 "code": "no_offsets",
-                "message": f"{len(without)} of {len(paths)} logs do not say where the I/Os were",
+                "message": f"{len(without)} of {len(paths)} logs have no offsets of their I/Os",
                 "numbers": {"logs": without},
                 "advice": "run fio with log_offset=1",
             }
         )
-    trims = sum(each["trims"] for each in about)
+    trims = sum(each["trims"] for each in summaries)
     if trims:
-        found.append(
+        warnings.append(
             {
                 "code": "trims_left_out",
-                "message": f"{trims} trims of the logs were left out",
+                "message": f"{trims} trims of the logs were omitted",
                 "numbers": {"trims": trims},
                 "advice": "only reads and writes are imported",
             }
         )
-    return found
+    return warnings

@@ -48,7 +48,7 @@ from uflip.session.multi_device_task import (
 from uflip.session.remote_results import WorkerGoneError
 from uflip.session.request import BenchmarkRequest
 
-OnNews = Callable[[int, float, str], None]
+OnDeviceProgress = Callable[[int, float, str], None]
 """Called with (index of the device, finished share, current activity)."""
 
 
@@ -59,7 +59,7 @@ def begin_all(
     *,
     tokens: Sequence[str] = (),
     together: bool = False,
-    on_news: OnNews = lambda _place, _share, _text: None,
+    on_progress: OnDeviceProgress = lambda _index, _share, _text: None,
 ) -> tuple[Path, list[DeviceOutcome]]:
     """Run the same benchmark on several devices.
 
@@ -75,7 +75,7 @@ def begin_all(
         Permissions to destroy, as `destroy` of a request; each device takes its own.
     together : bool
         Measure real devices of this machine at the same time, too.
-    on_news : callable
+    on_progress : callable
         Receives the progress of each device.
 
     Returns
@@ -95,8 +95,8 @@ def begin_all(
     names = [*devices]
     check_names(names)
     check_out(folder)
-    wanted = {name: getattr(request, name) for name in MultiDeviceOptions.__struct_fields__}
-    options = msgspec.convert(wanted, MultiDeviceOptions)
+    common = {name: getattr(request, name) for name in MultiDeviceOptions.__struct_fields__}
+    options = msgspec.convert(common, MultiDeviceOptions)
     entries = [DeviceEntry(*pair) for pair in zip(names, folder_names(names), strict=True)]
     manifest = MultiDeviceManifest(
         uflip_version=_native.__version__,
@@ -109,7 +109,7 @@ def begin_all(
     _check_tokens(tokens, _check(points))
     with outputs.new_folder(folder, "folder of results") as temporary:
         write_file(temporary / document.FILE_NAME, document.encoded(manifest))
-    return folder, _carry_out(folder, points, [], together, on_news)
+    return folder, _carry_out(folder, points, [], together, on_progress)
 
 
 def resume_all(
@@ -118,7 +118,7 @@ def resume_all(
     tokens: Sequence[str] = (),
     together: bool = False,
     max_time_ns: int | None = None,
-    on_news: OnNews = lambda _place, _share, _text: None,
+    on_progress: OnDeviceProgress = lambda _index, _share, _text: None,
 ) -> list[DeviceOutcome]:
     """Resume the benchmarks of several devices; complete ones are skipped.
 
@@ -126,7 +126,7 @@ def resume_all(
     ----------
     folder : Path
         From `begin_all`.
-    tokens, together, on_news
+    tokens, together, on_progress
         As for `begin_all`.
     max_time_ns : int, optional
         After this time no run begins [ns].
@@ -138,14 +138,14 @@ def resume_all(
     """
     manifest = document.read(folder)
     points = _points(manifest, folder, tokens, max_time_ns)
-    over = [
-        DeviceOutcome(point.place, point.device, str(point.out), "complete")
+    complete = [
+        DeviceOutcome(point.index, point.device, str(point.out), "complete")
         for point in points
         if point.out.exists() and status_of(point.out) == "complete"
     ]
-    left = [point for point in points if point.place not in {each.place for each in over}]
-    _check([point for point in left if not point.out.exists()])
-    return _carry_out(folder, left, over, together, on_news)
+    remaining = [point for point in points if point.index not in {each.index for each in complete}]
+    _check([point for point in remaining if not point.out.exists()])
+    return _carry_out(folder, remaining, complete, together, on_progress)
 
 
 def is_multi_device(folder: Path) -> bool:
@@ -156,56 +156,56 @@ def is_multi_device(folder: Path) -> bool:
 def _carry_out(
     folder: Path,
     points: list[DeviceTask],
-    over: list[DeviceOutcome],
+    complete: list[DeviceOutcome],
     together: bool,
-    on_news: OnNews,
+    on_progress: OnDeviceProgress,
 ) -> list[DeviceOutcome]:
-    found = {outcome.place: outcome for outcome in over}
-    held = lock.acquire_alone(folder)
+    outcomes = {outcome.index: outcome for outcome in complete}
+    folder_lock = lock.acquire_alone(folder)
     try:
-        with subscribed(lambda news: on_news(*news)) as name:
-            for executor, batch in _batches([replace(p, told_to=name) for p in points], together):
+        with subscribed(lambda message: on_progress(*message)) as name:
+            for executor, batch in _batches([replace(p, topic=name) for p in points], together):
                 for outcome in _outcomes(executor, batch):
-                    found[outcome.place] = outcome
-                    on_news(outcome.place, 1.0, "")
+                    outcomes[outcome.index] = outcome
+                    on_progress(outcome.index, 1.0, "")
     except (KeyboardInterrupt, InterruptedRun):
         raise InterruptedRun(
-            f"Interrupted after {len(found)} of {len(points) + len(over)} devices",
+            f"Interrupted after {len(outcomes)} of {len(points) + len(complete)} devices",
             where=str(folder),
-            action=f"finished runs are kept; `uflip run --resume {folder}` makes the others",
+            action=f"finished runs are stored; `uflip run --resume {folder}` makes the others",
         ) from None
     finally:
-        lock.release(held)
-    return [found[place] for place in sorted(found)]
+        lock.release(folder_lock)
+    return [outcomes[index] for index in sorted(outcomes)]
 
 
 def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOutcome]:
     """Yield the outcomes of a batch, with the results of each on this machine."""
-    left = {point.place: point for point in batch}
+    remaining = {point.index: point for point in batch}
     deaths = 0
-    while left:
+    while remaining:
         try:
             with (
                 using(executor),
-                closing(cast("Any", each(run_task, [*left.values()]))) as outcomes,
+                closing(cast("Any", each(run_task, [*remaining.values()]))) as outcomes,
             ):
                 for _, outcome in outcomes:
                     try:
-                        yield fetch_results(executor, outcome, left[outcome.place])
+                        yield fetch_results(executor, outcome, remaining[outcome.index])
                     except WorkerGoneError:  # its folder still exists; a retry finds it complete
                         deaths += 1
                         if deaths > MOST_DEATHS * len(batch):
                             raise
                     else:
-                        del left[outcome.place]
+                        del remaining[outcome.index]
         except InterruptedRun:
             raise
         except UflipError as error:
             # From the executor: a task whose workers crash, or no worker left for the rest.
-            its_own = [point for point in left.values() if point.device == error.where]
-            for point in its_own or [*left.values()]:
-                del left[point.place]
-                yield DeviceOutcome.of_error(point, error)
+            affected = [point for point in remaining.values() if point.device == error.where]
+            for point in affected or [*remaining.values()]:
+                del remaining[point.index]
+                yield DeviceOutcome.from_error(point, error)
 
 
 def _batches(
@@ -214,12 +214,12 @@ def _batches(
     """Yield the batches of tasks with their executors, in order."""
     executor = current()
     elsewhere = isinstance(executor, Remote) and executor.elsewhere
-    here = [point for point in points if not (point.needs or point.simulated)]
+    sequential = [point for point in points if not (point.needs or point.simulated)]
     if together and not elsewhere:
-        here = []
-    for point in here:
+        sequential = []
+    for point in sequential:
         yield Here(), [point]
-    if others := [replace(p, away=elsewhere) for p in points if p not in here]:
+    if others := [replace(p, remote=elsewhere) for p in points if p not in sequential]:
         yield executor, others
 
 
@@ -234,7 +234,7 @@ def _points(
         options["max_time_ns"] = max_time_ns
     return [
         DeviceTask(
-            place=place,
+            index=index,
             device=entry.device,
             needs=split_host(entry.device)[0],
             id=manifest.id,
@@ -243,7 +243,7 @@ def _points(
             out=folder / entry.folder,
             command=tuple(sys.argv),
         )
-        for place, entry in enumerate(manifest.devices)
+        for index, entry in enumerate(manifest.devices)
     ]
 
 
@@ -298,13 +298,13 @@ def _check_host(point: DeviceTask) -> None:
         "No worker has this label",
         where=point.device,
         got=point.needs,
-        allowed=", ".join(sorted(labels)) or "none has any",
+        allowed=", ".join(sorted(labels)) or "no worker has a label",
         action=f"start `dask worker` with --resources {point.needs}=1 on the machine of the drive",
     )
 
 
 def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
-    """Refuse permissions to destroy that none of the devices needs.
+    """Refuse permissions to destroy that no device needs.
 
     Raises
     ------
@@ -312,9 +312,9 @@ def _check_tokens(tokens: Sequence[str], used: set[str | None]) -> None:
     """
     if unused := {*tokens} - used:
         raise UsageError(
-            "A --destroy matches none of these devices",
+            "No device matches this --destroy",
             where="--destroy",
             got=min(unused),
-            allowed="what `uflip devices` says of one of them, for one that needs it",
-            action="leave it out, or name its device",
+            allowed="the token from `uflip devices`, of a device that needs one",
+            action="omit it, or name its device",
         )

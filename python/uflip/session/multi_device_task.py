@@ -34,7 +34,7 @@ from uflip.session.remote_results import (
 from uflip.session.request import BenchmarkRequest
 
 # Interval of progress messages; through a scheduler each costs a millisecond [s].
-TELL_S = 0.5
+REPORT_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DeviceTask:
 
     Attributes
     ----------
-    place : int
+    index : int
         Index among the devices.
     device : str
         Its name, with that of its host if it is on another machine.
@@ -59,14 +59,14 @@ class DeviceTask:
         The command line to store.
     id : str
         The id of the whole multi-device benchmark.
-    told_to : str
+    topic : str
         The receiver of progress messages.
-    away : bool
+    remote : bool
         Whether the worker has other files than the client: the results are made in a folder of the
         worker, and fetched from there.
     """
 
-    place: int
+    index: int
     device: str
     needs: str
     request: BenchmarkRequest
@@ -74,8 +74,8 @@ class DeviceTask:
     out: Path
     command: tuple[str, ...]
     id: str
-    told_to: str = ""
-    away: bool = False
+    topic: str = ""
+    remote: bool = False
 
     @property
     def simulated(self) -> bool:
@@ -85,7 +85,7 @@ class DeviceTask:
     @property
     def folder(self) -> Path:
         """Its result folder, as the worker sees it."""
-        return REMOTE_RESULTS / self.id / self.out.name if self.away else self.out
+        return REMOTE_RESULTS / self.id / self.out.name if self.remote else self.out
 
     def __str__(self) -> str:
         return self.device
@@ -97,30 +97,32 @@ class DeviceOutcome:
 
     Attributes
     ----------
-    place : int
+    index : int
         Index among the devices.
     device, results : str
         Its name, and its result folder.
     status : str
-        complete; interrupted: a time limit left runs unmade; failed: see `error`.
+        complete; interrupted: a time limit prevented some runs; failed: see `error`.
     error : UflipError or None
         The reason for a failure.
-    left : RemoteFolder or None
+    remote_folder : RemoteFolder or None
         The folder to fetch from another machine.
     """
 
-    place: int
+    index: int
     device: str
     results: str
     status: str
     error: UflipError | None = None
-    left: RemoteFolder | None = None
+    remote_folder: RemoteFolder | None = None
 
     @classmethod
-    def of_error(cls, point: DeviceTask, error: UflipError) -> Self:
+    def from_error(cls, point: DeviceTask, error: UflipError) -> Self:
         """Return the outcome of a failed benchmark."""
-        results = f"{point.folder} at {point.needs or 'a worker'}" if point.away else str(point.out)
-        return cls(point.place, point.device, results, "failed", error)
+        results = (
+            f"{point.folder} at {point.needs or 'a worker'}" if point.remote else str(point.out)
+        )
+        return cls(point.index, point.device, results, "failed", error)
 
 
 def run_task(point: DeviceTask) -> DeviceOutcome:
@@ -134,7 +136,7 @@ def run_task(point: DeviceTask) -> DeviceOutcome:
     try:
         request = replace(point.request, destroy=destroy_for(point))
         watch = ProgressReporter(
-            lambda share, text: publish(point.told_to, [point.place, share, text])
+            lambda share, text: publish(point.topic, [point.index, share, text])
         )
         folder = point.folder
         if not folder.exists():
@@ -147,13 +149,13 @@ def run_task(point: DeviceTask) -> DeviceOutcome:
                 max_time_ns=request.max_time_ns,
                 on_event=watch,
             )
-        return _ended(point, status_of(folder))
+        return _outcome(point, status_of(folder))
     except InterruptedRun:
         raise
     except UflipError as error:
-        return DeviceOutcome.of_error(point, error)
+        return DeviceOutcome.from_error(point, error)
     except Exception as error:  # the other devices continue in any case
-        return DeviceOutcome.of_error(point, _unexpected(point, error))
+        return DeviceOutcome.from_error(point, _unexpected(point, error))
 
 
 def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask) -> DeviceOutcome:
@@ -164,26 +166,30 @@ def fetch_results(executor: Executor, outcome: DeviceOutcome, point: DeviceTask)
     WorkerGoneError
         If its worker does not answer; the task is then repeated, and finds the folder.
     """
-    if outcome.left is None or not isinstance(executor, Remote):
+    if outcome.remote_folder is None or not isinstance(executor, Remote):
         return outcome
     try:
-        fetch(executor, outcome.left, point.out)
+        fetch(executor, outcome.remote_folder, point.out)
     except WorkerGoneError:
         if not point.out.exists():
             raise
     except UflipError as error:
-        return DeviceOutcome.of_error(point, error)
-    return replace(outcome, left=None)
+        return DeviceOutcome.from_error(point, error)
+    return replace(outcome, remote_folder=None)
 
 
-def _ended(point: DeviceTask, status: str) -> DeviceOutcome:
-    if not point.away:
-        return DeviceOutcome(point.place, point.device, str(point.out), status)
+def _outcome(point: DeviceTask, status: str) -> DeviceOutcome:
+    if not point.remote:
+        return DeviceOutcome(point.index, point.device, str(point.out), status)
     if status != "complete":
         results = f"{point.folder} at {point.needs or 'a worker'}"
-        return DeviceOutcome(point.place, point.device, results, status)
+        return DeviceOutcome(point.index, point.device, results, status)
     return DeviceOutcome(
-        point.place, point.device, str(point.out), status, left=list_remote_folder(point.folder)
+        point.index,
+        point.device,
+        str(point.out),
+        status,
+        remote_folder=list_remote_folder(point.folder),
     )
 
 
@@ -220,14 +226,16 @@ class ProgressReporter:
 
     Parameters
     ----------
-    told : callable
+    on_progress : callable
         Called with (finished share, current activity).
     """
 
     def __init__(
-        self, told: Callable[[float, str], None], clock_s: Callable[[], float] = time.monotonic
+        self,
+        on_progress: Callable[[float, str], None],
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._told, self._clock_s = told, clock_s
+        self._on_progress, self._clock_s = on_progress, clock_s
         self._total, self._last_s = 0, float("-inf")
 
     def __call__(self, event: SessionEvent) -> None:
@@ -237,33 +245,33 @@ class ProgressReporter:
         elif isinstance(event, JobsBegin):
             self._total = event.jobs
         elif isinstance(event, FileProgress):
-            self._tell(0.0, f"writing the file {event.done / event.total:.0%}")
+            self._report(0.0, f"writing the file {event.done / event.total:.0%}")
         elif isinstance(event, DeviceProgress):
-            self._tell(0.0, f"making it {event.done / event.total:.0%}")
+            self._report(0.0, f"creating the device {event.done / event.total:.0%}")
         elif isinstance(event, StateProgress):
-            self._tell(0.0, f"state {event.done / event.total:.0%}")
+            self._report(0.0, f"state {event.done / event.total:.0%}")
         elif isinstance(event, ResetProgress):
-            self._tell(event.index / self._total, f"state {event.done / event.total:.0%}")
+            self._report(event.index / self._total, f"state {event.done / event.total:.0%}")
         elif isinstance(event, RunProgress):
-            self._at(event.index + event.done / event.total)
+            self._report_runs(event.index + event.done / event.total)
         elif isinstance(event, RunFinished):
-            self._at(event.index + 1)
+            self._report_runs(event.index + 1)
 
-    def _at(self, runs: float) -> None:
+    def _report_runs(self, runs: float) -> None:
         share = runs / self._total
-        self._tell(share, f"{share:.0%}")
+        self._report(share, f"{share:.0%}")
 
-    def _tell(self, share: float, text: str) -> None:
+    def _report(self, share: float, text: str) -> None:
         now = self._clock_s()
-        if now - self._last_s >= TELL_S:
+        if now - self._last_s >= REPORT_INTERVAL_S:
             self._last_s = now
-            self._told(share, text)
+            self._on_progress(share, text)
 
 
 def _unexpected(point: DeviceTask, error: Exception) -> UflipError:
     return UflipError(
-        "Something unexpected happened with this device",
+        "Unexpected error on this device",
         where=point.device,
         got=f"{type(error).__name__}: {error}",
-        action=f"see what `uflip run {point.device}` alone says",
+        action=f"run it alone to see the details: `uflip run {point.device}`",
     )

@@ -115,7 +115,7 @@ def plan_jobs(request: BenchmarkRequest) -> tuple[FlashDevice, Plan]:
             where="--sacrifice",
             got=f"{request.sacrifice} with --only {','.join(names)}",
             allowed="--sacrifice where oc1 is among the micro-benchmarks",
-            action="leave it out, or add oc1 to --only",
+            action="omit it, or add oc1 to --only",
         )
     block = choose_sacrifice(device.info, request.sacrifice) if wears else None
     scope = JobScope(device.geometry, SCALES[scale], block)
@@ -145,18 +145,18 @@ def resume_jobs(writer: ResultsWriter, device: str | None, on_event: OnEvent) ->
         If the device does not repeat its earlier jobs.
     """
     try:
-        kept = writer.manifest
-        check_device(kept, device)
-        opened = open_flash_device(kept.device.url)
-        if opened.geometry != kept.device.geometry:
+        manifest = writer.manifest
+        check_device(manifest, device)
+        opened = open_flash_device(manifest.device.url)
+        if opened.geometry != manifest.device.geometry:
             raise ResultsError(
                 "This is not the device that was measured",
                 where=opened.url,
                 got="another geometry",
-                allowed="the one that its manifest has",
+                allowed="the geometry in its manifest",
                 action="start another benchmark with a new --out",
             )
-        runs = planned_runs(kept)
+        runs = planned_runs(manifest)
         writer.replan(runs)
     except BaseException:
         writer.close()
@@ -178,17 +178,17 @@ def _carry_out(
         for index, run in enumerate(runs):
             signals.check()
             on_event(RunStarted(index, run))
-            log = _made(device, run, index, on_event)
+            trace = _run_job(device, run, index, on_event)
             if run.id in done:
-                replay(run, log)
+                replay(run, trace)
             else:
-                writer.commit(run, log)
+                writer.commit(run, trace)
                 tally.finished += 1
-            on_event(RunFinished(index, run, log.elapsed_ns()))
+            on_event(RunFinished(index, run, trace.elapsed_ns()))
 
 
-def _made(device: FlashDevice, run: PlannedRun, index: int, on_event: OnEvent) -> FlashTrace:
-    def told(done: int, total: int, last_ns: int) -> None:
+def _run_job(device: FlashDevice, run: PlannedRun, index: int, on_event: OnEvent) -> FlashTrace:
+    def report_progress(done: int, total: int, last_ns: int) -> None:
         on_event(RunProgress(index, run, done, total, last_ns))
 
-    return execute(device, run, told)
+    return execute(device, run, report_progress)

@@ -38,7 +38,7 @@ class PreparedDevice:
 def prepare(
     url: str,
     info: DeviceInfo,
-    wanted: Enforcement,
+    enforcement: Enforcement,
     on_event: OnEvent,
     *,
     record: Path | None,
@@ -76,11 +76,15 @@ def prepare(
         signals.shielded(),
         open_watched(url, info, on_event, **opening) as opened,
     ):
-        kept = record_of(opened.info, url, record)
-        known = kept.state if kept else None
-        there = known and known.request == wanted.request and known.state_id == wanted.state_id
-        if there and not again:
-            return PreparedDevice("was", kept)
-        bring_into_state(opened, wanted, kept, on_event)
+        state_record = record_of(opened.info, url, record)
+        recorded = state_record.state if state_record else None
+        in_state = (
+            recorded
+            and recorded.request == enforcement.request
+            and recorded.state_id == enforcement.state_id
+        )
+        if in_state and not again:
+            return PreparedDevice("was", state_record)
+        bring_into_state(opened, enforcement, state_record, on_event)
         afterwards(opened)
-    return PreparedDevice("enforced", kept)
+    return PreparedDevice("enforced", state_record)

@@ -5,7 +5,7 @@
 
 The remote folder is complete before anything of it is fetched. It is removed when all of it has
 arrived with the right digests. So at any failure in between, one of the two is complete. Pieces are
-served beside the other work of the worker: its next drive does not delay them.
+served during the other work of the worker: its next drive does not delay them.
 """
 
 import os
@@ -59,7 +59,7 @@ def list_remote_folder(folder: Path) -> RemoteFolder:
     return RemoteFolder(get_worker().address, str(folder), files)
 
 
-def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
+def fetch(executor: Remote, remote: RemoteFolder, out: Path) -> None:
     """Fetch a folder, whole or not at all, and remove it on the worker.
 
 
@@ -71,27 +71,29 @@ def fetch(executor: Remote, left: RemoteFolder, out: Path) -> None:
         If the data was damaged in transit, or cannot be written.
     """
     with create_atomically(out) as hidden:
-        for name, size, digest in left.files:
-            _fetch_file(executor, left, hidden, (name, size, digest))
+        for name, size, digest in remote.files:
+            _fetch_file(executor, remote, hidden, (name, size, digest))
     # They have arrived: the remote copy only costs space.
-    _ask(executor, left.worker, _remove_folder, left.folder)
+    _ask(executor, remote.worker, _remove_folder, remote.folder)
 
 
 def _fetch_file(
-    executor: Remote, left: RemoteFolder, hidden: Path, file: tuple[str, int, str]
+    executor: Remote, remote: RemoteFolder, hidden: Path, file: tuple[str, int, str]
 ) -> None:
     name, size, digest = file
     path = hidden / name
     if not path.resolve().is_relative_to(hidden.resolve()):
-        raise _not_as_sent(left, name, "a name that leads elsewhere")
+        raise _damaged_in_transit(remote, name, "a name that leads elsewhere")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as content:
         for begin in range(0, size, PIECE_BYTES):
-            content.write(_ask(executor, left.worker, _piece, f"{left.folder}/{name}", begin))
+            content.write(
+                _ask(executor, remote.worker, _read_piece, f"{remote.folder}/{name}", begin)
+            )
         content.flush()
         os.fsync(content.fileno())
     if _digest(path) != digest:
-        raise _not_as_sent(left, name, "other bytes")
+        raise _damaged_in_transit(remote, name, "other bytes")
 
 
 def _ask(executor: Remote, worker: str, function: object, *arguments: object) -> bytes:
@@ -107,7 +109,7 @@ def _ask(executor: Remote, worker: str, function: object, *arguments: object) ->
     return answer
 
 
-def _piece(path: str, begin: int) -> bytes:
+def _read_piece(path: str, begin: int) -> bytes:
     with Path(path).open("rb") as file:
         file.seek(begin)
         return file.read(PIECE_BYTES)
@@ -132,11 +134,11 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _not_as_sent(left: RemoteFolder, name: str, got: str) -> ResultsError:
+def _damaged_in_transit(remote: RemoteFolder, name: str, got: str) -> ResultsError:
     return ResultsError(
         "Results were damaged in transit",
-        where=f"{left.folder}/{name} at {left.worker}",
+        where=f"{remote.folder}/{name} at {remote.worker}",
         got=got,
-        allowed="what is on the disk there",
-        action="give the command again with --resume: they are fetched once more",
+        allowed="the files on the disk of the worker",
+        action="give the command again with --resume, which fetches them again",
     )

@@ -5,7 +5,7 @@ TRACE ─ read ─▶ Recording ─ fit ─▶ Ios ─ a plan of one run ─▶ 
 ```
 
 Every change on the way is a warning with its numbers: I/Os moved because the device is smaller,
-widened to its sectors, or left out because they are neither reads nor writes.
+widened to its sectors, or omitted because they are neither reads nor writes.
 """
 
 import json
@@ -82,7 +82,7 @@ class ReplayRequest:
 
 def replay(
     request: BenchmarkRequest,
-    wanted: ReplayRequest,
+    replay_request: ReplayRequest,
     out: Path | None = None,
     on_event: OnEvent = ignore,
 ) -> Path:
@@ -109,20 +109,20 @@ def replay(
     UflipError
         All checks precede everything that is created, written or opened for writing.
     """
-    recording = read_recording(wanted.trace, wanted.format)
+    recording = read_recording(replay_request.trace, replay_request.format)
     summary: Recorded = json.loads(recording.summary_json())
-    changes = summary["bytes_written"] or summary["bytes_trimmed"]
-    writable = bool(changes) or request.size is not None
+    bytes_changed = summary["bytes_written"] or summary["bytes_trimmed"]
+    writable = bool(bytes_changed) or request.size is not None
     if writable:
         request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
     info = request.inspect()
-    recording, summary = _supported_ios(recording, summary, info, wanted.trace)
-    ios = _fitted(recording, wanted, info)
-    run = _run_of(wanted, info, ios)
-    durability, doubts = request.durability_of(), _doubts(summary, ios)
-    plan = plan_single_run(run, info, scale=SCALE, durability=durability, warnings=doubts)
+    recording, summary = _supported_ios(recording, summary, info, replay_request.trace)
+    ios = _fit_recording(recording, replay_request, info)
+    run = _planned_run(replay_request, info, ios)
+    durability, warnings = request.resolved_durability(), _warnings(summary, ios)
+    plan = plan_single_run(run, info, scale=SCALE, durability=durability, warnings=warnings)
     estimate(plan)
     with (
         signals.shielded(),
@@ -144,14 +144,16 @@ def replay(
         plan = replace(plan, device=device.info)
         device.give(ios)
         record = record_of(device.info, request.device, request.record) if writable else None
-        begun = known_state(device.info, None, record) or AS_IS
-        new_benchmark_run(device, plan, folder, begun, record=record).carry_out(None, on_event)
+        initial_state = known_state(device.info, None, record) or AS_IS
+        new_benchmark_run(device, plan, folder, initial_state, record=record).carry_out(
+            None, on_event
+        )
     return folder
 
 
 def resume(
     folder: Path,
-    wanted: ReplayRequest,
+    replay_request: ReplayRequest,
     *,
     device: str | None = None,
     destroy: str | None = None,
@@ -183,15 +185,15 @@ def resume(
     UflipError
         From `replay` and `uflip.session.resume`; if the I/Os differ from those in the results.
     """
-    recording = read_recording(wanted.trace, wanted.format)
+    recording = read_recording(replay_request.trace, replay_request.format)
     with signals.shielded():
         writer = ResultsWriter.resume(folder)
         try:
-            ios = _check_same_ios(writer, recording, wanted)
+            ios = _check_same_ios(writer, recording, replay_request)
         except BaseException:
             writer.close()
             raise
-        work = resume_benchmark(
+        run = resume_benchmark(
             writer,
             device=device,
             destroy=destroy,
@@ -199,38 +201,38 @@ def resume(
             io_timeout_ns=io_timeout_ns,
             on_event=on_event,
         )
-        with work.device:
-            work.device.give(ios)
-            work.carry_out(None, on_event)
+        with run.device:
+            run.device.give(ios)
+            run.carry_out(None, on_event)
     return folder
 
 
 def _check_same_ios(
-    writer: ResultsWriter, recording: _native.Recording, wanted: ReplayRequest
+    writer: ResultsWriter, recording: _native.Recording, replay_request: ReplayRequest
 ) -> _native.Ios:
     """Return the I/Os of a resumed replay; refuse different ones."""
-    kept = writer.manifest
+    manifest = writer.manifest
     summary = json.loads(recording.summary_json())
-    recording, _ = _supported_ios(recording, summary, kept.device, wanted.trace)
-    spec = kept.plan[0].spec if kept.plan else None
+    recording, _ = _supported_ios(recording, summary, manifest.device, replay_request.trace)
+    spec = manifest.plan[0].spec if manifest.plan else None
     if not isinstance(spec, ReplaySpec):
         raise UsageError(
             "These results are not from a replay",
             where=str(writer.path),
-            got=kept.plan[0].micro_benchmark if kept.plan else "nothing",
-            allowed="what `uflip replay` has begun",
+            got=manifest.plan[0].micro_benchmark if manifest.plan else "nothing",
+            allowed="results of `uflip replay`",
             action=f"use `uflip run --resume {writer.path}`",
         )
-    ios = _fitted(recording, wanted, kept.device)
+    ios = _fit_recording(recording, replay_request, manifest.device)
     depth = spec.queue_depth or 1
-    if read_spec(ios.spec_json(depth)) == spec and wanted.queue_depth in (None, depth):
+    if read_spec(ios.spec_json(depth)) == spec and replay_request.queue_depth in (None, depth):
         return ios
     raise UsageError(
         "The trace or its options differ from the first start",
         where="TRACE, --fit, --speed, --queue-depth",
-        got=ios.spec_json(wanted.queue_depth or depth),
+        got=ios.spec_json(replay_request.queue_depth or depth),
         allowed=text_of(spec),
-        action="give the same trace and the same options as then",
+        action="give the trace and the options of the first start",
     )
 
 
@@ -239,9 +241,11 @@ def default_queue_depth(info: DeviceInfo) -> int:
     return info.deepest_queue if info.simulated else min(info.deepest_queue, _QUEUE)
 
 
-def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
-    depth = wanted.queue_depth or (1 if wanted.speed is None else default_queue_depth(info))
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", wanted.trace.name).strip("-.")[:40] or "trace"
+def _planned_run(replay_request: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> PlannedRun:
+    depth = replay_request.queue_depth or (
+        1 if replay_request.speed is None else default_queue_depth(info)
+    )
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", replay_request.trace.name).strip("-.")[:40] or "trace"
     return PlannedRun(
         id=f"0001-{NAME}-{name}",
         micro_benchmark=NAME,
@@ -256,24 +260,26 @@ def _run_of(wanted: ReplayRequest, info: DeviceInfo, ios: _native.Ios) -> Planne
 def _supported_ios(
     recording: _native.Recording, summary: Recorded, info: DeviceInfo, trace: Path
 ) -> tuple[_native.Recording, Recorded]:
-    """Leave out I/Os that the device does not support."""
+    """Omit I/Os that the device does not support."""
     if info.details.deallocates or not summary["bytes_trimmed"]:
         return recording, summary
     recording = recording.without_trims()
-    left: Recorded = json.loads(recording.summary_json())
-    if not left["bytes_read"] and not left["bytes_written"]:
+    remaining: Recorded = json.loads(recording.summary_json())
+    if not remaining["bytes_read"] and not remaining["bytes_written"]:
         raise UsageError(
-            "The trace has trims alone, and the device has no command to deallocate",
+            "The trace contains only trims, and the device has no command to deallocate",
             where=str(trace),
             got=info.url,
-            allowed="one whose queue says discard_max_bytes above 0, a file, or a simulated one",
+            allowed="a disk with discard_max_bytes above 0, a file, or a simulated device",
             action="replay it on another device",
         )
-    return recording, left
+    return recording, remaining
 
 
-def _fitted(recording: _native.Recording, wanted: ReplayRequest, info: DeviceInfo) -> _native.Ios:
-    speed = wanted.speed
+def _fit_recording(
+    recording: _native.Recording, replay_request: ReplayRequest, info: DeviceInfo
+) -> _native.Ios:
+    speed = replay_request.speed
     if speed is not None and not 1 / _MILLION <= speed <= _MILLION:
         raise UsageError(
             "A trace cannot be replayed at this speed",
@@ -284,24 +290,24 @@ def _fitted(recording: _native.Recording, wanted: ReplayRequest, info: DeviceInf
         )
     ppm = None if speed is None else round(speed * _MILLION)
     with native_errors():
-        return recording.fit(info.capacity_bytes, info.sector_bytes, wanted.fit, ppm)
+        return recording.fit(info.capacity_bytes, info.sector_bytes, replay_request.fit, ppm)
 
 
-def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
+def _warnings(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
     """Return warnings about the parts of a trace that are not replayed as recorded."""
     total = len(ios)
-    found: list[WarningSummary] = []
+    warnings: list[WarningSummary] = []
     if ios.moved:
-        found.append(
+        warnings.append(
             {
                 "code": "trace_moved",
-                "message": f"{ios.moved} of {total} I/Os are at another place than in the trace",
+                "message": f"{ios.moved} of {total} I/Os have another offset than in the trace",
                 "numbers": {"ios": ios.moved, "of": total, "trace_end_bytes": summary["end"]},
                 "advice": "replay it on a device that is as large as the recorded one",
             }
         )
     if ios.widened:
-        found.append(
+        warnings.append(
             {
                 "code": "trace_widened",
                 "message": f"{ios.widened} of {total} I/Os were widened to whole sectors",
@@ -310,7 +316,7 @@ def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
             }
         )
     if ios.split:
-        found.append(
+        warnings.append(
             {
                 "code": "trace_split",
                 "message": f"{ios.split} trims were longer than any I/O may be, and became several",
@@ -321,13 +327,13 @@ def _doubts(summary: Recorded, ios: _native.Ios) -> tuple[WarningSummary, ...]:
     if summary["left_out"]:
         left_out = summary["left_out"]
         listed = ", ".join(f"{name} {count}" for name, count in sorted(left_out.items()))
-        found.append(
+        warnings.append(
             {
                 "code": "trace_left_out",
                 "message": f"Not everything in the trace was replayed: {listed}",
                 "numbers": left_out,
-                "advice": "reads and writes are, and trims where the device can; see "
-                "docs/how-to/replay-a-trace.md",
+                "advice": "reads and writes are replayed, and trims if the device supports them; "
+                "see docs/how-to/replay-a-trace.md",
             }
         )
-    return tuple(found)
+    return tuple(warnings)

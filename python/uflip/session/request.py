@@ -47,7 +47,7 @@ class BenchmarkRequest:
     state, target_size : str, int [bytes]
         State to be enforced, and the used part of the device.
     max_bytes_written, max_time_ns : int
-        Runs beyond these limits are left out [bytes, ns].
+        Runs beyond these limits are skipped [bytes, ns].
     plan_file : Path
         The plan, instead of all of these but the limits.
     record : Path
@@ -89,7 +89,7 @@ class BenchmarkRequest:
         """Refuse options that conflict with the plan file."""
         if self.plan_file is None:
             return
-        decided = {
+        settings = {
             "suite": self.suite,
             "scale": self.scale,
             "only": self.only,
@@ -102,14 +102,14 @@ class BenchmarkRequest:
             "target_size": self.target_size,
             "durability": self.durability,
         }
-        for name, value in decided.items():
+        for name, value in settings.items():
             if value is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise UsageError(
-                    "The plan file decides this",
+                    "The plan file contains this setting",
                     where=option,
                     got=f"{option} with --plan {self.plan_file}",
-                    action="edit the file, or leave one of the two out",
+                    action="edit the file, or omit one of the two",
                 )
 
     @property
@@ -135,7 +135,7 @@ class BenchmarkRequest:
                     where=f"--{name}",
                     got=str(getattr(self, field.name)),
                     allowed="--scale, --only, --sacrifice, --inside, --out",
-                    action="leave it out: jobs follow from the geometry and the scale",
+                    action="omit it: jobs follow from the geometry and the scale",
                 )
 
     def check(self) -> None:
@@ -172,7 +172,7 @@ class BenchmarkRequest:
         opened.looks_inside = self.inside
         return opened
 
-    def durability_of(self) -> str:
+    def resolved_durability(self) -> str:
         """Return the durability of writes without a plan file."""
         return durability_or_default(self.durability, buffered=self.buffered)
 
@@ -186,7 +186,7 @@ class BenchmarkRequest:
             plan = make_plan(info, scale, seed, self._choices(info))
         return within_limits(plan, self.max_bytes_written, self.max_time_ns)
 
-    def settled(self, plan: Plan, info: DeviceInfo) -> Plan:
+    def finalize_plan(self, plan: Plan, info: DeviceInfo) -> Plan:
         """Return the plan for the device, now that it is open.
 
         Parameters
@@ -218,10 +218,14 @@ class BenchmarkRequest:
         state = default_state(info) if self.state is None else self.state
         record = record_of(info, self.device, self.record)
         # A wrong state or target is an error of the plan, not of the record.
-        known = record is not None and record.state is not None
+        has_state = record is not None and record.state is not None
         scale = SCALE if self.scale is None else self.scale
-        often = overwrites_for(method_for(scale, self.method))
-        wanted = plan_state(info, state, self.target_size, overwrites=often) if known else None
+        overwrite_count = overwrites_for(method_for(scale, self.method))
+        enforcement = (
+            plan_state(info, state, self.target_size, overwrites=overwrite_count)
+            if has_state
+            else None
+        )
         return Choices(
             suite=SUITE if self.suite is None else self.suite,
             only=None if self.only is None else tuple(self.only),
@@ -231,6 +235,6 @@ class BenchmarkRequest:
             state=state,
             repetitions=self.repetitions,
             method=self.method,
-            durability=self.durability_of(),
-            used_bytes=used_bytes(wanted, record),
+            durability=self.resolved_durability(),
+            used_bytes=used_bytes(enforcement, record),
         )

@@ -38,16 +38,16 @@ class ReplayCheck:
     def __init__(self, writer: ResultsWriter) -> None:
         self._writer = writer
 
-    def __call__(self, run: PlannedRun, log: Trace | FlashTrace) -> None:
+    def __call__(self, run: PlannedRun, trace: Trace | FlashTrace) -> None:
         """Raise unless a run took the same times again."""
-        before = self._writer.log_of(run.id)
-        assert before is not None, "it is one of those that are done"
+        stored = self._writer.log_of(run.id)
+        assert stored is not None, "the run is done"
         # A worn-out block has a row per cycle, and no response times.
-        name = "response_time_ns" if "response_time_ns" in before.columns else "erase_ns"
-        if np.array_equal(np.asarray(before.column(name)), np.asarray(log.column(name))):
+        name = "response_time_ns" if "response_time_ns" in stored.columns else "erase_ns"
+        if np.array_equal(np.asarray(stored.column(name)), np.asarray(trace.column(name))):
             return
         raise ResultsError(
-            what="The simulated device does not do what it did before",
+            what="The simulated device does not repeat its earlier run",
             where=run.id,
             got="other response times from the same plan",
             allowed="the same version of uflip on the same results",
@@ -55,22 +55,22 @@ class ReplayCheck:
         )
 
 
-def check_device(kept: Manifest, url: str | None) -> None:
-    """Refuse a named device that is not the measured one."""
-    was = kept.device.url
-    if url is not None and url != was:
+def check_device(manifest: Manifest, url: str | None) -> None:
+    """Refuse a named device other than the measured one."""
+    measured_url = manifest.device.url
+    if url is not None and url != measured_url:
         raise UsageError(
             "These results are from another device",
             where="DEVICE",
             got=url,
-            allowed=was,
-            action="leave DEVICE out: the results say which it is",
+            allowed=measured_url,
+            action="omit DEVICE: the results contain its name",
         )
 
 
-def planned_runs(kept: Manifest) -> list[PlannedRun]:
+def planned_runs(manifest: Manifest) -> list[PlannedRun]:
     """Return the runs of the plan in a manifest."""
-    return [PlannedRun(**structs.asdict(entry)) for entry in kept.plan]
+    return [PlannedRun(**structs.asdict(entry)) for entry in manifest.plan]
 
 
 def resume_benchmark(
@@ -90,102 +90,110 @@ def resume_benchmark(
         If the device has changed.
     """
     try:
-        kept = writer.manifest
-        opened = _reopen(kept, device, destroy, io_timeout_ns)
-        plan = _plan_of(kept, opened)
+        manifest = writer.manifest
+        opened = _reopen(manifest, device, destroy, io_timeout_ns)
+        plan = _rebuild_plan(manifest, opened)
         simulated = opened.info.simulated
-        noted = _record_of(kept, opened.info, record)
-        history = History(kept.state.state_id, noted)
+        state_record = _state_record(manifest, opened.info, record)
+        history = History(manifest.state.state_id, state_record)
         if simulated:
-            if kept.state.known_from == "enforced" and plan.state is not None:
+            if manifest.state.known_from == "enforced" and plan.state is not None:
                 bring_into_state(opened, plan.state, None, on_event)
         else:
-            plan = _resume_real_device(plan, writer.done, history, noted)
+            plan = _resume_real_device(plan, writer.done, history, state_record)
         writer.replan(plan.runs)
     except BaseException:
         writer.close()
         raise
     # A rebuilt device shows the interference again; a real one has shown it already.
-    found = Calibration(plan, writer, None if simulated else kept.interference)
+    calibration = Calibration(plan, writer, None if simulated else manifest.interference)
     return BenchmarkRun(
-        opened, plan, writer, history, found, ReplayCheck(writer) if simulated else None
+        opened, plan, writer, history, calibration, ReplayCheck(writer) if simulated else None
     )
 
 
-def _reopen(kept: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
-    was = kept.device
-    check_device(kept, url)
-    buffered = was.buffered
-    size = was.capacity_bytes if was.null else None
-    now = inspect_device(was.url, size=size, buffered=buffered)
-    here, there = identity(now), identity(was)
-    different = [key for key in {**there, **here} if here.get(key) != there.get(key)]
+def _reopen(manifest: Manifest, url: str | None, destroy: str | None, io_timeout_ns: int) -> Device:
+    measured = manifest.device
+    check_device(manifest, url)
+    buffered = measured.buffered
+    size = measured.capacity_bytes if measured.null else None
+    current = inspect_device(measured.url, size=size, buffered=buffered)
+    current_identity, measured_identity = identity(current), identity(measured)
+    different = [
+        key
+        for key in {**measured_identity, **current_identity}
+        if current_identity.get(key) != measured_identity.get(key)
+    ]
     if different:
         key = different[0]
         raise DeviceError(
             "This is not the device that was measured",
-            where=was.url,
-            got=f"{key} {here.get(key, 'none')}",
-            allowed=f"{key} {there.get(key, 'none')}",
+            where=measured.url,
+            got=f"{key} {current_identity.get(key, 'none')}",
+            allowed=f"{key} {measured_identity.get(key, 'none')}",
             action="connect the same device again, or start another benchmark with a new --out",
         )
-    _check_medium(was, now)
-    data = was.data or "random" if was.outlives_process else "random"
-    brand = was.details.brand if was.kind == "block" else None
+    _check_medium(measured, current)
+    data = measured.data or "random" if measured.outlives_process else "random"
+    brand = measured.details.brand if measured.kind == "block" else None
     device = open_device(
-        was.url,
+        measured.url,
         io_timeout_ns=io_timeout_ns,
         size=size,
         buffered=buffered,
-        durability=kept.durability,
+        durability=manifest.durability,
         data=data,
-        writable=_writes(kept),
+        writable=_opens_for_writing(manifest),
         destroy=destroy,
         brand=brand,
-        completion=was.completion if was.kind in ("file", "block") else None,
+        completion=measured.completion if measured.kind in ("file", "block") else None,
     )
-    _check_medium(was, device.info)
+    _check_medium(measured, device.info)
     return device
 
 
-def _writes(kept: Manifest) -> bool:
+def _opens_for_writing(manifest: Manifest) -> bool:
     """Return whether the device is opened for writing: not for a replay of reads only."""
-    return any(entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in kept.plan)
+    return any(
+        entry.spec.writes or not isinstance(entry.spec, ReplaySpec) for entry in manifest.plan
+    )
 
 
-def _check_medium(was: DeviceInfo, now: DeviceInfo) -> None:
+def _check_medium(measured: DeviceInfo, current: DeviceInfo) -> None:
     """Refuse another medium under the same name."""
-    if was.outlives_process and (other := medium_difference(medium(was), now)):
+    if measured.outlives_process and (difference := medium_difference(medium(measured), current)):
         raise RefusedError(
             "This is not the medium that was measured",
-            where=was.url,
-            got=other[0],
-            allowed=other[1],
+            where=measured.url,
+            got=difference[0],
+            allowed=difference[1],
             action="connect the same medium again, or start another benchmark with a new --out",
         )
 
 
-def _plan_of(kept: Manifest, device: Device) -> Plan:
+def _rebuild_plan(manifest: Manifest, device: Device) -> Plan:
     """Rebuild the plan from the manifest."""
     info = device.info
-    request = kept.state.request
+    request = manifest.state.request
     return Plan(
         device=info,
-        scale=kept.scale,
-        seed=kept.seed,
-        runs=tuple(planned_runs(kept)),
-        skipped=tuple(Skipped(**structs.asdict(skip)) for skip in kept.skipped),
-        pause_ns=kept.pause_ns,
-        target_size=kept.target_size_bytes or info.capacity_bytes,
+        scale=manifest.scale,
+        seed=manifest.seed,
+        runs=tuple(planned_runs(manifest)),
+        skipped=tuple(Skipped(**structs.asdict(skip)) for skip in manifest.skipped),
+        pause_ns=manifest.pause_ns,
+        target_size=manifest.target_size_bytes or info.capacity_bytes,
         state=None if request is None else plan_request(info, request),
-        repetitions=kept.repetitions,
-        method=kept.method,
+        repetitions=manifest.repetitions,
+        method=manifest.method,
         durability=device.durability,
-        warnings=tuple(cast(WarningSummary, structs.asdict(warning)) for warning in kept.warnings),
+        warnings=tuple(
+            cast(WarningSummary, structs.asdict(warning)) for warning in manifest.warnings
+        ),
     )
 
 
-def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRecord | None:
+def _state_record(manifest: Manifest, info: DeviceInfo, named: Path | None) -> StateRecord | None:
     """Open the record of the device; a path that only the results contain is never written.
 
     Raises
@@ -193,34 +201,34 @@ def _record_of(kept: Manifest, info: DeviceInfo, given: Path | None) -> StateRec
     UsageError
         If the record is at another than the default path, and the user did not name it.
     """
-    if kept.state.record is None:
+    if manifest.state.record is None:
         return None
-    noted = Path(kept.state.record)
-    url = kept.device.url
+    recorded = Path(manifest.state.record)
+    url = manifest.device.url
     # A block device may have been named by its bare path.
-    usual = [default_path(url), default_path(url.removeprefix("block:"))]
-    places = usual if given is None else [given]
-    place = next((each for each in places if each.absolute() == noted.absolute()), None)
-    if place is None:
+    default_paths = [default_path(url), default_path(url.removeprefix("block:"))]
+    candidates = default_paths if named is None else [named]
+    path = next((each for each in candidates if each.absolute() == recorded.absolute()), None)
+    if path is None:
         raise UsageError(
-            "The state record of this benchmark is in another place",
+            "The state record of this benchmark has another path",
             where="--record",
-            got=str(places[0]),
-            allowed=kept.state.record,
-            action=f"if that file is yours, add --record {kept.state.record}",
+            got=str(candidates[0]),
+            allowed=manifest.state.record,
+            action=f"if that file is yours, add --record {manifest.state.record}",
         )
-    return open_record(place, info, ours_is_last=True)
+    return open_record(path, info, ours_is_last=True)
 
 
 def _resume_real_device(
     plan: Plan, done: list[str], history: History, record: StateRecord | None
 ) -> Plan:
     """Return the remainder of the plan for the current state of the device, as far as known."""
-    known = record.state if record else None
-    history.state_id = known.state_id if known else None
-    just_reset = bool(done and known and known.state_id and known.runs_since == 0)
+    recorded = record.state if record else None
+    history.state_id = recorded.state_id if recorded else None
+    just_reset = bool(done and recorded and recorded.state_id and recorded.runs_since == 0)
     plan = remaining_plan(plan, done, just_reset=just_reset)
-    left = [run for run in plan.runs if run.id not in done]
-    if left:
-        history.cut_short(left[0].spec, plan.durability)
+    remaining = [run for run in plan.runs if run.id not in done]
+    if remaining:
+        history.cut_short(remaining[0].spec, plan.durability)
     return plan

@@ -65,7 +65,7 @@ def plan_single_run(
     )
 
 
-def keep(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
+def store_run(device: Device, plan: Plan, trace: _native.Trace, folder: Path) -> None:
     """Make a result folder for a finished run.
 
     Raises

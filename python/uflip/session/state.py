@@ -18,7 +18,7 @@ AS_IS = DeviceState("as-is", None, None, None)
 """The state of a device that is measured as-is."""
 
 
-def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | None:
+def record_of(info: DeviceInfo, url: str, record_path: Path | None) -> StateRecord | None:
     """Open the record of a device; return None if the device ends with the process.
 
     Raises
@@ -27,16 +27,16 @@ def record_of(info: DeviceInfo, url: str, given: Path | None) -> StateRecord | N
         If a record was named for such a device.
     """
     if not info.outlives_process:
-        if given is not None:
+        if record_path is not None:
             raise UsageError(
                 "--record applies only to persistent devices",
                 where="--record",
-                got=f"{url} with --record {given}",
+                got=f"{url} with --record {record_path}",
                 allowed="file:PATH, /dev/NAME, nbd://...",
                 action="omit --record: this device does not outlive the process",
             )
         return None
-    return open_record(default_path(url) if given is None else given, info)
+    return open_record(default_path(url) if record_path is None else record_path, info)
 
 
 def valid_record(info: DeviceInfo, url: str) -> StateRecord | None:
@@ -46,7 +46,7 @@ def valid_record(info: DeviceInfo, url: str) -> StateRecord | None:
 
 
 def known_state(
-    info: DeviceInfo, wanted: Enforcement | None, record: StateRecord | None
+    info: DeviceInfo, enforcement: Enforcement | None, record: StateRecord | None
 ) -> DeviceState | None:
     """Return the current state of a device.
 
@@ -56,61 +56,65 @@ def known_state(
         None if the wanted state has to be enforced.
     """
     if info.simulated:
-        return _known_of_simulated(info, wanted)
-    if wanted is None:
+        return _state_of_simulated(info, enforcement)
+    if enforcement is None:
         return AS_IS
-    known = record.state if record else None
-    if known is None or known.state_id is None or not wanted.is_met_by(known.request):
+    recorded = record.state if record else None
+    if recorded is None or recorded.state_id is None or not enforcement.is_met_by(recorded.request):
         return None
     return replace(
-        _described(known.request, known.state_id, "record"),
-        since_runs=known.runs_since,
-        since_bytes_written=known.bytes_written_since,
+        _device_state(recorded.request, recorded.state_id, "record"),
+        since_runs=recorded.runs_since,
+        since_bytes_written=recorded.bytes_written_since,
     )
 
 
-def _known_of_simulated(info: DeviceInfo, wanted: Enforcement | None) -> DeviceState | None:
+def _state_of_simulated(info: DeviceInfo, enforcement: Enforcement | None) -> DeviceState | None:
     """Return the state of a device that was just created or restored."""
     profile, snapshot = info.profile_table, info.details.snapshot
-    if wanted is None:
+    if enforcement is None:
         if snapshot is None:
             return AS_IS
-        left_in = state_of_profile(profile, snapshot)
-        return replace(AS_IS, state_id=left_in, known_from="snapshot")
-    request = wanted.request
+        restored_id = state_of_profile(profile, snapshot)
+        return replace(AS_IS, state_id=restored_id, known_from="snapshot")
+    request = enforcement.request
     whole = request["target_offset"] == 0 and request["target_size"] == info.capacity_bytes
-    is_it = info.profile.state.state == request["state"]
-    if snapshot is not None or not (is_it and whole and _is_random_enough(info, request)):
+    is_same_state = info.profile.state.state == request["state"]
+    if snapshot is not None or not (is_same_state and whole and _is_random_enough(info, request)):
         return None
-    return _described(wanted.request, state_of_profile(profile), "profile")
+    return _device_state(enforcement.request, state_of_profile(profile), "profile")
 
 
 def _is_random_enough(info: DeviceInfo, request: StateRequest) -> bool:
     overwrites = info.profile.state.random_overwrites
-    enough = max(overwrites, FEWEST_OVERWRITES) * info.capacity_bytes
-    return enough >= request["random_bytes"]
+    random_bytes = max(overwrites, FEWEST_OVERWRITES) * info.capacity_bytes
+    return random_bytes >= request["random_bytes"]
 
 
-def used_bytes(wanted: Enforcement | None, record: StateRecord | None) -> int:
+def used_bytes(enforcement: Enforcement | None, record: StateRecord | None) -> int:
     """Return the end of the space that earlier plans wrote sequentially in the wanted state."""
-    known = record.state if record else None
-    if wanted is None or known is None or not wanted.is_met_by(known.request):
+    recorded = record.state if record else None
+    if enforcement is None or recorded is None or not enforcement.is_met_by(recorded.request):
         return 0
-    return known.used_bytes if known.state_id is not None else 0
+    return recorded.used_bytes if recorded.state_id is not None else 0
 
 
 def bring_into_state(
-    device: Device, wanted: Enforcement, record: StateRecord | None, on_event: OnEvent
+    device: Device, enforcement: Enforcement, record: StateRecord | None, on_event: OnEvent
 ) -> DeviceState:
     """Enforce a state, continuing an earlier attempt, and describe it."""
-    known = record.state if record else None
-    goes_on = known is not None and known.state_id is None and known.request == wanted.request
-    on_event(StateBegins(wanted, known.done_ios if known and goes_on else 0))
-    History(None, record).enforce(
-        device, wanted, lambda done, total: on_event(StateProgress(done, total))
+    recorded = record.state if record else None
+    continues = (
+        recorded is not None
+        and recorded.state_id is None
+        and recorded.request == enforcement.request
     )
-    return _described(wanted.request, wanted.state_id, "enforced")
+    on_event(StateBegins(enforcement, recorded.done_ios if recorded and continues else 0))
+    History(None, record).enforce(
+        device, enforcement, lambda done, total: on_event(StateProgress(done, total))
+    )
+    return _device_state(enforcement.request, enforcement.state_id, "enforced")
 
 
-def _described(request: StateRequest, state_id: str, known_from: KnownFrom) -> DeviceState:
+def _device_state(request: StateRequest, state_id: str, known_from: KnownFrom) -> DeviceState:
     return DeviceState(request["state"], state_id, known_from, request)

@@ -19,7 +19,7 @@ COLUMNS = ("submit_ns", "offset_bytes", "io_size_bytes", "mode")
 RUN = "run"
 OURS = "uflip"
 """The format name of a table."""
-KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` says which are read")
+KIND = DocumentKind("trace", 1 << 40, "name a trace: `uflip replay --help` lists the formats")
 # Upper bound of the length of our own table heads.
 LONGEST_HEAD = 1 << 16
 PARQUET_MAGIC = b"PAR1"
@@ -30,7 +30,7 @@ Row = tuple[object, ...]
 """An I/O: `COLUMNS`, and its run, None for a table without that column."""
 
 
-def read_recording(path: Path, form: str | None = None) -> _native.Recording:
+def read_recording(path: Path, trace_format: str | None = None) -> _native.Recording:
     """Read a trace.
 
     Parameters
@@ -53,16 +53,16 @@ def read_recording(path: Path, form: str | None = None) -> _native.Recording:
     """
     try:
         with native_errors():
-            return _native.read_recording(str(path), form)
+            return _native.read_recording(str(path), trace_format)
     except UflipError:
-        rows = None if form not in (None, OURS) else _rows(path)
+        rows = None if trace_format not in (None, OURS) else _rows(path)
         if rows is None:
             raise
     with tempfile.TemporaryDirectory() as folder, native_errors():
-        handed_over = Path(folder) / "trace.blkparse"
-        with handed_over.open("w", encoding="ascii") as file:
+        converted = Path(folder) / "trace.blkparse"
+        with converted.open("w", encoding="ascii") as file:
             file.writelines(_lines(path, rows))
-        return _native.read_recording(str(handed_over), "blkparse")
+        return _native.read_recording(str(converted), "blkparse")
 
 
 def _rows(path: Path) -> Iterable[Row] | None:
