@@ -34,10 +34,10 @@ def target(here: Path) -> Path:
 
 
 def disturbances_during(device: Device, action: Callable[[], object]) -> dict[str, int]:
-    before = device.standing()
+    before = device.target_status()
     trace = device.run(READS)
     action()
-    after = device.standing()
+    after = device.target_status()
     check_target(before, after, device.url)
     return count_disturbances(before, after, [trace], buffered=device.info.buffered)
 
@@ -61,7 +61,7 @@ def test_hanging_file_server_does_not_delay_other_files(target: Path, tmp_path: 
             stop_process(pid)
             program = (
                 "from uflip.device.opener import open_device; "
-                f"device = open_device('file:{target}', buffered=True); device.standing()"
+                f"device = open_device('file:{target}', buffered=True); device.target_status()"
             )
             subprocess.run([sys.executable, "-c", program], timeout=30, check=True)
         finally:
@@ -72,7 +72,7 @@ def test_hanging_file_server_does_not_delay_other_files(target: Path, tmp_path: 
 
 def test_simulated_device_is_never_disturbed() -> None:
     with open_device("sim:demo?blocks_per_die=64") as device:
-        assert device.standing() is None
+        assert device.target_status() is None
         assert disturbances_during(device, lambda: None) == {}
 
 

@@ -357,13 +357,13 @@ def test_invalid_size_is_refused(tmp_path: Path, size: str | int) -> None:
 
 
 def test_options_of_other_devices_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--size belongs to files"):
+    with pytest.raises(UsageError, match="--size applies only to files"):
         open_device("sim:demo", size="1GiB")
-    with pytest.raises(UsageError, match="--destroy belongs to block devices, exports, and"):
+    with pytest.raises(UsageError, match="--destroy applies to block devices, to exports, and"):
         open_device("null", destroy="a:b:1")
     for url in ("sim:demo", "null"):
         for ask in (open_device, inspect_device):
-            with pytest.raises(UsageError, match="--buffered belongs to files"):
+            with pytest.raises(UsageError, match="--buffered applies only to files"):
                 ask(url, buffered=True)
     with unchanged(tmp_path), pytest.raises(UsageError, match="Unknown data") as caught:
         open_device(f"file:{tmp_path / 'new.bin'}", size=SIZE, data="noise")

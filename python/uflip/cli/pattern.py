@@ -178,10 +178,10 @@ def _run_once(
     opened: "Device", spec: Functions, show: "OnProgress", spool: Path | None, inside: bool
 ) -> "tuple[Trace, TargetStatus | None, TargetStatus | None]":
     """Run the pattern; return its trace, and the status of the target before and after."""
-    before = opened.standing()
+    before = opened.target_status()
     opened.looks_inside = inside
     trace = opened.run(spec, show, spool=spool, in_pieces=not inside)
-    return trace, before, opened.standing()
+    return trace, before, opened.target_status()
 
 
 def _print_result(

@@ -43,18 +43,18 @@ def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
         I/Os longer than its `io_bytes_max` are split; `unknown` lists missing values.
     """
     number = device_number(info)
-    place = None if number is None else sysfs_path(*number, system)
-    if place is None:
+    sysfs = None if number is None else sysfs_path(*number, system)
+    if sysfs is None:
         return None
-    is_partition = (place / "partition").exists()
-    disk = place.parent if is_partition else place
+    is_partition = (sysfs / "partition").exists()
+    disk = sysfs.parent if is_partition else sysfs
     queue = disk / "queue"
-    told = Disk(
+    report = Disk(
         name=disk.name,
         model=_line(disk / "device" / "model") or None,
         transport=_transport(disk),
         scheduler=_scheduler(_line(queue / "scheduler")),
-        partition_begin_bytes=_number(place / "start", SECTOR) if is_partition else 0,
+        partition_begin_bytes=_number(sysfs / "start", SECTOR) if is_partition else 0,
         temperature_celsius=_temperature(disk),
         write_cache=_line(queue / "write_cache") or None,
         zoned=_line(queue / "zoned") or None,
@@ -64,8 +64,8 @@ def disk_below(info: DeviceInfo, system: Path = Path("/sys")) -> Disk | None:
         queue_requests=_number(queue / "nr_requests", 1),
         group_rates=limits_of_group(_device_number(disk)).disk,
     )
-    unknown = sorted(name for name, value in asdict(told).items() if value is None)
-    return replace(told, unknown=tuple(unknown))
+    unknown = sorted(name for name, value in asdict(report).items() if value is None)
+    return replace(report, unknown=tuple(unknown))
 
 
 def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | None:
@@ -76,8 +76,8 @@ def temperature_of(info: DeviceInfo, system: Path = Path("/sys")) -> float | Non
     >>> from uflip import open_device
     >>> temperature_of(open_device("null").info)
     """
-    told = disk_below(info, system)
-    return None if told is None else told.temperature_celsius
+    report = disk_below(info, system)
+    return None if report is None else report.temperature_celsius
 
 
 def _device_number(disk: Path) -> tuple[int, int] | None:

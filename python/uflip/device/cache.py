@@ -45,8 +45,8 @@ ABANDONED_S = 3600.0
 # Magic of a saved device; `crates/sim/src/snapshot/mod.rs` writes it.
 MAGIC = b"uflipsim"
 
-_KEPT = re.compile(r"[0-9a-f]{32}\.snapshot")
-_PARTIAL = re.compile(r"\.[0-9a-f]{32}\.snapshot\.[0-9]+\.partial")
+_CACHED_NAME = re.compile(r"[0-9a-f]{32}\.snapshot")
+_PARTIAL_NAME = re.compile(r"\.[0-9a-f]{32}\.snapshot\.[0-9]+\.partial")
 
 _switched_off: ContextVar[bool] = ContextVar("switched_off", default=False)
 
@@ -87,8 +87,8 @@ def is_switched_off() -> bool:
 
 def folder() -> Path:
     """Return the folder of the cache, which may not exist."""
-    if given := os.environ.get(FOLDER):
-        return Path(given)
+    if configured := os.environ.get(FOLDER):
+        return Path(configured)
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "uflip" / "devices"
 
@@ -134,24 +134,24 @@ def cached(
     if limit == 0:
         return make()
     path = folder() / (name + ENDING)
-    found = _take(path, on_progress)
-    if found is not None:
-        return found
+    restored = _load(path, on_progress)
+    if restored is not None:
+        return restored
     device = make()
-    _keep(device, path, limit, on_progress)
+    _store(device, path, limit, on_progress)
     return device
 
 
 def entries() -> list[CacheEntry]:
     """Return the cached devices, least recently used first."""
-    found = []
+    cached_devices = []
     with suppress(OSError):
         for path in folder().iterdir():
             with suppress(OSError):  # another process removed it
                 status = path.lstat()
-                if _is_ours(path, status.st_mode):
-                    found.append(CacheEntry(path, status.st_size, status.st_mtime))
-    return sorted(found, key=lambda entry: (entry.used_s, entry.path.name))
+                if _is_cached_device(path, status.st_mode):
+                    cached_devices.append(CacheEntry(path, status.st_size, status.st_mtime))
+    return sorted(cached_devices, key=lambda entry: (entry.used_s, entry.path.name))
 
 
 def clear() -> tuple[list[CacheEntry], list[Path]]:
@@ -160,7 +160,7 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
     Returns
     -------
     removed : list of CacheEntry
-    left : list of Path
+    remaining : list of Path
         The remaining files: not ours, or not removable.
     """
     removed = []
@@ -169,21 +169,21 @@ def clear() -> tuple[list[CacheEntry], list[Path]]:
             entry.path.unlink()
             removed.append(entry)
     _remove_abandoned(0.0)
-    left: list[Path] = []
+    remaining: list[Path] = []
     with suppress(OSError):
-        left = sorted(folder().iterdir())
-    return removed, left
+        remaining = sorted(folder().iterdir())
+    return removed, remaining
 
 
-def _is_ours(path: Path, mode: int) -> bool:
-    """Return whether a file was written by `_keep`."""
-    if not stat.S_ISREG(mode) or not _KEPT.fullmatch(path.name):
+def _is_cached_device(path: Path, mode: int) -> bool:
+    """Return whether a file was written by `_store`."""
+    if not stat.S_ISREG(mode) or not _CACHED_NAME.fullmatch(path.name):
         return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
+def _load(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     try:
         snapshot = partial(_native.Device.restore, str(path))
         device = run_native(snapshot, on_progress, patience_s=MAKING_PATIENCE_S)
@@ -197,7 +197,7 @@ def _take(path: Path, on_progress: OnProgress | None) -> _native.Device | None:
     return device
 
 
-def _keep(device: _native.Device, path: Path, limit: int, on_progress: OnProgress | None) -> None:
+def _store(device: _native.Device, path: Path, limit: int, on_progress: OnProgress | None) -> None:
     # A full disk, a folder without write permission, another process that was faster: this device
     # exists all the same, and only the next one must be created again.
     with suppress(OSError, UflipError):
@@ -205,14 +205,14 @@ def _keep(device: _native.Device, path: Path, limit: int, on_progress: OnProgres
         save = partial(device.save, str(path))
         run_native(save, on_progress, patience_s=COMPUTING_PATIENCE_S)
     _remove_abandoned(ABANDONED_S)
-    kept = entries()
-    too_much = sum(entry.size_bytes for entry in kept) - limit
-    for entry in kept:
-        if too_much <= 0:
+    stored = entries()
+    excess_bytes = sum(entry.size_bytes for entry in stored) - limit
+    for entry in stored:
+        if excess_bytes <= 0:
             break
         with suppress(OSError):
             entry.path.unlink(missing_ok=True)
-        too_much -= entry.size_bytes
+        excess_bytes -= entry.size_bytes
 
 
 def _remove_abandoned(older_s: float) -> None:
@@ -220,6 +220,6 @@ def _remove_abandoned(older_s: float) -> None:
         for path in folder().iterdir():
             with suppress(OSError):
                 status = path.lstat()
-                ours = stat.S_ISREG(status.st_mode) and _PARTIAL.fullmatch(path.name)
-                if ours and time.time() - status.st_mtime > older_s:
+                is_partial = stat.S_ISREG(status.st_mode) and _PARTIAL_NAME.fullmatch(path.name)
+                if is_partial and time.time() - status.st_mtime > older_s:
                     path.unlink(missing_ok=True)

@@ -90,16 +90,16 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
         # A file with a given size may be missing; anything else stays an error.
         if size_bytes is None or path.exists() or path.is_symlink():
             raise
-        info = _file_to_come(target)
+        info = _describe_new_file(target)
     aligned = info.details.direct_io_alignment_bytes or SMALLEST_SECTOR
     sector = SMALLEST_SECTOR if buffered else aligned
-    wanted = info.capacity_bytes if size_bytes is None else size_bytes
-    capacity = wanted // sector * sector
+    requested_bytes = info.capacity_bytes if size_bytes is None else size_bytes
+    capacity = requested_bytes // sector * sector
     if capacity == 0:
         raise DeviceError(
             "The file is shorter than one sector",
             where=target.text,
-            got=f"{wanted} bytes",
+            got=f"{requested_bytes} bytes",
             allowed=f"{sector} bytes or more",
             action="give --size to let it grow",
         )
@@ -108,7 +108,7 @@ def _inspect_file(target: DeviceUrl, size_bytes: int | None, buffered: bool) -> 
     return replace(info, sector_bytes=sector, capacity_bytes=capacity, details=details)
 
 
-def _file_to_come(target: DeviceUrl) -> DeviceInfo:
+def _describe_new_file(target: DeviceUrl) -> DeviceInfo:
     """Describe a file that `open_device` would create."""
     folder = Path(target.name).absolute().parent
     if not folder.is_dir():
@@ -166,9 +166,9 @@ def with_power_loss(device: str) -> str:
             allowed="sim:NAME",
             action="name a simulated device; `uflip devices` lists them",
         )
-    given = dict(target.overrides)
-    if given.keys() & POWER_LOSS.keys():
-        return _with_overrides(target, {k: v for k, v in POWER_LOSS.items() if k not in given})
+    overrides = dict(target.overrides)
+    if overrides.keys() & POWER_LOSS.keys():
+        return _with_overrides(target, {k: v for k, v in POWER_LOSS.items() if k not in overrides})
     profile = inspect_device(device, any_interface=True).details.profile or {}
     if "power_loss" in profile:
         return device
@@ -190,7 +190,7 @@ def with_power_loss(device: str) -> str:
             where=device,
             got=f"{error.what}: {error.got}",
             allowed=error.allowed,
-            action="change in its name what is in the way, or take another device",
+            action="correct the overrides in its name, or choose another device",
         ) from error
     return named
 
@@ -220,16 +220,16 @@ def known_devices() -> list[KnownDevice]:
     >>> [each["url"] for each in known_devices() if each["kind"] == "null"]
     ['null']
     """
-    found: list[KnownDevice] = [
+    devices: list[KnownDevice] = [
         {"url": f"sim:{name}", "kind": "sim", "description": _profile_title(name)}
         for name in profile_names()
     ]
-    found.append(
+    devices.append(
         {"url": "null", "kind": "null", "description": "does nothing: measures the harness"}
     )
     # In /sys, "/" in the name of a device is written "!".
     paths = ["/dev/" + name.replace("!", "/") for name in _block_names()]
-    return found + [_described(*told) for told in _native.known_blocks(paths)]
+    return devices + [_describe_block(*reports) for reports in _native.known_blocks(paths)]
 
 
 def report_block(path: str) -> BlockReport:
@@ -246,8 +246,8 @@ def report_block(path: str) -> BlockReport:
         in_use (the user, "" if free), holds (list of names), token.
     """
     with native_errors():
-        found: BlockReport = json.loads(_native.report_block(path))
-    return found
+        report: BlockReport = json.loads(_native.report_block(path))
+    return report
 
 
 def _profile_title(name: str) -> str:
@@ -266,7 +266,7 @@ def _block_names() -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith(skipped))
 
 
-def _described(info_json: str, report_json: str) -> KnownDevice:
+def _describe_block(info_json: str, report_json: str) -> KnownDevice:
     """Describe a block device from kernel data; nothing is opened."""
     info, report = read_info(info_json), json.loads(report_json)
     rotating = info.details.rotational == "1"

@@ -9,7 +9,7 @@
 **Source** Linux, `Documentation/admin-guide/cgroup-v2.rst` (`cpu.max`, `io.max`), `cgroup-v1/` and
 `scheduler/sched-bwc.rst` (`cpu.cfs_quota_us`, `blkio.throttle.*`); proc(5).
 **Faithful** Both versions, also on a machine with both; limits of parent groups apply too.
-**Simplified** Weights, latency targets and memory limits are left out: they only apply under
+**Simplified** Weights, latency targets and memory limits are omitted: they only apply under
 contention.
 **Ambiguous** A value that cannot be read counts as no limit: a group above the root of the mount
 may have one.
@@ -77,14 +77,14 @@ def _groups(process: Path) -> Iterator[Path]:
     mounts = list(_mounts(process))
     for line in _lines(process / "cgroup"):
         _, controllers, path = line.split(":", 2)
-        wanted = set(controllers.split(",")) if controllers else {"cgroup2"}
-        for root, place, has in mounts:
-            if not wanted & has:
+        hierarchy = set(controllers.split(",")) if controllers else {"cgroup2"}
+        for root, mount_point, mounted in mounts:
+            if not hierarchy & mounted:
                 continue
             inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
-            group = place / inside
+            group = mount_point / inside
             yield group
-            yield from (above for above in group.parents if above.is_relative_to(place))
+            yield from (above for above in group.parents if above.is_relative_to(mount_point))
             break
 
 
@@ -92,11 +92,11 @@ def _mounts(process: Path) -> Iterator[tuple[str, Path, set[str]]]:
     """Yield root, mount point and controllers of each mount of control groups."""
     for line in _lines(process / "mountinfo"):
         before, _, after = line.partition(" - ")
-        words, told = before.split(), after.split()
-        if told[:1] == ["cgroup2"]:
+        words, file_system = before.split(), after.split()
+        if file_system[:1] == ["cgroup2"]:
             yield words[3], Path(words[4]), {"cgroup2"}
-        elif told[:1] == ["cgroup"]:
-            yield words[3], Path(words[4]), set(told[2].split(","))
+        elif file_system[:1] == ["cgroup"]:
+            yield words[3], Path(words[4]), set(file_system[2].split(","))
 
 
 def _cpus(group: Path) -> Iterator[float]:
@@ -109,16 +109,16 @@ def _cpus(group: Path) -> Iterator[float]:
 
 
 def _rates(group: Path, disk: Number) -> Iterator[tuple[str, int]]:
-    which = f"{disk[0]}:{disk[1]}"
+    number = f"{disk[0]}:{disk[1]}"
     for line in _lines(group / "io.max"):
-        found, *limits = line.split()
-        for name, _, rate in (limit.partition("=") for limit in limits if found == which):
+        device, *limits = line.split()
+        for name, _, rate in (limit.partition("=") for limit in limits if device == number):
             if name in RATES and rate.isdigit():
                 yield name, int(rate)
     for name, file in RATES.items():
         for line in _lines(group / file):
-            found, _, rate = line.partition(" ")
-            if found == which and rate.isdigit():
+            device, _, rate = line.partition(" ")
+            if device == number and rate.isdigit():
                 yield name, int(rate)
 
 

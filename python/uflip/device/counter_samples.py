@@ -8,7 +8,7 @@ import numpy as np
 from uflip import _native
 from uflip.errors import native_errors
 
-MOST = 128
+MAX_SAMPLES = 128
 """Number of samples stored with a run: more than its rounds."""
 NAMES = ("written_bytes", "pages_programmed")
 PREFIX = "sample_"
@@ -34,11 +34,11 @@ def counter_samples(trace: _native.Trace) -> dict[str, list[int]]:
         path = str(Path(folder) / "inside.parquet")
         trace.write_inside(path, "{}")
         columns, _ = _native.read_inside(path)
-        found = {name: np.asarray(column) for name, column in columns}
-    every = max(-(-len(found[PREFIX + NAMES[0]]) // MOST), 1)
+        series = {name: np.asarray(column) for name, column in columns}
+    step = max(-(-len(series[PREFIX + NAMES[0]]) // MAX_SAMPLES), 1)
     samples = {}
     for name in NAMES:
-        values = found[PREFIX + name]
-        kept = [*values[:-1:every], values[-1]]
-        samples[name] = [int(value) for value in kept]
+        values = series[PREFIX + name]
+        sampled = [*values[:-1:step], values[-1]]
+        samples[name] = [int(value) for value in sampled]
     return samples

@@ -1,7 +1,7 @@
 """Disturbance: changes of the target during a run, and activity of other processes.
 
-Before and after each run the status of a file or block device is read (`Device.standing`). If the
-target is gone, shorter, or another one has its name, after a run or since the one before, the
+Before and after each run the status of a file or block device is read (`Device.target_status`). If
+the target is gone, shorter, or another one has its name, after a run or since the one before, the
 benchmark ends: its measurements are invalid. If another process opened, read or wrote it, during a
 run or in the pause before it, a warning with the numbers is stored with the run.
 
@@ -59,18 +59,18 @@ def check_target(before: TargetStatus | None, after: TargetStatus | None, url: s
     elif after["size_bytes"] < before["size_bytes"]:
         got = f"{after['size_bytes']} bytes, and {before['size_bytes']} before"
     elif before["found_by_name"] and not after["found_by_name"]:
-        got = "it was moved, or replaced: another one has its name, or none"
+        got = "it was moved or replaced: its name leads elsewhere"
     if got:
         raise DeviceError(
             "The target has changed",
             where=url,
             got=got,
             allowed="the same target from the first run to the last",
-            action="leave it alone until all runs are made; what this one measured is not kept",
+            action="do not change it during the benchmark; the I/Os of this run are not stored",
         )
 
 
-def check_not_shrunk(standing: TargetStatus | None, info: DeviceInfo) -> None:
+def check_not_shrunk(status: TargetStatus | None, info: DeviceInfo) -> None:
     """Refuse a target that has become shorter since it was opened.
 
     Raises
@@ -78,24 +78,24 @@ def check_not_shrunk(standing: TargetStatus | None, info: DeviceInfo) -> None:
     DeviceError
         If it has.
     """
-    if standing is None or standing["size_bytes"] >= info.capacity_bytes:
+    if status is None or status["size_bytes"] >= info.capacity_bytes:
         return
     raise DeviceError(
         "The target shrank after it was opened",
         where=info.url,
-        got=f"{standing['size_bytes']} bytes",
+        got=f"{status['size_bytes']} bytes",
         allowed=f"{info.capacity_bytes} bytes",
         action="see who else uses it, and bring it into its state again",
     )
 
 
-def undisturbed_since_open(standing: TargetStatus | None) -> TargetStatus | None:
+def undisturbed_since_open(status: TargetStatus | None) -> TargetStatus | None:
     """Return the status of a target as if no other process had used it since it was opened."""
-    if standing is None:
+    if status is None:
         return None
-    untouched = TargetStatus(**standing)
+    untouched = TargetStatus(**status)
     for key in ("opened", "closed_by_writers", "changed_by_others"):
-        untouched[key] = None if standing[key] is None else 0
+        untouched[key] = None if status[key] is None else 0
     return untouched
 
 
@@ -117,8 +117,8 @@ def count_disturbances(
         The I/Os in between.
     buffered : bool
         Whether the I/Os go through a page cache.
-    since : Standing, optional
-        The status at the end of the previous run; without it, activity in between is left out.
+    since : TargetStatus, optional
+        The status at the end of the previous run; without it, activity in between is omitted.
 
     Returns
     -------
@@ -131,19 +131,19 @@ def count_disturbances(
     since = since or before
     # Block devices are opened by every scan for file systems; there the sectors show real use.
     is_file = after["modified_ns"] is not None
-    told: tuple[Counted, ...] = (
+    counters: tuple[Counted, ...] = (
         ("opened", "closed_by_writers") if is_file else ("closed_by_writers",)
     )
-    found: dict[str, int] = {key: _more(since, after, key) for key in told}
+    counts: dict[str, int] = {key: _increase(since, after, key) for key in counters}
     read, written = _sectors(traces)
     if not buffered:
-        found["sectors_read"] = _more(before, after, "sectors_read") - read
-        found["sectors_written"] = _more(before, after, "sectors_written") - written
-    found["modified"] = _more(since, after, "changed_by_others")
-    return {key: count for key, count in found.items() if count > 0}
+        counts["sectors_read"] = _increase(before, after, "sectors_read") - read
+        counts["sectors_written"] = _increase(before, after, "sectors_written") - written
+    counts["modified"] = _increase(since, after, "changed_by_others")
+    return {key: count for key, count in counts.items() if count > 0}
 
 
-def _more(before: TargetStatus, after: TargetStatus, key: Counted) -> int:
+def _increase(before: TargetStatus, after: TargetStatus, key: Counted) -> int:
     was, now = before[key], after[key]
     return 0 if was is None or now is None else now - was
 

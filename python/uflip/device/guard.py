@@ -41,12 +41,12 @@ def check_target_allowed(
             _native.check_file(target.name, destroy)
             if completion == COMPLETIONS[-1]:
                 _native.check_polled(target.name, buffered)
-            check_room(target.name, size)
+            check_free_space(target.name, size)
         elif target.kind == "block":
             _native.check_block(target.name, destroy)
 
 
-def check_room(path: str, size: int | None) -> None:
+def check_free_space(path: str, size: int | None) -> None:
     """Refuse a file that exceeds the free space of its file system.
 
     Raises
@@ -57,15 +57,17 @@ def check_room(path: str, size: int | None) -> None:
         return
     with suppress(OSError):
         real = Path(os.path.realpath(path))
-        taken = real.stat().st_blocks * BLOCK_BYTES if real.exists() else 0
-        there = os.statvfs(real.parent)
-        free = there.f_frsize * (there.f_bavail if os.geteuid() else there.f_bfree)
-        if size > taken + free:
+        allocated = real.stat().st_blocks * BLOCK_BYTES if real.exists() else 0
+        file_system = os.statvfs(real.parent)
+        free = file_system.f_frsize * (
+            file_system.f_bavail if os.geteuid() else file_system.f_bfree
+        )
+        if size > allocated + free:
             raise UsageError(
                 "The file system has not enough free space",
                 where="--size",
                 got=f"{format_size(size)} for {path}",
-                allowed=f"up to {format_size(taken + free)}",
+                allowed=f"up to {format_size(allocated + free)}",
                 action="give a smaller --size, or name a file elsewhere",
             )
 

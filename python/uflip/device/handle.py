@@ -81,7 +81,7 @@ class Device(Managed, Saved):
             text = self._opened().counters_json()
         return None if text is None else json.loads(text)
 
-    def standing(self) -> TargetStatus | None:
+    def target_status(self) -> TargetStatus | None:
         """Return the current status of a file or block device; None for any other device.
 
         `uflip.device.disturbance` compares it before and after a run.
@@ -162,10 +162,12 @@ class Device(Managed, Saved):
         """
         self._state_name = None
         text = text_of(spec)
-        place = None if spool is None else str(spool)
+        spool_folder = None if spool is None else str(spool)
         inside = self.looks_inside or (samples and self.info.simulated)
-        rest = self.durability, place, self._ios, inside, in_pieces
-        return self._finished(lambda: self._opened().start(text, *rest), on_progress, measures=True)
+        settings = self.durability, spool_folder, self._ios, inside, in_pieces
+        return self._finished(
+            lambda: self._opened().start(text, *settings), on_progress, measures=True
+        )
 
     def run_series(
         self, specs: Sequence[Spec], on_progress: OnProgress | None = None

@@ -21,21 +21,21 @@ def model_identity(info: DeviceInfo) -> Identity:
     >>> model_identity(open_device("null", size="1MiB").info)
     {'kind': 'null', 'model': 'null', 'capacity_bytes': 1048576, 'sector_bytes': 512}
     """
-    found: Identity = {name: value for name in MODEL if (value := getattr(info, name))}
+    properties: Identity = {name: value for name in MODEL if (value := getattr(info, name))}
     if info.simulated:
         profile = json.dumps(info.profile_table, sort_keys=True)
-        found["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
+        properties["profile"] = hashlib.blake2b(profile.encode(), digest_size=8).hexdigest()
         if info.details.snapshot is not None:
-            found["snapshot"] = json.dumps(info.details.snapshot)
-    return found
+            properties["snapshot"] = json.dumps(info.details.snapshot)
+    return properties
 
 
 def identity(info: DeviceInfo) -> Identity:
     """Return the identity of a device with its data: for a file also its inode."""
-    found = model_identity(info)
+    properties = model_identity(info)
     if info.kind == "file":
-        found |= {name: getattr(info.details, name) for name in FILE}
-    return found
+        properties |= {name: getattr(info.details, name) for name in FILE}
+    return properties
 
 
 def medium(info: DeviceInfo) -> Identity:
@@ -53,7 +53,7 @@ def medium(info: DeviceInfo) -> Identity:
     return {name: value for name in MEDIUM if (value := getattr(info.details, name))}
 
 
-def medium_difference(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
+def medium_difference(earlier: Mapping[str, object], now: DeviceInfo) -> tuple[str, str] | None:
     """Return the difference between the earlier and the current medium of a device.
 
     Parameters
@@ -75,17 +75,17 @@ def medium_difference(was: Mapping[str, object], now: DeviceInfo) -> tuple[str, 
     >>> medium_difference({"brand": "a"}, with_details(open_device("null").info, brand="b"))
     ('brand b', 'brand a')
     """
-    here = medium(now)
+    current = medium(now)
     # A brand that was just created is on no medium yet.
-    brand = None if now.details.brand_is_new else here.get("brand")
-    if was.get("brand") and brand == was["brand"]:
+    brand = None if now.details.brand_is_new else current.get("brand")
+    if earlier.get("brand") and brand == earlier["brand"]:
         return None
-    if was.get("brand") and brand:
-        return f"brand {brand}", f"brand {was['brand']}"
-    if was.get("diskseq") and was.get("boot_id") == here.get("boot_id"):
-        if was["diskseq"] == here.get("diskseq"):
+    if earlier.get("brand") and brand:
+        return f"brand {brand}", f"brand {earlier['brand']}"
+    if earlier.get("diskseq") and earlier.get("boot_id") == current.get("boot_id"):
+        if earlier["diskseq"] == current.get("diskseq"):
             return None
-        return f"diskseq {here.get('diskseq', 'none')}", f"diskseq {was['diskseq']}"
-    if was.get("brand"):
-        return "no data of uflip on it", f"data of the brand {was['brand']}"
+        return f"diskseq {current.get('diskseq', 'none')}", f"diskseq {earlier['diskseq']}"
+    if earlier.get("brand"):
+        return "no data of uflip on it", f"data of the brand {earlier['brand']}"
     return None

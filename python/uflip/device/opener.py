@@ -15,7 +15,7 @@ from uflip.device.url import SNAPSHOT, DeviceUrl, parse_url
 from uflip.errors import DeviceError, InterruptedRun, RefusedError, native_errors
 from uflip.native_wait import OnProgress, run_native
 
-LOOK_NS = 1_000_000_000
+PACE_NS = 1_000_000_000
 """Time after which the pace of creating a device predicts the rest [ns]."""
 LONG_NS = 10_000_000_000
 """Remaining time from which progress is reported [ns]: about the limit of silent waiting."""
@@ -107,7 +107,7 @@ def open_device(
         return Device(open_null(size_bytes), url, durability)
     if target.kind == "nbd":
         if writable:
-            _refuse_unnamed(target, destroy)
+            _check_export_named(target, destroy)
         with native_errors():
             export = _native.Device.nbd(
                 target.name, writable=writable, durability=durability, io_timeout_ns=io_timeout_ns
@@ -125,7 +125,7 @@ def open_device(
                 destroy=destroy,
                 brand=brand,
             )
-        opened = _real(block, url, durability, completion, io_timeout_ns)
+        opened = _open_real(block, url, durability, completion, io_timeout_ns)
         check_medium(opened.info)
         return opened
     if completion == COMPLETIONS[-1]:
@@ -145,8 +145,8 @@ def open_device(
 
     if writable:
         refuse_results(Path(target.name), "file", url)
-    file = _file_of_its_size(make, url, on_progress, io_timeout_ns, present=present)
-    return _real(file, url, durability, completion, io_timeout_ns)
+    file = _wait_for_file(make, url, on_progress, io_timeout_ns, present=present)
+    return _open_real(file, url, durability, completion, io_timeout_ns)
 
 
 def check_medium(info: DeviceInfo) -> None:
@@ -167,7 +167,7 @@ def check_medium(info: DeviceInfo) -> None:
         )
 
 
-def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
+def _check_export_named(target: DeviceUrl, destroy: str | None) -> None:
     """Refuse to write to an export without a repeated name: it may be somebody's disk."""
     if destroy != target.text:
         raise RefusedError(
@@ -179,7 +179,7 @@ def _refuse_unnamed(target: DeviceUrl, destroy: str | None) -> None:
         )
 
 
-def _real(
+def _open_real(
     native: _native.Device, url: str, durability: str, completion: str | None, io_timeout_ns: int
 ) -> Device:
     with native_errors():
@@ -191,7 +191,7 @@ def _real(
     return device
 
 
-def _file_of_its_size(
+def _wait_for_file(
     make: Callable[[], _native.Handle[_native.Device]],
     url: str,
     on_progress: OnProgress | None,
@@ -202,11 +202,11 @@ def _file_of_its_size(
     """Wait until a file has the requested size."""
     done, total = 0, 0
 
-    def progress(made: int, in_all: int, response_ns: int) -> None:
+    def progress(made: int, all_mib: int, response_ns: int) -> None:
         nonlocal done, total
-        done, total = made, in_all
+        done, total = made, all_mib
         if on_progress is not None:
-            on_progress(made, in_all, response_ns)
+            on_progress(made, all_mib, response_ns)
 
     try:
         return run_native(make, progress, io_timeout_ns=io_timeout_ns)
@@ -215,7 +215,7 @@ def _file_of_its_size(
         whole = 0 < done == total
         if whole and not present:
             Path(parse_url(url).name).resolve().unlink(missing_ok=True)
-        as_before = "longer now, and has what it lacked" if whole else "as long as it was before"
+        as_before = "extended to its full size" if whole else "as long as it was before"
         raise InterruptedRun(
             f"Interrupted after {done} of {total} MiB of the file were written",
             where=url,
@@ -259,7 +259,7 @@ class CreationProgress:
     def __call__(self, done: int, total: int, _last_ns: int) -> None:
         """Handle the number of bytes written so far."""
         taken_ns = self._clock_ns() - self._began_ns
-        if not 0 < done <= total or taken_ns < LOOK_NS:
+        if not 0 < done <= total or taken_ns < PACE_NS:
             return
         left_ns = taken_ns * (total - done) // done
         self._is_long |= left_ns >= LONG_NS

@@ -37,24 +37,24 @@ def check_options(
         raise unknown_name("completion", completion, COMPLETIONS, where="--completion")
     _check_kinds(target, data, buffered, completion, io_timeout_ns)
     # The name of the file itself, followed by its content.
-    of_file = target.kind == "file" and (destroy or "").startswith(target.name)
-    its_own = of_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
-    if destroy is not None and target.kind not in ("block", "nbd") and not its_own:
+    names_file = target.kind == "file" and (destroy or "").startswith(target.name)
+    is_own_file = names_file and (destroy or "").removeprefix(target.name)[:1] in ("", "+")
+    if destroy is not None and target.kind not in ("block", "nbd") and not is_own_file:
         raise UsageError(
-            "--destroy belongs to block devices, exports, and to a file by its own name",
+            "--destroy applies to block devices, to exports, and to a file by its own name",
             where="--destroy",
             got=f"{target.text} with --destroy {destroy}",
-            action="leave --destroy away",
+            action="omit --destroy",
         )
     if size is None:
         return None
     if target.kind not in ("file", "null"):
         raise UsageError(
-            "--size belongs to files only",
+            "--size applies only to files",
             where="--size",
             got=f"{target.text} with --size {size}",
             allowed="file:PATH, null",
-            action="leave --size away: the device has a size of its own",
+            action="omit --size: the device has a fixed size",
         )
     size_bytes = parse_size(size, where="--size")
     if size_bytes == 0 or size_bytes % SMALLEST_SECTOR:
@@ -74,20 +74,20 @@ def _check_kinds(
     """Refuse options that have no effect on a device of this kind."""
     files = ("file", "block")
     forms = {"file": "file:PATH", "block": "/dev/NAME", "nbd": "nbd:ADDRESS"}
-    for option, given, kinds, why in (
+    for option, is_set, kinds, why in (
         ("--data", data != DATA[0], files, "nothing is stored on this device"),
-        ("--buffered", buffered, files, "no page cache lies before this device"),
+        ("--buffered", buffered, files, "this device has no page cache"),
         ("--completion", completion is not None, files, "the kernel has no queue for this device"),
         ("--io-timeout", io_timeout_ns != IO_TIMEOUT_NS, (*files, "nbd"), "its I/Os are computed"),
     ):
-        if given and target.kind not in kinds:
+        if is_set and target.kind not in kinds:
             words = (
                 "files, block devices and exports" if "nbd" in kinds else "files and block devices"
             )
             raise UsageError(
-                f"{option} belongs to {words} only",
+                f"{option} applies only to {words}",
                 where=option,
                 got=f"{target.text} with {option}",
                 allowed=", ".join(forms[kind] for kind in kinds),
-                action=f"leave {option} away: {why}",
+                action=f"omit {option}: {why}",
             )

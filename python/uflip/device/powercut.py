@@ -57,6 +57,6 @@ class LosesPower:
         depth = parse_count(queue_depth, "queue_depth", 1, MAX_IOS_IN_FLIGHT)
         self._state_name = None
         text = None if spec is None else text_of(spec)
-        given = (after, text, self.durability, depth)
-        told = run_native(lambda: self._opened().cut_power(*given), on_progress)
-        return read_power_loss(told)
+        arguments = (after, text, self.durability, depth)
+        report = run_native(lambda: self._opened().cut_power(*arguments), on_progress)
+        return read_power_loss(report)

@@ -20,7 +20,7 @@ _DURATIONS = (("s", 10**9), ("ms", 10**6), ("us", 10**3))
 HEAD = """\
 # A simulated device, made from {url}.
 #
-# Change what is different, say in [sources] where each new number comes from, and look at it:
+# Change the values that differ, give the source of each new number in [sources], and check it:
 #   uflip profile check {path}
 #   uflip pattern sim:{path} --pattern RW --io-count 1000
 # Sizes and durations may have units in quotes ("16KiB", "50us"), as in the name of a device.
@@ -55,23 +55,23 @@ def profile_text(url: str, *, comments: bool = False) -> str:
             where="DEVICE",
             got=url,
             allowed=f"sim:NAME, with a name of {', '.join(profile_names())}; or sim:PATH.toml",
-            action="name the profile that yours is to begin from",
+            action="name a profile to start from",
         )
     profile = inspect_sim(target, any_interface=True).profile_table
-    known = known_keys(profile.get("interface", "block"))
+    key_tables = known_keys(profile.get("interface", "block"))
     top = [f"{name} = {_value(name, profile[name])}" for name in ("interface", "description")
            if name in profile]  # fmt: skip
-    tables = [_table(name, profile[name], known[name], comments) for name in known
+    tables = [_table(name, profile[name], key_tables[name], comments) for name in key_tables
               if profile.get(name)]  # fmt: skip
-    keys = [key for name in known for key in known[name] if key in (profile.get(name) or {})]
+    keys = [
+        key for name in key_tables for key in key_tables[name] if key in (profile.get(name) or {})
+    ]
     return "\n".join([*top, "", *tables, _sources(keys, target)])
 
 
-def _table(
-    name: str, values: Mapping[str, object], known: Mapping[str, Key], comments: bool
-) -> str:
+def _table(name: str, values: Mapping[str, object], keys: Mapping[str, Key], comments: bool) -> str:
     lines = [f"[{name}]"]
-    for key, about in known.items():
+    for key, about in keys.items():
         if values.get(key) is None:
             continue
         if comments:
@@ -121,15 +121,13 @@ def _value(key: str, value: Any) -> str:
 
 
 def _sources(keys: list[str], target: DeviceUrl) -> str:
-    found, changed = profile_sources(target.name), dict(target.overrides)
+    sources, overrides = profile_sources(target.name), dict(target.overrides)
     lines = ["[sources]"]
     for key in keys:
-        if key in changed:
+        if key in overrides:
             source = ConstantSource("guess", f"set by {target.text}")
         else:
-            source = found.get(key) or ConstantSource(
-                "off", "left out: what it is without being named"
-            )
+            source = sources.get(key) or ConstantSource("off", "omitted: the default applies")
         pairs = [f"kind = {_value('', source.kind)}"]
         if source.detail:
             pairs.append(f"detail = {_value('', source.detail)}")

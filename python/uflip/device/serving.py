@@ -142,19 +142,19 @@ def serve(
         From `check_data`.
     """
     names = [export.name for export in exports]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
         raise UsageError(
             "Two exports have the same name",
             where="serve",
-            got=", ".join(twice),
+            got=", ".join(repeated),
             action="name each device once, or serve copies with different overrides",
         )
     for export in exports:
         if export.data is not None:
             size = export.device.info.capacity_bytes
             check_data(export.data, size, export.destroy, read_only=export.read_only)
-    wanted = [
+    native_exports = [
         (
             export.device.native(),
             export.name[:LONGEST_NAME],
@@ -167,7 +167,7 @@ def serve(
     with native_errors():
         return _native.serve(
             list(listeners),
-            wanted,
+            native_exports,
             round(speed * 1000),
             statistics,
             None if record is None else str(record),
@@ -177,6 +177,6 @@ def serve(
 def served(handle: "_native.Handle[ServerResult]") -> tuple[ServedDocument, UflipError | None]:
     """Return the statistics after the end of the server, and an error of the recording."""
     with native_errors():
-        text, broken = handle.result()
+        text, recording_error = handle.result()
     document: ServedDocument = json.loads(text)
-    return document, None if broken is None else from_native(broken)
+    return document, None if recording_error is None else from_native(recording_error)

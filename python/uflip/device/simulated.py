@@ -115,7 +115,7 @@ def _refuse_overrides(target: DeviceUrl) -> None:
             "A snapshot cannot be combined with overrides",
             where=target.text,
             got="?" + "&".join(f"{key}={value}" for key, value in target.overrides),
-            action=f"leave the overrides away: sim:{Path(target.name)}",
+            action=f"omit the overrides: sim:{Path(target.name)}",
         )
 
 

@@ -65,19 +65,19 @@ def parse_url(url: str) -> DeviceUrl:
             if isinstance(url, list | tuple)
             else "name a device",
         )
-    scheme, colon, rest = url.partition(":")
+    scheme, colon, location = url.partition(":")
     if url == "null":
         return DeviceUrl(url, "null")
     if url.startswith("/dev/"):
         return DeviceUrl(f"block:{url}", "block", url)
-    if colon and scheme == "block" and rest.startswith("/dev/"):
-        return DeviceUrl(url, "block", rest)
-    if colon and scheme == "file" and rest:
-        return DeviceUrl(url, "file", rest)
-    if colon and scheme == "nbd" and ":" in rest:
-        return DeviceUrl(url, "nbd", rest)
-    if colon and scheme == "sim" and rest:
-        name, question, query = rest.partition("?")
+    if colon and scheme == "block" and location.startswith("/dev/"):
+        return DeviceUrl(url, "block", location)
+    if colon and scheme == "file" and location:
+        return DeviceUrl(url, "file", location)
+    if colon and scheme == "nbd" and ":" in location:
+        return DeviceUrl(url, "nbd", location)
+    if colon and scheme == "sim" and location:
+        name, question, query = location.partition("?")
         pairs = tuple(parse_qsl(query, keep_blank_values=True)) if question else ()
         _refuse_twice(url, pairs)
         return DeviceUrl(url, "sim", name, pairs)
@@ -99,7 +99,7 @@ def _refuse_twice(url: str, pairs: tuple[tuple[str, str], ...]) -> None:
             where=url,
             got="&".join(f"{key}={value}" for key, value in pairs if key == twice),
             allowed="each key once",
-            action="leave out all but one; `uflip sweep` varies a key",
+            action="keep one of them; `uflip sweep` varies a key",
         )
 
 
@@ -122,15 +122,16 @@ def with_overrides(url: str, overrides: Mapping[str, str | int | float | bool]) 
 
 def _nearest_url(url: str) -> str:
     """Return a suggestion for a malformed URL."""
-    host, at, rest = url.partition("@")
-    if at and rest.startswith(("sim:", "file:", "/dev/", "block:", "nbd:")):
-        return f"{rest} on the machine {host} is reached with --scheduler, see `uflip run --help`"
+    host, at, device_url = url.partition("@")
+    if at and device_url.startswith(("sim:", "file:", "/dev/", "block:", "nbd:")):
+        reach = "is reached with --scheduler, see `uflip run --help`"
+        return f"{device_url} on the machine {host} {reach}"
     if url in profile_names():
         return f"did you mean sim:{url}?"
     with suppress(OSError, ValueError):  # the text may be too long for a path
         if Path(url).is_file():
             return f"did you mean file:{url}?"
-    return "see `uflip devices` for what is there"
+    return "`uflip devices` lists the available ones"
 
 
 def read_override(key: str, value: str) -> str | int | float | bool:

@@ -49,21 +49,21 @@ def virtual_disk_kind(major: int, minor: int, system: Path = Path("/sys")) -> st
     system : Path
         The sysfs mount.
     """
-    place = sysfs_path(major, minor, system)
-    if place is None:
+    disk_path = sysfs_path(major, minor, system)
+    if disk_path is None:
         return None
-    disk = place.parent if (place / "partition").exists() else place
-    for prefix, what in SOFTWARE.items():
+    disk = disk_path.parent if (disk_path / "partition").exists() else disk_path
+    for prefix, kind in SOFTWARE.items():
         if disk.name.startswith(prefix) and disk.name[len(prefix) :].isdigit():
-            return f"{disk.name} is {what}"
-    for part in place.parts:
-        for bus, whose in BUSES.items():
+            return f"{disk.name} is {kind}"
+    for part in disk_path.parts:
+        for bus, provider in BUSES.items():
             if part.startswith(bus):
-                return f"{disk.name} is a disk of {whose}"
-    said = " ".join(_text(disk / "device" / name) for name in ("vendor", "model")).lower()
-    for word, whose in NAMES.items():
-        if word in said:
-            return f"{disk.name} is a disk of {whose}"
+                return f"{disk.name} is a disk of {provider}"
+    identification = " ".join(_text(disk / "device" / name) for name in ("vendor", "model")).lower()
+    for word, provider in NAMES.items():
+        if word in identification:
+            return f"{disk.name} is a disk of {provider}"
     return None
 
 

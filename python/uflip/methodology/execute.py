@@ -119,7 +119,7 @@ def execute(
     with store_outcome(writer, tally):
         # On a device with earlier runs, no new run may come before them.
         closed = replay is None and any(run.id in done for run in disturbing_runs(plan))
-        stood = undisturbed_since_open(device.standing())
+        stood = undisturbed_since_open(device.target_status())
         check_not_shrunk(stood, device.info)
         for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
             signals.check()
@@ -179,7 +179,7 @@ def _make(
     if device.info.zoned:
         device.prepare_zones(found.adapted(runs[0]))
     device.idle(pause_ns)
-    stood = device.standing()
+    stood = device.target_status()
     check_target(before, stood, device.url)
     if runs[0].micro_benchmark == interference.NAME:
         busy_ns = interference.busy_after_writes(device, runs)
@@ -194,7 +194,7 @@ def _make(
             history.after(traces[-1], device.durability)
             device.idle(pause_ns)
             traces.append(device.run(longer, on_progress, spool=spool))
-    stands = device.standing()
+    stands = device.target_status()
     check_target(stood, stands, device.url)
     buffered = device.info.buffered
     others = count_disturbances(stood, stands, traces, buffered=buffered, since=before)
