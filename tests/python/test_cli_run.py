@@ -128,7 +128,7 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
     (["file:new.bin", "--size", "1MiB", "--destroy", "x"], "usage", ["a file by its own name"]),
     (["sim:demo", "--size", "1MiB"], "usage", ["--size applies only to files"]),
     (["sim:demo", "--buffered"], "usage", ["--buffered applies only to files", "page cache"]),
-    (["sim:demo", "--io-timeout", "5s"], "usage", ["--io-timeout belongs to", "nbd:ADDRESS"]),
+    (["sim:demo", "--io-timeout", "5s"], "usage", ["--io-timeout applies only to", "nbd:ADDRESS"]),
     (
         ["null", "--io-timeout", "0s"],
         "usage",
