@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from uflip.device import cache
-from uflip.executors import Executor, Here, Processes, Threads, cluster, on_all, using
+from uflip.executors import CallingThread, Executor, Processes, Threads, cluster, on_all, using
 from uflip.spec import baseline
 from uflip.sweeping import Range, Sample, sweep
 
@@ -81,7 +81,7 @@ def time_of_programs(programs: int, points: int, ios: int) -> float:
 
 def run_one_program(points: int, ios: int) -> None:
     """Run one of these programs: it reports when it is ready, and begins when its input ends."""
-    with using(Here()):
+    with using(CallingThread()):
         sweep_devices(4, ios)
         print("ready", flush=True)
         sys.stdin.read()

@@ -23,8 +23,8 @@ from command_line import uflip
 from uflip.device import cache
 from uflip.errors import DeviceError, UnavailableError, UsageError
 from uflip.executors import (
+    CallingThread,
     Executor,
-    Here,
     Processes,
     Threads,
     cluster,
@@ -52,7 +52,7 @@ KINDS = ("here", "threads", "processes", "cluster")
 def executors() -> Iterator[dict[str, Executor]]:
     with ExitStack() as stack:
         yield {
-            "here": Here(),
+            "here": CallingThread(),
             "threads": Threads(3),
             "processes": stack.enter_context(Processes(2)),
             "cluster": stack.enter_context(cluster.local(2)),
@@ -82,7 +82,7 @@ def test_sweep_is_identical_on_every_executor(executor: Executor) -> None:
 
 
 def _serial_sweep() -> list[Any]:
-    with using(Here()):
+    with using(CallingThread()):
         return sweep(URL, WRITES, VARY, warm_up=0.5)
 
 
@@ -290,7 +290,7 @@ def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path:
 def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """So it is with one that is killed again while it starts, on a busy machine."""
     monkeypatch.setitem(scheduler.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
-    monkeypatch.setattr(cluster, "LOOK_S", 0.5)
+    monkeypatch.setattr(cluster, "CHECK_S", 0.5)
     monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
     with cluster.local(2) as both, using(both):
         for number in range(2):  # one worker continues; then both exist again

@@ -18,9 +18,9 @@ points, which are run again.
 from uflip.executors.executor import Executor, OnStep, ignore
 from uflip.executors.processes import Processes
 from uflip.executors.run import current, each, on_all, using
-from uflip.executors.threads import Here, Threads
+from uflip.executors.threads import CallingThread, Threads
 
 __all__ = [
-    "Executor", "Here", "OnStep", "Processes", "Threads", "current", "each", "ignore", "on_all",
-    "using",
+    "CallingThread", "Executor", "OnStep", "Processes", "Threads", "current", "each", "ignore",
+    "on_all", "using",
 ]  # fmt: skip

@@ -46,7 +46,7 @@ WINDOW = 1024
 # nannies start a new one within seconds, machines within minutes.
 FIRST_WORKER_S, NO_WORKER_S = 60.0, 120.0
 # Interval between checks for workers while nothing finishes [s], and between two polls.
-LOOK_S, SLICE_S = 5.0, 0.1
+CHECK_S, SLICE_S = 5.0, 0.1
 
 
 class Cluster:
@@ -57,10 +57,10 @@ class Cluster:
         client: "Client",
         *,
         elsewhere: bool = False,
-        complete: Callable[[], None] = lambda: None,
+        restore: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
-        self._complete, self._completed = complete, time.monotonic()
+        self._restore, self._restored_at = restore, time.monotonic()
         self.elsewhere = elsewhere
         """Whether its workers may be on other machines, with other files."""
 
@@ -75,33 +75,35 @@ class Cluster:
         """Yield (index, result) of each point when it finishes."""
         from distributed import KilledWorker, as_completed
 
-        bundles = Bundles(len(points), alone=any(map(_needs, points)))
+        bundles = Bundles(len(points), single=any(map(_label, points)))
         at_work: dict[Future, list[int]] = {}
         done = as_completed(with_results=True, raise_errors=False, loop=self._client.loop)
         try:
-            while bundles.left or at_work:
+            while bundles.waiting or at_work:
                 if len(at_work) <= WINDOW // 2:  # a call costs as much as many points
                     sent = self._send(work, points, bundles.next(WINDOW - len(at_work)))
                     at_work.update(sent)
                     done.update(list(sent))
-                needed = {need for p in at_work.values() if (need := _needs(points[p[0]]))}
-                for future, result in self._over(done, needed):
-                    places = at_work.pop(future)
+                needed = {
+                    need for indices in at_work.values() if (need := _label(points[indices[0]]))
+                }
+                for future, result in self._wait_for_finished(done, needed):
+                    indices = at_work.pop(future)
                     if future.status == "finished":
                         bundles.took(result.seconds)
-                        yield from zip(places, result.results, strict=True)
+                        yield from zip(indices, result.results, strict=True)
                         continue
                     error = result[1] if isinstance(result, tuple) else result
                     died = future.cancelled() or isinstance(error, KilledWorker)
                     if isinstance(error, Exception) and not died:
                         raise error
                     # Cancelled without an error: the worker with the result died.
-                    self._take_back([future])
-                    if (place := bundles.died(places)) is not None:
-                        raise crashed_task(points[place])
+                    self._cancel([future])
+                    if (crashing := bundles.died(indices)) is not None:
+                        raise crashed_task(points[crashing])
         finally:
             done.clear()
-            self._take_back(list(at_work))
+            self._cancel(list(at_work))
 
     def labels(self) -> set[str]:
         """Return the labels of the workers (`dask worker --resources`)."""
@@ -117,14 +119,14 @@ class Cluster:
             The exception of the function; or an error if the worker is gone.
         """
         answers = self._client.run(function, *arguments, workers=[worker])
-        found: Result = answers[worker]
-        return found
+        answer: Result = answers[worker]
+        return answer
 
-    def listen(self, name: str, on_news: Callable[[Any], None]) -> None:
+    def subscribe(self, name: str, on_message: Callable[[Any], None]) -> None:
         """Subscribe a callback to the messages of a topic."""
-        self._client.subscribe_topic(name, lambda event: on_news(event[1]))
+        self._client.subscribe_topic(name, lambda event: on_message(event[1]))
 
-    def deafen(self, name: str) -> None:
+    def unsubscribe(self, name: str) -> None:
         """Unsubscribe from a topic."""
         with suppress(Exception):  # the scheduler may be gone
             self._client.unsubscribe_topic(name)
@@ -135,40 +137,42 @@ class Cluster:
         if not bundles:
             return {}
         sent: dict[Future, list[int]] = {}
-        for need in {_needs(points[places[0]]) for places in bundles}:
-            those = [places for places in bundles if _needs(points[places[0]]) == need]
-            each = [[points[place] for place in places] for places in those]
+        for need in {_label(points[indices[0]]) for indices in bundles}:
+            suitable = [indices for indices in bundles if _label(points[indices[0]]) == need]
+            arguments = [[points[index] for index in indices] for indices in suitable]
             resources = {need: 1} if need else None
-            futures = self._client.map(_at_worker, each, work=work, pure=False, resources=resources)
-            sent.update(zip(futures, those, strict=True))
+            futures = self._client.map(
+                _at_worker, arguments, work=work, pure=False, resources=resources
+            )
+            sent.update(zip(futures, suitable, strict=True))
         return sent
 
-    def _over(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
+    def _wait_for_finished(self, done: Any, needed: set[str]) -> "list[tuple[Future, Any]]":
         """Wait for finished tasks; raise an error if no suitable worker is left."""
-        looked = began = time.monotonic()
+        checked = began = time.monotonic()
         while not (batch := done.next_batch(block=False)):
-            self._keep_complete()
+            self._restore_workers()
             with done.thread_condition:
                 done.thread_condition.wait(SLICE_S)
             now = time.monotonic()
-            if now - looked < LOOK_S:
+            if now - checked < CHECK_S:
                 continue
-            looked = now
+            checked = now
             self._check_scheduler()
             if self.workers and needed <= self.labels():
                 began = now
             elif now - began > NO_WORKER_S:
                 raise no_worker(self._client, NO_WORKER_S, needed - self.labels())
-        self._keep_complete()
-        found: list[tuple[Future, Any]] = batch
-        if any(future.cancelled() for future, _ in found):
+        self._restore_workers()
+        finished: list[tuple[Future, Any]] = batch
+        if any(future.cancelled() for future, _ in finished):
             self._check_scheduler()
-        return found
+        return finished
 
-    def _keep_complete(self) -> None:
-        if (now := time.monotonic()) - self._completed > LOOK_S:
-            self._completed = now
-            self._complete()
+    def _restore_workers(self) -> None:
+        if (now := time.monotonic()) - self._restored_at > CHECK_S:
+            self._restored_at = now
+            self._restore()
 
     def _check_scheduler(self) -> None:
         if self._client.status not in {"running", "connecting"}:
@@ -176,17 +180,17 @@ class Cluster:
                 "The scheduler has stopped",
                 where=address_of(self._client),
                 got=f"a connection that is {self._client.status}",
-                allowed="a scheduler that stays until everything is over",
-                action="start it again; a sweep with --data goes on where it stopped",
+                allowed="a scheduler that runs until all tasks are finished",
+                action="start it again, and resume the sweep: `uflip sweep --resume FOLDER`",
             )
 
-    def _take_back(self, futures: "list[Future]") -> None:
+    def _cancel(self, futures: "list[Future]") -> None:
         if futures:
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(futures, force=True)
 
 
-class _NobodyWaits(signals.AbandonFlag):
+class _TaskCancelled(signals.AbandonFlag):
     """Whether a task was cancelled, according to its worker."""
 
     def __init__(self) -> None:
@@ -202,26 +206,26 @@ class _NobodyWaits(signals.AbandonFlag):
 
 
 @dataclass(frozen=True)
-class _Over:
+class _BundleResult:
     results: list[Any]
     seconds: list[float]
 
 
-def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _Over:
-    token = signals.abandon_flag.set(_NobodyWaits())
-    over = _Over([], [])
+def _at_worker(points: Sequence[Any], *, work: Callable[[Any], Any]) -> _BundleResult:
+    token = signals.abandon_flag.set(_TaskCancelled())
+    bundle = _BundleResult([], [])
     try:
         for point in points:
             signals.check()
             began = time.monotonic()
-            over.results.append(work(point))
-            over.seconds.append(time.monotonic() - began)
+            bundle.results.append(work(point))
+            bundle.seconds.append(time.monotonic() - began)
     except KeyboardInterrupt as error:
         # A KeyboardInterrupt would end the worker.
-        raise RuntimeError("nobody waits for this any more") from error
+        raise RuntimeError("cancelled: no client waits for this task") from error
     finally:
         signals.abandon_flag.reset(token)
-    return over
+    return bundle
 
 
 @contextmanager
@@ -257,7 +261,7 @@ def local(workers: int) -> Iterator[Cluster]:
         )
         stack.callback(_closed, cluster)
         client = stack.enter_context(client_of(distributed, cluster))
-        yield Cluster(client, complete=partial(_complete, cluster, workers))
+        yield Cluster(client, restore=partial(_restore_workers_of, cluster, workers))
 
 
 @contextmanager
@@ -289,7 +293,7 @@ def _files_in(folder: str) -> Any:
     return dask.config.set({"temporary-directory": folder})
 
 
-def _complete(cluster: Any, workers: int) -> None:
+def _restore_workers_of(cluster: Any, workers: int) -> None:
     """Restore the number of workers: Dask drops lost workers, and keeps failed ones."""
     from distributed.core import Status
 
@@ -307,6 +311,6 @@ def _closed(cluster: Any) -> None:
         cluster.close(timeout=CLOSE_S)
 
 
-def _needs(point: object) -> str:
+def _label(point: object) -> str:
     """Return the label that a point requires of its worker; empty for none."""
     return str(getattr(point, "needs", ""))

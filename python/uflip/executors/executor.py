@@ -30,7 +30,7 @@ OnStep = Callable[[int, str], None]
 # deaths the point itself is the cause.
 MOST_DEATHS = 5
 
-LOOK_UP_S = 0.1
+POLL_S = 0.1
 """Polling interval while waiting for futures [s]."""
 
 
@@ -82,8 +82,8 @@ def completed(futures: Iterable[Future[Result]]) -> Iterator[Future[Result]]:
     `concurrent.futures.as_completed` may miss a signal: Python handles a signal that arrives just
     before the thread goes to sleep only when the thread wakes up, when the first future finishes.
     """
-    left = list(futures)
-    while left:
-        over, _ = wait(left, timeout=LOOK_UP_S, return_when=FIRST_COMPLETED)
-        yield from (each for each in left if each in over)
-        left = [each for each in left if each not in over]
+    pending = list(futures)
+    while pending:
+        done, _ = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
+        yield from (each for each in pending if each in done)
+        pending = [each for each in pending if each not in done]

@@ -22,7 +22,7 @@ from uflip.executors.executor import MOST_DEATHS, Result, completed, crashed_tas
 PRELOADED = ["uflip.executors.work", "uflip.device.opener", "uflip.results"]
 
 
-class _LeaveEvent(signals.AbandonFlag):
+class _AbandonEvent(signals.AbandonFlag):
     """Whether the waiting process has given up, as an event."""
 
     def __init__(self, event: Any) -> None:
@@ -34,13 +34,13 @@ class _LeaveEvent(signals.AbandonFlag):
         return bool(self._event.is_set())
 
 
-_told: _LeaveEvent | None = None
+_abandon_event: _AbandonEvent | None = None
 
 
-def _begin(event: Any) -> None:
+def _initialise(event: Any) -> None:
     """Initialise a worker process: ignore signals, and end with the parent."""
-    global _told  # noqa: PLW0603 -- of this process, which belongs to one pool
-    _told = _LeaveEvent(event)
+    global _abandon_event  # noqa: PLW0603 -- of this process, which belongs to one pool
+    _abandon_event = _AbandonEvent(event)
     for number in signals.SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
@@ -54,7 +54,7 @@ def _follow_parent() -> None:
 
 
 def _call(work: Callable[[Any], Any], point: Any) -> Any:
-    token = signals.abandon_flag.set(_told)
+    token = signals.abandon_flag.set(_abandon_event)
     try:
         return work(point)
     finally:
@@ -80,7 +80,7 @@ class Processes:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
-        self._gone: Any = None
+        self._abandoned: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -92,27 +92,27 @@ class Processes:
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
         """Yield (index, result) of each point when it finishes."""
-        left = dict(enumerate(points))
+        pending = dict(enumerate(points))
         deaths = 0
         try:
-            while left:
-                before = len(left)
-                for place, result in self._until_one_dies(work, left):
-                    del left[place]
-                    yield place, result
-                deaths = 0 if len(left) < before else deaths + 1
-                if left and deaths >= MOST_DEATHS:
-                    raise crashed_task(next(iter(left.values())))
+            while pending:
+                before = len(pending)
+                for index, result in self._run_until_death(work, pending):
+                    del pending[index]
+                    yield index, result
+                deaths = 0 if len(pending) < before else deaths + 1
+                if pending and deaths >= MOST_DEATHS:
+                    raise crashed_task(next(iter(pending.values())))
         finally:
-            if left:  # an error, or the iterator was closed
+            if pending:  # an error, or the iterator was closed
                 self._end()
 
-    def _until_one_dies(
+    def _run_until_death(
         self, work: Callable[[Any], Result], points: dict[int, Any]
     ) -> Iterator[tuple[int, Result]]:
-        pool = self._begun()
+        pool = self._running_pool()
         try:
-            futures = {pool.submit(_call, work, point): place for place, point in [*points.items()]}
+            futures = {pool.submit(_call, work, point): index for index, point in [*points.items()]}
         except BrokenProcessPool:  # before all points were submitted
             self._end()
             return
@@ -125,19 +125,19 @@ class Processes:
         if broken:
             self._end()
 
-    def _begun(self) -> ProcessPoolExecutor:
+    def _running_pool(self) -> ProcessPoolExecutor:
         if self._pool is None:
             context = get_context("forkserver")
             context.set_forkserver_preload(PRELOADED)
-            self._gone = context.Event()
+            self._abandoned = context.Event()
             self._pool = ProcessPoolExecutor(
-                self.workers, context, initializer=_begin, initargs=(self._gone,)
+                self.workers, context, initializer=_initialise, initargs=(self._abandoned,)
             )
         return self._pool
 
     def _end(self) -> None:
         """Cancel running work and wait, since a starting process needs the pool."""
         if self._pool is not None:
-            self._gone.set()
+            self._abandoned.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

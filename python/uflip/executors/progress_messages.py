@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from uflip.executors.run import current
 
-OnNews = Callable[[Any], None]
+OnMessage = Callable[[Any], None]
 """Called with a message as JSON data: a tuple arrives as a list."""
 
-_listening: dict[str, OnNews] = {}
+_subscribers: dict[str, OnMessage] = {}
 
 
 @runtime_checkable
@@ -31,15 +31,15 @@ class Remote(Protocol):
     def ask(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a worker now."""
 
-    def listen(self, name: str, on_news: OnNews) -> None:
+    def subscribe(self, name: str, on_message: OnMessage) -> None:
         """Subscribe a callback to the messages of a topic."""
 
-    def deafen(self, name: str) -> None:
+    def unsubscribe(self, name: str) -> None:
         """Unsubscribe from a topic."""
 
 
 @contextmanager
-def subscribed(on_news: OnNews) -> Iterator[str]:
+def subscribed(on_message: OnMessage) -> Iterator[str]:
     """Subscribe to messages of the current executor's work in this block; return the topic.
 
     Examples
@@ -49,23 +49,23 @@ def subscribed(on_news: OnNews) -> Iterator[str]:
     [1, 'so far']
     """
     name, executor = f"uflip-{uuid4().hex}", current()
-    _listening[name] = on_news
+    _subscribers[name] = on_message
     if isinstance(executor, Remote):
-        executor.listen(name, on_news)
+        executor.subscribe(name, on_message)
     try:
         yield name
     finally:
         if isinstance(executor, Remote):
-            executor.deafen(name)
-        del _listening[name]
+            executor.unsubscribe(name)
+        del _subscribers[name]
 
 
-def publish(name: str, news: Any) -> None:
+def publish(name: str, message: Any) -> None:
     """Publish a message to a topic, if anybody has subscribed."""
-    if (on_news := _listening.get(name)) is not None:
-        on_news(news)
+    if (on_message := _subscribers.get(name)) is not None:
+        on_message(message)
     elif "distributed" in sys.modules:
         from distributed import get_worker
 
         with suppress(ValueError):  # not in a worker
-            get_worker().log_event(name, news)
+            get_worker().log_event(name, message)

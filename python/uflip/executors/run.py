@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 from uflip.executors.executor import Executor, OnStep, Point, Result, ignore
-from uflip.executors.threads import Here, Threads
+from uflip.executors.threads import CallingThread, Threads
 from uflip.executors.work import WorkerTask
 
 _current: ContextVar[Executor | None] = ContextVar("executor", default=None)
@@ -34,7 +34,7 @@ class _Inside:
         self.work = work
 
     def __call__(self, point: Any) -> Any:
-        with using(Here()):
+        with using(CallingThread()):
             return self.work(point)
 
 
@@ -89,7 +89,7 @@ def on_all(
     """
     results: dict[int, Result] = {}
     with closing(cast("Any", each(function, points))) as outcomes:
-        for place, result in outcomes:
-            results[place] = result
-            on_step(len(results), name(points[place]))
-    return [results[place] for place in range(len(points))]
+        for index, result in outcomes:
+            results[index] = result
+            on_step(len(results), name(points[index]))
+    return [results[index] for index in range(len(points))]

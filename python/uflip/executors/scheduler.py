@@ -92,9 +92,9 @@ def temporary_security(distributed: Any) -> Any:
     return distributed.Security.temporary()
 
 
-def _missing(what: str, error: ImportError, library: str) -> UnavailableError:
+def _missing(message: str, error: ImportError, library: str) -> UnavailableError:
     return UnavailableError(
-        what,
+        message,
         where="--workers, --scheduler",
         got=f"no module {error.name}",
         allowed=f"{library}, an optional library",

@@ -12,7 +12,7 @@ from uflip.executors.executor import MOST_DEATHS
 # worker loses little and progress is visible.
 LONG_ENOUGH_S = 0.5
 # Maximum number of points in a bundle, since their durations differ.
-MOST_POINTS = 64
+MAX_POINTS = 64
 # Number of points measured before bundles are used.
 FIRST = 8
 # Weight of the latest point in the mean duration.
@@ -26,22 +26,22 @@ class Bundles:
     ----------
     count : int
         Number of points; they are identified by their index.
-    alone : bool
+    single : bool
         Whether each point is sent alone, because it requires a certain worker.
     """
 
-    def __init__(self, count: int, *, alone: bool = False) -> None:
-        self._largest = 1 if alone else MOST_POINTS
+    def __init__(self, count: int, *, single: bool = False) -> None:
+        self._largest = 1 if single else MAX_POINTS
         self._waiting = deque(range(count))
-        self._alone: deque[int] = deque()
+        self._singles: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
         self._seconds: float | None = None
-        self._seen = 0
+        self._measured = 0
 
     @property
-    def left(self) -> int:
+    def waiting(self) -> int:
         """Number of waiting points."""
-        return len(self._waiting) + len(self._alone)
+        return len(self._waiting) + len(self._singles)
 
     def next(self, most: int) -> list[list[int]]:
         """Take up to `most` bundles; few at first, until the duration of points is known.
@@ -56,35 +56,35 @@ class Bundles:
         [5, 5, 5]
         """
         size = self._size()
-        if self._seen < FIRST:
+        if self._measured < FIRST:
             most = min(most, FIRST)
-        found: list[list[int]] = []
-        while len(found) < most and self.left:
-            if self._alone:
-                found.append([self._alone.popleft()])
+        bundles: list[list[int]] = []
+        while len(bundles) < most and self.waiting:
+            if self._singles:
+                bundles.append([self._singles.popleft()])
             else:
-                few = min(size, len(self._waiting))
-                found.append([self._waiting.popleft() for _ in range(few)])
-        return found
+                length = min(size, len(self._waiting))
+                bundles.append([self._waiting.popleft() for _ in range(length)])
+        return bundles
 
     def took(self, seconds: list[float]) -> None:
         """Record the durations of points [s]."""
-        for one in seconds:
-            self._seen += 1
+        for duration in seconds:
+            self._measured += 1
             # The mean of the first points, then an exponential moving average.
-            weight = max(WEIGHT, 1 / self._seen)
-            self._seconds = one * weight + (self._seconds or 0.0) * (1 - weight)
+            weight = max(WEIGHT, 1 / self._measured)
+            self._seconds = duration * weight + (self._seconds or 0.0) * (1 - weight)
 
-    def died(self, places: list[int]) -> int | None:
+    def died(self, indices: list[int]) -> int | None:
         """Put back the points of a dead worker; return a point with too many deaths."""
-        if len(places) == 1:
-            self._deaths[places[0]] += 1
-            if self._deaths[places[0]] >= MOST_DEATHS:
-                return places[0]
-        self._alone.extend(places)
+        if len(indices) == 1:
+            self._deaths[indices[0]] += 1
+            if self._deaths[indices[0]] >= MOST_DEATHS:
+                return indices[0]
+        self._singles.extend(indices)
         return None
 
     def _size(self) -> int:
-        if self._seconds is None or self._seen < FIRST:
+        if self._seconds is None or self._measured < FIRST:
             return 1
         return max(1, min(self._largest, round(LONG_ENOUGH_S / max(self._seconds, 1e-9))))

@@ -30,36 +30,36 @@ class Threads:
     ) -> Iterator[tuple[int, Result]]:
         """Yield (index, result) of each point when it finishes."""
         pool = ThreadPoolExecutor(max_workers=self.workers)
-        leaving = signals.AbandonFlag()
-        token = signals.abandon_flag.set(leaving)
+        abandon = signals.AbandonFlag()
+        token = signals.abandon_flag.set(abandon)
         futures = {
-            pool.submit(copy_context().run, _call, leaving, work, point): place
-            for place, point in enumerate(points)
+            pool.submit(copy_context().run, _call, abandon, work, point): index
+            for index, point in enumerate(points)
         }
         signals.abandon_flag.reset(token)
         try:
             for future in completed(futures):
-                if leaving.gone and isinstance(future.exception(), signals.ProcessTerminated):
+                if abandon.gone and isinstance(future.exception(), signals.ProcessTerminated):
                     continue  # a consequence of another failure, which is raised
                 yield futures[future], future.result()
         finally:
             # After an error or Ctrl-C: waiting points never begin, and running points end at their
             # next check.
-            leaving.gone = True
+            abandon.gone = True
             with signals.shielded():
                 pool.shutdown(wait=self._patient, cancel_futures=True)
 
 
-def _call(leaving: signals.AbandonFlag, work: Callable[[Any], Any], point: Any) -> Any:
+def _call(abandon: signals.AbandonFlag, work: Callable[[Any], Any], point: Any) -> Any:
     signals.check()
     try:
         return work(point)
     except Exception:
-        leaving.gone = True  # waiting points never begin
+        abandon.gone = True  # waiting points never begin
         raise
 
 
-class Here:
+class CallingThread:
     """The calling thread, one point after the other: for nested points."""
 
     workers = 1
@@ -68,5 +68,5 @@ class Here:
         self, work: Callable[[Any], Result], points: Sequence[Any]
     ) -> Iterator[tuple[int, Result]]:
         """Yield (index, result) of each point, in order."""
-        for place, point in enumerate(points):
-            yield place, work(point)
+        for index, point in enumerate(points):
+            yield index, work(point)

@@ -29,7 +29,7 @@ from uflip import _native
 from uflip.data import multi_device as document
 from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDeviceOptions
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
-from uflip.executors import Executor, Here, current, each, using
+from uflip.executors import CallingThread, Executor, current, each, using
 from uflip.executors.executor import MOST_DEATHS
 from uflip.executors.progress_messages import Remote, subscribed
 from uflip.methodology import check_worth_running
@@ -218,7 +218,7 @@ def _batches(
     if together and not elsewhere:
         sequential = []
     for point in sequential:
-        yield Here(), [point]
+        yield CallingThread(), [point]
     if others := [replace(p, remote=elsewhere) for p in points if p not in sequential]:
         yield executor, others
 
