@@ -124,9 +124,9 @@ def test_prices_are_interpolated_between_measurements() -> None:
     prices = Prices({"granularity SR": {size: Mean(ns) for size, ns in curve.items()}})
     for size in (512, 1000, 4096, 10_000, 60_000):
         expected = np.interp(size, list(curve), list(curve.values()))
-        assert prices.of_io("SR", size) == pytest.approx(expected)
-    assert prices.of_io("SR", 131072) == pytest.approx(500 + 65536 * 320 / 49152)
-    assert not Prices({"granularity SR": {512: Mean(1.0)}}).known("SR")
+        assert prices.io_ns("SR", size) == pytest.approx(expected)
+    assert prices.io_ns("SR", 131072) == pytest.approx(500 + 65536 * 320 / 49152)
+    assert not Prices({"granularity SR": {512: Mean(1.0)}}).has_price("SR")
 
 
 @pytest.mark.parametrize("wrong", ["data", "memory", "block", "page", "area"])

@@ -145,11 +145,11 @@ def test_micro_benchmark_matches_command_line(stage: Stage, tmp_path: Path) -> N
 def test_one_run_at_a_time_and_oldest_results_are_removed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "KEPT", 1)
+    monkeypatch.setattr(stages, "MAX_RESULTS", 1)
     first, second = (waited(stage.begin(parse_request(RW))) for _ in range(2))
     assert [one.folder.exists() for one in (first, second)] == [False, True]
     assert stage.played() == [second]
-    monkeypatch.setattr(stages, "KEPT", 2)
+    monkeypatch.setattr(stages, "MAX_RESULTS", 2)
     long = stage.begin(parse_request(LONG))
     with pytest.raises(UsageError, match="Another run is in progress"):
         stage.begin(parse_request(LONG))
@@ -162,7 +162,7 @@ def test_one_run_at_a_time_and_oldest_results_are_removed(
 
 
 def test_stopped_run_replaces_no_result(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "KEPT", 1)
+    monkeypatch.setattr(stages, "MAX_RESULTS", 1)
     first = waited(stage.begin(parse_request(RW)))
     long = stage.begin(parse_request(LONG))
     stage.stop()

@@ -79,7 +79,7 @@ docs/explanation/cost-models.md.
 )
 @json_option
 def command(
-    results: Path, workload: tuple[str, ...], replay: bool, as_json: bool, **given: int | None
+    results: Path, workload: tuple[str, ...], replay: bool, as_json: bool, **options: int | None
 ) -> None:
     """Predict the cost of data structures on the device of RESULTS.
 
@@ -110,11 +110,11 @@ def command(
             action="leave out --replay",
         )
     check_priced(document, str(results))
-    predictions = predict(document, parameters(device.capacity_bytes, **given), workload)
+    predictions = predict(document, parameters(device.capacity_bytes, **options), workload)
     pairs = [
         (
             prediction,
-            replay_workload(device.url, prediction.workload, prediction.given)
+            replay_workload(device.url, prediction.workload, prediction.parameters)
             if replay and prediction.parts
             else None,
         )
@@ -134,7 +134,7 @@ def _document(prediction: "Prediction", replayed: "Replayed | None") -> Mapping[
         "workload": prediction.workload.name,
         "title": prediction.workload.title,
         "formula": prediction.workload.formula,
-        "parameters": prediction.given,
+        "parameters": prediction.parameters,
         "parts": [
             {"what": operation, "ios": count, "ns_per_io": price}
             for operation, count, price in prediction.parts

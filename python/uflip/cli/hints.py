@@ -12,7 +12,7 @@ from uflip.errors import UsageError
 from uflip.escape import plain
 
 if TYPE_CHECKING:
-    from uflip.hints import AdviceSaid
+    from uflip.hints import AdviceDocument
 
 WIDTH = 100
 # Verdicts have a column of their own.
@@ -102,7 +102,7 @@ def _prices(device: float | None, memory: float | None) -> tuple[float, float] |
     return device, memory
 
 
-def _print(device: str, advice: "AdviceSaid") -> None:
+def _print(device: str, advice: "AdviceDocument") -> None:
     device_class = advice["class"]
     echo(f"{device}\nclass {device_class['name']}: {device_class['meaning']}")
     for hint in advice["hints"]:

@@ -13,7 +13,7 @@ from uflip.units import format_size
 KIB, MIB = 1 << 10, 1 << 20
 DATA, MEMORY, BLOCK, PAGE, OPERATIONS = 256 * MIB, 16 * MIB, 128 * KIB, 4 * KIB, 4000
 AREA, GROWTH = 8 * MIB, 4
-PLACES = 4
+SPACE_FACTOR = 4
 """Space of a workload, in multiples of its data: merged data is written elsewhere."""
 
 
@@ -25,7 +25,7 @@ class Prediction:
     ----------
     workload : Workload
         The workload.
-    given : Parameters
+    parameters : Parameters
         Its parameters.
     parts : list of Part
         Its steps.
@@ -34,7 +34,7 @@ class Prediction:
     """
 
     workload: Workload
-    given: Parameters
+    parameters: Parameters
     parts: list[Part]
     missing: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ class Prediction:
         return None if self.time_ns is None else self.time_ns / took_ns - 1
 
 
-def parameters(capacity: int, **given: int | None) -> Parameters:
+def parameters(capacity: int, **options: int | None) -> Parameters:
     """Return parameters; missing ones are chosen by the size of the device [bytes].
 
     Raises
@@ -63,8 +63,10 @@ def parameters(capacity: int, **given: int | None) -> Parameters:
     >>> parameters(4 << 30).data >> 20, parameters(128 << 20, growth=8).data >> 20
     (256, 32)
     """
-    usual = Parameters(
-        data=min(DATA, capacity // PLACES // MIB * MIB or capacity // PLACES // BLOCK * BLOCK),
+    defaults = Parameters(
+        data=min(
+            DATA, capacity // SPACE_FACTOR // MIB * MIB or capacity // SPACE_FACTOR // BLOCK * BLOCK
+        ),
         memory=MEMORY,
         block=BLOCK,
         page=PAGE,
@@ -72,26 +74,26 @@ def parameters(capacity: int, **given: int | None) -> Parameters:
         area=AREA,
         growth=GROWTH,
     )
-    known = {name: value for name, value in given.items() if value is not None}
-    if "memory" not in known:
-        usual = replace(usual, memory=max(min(MEMORY, usual.data // 8), BLOCK))
-    found = replace(usual, **known)
-    _check(found, capacity)
-    return found
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if "memory" not in chosen:
+        defaults = replace(defaults, memory=max(min(MEMORY, defaults.data // 8), BLOCK))
+    complete = replace(defaults, **chosen)
+    _check(complete, capacity)
+    return complete
 
 
-def _check(given: Parameters, capacity: int) -> None:
+def _check(chosen: Parameters, capacity: int) -> None:
     # Check the sizes of I/Os first: the others are multiples of them.
     limits = (
         ("page", 512, capacity, 512),
         ("block", 512, capacity, 512),
-        ("data", given.block, capacity // PLACES, given.block),
-        ("memory", given.block, given.data, given.block),
-        ("area", given.page, capacity, given.page),
-        ("page", 512, given.data, 512),
+        ("data", chosen.block, capacity // SPACE_FACTOR, chosen.block),
+        ("memory", chosen.block, chosen.data, chosen.block),
+        ("area", chosen.page, capacity, chosen.page),
+        ("page", 512, chosen.data, 512),
     )
     for name, least, most, step in limits:
-        value = getattr(given, name)
+        value = getattr(chosen, name)
         if least > most:
             raise UsageError(
                 "The device is too small for this",
@@ -118,8 +120,8 @@ def check_priced(document: Summary, where: str) -> None:
     ------
     UsageError
     """
-    prices = Prices.of(document)
-    if not any(map(prices.known, BASELINES)):
+    prices = Prices.from_summary(document)
+    if not any(map(prices.has_price, BASELINES)):
         raise UsageError(
             "Granularity was not measured",
             where=where,
@@ -130,7 +132,7 @@ def check_priced(document: Summary, where: str) -> None:
 
 
 def predict(
-    document: Summary, given: Parameters, names: Sequence[str] | None = None
+    document: Summary, parameters: Parameters, names: Sequence[str] | None = None
 ) -> list[Prediction]:
     """Return predictions of workloads on the device of a result.
 
@@ -138,7 +140,7 @@ def predict(
     ----------
     document : mapping
         From `uflip.results.summary`.
-    given : Parameters
+    parameters : Parameters
         Parameters of the workloads.
     names : sequence of str, optional
         Names of workloads; by default all.
@@ -148,15 +150,15 @@ def predict(
     UsageError
         For an unknown name.
     """
-    prices = Prices.of(document)
+    prices = Prices.from_summary(document)
     for name in names or ():
         if name not in WORKLOADS:
             raise unknown_name("workload", name, WORKLOADS, where="--workload")
-    found = []
+    predictions = []
     for workload in WORKLOADS.values():
         if names and workload.name not in names:
             continue
-        missing = tuple(each for each in workload.needs if not prices.known(each))
-        parts = [] if missing else workload.parts(prices, given)
-        found.append(Prediction(workload, given, parts, missing))
-    return found
+        missing = tuple(each for each in workload.needs if not prices.has_price(each))
+        parts = [] if missing else workload.parts(prices, parameters)
+        predictions.append(Prediction(workload, parameters, parts, missing))
+    return predictions

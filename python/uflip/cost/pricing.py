@@ -33,7 +33,7 @@ class Prices:
     lines: Lines
 
     @staticmethod
-    def of(document: Summary) -> "Prices":
+    def from_summary(document: Summary) -> "Prices":
         """Extract the prices from a summary of results."""
         return Prices(lines_of(document))
 
@@ -41,18 +41,18 @@ class Prices:
         """Return the means over sizes."""
         return self.lines.get(f"granularity {pattern}", {})
 
-    def known(self, pattern: str) -> bool:
+    def has_price(self, pattern: str) -> bool:
         """Return whether a pattern has a price."""
         return len(self.sizes(pattern)) > 1
 
-    def of_io(self, pattern: str, size: int) -> float:
+    def io_ns(self, pattern: str, size: int) -> float:
         """Return the price of an I/O of a size [bytes], in SR, RR, SW or RW [ns].
 
         Examples
         --------
         >>> from uflip.hints.means import Mean
         >>> prices = Prices({"granularity SR": {4096: Mean(100.0), 8192: Mean(140.0)}})
-        >>> prices.of_io("SR", 6144), prices.of_io("SR", 12288), prices.of_io("SR", 512)
+        >>> prices.io_ns("SR", 6144), prices.io_ns("SR", 12288), prices.io_ns("SR", 512)
         (120.0, 180.0, 100.0)
         """
         curve = self.sizes(pattern)
@@ -65,21 +65,21 @@ class Prices:
                 return curve[small].ns + slope * (size - small)
         return curve[sizes[-1]].ns
 
-    def of_places(self, pattern: str, places: int) -> float:
+    def partition_factor(self, pattern: str, places: int) -> float:
         """Return the relative price of a sequential I/O that alternates between places."""
         return self._relative(f"partitioning {pattern}", pattern, places)
 
-    def of_area(self, pattern: str, area: int) -> float:
+    def area_factor(self, pattern: str, area: int) -> float:
         """Return the relative price of a random I/O within an area [bytes]."""
         return self._relative(f"locality {pattern}", pattern, area)
 
     def _relative(self, line: str, pattern: str, value: int) -> float:
-        curve, alone = self.lines.get(line, {}), baseline(self.lines, pattern)
-        if alone is None:  # use the same I/O size of granularity
-            alone = self.sizes(pattern).get(BASELINE_IO_SIZE)
-        if not curve or alone is None:
+        curve, base = self.lines.get(line, {}), baseline(self.lines, pattern)
+        if base is None:  # use the same I/O size of granularity
+            base = self.sizes(pattern).get(BASELINE_IO_SIZE)
+        if not curve or base is None:
             return 1.0
-        return _between(curve, value) / alone.ns
+        return _between(curve, value) / base.ns
 
 
 def _between(curve: Curve, value: int) -> float:

@@ -52,16 +52,16 @@ class Replayed:
         return sum(self.ios.values())
 
 
-def replay(url: str, workload: Workload, given: Parameters) -> Replayed:
+def replay(url: str, workload: Workload, parameters: Parameters) -> Replayed:
     """Run the I/Os of a workload on a new simulated device."""
     with open_device(url) as device:
         _use_up_free_blocks(device)
-        ios = _list_of(workload.ios(given), device)
+        ios = _list_of(workload.ios(parameters), device)
         device.give(ios)
         trace = device.run(read_spec(ios.spec_json(1)))
         writes = np.asarray(trace.column("mode")) == 1
-        took = np.asarray(trace.column("response_time_ns")).astype(np.int64)
-    of_mode = {"read": took[~writes], "write": took[writes]}
+        response_ns = np.asarray(trace.column("response_time_ns")).astype(np.int64)
+    of_mode = {"read": response_ns[~writes], "write": response_ns[writes]}
     return Replayed(
         trace.elapsed_ns(),
         {mode: len(some) for mode, some in of_mode.items()},

@@ -97,8 +97,8 @@ class Parameters:
             size = self.growth**level
             coming = self.runs // size
             rounds = self.growth if level < self.levels - 1 else max(coming, 1)
-            whole, rest = divmod(coming, rounds)
-            written += size * (whole * rounds * (rounds + 1) + rest * (rest + 1)) // 2
+            whole, remainder = divmod(coming, rounds)
+            written += size * (whole * rounds * (rounds + 1) + remainder * (remainder + 1)) // 2
         return written / self.runs
 
 
@@ -132,123 +132,126 @@ class Workload:
     ios: Callable[[Parameters], Iterator[Io]]
 
 
-def _sort_parts(prices: Prices, given: Parameters) -> list[Part]:
-    blocks = given.data / given.block
-    read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
-    among = prices.of_places("SR", min(given.fan_in, given.runs))
+def _sort_parts(prices: Prices, parameters: Parameters) -> list[Part]:
+    blocks = parameters.data / parameters.block
+    read, write = (prices.io_ns(pattern, parameters.block) for pattern in ("SR", "SW"))
+    interleaved = prices.partition_factor("SR", min(parameters.fan_in, parameters.runs))
     return [
         ("read unsorted data", blocks, read),
         ("write sorted runs", blocks, write),
-        ("read runs, in turns", blocks * given.passes, read * among),
-        ("write merged runs", blocks * given.passes, write),
+        ("read runs, in turns", blocks * parameters.passes, read * interleaved),
+        ("write merged runs", blocks * parameters.passes, write),
     ]
 
 
-def _sort_ios(given: Parameters) -> Iterator[Io]:
+def _sort_ios(parameters: Parameters) -> Iterator[Io]:
     """Sort the data at the beginning; runs and results alternate between two areas after it."""
-    areas, block = [0, given.data, 2 * given.data], given.block
-    per_run = given.memory // block * block
-    for begin in range(0, given.data, per_run):
-        places = range(begin, min(begin + per_run, given.data), block)
-        yield from (("read", place, block) for place in places)
-        yield from (("write", areas[1] + place, block) for place in places)
-    runs = [range(at, min(at + per_run, given.data), block) for at in range(0, given.data, per_run)]
-    draw, source, target = random.Random(given.seed), areas[1], areas[2]
+    areas, block = [0, parameters.data, 2 * parameters.data], parameters.block
+    per_run = parameters.memory // block * block
+    for begin in range(0, parameters.data, per_run):
+        offsets = range(begin, min(begin + per_run, parameters.data), block)
+        yield from (("read", offset, block) for offset in offsets)
+        yield from (("write", areas[1] + offset, block) for offset in offsets)
+    runs = [
+        range(at, min(at + per_run, parameters.data), block)
+        for at in range(0, parameters.data, per_run)
+    ]
+    draw, source, target = random.Random(parameters.seed), areas[1], areas[2]
     while len(runs) > 1:
         merged, out = [], 0
-        for first in range(0, len(runs), given.fan_in):
-            some = [iter(run) for run in runs[first : first + given.fan_in]]
+        for first in range(0, len(runs), parameters.fan_in):
+            some = [iter(run) for run in runs[first : first + parameters.fan_in]]
             begin = out
             while some:
                 one = draw.randrange(len(some))
-                place = next(some[one], None)
-                if place is None:
+                offset = next(some[one], None)
+                if offset is None:
                     some.pop(one)
                     continue
-                yield "read", source + place, block
+                yield "read", source + offset, block
                 yield "write", target + out, block
                 out += block
             merged.append(range(begin, out, block))
         runs, source, target = merged, target, source
 
 
-def _tree_parts(prices: Prices, given: Parameters) -> list[Part]:
-    missed = given.operations * given.misses
-    write = prices.of_io("RW", given.page) * prices.of_area("RW", given.data)
+def _tree_parts(prices: Prices, parameters: Parameters) -> list[Part]:
+    missed = parameters.operations * parameters.misses
+    write = prices.io_ns("RW", parameters.page) * prices.area_factor("RW", parameters.data)
     return [
-        ("read a leaf", missed, prices.of_io("RR", given.page)),
+        ("read a leaf", missed, prices.io_ns("RR", parameters.page)),
         ("write an evicted leaf", missed, write),
     ]
 
 
-def _tree_ios(given: Parameters) -> Iterator[Io]:
+def _tree_ios(parameters: Parameters) -> Iterator[Io]:
     """Insert at random; memory, full of modified leaves, evicts the least recently used."""
-    leaves, draw = given.data // given.page, random.Random(given.seed)
-    held: OrderedDict[int, None] = OrderedDict()
-    for leaf in draw.sample(range(leaves), min(given.memory // given.page, leaves)):
-        held[leaf] = None
-    for _ in range(given.operations):
+    leaves, draw = parameters.data // parameters.page, random.Random(parameters.seed)
+    cached: OrderedDict[int, None] = OrderedDict()
+    for leaf in draw.sample(range(leaves), min(parameters.memory // parameters.page, leaves)):
+        cached[leaf] = None
+    for _ in range(parameters.operations):
         leaf = draw.randrange(leaves)
-        if leaf in held:
-            held.move_to_end(leaf)
+        if leaf in cached:
+            cached.move_to_end(leaf)
             continue
-        displaced, _ = held.popitem(last=False)
-        yield "read", leaf * given.page, given.page
-        yield "write", displaced * given.page, given.page
-        held[leaf] = None
+        evicted, _ = cached.popitem(last=False)
+        yield "read", leaf * parameters.page, parameters.page
+        yield "write", evicted * parameters.page, parameters.page
+        cached[leaf] = None
 
 
-def _levels_parts(prices: Prices, given: Parameters) -> list[Part]:
-    blocks = given.runs * (given.memory // given.block)
-    read, write = (prices.of_io(pattern, given.block) for pattern in ("SR", "SW"))
+def _levels_parts(prices: Prices, parameters: Parameters) -> list[Part]:
+    blocks = parameters.runs * (parameters.memory // parameters.block)
+    read, write = (prices.io_ns(pattern, parameters.block) for pattern in ("SR", "SW"))
     return [
-        ("read levels to merge", blocks * (given.moved - 1), read),
-        ("write merged levels", blocks * given.moved, write),
+        ("read levels to merge", blocks * (parameters.moved - 1), read),
+        ("write merged levels", blocks * parameters.moved, write),
     ]
 
 
-def _levels_ios(given: Parameters) -> Iterator[Io]:
+def _levels_ios(parameters: Parameters) -> Iterator[Io]:
     """Ingest; a full level is merged into the next, and both move to a new place."""
-    block, unit = given.block, given.memory // given.block
-    ring = 4 * (given.data // block)
-    stored: list[list[int]] = [[] for _ in range(given.levels)]
+    block, unit = parameters.block, parameters.memory // parameters.block
+    ring = 4 * (parameters.data // block)
+    stored: list[list[int]] = [[] for _ in range(parameters.levels)]
     cursor = 0
-    for _ in range(given.runs):
+    for _ in range(parameters.runs):
         coming: list[int] = []  # the memtable is not on the device
         count = unit
-        for level in range(given.levels):
+        for level in range(parameters.levels):
             old = coming + stored[level]
             new = [(cursor + at) % ring for at in range(count + len(stored[level]))]
             cursor += len(new)
-            for number, place in enumerate(new):
+            for number, index in enumerate(new):
                 if number < len(old):
                     yield "read", old[number] * block, block
-                yield "write", place * block, block
+                yield "write", index * block, block
             stored[level] = new
-            is_last = level == given.levels - 1
-            if is_last or len(new) < unit * given.growth ** (level + 1):
+            is_last = level == parameters.levels - 1
+            if is_last or len(new) < unit * parameters.growth ** (level + 1):
                 break
             coming, count, stored[level] = new, len(new), []
 
 
-def _log_parts(prices: Prices, given: Parameters) -> list[Part]:
-    return [("append a record", given.operations, prices.of_io("SW", given.page))]
+def _log_parts(prices: Prices, parameters: Parameters) -> list[Part]:
+    return [("append a record", parameters.operations, prices.io_ns("SW", parameters.page))]
 
 
-def _log_ios(given: Parameters) -> Iterator[Io]:
-    for number in range(given.operations):
-        yield "write", number * given.page % given.data, given.page
+def _log_ios(parameters: Parameters) -> Iterator[Io]:
+    for number in range(parameters.operations):
+        yield "write", number * parameters.page % parameters.data, parameters.page
 
 
-def _focus_parts(prices: Prices, given: Parameters) -> list[Part]:
-    price = prices.of_io("RW", given.page) * prices.of_area("RW", given.area)
-    return [("write within the area", given.operations, price)]
+def _focus_parts(prices: Prices, parameters: Parameters) -> list[Part]:
+    price = prices.io_ns("RW", parameters.page) * prices.area_factor("RW", parameters.area)
+    return [("write within the area", parameters.operations, price)]
 
 
-def _focus_ios(given: Parameters) -> Iterator[Io]:
-    draw, pages = random.Random(given.seed), given.area // given.page
-    for _ in range(given.operations):
-        yield "write", draw.randrange(pages) * given.page, given.page
+def _focus_ios(parameters: Parameters) -> Iterator[Io]:
+    draw, pages = random.Random(parameters.seed), parameters.area // parameters.page
+    for _ in range(parameters.operations):
+        yield "write", draw.randrange(pages) * parameters.page, parameters.page
 
 
 WORKLOADS: Mapping[str, Workload] = {

@@ -15,7 +15,7 @@ from uflip.hints.hint import (
     UNDECIDED,
     VERDICTS,
     Hint,
-    HintSaid,
+    HintDocument,
 )
 from uflip.hints.means import Factor, Lines, Mean, lines_of
 from uflip.hints.rules import (
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-class ClassSaid(TypedDict):
+class ClassDocument(TypedDict):
     """The class of a device as plain data; see `Classified`."""
 
     name: str
@@ -61,7 +61,7 @@ class ClassSaid(TypedDict):
     unusual_orders: bool | None
 
 
-AdviceSaid = TypedDict("AdviceSaid", {"class": ClassSaid, "hints": list[HintSaid]})
+AdviceDocument = TypedDict("AdviceDocument", {"class": ClassDocument, "hints": list[HintDocument]})
 """The class of a device and its hints, as plain data."""
 
 
@@ -72,17 +72,17 @@ class Advice:
     classified: Classified
     hints: tuple[Hint, ...]
 
-    def as_dict(self) -> AdviceSaid:
+    def as_dict(self) -> AdviceDocument:
         """Return plain data: `class` with its reasons, and `hints`."""
-        found = self.classified
+        device_class = self.classified
         return {
             "class": {
-                "name": found.name,
-                "meaning": found.meaning,
-                "random_as_sequential": found.random_as_sequential,
-                "reclaims_while_idle": found.reclaims_while_idle,
-                "focused_writes": found.focused_writes,
-                "unusual_orders": found.unusual_orders,
+                "name": device_class.name,
+                "meaning": device_class.meaning,
+                "random_as_sequential": device_class.random_as_sequential,
+                "reclaims_while_idle": device_class.reclaims_while_idle,
+                "focused_writes": device_class.focused_writes,
+                "unusual_orders": device_class.unusual_orders,
             },
             "hints": [hint.as_dict() for hint in self.hints],
         }

@@ -20,7 +20,7 @@ so that no larger page is more useful (`larger_reads`) and no smaller write near
 from dataclasses import dataclass
 from math import log2
 
-from uflip.hints.means import Curve, Factor, Mean, over
+from uflip.hints.means import Curve, Factor, Mean, mean_ratio
 from uflip.results.characteristics import LIKE
 
 ENTRY_BYTES = 20
@@ -58,9 +58,9 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
     if len(reads) < 2 or len(writes) < 2:
         return None
     best_read = max(reads, key=lambda size: usefulness(size, reads[size], entry_bytes))
-    a_byte = {size: mean.ns / size for size, mean in writes.items()}
-    least = min(a_byte.values())
-    best_write = min(size for size, cost in a_byte.items() if cost <= LIKE * least)
+    cost_per_byte = {size: mean.ns / size for size, mean in writes.items()}
+    least = min(cost_per_byte.values())
+    best_write = min(size for size, cost in cost_per_byte.items() if cost <= LIKE * least)
     between = 2 ** round((log2(best_read) + log2(best_write)) / 2)
     return BlockSizes(best_read, best_write, between)
 
@@ -81,11 +81,11 @@ def larger_reads(
     if not small:
         return None
     best = max(small, key=lambda size: usefulness(size, reads[size], entry_bytes))
-    answered = _answered(best, entry_bytes)
-    if not answered:
+    utility = _utility(best, entry_bytes)
+    if not utility:
         return None
     return {
-        size: over(reads[best].times(_answered(size, entry_bytes) / answered), mean)
+        size: mean_ratio(reads[best].times(_utility(size, entry_bytes) / utility), mean)
         for size, mean in reads.items()
         if size > limit
     }
@@ -99,13 +99,13 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
     >>> smaller_writes({16384: Mean(100.0), 32768: Mean(100.0)}, 32768)
     {16384: Factor(value=0.5, low=None, high=None, mark=None)}
     """
-    a_byte = {size: mean.times(1 / size) for size, mean in writes.items()}
-    cheapest = min(a_byte, key=lambda size: a_byte[size].ns)
-    least = a_byte[cheapest]
+    cost_per_byte = {size: mean.times(1 / size) for size, mean in writes.items()}
+    cheapest = min(cost_per_byte, key=lambda size: cost_per_byte[size].ns)
+    least = cost_per_byte[cheapest]
     return {
         # Its ratio to itself is exact.
-        size: over(least, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
-        for size, mean in a_byte.items()
+        size: mean_ratio(least, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
+        for size, mean in cost_per_byte.items()
         if size < limit
     }
 
@@ -118,10 +118,10 @@ def usefulness(size: int, read: Mean, entry_bytes: int = ENTRY_BYTES) -> float:
     >>> usefulness(4096, Mean(100.0)) > usefulness(4096, Mean(200.0)) > 0
     True
     """
-    return _answered(size, entry_bytes) / read.ns
+    return _utility(size, entry_bytes) / read.ns
 
 
-def _answered(size: int, entry_bytes: int) -> float:
+def _utility(size: int, entry_bytes: int) -> float:
     """Return how much of a lookup a page resolves: log₂ of its entries."""
     entries = FILLED * size / entry_bytes
     return log2(entries) if entries > 1 else 0.0

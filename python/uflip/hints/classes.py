@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uflip.data.summary import CharacteristicVerdict, Summary
-from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, over
+from uflip.hints.means import Factor, Lines, Mean, baseline, lines_of, mean_ratio
 from uflip.results.characteristics import LIKE, NEARLY
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.summarise import key_row_of
@@ -72,13 +72,13 @@ def classify(document: Summary) -> Classified:
     lines, row = lines_of(document), key_row_of(document)
     cost = _over_sequential(lines, baseline(lines, "RW"))
     anywhere = _within(cost, LIKE) if _repeats(document, cost) else None
-    idle = _found(row["pause"])
-    focused = _found(row["locality"])
+    idle = _is_present(row["pause"])
+    focused = _is_present(row["locality"])
     if focused:
         focused = row["locality"]["reference"] == "sequential"
     order = lines.get("order SW", {})
     orders = [
-        _found(row[name]) and _within(_over_sequential(lines, order.get(incr)), NEARLY)
+        _is_present(row[name]) and _within(_over_sequential(lines, order.get(incr)), NEARLY)
         for name, incr in UNUSUAL
     ]
     unusual = False if False in orders else None if None in orders else True
@@ -90,7 +90,7 @@ def classify(document: Summary) -> Classified:
     return Classified(name, CLASSES[name], anywhere, idle, focused, unusual)
 
 
-def _found(finding: CharacteristicVerdict) -> bool | None:
+def _is_present(finding: CharacteristicVerdict) -> bool | None:
     if finding["verdict"] in ("not_measured", "not_repeatable", "undecided"):
         return None
     return finding["verdict"] in ("found", "everywhere")
@@ -98,7 +98,7 @@ def _found(finding: CharacteristicVerdict) -> bool | None:
 
 def _over_sequential(lines: Lines, write: Mean | None) -> Factor | None:
     sequential = baseline(lines, "SW")
-    return None if write is None or sequential is None else over(write, sequential)
+    return None if write is None or sequential is None else mean_ratio(write, sequential)
 
 
 def _repeats(document: Summary, cost: Factor | None) -> bool:
@@ -111,5 +111,5 @@ def _repeats(document: Summary, cost: Factor | None) -> bool:
 
 def _within(factor: Factor | None, limit: float) -> bool | None:
     """Return whether a factor is not beyond a limit; None if undecided."""
-    beyond = None if factor is None else factor.beyond(limit)
+    beyond = None if factor is None else factor.exceeds(limit)
     return None if beyond is None else not beyond

@@ -53,7 +53,7 @@ class Hint:
         """The advice, or the run that would decide the hint."""
         return self.advice or (f"to decide: {self.decided_by}" if self.decided_by else "")
 
-    def as_dict(self) -> "HintSaid":
+    def as_dict(self) -> "HintDocument":
         """Return plain data, in the order of the fields."""
         return {
             "number": self.number,
@@ -67,7 +67,7 @@ class Hint:
         }
 
 
-class HintSaid(TypedDict):
+class HintDocument(TypedDict):
     """A hint as plain data."""
 
     number: int
@@ -93,22 +93,22 @@ def verdict_of(holds: bool | None) -> str:
     return CONFIRMED if holds else CONTRADICTED
 
 
-def surest(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bool | None]:
+def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Factor, bool | None]:
     """Return the case that best decides whether any factor is beyond a limit, with the answer.
 
     This is the largest of the cases that are certainly beyond; else of the undecided; else of all.
 
     Examples
     --------
-    >>> surest({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
+    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.25, 1.23, 1.27)}, 1.2)
     ('b', Factor(value=1.25, low=1.23, high=1.27, mark=None), True)
-    >>> surest({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
+    >>> most_decisive({"a": Factor(1.3, 1.1, 1.5), "b": Factor(1.0, 0.9, 1.1)}, 1.2)[2] is None
     True
-    >>> surest({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
+    >>> most_decisive({"a": Factor(1.5, 1.4, 1.6), "b": Factor(1.7)}, 1.2)[0]
     'a'
     """
     for answer in (True, None, False):
-        cases = {name: one for name, one in factors.items() if one.beyond(limit) is answer}
+        cases = {name: one for name, one in factors.items() if one.exceeds(limit) is answer}
         if cases:
             name = max(cases, key=lambda case: cases[case].value)
             return name, cases[name], answer

@@ -4,10 +4,10 @@
 interval of a ratio.
 **Faithful** An interval is that of all repetitions of an experiment (`results.agreement`).
 **Simplified** Two means are assumed to be independent.
-**Ambiguous** Whether a ratio is beyond a limit that its interval includes: it is undecided
-(`beyond`). So is a ratio without an interval: the mean of too few I/Os has no interval, and Fieller
-gives none if the denominator may be zero. An exact value, like the single response time of a
-simulated read, has an interval of zero width.
+**Ambiguous** Whether a ratio exceeds a limit that its interval includes: it is undecided
+(`exceeds`). So is a ratio without an interval: the mean of too few I/Os has no interval, and
+Fieller gives none if the denominator may be zero. An exact value, like the single response time of
+a simulated read, has an interval of zero width.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,21 +48,21 @@ class Mean:
         return Mean(self.ns + ns, self.half_width_ns, self.mark)
 
 
-def together(parts: Iterable[Mean]) -> Mean:
+def sum_of_means(parts: Iterable[Mean]) -> Mean:
     """Return the sum of independent means, with its interval.
 
     Examples
     --------
-    >>> together([Mean(10.0, 3.0), Mean(20.0, 4.0)])
+    >>> sum_of_means([Mean(10.0, 3.0), Mean(20.0, 4.0)])
     Mean(ns=30.0, half_width_ns=5.0, mark=None)
     """
-    every = list(parts)
-    halves = [part.half_width_ns for part in every]
-    known = [half for half in halves if half is not None]
+    means = list(parts)
+    halves = [part.half_width_ns for part in means]
+    known_halves = [half for half in halves if half is not None]
     return Mean(
-        sum(part.ns for part in every),
-        hypot(*known) if len(known) == len(halves) else None,
-        first_mark(every),
+        sum(part.ns for part in means),
+        hypot(*known_halves) if len(known_halves) == len(halves) else None,
+        first_mark(means),
     )
 
 
@@ -83,16 +83,16 @@ class Factor:
     high: float | None = None
     mark: Mark | None = None
 
-    def beyond(self, limit: float) -> bool | None:
+    def exceeds(self, limit: float) -> bool | None:
         """Return whether the factor is above a limit; None if its interval includes the limit.
 
         Also None without an interval, and for a marked factor.
 
         Examples
         --------
-        >>> Factor(1.5, 1.4, 1.6).beyond(1.2), Factor(1.5, 1.1, 1.9).beyond(1.2)
+        >>> Factor(1.5, 1.4, 1.6).exceeds(1.2), Factor(1.5, 1.1, 1.9).exceeds(1.2)
         (True, None)
-        >>> Factor(1.7).beyond(1.2) is None, Factor(1.7, 1.7, 1.7).beyond(1.2)
+        >>> Factor(1.7).exceeds(1.2) is None, Factor(1.7, 1.7, 1.7).exceeds(1.2)
         (True, True)
         """
         if self.mark or self.low is None or self.high is None:
@@ -102,16 +102,16 @@ class Factor:
         return self.value > limit
 
 
-def over(first: Mean, second: Mean) -> Factor:
+def mean_ratio(first: Mean, second: Mean) -> Factor:
     """Return the ratio of the first to the second mean.
 
     It has no interval if one of the means has none, or if that of the second includes zero.
 
     Examples
     --------
-    >>> over(Mean(150.0, 15.0), Mean(100.0, 0.0))
+    >>> mean_ratio(Mean(150.0, 15.0), Mean(100.0, 0.0))
     Factor(value=1.5, low=1.35, high=1.65, mark=None)
-    >>> over(Mean(22.1, 16.2), Mean(17.7, 27.9)).beyond(1.2) is None
+    >>> mean_ratio(Mean(22.1, 16.2), Mean(17.7, 27.9)).exceeds(1.2) is None
     True
     """
     bounds = ratio_interval(second.ns, second.half_width_ns, first.ns, first.half_width_ns)
@@ -133,20 +133,20 @@ def lines_of(document: Summary) -> Lines:
     document
         From `uflip.results.summary`.
     """
-    found: dict[str, dict[int, Mean]] = {}
+    curves: dict[str, dict[int, Mean]] = {}
     for name, run in experiments_of(document):
         mean = _mean(run)
         value = 0 if name == BASELINE else run["value"]
         if mean is None or value is None:
             continue
-        found.setdefault(f"{name} {run['pattern']}", {})[int(value)] = mean
-    return {name: dict(sorted(curve.items())) for name, curve in found.items()}
+        curves.setdefault(f"{name} {run['pattern']}", {})[int(value)] = mean
+    return {name: dict(sorted(curve.items())) for name, curve in curves.items()}
 
 
 def _mean(run: ExperimentSummary) -> Mean | None:
-    said = run["together"]
-    if said["mean_ns"]:
-        return Mean(said["mean_ns"], said["half_width_ns"], mark_of(run))
+    combined = run["together"]
+    if combined["mean_ns"]:
+        return Mean(combined["mean_ns"], combined["half_width_ns"], mark_of(run))
     statistics = run["statistics"]
     if not statistics or not statistics["mean_ns"]:
         return None
@@ -160,6 +160,6 @@ def baseline(lines: Lines, pattern: str) -> Mean | None:
 
 def baselines(lines: Lines, patterns: Sequence[str]) -> list[Mean] | None:
     """Return the means of baselines, None if one of them was not measured."""
-    found = [baseline(lines, pattern) for pattern in patterns]
-    known = [mean for mean in found if mean is not None]
-    return known if len(known) == len(found) else None
+    means = [baseline(lines, pattern) for pattern in patterns]
+    measured = [mean for mean in means if mean is not None]
+    return measured if len(measured) == len(means) else None

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.hints.means import Curve, Factor, Lines, baseline, baselines, over, together
+from uflip.hints.means import Curve, Factor, Lines, baseline, baselines, mean_ratio, sum_of_means
 
 KIB = 1 << 10
 SMALL_BYTES, LARGE_BYTES = 4 * KIB, 32 * KIB
 """Sizes of hint 1: the smallest page that databases use, and the paper's I/O size."""
-MOST_PROCESSES = 16
+MAX_PROCESSES = 16
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def cost_of_small(lines: Lines, pattern: str = "SR") -> Factor | None:
     if SMALL_BYTES not in curve or LARGE_BYTES not in curve:
         return None
     small = curve[SMALL_BYTES].times(LARGE_BYTES / SMALL_BYTES)
-    return over(small, curve[LARGE_BYTES])
+    return mean_ratio(small, curve[LARGE_BYTES])
 
 
 def cost_line(curve: Curve) -> CostLine | None:
@@ -76,7 +76,7 @@ def unaligned(lines: Lines, pattern: str) -> dict[int, Factor]:
     curve = lines.get(f"alignment {pattern}", {})
     if 0 not in curve:
         return {}
-    return {shift: over(mean, curve[0]) for shift, mean in curve.items() if shift}
+    return {shift: mean_ratio(mean, curve[0]) for shift, mean in curve.items() if shift}
 
 
 def alignment_unit(factors: Mapping[int, Factor], limit: float) -> int:
@@ -106,20 +106,20 @@ def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
     >>> mixes(lines)[("SR/RW", 3)].value
     1.0
     """
-    found = {}
+    factors = {}
     for name, curve in lines.items():
         micro_benchmark, _, pattern = name.partition(" ")
-        alone = baselines(lines, pattern.split("/")) if micro_benchmark == "mix" else None
-        if alone is None:
+        separate = baselines(lines, pattern.split("/")) if micro_benchmark == "mix" else None
+        if separate is None:
             continue
-        often, seldom = alone
+        often, seldom = separate
         for ratio, mean in curve.items():
             shares = (ratio / (ratio + 1), 1 / (ratio + 1))
-            parts = together(
+            parts = sum_of_means(
                 part.times(share) for part, share in zip((often, seldom), shares, strict=True)
             )
-            found[pattern, ratio] = over(mean, parts)
-    return found
+            factors[pattern, ratio] = mean_ratio(mean, parts)
+    return factors
 
 
 def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
@@ -132,26 +132,26 @@ def gains(lines: Lines, pattern: str) -> dict[int, Factor]:
     >>> round(gains(lines, "SR")[16].value, 2)
     1.33
     """
-    alone = baseline(lines, pattern)
-    if alone is None:
+    single = baseline(lines, pattern)
+    if single is None:
         return {}
     parallel = lines.get(f"parallelism {pattern}", {})
-    return {degree: over(alone.times(degree), mean) for degree, mean in parallel.items()}
+    return {degree: mean_ratio(single.times(degree), mean) for degree, mean in parallel.items()}
 
 
 def degenerated(lines: Lines) -> Factor | None:
     """Return the cost of 16 sequential writers relative to one writer to 16 partitions."""
-    writers = lines.get("parallelism SW", {}).get(MOST_PROCESSES)
-    partitions = lines.get("partitioning SW", {}).get(MOST_PROCESSES)
+    writers = lines.get("parallelism SW", {}).get(MAX_PROCESSES)
+    partitions = lines.get("partitioning SW", {}).get(MAX_PROCESSES)
     if writers is None or partitions is None:
         return None
-    return over(writers.times(1 / MOST_PROCESSES), partitions)
+    return mean_ratio(writers.times(1 / MAX_PROCESSES), partitions)
 
 
 def pauses(lines: Lines, pattern: str = "RW") -> dict[int, Factor]:
     """Return the time of a pause and the next I/O, relative to an I/O without pauses."""
-    alone = baseline(lines, pattern)
-    if alone is None:
+    without_pause = baseline(lines, pattern)
+    if without_pause is None:
         return {}
     curve = lines.get(f"pause {pattern}", {})
-    return {pause: over(mean.plus(pause), alone) for pause, mean in curve.items()}
+    return {pause: mean_ratio(mean.plus(pause), without_pause) for pause, mean in curve.items()}

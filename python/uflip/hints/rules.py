@@ -30,12 +30,12 @@ from uflip.hints.hint import (
     UNDECIDED,
     Hint,
     Numbers,
+    most_decisive,
     numbers_of,
-    surest,
     verdict_of,
     words_of,
 )
-from uflip.hints.means import Factor, Lines, baseline, first_mark, over
+from uflip.hints.means import Factor, Lines, baseline, first_mark, mean_ratio
 from uflip.hints.measures import (
     LARGE_BYTES,
     alignment_unit,
@@ -65,7 +65,7 @@ def latency(lines: Lines) -> Hint:
     factor, line = cost_of_small(lines), cost_line(lines.get("granularity SR", {}))
     if factor is None:
         return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
-    holds = factor.beyond(REPEATS)
+    holds = factor.exceeds(REPEATS)
     numbers: Numbers = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
     because = f"a byte in reads of 4 KiB costs {words_of(factor)} as much as in reads of 32 KiB"
     because += _doubt(factor, REPEATS)
@@ -92,40 +92,40 @@ def block_size(
     """Return hint 2: block size; prices are that of the device, and of a GiB of memory."""
     about = (2, "Blocks of 32 KB are a good trade-off between reads and writes")
     reads, writes = (lines.get(f"granularity {pattern}", {}) for pattern in ("RR", "RW"))
-    found = block_sizes(reads, writes, entry_bytes)
-    if found is None:
+    sizes = block_sizes(reads, writes, entry_bytes)
+    if sizes is None:
         return _unknown(*about, "granularity", "random reads and writes of several sizes")
     larger = larger_reads(reads, LARGE_BYTES, entry_bytes)
     smaller = smaller_writes(writes, LARGE_BYTES)
-    exceeded = True if larger is None else bool(larger) and surest(larger, 1.0)[2]
-    undercut = bool(smaller) and surest(smaller, 1 / LIKE)[2]
+    exceeded = True if larger is None else bool(larger) and most_decisive(larger, 1.0)[2]
+    undercut = bool(smaller) and most_decisive(smaller, 1 / LIKE)[2]
     mark = first_mark([*reads.values(), *writes.values()])
     holds = None if mark else _neither(exceeded, undercut)
     numbers: Numbers = {
-        "best_for_reads_bytes": found.reads, "enough_for_writes_bytes": found.writes,
-        "between_bytes": found.between, "entry_bytes": entry_bytes, "limit": LIKE,
+        "best_for_reads_bytes": sizes.reads, "enough_for_writes_bytes": sizes.writes,
+        "between_bytes": sizes.between, "entry_bytes": entry_bytes, "limit": LIKE,
     }  # fmt: skip
     because = (
-        f"pages of {format_size(found.reads)} are best for lookups (entries of {entry_bytes} "
-        f"bytes), and random writes are cheapest per byte from {format_size(found.writes)} on"
+        f"pages of {format_size(sizes.reads)} are best for lookups (entries of {entry_bytes} "
+        f"bytes), and random writes are cheapest per byte from {format_size(sizes.writes)} on"
     )
     parts: list[str] = []
     if holds is None:
         reason = MARKED[mark] if mark else f"the interval includes {format_size(LARGE_BYTES)}"
         because += f"; undecided: {reason}"
     else:
-        low, high = sorted((found.reads, found.writes))
-        parts.append(f"use blocks of {format_size(found.between if low < high else low)}")
+        low, high = sorted((sizes.reads, sizes.writes))
+        parts.append(f"use blocks of {format_size(sizes.between if low < high else low)}")
         if low < high:
             more_often = "depending on which is more frequent"
             parts.append(f"{format_size(low)} to {format_size(high)}, {more_often}")
     if prices is not None:
-        interval = break_even_s(found.reads, reads[found.reads], *prices)
+        interval = break_even_s(sizes.reads, reads[sizes.reads], *prices)
         numbers |= {
             "break_even_s": interval, "device_price": prices[0], "memory_price_per_gib": prices[1],
         }  # fmt: skip
         because += (
-            f"; five-minute rule: pages of {format_size(found.reads)} that are read again within "
+            f"; five-minute rule: pages of {format_size(sizes.reads)} that are read again within "
             f"{format_duration_ns(interval * 1e9)} belong in memory"
         )
     return Hint(*about, verdict_of(holds), because, "; ".join(parts), numbers, "granularity")
@@ -141,11 +141,13 @@ def _neither(one: bool | None, other: bool | None) -> bool | None:
 def alignment(lines: Lines) -> Hint:
     """Return hint 3: alignment."""
     about = (3, "Blocks should be aligned to flash pages; others have a severe penalty")
-    every = {pattern: unaligned(lines, pattern) for pattern in PATTERNS}
-    cases = {(p, shift): factor for p, found in every.items() for shift, factor in found.items()}
+    by_pattern = {pattern: unaligned(lines, pattern) for pattern in PATTERNS}
+    cases = {
+        (p, shift): factor for p, factors in by_pattern.items() for shift, factor in factors.items()
+    }
     if not cases:
         return _unknown(*about, "alignment", "shifted I/Os")
-    (pattern, shift), factor, beyond = surest(cases, LIKE)
+    (pattern, shift), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
         **numbers_of("unaligned_over_aligned", factor), "pattern": pattern,
         "shift_bytes": shift, "limit": LIKE,
@@ -154,7 +156,7 @@ def alignment(lines: Lines) -> Hint:
     because += _doubt(factor, LIKE)
     advice = "alignment does not matter"
     if beyond:
-        unit = alignment_unit(every[pattern], LIKE)
+        unit = alignment_unit(by_pattern[pattern], LIKE)
         numbers["unit_bytes"] = unit
         advice = f"align to {format_size(unit)}"
     return Hint(
@@ -166,42 +168,42 @@ def alignment(lines: Lines) -> Hint:
 def focus(lines: Lines, row: Row) -> Hint:
     """Return hint 4: focused random writes."""
     about = (4, "Random writes should be limited to a focused area")
-    found, cost = row["locality"], _random_over_sequential(lines)
-    if cost is None or found["verdict"] == "not_measured":
+    finding, cost = row["locality"], _random_over_sequential(lines)
+    if cost is None or finding["verdict"] == "not_measured":
         return _unknown(*about, "locality", "random writes within areas of several sizes")
     numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": LIKE}
     anywhere = f"random writes cost {words_of(cost)} as much as sequential ones"
-    beyond = cost.beyond(LIKE)
+    beyond = cost.exceeds(LIKE)
     if beyond is False:
         advice = "random writes may go anywhere"
         return Hint(*about, CONTRADICTED, anywhere, advice, numbers, "locality")
     if beyond is None:
         because = anywhere + _doubt(cost, LIKE)
         return Hint(*about, UNDECIDED, because, "", numbers, "locality")
-    if (open_reason := OPEN.get(found["verdict"])) is not None:
+    if (open_reason := OPEN.get(finding["verdict"])) is not None:
         because = f"{anywhere}; undecided: {open_reason}"
         return Hint(*about, UNDECIDED, because, "", numbers, "locality")
-    if found["verdict"] == "none":
+    if finding["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
         because = (
             f"{anywhere}, and no area from {format_size(SMALLEST_AREA_BYTES)} on makes them cheap"
         )
         return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
-    return _within(about, lines, _said(found.get("locality_bytes")), anywhere, numbers)
+    return _within(about, lines, _present(finding.get("locality_bytes")), anywhere, numbers)
 
 
 def _within(
     about: tuple[int, str], lines: Lines, largest: float, anywhere: str, numbers: Numbers
 ) -> Hint:
     """Return hint 4 for a device with areas without degradation: whether they are cheaper."""
-    random, sequential = (_said(baseline(lines, pattern)) for pattern in ("RW", "SW"))
+    random, sequential = (_present(baseline(lines, pattern)) for pattern in ("RW", "SW"))
     curve = areas(lines["locality RW"])
-    gains = {area: over(random, mean) for area, mean in curve.items() if area <= largest}
-    cheap = list(takewhile(lambda area: gains[area].beyond(LIKE), gains))
+    gains = {area: mean_ratio(random, mean) for area, mean in curve.items() if area <= largest}
+    cheap = list(takewhile(lambda area: gains[area].exceeds(LIKE), gains))
     if not cheap:
         smallest = min(gains)
         gain = gains[smallest]
-        holds = gain.beyond(LIKE)
+        holds = gain.exceeds(LIKE)
         because = f"{anywhere}, and {words_of(gain)} as much as within {format_size(smallest)}"
         because += _doubt(gain, LIKE)
         if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
@@ -211,7 +213,7 @@ def _within(
         advice = "random writes may go anywhere: no area is cheaper"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
     area = cheap[-1]
-    worst = over(max((curve[one] for one in cheap), key=lambda mean: mean.ns), sequential)
+    worst = mean_ratio(max((curve[one] for one in cheap), key=lambda mean: mean.ns), sequential)
     numbers |= {"area_bytes": area, "cost_within_over_sequential": worst.value}
     because = f"{anywhere}, within {format_size(area)} at most {format_ratio(worst.value)}"
     after = next((size for size in curve if size > area), None)
@@ -219,7 +221,7 @@ def _within(
         because += ", the largest area that was measured"
     else:
         because += f", and within {format_size(after)}, the next that was measured, "
-        because += format_ratio(over(curve[after], sequential).value)
+        because += format_ratio(mean_ratio(curve[after], sequential).value)
     advice = f"keep random writes within {format_size(area)} for a while, then move on"
     return Hint(*about, CONFIRMED, because, advice, numbers, "locality")
 
@@ -227,23 +229,23 @@ def _within(
 def partitions(lines: Lines, row: Row) -> Hint:
     """Return hint 5: partitions."""
     about = (5, "Sequential writes should be limited to a few partitions")
-    found, sequential = row["partitions"], baseline(lines, "SW")
-    if sequential is None or found["verdict"] == "not_measured":
+    finding, sequential = row["partitions"], baseline(lines, "SW")
+    if sequential is None or finding["verdict"] == "not_measured":
         return _unknown(*about, "partitioning", "sequential writes to several partitions")
-    if (open_reason := OPEN.get(found["verdict"])) is not None:
+    if (open_reason := OPEN.get(finding["verdict"])) is not None:
         because = f"undecided: {open_reason}"
         return Hint(*about, UNDECIDED, because, "", {}, "partitioning")
     numbers: Numbers = {
-        "partitions": found.get("partitions"), "cost_over_sequential": found["factor"],
+        "partitions": finding.get("partitions"), "cost_over_sequential": finding["factor"],
     }  # fmt: skip
-    if found["verdict"] == "none":
+    if finding["verdict"] == "none":
         because = "writes to two partitions cost far more than to one"
         advice = "write to one place at a time"
         return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
-    many = round(_said(found.get("partitions")))
-    cost = format_ratio(_said(found["factor"]))
+    many = round(_present(finding.get("partitions")))
+    cost = format_ratio(_present(finding["factor"]))
     because = f"{many} partitions cost at most {cost} as much as one"
-    if found["verdict"] == "everywhere":
+    if finding["verdict"] == "everywhere":
         because += ", and that is the largest number that was measured"
         advice = f"{many} places may be written in parallel"
         return Hint(*about, CONTRADICTED, because, advice, numbers, "partitioning")
@@ -251,12 +253,12 @@ def partitions(lines: Lines, row: Row) -> Hint:
     after = next(value for value in curve if value > many)
     numbers["next_partitions"] = after
     because += f", {after}, the next that were measured, "
-    because += format_ratio(over(curve[after], sequential).value)
+    because += format_ratio(mean_ratio(curve[after], sequential).value)
     advice = f"write to {many} places at a time (runs of a merge, levels, logs), not to {after}"
     return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
 
 
-def _said(value: T | None) -> T:
+def _present(value: T | None) -> T:
     """Return a value that is present with every verdict "found"."""
     assert value is not None, "a finding without its value"
     return value
@@ -268,7 +270,7 @@ def mixing(lines: Lines) -> Hint:
     cases = mixes(lines)
     if not cases:
         return _unknown(*about, "mix", "mixes of two patterns")
-    (pattern, ratio), factor, beyond = surest(cases, LIKE)
+    (pattern, ratio), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
         **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": LIKE,
     }  # fmt: skip
@@ -297,11 +299,11 @@ def waiting(lines: Lines) -> Hint:
         if degree > 1
     }
     # Gain of a pause: the inverse of the cost of pause and I/O together.
-    delayed = {pause: over_one(total) for pause, total in pauses(lines).items()}
+    delayed = {pause: inverse(total) for pause, total in pauses(lines).items()}
     if not parallel or not delayed:
         return _unknown(*about, "parallelism", "parallel processes, and pauses before writes")
-    (pattern, degree), gain, concurrent = surest(parallel, REPEATS)
-    pause, saving, paused = surest(delayed, REPEATS)
+    (pattern, degree), gain, concurrent = most_decisive(parallel, REPEATS)
+    pause, saving, paused = most_decisive(delayed, REPEATS)
     numbers = {
         **numbers_of("throughput_gain", gain), "pattern": pattern, "processes": degree,
         **numbers_of("pause_gain", saving), "pause_ns": pause, "limit": REPEATS,
@@ -331,12 +333,12 @@ def _block(size: float) -> str:
     return format_size(1 << max(ceil(log2(max(size, 1.0))), 9))
 
 
-def over_one(factor: Factor) -> Factor:
+def inverse(factor: Factor) -> Factor:
     """Return the inverse of a factor.
 
     Examples
     --------
-    >>> over_one(Factor(2.0, 1.0, 4.0))
+    >>> inverse(Factor(2.0, 1.0, 4.0))
     Factor(value=0.5, low=0.25, high=1.0, mark=None)
     """
     if factor.low is None or factor.high is None or factor.low <= 0:
@@ -353,7 +355,7 @@ OPEN = {
 
 def _doubt(factor: Factor, limit: float) -> str:
     """Return why a factor is undecided against a limit; empty if it is decided."""
-    if factor.beyond(limit) is not None:
+    if factor.exceeds(limit) is not None:
         return ""
     if factor.mark:
         return f"; undecided: {MARKED[factor.mark]}"
@@ -364,9 +366,9 @@ def _doubt(factor: Factor, limit: float) -> str:
 
 def _random_over_sequential(lines: Lines) -> Factor | None:
     random, sequential = (baseline(lines, pattern) for pattern in ("RW", "SW"))
-    return None if random is None or sequential is None else over(random, sequential)
+    return None if random is None or sequential is None else mean_ratio(random, sequential)
 
 
-def _unknown(number: int, statement: str, micro_benchmark: str, what: str) -> Hint:
-    because = f"the result contains no {what}"
+def _unknown(number: int, statement: str, micro_benchmark: str, runs: str) -> Hint:
+    because = f"the result contains no {runs}"
     return Hint(number, statement, NOT_MEASURED, because, "", {}, micro_benchmark)

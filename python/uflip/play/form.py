@@ -34,7 +34,7 @@ class DeviceChoice(TypedDict):
     description: str
 
 
-class Worded(TypedDict):
+class NamedPattern(TypedDict):
     """A pattern, and its full name."""
 
     name: str
@@ -77,7 +77,7 @@ class Form(TypedDict):
     facts: list[tuple[str, str]]
     tables: list[KeyTable]
     others: list[str]
-    patterns: list[Worded]
+    patterns: list[NamedPattern]
     options: Sequence[str]
     benchmarks: list[Runnable]
     limits: Mapping[str, int]
@@ -145,9 +145,9 @@ def _facts(info: DeviceInfo) -> list[tuple[str, str]]:
 
 
 def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[KeyTable]:
-    known, registry = known_keys("block"), json.loads(_native.registry_json())
+    all_keys, registry = known_keys("block"), json.loads(_native.registry_json())
     tables: list[KeyTable] = []
-    for table, keys in known.items():
+    for table, keys in all_keys.items():
         values = info.profile_table.get(table) or {}
         usual = plain.profile_table.get(table) or {}
         rows = [

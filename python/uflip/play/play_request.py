@@ -134,27 +134,27 @@ def _check_length(totals: Totals) -> None:
         )
 
 
-MOST_TEXT = 100
-MOST_PAIRS = 100
+MAX_TEXT = 100
+MAX_PAIRS = 100
 
 
 def _text(document: object, name: str) -> str:
-    found = document.get(name) if isinstance(document, dict) else None
-    if isinstance(found, str) and 0 < len(found) <= MOST_TEXT:
-        return found
+    value = document.get(name) if isinstance(document, dict) else None
+    if isinstance(value, str) and 0 < len(value) <= MAX_TEXT:
+        return value
     raise UsageError(
         "The request lacks a field",
         where=name,
-        got="nothing" if found is None else "another value",
-        allowed=f"a text of at most {MOST_TEXT} characters",
+        got="nothing" if value is None else "another value",
+        allowed=f"a text of at most {MAX_TEXT} characters",
         action="send it with the others",
     )
 
 
 def _texts(document: object, name: str) -> dict[str, str]:
-    found = document.get(name, {}) if isinstance(document, dict) else None
-    if isinstance(found, dict) and len(found) <= MOST_PAIRS:
-        return {key: _text(found, key) for key in found}
+    values = document.get(name, {}) if isinstance(document, dict) else None
+    if isinstance(values, dict) and len(values) <= MAX_PAIRS:
+        return {key: _text(values, key) for key in values}
     raise UsageError(
         "The overrides are not an object of strings",
         where=name,

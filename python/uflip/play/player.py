@@ -37,46 +37,48 @@ from uflip.session.state import AS_IS
 def main() -> None:
     """Make the run that the first line of the standard input requests."""
     signals.install()
-    wanted = msgspec.json.decode(sys.stdin.readline(), type=PlayRequest, dec_hook=spec_hook)
-    Thread(target=_end_with_the_other, daemon=True).start()
-    most = int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    play_request = msgspec.json.decode(sys.stdin.readline(), type=PlayRequest, dec_hook=spec_hook)
+    Thread(target=_exit_with_parent, daemon=True).start()
+    memory_bytes = int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     signals.start_work()
     try:
-        play(wanted, Path(sys.argv[1]), Teller())
+        play(play_request, Path(sys.argv[1]), ProgressPrinter())
     except UflipError as error:
-        _tell({"error": error.parts()})
+        _print_document({"error": error.parts()})
     except MemoryError:
-        _tell(
+        _print_document(
             {
                 "error": UflipError(
                     "Not enough memory",
-                    where=wanted.url,
+                    where=play_request.url,
                     action="make the device or the pattern smaller",
                 ).parts()
             }
         )
 
 
-def play(wanted: PlayRequest, folder: Path, teller: "Teller") -> None:
+def play(play_request: PlayRequest, folder: Path, reporter: "ProgressPrinter") -> None:
     """Make a result folder for a request."""
-    if wanted.benchmark != PATTERN:
+    if play_request.benchmark != PATTERN:
         request = BenchmarkRequest(
-            device=wanted.url, scale="quick", only=[wanted.benchmark], inside=True
+            device=play_request.url, scale="quick", only=[play_request.benchmark], inside=True
         )
-        begin(request, folder, teller)
+        begin(request, folder, reporter)
         return
-    info = inspect_device(wanted.url)
-    assert wanted.spec is not None, "a request of a pattern has a spec"
-    plan = single.plan_pattern(wanted.spec, info, label=wanted.label, durability="cached")
-    with signals.shielded(), open_watched(wanted.url, info, teller) as device:
+    info = inspect_device(play_request.url)
+    assert play_request.spec is not None, "a request of a pattern has a spec"
+    plan = single.plan_pattern(
+        play_request.spec, info, label=play_request.label, durability="cached"
+    )
+    with signals.shielded(), open_watched(play_request.url, info, reporter) as device:
         device.looks_inside = True
         new_benchmark_run(device, plan, folder, AS_IS, command=["uflip", "explore"]).carry_out(
-            on_event=teller
+            on_event=reporter
         )
 
 
-class Teller:
+class ProgressPrinter:
     """Reports the progress of the runs."""
 
     def __init__(self) -> None:
@@ -88,23 +90,23 @@ class Teller:
         if isinstance(event, RunsBegin):
             self._runs = len(event.plan.runs)
         elif isinstance(event, StateProgress):
-            self._say(0.0, f"bringing the device into its state: {event.done / event.total:.0%}")
+            self._print(0.0, f"bringing the device into its state: {event.done / event.total:.0%}")
         elif isinstance(event, RunProgress):
             share = (event.index + event.done / max(event.total, 1)) / self._runs
-            self._say(share, event.run.id)
+            self._print(share, event.run.id)
 
-    def _say(self, share: float, words: str) -> None:
+    def _print(self, share: float, words: str) -> None:
         line = f"{share:.2f} {words}"
         if line != self._last:
             self._last = line
-            _tell({"share": round(share, 2), "words": words})
+            _print_document({"share": round(share, 2), "words": words})
 
 
-def _tell(document: Mapping[str, object]) -> None:
+def _print_document(document: Mapping[str, object]) -> None:
     print(json.dumps(document), flush=True)
 
 
-def _end_with_the_other() -> None:
+def _exit_with_parent() -> None:
     while sys.stdin.readline():
         pass
     os.kill(os.getpid(), signal.SIGTERM)

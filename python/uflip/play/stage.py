@@ -20,7 +20,7 @@ from uflip.data.spec import table_of
 from uflip.errors import UflipError, UnavailableError, UsageError
 from uflip.play.play_request import MOST_MEMORY_BYTES, MOST_SECONDS, PlayRequest
 
-KEPT = 12
+MAX_RESULTS = 12
 """Number of results that are stored."""
 PATIENCE_S = 2.0
 """Maximum time for a run to end after a request."""
@@ -28,7 +28,7 @@ LINES = 20
 """Number of last output lines stored, for a process that crashed."""
 
 
-class PlayedSaid(TypedDict):
+class PlayedDocument(TypedDict):
     """A run as plain data; see `Played`."""
 
     number: int
@@ -51,7 +51,7 @@ class Played:
     ----------
     number : int
         Number of the run, from 1.
-    wanted : Wanted
+    request : PlayRequest
         The request.
     folder : Path
         Its result folder.
@@ -66,7 +66,7 @@ class Played:
     """
 
     number: int
-    wanted: PlayRequest
+    request: PlayRequest
     folder: Path
     state: str = "running"
     share: float = 0.0
@@ -75,15 +75,15 @@ class Played:
     began: float = field(default_factory=monotonic)
     took_s: float = 0.0
 
-    def as_dict(self) -> PlayedSaid:
+    def as_dict(self) -> PlayedDocument:
         """Return plain data."""
         now = monotonic() - self.began if self.state == "running" else self.took_s
         return {
             "number": self.number,
-            "url": self.wanted.url,
-            "benchmark": self.wanted.benchmark,
-            "label": self.wanted.label,
-            "spec": None if self.wanted.spec is None else table_of(self.wanted.spec),
+            "url": self.request.url,
+            "benchmark": self.request.benchmark,
+            "label": self.request.label,
+            "spec": None if self.request.spec is None else table_of(self.request.spec),
             "state": self.state,
             "share": self.share,
             "words": self.words,
@@ -107,14 +107,14 @@ class Stage:
         self._root: Path | None = None
         self._played: deque[Played] = deque()
         self._process: subprocess.Popen[str] | None = None
-        self._made = 0
+        self._begun = 0
 
     def played(self) -> list[Played]:
         """Return the runs, the latest last."""
         with self._lock:
             return [*self._played]
 
-    def begin(self, wanted: PlayRequest) -> Played:
+    def begin(self, request: PlayRequest) -> Played:
         """Start a run.
 
         Raises
@@ -129,16 +129,16 @@ class Stage:
                 raise UsageError(
                     "Another run is in progress",
                     where="play",
-                    got=f"another run beside {self._played[-1].wanted.url}",
+                    got=f"another run beside {self._played[-1].request.url}",
                     allowed="one at a time",
                     action="wait until it is over, or stop it",
                 )
-            self._made += 1
-            one = Played(self._made, wanted, self._place() / str(self._made))
-            self._process = _started(one, self._memory_bytes)
-            self._played.append(one)
-            Thread(target=self._follow, args=(self._process, one), daemon=True).start()
-        return one
+            self._begun += 1
+            run = Played(self._begun, request, self._result_root() / str(self._begun))
+            self._process = _start_player(run, self._memory_bytes)
+            self._played.append(run)
+            Thread(target=self._follow, args=(self._process, run), daemon=True).start()
+        return run
 
     def stop(self) -> None:
         """End the current run, and discard its result."""
@@ -157,7 +157,7 @@ class Stage:
                 shutil.rmtree(self._root.parent, ignore_errors=True)
                 self._root = None
 
-    def _place(self) -> Path:
+    def _result_root(self) -> Path:
         if self._root is None:
             try:
                 self._root = Path(mkdtemp(prefix="uflip-")).resolve() / "play"
@@ -172,53 +172,53 @@ class Stage:
                 ) from error
         return self._root
 
-    def _follow(self, process: "subprocess.Popen[str]", one: Played) -> None:
+    def _follow(self, process: "subprocess.Popen[str]", run: Played) -> None:
         """Record the output of the process until it ends."""
-        patience = Timer(MOST_SECONDS, self._too_long, (process, one))
-        patience.daemon = True
-        patience.start()
-        said: deque[str] = deque(maxlen=LINES)
+        time_limit = Timer(MOST_SECONDS, self._too_long, (process, run))
+        time_limit.daemon = True
+        time_limit.start()
+        last_lines: deque[str] = deque(maxlen=LINES)
         with process:
             assert process.stdout is not None, "it is a pipe"
             for line in process.stdout:
                 try:
-                    told = json.loads(line)
+                    message = json.loads(line)
                 except ValueError:  # last output of the native part or Python
-                    said.append(line)
+                    last_lines.append(line)
                     continue
-                one.share = told.get("share", one.share)
-                one.words = told.get("words", one.words)
-                one.error = told.get("error", one.error)
+                run.share = message.get("share", run.share)
+                run.words = message.get("words", run.words)
+                run.error = message.get("error", run.error)
         code = process.returncode
-        patience.cancel()
-        if code and one.error is None:
-            one.error = _broken(one, code, said).parts()
+        time_limit.cancel()
+        if code and run.error is None:
+            run.error = _crash_error(run, code, last_lines).parts()
         with self._lock:
             self._process = None
-            one.took_s = monotonic() - one.began
-            if one.state == "stopped":
-                self._played.remove(one)
-            if one.state == "stopped" or one.error is not None:
-                shutil.rmtree(one.folder, ignore_errors=True)
+            run.took_s = monotonic() - run.began
+            if run.state == "stopped":
+                self._played.remove(run)
+            if run.state == "stopped" or run.error is not None:
+                shutil.rmtree(run.folder, ignore_errors=True)
             # Only a run that ended by itself replaces an older one.
-            while len(self._played) > KEPT:
+            while len(self._played) > MAX_RESULTS:
                 shutil.rmtree(self._played.popleft().folder, ignore_errors=True)
-            if one.state == "running":
-                one.state = "done" if one.error is None else "failed"
+            if run.state == "running":
+                run.state = "done" if run.error is None else "failed"
 
-    def _too_long(self, process: "subprocess.Popen[str]", one: Played) -> None:
-        one.error = UsageError(
+    def _too_long(self, process: "subprocess.Popen[str]", run: Played) -> None:
+        run.error = UsageError(
             "The run takes too long for the explorer",
-            where=one.wanted.url,
-            got=f"{one.share:.0%} of it after {MOST_SECONDS} s",
+            where=run.request.url,
+            got=f"{run.share:.0%} of it after {MOST_SECONDS} s",
             allowed=f"at most {MOST_SECONDS} s",
             action="fewer I/Os or a smaller device, or `uflip run` on the command line",
         ).parts()
         _end(process)
 
 
-def _started(one: Played, memory_bytes: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "uflip.play.player", str(one.folder), str(memory_bytes)]
+def _start_player(run: Played, memory_bytes: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "uflip.play.player", str(run.folder), str(memory_bytes)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -230,7 +230,7 @@ def _started(one: Played, memory_bytes: int) -> "subprocess.Popen[str]":
     )
     assert process.stdin is not None, "it is a pipe"
     with suppress(OSError):  # it ended at once: see its exit code
-        process.stdin.write(msgspec.json.encode(one.wanted).decode() + "\n")
+        process.stdin.write(msgspec.json.encode(run.request).decode() + "\n")
         process.stdin.flush()
     return process
 
@@ -244,11 +244,11 @@ def _end(process: "subprocess.Popen[str]") -> None:
         process.wait()
 
 
-def _broken(one: Played, code: int, said: "deque[str]") -> UflipError:
-    words = next((line.strip() for line in reversed(said) if line.strip()), "")
+def _crash_error(run: Played, code: int, last_lines: "deque[str]") -> UflipError:
+    words = next((line.strip() for line in reversed(last_lines) if line.strip()), "")
     return UflipError(
         "The run ended early",
-        where=one.wanted.url,
+        where=run.request.url,
         got=words or f"exit code {code}",
         action="a smaller device needs less memory",
     )

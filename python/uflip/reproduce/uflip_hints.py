@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from uflip.executors import OnStep, on_all
 from uflip.hints import REPEATS, Lines, lines_of
 from uflip.hints.measures import (
-    MOST_PROCESSES,
+    MAX_PROCESSES,
     cost_of_small,
     degenerated,
     gains,
@@ -84,7 +84,7 @@ def rows(data: HintMeasurements) -> list[ReproductionRow]:
         small, cost = cost_of_small(lines), degenerated(lines)
         assert small is not None
         assert cost is not None
-        gain = max(gains(lines, pattern)[MOST_PROCESSES].value for pattern in ("SR", "RR"))
+        gain = max(gains(lines, pattern)[MAX_PROCESSES].value for pattern in ("SR", "RR"))
         mix, pattern = max((one.value, parts) for (parts, _), one in mixes(lines).items())
         least = min(total.value for total in pauses(lines).values())
         comparisons += [

@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 from uflip.data import comparison
 from uflip.data.document import Table
 from uflip.data.summary import ModeStatistics, RepetitionSummary, StatisticsSummary, WarningSummary
-from uflip.hints.hint import HintSaid
+from uflip.hints.hint import HintDocument
 
 Problem = dict[str, str]
 """The parts of an error, as from `UflipError.parts`."""
@@ -123,7 +123,7 @@ class Rows(TypedDict):
     rows: list[WarningRow | Failed]
 
 
-DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[HintSaid]})
+DeviceAdvice = TypedDict("DeviceAdvice", {"class": str, "hints": list[HintDocument]})
 """The class of a device and its design hints."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uflip.errors import UflipError, UsageError
 from uflip.play.form import Form, form
 from uflip.play.play_request import parse_request
-from uflip.play.stage import Played, PlayedSaid, Stage
+from uflip.play.stage import Played, PlayedDocument, Stage
 from uflip.web.folders import Folders, key_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Action = Callable[[object], Mapping[str, object]]
 """Carries out an action of a document, and returns its result."""
 
 
-class PlayedRun(PlayedSaid):
+class PlayedRun(PlayedDocument):
     """A run, with the key of its result."""
 
     key: str
