@@ -59,7 +59,7 @@ def check_target(before: TargetStatus | None, after: TargetStatus | None, url: s
     elif after["size_bytes"] < before["size_bytes"]:
         got = f"{after['size_bytes']} bytes, and {before['size_bytes']} before"
     elif before["found_by_name"] and not after["found_by_name"]:
-        got = "it was moved or replaced: its name leads elsewhere"
+        got = "it was moved, or replaced: its name leads elsewhere"
     if got:
         raise DeviceError(
             "The target has changed",
