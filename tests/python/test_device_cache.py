@@ -221,7 +221,7 @@ def test_only_cache_files_are_listed_and_removed(
     done = uflip("cache", "--clear")
     assert (done.code, sorted(folder.iterdir())) == (0, mine), done.err
     assert "1 devices removed" in done.out
-    assert f"{len(mine)} other files stay" in done.out
+    assert f"{len(mine)} other files are not from the cache and stay" in done.out
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

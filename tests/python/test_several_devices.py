@@ -106,7 +106,7 @@ def test_failures_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ((SMALL, SMALL), 2, "twice"),
         ((SMALL, "null", "--plan", "p.toml"), 2, "with several devices"),
         ((SMALL, "null", "--record", "r.json"), 2, "with several devices"),
-        ((SMALL, "null", "--destroy", "thesis.txt"), 2, "matches none of these devices"),
+        ((SMALL, "null", "--destroy", "thesis.txt"), 2, "No device matches this --destroy"),
         ((SMALL, "--destroy", "a", "--destroy", "b"), 2, "one --destroy"),
         ((SMALL, "null", "--resume", "out"), 2, "cannot be changed on --resume"),
     ],

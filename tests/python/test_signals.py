@@ -221,7 +221,7 @@ def test_signal_after_the_last_write_is_reported_correctly(
         open_device("file:made.bin", size="3MiB", buffered=True)
     if present:
         assert (here / "made.bin").stat().st_size == 3 << 20
-        assert "longer now" in caught.value.action
+        assert "extended to its full size" in caught.value.action
     else:
         assert list(here.iterdir()) == []
         assert caught.value.action == "the file was removed"
