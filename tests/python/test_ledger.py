@@ -50,7 +50,7 @@ def folder(original: Path, tmp_path: Path) -> Path:
 
 
 def content(folder: Path) -> dict[str, Any]:
-    """Everything that a folder says: its manifest, and every I/O of its runs."""
+    """Return the content of a folder: its manifest, and every I/O of its runs."""
     results = Results.load(folder)
     contents: dict[str, Any] = {"manifest": manifest.encode(results.manifest)}
     for run in results.runs:
@@ -270,7 +270,7 @@ KILLABLE = ("open", "write", "fsync", "rename", "replace", "mkdir", "unlink", "t
 
 
 def killed_at(call: int, work: Any, acknowledge: int) -> bool:
-    """Do work in a process that dies before its system call number `call`; say whether it died."""
+    """Work in a process that dies before its system call number `call`; return whether it died."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -343,14 +343,14 @@ def check_unharmed(folder: Path) -> None:
 def check_killed(
     folder: Path, acknowledged: list[str], traces: list[_native.Trace], *, finished: bool
 ) -> None:
-    """Acknowledged runs are there, nothing looks damaged, and the rest can be measured."""
+    """Check that acknowledged runs exist, nothing is damaged, and the others can be measured."""
     check_unharmed(folder)
     loaded = [run.id for run in Results.load(folder).runs]
     assert loaded[: len(acknowledged)] == acknowledged, folder
     assert len(loaded) - len(acknowledged) in (0, 1), folder
     if finished or Results.load(folder).manifest.status == "complete":
         return
-    for _ in range(2):  # killed again right after it went on, and once more
+    for _ in range(2):  # killed again right after resuming, twice
         resumed = ResultsWriter.resume(folder)
         assert killed_at(KILLS_OF_REPLAN, lambda _, resumed=resumed: resumed.replan(PLAN), 2)
         resumed.close()
@@ -400,7 +400,7 @@ def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.Mo
     assert path.read_bytes() == whole
 
 
-# Going on
+# Resuming
 
 
 def test_resume_remeasures_damaged_run_and_keeps_its_file(
@@ -508,7 +508,7 @@ def test_verify_reports_state_of_each_file(folder: Path) -> None:
 
 def test_verify_reports_files_without_planned_run(folder: Path, tmp_path: Path) -> None:
     assert uflip("verify", folder).code == 0
-    # A run of another benchmark, and what is nothing at all.
+    # A run of another benchmark, and a file that is no run.
     stored.results(tmp_path / "other", [stored.baseline_run(9, "RR")], status="interrupted")
     foreign_run = next((tmp_path / "other" / "runs").iterdir())
     shutil.copy(foreign_run, folder / "runs")
@@ -584,7 +584,7 @@ def test_unreadable_folder_does_not_stop_others(
 
     real_runs_in = integrity.runs_in
     monkeypatch.setattr(integrity, "runs_in", names_in)
-    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the command asks for nothing
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # as without permissions
     done = uflip("verify", closed, folder)
     assert (done.code, "Permission denied" in done.err) == (5, True), done.err
     assert f"{folder}: " in done.out

@@ -196,7 +196,7 @@ def test_memory_stays_bounded_for_long_runs(tmp_path: Path, in_a_file: bool, max
 
 
 def test_real_clock_run_fills_blocks(tmp_path: Path) -> None:
-    """Above what is in memory at once (64 MiB), and below what may wait to be written (256 MiB)."""
+    """Above the buffer in memory (64 MiB), and below the limit of the write queue (256 MiB)."""
     ios = 6_000_000
     with open_device("null") as device:
         trace = device.run(baseline("RR", io_size=4096, io_count=ios), spool=tmp_path)

@@ -1,8 +1,8 @@
 """Does foreign text stay text, wherever it is shown?
 
-Every text field of a result folder, of a profile and of what is swept gets a probe that is a tag,
+Every text field of a result folder, a profile and a sweep gets a probe that is a tag,
 an attribute, a script, a formula and a terminal escape at once. Pages are read by a browser's
-parser, tables by a CSV reader, and what goes to a terminal is searched for what terminals obey.
+parser, tables by a CSV reader, and terminal output is searched for control characters.
 """
 
 import csv
@@ -140,7 +140,7 @@ def test_result_folder_text_is_escaped_in_report(probed: Path, tmp_path: Path) -
     assert done.code == 0, done.err
     page = check_page(out.read_text())
     text = page.body.text()
-    assert text.count("<uflipprobe onprobe=x>") > 20, "the probes are there, as text"
+    assert text.count("<uflipprobe onprobe=x>") > 20, "the page shows the probes as text"
     assert text.count("\\x1b[2J\\x1b]0;probe\\x07") > 20, "and so is what a terminal obeys"
 
 
@@ -150,7 +150,7 @@ def test_result_folder_script_does_not_run_in_browser(probed: Path, tmp_path: Pa
         pytest.skip("there is no chromium")
     out = tmp_path / "report.html"
     assert uflip("report", probed, "-o", out).code == 0
-    # Without its own defence: what is text needs none.
+    # Without the page's policy: escaped text needs none.
     text = re.sub(r'<meta http-equiv="Content-Security-Policy".*?>', "", out.read_text(), flags=16)
     out.write_text(text.replace("<title>", "<script>probe = () => document.title = 'ran'</script>"
                                 "<title>", 1))  # fmt: skip
@@ -221,7 +221,7 @@ def test_numbers_and_plain_text_stay_unquoted(value: Any) -> None:
 
 
 def profile(name: str, path: Path) -> Path:
-    """A built-in profile whose description is the probe."""
+    """Write a built-in profile whose description is the probe."""
     text = read_profile(name)[1]
     toml = json.dumps(PROBE)  # TOML's basic strings are written alike
     text, count = re.subn(r'^description = (""".*?"""|".*?")$', lambda _: f"description = {toml}",

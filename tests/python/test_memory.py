@@ -1,6 +1,6 @@
 """A trace that does not fit into memory ends its run with an error in four parts.
 
-Every limit here is given to a process of its own (RLIMIT_AS).
+Every limit applies to a separate process (RLIMIT_AS).
 """
 
 import json
@@ -31,7 +31,7 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
     [
         ("null", "--pattern", "RR", "--io-count", "2147483648"),
         ("null", "--pattern", "RR", "--io-count", "300000000"),
-        # Its summary is made of whole columns, where that of a pattern alone is not.
+        # Its summary needs whole columns; that of a pattern alone does not.
         (
             "sim:demo?blocks_per_die=64",
             "--pattern",
@@ -113,7 +113,7 @@ def test_finished_runs_survive_memory_exhaustion(here: Path) -> None:
     made = start("plan", "null", "--scale", "quick", "--only", "order", "--out", plan)
     _, err = made.communicate(timeout=60)
     assert made.returncode == 0, err
-    # The third run wants more than anybody has.
+    # The third run needs more memory than any machine has.
     parts = plan.read_text().split("io_count = ")
     parts[3] = "4000000000" + parts[3].lstrip("0123456789")
     plan.write_text("io_count = ".join(parts))

@@ -232,7 +232,7 @@ def test_batches_run_back_to_back() -> None:
     assert begins[0] == 0
     assert all(end <= begin for end, begin in zip(ends[:-1], begins[1:], strict=True))
     # Storing a run of this size takes some milliseconds, making room for its trace hundreds of
-    # microseconds; the median leaves out what the system did meanwhile.
+    # microseconds; the median ignores interruptions by the system.
     assert gaps[4] < 50_000
 
 

@@ -1,7 +1,7 @@
 """The kernels of the method against statsmodels, ruptures and ArviZ.
 
-Each of them defines its quantity a little differently; where it does, the test says how much that
-may make. scipy and naive searches are the oracles of test_analyse.py.
+Each of them defines its quantity a little differently; the test then states the largest
+difference. scipy and naive searches are the oracles of test_analyse.py.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ def autoregressive(rho: float, seed: int, n: int = IOS) -> np.ndarray:
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.99])
 def test_autocorrelation_agrees_with_statsmodels(rho: float) -> None:
-    """There one mean and variance stand for both sides of a pair; here each side has its own.
+    """statsmodels uses one mean and variance for both sides of a pair; uflip one for each side.
 
-    What that makes is of the order of the variance of a mean, in units of that of single values.
+    The difference is of the order of the variance of a mean, in units of that of single values.
     """
     logs = np.log(autoregressive(rho, seed=7))
     expected = acf(logs, adjusted=True, nlags=200, fft=False)

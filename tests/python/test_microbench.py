@@ -143,7 +143,7 @@ def test_baseline_runs_are_long() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_runs_of_experiment_differ_only_in_parameter(name: str, scale: str) -> None:
     free = {
-        # Targets grow where each I/O is to have a place of its own; counts shrink in quick.
+        # Targets grow if each I/O needs its own extent; counts shrink in quick.
         "granularity": {"target_size"},
         "order": {"target_size"},
         "parallelism": {"target_size"},

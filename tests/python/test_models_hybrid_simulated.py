@@ -37,7 +37,7 @@ BAST = [(2048, 16, 64), (1024, 128, 32), (1024, 512, 16), (512, 256, 8), (2048, 
 def simulate(
     ftl: str, data_blocks: int, log_blocks: int, pages: int, compat: str = "none"
 ) -> tuple[float, dict[str, int]]:
-    """Mean time of a random write in the steady state [ns], and what was counted meanwhile."""
+    """Return the mean time of a random write in the steady state [ns], and its counters."""
     blocks = data_blocks + log_blocks + 1
     overrides = {
         "ftl": ftl,

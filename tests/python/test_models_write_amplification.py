@@ -274,7 +274,7 @@ def test_fifo_against_simulation() -> None:
 
 
 def test_greedy_against_simulation() -> None:
-    # Small blocks tell the exact form from the smooth one, which is 1.4 % lower here.
+    # Small blocks distinguish the exact form from the smooth one, which is 1.4 % lower here.
     simulated = simulate(
         blocks=1000, pages_per_block=8, spare_factor=0.2, choose=emptiest, turns=12
     )

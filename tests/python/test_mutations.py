@@ -1,7 +1,7 @@
 """Do randomly damaged documents and command lines end as hostile ones must?
 
-A few hundred from a fixed seed; the campaign of `make soak` goes on for long with new ones. A
-failure prints what is left of it after minimising, and the line that brings it back.
+A few hundred from a fixed seed; the campaign of `make soak` runs for hours with new ones. A
+failure prints the minimised case, and the line that reproduces it.
 """
 
 import os

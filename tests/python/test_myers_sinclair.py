@@ -53,7 +53,7 @@ def test_batches_follow_without_pause() -> None:
         )
     assert [number for number, _ in traces] == [0, 1, 2]
     addresses = [np.asarray(trace.column("offset_bytes")) for _, trace in traces]
-    assert len({tuple(each[:10]) for each in addresses}) == 3, "each batch has addresses of its own"
+    assert len({tuple(each[:10]) for each in addresses}) == 3, "each batch has different addresses"
     times = np.concatenate([np.asarray(trace.column("response_time_ns")) for _, trace in traces])
     assert (result.response_time_ns == times).all()
     # Without a pause in between: the next batch begins where the last one ended.
@@ -145,7 +145,7 @@ def test_fresh_drive_slows_when_log_is_full_of_rewrites() -> None:
 
 
 def test_zero_count_and_seed_are_not_ignored() -> None:
-    """0 == False, and an option that was left out is False for flags."""
+    """0 == False, and an omitted flag is False."""
     done = uflip("pattern", "sim:demo", "--preset", "myers-sinclair", "--io-count", "0")
     assert done.code == 2, done.out
     batch = preset_batch(None, {"seed": 0, "io_count": 100, "polled": False, "io_size": None})

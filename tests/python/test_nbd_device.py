@@ -174,7 +174,7 @@ def test_silent_server_times_out(here: Path, drip_s: float | None) -> None:
         with package.open_device(URL, writable=False, io_timeout_ns=200_000_000) as device:
             with pytest.raises(DeviceError, match="no answer"):
                 device.run(package.basic(mode="read", location="random", io_count=20))
-            with pytest.raises(DeviceError):  # what comes late is no answer to the next request
+            with pytest.raises(DeviceError):  # a late reply does not answer the next request
                 device.run(package.basic(mode="read", location="random", io_count=1))
 
 
@@ -203,7 +203,7 @@ def test_nbdkit_export_can_be_measured(here: Path) -> None:
 
 
 def test_server_without_flush_is_never_flushed(here: Path) -> None:
-    """The protocol forbids it; what asks for more than it can is refused before the first write."""
+    """The protocol forbids it; a request for durability is refused before the first write."""
     log, to = Path("log").resolve(), ("--destroy", URL, "-q")
     writes = ("can_write=exit 0", f"pwrite=echo $4 >> {log}; cat >/dev/null")
     with nbdkit("eval", "get_size=echo 1M", 'pread=head -c "$3" /dev/zero', *writes):

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_manifest_durability_follows_write_completion(folder: Path, here: Path) -> None:
-    """Older folders said `cached`, then `fua`, whatever it did; comparing both warns."""
+    """Older folders stored `cached`, then `fua`, for any device; comparing both warns."""
     command = ("oc", "run", f"{SMALL}&write_back=false", "--scale", "quick", "--only", "oc0")
     assert uflip(*command, "--out", "through", "-q").code == 0
     for results, expected in ((folder, "cached"), (Path("through"), "fua")):
@@ -38,11 +38,11 @@ def test_manifest_durability_follows_write_completion(folder: Path, here: Path) 
 
 
 def test_compare_finds_slower_reads_of_twin_device(folder: Path, here: Path) -> None:
-    """A twin whose cells take twice as long to read differs in reads and in nothing else."""
+    """A twin with twice the cell read time differs only in reads."""
     options = ("--scale", "quick", "--only", "oc0,oc2,oc3", "--out")
     assert uflip("oc", "run", f"{SMALL}&read_ns=300us", *options, "twin", "-q").code == 0
     comparison = api.compare(folder, "twin")
-    # A write alone, out of its order; what is worn out has no mean.
+    # A single write, out of its order; the wear job has no mean.
     assert [row.parameter for row in comparison.rows if row.verdict == "unknown"] == ["first_page"]
     verdicts: dict[str, set[str]] = {row.pattern: set() for row in comparison.rows}
     for row in comparison.rows:

@@ -51,7 +51,7 @@ def plain(result: Any) -> Any:
 
 
 def test_stored_results_match_measurement(folder: Path) -> None:
-    """Against the same benchmark on a device of its own, whose logs were never stored."""
+    """Compare with the same benchmark on a second device, whose logs were never stored."""
     session = Session(open_flash_device(OTHER), SCALES["quick"], (2, 1, 7))
     loaded = OpenChannelResult(Results.load(folder))
     assert plain(loaded.measured) == plain(measure(session, [*micro_benchmarks_for("physical")]))
@@ -157,7 +157,7 @@ def test_result_is_shown_reported_and_compared(folder: Path, tmp_path: Path) -> 
     assert list(document["micro_benchmarks"]) == ["oc0", "oc1", "oc2", "oc3"]
     assert document["open_channel"]["oc2"]["writes, one thread"]["mb_per_s"]["1"] > 0
     assert len(document["open_channel"]["contract"]) == 5
-    # The whole of it is what its type says, and nothing besides.
+    # The document has the fields of its type, and no others.
     assert msgspec.convert(document["open_channel"], OpenChannel) == document["open_channel"]
     page = tmp_path / "r.html"
     assert uflip("report", folder, "-o", page).code == 0

@@ -12,7 +12,7 @@ from uflip.errors import ResultsError, UsageError
 from uflip.oc import Job, open_flash_device
 from uflip.results import Results
 
-# Blocks that come worn, so that what is drawn of cells matters.
+# Worn blocks, so that random cell errors matter.
 WORN = "sim:dfc?channels=2&luns_per_channel=2&blocks_per_plane=8&pages_per_block=16&erases=3000"
 WRITES = Job(channels=2, luns=2, blocks=2, pages=16, mix="WR")
 

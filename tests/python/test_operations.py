@@ -1,5 +1,4 @@
-"""Is what dies and channels did recorded as it was: nothing twice, nothing left out, every wait for
-somebody?"""
+"""Are operations of dies and channels recorded once and completely, and is every wait explained?"""
 
 import json
 from dataclasses import replace
@@ -58,7 +57,7 @@ WAITS = "die_wait_ns", "relocation_ns", "erase_ns", "metadata_ns", "mapping_ns"
 
 
 def recorded(path: Path, url: str, *, reads: bool = False, **changes: Any) -> Results:
-    """Random writes, or as many random reads between them."""
+    """Run random writes, alternating with random reads if `reads`."""
     run = stored.baseline_run(1, "RW", **{"io_size": 8192, "io_count": 2500} | changes)
     if reads:
         sides = [baseline(label, io_size=8192, target_size=16 << 20) for label in ("RW", "RR")]
@@ -177,7 +176,7 @@ def test_planes_have_a_lane_each(tmp_path: Path) -> None:
 
 
 def test_jobs_are_named_by_their_operations() -> None:
-    """Of an erase alone the other jobs of the device tell: an FTL merges, or it collects."""
+    """The other jobs of a device classify a lone erase: an FTL either merges or collects."""
 
     def jobs(*operations: tuple[int, int, int]) -> list[str]:
         job, purpose, kind = (np.array(column) for column in zip(*operations, strict=True))
@@ -228,7 +227,7 @@ def test_suspended_operation_has_reads_between_its_parts(tmp_path: Path) -> None
         if word in ("host program resumed", "valid-page program resumed", "erase resumed"):
             assert len(resumed) > 10, word
         for row in resumed.tolist():
-            # It was asked for when it stopped, and its die was given to a read of the host at once.
+            # Its request time is when it stopped, and a host read got its die at once.
             on_die = np.flatnonzero(operations.die == operations.die[row])
             between = on_die[(operations.begin[on_die] < operations.begin[row])]
             between = between[operations.end[between] > operations.asked[row]]
@@ -247,7 +246,7 @@ def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
     assert len(waited) > 0 or "transcend" in results.manifest.device.url
     for row in waited[:: max(len(waited) // 400, 1)].tolist():
         card = operation(lanes, row)
-        # From the first moment to the last somebody else has the die, as a scan of all finds.
+        # Other operations occupy the die during the whole wait, as a scan of all shows.
         clock = operations.clocks[operations.die]
         other = np.flatnonzero(clock == clock[row])
         other = other[other != row]
@@ -262,7 +261,7 @@ def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
 
 
 def test_waits_of_io_are_those_of_its_operations(tmp_path: Path) -> None:
-    """I/Os of one page, which have one operation each: what they waited for a die is that wait."""
+    """I/Os of one page have one operation each: their die wait is that of the operation."""
     results = recorded(tmp_path / "r", f"{SMALL}&die_queue=reads_first", io_size=4096)
     run, lanes = opened(results)
     operations = lanes.operations

@@ -455,7 +455,7 @@ def test_closed_standard_output_does_not_fail_command() -> None:
 
 
 def test_nothing_is_created_in_a_result_folder(here: Path) -> None:
-    """Files that are measured, sockets, data of what is served, a site."""
+    """Measured files, sockets, data files of served devices, a site."""
     stored.results(Path("r"))
     Path("aside").symlink_to("r")
     before = tree(Path("r"))

@@ -60,7 +60,7 @@ def test_row_has_fields_required_by_its_status(paper: str, row: dict[str, Any]) 
     assert row["code"]
     assert "probe" not in row
     if row["status"] != "there":
-        assert row.get("note"), "what is not there, or different?"
+        assert row.get("note"), "which part is missing or different?"
 
 
 @pytest.mark.parametrize(("paper", "row"), ROWS, ids=name_of)

@@ -1,4 +1,4 @@
-"""Patterns of different kinds side by side: each I/O has the causes of its own loop."""
+"""Parallel patterns of different kinds: each I/O has the causes of its own loop."""
 
 import csv
 import json

@@ -1,7 +1,7 @@
 """Is a run file always the written trace, or an error?
 
-Files are damaged at random, written by another program with numbers that cannot have been measured,
-and made of what is no file at all.
+Files are damaged at random, written by another program with impossible numbers, and replaced by
+pipes, folders and devices.
 """
 
 import os
@@ -33,7 +33,7 @@ DAMAGED = Path(__file__).parents[1] / "golden" / "damaged"
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A run with a queue, on a device that tells what its time was spent on."""
+    """Return a run with a queue, on a device that reports causes."""
     run = stored.baseline_run(1, "RW", io_ignore=10, queue_depth=4)
     stored.results(tmp_path / "r", [run])
     (stored_run,) = Results.load(tmp_path / "r").runs
@@ -233,7 +233,7 @@ def test_digest_is_checked_before_parsing(file: Path, tmp_path: Path) -> None:
 
 
 def packed(file: Path, pages_of: Callable[[str], list[bombs.Page]], rows: int = 100) -> bytes:
-    """A run file whose columns are such pages, with the metadata of `file`."""
+    """Return a run file with pages from `pages_of`, and the metadata of `file`."""
     schema = pq.read_schema(file)
     metadata = {key.decode(): value.decode() for key, value in schema.metadata.items()}
     return bombs.parquet({name: [pages_of(name)] for name in schema.names}, [rows], metadata)
@@ -272,7 +272,7 @@ def test_decompression_bomb_is_refused_quickly(
 
 
 def test_hand_made_pages_are_read(file: Path) -> None:
-    """So what refuses the others is what they unpack to."""
+    """The other cases are refused for their unpacked content, not for how they were made."""
 
     def ones(name: str) -> list[bombs.Page]:
         number = 1 if name in ("response_time_ns", "transfer_ns") else 0
@@ -298,7 +298,7 @@ def test_many_packed_rows_in_few_bytes_are_refused(file: Path, tmp_path: Path) -
 
 
 def test_other_readers_read_packed_columns(tmp_path: Path) -> None:
-    """With and without causes, whose columns are encoded in different ways."""
+    """With and without causes, which are encoded differently."""
     for name in ("sim:demo", "null"):
         path = tmp_path / f"{name[:3]}.parquet"
         with open_device(name) as device:

@@ -45,7 +45,7 @@ def changed(corpus: Sequence[bytes], draw: random.Random) -> bytes:
             begin = draw.randrange(len(other) + 1)
             data[at:end] = other[begin : begin + 32]
         else:
-            # Mostly a value in the place of a value: what is still a document goes deeper.
+            # Mostly replace a value by a value: a valid document tests more code.
             offsets = [n for n, byte in enumerate(data) if byte in b"0123456789"] or [at]
             offset = draw.choice(offsets)
             data[offset : offset + 1] = draw.choice(ODD)

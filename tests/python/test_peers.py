@@ -30,7 +30,7 @@ ALLOWED = 5.0
 
 
 def make_peers(variance: float, degrees: float, degrees_in_all: int = 60) -> Peers:
-    """Peers that are alike, whose neighbours are not."""
+    """Return peers with equal scatter, whose neighbours are not correlated."""
     return Peers(variance, degrees, degrees_in_all, 0.0, variance, variance, mixed=False)
 
 
@@ -98,7 +98,7 @@ def test_few_experiments_are_not_pooled() -> None:
     assert pool_scatter(some) is not None
     assert pool_scatter(some[1:]) is None
     assert pool_scatter([*some[1:], Scatter([100.0], ALLOWED)]) is None, (
-        "one repetition says nothing"
+        "one repetition shows no scatter"
     )
     means = some[0].means
     assert claim_half_width(means, 1.0, ALLOWED, None) > 1.2 * claim_half_width(
@@ -159,11 +159,11 @@ def test_wider_of_own_and_pooled_interval_is_used(
     assert claim_half_width(means, 0.0, ALLOWED, peers) == pytest.approx(wider(0.98), rel=2e-3)
     assert combined["converged"] is bool(wider(0.98) <= allowed)
     without = combined_mean(runs)["half_width_ns"]
-    assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, of one alone"
+    assert without > 1.3 * stats.t.ppf(0.975, 7) * stats.sem(means), "skewness, if it is alone"
 
 
 def test_outlier_does_not_borrow_scatter_of_peers() -> None:
-    """Eight that scatter by 8 %: its own interval of 98 % decides, whatever its peers say."""
+    """Eight values that scatter by 8 %: their own 98 % interval decides, regardless of peers."""
     random, believed, by_peers, by_student, narrow = np.random.default_rng(9), 0, 0, 0, 0
     peers = make_peers(0.25, 256.0, 500)
     for _ in range(1000):
@@ -181,7 +181,7 @@ def test_outlier_does_not_borrow_scatter_of_peers() -> None:
 
 
 def test_lone_interval_accounts_for_possible_correlation() -> None:
-    """By whole matrices: the likelihood of contrasts, whose mean is nothing, by their density."""
+    """Compute it with whole matrices: the likelihood of contrasts, of mean 0, by their density."""
     means = [100.0, 101.0, 103.0, 102.5, 99.5, 98.0, 98.2, 101.0, 104.0]
     n = len(means)
     contrasts = np.linalg.svd(np.ones((1, n)))[2][1:]
@@ -229,13 +229,13 @@ def test_false_correlations_are_rare() -> None:
     for repetitions in (8, 16):
         plans = [100 + autoregressive(random, 20, repetitions, 0.5) for _ in range(100)]
         alike = [sort_correlation(plan.tolist()) for plan in plans]
-        assert sum(rho > 0 or some for rho, some in alike) >= 92, "all, or some: eight hardly say"
+        assert sum(rho > 0 or some for rho, some in alike) >= 92, "all or some, at eight"
     assert np.mean([rho for rho, _ in alike]) == pytest.approx(0.5, abs=0.06)
     assert sum(some for _, some in alike) <= 20
 
 
 def test_mixed_correlation_makes_experiments_use_own_intervals() -> None:
-    """Four of twenty: a quiet one of twelve may be one of them, and no test of its own tells."""
+    """Four of twenty: a quiet one may be correlated too, and twelve values cannot show it."""
     random, mixed_plans, noticed, wider = np.random.default_rng(15), 0, 0, []
     for _ in range(100):
         rows = [*autoregressive(random, 3, 48, 0.5), *autoregressive(random, 17, 12, 0.0)]

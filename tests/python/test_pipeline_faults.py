@@ -1,7 +1,7 @@
 """A thousand faults between plan and report: is data lost, or a wrong value shown as verified?
 
-See `pipeline_faults`, where a case is made; each half of the cases has a process of its own. A
-failure prints its seed, and `UFLIP_SEED` brings it back; `make soak` tries ten thousand.
+See `pipeline_faults`, which makes a case; each half of the cases has its own process. A failure
+prints its seed, and `UFLIP_SEED` reproduces it; `make soak` tries ten thousand.
 """
 
 import os

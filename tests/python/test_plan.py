@@ -316,7 +316,7 @@ def test_remaining_time_follows_pace_of_each_pattern() -> None:
     # Half-way through a run half of it is left.
     each = estimated.each[first].time_ns
     assert time_left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
-    # What the run at hand took says it better, of it and of others of its pattern.
+    # The elapsed time of the current run improves its estimate, and that of its pattern.
     remaining_ns = time_left.after(first, 0.25, each)
     same = [i for i, run in enumerate(plan.runs) if run.pattern == "RR" and i > first]
     others = sum(estimated.each[i].time_ns for i in range(first + 1, len(plan.runs)))

@@ -175,7 +175,7 @@ def test_plan_stays_within_limits() -> None:
 @pytest.mark.parametrize("capacity", [64 * MIB, 128 * MIB, 256 * MIB])
 @pytest.mark.parametrize("limit", [20 * MIB, 200 * MIB, GIB])
 def test_limits_hold_after_omitting_runs(capacity: int, limit: int) -> None:
-    """On a small device resets are most of what is written, and a run left out may owe one."""
+    """On a small device resets cause most writes, and an omitted run may have required one."""
     info = stored.device_info(capacity_bytes=capacity)
     plan = make_plan(info, "quick", 1, Choices(only=("order", "pause", "bursts", "partitioning")))
     assert plan.resets
@@ -185,7 +185,7 @@ def test_limits_hold_after_omitting_runs(capacity: int, limit: int) -> None:
 
 
 def test_batches_of_one_experiment_are_omitted_together() -> None:
-    """One or two of them tell nothing, and still take their time."""
+    """One or two of them give no result, and still take time."""
     plan = make_plan(stored.device_info(capacity_bytes=GIB), "quick", 1)
     sizes = set()
     for seconds in range(1, 30):

@@ -54,7 +54,7 @@ def test_volatile_cache_is_lost_unless_flushed_or_protected() -> None:
     protected = DEVICE + POWER.replace("false", "true") + cache
     in_cache, lost, put_back = cut(protected, "cached")
     assert (in_cache, lost <= 1) == (16, True)
-    assert 14 <= put_back <= 16, "but for what was being programmed, which was ended"
+    assert 14 <= put_back <= 16, "except for pages being programmed, which were finished"
 
 
 def test_device_works_after_power_cut() -> None:
@@ -87,7 +87,7 @@ def test_command_prints_library_results() -> None:
         ("sim:fast-1gb?compat=flashsim2010&blocks_per_die=4300", "loses data when it merges"),
         ("sim:demo?cache_program=true", "power_loss_protection"),
         ("sim:demo?spare_read_bytes=0", "1 to page_bytes + spare_bytes"),
-        # Keys that nobody typed are not to blame.
+        # The error names the device, not keys that the user did not type.
         ("sim:mtron", "where    sim:mtron\n"),
         ("sim:tlc-nvme", "where    sim:tlc-nvme\n"),
         ("sim:zns", "where    sim:zns\n"),
@@ -141,7 +141,7 @@ def test_progress_is_printed_without_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("UFLIP_PROGRESS", "0.000001")
-    device = "sim:demo?gc=cyclic&blocks_per_die=600"  # of its own: it is made, and not read
+    device = "sim:demo?gc=cyclic&blocks_per_die=600"  # not in the cache: it must be made
     log = uflip("powercut", device, "--after", "2s", "--cuts", 2).err
     lines = re.findall(r"^\[(\d+)/2\]  (.*)$", log, re.M)
     assert [text for _, text in lines if text.startswith(f"making {device}")]

@@ -114,4 +114,4 @@ def test_zoned_device_cannot_be_prepared() -> None:
         done = uflip("prepare", "sim:zns", *more)
         assert (done.code, "no state to be enforced" in done.err) == (2, True), done.err
         assert "measure it as it is" in done.err
-        assert "--state" not in done.err, "nobody gave it"
+        assert "--state" not in done.err, "the user did not pass it"

@@ -231,7 +231,7 @@ def test_example_registry_line_has_registry_form(example: str) -> None:
 
 
 def test_victim_policy_methods_are_documented(example: str) -> None:
-    """That the example has them is what the compiler says: it is part of the Rust tests."""
+    """The Rust tests compile the example, so it implements them."""
     text = GC.read_text(encoding="utf-8")
     trait = text[text.index("trait VictimPolicy") :]
     trait = trait[: trait.index("\n}\n")]

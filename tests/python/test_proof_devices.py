@@ -16,7 +16,7 @@ from uflip.spec import baseline, mix, until_converged
 
 STARTUP_IOS, PERIOD_IOS = 125, 3
 SEEDS, CONFIDENCE = 20, 0.95
-LATER_IOS = 8000  # several times as many as a run takes until it has converged
+LATER_IOS = 8000  # several times the length of a converged run
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
@@ -43,13 +43,13 @@ def test_interval_covers_later_device_mean(device: str, pattern: str) -> None:
         later = as_array(continuation, "response_time_ns").mean()
         assert abs(series["mean_ns"] / later - 1) < 0.05
         covered.append(abs(series["mean_ns"] - later) <= series["half_width_ns"])
-    # What the device does later is a mean of some I/Os too, and has an error of its own.
+    # The later mean is one of a finite number of I/Os too, and has its own error.
     least = int(stats.binom.ppf(0.01, SEEDS, CONFIDENCE))
     assert sum(covered) >= least, f"{sum(covered)} of {SEEDS}"
 
 
 def test_short_mtron_run_without_io_ignore_reads_low() -> None:
-    """UFLIP §4.2 says about 25 %; its device is cheap throughout the start-up, ours not quite."""
+    """UFLIP §4.2 says about 25 %; its device is cheap during the whole start-up, ours almost."""
     spec = baseline("RW", io_size="32KiB")
     long = as_array(open_device("sim:mtron").run(spec.but(io_count=20_000)), "response_time_ns")
     assert -0.28 < long[:512].mean() / analyse(long).mean_ns - 1 < -0.10

@@ -1,11 +1,11 @@
 """Runs on a device that fails, with one I/O at a time and with a queue.
 
-A file behind FUSE, whose server answers with an error as long as a file is there: the run ends with
-an error of the device that says which I/O failed and why, whatever else was under way, and when the
-errors are over the same open device works as if nothing had been.
+The server of a FUSE file returns errors as long as a trigger file exists: the run ends with an
+error that names the failed I/O and the reason, whatever else was in flight. Without the trigger the
+same open device works again.
 
-The same with a block device over that file, 25 cases for each engine: what goes wrong, and with
-which operation (`CASES`), and a server that is gone.
+The same with a block device over that file, 25 cases for each engine: each fault with each
+operation (`CASES`), and a server that was killed.
 """
 
 import errno
@@ -37,7 +37,7 @@ def reset_hanging_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals._state, "hanging", False)
 
 
-# What the server can say; `make soak` tries all of them.
+# Errors that the server can return; `make soak` tries all of them.
 ERRORS = ("EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC", "ESHUTDOWN")
 ALL = [(name, rate) for name in ERRORS for rate in ("100%", "20%")]
 DEPTHS = (1, 8)
@@ -73,7 +73,7 @@ def test_fault_ends_run_with_error_and_clears(name: str, rate: str, tmp_path: Pa
                 assert len(device.run(pattern)) == COUNT
 
 
-# Linux tells of a block device that has no room; all else that a server says is one error
+# Linux reports a full block device; all other errors of a server become one
 # (blk_status_to_errno).
 REPORTED_ERRNO = {"is full": errno.ENOSPC}
 FAILING = {
@@ -98,7 +98,7 @@ def pattern(operation: str, depth: int, count: int = COUNT) -> Basic | Mix:
 
 @contextmanager
 def block_device(folder: Path, *filters: str) -> Iterator[tuple[str, int]]:
-    """Make a block device whose I/Os a server answers, with filters of nbdkit."""
+    """Make a block device that nbdkit serves, with some of its filters."""
     with fuse_file(folder, *filters) as (image, pid), attached_loop(image, PAST_CACHE) as name:
         yield name, pid
 
@@ -115,7 +115,7 @@ def opened(name: str, operation: str) -> Iterator[Device]:
 
 
 def run_error(device: Device, name: str, spec: Basic | Mix) -> DeviceError:
-    """Return the error with which a run ends, if it is one of the device that says all of it."""
+    """Return the error of a run; it must be a complete device error."""
     with pytest.raises((DeviceError, UnavailableError)) as caught:
         device.run(spec)
     if isinstance(caught.value, UnavailableError):

@@ -14,7 +14,7 @@ RUN = (SMALL_SIM, "--scale", "quick", "--only", "order", "--state", "as-is")
 
 LOG = Path(__file__).parents[2] / "crates" / "foreign" / "tests" / "data" / "fio-3.33_lat.1.log"
 
-# The words of a command -> how the lines begin that --quiet leaves out.
+# The words of a command -> the beginnings of the lines that --quiet omits.
 COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("run", *RUN, "--out", "{new}"): ("Results are in", "  uflip ", ""),
     ("pattern", SMALL_SIM, "--pattern", "RW", "--io-count", "100"): (),

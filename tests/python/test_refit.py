@@ -1,6 +1,6 @@
 """Does a refitted device not depend on the held-out cells, and find its constants from the others?
 
-The device of most tests is two lines of arithmetic, whose best constants are known; one is real.
+The device of most tests is two lines of arithmetic with known best constants; one is real.
 """
 
 import json
@@ -93,7 +93,7 @@ def test_each_fitted_constant_has_an_uninformed_beginning() -> None:
 
 
 def test_unconstrained_constant_keeps_its_beginning() -> None:
-    """Only the cell itself told how many clusters may be written downwards."""
+    """Only the held-out cell constrains the number of clusters written downwards."""
     document = json.loads(
         uflip("reproduce", "uflip-table3", "--refit", DTI, "--without", "reverse", "--json").out
     )

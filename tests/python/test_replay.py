@@ -1,7 +1,7 @@
 """`uflip replay`: the I/Os are those of the trace, and the result is like any other.
 
-Traces were written by fio 3.33 and by blkparse 1.2 (crates/foreign/tests/data); where fio is there,
-it writes another one here.
+Traces were written by fio 3.33 and by blkparse 1.2 (crates/foreign/tests/data); an installed fio
+writes another one.
 """
 
 import csv
@@ -229,7 +229,7 @@ def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -
         out = Path(f"out{attempt}")
         options = () if device == SMALL else ("--buffered",)
         process = start("replay", trace, device, *options, *pacing, "--out", out)
-        # As soon as the folder is there: a simulated device is quicker than two seconds.
+        # Kill it early: a simulated device takes less than two seconds.
         while not (out / "manifest.json").exists() and process.poll() is None:
             time.sleep(0.001)
         time.sleep(0 if device == SMALL else 0.5)

@@ -104,7 +104,7 @@ def document(demo: Path) -> dict[str, Any]:
 
 
 def test_causes_have_distinct_colours() -> None:
-    """Some 18 causes: farther apart than two greys that an eye still tells from each other."""
+    """The 18 causes differ by more than two greys that an eye can distinguish."""
     with open_device("sim:demo?blocks_per_die=64") as device:
         causes = device.run(baseline("RW", io_count=1)).causes
     colors = [palette.ACTIVITIES[cause] for cause in ("submission_wait_ns", *causes)]
@@ -113,7 +113,7 @@ def test_causes_have_distinct_colours() -> None:
         assert math.dist(one, other) > 40, (one, other)
 
 
-# One file, for everybody
+# A self-contained file, accessible to all readers
 
 
 def test_page_is_self_contained(html: str, page: Page) -> None:
@@ -152,7 +152,7 @@ def test_figures_are_numbered_in_order(page: Page, html: str) -> None:
     assert [figure["id"] for figure in page.all("figure")] == [f"figure-{name}" for name in drawn]
     expected = list(range(1, len(drawn) + 1))
     assert [int(number) for number in re.findall(r"<b>Figure (\d+)\. ", html)] == expected
-    # All have their numbers below; those of the phases stand there openly.
+    # Each figure has its table below; that of the phases is not folded.
     numbered = [number for number, name in zip(expected, drawn, strict=True) if name != "phases"]
     assert page.text.count("Phases of the long baseline runs (uFLIP §4.2)") == 1
     assert [int(number) for number in re.findall(r"Data of figure (\d+)<", html)] == numbered
@@ -193,7 +193,7 @@ def test_warnings_and_provenance_are_complete(page: Page, document: dict[str, An
         assert value in page.text
     for run in document["baselines"]:
         assert run["run"] in page.text
-        assert "Every run with" not in page.text, "repetitions are not told one by one"
+        assert "Every run with" not in page.text, "repetitions are not listed one by one"
         assert f'"seed": {run["spec"]["seed"]}' in page.text
 
 

@@ -287,7 +287,7 @@ with open_device("sim:demo") as device:
     assert (results.status, len(results.runs), len(results.missing)) == ("failed", 1, 1)
 
 
-# Folders that are not what they should be
+# Invalid folders
 
 
 def load_error(path: Path) -> str:
@@ -313,7 +313,7 @@ def folder(tmp_path: Path) -> Path:
 def rewrite(folder: Path, **changes: Any) -> None:
     path = folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    (folder / "ledger.jsonl").unlink()  # what was changed by hand is not what was written
+    (folder / "ledger.jsonl").unlink()  # it does not match a manifest changed by hand
 
 
 def test_newer_format_is_refused(folder: Path) -> None:
@@ -347,7 +347,7 @@ def test_newer_format_is_recognised_despite_other_changes(folder: Path) -> None:
 )
 def test_damaged_manifest_is_an_error(folder: Path, text: str, message: str) -> None:
     (folder / "manifest.json").write_text(text)
-    assert "have changed" in load_error(folder), "the ledger says what was written"
+    assert "have changed" in load_error(folder), "the ledger has the digest of the written manifest"
     (folder / "ledger.jsonl").unlink()
     assert message in load_error(folder)
 
@@ -472,7 +472,7 @@ def test_open_loop_falling_behind_is_reported() -> None:
     assert "falling_behind" not in raised(run_arrays(spec=baseline("RR"), **overload))
     steady = overload | {"response_time_ns": np.full(1000, 1500, dtype=np.uint64)}
     assert "falling_behind" not in raised(run_arrays(spec=spec, **steady))
-    # Beside a quick closed loop the same arrivals fall behind too; a slow closed loop does not.
+    # With a parallel closed loop that is quick the same arrivals fall behind too.
     quick = {"submit_ns": arrivals, "response_time_ns": np.full(1000, 900, dtype=np.uint64)}
     for open_loop, falls_behind in ((overload, True), (steady, False)):
         other = overload if open_loop is steady else quick

@@ -42,7 +42,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 
 def killed(out: Path, finished: int, *arguments: object) -> subprocess.Popen[str]:
-    """Start a benchmark and kill it when `finished` runs are there."""
+    """Start a benchmark and kill it when `finished` runs are stored."""
     process = start("run", *arguments, "--out", out, "--quiet", program=program(*BENCHMARKS))
     wait_for(lambda: len(list((out / "runs").glob("0*.parquet"))) >= finished)
     process.send_signal(signal.SIGKILL)
@@ -243,7 +243,7 @@ def test_resumed_plan_never_reuses_written_space(capacity: int) -> None:
         done = {run.id for run in plan.runs[:cut]}
         resumed = remaining_plan(plan, done, just_reset=False)
         assert [run.id for run in resumed.runs] == [run.id for run in plan.runs]
-        # The run that was cut short wrote to its old place, then comes what is left.
+        # The interrupted run wrote to its old target; the remaining runs follow.
         written = [*plan.runs[: cut + 1], *resumed.runs[cut:]]
         used = NO_EXTENTS
         for number, run in enumerate(written):
@@ -281,7 +281,7 @@ def test_finished_plan_is_unchanged() -> None:
 
 @pytest.fixture
 def small_disk(here: Path) -> Iterator[Path]:
-    """A file system of its own with little room, for the results and for nothing else."""
+    """Mount a small file system, for the results only."""
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
         pytest.skip("a file system of its own needs root and mkfs.ext4")
     image, folder = here / "disk.img", here / "disk"
@@ -322,7 +322,7 @@ def test_full_disk_is_an_output_error(
     assert failed.code == 5, failed.err
     assert "No space left on device" in failed.err
     (where,) = re.findall("^ +where +(.*)$", failed.err, re.M)
-    assert where == f"{command[-1]} {small_disk / name}", "as it was asked for, and not on its way"
+    assert where == f"{command[-1]} {small_disk / name}", "the requested path"
     assert [*small_disk.glob("[!l]*")] == [ballast]
 
 
@@ -399,7 +399,7 @@ def test_temporary_files_of_a_power_cut_are_replaced(scratch: Path) -> None:
 
 
 def test_truncated_run_is_measured_again(scratch: Path) -> None:
-    """A file system that lost what it had confirmed: that costs the run, and its rest is kept."""
+    """A file system that lost confirmed data costs the run; the truncated file is kept."""
     out = scratch.parent / "out"
     killed(out, 3, "file:scratch.bin", "--scale", "quick", "--only", "order", "--pause", "1ms")
     before = Results.load(out)

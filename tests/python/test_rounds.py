@@ -42,7 +42,7 @@ from uflip.spec import Spec
 
 
 class SimulatedRuns:
-    """Runs of the shortest length, whose means scatter by a share that their pattern says."""
+    """Runs of the shortest length; `scatter` gives the spread of their means by pattern."""
 
     def __init__(self, plan: Plan, scatter: Mapping[str, float]) -> None:
         self.info, self.scatter = plan.device, scatter
@@ -55,7 +55,7 @@ class SimulatedRuns:
         return plan_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def _statistics(self, run_id: str) -> Any:
-        # What the number of a run says of its place in the plan changes no scatter.
+        # The scatter does not depend on the position of a run in the plan.
         name = run_id.split("-", 1)[1] + "0"
         seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
         level = self.scatter.get(self.runs[run_id].pattern, 0.0)
@@ -161,7 +161,7 @@ def test_rounds_use_untouched_space() -> None:
     more = [run for run in grown.runs if run.repetition > plan.repetitions]
     assert rounds >= 2
     assert {"SW", "RR/RW"} <= {run.pattern for run in more}
-    # Resets and what is written between runs included, it is what the plan said at most.
+    # Including resets and writes between runs it stays within the estimate of the plan.
     made = tuple(replace(run, spec=shortest(run.spec)) for run in grown.runs)
     assert estimate(replace(grown, runs=made)).bytes_written <= estimate(plan).bytes_written
     assert len({run.id for run in grown.runs}) == len(grown.runs)

@@ -61,7 +61,7 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The document as it follows from the run files alone."""
+    """Return the document computed from the run files alone."""
     bare = tmp_path_factory.mktemp("bare") / "r"
     shutil.copytree(folder, bare)
     shutil.rmtree(bare / FOLDER)

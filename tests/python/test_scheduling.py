@@ -1,6 +1,4 @@
-"""What belongs together goes to one worker; one that dies costs the test that it was at, and nobody
-waits for ever.
-"""
+"""Do related tests go to one worker, and does a worker that dies cost only its current test?"""
 
 import re
 import subprocess
@@ -24,7 +22,7 @@ DIES = "import os\n\ndef test_dies():\n    os._exit(1)\n\n"
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_dead_worker_is_replaced_and_its_work_done(tmp_path: Path, workers: int) -> None:
-    """The file in which it dies is the last: everybody else has been sent home by then."""
+    """The file in which it dies is the last: the other workers have been shut down by then."""
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     for name, text in (("a", GOOD), ("b", GOOD), ("c", DIES + GOOD)):
         (tmp_path / f"test_{name}.py").write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Does a served device behave as a block device, to a client written from the protocol's text?
 
-No response time decides here but against what the simulated device says of itself.
+Response times are compared only with those that the simulated device reports.
 """
 
 import json
@@ -262,7 +262,7 @@ def test_command_runs_against_served_device(here: Path) -> None:
     assert (outcome.returncode, out) == (0, "nbd+unix:///?socket=s\n"), err
     outcome = start("serve", "null", "--socket", "s", "--json", "--run", "echo said")
     out, err = outcome.communicate(timeout=60)
-    assert len(json.loads(out)["exports"]) == 1, "and nothing else is there"
+    assert len(json.loads(out)["exports"]) == 1, "and nothing else is printed"
     assert "said\n" in err
     failed = uflip("serve", "null", "--socket", "s", "--run", "exit 3", "-q")
     assert failed.code == 4
@@ -295,7 +295,7 @@ def test_statistics_are_served_on_status_socket(here: Path) -> None:
 
 
 def test_statistics_show_idle_collection(here: Path) -> None:
-    """It collects when it is left alone; no request is needed for that to be seen."""
+    """It collects while idle; the statistics show it without a further request."""
     random_ = random.Random(3)
     with serving(SMALL, "--stats", "stats") as process:
         with Client("s") as client:
@@ -332,7 +332,7 @@ def test_recording_lists_reads_and_writes(here: Path) -> None:
     ]
     assert int(fields[0][0]) <= int(fields[1][0])
     refused = uflip("serve", "null", "--socket", "s", "--record", "did.csv", "--run", "true")
-    assert refused.code == 3, "what was measured is not replaced"
+    assert refused.code == 3, "a recording is not replaced"
 
 
 def test_device_starts_in_state_and_is_saved(here: Path) -> None:
