@@ -19,20 +19,20 @@ STATUSES = ("there", "partly", "differs", "missing")
 HEAD = """\
 # From the papers to the code
 
-What each paper says, claim by claim, and where the project stands to it. This page is made from
-`docs/papers.toml` by `python tools/gen_papers.py`. Tests check that the files and tests named here
-exist, that whatever is there, partly there or done differently has a test, and that nothing that is
-called missing has appeared in the code. Do not edit it.
+Each claim of each paper, and its status in the project. This page is made from `docs/papers.toml`
+by `python tools/gen_papers.py`. Tests check that the files and tests named here exist, that each
+claim except the missing ones has a test, and that nothing called missing has appeared in the code.
+Do not edit this page.
 
 | status | meaning |
 |---|---|
-| there | done as the paper says; a test would fail if it were not |
-| partly | some of it is, the note says what is not |
-| differs | something else is done on purpose, the note says what |
-| missing | not there |
+| there | implemented as in the paper; a test checks it |
+| partly | implemented in part; the note names the missing part |
+| differs | deliberately different; the note names the difference |
+| missing | not implemented |
 
-Where a paper leaves room, the file says in its labelled lines which reading is taken. How numbers
-compare with the printed ones is on the pages of `uflip reproduce`: [uFLIP, Myers & Sinclair and
+Where a paper is ambiguous, the labelled lines of the file name the reading. The pages of
+`uflip reproduce` compare the numbers with the printed ones: [uFLIP, Myers & Sinclair and
 OFC](reference/reproduce.md), [uFLIP-OC](reference/reproduce-oc.md).
 """
 

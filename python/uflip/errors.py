@@ -120,7 +120,7 @@ class SlowerError(UflipError):
     exit_code = 7
 
 
-class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a wish, not an error
+class InterruptedRun(UflipError):  # noqa: N818 -- an interruption is a request, not an error
     """The user stopped the work (Ctrl-C)."""
 
     kind = "interrupted"

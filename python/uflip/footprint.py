@@ -90,7 +90,7 @@ def merge_extents(begins: Offsets, ends: Offsets) -> Extents:
     return Extents(begins[first], ends[last])
 
 
-def together(parts: Iterable[Extents]) -> Extents:
+def union(parts: Iterable[Extents]) -> Extents:
     """Return the union of several footprints."""
     several = [NO_EXTENTS, *parts]
     return merge_extents(
@@ -123,14 +123,12 @@ def written_sequentially(spec: Spec) -> Extents:
     if isinstance(spec, Replay):
         # The order of its writes is unknown.
         return _run(0, spec.list.end) if spec.writes else NO_EXTENTS
-    return together(
-        _of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write
-    )
+    return union(_of_part(part, count) for part, count in _parts(spec) if part.is_sequential_write)
 
 
 def all_but_written_sequentially(spec: Spec) -> Extents:
     """Return the footprint of the reads and random writes of a pattern."""
-    return together(
+    return union(
         _of_part(part, count) for part, count in _parts(spec) if not part.is_sequential_write
     )
 
@@ -166,7 +164,7 @@ def _of_part(part: MixPart, count: int) -> Extents:
     slots = max(share - part.shift, 0) // io_size // _partitions(part)
     one = _slots(part, slots, count)
     first = part.begin + part.shift
-    return together(
+    return union(
         Extents(one.begins * io_size, one.ends * io_size).moved(first + process * share)
         for process in range(degree)
     )

@@ -64,14 +64,14 @@ def test_long_run_outgrows_the_write_cache() -> None:
 def test_patterns_are_lengthened_within_their_target() -> None:
     info = uflip.inspect_device(SMALL)
     once = baseline("SW", io_size=4096, io_count=100, target_size=100 * 4096, target_offset=MIB)
-    longer = long_run._lengthened(once, 1000, info)
+    longer = long_run._lengthen(once, 1000, info)
     assert (longer.io_count, longer.target_size, longer.target_offset) == (1000, 1000 * 4096, 0)
     wrapping = once.but(target_size=50 * 4096)
-    assert long_run._lengthened(wrapping, 1000, info).target_size == 50 * 4096
+    assert long_run._lengthen(wrapping, 1000, info).target_size == 50 * 4096
     half = info.capacity_bytes // 2 // 4096 * 4096
     first = baseline("SR", io_size=4096, target_offset=0, target_size=400 * 4096)
     second = baseline("RW", io_size=4096, target_offset=half, target_size=half)
-    both = long_run._lengthened(mix(first, second, 4, io_count=100), 5000, info)
+    both = long_run._lengthen(mix(first, second, 4, io_count=100), 5000, info)
     assert isinstance(both, Mix)
     assert (both.io_count, both.first.target_size) == (1000, 4000 * 4096)
     assert both.second.target_size == half

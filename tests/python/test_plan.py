@@ -18,7 +18,7 @@ from uflip.device.handle import Device
 from uflip.device.opener import open_device
 from uflip.device.resolve import resolve
 from uflip.errors import UsageError
-from uflip.footprint import together, written_sequentially
+from uflip.footprint import union, written_sequentially
 from uflip.methodology import Choices, TimeLeft, estimate, interference, make_plan
 from uflip.methodology.long_baseline import longer_baseline_in
 from uflip.methodology.target_spaces import BLOCK
@@ -129,7 +129,7 @@ def test_without_state_space_is_reused_with_warning() -> None:
 
 def test_space_of_earlier_plan_is_not_written_again() -> None:
     plan = make_plan(device(), "quick", 1, Choices(used_bytes=5 * GIB))
-    written = together(written_sequentially(run.spec) for run in plan.runs)
+    written = union(written_sequentially(run.spec) for run in plan.runs)
     assert written.begins[0] == 5 * GIB
 
 

@@ -16,8 +16,8 @@ from command_line import uflip
 from uflip.benchmarks import write_report
 from uflip.device.opener import open_device
 from uflip.microbench import varied
+from uflip.microbench.labels import by_pattern
 from uflip.microbench.mix import expected_mix_ms
-from uflip.microbench.words import by_pattern
 from uflip.report import figures
 from uflip.report.data import BaselineTrace, baseline_traces, first_runs, pooled
 from uflip.report.figures import palette

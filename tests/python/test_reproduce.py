@@ -29,7 +29,7 @@ from uflip.reproduce import (
 )
 from uflip.reproduce.criterion import above
 from uflip.reproduce.published import PUBLISHED, with_determining_values
-from uflip.reproduce.row import RULES, ReproductionRow, Wider, equation, printed, stated
+from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, equation, printed, stated
 from uflip.reproduce.simulated_device import SimulatedDevice
 
 ROW_KEYS = [
@@ -272,7 +272,9 @@ def test_row_states_agreement_and_rule() -> None:
     assert (fitted.kind, fitted.tolerance, fitted.within) == ("fitted", "±2 %", False)
     about = printed("uflip/fig5/mtron/reads", 3000 * 1.09)
     assert (about.kind, about.tolerance, about.within) == ("fitted", "±10 %", True)
-    wider = printed("ofc/drop_30_pages", 50 * 1.03, wider=Wider(0.05, "chance"), note="More.")
+    wider = printed(
+        "ofc/drop_30_pages", 50 * 1.03, wider=WiderTolerance(0.05, "chance"), note="More."
+    )
     assert (wider.tolerance, wider.within) == ("±5 %", True)
     assert wider.note == "±5 % instead of ±2 %: chance. More."
     assert not equation("x", "", 100, 103).within

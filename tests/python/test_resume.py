@@ -24,7 +24,7 @@ from uflip.footprint import (
     NO_EXTENTS,
     Extents,
     all_but_written_sequentially,
-    together,
+    union,
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, remaining_plan
@@ -253,7 +253,7 @@ def test_resumed_plan_never_reuses_written_space(capacity: int) -> None:
             assert not sequential.meets(used), (cut, number)
             assert not others.meets(used), (cut, number)
             assert written_sequentially(run.spec).end <= plan.target_size
-            used = together([used, sequential])
+            used = union([used, sequential])
 
 
 def test_completed_reset_is_not_repeated() -> None:

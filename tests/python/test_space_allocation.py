@@ -20,7 +20,7 @@ from uflip.footprint import (
     Extents,
     all_but_written_sequentially,
     merge_extents,
-    together,
+    union,
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
@@ -223,7 +223,7 @@ def test_extents_behave_as_byte_sets(
     a, b = extents_of(one), extents_of(other)
     bytes_a, bytes_b = bytes_of(a), bytes_of(b)
     assert a.size == len(bytes_a)
-    assert bytes_of(together([a, b])) == bytes_a | bytes_b
+    assert bytes_of(union([a, b])) == bytes_a | bytes_b
     assert bytes_of(a.in_blocks(block)) == {
         byte
         for each in bytes_a

@@ -22,9 +22,9 @@ from uflip.device.resolve import resolve
 from uflip.errors import UsageError
 from uflip.experiment import Context, Experiment, PlannedRun
 from uflip.microbench import MICRO_BENCHMARKS, check_names, micro_benchmarks_for, suite_of, varied
+from uflip.microbench.labels import by_pattern
 from uflip.microbench.today import cache_cliff, odd_stride, queue_depth
 from uflip.microbench.today.loaded import DEPTH
-from uflip.microbench.words import by_pattern
 from uflip.models import write_amplification as theory
 from uflip.report.findings import finding
 from uflip.results import Results

@@ -13,9 +13,9 @@ from test_suite_today import EIGHT_DIES, ONE_DIE, PAGE, READ_NS, measured
 import uflip as package
 from uflip._native import Trace
 from uflip.device.opener import open_device
+from uflip.microbench.labels import by_pattern
 from uflip.microbench.layout import ROUNDS
 from uflip.microbench.today.queue_depth import rate, smallest_best_depth
-from uflip.microbench.words import by_pattern
 from uflip.results.throughput import measured_amount, rates
 from uflip.spec import Spec, baseline, basic, mix
 

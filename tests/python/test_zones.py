@@ -20,7 +20,7 @@ from uflip.errors import DeviceError, UflipError, UsageError
 from uflip.experiment import Context
 from uflip.methodology.estimate import estimate
 from uflip.microbench import MICRO_BENCHMARKS, check_names, suite_of, varied
-from uflip.microbench.words import by_pattern
+from uflip.microbench.labels import by_pattern
 from uflip.report.findings import finding
 from uflip.results import Results
 from uflip.spec import basic, parallel

@@ -9,9 +9,9 @@
 
 The reference does not use the analysis under test (no start-up detection, no stop rule, no
 confidence interval): a run has n I/Os. If the means of its last half, of the quarter before and of
-the eighth before that differ by more than `AGREE`, it is repeated with more. A run with writes also
-continues until it has written, or the device has programmed, `PASSES` times the amount that the
-device can absorb in advance: write cache, SLC cache and spare space of its profile.
+the eighth before that differ by more than `MAX_DIFFERENCE`, it is repeated with more. A run with
+writes also continues until it has written, or the device has programmed, `PASSES` times the amount
+that the device can absorb in advance: write cache, SLC cache and spare space of its profile.
 
 A longer run also has a larger target if the pattern visits each address once: it continues over the
 rest of the device. A pattern that wraps around in a small target space stays there. A device whose
@@ -40,7 +40,7 @@ from uflip.results.atomic import write_file
 
 PASSES = 2
 """How many times write cache, SLC cache and spare space are written."""
-AGREE = 0.05
+MAX_DIFFERENCE = 0.05
 """Largest relative difference between the means of successive parts of a settled run."""
 MIN_IOS = 16_384
 """I/Os of the shortest run: its last half has a standard error of 1 % if the standard deviation is
@@ -83,9 +83,9 @@ class LongRunSpec:
     def name(self) -> str:
         """Return the cache name: a hash of everything that determines the result."""
         info = _inspect(self.url)
-        spec = table_of(self.spec if self.fixed_length else _lengthened(self.spec, 1, info))
+        spec = table_of(self.spec if self.fixed_length else _lengthen(self.spec, 1, info))
         preceding = [table_of(each) for each in self.before]
-        rules = [PASSES, AGREE, MIN_IOS, MAX_IOS, MAX_OVERWRITES]
+        rules = [PASSES, MAX_DIFFERENCE, MIN_IOS, MAX_IOS, MAX_OVERWRITES]
         return cache.cache_key(
             "long run",
             info.model,
@@ -148,7 +148,7 @@ def _measure(question: LongRunSpec) -> LongRun:
     needed = PASSES * absorbed_bytes(info) if writes else 0
     rows = MIN_IOS
     while True:
-        spec = _lengthened(question.spec, rows, info)
+        spec = _lengthen(question.spec, rows, info)
         fresh = device.clone()
         before = _programmed_bytes(fresh)
         trace = _run(fresh, spec, question.pause_ns)
@@ -247,7 +247,7 @@ def _evaluate(trace: _native.Trace, *, settled: bool = False) -> LongRun:
         high_ns=high,
         ios=n,
         bytes_written=trace.bytes_written,
-        settled=max(parts) - min(parts) <= AGREE * parts[-1],
+        settled=max(parts) - min(parts) <= MAX_DIFFERENCE * parts[-1],
     )
 
 
@@ -255,17 +255,17 @@ def _mean(times: NDArray[np.float64]) -> float:
     return float(times.mean())
 
 
-def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
+def _lengthen(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
     """Return a pattern with about `rows` I/Os, each measured.
 
     Seeds and target spaces, which vary between repetitions, are the same for all.
     """
     if isinstance(spec, Parallel):
         each = max(rows // len(spec.patterns), 1)
-        some = tuple(_lengthened(one, each, info) for one in spec.patterns)
+        some = tuple(_lengthen(one, each, info) for one in spec.patterns)
         return spec.but(patterns=some, seed=SEED, stop=None)
     if isinstance(spec, Mix):
-        return _lengthened_mix(spec, rows, info)
+        return _lengthen_mix(spec, rows, info)
     assert isinstance(spec, Basic), "a pattern of functions"
     count = max(rows // spec.processes, 1)
     if spec.burst:
@@ -280,7 +280,7 @@ def _lengthened(spec: Pattern, rows: int, info: DeviceInfo) -> Pattern:
     )
 
 
-def _lengthened_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
+def _lengthen_mix(spec: Mix, rows: int, info: DeviceInfo) -> Mix:
     drawn = spec.first_percent is not None
     count = max(rows if drawn else rows // (spec.turns + 1), 1)
     parts = []

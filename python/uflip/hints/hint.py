@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from uflip.hints.means import Factor
-from uflip.microbench.words import format_ratio
+from uflip.microbench.labels import format_ratio
 
 CONFIRMED, CONTRADICTED = "confirmed", "contradicted"
 UNDECIDED, NOT_MEASURED = "undecided", "not measured"

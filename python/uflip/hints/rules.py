@@ -46,7 +46,7 @@ from uflip.hints.measures import (
     pauses,
     unaligned,
 )
-from uflip.microbench.words import PATTERN_NAMES, format_ratio
+from uflip.microbench.labels import PATTERN_NAMES, format_ratio
 from uflip.results.agreement import AGREEMENT
 from uflip.results.characteristics import LIKE, SMALLEST_AREA_BYTES, areas, is_smallest
 from uflip.results.startup_check import MARKED

@@ -28,7 +28,7 @@ from uflip.device.identity import medium_difference, model_identity
 from uflip.device.resolve import resolve
 from uflip.errors import RefusedError, UflipError, UsageError, unknown_name
 from uflip.experiment import PlannedRun
-from uflip.footprint import NO_EXTENTS, Extents, together, written_sequentially
+from uflip.footprint import NO_EXTENTS, Extents, union, written_sequentially
 from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 from uflip.spec import Spec, read_spec
@@ -300,7 +300,7 @@ def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: 
                 allowed="runs that write sequentially to different bytes (uFLIP §4.2)",
                 action="move one of them, or give the second reset_before = true",
             )
-        taken = together([taken, here])
+        taken = union([taken, here])
 
 
 def _wrong(where: str, got: str, allowed: str) -> UflipError:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from uflip.experiment import PlannedRun
-from uflip.footprint import all_but_written_sequentially, together, written_sequentially
+from uflip.footprint import all_but_written_sequentially, union, written_sequentially
 from uflip.methodology.plan import Plan
 from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
 from uflip.microbench import has_fixed_order
@@ -56,13 +56,13 @@ def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
     """Move a run to a space that no run touches between the last reset and the next one."""
     before, after = _epoch(plan, number)
     # It may have begun to write to its own space.
-    disturbed = together(written_sequentially(each.spec) for each in (*before, run))
+    disturbed = union(written_sequentially(each.spec) for each in (*before, run))
     to_come = [written_sequentially(each.spec) for each in after]
     # Spaces that later runs read, or write at random, must not be disturbed either.
     to_come += [all_but_written_sequentially(each.spec) for each in after]
     for block in (APART, BLOCK):
         places = SpaceAllocator(
-            plan.target_size, block=block, disturbed=disturbed, taken=together(to_come)
+            plan.target_size, block=block, disturbed=disturbed, taken=union(to_come)
         )
         placed = places.move(run.spec)
         if placed.reset is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uflip.experiment import PlannedRun
-from uflip.footprint import together, written_sequentially
+from uflip.footprint import union, written_sequentially
 from uflip.methodology.run_lengths import shortest
 from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
 from uflip.microbench import has_fixed_order
@@ -45,7 +45,7 @@ def place_after(
     """
     resets = [index for index, run in enumerate(done) if run.reset_before]
     since = done[resets[-1] if resets else 0 :]
-    disturbed = together([written_sequentially(run.spec) for run in since])
+    disturbed = union([written_sequentially(run.spec) for run in since])
     # Earlier plans may have used the space before the first of them.
     used = 0 if resets or not len(disturbed) else int(disturbed.begins[0])
     return _placed_in(more, SpaceAllocator(target_size, used, BLOCK, disturbed=disturbed)).runs

@@ -38,7 +38,7 @@ from uflip.footprint import (
     NO_EXTENTS,
     Extents,
     all_but_written_sequentially,
-    together,
+    union,
     written_sequentially,
 )
 from uflip.microbench.mix import half_size
@@ -101,7 +101,7 @@ class SpaceAllocator:
         self.handed_out = 0
         """Sum of the blocks that all runs touch [bytes]."""
         earlier = Extents(np.array([0]), np.array([used])) if used else NO_EXTENTS
-        self._taken = together([earlier, disturbed, taken]).in_blocks(block)
+        self._taken = union([earlier, disturbed, taken]).in_blocks(block)
         self._disturbed = disturbed.in_blocks(BLOCK)
 
     def move(self, spec: Spec) -> PlacedSpec:
@@ -116,8 +116,8 @@ class SpaceAllocator:
             moved = self._find(spec, shape)
         assert moved is not None, "an empty device has room for whatever fits on it"
         written = written_sequentially(moved).in_blocks(BLOCK)
-        self._disturbed = together([self._disturbed, written])
-        self._taken = together([self._taken, written.in_blocks(self.block)])
+        self._disturbed = union([self._disturbed, written])
+        self._taken = union([self._taken, written.in_blocks(self.block)])
         self.handed_out += written.size
         return PlacedSpec(moved, why)
 
@@ -259,7 +259,7 @@ class SpaceDrawer:
             target = Extents(np.array([moved.begin]), np.array([moved.end])).in_blocks(APART)
             if not target.meets(self._taken):
                 break
-        self._taken = together([self._taken, target])
+        self._taken = union([self._taken, target])
         return moved
 
 

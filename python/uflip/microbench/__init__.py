@@ -14,7 +14,7 @@ uses one suite.
 `open_channel`         those of uFLIP-OC: jobs over physical addresses
 `today`                extensions: queues, caches, reads under writes
 `zones`                those of zoned devices: appends, resets, several zones at once
-`words`                names of patterns and parameters, formatted values
+`labels`               names of patterns and parameters, formatted values
 =====================  =======================================================================
 """
 

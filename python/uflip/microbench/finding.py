@@ -16,7 +16,7 @@ micro-benchmark has its rule in its file, or uses `largest_effect`.
 from collections.abc import Callable, Mapping, Sequence
 
 from uflip.data.summary import MeasuredExperiment
-from uflip.microbench.words import format_ratio, format_times, format_value, parameter_name
+from uflip.microbench.labels import format_ratio, format_times, format_value, parameter_name
 from uflip.units import format_duration_ns
 
 Run = MeasuredExperiment

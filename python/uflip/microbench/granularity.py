@@ -11,9 +11,9 @@ between two powers, where a device that maps in powers of two shows it.
 
 from uflip.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, Run, mean_ns
+from uflip.microbench.labels import format_value
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.words import format_value
 from uflip.spec import Spec
 
 VARYING = Varying("granularity", "io_size", "bytes")

@@ -11,9 +11,9 @@ fit; they are skipped, not cut, because a cut one would be shown at a wrong valu
 
 from uflip.experiment import Context, Experiment
 from uflip.microbench.finding import Experiments, Means, Ratios, largest_effect, mean_ns
+from uflip.microbench.labels import format_value
 from uflip.microbench.layout import LABELS, SEQUENTIAL_LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.words import format_value
 from uflip.spec import Spec
 
 VARYING = Varying("locality", "target_size", "bytes")

@@ -16,9 +16,9 @@ from uflip.microbench.finding import (
     largest_effect,
     mean_ns,
 )
+from uflip.microbench.labels import format_value
 from uflip.microbench.layout import LABELS, Varying, baseline_spec, lay_out
 from uflip.microbench.micro_benchmark import MicroBenchmark
-from uflip.microbench.words import format_value
 from uflip.spec import Spec
 from uflip.units import format_duration_ns
 

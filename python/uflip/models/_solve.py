@@ -9,7 +9,7 @@ from collections.abc import Callable
 from uflip.errors import UsageError
 
 EULER_GAMMA = 0.5772156649015329
-# Terms B_2k/(2k) of the asymptotic series of digamma. From x = 12 the first term left out
+# Terms B_2k/(2k) of the asymptotic series of digamma. From x = 12 the first omitted term
 # (12**-14 / 12) is below 1e-16, so the sum is exact to double precision.
 _DIGAMMA_FROM = 12.0
 _DIGAMMA_TERMS = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760)
@@ -82,7 +82,7 @@ def invalid_share(*, turnover: float, head_start: float = 0.0) -> float:
     Raises
     ------
     UsageError
-        No steady state exists: what is held back uses up the spare.
+        No steady state exists: the blocks held back use up the spare capacity.
 
     Examples
     --------

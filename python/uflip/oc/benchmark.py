@@ -22,7 +22,7 @@ NS_A_MS = 1e6
 
 @dataclass(frozen=True)
 class OpenChannelFindings:
-    """The results of the micro-benchmarks; None for those that were left out.
+    """The results of the micro-benchmarks; None for those that were omitted.
 
     `order` has the statuses of a write that begins in the middle of a block; oc0 measures it.
     """

@@ -25,7 +25,7 @@ from uflip.oc.benchmark import NS_A_MS, OpenChannelFindings, times_summary
 from uflip.stats import summarise
 
 # A factor that counts as a clear difference.
-CLEARLY = 1.5
+CLEAR_FACTOR = 1.5
 
 TOO_FEW = (
     "needs 200 reads or more: a 95th percentile needs ten commands beyond it "
@@ -102,8 +102,8 @@ def _request_scale(measured: OpenChannelFindings) -> Rule:
             " But where the requests that are added are writes on a LUN that is read, the slowest "
             f"twentieth of its reads takes {shared_ms:.2f} ms and more, not {isolated_ms:.2f} ms."
         )
-    tension = gain >= CLEARLY and shared_ms / isolated_ms >= CLEARLY
-    verdict = AT_A_PRICE if tension else HOLDS if gain >= CLEARLY else DOES_NOT_APPLY
+    tension = gain >= CLEAR_FACTOR and shared_ms / isolated_ms >= CLEAR_FACTOR
+    verdict = AT_A_PRICE if tension else HOLDS if gain >= CLEAR_FACTOR else DOES_NOT_APPLY
     return Rule(name, says, verdict, evidence)
 
 
@@ -136,9 +136,9 @@ def _locality(measured: OpenChannelFindings) -> Rule:
         f"{mixed_ms:.2f} ms in 95 % of the cases, {mixed_ms / alone_ms:.1f} times the "
         f"{alone_ms:.2f} ms of reads alone: "
     )
-    if mixed_ms / alone_ms >= CLEARLY:
-        return Rule(name, says, DOES_NOT_APPLY, evidence + "locality makes reads and writes meet.")
-    return Rule(name, says, NO_DIFFERENCE, evidence + "that reads and writes meet does no harm.")
+    if mixed_ms / alone_ms >= CLEAR_FACTOR:
+        return Rule(name, says, DOES_NOT_APPLY, evidence + "with locality reads wait for writes.")
+    return Rule(name, says, NO_DIFFERENCE, evidence + "reads beside writes are not slower.")
 
 
 def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
@@ -152,10 +152,10 @@ def _aligned_sequentiality(alignment: list[str] | None) -> Rule:
         f"{len(alignment)} addresses: "
     )
     if statuses == ["out_of_order"]:
-        return Rule(name, says, TRIVIAL, evidence + "the device leaves no other way.")
+        return Rule(name, says, TRIVIAL, evidence + "the device accepts no other order.")
     if statuses == ["done"]:
         return Rule(name, says, DOES_NOT_APPLY, evidence + "the device takes pages in any order.")
-    return Rule(name, says, NOT_MEASURED, evidence + "that says nothing of the order of pages.")
+    return Rule(name, says, NOT_MEASURED, evidence + "this does not show the order of pages.")
 
 
 def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
@@ -171,8 +171,8 @@ def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
     if not math.isfinite(slowdown):
         return Rule(name, says, NOT_MEASURED, TOO_FEW)
     evidence = (
-        f"The unit that is erased is known, {block_mb:.1f} MB, and placing data in it is up to the "
-        f"host. What placement could see to is isolation: reads of a LUN that is written take "
+        f"The erase unit is known, {block_mb:.1f} MB, and the host places the data in it. "
+        f"Placement can isolate reads from writes: reads of a LUN that is written take "
         f"{slowdown:.1f} times as long as reads alone (95 %), reads apart from writes "
         f"{isolated_ms:.2f} ms, against {alone_ms:.2f} ms without any writes: "
     )
@@ -180,9 +180,9 @@ def _death_time(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
         missing = "needs two channels: one to read, one to write"
         has_both = measured.oc3.halves is not None
         return Rule(name, says, NOT_MEASURED, TOO_FEW if has_both else missing)
-    if isolated_ms / alone_ms >= CLEARLY:
+    if isolated_ms / alone_ms >= CLEAR_FACTOR:
         return Rule(name, says, NOT_HOST_ALONE, evidence + "writes elsewhere slow them down, too.")
-    if slowdown >= CLEARLY:
+    if slowdown >= CLEAR_FACTOR:
         return Rule(name, says, HOST_DECISION, evidence + "keeping them apart is worth it.")
     return Rule(
         name, says, NO_DIFFERENCE, evidence + "where writes go makes no difference to reads."
@@ -200,10 +200,10 @@ def _lifetime(measured: OpenChannelFindings, geometry: Geometry) -> Rule:
         f"An erase takes {worn.erase_ms[0]:.1f} ms on a new block and {worn.erase_ms[-1]:.1f} ms "
         f"after {worn.cycles:,}, a write {write_ms:.1f} ms: "
     )
-    batches = worn.erase_ms[-1] / write_ms >= CLEARLY
+    batches = worn.erase_ms[-1] / write_ms >= CLEAR_FACTOR
     if batches:
         evidence += (
-            "its LUN serves nobody meanwhile, and batches of whole blocks keep erases rare. "
+            "its LUN serves no other command meanwhile; batches of whole blocks keep erases rare. "
         )
     else:
         evidence += "erasing in batches saves hardly any time. "
@@ -220,10 +220,10 @@ def _erases_until_failure(worn: Oc1, geometry: Geometry) -> str:
         failed = f"first failed after {first:,} erases" if first else f"failed in {worn.cycles:,}"
         return (
             f"{'A' if first else 'No'} read of the {pages} pages that were worn, of "
-            f"{geometry.pages_per_block}, {failed}, which says nothing of the others"
+            f"{geometry.pages_per_block}, {failed}; the other pages were not tested"
         )
     if first:
-        return f"Reads may be taken for safe up to {first:,} erases, when the first one failed"
+        return f"Reads are safe up to {first:,} erases, when the first one failed"
     return f"No read failed in {worn.cycles:,} cycles"
 
 

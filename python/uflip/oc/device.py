@@ -178,6 +178,6 @@ def open_flash_device(url: str) -> FlashDevice:
             where="DEVICE",
             got=url,
             allowed="sim:dfc, or a profile of your own",
-            action="LightNVM is gone from Linux; zoned devices are not there yet",
+            action="Linux has removed LightNVM; use a simulated device",
         )
     return FlashDevice(open_flash(target), inspect_sim(target, any_interface=True))

@@ -219,8 +219,8 @@ def _oc3(measured: OpenChannelFindings, sim: bool) -> Blocks:
         "isolated",
         "Reads beside writes",
         _draw_bands(results.mixes, {share: share for share in results.mixes}, "isolated", sim),
-        "Every thread either reads or writes, on a channel of its own. Reads that stay where "
-        "they are, whatever the share of writes, are isolated from them.",
+        "Every thread either reads or writes, on a channel of its own. Reads whose times "
+        "do not depend on the share of writes are isolated from them.",
         data=[_times_table(results.mixes, results.throughput)],
         finding=write_variance(measured),
     )

@@ -15,7 +15,7 @@ from uflip.device.profile_text import plain_text, with_unit
 from uflip.device.simulated import inspect_sim
 from uflip.device.url import DeviceUrl
 from uflip.microbench import varied
-from uflip.microbench.words import PATTERN_NAMES
+from uflip.microbench.labels import PATTERN_NAMES
 from uflip.play.play_request import LIMITS, OPTIONS, PATTERN, device_of
 from uflip.profiles import random_access_names
 from uflip.profiles.keys import Key, known_keys

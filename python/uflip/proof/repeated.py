@@ -49,13 +49,13 @@ Levels = Callable[[Random], Times]
 """Makes the levels of all repetitions (MAX_RUNS,), with mean 1."""
 
 
-def alike(random: Random) -> Times:
+def equal_levels(random: Random) -> Times:
     """Return one level for all runs."""
     del random
     return np.ones(MAX_RUNS)
 
 
-def scattered(cv: float, neighbours: float = 0.0) -> Levels:
+def normal_levels(cv: float, neighbours: float = 0.0) -> Levels:
     """Return normally distributed levels; neighbours may be correlated."""
 
     def levels(random: Random) -> Times:
@@ -68,7 +68,7 @@ def scattered(cv: float, neighbours: float = 0.0) -> Levels:
     return levels
 
 
-def skewed(cv: float) -> Levels:
+def gamma_levels(cv: float) -> Levels:
     """Return levels that are rarely high, by a gamma distribution: variance 2, mean 2."""
 
     def levels(random: Random) -> Times:
@@ -88,7 +88,7 @@ def two_states(share: float, ratio: float) -> Levels:
     return levels
 
 
-def slower(step: float) -> Levels:
+def rising_levels(step: float) -> Levels:
     """Return levels that rise from run to run: they have no mean."""
     return lambda _random: np.arange(MAX_RUNS, dtype=np.float64) * step + 1.0
 
@@ -109,24 +109,26 @@ class RepetitionCase:
 FLAT = make.flat(0.3)
 
 CASES = (
-    RepetitionCase("flat, scatter 30 %", FLAT, alike),
-    RepetitionCase("levels ± 3 %", FLAT, scattered(0.03)),
-    RepetitionCase("levels ± 5 %", FLAT, scattered(0.05)),
-    RepetitionCase("levels ± 10 %", FLAT, scattered(0.1)),
-    RepetitionCase("levels ± 15 %", FLAT, scattered(0.15)),
-    RepetitionCase("levels ± 10 %, neighbours alike, 0.5", FLAT, scattered(0.1, 0.5), hides=True),
-    RepetitionCase("levels ± 10 %, seldom high", FLAT, skewed(0.1), hides=True),
+    RepetitionCase("flat, scatter 30 %", FLAT, equal_levels),
+    RepetitionCase("levels ± 3 %", FLAT, normal_levels(0.03)),
+    RepetitionCase("levels ± 5 %", FLAT, normal_levels(0.05)),
+    RepetitionCase("levels ± 10 %", FLAT, normal_levels(0.1)),
+    RepetitionCase("levels ± 15 %", FLAT, normal_levels(0.15)),
+    RepetitionCase(
+        "levels ± 10 %, neighbours alike, 0.5", FLAT, normal_levels(0.1, 0.5), hides=True
+    ),
+    RepetitionCase("levels ± 10 %, seldom high", FLAT, gamma_levels(0.1), hides=True),
     RepetitionCase(
         "two states, a third of runs 1.3 times", FLAT, two_states(1 / 3, 1.3), hides=True
     ),
-    RepetitionCase("mtron, levels ± 5 %", make.mtron, scattered(0.05)),
-    RepetitionCase("two levels at random, 30 %", make.two_levels(0.3, 30), alike),
-    RepetitionCase("AR(1), 0.99", make.autoregressive(0.99, 0.3), alike),
-    RepetitionCase("bursts of 100 and 20", make.bursty(100, 20), alike),
-    RepetitionCase("bursts of 2,000 and 400", make.bursty(2000, 400), alike, hides=True),
-    RepetitionCase("one in 500 takes 100 times as long", make.stalls(500, 100), alike),
-    RepetitionCase("slope of 1,000 in each run", make.ramp(1000, 0.3), alike),
-    RepetitionCase("each run 3 % slower", FLAT, slower(0.03), has_mean=False),
+    RepetitionCase("mtron, levels ± 5 %", make.mtron, normal_levels(0.05)),
+    RepetitionCase("two levels at random, 30 %", make.two_levels(0.3, 30), equal_levels),
+    RepetitionCase("AR(1), 0.99", make.autoregressive(0.99, 0.3), equal_levels),
+    RepetitionCase("bursts of 100 and 20", make.bursty(100, 20), equal_levels),
+    RepetitionCase("bursts of 2,000 and 400", make.bursty(2000, 400), equal_levels, hides=True),
+    RepetitionCase("one in 500 takes 100 times as long", make.stalls(500, 100), equal_levels),
+    RepetitionCase("slope of 1,000 in each run", make.ramp(1000, 0.3), equal_levels),
+    RepetitionCase("each run 3 % slower", FLAT, rising_levels(0.03), has_mean=False),
 )
 
 

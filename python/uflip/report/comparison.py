@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from uflip.microbench.words import format_value, parameter_name
+from uflip.microbench.labels import format_value, parameter_name
 from uflip.report.blocks import Block, Collapsible, Paragraph
 from uflip.report.figures import ratios
 from uflip.report.labels import format_ms, title

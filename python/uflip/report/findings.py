@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from uflip.data.summary import BaselineRepeats, ExperimentSummary, Summary
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.finding import Ratios, format_ms, largest_effect
-from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_times, format_value
+from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_times, format_value
 from uflip.results.agreement import AGREEMENT
 from uflip.results.consistency import is_within_repeatability, worst_repeatability
 from uflip.results.convergence import MARKS, Mark

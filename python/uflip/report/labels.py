@@ -6,7 +6,7 @@ from hashlib import blake2b
 from uflip.data.summary import StatisticsSummary
 from uflip.escape import escape_text
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.microbench.words import parameter_name
+from uflip.microbench.labels import parameter_name
 
 # An id must be unique, but need not be readable.
 MAX_ANCHOR = 60

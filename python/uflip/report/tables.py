@@ -15,7 +15,7 @@ from uflip.data.summary import (
     TargetSpace,
 )
 from uflip.data.summary import ExperimentSummary as Run
-from uflip.microbench.words import by_pattern, format_ratio, format_value, parameter_name
+from uflip.microbench.labels import by_pattern, format_ratio, format_value, parameter_name
 from uflip.report.labels import cause_name, counter_name, format_ms, title
 from uflip.table import Table
 from uflip.units import format_count, format_duration_ns, format_size

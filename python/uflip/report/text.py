@@ -20,7 +20,7 @@ from uflip.data.summary import (
     WarningSummary,
 )
 from uflip.durability import CACHED
-from uflip.microbench.words import (
+from uflip.microbench.labels import (
     PATTERN_NAMES,
     by_pattern,
     format_ratio,

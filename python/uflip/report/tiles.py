@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uflip.microbench.words import PATTERN_NAMES, format_value
+from uflip.microbench.labels import PATTERN_NAMES, format_value
 from uflip.report.data import BaselineTrace, Document, Traces, pooled
 from uflip.report.figures import palette
 from uflip.report.labels import format_ms, tail_percentile

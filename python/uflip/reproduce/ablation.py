@@ -10,7 +10,7 @@ constant was fitted.
 **Simplified**: one constant at a time. Of two constants with the same effect on a cell, both bring
 nothing, but only one may be removed; run the study again after each removal.
 **Ambiguous**: the value of a removed constant: that of data sheets, or its mechanism's absence
-(`refit.UNKNOWING`). It *brings nothing* if no fewer cells agree, neither by the paper's
+(`refit.UNFITTED_VALUES`). It *brings nothing* if no fewer cells agree, neither by the paper's
 repeatability nor on the wide scale, all cells together miss by no more (`refit.miss`), and it was
 fitted to nothing else: figures that need it are not tested here.
 """

@@ -19,13 +19,15 @@ from typing import Any
 
 from uflip.reproduce import ofc
 from uflip.reproduce.published import PUBLISHED
-from uflip.reproduce.row import RULES, ReproductionRow, Wider, printed
+from uflip.reproduce.row import RULES, ReproductionRow, WiderTolerance, printed
 from uflip.spec import basic
 
 MEASURED_IOS = 300_000
 RAW_OUTSTANDING = 64  # "saturation loading conditions"
 FIXED_PAGES = 30
-WHOLE_REQUESTS = Wider(0.05, "five are too few for 18 kIOPS of writes, and there is no 5 1/2")
+WHOLE_REQUESTS = WiderTolerance(
+    0.05, "five are too few for 18 kIOPS of writes, and there is no 5 1/2"
+)
 
 
 def raw_reads(**overrides: Any) -> float:
@@ -96,7 +98,7 @@ class Fit:
     measure: Callable[..., float]
     between: tuple[int, int]
     """Two values of the constant with the right one between them."""
-    wider: Wider | None = None
+    wider: WiderTolerance | None = None
 
     @property
     def published(self) -> float:

@@ -31,9 +31,13 @@ GEOMETRY = {"data_blocks": 4096, "log_blocks": 128, "pages_per_block": 64}
 ZERO_NS, FULL_NS = 5_548_000, 356_572_000
 # A merge of one block takes 9.6 ms at most; reclaiming a log block takes ten times as long.
 BETWEEN_NS = 30_000_000
-WHY = "a correct merge keeps pages whose newest version is in the log, so that blocks stay full"
-OF_TWO = "the nearer of two readings; no constant was tuned, and its closed form agrees"
-FEWER = "a merge takes its block's pages out of all log blocks: N_data is 21, not 64"
+FULL_BLOCKS_NOTE = (
+    "a correct merge keeps pages whose newest version is in the log, so that blocks stay full"
+)
+NEARER_READING_NOTE = (
+    "the nearer of two readings; no constant was tuned, and its closed form agrees"
+)
+FEWER_BLOCKS_NOTE = "a merge takes its block's pages out of all log blocks: N_data is 21, not 64"
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def rows(data: FastComparison) -> list[ReproductionRow]:
             ours,
             what=f"{what}, with the fault",
             device=faulty_device,
-            note=OF_TWO,
+            note=NEARER_READING_NOTE,
         )
         for name, what, ours in (
             ("zero", "zero-page merge", faulty.zero_ns / 1e6),
@@ -103,8 +107,8 @@ def rows(data: FastComparison) -> list[ReproductionRow]:
     described = [
         printed(f"ms/fig4/{name}", ours, what=f"{what}, FAST as described", note=note)
         for name, what, ours, note in (
-            ("zero", "zero-page merge", correct.zero_ns / 1e6, WHY),
-            ("full", "full merge", correct.full_ns / 1e6, FEWER),
+            ("zero", "zero-page merge", correct.zero_ns / 1e6, FULL_BLOCKS_NOTE),
+            ("full", "full merge", correct.full_ns / 1e6, FEWER_BLOCKS_NOTE),
         )
     ]
     return [

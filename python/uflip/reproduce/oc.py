@@ -14,10 +14,12 @@ from uflip.microbench.open_channel.scaling import Scaling
 from uflip.microbench.open_channel.series import READ, WRITE, ResponseSeries
 from uflip.oc.device import open_flash_device
 from uflip.oc.session import Session
-from uflip.reproduce.row import ReproductionRow, Wider, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed
 
 DEVICE = "sim:dfc"
-JOINTLY = Wider(0.08, "six times and rates of the profile together, to all of Tables 2 and 3")
+JOINTLY = WiderTolerance(
+    0.08, "six times and rates of the profile together, to all of Tables 2 and 3"
+)
 """Tolerance: the constants were chosen together for a small largest deviation of all values."""
 
 

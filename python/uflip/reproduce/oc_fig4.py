@@ -22,13 +22,13 @@ from uflip.report.figures.matplotlib_chart import figure_of
 from uflip.reproduce import oc
 from uflip.reproduce.criterion import above, below, between
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, Wider, printed, stated
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed, stated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CYCLES, SHARE = 17_000, 0.10
-ONE_BLOCK = Wider(0.05, "one block of the card against a mean of seeds")
+ONE_BLOCK = WiderTolerance(0.05, "one block of the card against a mean of seeds")
 SEEDS = range(1, 21)
 # Number of seeds that continue until a tenth of the reads fails.
 FULL_SEEDS = 4

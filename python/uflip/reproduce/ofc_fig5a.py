@@ -18,7 +18,7 @@ from uflip.executors import OnStep, on_all
 from uflip.reproduce import figure, fits
 from uflip.reproduce.published import PUBLISHED
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, Wider, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ PAGES = tuple(sorted({*range(0, 61, 5), 27}))
 KIOPS_BY_PAGES = {
     15: "ofc/random_writes_60", 27: "ofc/relocating_27", 45: "ofc/random_writes_30",
 }  # fmt: skip
-INTERPOLATED = Wider(
+INTERPOLATED = WiderTolerance(
     0.10, "what was fitted lies at 0 and at 30 pages: between them any falling, convex curve agrees"
 )
 NO_VALID_PAGES = "printed for sequential writes (§V.F), whose blocks hold nothing valid either"

@@ -19,7 +19,7 @@ from uflip.reproduce import figure, ofc, traffic
 from uflip.reproduce.criterion import below, between
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import AS_PRINTED, ReproductionRow, equation, printed, stated
-from uflip.reproduce.simulated_device import joined
+from uflip.reproduce.simulated_device import concatenate_windows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +89,7 @@ def measure(on_step: OnStep) -> LongRandomWrites:
     ends = np.cumsum([window.elapsed_ns for window in windows])
     middles = ends - np.array([window.elapsed_ns for window in windows]) / 2
     return LongRandomWrites(
-        kiops=tuple(joined(windows).kiops_each_second().tolist()),
+        kiops=tuple(concatenate_windows(windows).kiops_each_second().tolist()),
         minute=tuple((middles / 60e9).tolist()),
         relocated_pages=tuple(window.relocated_pages for window in windows),
     )

@@ -21,7 +21,7 @@ from uflip.reproduce import figure, fits, ofc, traffic
 from uflip.reproduce.criterion import above, below, same
 from uflip.reproduce.reproduction import Reproduction
 from uflip.reproduce.row import ReproductionRow, printed, stated
-from uflip.reproduce.simulated_device import SimulatedDevice, Window, joined
+from uflip.reproduce.simulated_device import SimulatedDevice, Window, concatenate_windows
 from uflip.spec import Spec
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def measure(on_step: OnStep) -> WorkloadSequence:
     for number, (location, mode) in enumerate(STEPS, start=1):
         if number > 1:
             device.idle(PAUSE_NS)
-        window = joined(device.run(run) for run in _runs(device, location, mode, number))
+        window = concatenate_windows(
+            device.run(run) for run in _runs(device, location, mode, number)
+        )
         steps.append(_step(number, location, mode, window))
         on_step(number, f"step {number}: {location} {mode}s")
     return WorkloadSequence(tuple(steps))

@@ -17,7 +17,7 @@ from uflip.executors import OnStep, on_all
 from uflip.models.channel import channel_rate
 from uflip.reproduce import figure, fits, ofc
 from uflip.reproduce.reproduction import Reproduction
-from uflip.reproduce.row import ReproductionRow, Wider, equation, printed
+from uflip.reproduce.row import ReproductionRow, WiderTolerance, equation, printed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MEASURED_IOS = 300_000
 PRINTED_BUS_BYTES_PER_S = 100_000_000
-ROUNDED = Wider(0.03, "26.6 and 16.7 kIOPS are printed as 27 and 17")
+ROUNDED = WiderTolerance(0.03, "26.6 and 16.7 kIOPS are printed as 27 and 17")
 
 
 def random_writes() -> float:

@@ -318,7 +318,7 @@ def values_of(info: DeviceInfo) -> Constants:
     }
 
 
-HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitted, begun, found")
+HEAD = ("held out", "printed", "refitted", "agrees", "widely", "constants: fitted, start, refitted")
 
 
 def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
@@ -339,7 +339,7 @@ def text(profile: str, leave: str, folds: Sequence[Fold]) -> str:
     cells = [cell for one in folds for cell in one.cells]
     total = sum(len(one.held_out) for one in folds)
     score = (
-        f"sim:{profile}, leaving out a {leave}: {sum(cell.within for cell in cells)} of {total} "
+        f"sim:{profile}, holding out a {leave}: {sum(cell.within for cell in cells)} of {total} "
         f"agree, {sum(cell.wide for cell in cells)} on the wide scale; "
         f"{sum(one.devices for one in folds)} devices were made"
     )

@@ -19,14 +19,14 @@ ABOUT = 0.10
 
 
 @dataclass(frozen=True)
-class Wider:
+class WiderTolerance:
     """A wider tolerance of a row, and its reason."""
 
     share: float
     reason: str
 
 
-AS_PRINTED = Wider(
+AS_PRINTED = WiderTolerance(
     0.05, "as printed, the equation leaves out the metadata page and the blocks that are kept free"
 )
 """Tolerance of equation (2) with the numbers of OFC's report."""
@@ -82,7 +82,7 @@ def printed(
     *,
     what: str | None = None,
     device: str | None = None,
-    wider: Wider | None = None,
+    wider: WiderTolerance | None = None,
     note: str = "",
 ) -> ReproductionRow:
     """Compare with a printed number.
@@ -115,7 +115,7 @@ def printed(
     kind = evidence.FITTED if by else evidence.PREDICTION
     share = max(RULES[kind], ABOUT) if value.about else RULES[kind]
     rounds = 0.0 if value.about else value.half_a_digit
-    return _compared(
+    return _comparison(
         kind, what or value.quantity, value.unit, value.number, ours,
         share=share, rounds=rounds, wider=wider, value_id=value_id, fitted_by=by, note=note,
     )  # fmt: skip
@@ -151,11 +151,11 @@ def equation(
     calculated: float,
     ours: float,
     *,
-    wider: Wider | None = None,
+    wider: WiderTolerance | None = None,
     note: str = "",
 ) -> ReproductionRow:
     """Compare with the result of an equation."""
-    return _compared(
+    return _comparison(
         "equation", what, unit, calculated, ours,
         share=RULES["equation"], rounds=0.0, wider=wider, value_id=None, fitted_by=(), note=note,
     )  # fmt: skip
@@ -179,7 +179,7 @@ def cell(
     )
 
 
-def _compared(
+def _comparison(
     kind: str,
     what: str,
     unit: str,
@@ -188,7 +188,7 @@ def _compared(
     *,
     share: float,
     rounds: float,
-    wider: Wider | None,
+    wider: WiderTolerance | None,
     value_id: str | None,
     fitted_by: tuple[str, ...],
     note: str,

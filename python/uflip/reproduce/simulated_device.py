@@ -133,7 +133,7 @@ class SimulatedDevice:
         InterruptedRun
             After Ctrl-C.
         """
-        return joined(self._window(spec) for spec in specs)
+        return concatenate_windows(self._window(spec) for spec in specs)
 
     def _window(self, spec: Spec) -> Window:
         trace = self._device.run(spec)
@@ -153,13 +153,13 @@ def _unpickle(url: str, snapshot: bytes) -> SimulatedDevice:
         return SimulatedDevice(url, open_sim(parse_url(f"sim:{path}")))
 
 
-def joined(windows: Iterable[Window]) -> Window:
+def concatenate_windows(windows: Iterable[Window]) -> Window:
     """Concatenate windows.
 
     Examples
     --------
     >>> one = Window(2, 10, {"blocks_collected": 1}, np.array([5, 10], dtype=np.uint64))
-    >>> both = joined([one, one])
+    >>> both = concatenate_windows([one, one])
     >>> both.ios, both.elapsed_ns, both.counters, both.completed_ns.tolist()
     (4, 20, {'blocks_collected': 2}, [5, 10, 15, 20])
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from uflip.data.summary import Summary
 from uflip.executors import OnStep
-from uflip.microbench.words import by_pattern
+from uflip.microbench.labels import by_pattern
 from uflip.report.figures.palette import CAUSES, look
 from uflip.reproduce import figure, table3
 from uflip.reproduce.criterion import above, at_least, below

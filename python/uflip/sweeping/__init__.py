@@ -70,7 +70,7 @@ def sweep(
         Name -> values, or a `Range` of numbers. A name is one of `uflip.spec.CHANGEABLE`,
         "durability", or else a key of the profile.
     sample : Sample, optional
-        Draw combinations instead of taking all. Those that make no device are left out.
+        Draw combinations instead of taking all. Those that make no device are omitted.
     durability : str
         When writes are complete, see `uflip.durability`, unless it varies.
     warm_up : float

@@ -31,13 +31,13 @@ def _warm_up(device: Device, spec: Functions, times: float) -> None:
     info = device.info
     written = resolve(spec, info).totals.bytes_written
     rounds = times * info.capacity_bytes / max(written, 1)
-    device.apply(_longer(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
+    device.apply(_lengthen(spec, rounds).but(seed=((spec.seed or 0) + 1) % 2**64))
 
 
-def _longer(spec: Functions, rounds: float) -> Functions:
+def _lengthen(spec: Functions, rounds: float) -> Functions:
     """Return a pattern of that multiple of its length."""
     if isinstance(spec, Parallel):
-        return spec.but(patterns=tuple(_longer(each, rounds) for each in spec.patterns))
+        return spec.but(patterns=tuple(_lengthen(each, rounds) for each in spec.patterns))
     io_count = max(1, round(spec.ios * rounds))
     return spec.but(stop=None, io_count=io_count, io_ignore=0)
 

@@ -71,7 +71,7 @@ def front(rows: Sequence[SweepRow], objectives: Sequence[str]) -> list[int]:
     scored.sort()
     front_rows: list[tuple[tuple[float, ...], int]] = []
     for score, index in scored:
-        if not any(_beats(other, score) for other, _ in front_rows):
+        if not any(_dominates(other, score) for other, _ in front_rows):
             front_rows.append((score, index))
     return [index for _, index in front_rows]
 
@@ -84,6 +84,6 @@ def _score(row: SweepRow, objectives: Sequence[str]) -> tuple[float, ...] | None
     return tuple(signed) if len(signed) == len(objectives) else None
 
 
-def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     pairs = [*zip(one, other, strict=True)]
     return all(mine <= theirs for mine, theirs in pairs) and one != other

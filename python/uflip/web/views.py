@@ -14,7 +14,7 @@ from uflip.data.summary import ExperimentSummary, Summary, WarningSummary
 from uflip.durability import describe_durability
 from uflip.hints import advise
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value, parameter_name
+from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value, parameter_name
 from uflip.report.figures.axes import positions_of
 from uflip.report.findings import finding, headline
 from uflip.report.key_row import COLUMNS, has_characteristics, note

@@ -89,13 +89,13 @@ def cliff(runs: Sequence[Run]) -> CacheCliff | None:
     slow = _slope(times, sizes, len(runs) - 1)
     if slow < CLIFF * fast:
         return None
-    at = _meet(fast, slow, times[-1], sizes[-1])
+    at = _intersection(fast, slow, times[-1], sizes[-1])
     beyond = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
     if not beyond:
         # The last two are on different sides: the cliff is somewhere between them.
         return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])
     # Each pair of bursts beyond gives an estimate; their spread is the tolerance.
-    estimates = [_meet(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
+    estimates = [_intersection(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
     io_size = int(runs[0]["spec"]["io_size"])
     return CacheCliff(fast, slow, at, (max(estimates) - min(estimates)) / 2 + io_size)
 
@@ -104,7 +104,7 @@ def _slope(times: Sequence[float], sizes: Sequence[int], n: int) -> float:
     return (times[n] - times[n - 1]) / (sizes[n] - sizes[n - 1])
 
 
-def _meet(fast: float, slow: float, time: float, size: float) -> float:
+def _intersection(fast: float, slow: float, time: float, size: float) -> float:
     return (slow * size - time) / (slow - fast)
 
 

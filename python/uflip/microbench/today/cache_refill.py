@@ -3,7 +3,7 @@
 **Source**: ours; the pause between bursts is uFLIP's (CIDR 2009) §3.2 (9), which varies the bursts.
 **Faithful**: the time function `burst`: a number of I/Os, then a pause.
 **Simplified**: three bursts; the first, which meets the cache after the pause before the run, is
-left out.
+ignored.
 **Ambiguous**: the length of a burst. One that fits into the cache shows nothing about its refill:
 `BURST` exceeds most DRAM caches, and is less than the SLC cache of a large disk; cache cliff shows
 whether it was long enough. On a small device all three are a quarter of it.

@@ -68,7 +68,7 @@ MICRO_BENCHMARK = MicroBenchmark(
     question="Do small reads wait for long I/Os?",
     how_to_read=(
         "The faint lines are the small reads and the others apart. Where that of the small reads "
-        "rises, they wait behind what is long; where it is flat, the device lets them pass."
+        "rises, they wait behind long I/Os; where it is flat, the device serves them first."
     ),
     finding=finding,
     figure="mix",

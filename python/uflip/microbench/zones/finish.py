@@ -18,9 +18,9 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=layout_of("finish", FINISHES),
     question="What does it cost to finish a zone?",
     how_to_read=(
-        "ZF finish zones of which so much was written by SW just before. Where they take as long "
-        "as what is left would take to be written, the device fills it up; a flat line is a device "
-        "that leaves the rest as it is."
+        "ZF finish zones that SW wrote up to this share just before. Where a finish takes as long "
+        "as writing the remaining space, the device fills the zone with padding; a flat line is a "
+        "device that only records its end."
     ),
     finding=finding_of(FINISHES, "finish"),
     levels=False,

@@ -62,7 +62,7 @@ def bytes_per_s(run: Run) -> float:
     return (run["ios_per_s"] or 0.0) * int(run["spec"]["io_size"])
 
 
-def adding_up(runs: Sequence[Run]) -> Run:
+def last_scaling_run(runs: Sequence[Run]) -> Run:
     """Return the run with the most zones of which each adds as much as the first one."""
     one = bytes_per_s(runs[0])
     scaling = [run for run in runs if bytes_per_s(run) >= ADDS_UP * int(run["value"]) * one]
@@ -74,7 +74,7 @@ def finding(measured: Experiments, _baselines: Means, ratios: Ratios) -> str:
     runs = list(measured.get(PATTERN, ()))
     if len(runs) < 2 or runs[0]["value"] != 1 or not bytes_per_s(runs[0]):
         return ""
-    best, last = max(runs, key=bytes_per_s), adding_up(runs)
+    best, last = max(runs, key=bytes_per_s), last_scaling_run(runs)
     factor = ratios.factor(bytes_per_s(best) / bytes_per_s(runs[0]), PATTERN)
     return (
         f"One zone takes {_rate(runs[0])}; each further one adds as much up to {last['value']} "

@@ -21,8 +21,8 @@ MICRO_BENCHMARK = MicroBenchmark(
     experiments=layout_of("reset", RESETS),
     question="What does the reset of a zone cost?",
     how_to_read=(
-        "ZR are resets of zones of which so much was written by SW just before. Steps are dies and "
-        "blocks that have something to be erased; a flat line at a command's time is a device that "
+        "ZR are resets of zones that SW wrote up to this share just before. Steps are dies and "
+        "blocks with data to erase; a flat line at a command's time is a device that "
         "erases later."
     ),
     finding=finding_of(RESETS, "reset"),

@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment
+from uflip.microbench.labels import by_pattern, format_value
 from uflip.microbench.mix import expected_mix_ms
-from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales

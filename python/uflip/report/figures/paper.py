@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from uflip.data.phases import PhasesOfPattern
 from uflip.errors import unknown_name
-from uflip.microbench.words import by_pattern, format_value
+from uflip.microbench.labels import by_pattern, format_value
 from uflip.report.data import Document, baseline_traces, first_runs, is_simulated
 from uflip.report.figures import axes as scales
 from uflip.report.figures import (

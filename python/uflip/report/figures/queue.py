@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment
+from uflip.microbench.labels import by_pattern, format_value
 from uflip.microbench.today.queue_depth import knee, rate
-from uflip.microbench.words import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales

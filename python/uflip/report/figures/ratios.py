@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uflip.microbench.words import format_value, parameter_name
+from uflip.microbench.labels import format_value, parameter_name
 from uflip.report.blocks import Figure
 from uflip.report.figures import axes as scales
 from uflip.report.figures import palette

@@ -14,7 +14,7 @@ pattern and differ by dashes.
 from collections.abc import Mapping, Sequence
 
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment, RoundSummary
-from uflip.microbench.words import by_pattern, format_value
+from uflip.microbench.labels import by_pattern, format_value
 from uflip.report.blocks import Figure
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales

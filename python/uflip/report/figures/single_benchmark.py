@@ -5,7 +5,7 @@ Several panels are placed within those axes, which are then hidden.
 
 from typing import TYPE_CHECKING
 
-from uflip.microbench.words import by_pattern
+from uflip.microbench.labels import by_pattern
 from uflip.report.data import Document
 from uflip.report.figures import kind_of
 from uflip.report.figures.canvas import styled

@@ -17,7 +17,7 @@ import numpy as np
 
 from uflip.data.summary import ExperimentSummary, MeasuredExperiment
 from uflip.microbench import MICRO_BENCHMARKS
-from uflip.microbench.words import PATTERN_NAMES, by_pattern, format_value
+from uflip.microbench.labels import PATTERN_NAMES, by_pattern, format_value
 from uflip.report.blocks import Figure, Table
 from uflip.report.data import Document, is_simulated
 from uflip.report.figures import axes as scales

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.microbench.words import PATTERN_NAMES
+from uflip.microbench.labels import PATTERN_NAMES
 from uflip.report.blocks import Figure
 from uflip.report.data import (
     BaselineTrace,

@@ -74,7 +74,7 @@ VALUES = (
     _value("fig2/low_pages", _F2, "100 % writes, share from 1.0 to 1.3 ms", "a band"),
     _value("fig2/third", _F2, "100 % writes, share around 0.8 ms", "a third band"),
     _value(
-        "fig2/outside", _F2, "100 % writes, share outside of the bands", "none told", "",
+        "fig2/outside", _F2, "100 % writes, share outside of the bands", "none named", "",
         ("fig2/high_pages", "fig2/low_pages", "fig2/third"),
     ),
     _value("fig2/stable", _F2, "100 % reads, 99th over 1st percentile", "stable"),

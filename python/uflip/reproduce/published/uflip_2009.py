@@ -153,7 +153,7 @@ VALUES = (
     ),
     # §5.2 "Other Results" and §5.3, of all devices.
     *(value for row in table3.TABLE for value in _of_all(row.profile)),
-    # What the text says without a figure.
+    # Statements of the text without a figure.
     _value("5.1/memoright/start_up", "§5.1", MEMORIGHT, "start-up of random writes", "30", "I/Os"),
     _value("5.1/no_start_up", "§5.1", "", "start-up of all but Memoright and Mtron", "none"),
     _value("5.1/no_lingering", "§5.1", "", "reads after random writes, all but Mtron", "as before"),

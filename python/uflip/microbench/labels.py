@@ -1,4 +1,4 @@
-"""The words of Table 1: names of patterns and parameters, and formatted values.
+"""Labels after Table 1: names of patterns and parameters, and formatted values.
 
 **Source** uFLIP (CIDR 2009) §3, Table 1.
 """
@@ -93,10 +93,10 @@ def by_pattern(runs: Iterable[ExperimentSummary]) -> dict[str, list[MeasuredExpe
             experiments.setdefault(run["pattern"], []).append(cast(MeasuredExperiment, run))
     for experiment in experiments.values():
         experiment.sort(key=lambda run: run["value"])
-    return dict(sorted(experiments.items(), key=lambda item: _pattern_place(item[0])))
+    return dict(sorted(experiments.items(), key=lambda item: _pattern_rank(item[0])))
 
 
-def _pattern_place(pattern: str) -> tuple[int, list[int], str]:
+def _pattern_rank(pattern: str) -> tuple[int, list[int], str]:
     """SR RR SW RW as the paper lists them, then mixes in that order, then other names."""
     order = list(PATTERN_NAMES)
     parts = pattern.split("/")
