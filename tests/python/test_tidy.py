@@ -495,7 +495,7 @@ def labelled() -> list[Path]:
         PACKAGE / "microbench" / "__init__.py",
         PACKAGE / "microbench" / "layout.py",
         PACKAGE / "microbench" / "micro_benchmark.py",
-        PACKAGE / "microbench" / "words.py",
+        PACKAGE / "microbench" / "labels.py",
     }
     microbench |= set(sources("python/uflip/microbench/open_channel/oc*.py"))
     microbench |= set(sources("python/uflip/microbench/today/[a-z]*.py"))
