@@ -49,7 +49,7 @@ FAILS, SHORT, WRONG, SLOW, HANGS, SHRINKS = range(6)
 class Kind(NamedTuple):
     """A kind of fault: how the call is answered, and whether later calls are too."""
 
-    what: int
+    action: int
     error: str = ""
     lasts: bool = False
 
@@ -71,7 +71,7 @@ OPERATIONS = {"read": "pread", "write": "pwrite", "flush": "fdatasync", "trim": 
 # Number of finished runs of three: a fault in the second run leaves the first one.
 FINISHED = {"plan": 0, "state": 0, "warm_up": 1, "measured": 1, "pause": 1, "between": 2}
 # The I/O of the second run that meets the fault.
-MET = {"warm_up": 1, "measured": 7, "pause": 0}
+FAULTY_IO = {"warm_up": 1, "measured": 7, "pause": 0}
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,10 @@ class Faults:
 
     def arm(self, kind: str, call: str, at: int, pause: int) -> None:
         """Inject a fault at a call, counted from now or from the end of a pause."""
-        what, error, lasts = KINDS[kind]
+        action, error, lasts = KINDS[kind]
         number = getattr(__import__("errno"), error) if error else 0
         path = os.fsencode(TARGET.absolute())
-        self.library.fault_arm(call.encode(), at, pause, what, number, int(lasts), path)
+        self.library.fault_arm(call.encode(), at, pause, action, number, int(lasts), path)
 
     def disarm(self) -> None:
         """Inject no further fault."""
@@ -235,8 +235,8 @@ def fault_positions(operation: str) -> dict[str, tuple[int, int]]:
     return {
         "plan": (number(0, 1), 0),
         "state": (number(file_made, 1), 0),
-        "warm_up": (number(second, MET["warm_up"] + 1), 0),
-        "measured": (number(second, MET["measured"] + 1), 0),
+        "warm_up": (number(second, FAULTY_IO["warm_up"] + 1), 0),
+        "measured": (number(second, FAULTY_IO["measured"] + 1), 0),
         "pause": (1, pauses),
         "between": (number(second, COUNT + 1), 0),
     }
@@ -271,10 +271,10 @@ def retry_until_released(work: Callable[[], object]) -> None:
 
 def offset_of_faulty_io(phase: str) -> int | None:
     """Return the offset of the I/O of the second run that met the fault [bytes]."""
-    runs = Results.load(OUT).runs if phase in MET else []
+    runs = Results.load(OUT).runs if phase in FAULTY_IO else []
     if len(runs) < 2:
         return None
-    return int(np.asarray(runs[1].trace().column("offset_bytes"))[MET[phase]])
+    return int(np.asarray(runs[1].trace().column("offset_bytes"))[FAULTY_IO[phase]])
 
 
 def resume_or_restart(before: dict[str, bytes]) -> tuple[str, bool]:

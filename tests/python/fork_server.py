@@ -31,11 +31,11 @@ from typing import Any, NoReturn
 
 CPU_S = 10
 IDLE_S = 10
-WAITS_S = 3  # idle time after which a server is taken to be serving
+SERVING_IDLE_S = 3  # idle time after which a server is taken to be serving
 GROUP_CPU_S = 60  # for all processes of a case together
 MEMORY_BYTES = 1 << 30
 FILE_BYTES = 256 << 20
-SHOWN_BYTES = 1 << 20  # limit for the output of a case; the rest is not read
+MAX_OUTPUT_BYTES = 1 << 20  # limit for the output of a case; the rest is not read
 PYTHON = Path(__file__).resolve().parents[2] / "python"
 # One thread and one arena each, because unused address space would count as memory.
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "NO_COLOR": "1"}
@@ -143,7 +143,7 @@ def _run(request: dict[str, Any], idle_s: float) -> dict[str, Any]:
     if pid == 0:
         _become_command(request, out, err)
     hung = not _wait_for_end(
-        pid, idle_s, request["patience_s"], WAITS_S if request["serves"] else None
+        pid, idle_s, request["patience_s"], SERVING_IDLE_S if request["serves"] else None
     )
     if hung:
         os.kill(pid, signal.SIGKILL)
@@ -209,7 +209,7 @@ def _end_group(leader: int) -> None:
 
 
 def _output_text(memory: int) -> str:
-    text = os.pread(memory, SHOWN_BYTES, 0).decode(errors="backslashreplace")
+    text = os.pread(memory, MAX_OUTPUT_BYTES, 0).decode(errors="backslashreplace")
     os.close(memory)
     return text
 

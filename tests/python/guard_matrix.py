@@ -525,10 +525,10 @@ def non_files(bench: Bench) -> Iterator[Target]:
     yield target("a FIFO", str(fifo), kinds=("device",), watch=False)
     path = bench.path("socket")
     with socket.socket(socket.AF_UNIX) as server:
-        here = Path.cwd()
+        previous_dir = Path.cwd()
         os.chdir(path.parent)
         server.bind(path.name)
-        os.chdir(here)
+        os.chdir(previous_dir)
     yield target("a socket", str(path), kinds=("device", "refused"), watch=False)
     yield target("a folder", str(bench.folder), kinds=("device",), watch=False)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "build" / "guest"
+CACHE_DIR = ROOT / "build" / "guest"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "depmod", "modprobe", "cpio", "dpkg-deb", "apt-get")
 MODULES = ("nvme", "virtio_pci", "9pnet_virtio", "9p")
 # A poll queue raises no interrupt.
@@ -78,17 +78,17 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
 
 def _kernel() -> tuple[Path, Path]:
     """Return a kernel and the folder that has its modules in `lib/modules`."""
-    unpacked = KEPT / "kernel"
+    unpacked = CACHE_DIR / "kernel"
     if not unpacked.exists():
-        KEPT.mkdir(parents=True, exist_ok=True)
+        CACHE_DIR.mkdir(parents=True, exist_ok=True)
         dependencies = _output_of("apt-cache", "depends", "linux-image-amd64")
         packages = [
             line.split()[1] for line in dependencies.splitlines() if "Depends: linux-image" in line
         ]
         if not packages or not _succeeds("apt-get", "-qq", "download", packages[0]):
             pytest.skip("apt has no kernel: apt-get update, and linux-image-amd64 of Debian")
-        (package,) = KEPT.glob(f"{packages[0]}_*.deb")
-        partial = KEPT / "unpacking"
+        (package,) = CACHE_DIR.glob(f"{packages[0]}_*.deb")
+        partial = CACHE_DIR / "unpacking"
         shutil.rmtree(partial, ignore_errors=True)
         subprocess.run(["dpkg-deb", "-x", package, partial], check=True)
         partial.rename(unpacked)
@@ -145,7 +145,7 @@ def _output_of(*command: str) -> str:
 
 
 def _succeeds(*command: str) -> bool:
-    return subprocess.run(command, cwd=KEPT, capture_output=True, check=False).returncode == 0
+    return subprocess.run(command, cwd=CACHE_DIR, capture_output=True, check=False).returncode == 0
 
 
 def pytest_command(file: Path) -> str:

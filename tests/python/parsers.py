@@ -23,7 +23,7 @@ from uflip.profiles import profile_sources
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 Target = Callable[[bytes], None]
-HERE = Path("document")  # the path in errors; it does not exist
+DOCUMENT_PATH = Path("document")  # the path in errors; it does not exist
 
 
 @contextmanager
@@ -41,12 +41,12 @@ def demo() -> Any:
 
 
 def read_manifest(data: bytes) -> None:
-    parsed = manifest.parse(HERE, data)
-    assert manifest.parse(HERE, manifest.encode(parsed)) == parsed
+    parsed = manifest.parse(DOCUMENT_PATH, data)
+    assert manifest.parse(DOCUMENT_PATH, manifest.encode(parsed)) == parsed
 
 
 def read_ledger(data: bytes) -> None:
-    ledger.parse(HERE, data)
+    ledger.parse(DOCUMENT_PATH, data)
 
 
 def read_summaries(data: bytes) -> None:
@@ -57,11 +57,11 @@ def read_summaries(data: bytes) -> None:
 
 
 def read_metadata(data: bytes) -> None:
-    run.metadata_of(HERE, data.decode(errors="replace"))
+    run.metadata_of(DOCUMENT_PATH, data.decode(errors="replace"))
 
 
 def read_ending(data: bytes) -> None:
-    run.ended_of(HERE, data.decode(errors="replace"))
+    run.ended_of(DOCUMENT_PATH, data.decode(errors="replace"))
 
 
 def read_state(data: bytes) -> None:

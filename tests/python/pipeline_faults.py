@@ -54,7 +54,7 @@ RUNS = tuple(
     stored.baseline_run(number, pattern, io_count=12, io_size=4096)
     for number, pattern in enumerate(("RW", "SR"), 1)
 )
-IN_ORDER = {0, 2, 3, 4, 5, 6}
+ORDERLY_EXIT_CODES = {0, 2, 3, 4, 5, 6}
 """Exit codes of ends in order; 1 is a mistake in uflip."""
 PHASES = ("run", "resume", "verify", "summarise", "report")
 READS = PHASES[2:]
@@ -64,7 +64,7 @@ READS = PHASES[2:]
 class Fault:
     """A fault at a call; `lasts`: also at every later call that changes something."""
 
-    what: int
+    action: int
     number: int = 0
     lasts: bool = False
 
@@ -92,7 +92,7 @@ class Library:
     def arm(self, fault: Fault, at: int) -> None:
         """Inject a fault at a call, counted from now."""
         self._library.fault_step(HOUR_NS if at % 2 else -HOUR_NS)
-        self._library.fault_arm(b"", at, 0, fault.what, fault.number, int(fault.lasts), b"")
+        self._library.fault_arm(b"", at, 0, fault.action, fault.number, int(fault.lasts), b"")
 
     def disarm(self) -> None:
         """Inject no further fault, and reset the clock."""
@@ -246,8 +246,10 @@ def prepare(device: str, kind: str) -> None:
         shutil.copytree(source, WORK)
 
 
-BEGINS = {"run": "nothing", "resume": "partial", "verify": "complete", "summarise": "complete",
-          "report": "complete"}  # fmt: skip
+FOLDER_BEFORE = {
+    "run": "nothing", "resume": "partial", "verify": "complete", "summarise": "complete",
+    "report": "complete",
+}  # fmt: skip
 
 
 def run_files() -> dict[str, bytes]:
@@ -258,7 +260,7 @@ def run_files() -> dict[str, bytes]:
 @cache
 def calls_of(library: Library, device: str, phase: str) -> int:
     """Count the calls of a phase without a fault."""
-    prepare(device, BEGINS[phase])
+    prepare(device, FOLDER_BEFORE[phase])
     library.arm(Fault(FAILS), 0)
     Case(library, device, "").run_phase(phase)
     return library.calls
@@ -271,7 +273,7 @@ def run_case(library: Library, device: str, text: str) -> str:
     calls = calls_of(library, device, phase)
     at, name = case.random.randint(1, calls), case.random.choice([*FAULTS])
     drawn = f"{phase}, call {at} of {calls}, {name}"
-    prepare(device, BEGINS[phase])
+    prepare(device, FOLDER_BEFORE[phase])
     before = run_files()
 
     def work(report: Callable[[str], None]) -> int:
@@ -290,7 +292,7 @@ def run_case(library: Library, device: str, text: str) -> str:
             code = case.exit_code_of(phase)
         finally:
             library.disarm()
-    assert code in IN_ORDER, f"{drawn}: exit code {code}"
+    assert code in ORDERLY_EXIT_CODES, f"{drawn}: exit code {code}"
     if phase in READS:
         assert files_of(OUT) == files_of(prepared_folder(device, "complete") / "out"), (
             f"{drawn}: changed"

@@ -137,10 +137,10 @@ def check_outputs(remaining: Path, acknowledged: Sequence[str], complete: Path) 
         outputs.write(outputs.check(report, checksums.REPORT), b"<p>third")
     else:
         assert not acknowledged
-    for name, promise in (("table.csv", "table"), ("exports/all/runs.csv", "export"),
+    for name, acknowledgement in (("table.csv", "table"), ("exports/all/runs.csv", "export"),
                           ("exports/all/ios.csv", "export")):  # fmt: skip
         path = remaining / name
-        if path.exists() or promise in acknowledged:
+        if path.exists() or acknowledgement in acknowledged:
             assert path.read_bytes() == (complete / name).read_bytes(), name
     if (remaining / "exports" / "all").exists():
         assert len([*(remaining / "exports" / "all").iterdir()]) == 2, "a folder is there whole"

@@ -1,7 +1,7 @@
 """Does the ablation distinguish constants that a row needs from those that it does not?
 
-The device of the test is arithmetic whose constants matter or do not, as written here; the profile
-whose constants are taken away is a real one.
+The device of the test is a formula in which some constants matter; the profile whose constants are
+removed is a real one.
 """
 
 import json

@@ -57,7 +57,7 @@ def test_long_run_outgrows_the_write_cache() -> None:
     long = long_run.long_run(long_run_spec(CACHED, spec))
     assert long.settled
     assert long.bytes_written > 2 * 8 * MIB
-    # One program (300 µs) on one of eight dies for each write, at least.
+    # Each write takes at least one program (300 µs) on one of eight dies.
     assert long.mean_ns > max(5 * cached_ns, 300_000 / 8)
 
 
@@ -80,7 +80,7 @@ def test_patterns_are_lengthened_within_their_target() -> None:
 def test_long_run_is_cached_by_its_spec() -> None:
     spec = long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=100))
     first = long_run.long_run(spec)
-    # Neither its seed nor its length is a part of the question.
+    # Neither seed nor length is part of the cache key.
     again = long_run_spec(SMALL, baseline("RR", io_size=4096, io_count=200, seed=5))
     assert again.name == spec.name
     assert long_run.long_run(again) == first

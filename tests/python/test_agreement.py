@@ -44,7 +44,7 @@ def test_scattered_repetitions_use_students_interval() -> None:
 
 
 def test_claim_uses_a_wider_interval_than_shown() -> None:
-    """Of many without peers by all that neighbours may have in common, a little over Student's."""
+    """Many repetitions without peers: correlation of neighbours gives a little over Student's."""
     steps = np.tile([1.0, 2.0, -2.0, -1.0], 10)
     margin = averaged_half_width((100 + steps).tolist(), CLAIM)
     assert 1 < margin / (stats.t.ppf(0.99, 39) * stats.sem(100 + steps)) < 1.2
@@ -61,7 +61,7 @@ def test_rounds_use_the_confidence_of_a_claim() -> None:
 
 
 def test_chance_agreement_of_three_seldom_converges() -> None:
-    """Levels that scatter by 8 %: one claim in 100, by Student's of 95 % one in 20."""
+    """Levels scatter by 8 %: one false claim in 100, where Student's 95 % gives one in 20."""
     random = np.random.default_rng(3)
     every = [random.normal(100, 8, 3).tolist() for _ in range(2000)]
     narrow = sum(combined_mean(repetitions(means))["half_width_ns"] <= 5 for means in every)
@@ -131,8 +131,8 @@ def reads_of_one_address(means: list[float]) -> list[dict[str, Any]]:
     return [unconverged | {"mean_ns": x, "opening_ns": 0.0} for x in means]
 
 
-# What reads of one place took of a device with pages on several dies [µs], of 35 places.
-PLACES = [213.0] * 13 + [216.0] * 3 + [263.0] * 10 + [277.0] * 3 + [289.0] * 3 + [339.0] * 3
+# Times of reads of 35 addresses, one each, of a device with pages on several dies [µs].
+READ_TIMES_US = [213.0] * 13 + [216.0] * 3 + [263.0] * 10 + [277.0] * 3 + [289.0] * 3 + [339.0] * 3
 
 
 def test_single_address_reads_need_eight_repetitions() -> None:
@@ -160,10 +160,10 @@ def test_single_address_reads_need_eight_repetitions() -> None:
 
 
 def test_claims_of_single_address_reads_are_seldom_false() -> None:
-    """Rounds as a benchmark makes them: of three that agree one in ten are all of one die."""
+    """Rounds as in a benchmark: one in ten triples that agree is of a single die."""
     random, claims, false = np.random.default_rng(2), 0, 0
     for _ in range(200):
-        every, made = random.choice(PLACES, 48).tolist(), 3
+        every, made = random.choice(READ_TIMES_US, 48).tolist(), 3
         while (
             more := repetitions_for(
                 repetition_certainty(reads_of_one_address(every[:made]), 1500), made
@@ -173,7 +173,7 @@ def test_claims_of_single_address_reads_are_seldom_false() -> None:
             made = min(more, 2 * made)
         combined = combined_mean(reads_of_one_address(every[:made]), 1500)
         claims += combined["converged"]
-        false += combined["converged"] and abs(combined["mean_ns"] - np.mean(PLACES)) > 30
+        false += combined["converged"] and abs(combined["mean_ns"] - np.mean(READ_TIMES_US)) > 30
     assert claims > 100
     assert false <= 0.02 * claims
 
@@ -200,7 +200,7 @@ def test_run_of_few_addresses_has_a_reason(pattern: Any, expected: bool) -> None
     ("ignored", "converged"), [(0, False), (64, False), (128, True), (256, True)]
 )
 def test_interval_covers_the_measured_ios_only(ignored: int, *, converged: bool) -> None:
-    """Writes of a rested device are cheap at first; the truth is a long run's second half."""
+    """Writes of an idle device are cheap at first; the truth is a long run's second half."""
     spec = baseline("RW").but(io_count=1024, io_ignore=ignored)
     trace = open_device("sim:mtron").run(spec)
     longer = open_device("sim:mtron").run(spec.but(io_count=20_000))
@@ -218,7 +218,7 @@ def test_interval_covers_the_measured_ios_only(ignored: int, *, converged: bool)
 def test_tolerance_includes_a_share_of_the_slowest_baseline(
     slowest: float | None, converged: bool
 ) -> None:
-    """Half the width is 10 of 100; a fiftieth of the slowest allows for it."""
+    """The half width is 10 of 100; it is within the tolerance if the slowest takes 500 or more."""
     assert combined_mean(repetitions([100.0], half_width=10.0), slowest)["converged"] is converged
 
 
@@ -232,7 +232,7 @@ FAMILIES = {
 
 
 def test_claims_of_three_runs_are_seldom_false() -> None:
-    """Series whose mean is known: claims that are further off than allowed, at most 2 of 100."""
+    """Series of known mean: at most 2 of 100 claims deviate by more than allowed."""
     claims = false = covered = 0
     for number, family in enumerate(FAMILIES.values()):
         for trial in range(32):
@@ -263,7 +263,7 @@ def test_interval_over_repetitions_has_its_coverage() -> None:
     assert stats.binom.ppf(0.001, 1000, 0.95) <= covered <= stats.binom.ppf(0.999, 1000, 0.95)
 
 
-# Places
+# Target offsets
 
 
 @pytest.mark.parametrize("seed", [1, 2, 77])
@@ -295,7 +295,7 @@ def test_drawn_targets_of_a_mix_do_not_overlap() -> None:
         assert half <= second.begin <= CAPACITY - (1 << 28)
 
 
-# The whole
+# Whole benchmarks
 
 
 def test_converged_experiments_agree_across_seeds(tmp_path: Path) -> None:

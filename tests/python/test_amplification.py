@@ -1,4 +1,4 @@
-"""Is write amplification everywhere the bytes programmed over the bytes that the host wrote?"""
+"""Is write amplification always bytes programmed over bytes written by the host?"""
 
 import csv
 import json
@@ -15,10 +15,10 @@ from uflip.reproduce.simulated_device import SimulatedDevice, device_url
 from uflip.spec import basic
 from uflip.sweeping import sweep
 
-# A page of 16 KiB, nothing on it yet, and far fewer writes than pages: nothing is collected.
+# An empty device with pages of 16 KiB, and few writes, so that nothing is collected.
 URL = "sim:demo?blocks_per_die=64&page_bytes=16384&state=empty"
 WRITES = ("--pattern", "RW", "--io-size", "512", "--io-count", "500")
-EACH = 16384 / 512
+SECTORS_PER_PAGE = 16384 / 512
 
 
 def test_sector_writes_amplify_by_sectors_per_page() -> None:
@@ -28,16 +28,16 @@ def test_sector_writes_amplify_by_sectors_per_page() -> None:
     counters = document["counters"]
     assert counters["blocks_collected"] == 0
     assert counters["pages_programmed"] == counters["host_pages_written"] == 500
-    assert document["write_amplification"] == EACH
+    assert document["write_amplification"] == SECTORS_PER_PAGE
     text = uflip("pattern", URL, *WRITES).out
-    assert f"write amplification  {EACH:.2f}" in text
+    assert f"write amplification  {SECTORS_PER_PAGE:.2f}" in text
 
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_sweep_reports_the_same_amplification(timed: bool) -> None:
     spec = basic("write", "random", io_count=500, seed=1)
     rows = sweep(URL, spec, {"io_size": ["512", "16KiB", "32KiB"]}, timed=timed)
-    assert [row.write_amplification for row in rows] == [EACH, 1.0, 1.0]
+    assert [row.write_amplification for row in rows] == [SECTORS_PER_PAGE, 1.0, 1.0]
 
 
 def test_show_and_export_report_the_same_amplification(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_show_and_export_report_the_same_amplification(tmp_path: Path) -> None:
     runs = summary["micro_benchmarks"]["granularity"]
     (small,) = [run for run in runs if (run["pattern"], run["value"]) == ("RW", 512)]
     expected = small["counters"]["pages_programmed"] * 16384 / (small["io_count"] * 512)
-    assert small["write_amplification"] == expected >= EACH
+    assert small["write_amplification"] == expected >= SECTORS_PER_PAGE
     assert all(run["write_amplification"] is None for run in runs if run["pattern"] == "RR")
     assert uflip("export", out, "--out", tmp_path / "csv").code == 0
     rows: list[dict[str, Any]] = list(

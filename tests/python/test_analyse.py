@@ -47,7 +47,7 @@ def test_autocorrelation_matches_numpy() -> None:
 
 
 def naive_segments(values: np.ndarray, penalty: float) -> list[int]:
-    """The best segmentation by trying every last segment of every beginning."""
+    """Return the optimal segmentation, by dynamic programming over all last segments."""
     n = len(values)
     best, last = [-penalty], [0]
     for to in range(1, n + 1):
@@ -205,7 +205,7 @@ def test_run_and_export_give_the_same_analysis(here: Path) -> None:
 
 
 def test_parallel_processes_are_averaged_or_refused(here: Path) -> None:
-    """In step they are their mean, in every kind of file; else it is an error."""
+    """Processes with equal counts are averaged, in every file format; others are an error."""
     files = ("run.parquet", "table.parquet", "table.csv")
 
     def traced(spec: Pattern) -> np.ndarray:

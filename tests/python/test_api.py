@@ -52,7 +52,7 @@ PUBLIC = (uflip, analysis, models, spec, stats)
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Functions and methods of what the package offers, native ones too."""
+    """Yield the public functions and methods of the package, including native ones."""
     listed = [(module, name) for module in PUBLIC for name in module.__all__]
     for home, name in listed:
         member = getattr(home, name)
@@ -171,7 +171,7 @@ def test_frame_keeps_values_and_nulls() -> None:
 
 @pytest.fixture(scope="module")
 def frames(result: uflip.Result, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Of results that have and lack what others have: baselines, percentiles, causes."""
+    """Return frames of results with and without baselines, percentiles and causes."""
     folder = tmp_path_factory.mktemp("frames")
     part = uflip.run(DEVICE, folder / "part", scale="quick", only=["pause"], pause="1ms")
     real = uflip.run("null", folder / "real", scale="quick", only=["order"], pause="1ms")
@@ -224,7 +224,7 @@ def test_pattern_by_name_equals_pattern_by_spec() -> None:
 def test_comparison_has_an_html_repr(result: uflip.Result) -> None:
     comparison = result.compare(result)
     page = comparison._repr_html_()
-    # One repetition does not show how far repetitions lie apart: nothing is slower or faster.
+    # One repetition has no scatter: nothing is slower or faster.
     assert comparison.count()["slower"] == comparison.count()["faster"] == 0
     assert f"{len(comparison.rows)} experiments in both" in page
     assert page.count("<table") == 1
@@ -278,7 +278,7 @@ def test_bad_option_is_named_in_the_error(
 
 
 def test_public_names_exist_and_are_not_modules() -> None:
-    """A module of the same name would take the place of a function as soon as it is imported."""
+    """A module of the same name would replace a function as soon as it is imported."""
     for name in uflip.__all__:
         assert f"uflip.{name}" not in sys.modules, name
         assert getattr(uflip, name) is not None
@@ -360,7 +360,7 @@ def test_pattern_creates_its_file_after_validation(tmp_path: Path) -> None:
         assert not file.exists(), wrong
     trace = uflip.pattern(f"file:{file}", "RW", size="1MiB", buffered=True, io_count=5)
     assert (len(trace), file.stat().st_size) == (5, 1 << 20)
-    # Writing to what uflip did not make needs its name once more; reading does not.
+    # Writing to a foreign file needs its name as confirmation; reading does not.
     other = tmp_path / "other.bin"
     other.write_bytes(b"x" * (1 << 20))
     with pytest.raises(uflip.UflipError, match="destroy"):

@@ -9,7 +9,7 @@ from command_line import uflip, unchanged
 
 from uflip.profiles import read_profile
 
-# Keys stand in the table of sources once more.
+# The table of sources would repeat the keys.
 DEMO = read_profile("demo")[1].partition("\n[sources]")[0] + (
     '\n[sources]\ndefault = { kind = "guess" }\n'
 )
@@ -94,7 +94,7 @@ def test_every_fault_has_its_line_and_allowed_values(
     done = uflip("profile", "check", path, "--json")
     reported = json.loads(done.out)["faults"]
     assert done.code == 2
-    # A table or key that was not understood leaves its source over, or its key without one.
+    # An unknown table or key also causes faults of its source.
     reported = [fault for fault in reported if not fault["key"].startswith("sources")]
     assert len(reported) == len(faults)
     for fault, (line, texts) in zip(reported, faults, strict=True):

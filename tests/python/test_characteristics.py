@@ -1,4 +1,4 @@
-"""Are the ten key characteristics those that one computes from the runs by hand?"""
+"""Do the ten key characteristics match a computation by hand?"""
 
 import json
 from typing import Any
@@ -58,7 +58,7 @@ def test_row_matches_hand_computation() -> None:
     assert row.pause == Finding(
         "found", pytest.approx(8.6 * MS), pytest.approx(1.05), bounds=(6.4 * MS, 12.8 * MS)
     )
-    # 8 MiB cost x2, 16 MiB x2.75, however much less than a random write that is.
+    # 8 MiB cost x2, 16 MiB x2.75, although both are far below a random write.
     assert row.locality == Finding("found", 8 * MIB, pytest.approx(2.0), "sequential")
     assert row.partitions == Finding("found", 4, pytest.approx(1.55), "sequential")
     assert row.reverse.factor == pytest.approx(1.0)
@@ -89,7 +89,7 @@ def test_no_work_in_pauses_gives_no_pause() -> None:
 
 def test_sufficient_shortest_pause_is_an_upper_bound() -> None:
     row = characteristics_with(pause=curve("RW", {100_000: 0.41, 200_000: 0.4}))
-    # No pause costs 9 ms, so 8.6 ms are missing; but 0.1 ms were measured to do.
+    # A write without a pause costs 9 ms, so 8.6 ms are missing; but 0.1 ms suffice as measured.
     assert (row.pause.value, row.pause.bounds) == (100_000, (0, 100_000))
 
 
@@ -143,7 +143,7 @@ def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
     means = {MIB: 10.0, 8 * MIB: 24.0, 16 * MIB: 25.0, 32 * MIB: 130.0}
     row = characteristics(slow, {"locality": curve("RW", means)})
     assert row.locality.value == 8 * MIB
-    # Half of a random write is no area, however flat.
+    # Half the cost of a random write is no cheap area, however flat.
     means = {MIB: 135.0, 8 * MIB: 135.0, 32 * MIB: 270.0}
     row = characteristics(slow, {"locality": curve("RW", means)})
     assert row.locality.verdict == "none"

@@ -53,7 +53,7 @@ def test_points_are_placed_by_the_axes() -> None:
     middle = (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2
     expected = [frame.left, frame.bottom, *middle, frame.right, frame.top]
     assert parse_numbers(d) == pytest.approx(expected, abs=0.006)
-    # Turned, the other way up.
+    # With an inverted axis.
     chart = Chart([Panel(Axis(0, 10), Axis(10, 0), [Polyline([0, 10], [0, 10])])], 200)
     (frame,) = lay_out(chart).frames
     (d,) = path_data(draw(chart, "x", "t", "d"), "stroke-width:1.5")
@@ -108,7 +108,7 @@ def test_every_mark_is_drawn_and_closed() -> None:
 @pytest.mark.parametrize("size", [2.0, 5.5, 9.0])
 @pytest.mark.parametrize("marker", [each for each in MARKERS if each not in {"", "_"}])
 def test_marks_have_their_size(marker: str, size: float) -> None:
-    """Around their place, by walking their outline; a diamond is a square on its corner."""
+    """Measure marks by their outline; a diamond is a square on its corner."""
     (d,) = path_data(
         draw_marks(Polyline([5], [5], "#00ff00", width=0, marker=marker, size=size)), "#00ff00"
     )
@@ -151,7 +151,7 @@ def test_text_width_matches_the_font() -> None:
 
 
 def test_text_stays_inside_the_figure() -> None:
-    """All text of a figure with long names is inside of it, as wide as the widest font has it."""
+    """Long names are inside the figure, even in the widest font."""
     panels = [
         Panel(Axis(0.5, 10_240.5), Axis(0, 1_000_000, "response time [ms]"), [], "title")
         for _ in range(4)

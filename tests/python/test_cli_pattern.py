@@ -57,7 +57,7 @@ def test_printed_numbers_are_consistent() -> None:
     assert document["bytes"] == 200 * 32768
     assert document["statistics"]["count"] == 150
     mean = document["statistics"]["mean_ns"]
-    # One after the other, without the start-up.
+    # I/Os are serial, and the start-up is ignored.
     assert document["ios_per_s"] == pytest.approx(1e9 / mean)
     assert document["bytes_per_s"] == pytest.approx(32768e9 / mean)
     assert sum(document["causes_ns"].values()) == pytest.approx(mean)
@@ -160,7 +160,7 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
 def test_invalid_pattern_changes_no_file(
     here: Path, arguments: str, kind: str, texts: list[str]
 ) -> None:
-    """The file of 1 MiB would be created, if the mistake were found too late."""
+    """A late error would leave the created file of 1 MiB."""
     (here / "list.json").write_text("[]")
     (here / "list.csv").write_text("precious")
     (here / "text.json").write_text("write!")
@@ -232,7 +232,7 @@ def test_device_without_zones_is_refused_before_its_file_is_created(
     with pytest.raises(UsageError, match="no zones"):
         package.pattern(device, basic(mode, "sequential"), **({"size": "4MiB"} if size else {}))
     assert not [*here.iterdir()]
-    # The null device, which does nothing, does this too.
+    # The null device accepts every mode.
     assert uflip("pattern", "null", *options).code == 0
 
 

@@ -45,7 +45,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
     return make_file(64 * MIB)
 
 
-# The way through
+# Complete benchmarks
 
 
 def test_benchmark_of_a_simulated_device(here: Path) -> None:
@@ -225,7 +225,7 @@ def test_result_folder_inside_a_file_is_refused(here: Path) -> None:
 
 
 def start_warm(*arguments: object) -> subprocess.Popen[str]:
-    """Start a command as a process of its own, but for the imports."""
+    """Start a command as a process of its own, with preloaded modules."""
     return start(*arguments, program=warm.program(*BENCHMARKS))
 
 
@@ -287,7 +287,7 @@ def test_ctrl_c_keeps_the_finished_runs(here: Path) -> None:
 def test_ctrl_c_before_the_first_run_is_reported(here: Path) -> None:
     process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
     wait_for((here / "out" / "manifest.json").exists)
-    # The pause before the first run begins a moment after the folder was made, and lasts.
+    # The long pause before the first run begins a moment after the folder is created.
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -414,7 +414,7 @@ def test_progress_shows_run_share_response_time_and_time_left() -> None:
     assert drawn[1][1].endswith("left  granularity SR io_size 512 B  25%  1.23 ms")
     show(RunProgress(0, plan.runs[0], 192, 256, 1_234_000))
     assert re.search(r"  75%  [\d,]+ IOPS  1.23 ms$", drawn.pop()[1])
-    # One run took a second where microseconds were expected: the rest of its pattern will too.
+    # One run took a second instead of microseconds: so will the others of its pattern.
     assert "s left" in drawn[2][1]
     assert "ms left" not in drawn[2][1]
     show(PlanGrew(replace(plan, runs=plan.runs * 2)))
@@ -466,7 +466,7 @@ def test_progress_without_a_terminal_is_a_line_per_interval(
     done = uflip(*new)
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
     assert not (here / "new.bin").exists()
-    # Where nothing is shown nothing is wrong with it.
+    # Commands without progress do not read the variable.
     for arguments in (("--help",), ("run", "--help"), ("devices",), (*new, "-q")):
         assert uflip(*arguments).code == 0, arguments
 

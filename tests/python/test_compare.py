@@ -20,11 +20,11 @@ from uflip.results.comparability import missing_verdict_reason, same_window
 from uflip.results.comparison import VERDICTS, ComparedExperiment, slower_than
 from uflip.results.ratios import MeanEstimate, difference_chance, ratio_interval, student_tail
 
-# What a read request waits for at the controller is more by this in the second device: its response
-# time grows by exactly so much, whatever else it takes.
-MORE_NS = 20_000
+# The controller of the second device takes this much longer for a read request: its response time
+# grows by exactly this amount.
+ADDED_NS = 20_000
 FIRST = "sim:demo?blocks_per_die=64"
-SECOND = f"{FIRST}&command_read_ns={20_000 + MORE_NS}"
+SECOND = f"{FIRST}&command_read_ns={20_000 + ADDED_NS}"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_ratio_interval_has_its_coverage(
     spread: tuple[float, float],
 ) -> None:
-    """Estimates of two means of 100 and 150, drawn again and again."""
+    """Estimates of two means of 100 and 150, drawn repeatedly."""
     rng = np.random.default_rng(1)
     means = np.array([100.0, 150.0])
     errors = means * np.array(spread) / 1.959964
@@ -62,17 +62,17 @@ def test_ratio_without_a_certain_denominator_has_no_interval(
 
 def test_changed_constant_is_detected_with_its_size(pair: tuple[Path, Path]) -> None:
     comparison = api.compare(*pair)
-    assert comparison.devices["timing.command_read_ns"] == (20_000, 20_000 + MORE_NS)
+    assert comparison.devices["timing.command_read_ns"] == (20_000, 20_000 + ADDED_NS)
     assert not comparison.conditions
     reads = [row for row in comparison.rows if row.pattern in ("SR", "RR")]
     assert len(reads) >= 10
     for row in reads:
         if isinstance(row.value, int) and row.value <= 4096:
-            # Of one page: larger ones wait for the slowest die, and which, earlier writes decide.
-            assert row.second_ns - row.first_ns == pytest.approx(MORE_NS, rel=1e-6), row
+            # Reads of one page; larger ones wait for the slowest die.
+            assert row.second_ns - row.first_ns == pytest.approx(ADDED_NS, rel=1e-6), row
         assert row.low is not None
         assert row.high is not None
-        expected = 1 + MORE_NS / row.first_ns
+        expected = 1 + ADDED_NS / row.first_ns
         assert row.low <= expected * 1.001
         assert row.high >= expected * 0.999
         assert row.verdict != "faster"
@@ -159,7 +159,7 @@ def replay(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
 
 
 def test_replays_of_other_ios_are_different_experiments(here: Path) -> None:
-    """However much the names of their traces are alike."""
+    """Replays of different traces with one name are different experiments."""
     one = write_iolog(Path("one/t.iolog"), list(range(400)))
     other = write_iolog(Path("other/t.iolog"), list(reversed(range(400))))
     comparison = api.compare(replay("a", one), replay("b", other))
@@ -206,13 +206,13 @@ def test_gate_fails_without_common_experiments(pair: tuple[Path, Path], tmp_path
     assert done.code == 2
     assert "0 experiments in both" in done.err
     assert "do       measure both with the same options" in done.err
-    # A pair that has nothing in common is not hidden by one that has; what is slower comes first.
+    # A pair without common experiments is an error unless another pair is slower.
     assert uflip("compare", pair[0], pair[0], other, "--fail-if-slower", "5%").code == 2
     assert uflip("compare", *pair, other, "--fail-if-slower", "5%").code == 7
 
 
 def test_error_is_in_the_json_document(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    """With --json standard output is one document, whatever is found."""
+    """With --json standard output is always one document."""
     for second, share, code, kind in (
         (pair[1], "5%", 7, "slower"),
         (tmp_path / "other", "5%", 2, "usage"),
@@ -273,7 +273,7 @@ def test_significantly_slower_within_agreement_fails_a_small_limit(
 def test_repeatability_of_a_pattern_bounds_slower_verdicts(
     pair: tuple[Path, Path], slightly_slower: Path
 ) -> None:
-    """Whether by a verdict or by a share: what a result differs by from itself is no difference."""
+    """A difference within the repeatability of a pattern is neither a verdict nor a failure."""
     for other in (pair[1], slightly_slower):
         comparison = api.compare(pair[0], other)
         write_repeatability = {
@@ -324,16 +324,16 @@ def test_bad_input_is_an_error(
     assert not done.out
 
 
-# Whether any is slower
+# Failing if any is slower
 
-# Degrees of freedom of an error that is known, and not estimated.
-KNOWN = 10**6
+# Degrees of freedom of a known error.
+UNLIMITED_DEGREES = 10**6
 
 
 def draw_experiments(
     rng: np.random.Generator, true_ratios: list[float], error: float = 0.02
 ) -> list[ComparedExperiment]:
-    """An experiment for each ratio that is in truth so, with means that are known to 2 % each."""
+    """Draw an experiment for each true ratio, with means of 2 % standard error each."""
     rows = []
     for each in true_ratios:
         first, second = rng.normal([100.0, 100.0 * each], [100 * error, 100 * each * error])
@@ -342,13 +342,15 @@ def draw_experiments(
         drawn_row = compared_row(
             second / first, low=low, high=high, first_half_ns=one, second_half_ns=other
         )
-        drawn_row = replace(drawn_row, first_degrees=KNOWN, second_degrees=KNOWN)
+        drawn_row = replace(
+            drawn_row, first_degrees=UNLIMITED_DEGREES, second_degrees=UNLIMITED_DEGREES
+        )
         rows.append(replace(drawn_row, first_ns=first, second_ns=second))
     return rows
 
 
 def test_equal_devices_seldom_fail_on_many_experiments() -> None:
-    """5 % slower in truth, of which 5 % are allowed; each interval is wrong once in forty times."""
+    """Devices 5 % slower, as allowed; each interval is wrong once in forty times."""
     rng = np.random.default_rng(1)
     one_by_one = together = 0
     for _ in range(400):
@@ -376,7 +378,7 @@ def test_student_tail_matches_scipy(t: float, degrees: float) -> None:
 
 
 def test_difference_chance_matches_welchs_test() -> None:
-    """By scipy, of three repetitions each, where both sides are as typical as their experiment."""
+    """As computed by scipy for three repetitions each, with the variances of the experiment."""
     rng = np.random.default_rng(3)
     one, other = rng.normal(100, 3, 3), rng.normal(110, 5, 3)
     first, second = (
@@ -392,7 +394,7 @@ def test_difference_chance_matches_welchs_test() -> None:
 
 
 def test_device_compared_with_itself_seldom_fails() -> None:
-    """One in forty, over all laws of scatter; the page has each of them, and more comparisons."""
+    """One comparison in forty fails, over all distributions of scatter."""
     repeats = 10
     failed = sum(repeats * measure_self(case, 130, repeats).failed for case in FAILS_BY_CHANCE)
     assert failed <= stats.binom.ppf(0.99, repeats * len(FAILS_BY_CHANCE), 0.025)
@@ -413,7 +415,7 @@ def test_rows_without_a_verdict_do_not_fail() -> None:
     assert slower_than([once], 0.1) == []
 
 
-# What both have measured
+# Measured windows
 
 
 def experiment_of(begin: int, end: int, *, stops: bool = False, **changes: Any) -> Any:
@@ -500,7 +502,7 @@ def test_single_repetition_experiments_are_counted(pair: tuple[Path, Path], tmp_
     assert {each["repetitions"] for each in document["rows"]} == {1}
     assert {each["verdict"] for each in document["rows"]} == {"unknown"}
     assert {each["unknown_because"] for each in document["rows"]} == {"one_repetition"}
-    # Where nothing has a verdict, whether anything is slower is not known.
+    # Without any verdict, the check fails.
     done = uflip("compare", pair[1], once, "--fail-if-slower", "0%")
     assert done.code == 2
     assert "do       measure both with --repetitions 3 or more" in done.err
@@ -528,7 +530,7 @@ def test_figure_has_the_largest_differences_first() -> None:
         compared_row(1.0, "same"),
         compared_row(3.0),
     ]
-    # A quarter is a factor of 4; what chance may have made comes last, whatever it is.
+    # A quarter is a factor of 4; uncertain differences come last.
     assert [each.ratio for each in ratios.largest(rows)] == [0.25, 3.0, 1.5, 9.0, 1.0]
     assert [each.ratio for each in ratios.largest(rows, 2)] == [0.25, 3.0]
 

@@ -32,7 +32,7 @@ def test_device_without_poll_queues_is_refused(loop_device: str) -> None:
     assert caught.value.where == loop_device
     assert "queue/io_poll is 0" in caught.value.got
     assert "nvme.poll_queues" in caught.value.allowed
-    del caught  # an error that is kept keeps the device open
+    del caught  # a referenced error keeps the device open
     for completion in (None, "auto", "interrupt"):
         with open_device(loop_device, destroy=token, completion=completion) as device:
             assert device.info.completion == "interrupt"
@@ -103,7 +103,7 @@ def test_unpollable_target_is_refused_before_work_begins(here: Path, verb: tuple
 
 @pytest.fixture
 def polled(here: Path) -> Path:
-    """Return results that say that they were polled, and are cut short, beside others."""
+    """Make interrupted results stored as polled, next to finished ones; return their folder."""
     with open_device("file:target", size="1MiB", buffered=True, durability="cached") as device:
         for name, completion, finished in (("first", None, 2), ("polled", "polled", 1)):
             info = with_details(device.info, completion=completion)

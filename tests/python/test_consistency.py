@@ -34,7 +34,7 @@ def baseline_result(name: str, mean: float, half: float | None = None) -> Baseli
     return BaselineResult(name.split(maxsplit=1)[0], name, mean, half)
 
 
-# The same question
+# Runs with the same I/Os
 
 
 @pytest.mark.parametrize("scale", ["quick", "standard"])
@@ -65,7 +65,7 @@ def test_neutral_values_have_the_baseline_key(scale: str) -> None:
 
 
 def test_runs_of_one_key_make_the_same_ios() -> None:
-    """By the offsets of the engine; of random patterns with one seed."""
+    """Compare the engine's offsets; random patterns have one seed."""
     with open_device("null", size=GIB) as null:
         plan = make_plan(null.info, "quick", 1)
         sequences: dict[Any, list[Any]] = {}
@@ -103,7 +103,7 @@ def test_non_neutral_value_has_no_baseline_key(change: dict[str, Any]) -> None:
     assert baseline_key(mixed, 100) is None
 
 
-# What differs
+# Differences
 
 
 def test_means_differ_beyond_interval_and_five_percent() -> None:
@@ -193,11 +193,11 @@ def test_characteristics_below_the_repeatability_are_withdrawn() -> None:
     assert withdraw_unrepeatable(row, {"SW": None}) == row
 
 
-# The whole
+# Whole benchmarks
 
 
 def test_device_filling_up_during_a_run_is_inconsistent(tmp_path: Path) -> None:
-    """Empty at first: what the baselines say is not what the same pattern says later."""
+    """The device is empty at first: baselines differ from later runs of the same pattern."""
     url, out = "sim:demo?blocks_per_die=64&state=empty", tmp_path / "out"
     chosen = ("--only", "baseline,granularity,order", "--scale", "quick", "--state", "as-is")
     assert uflip("run", url, *chosen, "--quiet", "--out", out).code == 0
@@ -228,12 +228,12 @@ def test_single_baseline_has_no_repeatability() -> None:
 
 
 def test_quick_scale_is_consistent_across_pattern_names(tmp_path: Path) -> None:
-    """ParallelDegree 1, Incr 1, one partition, IOShift 0: apart in 2 of 100 cases at most.
+    """ParallelDegree 1, Incr 1, one partition, IOShift 0: at most 2 of 100 are inconsistent.
 
-    Each seed of `sim:demo` had three to five that were, while runs that write within 8 MiB came
-    before reads of these MiB, and the state was of one overwrite.
+    A plan in which runs write within 8 MiB before reads of these MiB, after a state of one
+    overwrite, gave three to five inconsistent results for each seed of `sim:demo`.
     """
-    compared = apart = 0
+    compared = inconsistent = 0
     for seed in (1, 2, 3, 4):
         out = tmp_path / str(seed)
         chosen = ("--scale", "quick", "--seed", seed, "--quiet", "--out", out)
@@ -244,5 +244,5 @@ def test_quick_scale_is_consistent_across_pattern_names(tmp_path: Path) -> None:
                 assert warning["numbers"]["comparisons"] == 17
                 experiments = warning["numbers"]["experiments"]
                 assert not [name for name in experiments if " SR " in name or " RR " in name]
-                apart += len(experiments)
-    assert apart <= stats.binom.ppf(0.999, compared, 0.02)
+                inconsistent += len(experiments)
+    assert inconsistent <= stats.binom.ppf(0.999, compared, 0.02)

@@ -1,5 +1,5 @@
-"""What does a control group allow? Asked of this kernel (version 1), and of files laid out as its
-documentation lays out version 2."""
+"""Are limits of control groups read, from this kernel (version 1), and from files in the documented
+layout of version 2?"""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ def test_container_mount_starts_at_its_own_group(tmp_path: Path) -> None:
 
 @pytest.fixture
 def limited_group(tmp_path: Path) -> Iterator[Path]:
-    """A control group of this machine, of version 1, with half a processor."""
+    """Make a control group of version 1 on this machine, with half a processor."""
     group = Path("/sys/fs/cgroup/cpu") / f"uflip-{os.getpid()}"
     try:
         group.mkdir()

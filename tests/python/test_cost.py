@@ -47,7 +47,7 @@ def test_sort_moves_all_data_once_per_pass(memory: int) -> None:
 
 
 def check_reads_what_was_written(ios: list[tuple[str, int, int]], from_before: int) -> None:
-    """Nothing is read that was not written, or was there from the beginning."""
+    """Check that all data read was written before, or existed from the beginning."""
     written = set(range(0, from_before, ios[0][2]))
     for mode, offset, _ in ios:
         if mode == "write":
@@ -69,7 +69,7 @@ def test_tree_reads_and_writes_one_leaf_per_miss(memory: int) -> None:
 
 
 def naive_levels(params: Parameters) -> tuple[int, int]:
-    """Blocks read and written by merges, by sizes alone."""
+    """Return the blocks read and written by merges, computed from sizes alone."""
     unit, sizes, reads, writes = params.memory // params.block, [0] * params.levels, 0, 0
     for _ in range(params.runs):
         incoming, level = unit, 0
@@ -92,7 +92,7 @@ def test_levels_read_and_write_merged_blocks(growth: int, memory: int) -> None:
     assert (counts["read"], counts["write"]) == naive_levels(params)
     check_reads_what_was_written(ios, 0)
     assert max(offset for _, offset, _ in ios) < 4 * params.data
-    # The formula has as many of either.
+    # The formula has the same numbers.
     parts = {name.split()[0]: count for name, count, _ in WORKLOADS["levels"].parts(UNIT, params)}
     assert (parts["read"], parts["write"]) == pytest.approx((counts["read"], counts["write"]))
 
@@ -114,7 +114,7 @@ def test_replay_makes_the_workloads_ios_serially(name: str) -> None:
     params = replace(SMALL, operations=400)
     replayed = replay(DEVICE, WORKLOADS[name], params)
     assert Counter(replayed.ios) == count_modes(name, params)
-    # Nothing lies between two of them: their response times are all of the time.
+    # I/Os follow each other without a gap: their response times add up to the time.
     spent = sum(replayed.ios[mode] * ns for mode, ns in replayed.ns_per_io.items())
     assert spent == pytest.approx(replayed.time_ns, rel=1e-9)
 

@@ -1,7 +1,7 @@
 """Is deallocated data gone, on every kind of device, and no other data?
 
-What it does to a simulated device is held against theory: pages that nobody needs are spare, so
-random writes to the rest cost what they cost on a device with so much more spare from the factory.
+Simulated devices are compared with theory: deallocated pages are spare space, so random writes to
+the other pages cost as on a device with a larger spare factor.
 """
 
 import json
@@ -47,7 +47,7 @@ def test_deallocated_space_is_spare(percent: int) -> None:
         pages = device.info.capacity_bytes // page
         valid_pages = pages * (100 - percent) // 100
         device.trim(valid_pages * page, (pages - valid_pages) * page)
-        # Every block is collected some times before anything is counted.
+        # Every block is collected several times before the counted run.
         for seed, multiple in ((1, 6), (2, 6)):
             counters = device.apply(
                 basic(
@@ -158,7 +158,7 @@ def response_times_of(device: Device, spec: Basic) -> list[int]:
 
 
 def test_trim_and_reads_of_trimmed_pages_need_no_flash() -> None:
-    """Closed form: a command of the controller; then one for a read, and the link."""
+    """Closed form: a trim takes one command; a read takes a command and the link."""
     with open_device(SIMULATED) as device:
         timing = device.info.profile_table["timing"]
         page, capacity = device.info.page_bytes, device.info.capacity_bytes
@@ -175,7 +175,7 @@ def test_trim_and_reads_of_trimmed_pages_need_no_flash() -> None:
 
 
 def test_random_writes_after_a_full_trim_cost_as_on_a_new_device() -> None:
-    """Erases are all that a new device is spared; without them it is the same to a nanosecond."""
+    """A new device has fewer erases; without their time it is the same to a nanosecond."""
     took = {}
     for state in ("empty", "random"):
         url = SIMULATED.replace("state=sequential", f"state={state}") + "&erase_ns=0&collect_ns=0"
@@ -204,8 +204,8 @@ def test_trims_among_random_writes_act_as_spare_space(
 ) -> None:
     """Frankie et al.: of pages that random writes and trims hit by chance p, 1 − p hold data.
 
-    Every page that is valid is as likely as any other to be the next that is not any more, so that
-    greedy collection amplifies as on a device with as many logical pages as hold data.
+    Every valid page is equally likely to be invalidated next, so that greedy collection amplifies
+    as on a device with as many logical pages as hold data.
     """
     writes, trims = basic("write", "random"), basic("trim", "random")
     with open_device(SIMULATED) as device:
@@ -267,7 +267,7 @@ def test_trims_with_a_queue_are_refused_on_a_real_device(here: Path) -> None:
 
 
 def test_trims_run_in_parallel_with_queued_reads(here: Path) -> None:
-    """In a process of their own, beside one whose reads wait in a queue."""
+    """Trims run in a process of their own, in parallel with queued reads."""
     reads = basic("read", "random", io_size=4096, io_count=200, target_size=MIB)
     trims = basic("trim", "random", io_size=4096, io_count=50, target_offset=MIB, target_size=MIB)
     with open_device("file:f", size=4 * MIB, buffered=True) as device:
@@ -351,7 +351,7 @@ URL = (
 
 
 def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
-    """Behind everything: what is left is written to as on a device with so much more spare."""
+    """Writes to the remaining pages cost as on a device with a larger spare factor."""
     done = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
                  "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
     assert done.code == 0, done.err
@@ -365,7 +365,7 @@ def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
     def min_trim_ns(value: int) -> int:
         return int(np.asarray(runs["ST", value].column("response_time_ns")).min())
 
-    # Some meet a processor that plans a collection.
+    # Some trims wait for a processor that plans a collection.
     assert min_trim_ns(50) == min_trim_ns(100) == timing["command_write_ns"]
     assert (
         mean_ns("RR", 100) == mean_ns("RR", 50) == pytest.approx(timing["command_read_ns"], abs=1)

@@ -15,11 +15,11 @@ from uflip.site.parts import MOST_BODY_BYTES
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNIT = (DEPLOY / "uflip-site.service").read_text()
-EXPOSED = 30  # of 100, as systemd-analyze counts; a service that does nothing for it has 96
+EXPOSED = 30  # of 100, as systemd-analyze counts; an unrestricted service has 96
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Those of the Containerfile, continued lines joined."""
+    """Return the instructions of the Containerfile, with continued lines joined."""
     text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]

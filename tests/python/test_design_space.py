@@ -22,7 +22,7 @@ URL = "sim:demo?blocks_per_die=64"
 
 
 def sweep_row(values: dict[str, Any], **measured: Any) -> SweepRow:
-    """A row of which nothing but this is known."""
+    """Return a row with these values only."""
     empty = dict.fromkeys(
         ("spare_bytes", "memory_bytes", "elapsed_ns", "ios_per_s", "bytes_per_s", "reads",
          "writes", "write_amplification", "relocated_pages_per_block")
@@ -37,7 +37,7 @@ def sweep_row(values: dict[str, Any], **measured: Any) -> SweepRow:
 @pytest.mark.parametrize("seed", range(8))
 def test_front_matches_exhaustive_comparison(seed: int) -> None:
     chance = random.Random(seed)
-    # Few values, so that many are alike in some objective or in all.
+    # Few values, so that many rows are equal in some objective or in all.
     rows = [
         sweep_row(
             {},
@@ -73,14 +73,14 @@ def test_unknown_or_repeated_objectives_are_refused(names: list[str]) -> None:
     assert check_objectives(["spare_bytes", "p99"], baseline("RW")) == ("spare_bytes", "p99")
 
 
-# What matters
+# Sensitivity
 
 
 def test_variance_shares_of_a_sum_and_a_product() -> None:
     vary: Varied = {"a": Range(0.0, 1.0), "b": Range(0.0, 1.0), "c": Range(0.0, 1.0)}
     design = Design(URL, baseline("RW"), vary, Sample("sobol", 1024))
     drawn = [dict(zip(vary, map(float, each), strict=True)) for each in combinations(design)]
-    # 3a + b: variances stand as 9 to 1. (a - ½)(b - ½): neither alone explains anything.
+    # 3a + b: variances are as 9 to 1. (a - ½)(b - ½): neither explains any variance alone.
     total = [sweep_row(each, ios_per_s=3 * each["a"] + each["b"]) for each in drawn]
     indices = {index.name: index for index in sensitivity(total, "iops")}
     for name, share in (("a", 0.9), ("b", 0.1), ("c", 0.0)):
@@ -114,7 +114,7 @@ def test_constant_measure_has_no_shares_and_missing_one_is_refused() -> None:
             "&mapping_batch_update=true&idle_free_blocks=0",
             64 << 10,
         ),
-        ("sim:memoright", None),  # of a hybrid's tables nothing is known
+        ("sim:memoright", None),  # the size of a hybrid's tables is unknown
     ],
 )
 def test_costs_match_counted_memory_and_spare(url: str, memory_bytes: int | None) -> None:
@@ -175,13 +175,13 @@ def test_sensitivity_requires_a_sobol_sample() -> None:
     assert (done.code, "sobol:N" in done.err) == (2, True)
 
 
-NOTHING = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 50, "-q")
+SHORT_SWEEP = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 50, "-q")
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        (*NOTHING, "--sample", "lhs:2", "--pareto", "p99,mean"),
+        (*SHORT_SWEEP, "--sample", "lhs:2", "--pareto", "p99,mean"),
         ("--pattern", "RW", "--vary", "spare_factor=0.2,0.3", "--io-count", 50, "-q",
          "--pareto", "p99,p95"),
         ("--pattern", "RR", "--vary", "queue_depth=1..4", "--io-count", 50, "--sample", "lhs:2",
@@ -201,7 +201,7 @@ def test_rows_are_printed_when_nothing_can_be_drawn(
 
 
 def test_rows_are_printed_when_points_lack_a_measure() -> None:
-    # A run that finds its own length may have had enough I/Os for its percentile, or not.
+    # A run until convergence may have too few I/Os for the percentile.
     arguments = ("sweep", URL, "--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "-q",
                  "--until-converged", "--max-ios", 900, "--sample", "sobol:2",
                  "--sensitivity", "p99")  # fmt: skip
@@ -218,11 +218,11 @@ def test_rows_are_printed_when_points_lack_a_measure() -> None:
     ("arguments", "missing_measure"),
     [
         # 50 I/Os do not support the 99th percentile: ten must lie beyond it.
-        ((*NOTHING, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
-        # Nor of 1019 less 20 that are ignored.
+        ((*SHORT_SWEEP, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
+        # Neither do 1019 I/Os of which 20 are ignored.
         (("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-count", 1019,
           "--io-ignore", 20, "--sensitivity", "p99"), "p99 of 0 of 6 points"),
-        # Of the six points those that read amplify nothing.
+        # Points of reads have no write amplification.
         (("--location", "random", "--vary", "mode=write,read", "--sensitivity",
           "write_amplification"), "write_amplification of 3 of 6 points"),
         (("--location", "random", "--vary", "mode=trim,read", "--sensitivity", "mean"),

@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the devices that were made, and not found in the cache."""
+    """Record the names of devices that were created, and not loaded from the cache."""
     names: list[str] = []
     create = _native.Device.sim
 
@@ -49,7 +49,7 @@ def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def behaviour(device: Device) -> dict[str, Any]:
-    """All that can be seen of a device: its description, and every I/O of two runs."""
+    """Return the description of a device, and every I/O of two runs."""
     observed: dict[str, Any] = {"info": device.info}
     for number, spec in enumerate((baseline("RW", queue_depth=4), baseline("SW", seed=2))):
         trace = device.run(spec)
@@ -134,7 +134,7 @@ def test_least_recently_used_is_evicted_first(
 ) -> None:
     for number in range(3):
         open_device(f"{URL}&seed={number}")
-        for path in folder.iterdir():  # older, so that the order does not hang on the clock
+        for path in folder.iterdir():  # older, so that the order does not depend on the clock
             os.utime(path, (path.stat().st_atime, path.stat().st_mtime - 100))
     cached = device_cache.entries()
     open_device(f"{URL}&seed=0")  # used again
@@ -213,7 +213,7 @@ def test_only_cache_files_are_listed_and_removed(
     (folder / ".half.snapshot.1.partial").write_text("mine")
     mine = sorted(set(folder.iterdir()) - {cached})
     assert [entry.path for entry in device_cache.entries()] == [cached]
-    monkeypatch.setenv(device_cache.SIZE, "10KiB")  # so that whatever is ours has to go
+    monkeypatch.setenv(device_cache.SIZE, "10KiB")  # too small for any cached device
     open_device(f"{URL}&seed=8")
     assert sorted(folder.iterdir()) == mine
     monkeypatch.delenv(device_cache.SIZE)

@@ -174,7 +174,7 @@ def test_foreign_write_voids_the_mark(target: Path, write_foreign: Callable[[Pat
         open_device(f"file:{target}", buffered=True)
     assert "somebody else wrote to it" in caught.value.got
     assert target.read_bytes()[MIB : MIB + len(FOREIGN)] == FOREIGN
-    # Given up by name it is ours again.
+    # Confirmed by name, the file is marked again.
     open_device(f"file:{target}", buffered=True, destroy=str(target))
     open_device(f"file:{target}", buffered=True)
 
@@ -208,7 +208,7 @@ def test_changed_target_is_an_error(
 
 
 def test_file_truncated_during_a_run_is_an_error(here: Path) -> None:
-    """Its length at the end of the run says nothing."""
+    """Its final length is the same as before."""
     path = here / "scratch.bin"
     with open_device(f"file:{path}", size=64 * MIB, buffered=True) as device:
         running = threading.Event()
@@ -232,7 +232,7 @@ def test_file_truncated_during_a_run_is_an_error(here: Path) -> None:
 def repeat_while_running(
     process: subprocess.Popen[str], action: Callable[[], object]
 ) -> tuple[int, str]:
-    """Do something again and again while a benchmark makes its runs."""
+    """Repeat an action while a benchmark makes its runs; return its exit code and errors."""
     while not list(Path("out", "runs").glob("0*.parquet")):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.002)

@@ -1,6 +1,6 @@
 """Are the documents complete and true, and do their examples run?
 
-Names come from the registries, so that adding one without a word about it fails here.
+Names come from the registries, so that an undocumented addition fails here.
 """
 
 import json
@@ -66,7 +66,7 @@ def text_of(name: str) -> str:
 
 
 def section(name: str, heading: str) -> str:
-    """Return what stands under a heading, up to the next one of the same depth."""
+    """Return the text under a heading, up to the next one of the same depth."""
     match = re.search(rf"^(#+) {re.escape(heading)}$", text_of(name), re.M)
     assert match, f"{name} has no heading {heading!r}"
     text_after = text_of(name)[match.end() :]
@@ -75,18 +75,18 @@ def section(name: str, heading: str) -> str:
 
 
 def code_words(text: str) -> set[str]:
-    """Every word that stands in backticks, alone or as one of several."""
+    """Return every word in backticks, alone or as one of several."""
     return {word for quoted in re.findall(r"`([^`\n]+)`", text) for word in quoted.split()}
 
 
 def table_names(text: str) -> set[str]:
-    """The names in the first column of all tables."""
+    """Return the names in the first column of all tables."""
     first = re.findall(r"^\| ([^|]*`[^|]*) \|", text, re.M)
     return {word for cell in first for word in re.findall(r"`([^`]+)`", cell)}
 
 
-def missing(known: Iterable[str], documented: Iterable[str]) -> list[str]:
-    return sorted(set(known) - set(documented))
+def missing(expected: Iterable[str], documented: Iterable[str]) -> list[str]:
+    return sorted(set(expected) - set(documented))
 
 
 # Generated pages
@@ -112,7 +112,7 @@ def test_document_schemas_are_current() -> None:
 
 @pytest.fixture(scope="module")
 def warm_program_dir() -> Iterator[Path]:
-    """The folder of a `uflip` that begins at once; its socket needs a short name."""
+    """Yield the folder of a preloaded `uflip`; its socket needs a short name."""
     with tempfile.TemporaryDirectory(prefix="uflip-") as folder, warm(Path(folder)) as program_dir:
         yield program_dir
 
@@ -121,7 +121,7 @@ def warm_program_dir() -> Iterator[Path]:
 def test_examples_print_the_shown_output(
     page: Path, warm_program_dir: Path, reproduce: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    # What test_reproduce.py carries out as well is carried out once.
+    # Reproductions shared with test_reproduce.py are carried out once.
     ids = re.findall(r"^\$ uflip reproduce ([\w-]+)$", page.read_text(encoding="utf-8"), re.M)
     known_outputs = {f"uflip reproduce {name}": output_lines(reproduce(name)) for name in ids}
     (tmp_path / "known.json").write_text(json.dumps(known_outputs))
@@ -162,7 +162,7 @@ def test_add_a_pages_show_excerpts_of_files() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Anchors of a page's headings, made as the usual renderers make them."""
+    """Return the anchors of a page's headings, as the usual renderers make them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.+)$", text, re.M)
     cleaned = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
@@ -229,7 +229,7 @@ def test_exit_codes_are_documented_with_their_meaning() -> None:
     "name", [*micro_benchmarks_for("sectors"), *varied("today"), *varied("zones")]
 )
 def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
-    shown = " ".join(section("reference/micro-benchmarks.md", name).split())
+    page_text = " ".join(section("reference/micro-benchmarks.md", name).split())
     formats = {
         "bytes": format_size,
         "ns": format_duration_ns,
@@ -246,9 +246,9 @@ def test_micro_benchmarks_are_documented_with_their_ranges(name: str) -> None:
                 formats.get(experiment.unit, str)(end) for end in (values[0], values[-1])
             )
             phrase = f"{len(values)} values from {first} to {last}"
-            assert (phrase if len(values) > 1 else f"1 value: {first}") in shown
-            assert f"`{experiment.parameter}`" in shown
-            assert experiment.pattern in shown
+            assert (phrase if len(values) > 1 else f"1 value: {first}") in page_text
+            assert f"`{experiment.parameter}`" in page_text
+            assert experiment.pattern in page_text
 
 
 def test_pattern_parameters_are_documented() -> None:
@@ -259,7 +259,7 @@ def test_pattern_parameters_are_documented() -> None:
 
 def test_pattern_defaults_are_those_of_the_engine() -> None:
     page = section("reference/patterns.md", "Basic patterns")
-    shown = dict(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\| ([^|\n]+) \|", page, re.M))
+    documented = dict(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\| ([^|\n]+) \|", page, re.M))
     info = inspect_device("null")
     plain = table_of(resolve(basic("read", "random"), info).spec)
     for name in (
@@ -271,32 +271,37 @@ def test_pattern_defaults_are_those_of_the_engine() -> None:
         "queue_depth",
         "io_count",
     ):
-        assert shown[name] == f"`{plain[name]}`"
-    assert (shown["io_ignore"], shown["seed"]) == (f"`{plain['io_ignore']}`", f"`{plain['seed']}`")
+        assert documented[name] == f"`{plain[name]}`"
+    assert (documented["io_ignore"], documented["seed"]) == (
+        f"`{plain['io_ignore']}`",
+        f"`{plain['seed']}`",
+    )
     assert plain["target_size"] == info.capacity_bytes, "the rest of the device"
     ordered = table_of(resolve(basic("read", "ordered"), info).spec)
     partitioned = table_of(resolve(basic("read", "partitioned"), info).spec)
-    assert shown["incr"] == f"`{ordered['incr']}`"
+    assert documented["incr"] == f"`{ordered['incr']}`"
     zipf = table_of(resolve(basic("read", "zipf"), info).spec)
     hot = table_of(resolve(basic("read", "hotcold"), info).spec)
-    assert shown["skew_percent"] == f"`{zipf['skew_percent']}`"
+    assert documented["skew_percent"] == f"`{zipf['skew_percent']}`"
     for name in ("hot_space_percent", "hot_io_percent"):
-        assert shown[name] == f"`{hot[name]}`"
-    assert shown["partitions"] == f"`{partitioned['partitions']}`"
+        assert documented[name] == f"`{hot[name]}`"
+    assert documented["partitions"] == f"`{partitioned['partitions']}`"
     pause = table_of(resolve(basic("read", "random", time="pause"), info).spec)
     burst = table_of(resolve(basic("read", "random", time="burst"), info).spec)
-    assert shown["burst"] == f"`{burst['burst']}`"
-    assert shown["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
+    assert documented["burst"] == f"`{burst['burst']}`"
+    assert (
+        documented["pause"] == f"`{pause['pause']}` with `pause`, `{burst['pause']}` with `burst`"
+    )
 
 
 def test_cause_and_counter_names_are_documented() -> None:
     with open_device(SMALL_SIM) as device:
         trace = device.run(basic("write", "random", io_count=8, time="fixed"))
     table = section("reference/results-format.md", "Causes")
-    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.M))
+    documented = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.M))
     # The last one is that of real devices, which have no other.
     causes = [*trace.causes, "device_ns"]
-    assert shown == {cause: cause_name(cause) for cause in causes}
+    assert documented == {cause: cause_name(cause) for cause in causes}
     counters = json.loads(trace.counters_json() or "{}")
     assert set(CAUSES) <= set(causes)
     assert set(COUNTERS) <= set(counters)
@@ -321,12 +326,12 @@ def profile_keys(interface: str) -> dict[str, set[str]]:
     ],
 )
 def test_documented_profile_keys_match_the_known_keys(interface: str, page: str) -> None:
-    known = profile_keys(interface)
-    known_tables = {*known, "sources"} if interface == "block" else set(known)
-    assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == known_tables
-    for table, keys in known.items():
-        shown = table_names(section(page, f"[{table}]"))
-        assert (missing(keys, shown), missing(shown, keys)) == ([], []), table
+    expected = profile_keys(interface)
+    expected_tables = {*expected, "sources"} if interface == "block" else set(expected)
+    assert set(re.findall(r"^## \[(\w+)\]$", text_of(page), re.M)) == expected_tables
+    for table, keys in expected.items():
+        documented = table_names(section(page, f"[{table}]"))
+        assert (missing(keys, documented), missing(documented, keys)) == ([], []), table
 
 
 def test_built_in_profiles_are_documented() -> None:
@@ -335,7 +340,7 @@ def test_built_in_profiles_are_documented() -> None:
 
 
 def known_values(key: str) -> set[str]:
-    """The names that a key of a profile takes, from the error for one that it does not take."""
+    """Return the values of a profile key, from the error for an unknown one."""
     with pytest.raises(UsageError) as error:
         inspect_device(f"sim:demo?{key}=no-such-name")
     variants = re.findall(r"`([\w-]+)`", error.value.got)
@@ -375,7 +380,7 @@ def test_native_registry_is_documented() -> None:
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """A summary with a run of each kind."""
+    """Return a summary with a run of each kind."""
     path = tmp_path_factory.mktemp("results") / "small"
     with open_device(SMALL_SIM) as device:
         context = Context(device.info, "quick", seed=1)
@@ -410,9 +415,9 @@ def test_manifest_keys_are_documented() -> None:
 
 
 def test_summary_keys_are_documented(document: dict[str, object]) -> None:
-    shown = table_names(section("reference/results-format.md", "The summary"))
+    documented = table_names(section("reference/results-format.md", "The summary"))
     runs = [*document["baselines"], *document["micro_benchmarks"]["mix"]]
-    assert missing([*document, *(key for run in runs for key in run)], shown) == []
+    assert missing([*document, *(key for run in runs for key in run)], documented) == []
     assert (
         missing(plain(document["device"]), code_words(text_of("reference/results-format.md"))) == []
     )
@@ -433,15 +438,15 @@ def test_columns_causes_and_counters_are_documented() -> None:
 
 
 def test_warnings_are_documented() -> None:
-    # Those that are no checks of single runs are found where they are made.
+    # Warnings that are no checks of single runs are found in the sources.
     code_pattern = re.compile(r'"code": "(\w+)"|StoredWarning\(\s*"(\w+)"')
     sources = (ROOT / "python" / "uflip").rglob("*.py")
     codes_in_source = {
         name for path in sources for pair in code_pattern.findall(path.read_text()) for name in pair
     }
-    known = {check.code for check in CHECKS} | (codes_in_source - {""})
-    shown = table_names(section("reference/results-format.md", "Warnings"))
-    assert (missing(known, shown), missing(shown, known)) == ([], [])
+    codes = {check.code for check in CHECKS} | (codes_in_source - {""})
+    documented = table_names(section("reference/results-format.md", "Warnings"))
+    assert (missing(codes, documented), missing(documented, codes)) == ([], [])
 
 
 def test_report_sections_are_documented() -> None:
@@ -483,7 +488,7 @@ def test_python_packages_are_pinned_with_hashes() -> None:
         for line in lines:
             match = re.match(r"([\w.-]+)(?:\[[^]]*\])?==(\S+)( ;[^-]*)? .*--hash=sha256:", line)
             assert match, line
-            # An older Python may need another version: then it stands behind the first.
+            # An older Python may need another version, which is listed after the first.
             versions.setdefault(match[1] + (match[3] or ""), set()).add(match[2])
         pins = re.findall(r"(?m)^([\w.-]+)(?:\[[^]]*\])?==(\S+)", input_file.read_text())
         assert pins

@@ -1,7 +1,7 @@
-"""Is a document accepted as a whole, or refused by name? And can no document do harm?
+"""Is every document read, or refused with an error? Can no document do harm?
 
-Hostile documents are made from honest ones: a value somewhere is replaced by one that nobody
-expects, or bytes change. Whatever comes, it is read or it is an error of ours; nothing else.
+Hostile documents are mutations of valid ones: a value is replaced by an unusual one, or bytes
+change. Each is read, or raises an error of uflip.
 """
 
 import copy
@@ -29,12 +29,12 @@ from uflip.web.folders import Folders
 from uflip.web.listing import Listing
 from uflip.web.open_results import OpenResults
 
-NASTY: list[Any] = [
+HOSTILE_VALUES: list[Any] = [
     None, True, -1, 0, 1.5, 1e308, 2**63, 2**64, -(2**63) - 1, "", "x", "x" * 20_000, "\x00",
     "../../etc/passwd", "/dev/zero", "\u202e", "\x1b[2J", "=cmd|' /C calc'!A0", "<script>", [], {},
     [[]], [None], {"": {}}, {"a": {"b": {"c": 1}}}, [1] * 1000, "9999-99-99T99:99:99Z", "nan",
 ]  # fmt: skip
-# What JSON in Python writes for these no reader of ours takes.
+# Values that Python's JSON writes, and that uflip refuses.
 NOT_JSON = [b"NaN", b"Infinity", b"1e400", b"9" * 5000, b'"\\ud800"', b"\xff", b'"\xed\xa0\x80"']
 
 
@@ -53,7 +53,7 @@ def mutate(document: Any, rng: random.Random) -> bytes:
     document = copy.deepcopy(document)
     mark = "%%"
     for _ in range(rng.choice([1, 1, 2])):
-        # Near the root as often as deep inside, where most values are.
+        # All depths are equally likely, although most values are deep inside.
         depth = rng.randrange(1, 6)
         candidates = [each for each in value_paths(document) if len(each) <= depth]
         if not candidates:
@@ -70,7 +70,7 @@ def mutate(document: Any, rng: random.Random) -> bytes:
         elif kind == 2 and isinstance(inside, dict):
             inside["unheard of"] = inside.pop(last)
         else:
-            inside[last] = copy.deepcopy(rng.choice(NASTY))
+            inside[last] = copy.deepcopy(rng.choice(HOSTILE_VALUES))
     text = json.dumps(document).encode("utf-8", "surrogatepass")
     return text.replace(f'"{mark}"'.encode(), rng.choice(NOT_JSON))
 
@@ -82,7 +82,7 @@ def seeded_random() -> random.Random:
 
 
 def error_of(work: Callable[[], object]) -> UflipError | None:
-    """Return the error of ours that work ends with, if it does; any other fails the test."""
+    """Return the uflip error that work raises, if any; any other exception fails the test."""
     caught = None
     try:
         work()
@@ -99,7 +99,7 @@ def error_of(work: Callable[[], object]) -> UflipError | None:
 
 @pytest.fixture(scope="module")
 def without_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder without a ledger: nothing but its own sense protects a reader."""
+    """Return results without a ledger, so that the parsers alone detect faults."""
     path = tmp_path_factory.mktemp("unproven") / "r"
     runs = [stored.baseline_run(1, "SR"), stored.mix_run(2, "SR", "RW", 3)]
     stored.results(path, runs, status="interrupted")
@@ -214,12 +214,13 @@ LINGERING = {
 TOO_MUCH: dict[str, Callable[[dict[str, Any]], None]] = {
     "warnings": lambda content: content.update(warnings=[WARNING] * 1001),
     "skipped": lambda content: content.update(
-        skipped=[dict.fromkeys(("parameter", "value")) | dict.fromkeys(LEFT, "x")] * 100_001
+        skipped=[dict.fromkeys(("parameter", "value")) | dict.fromkeys(SKIPPED_FIELDS, "x")]
+        * 100_001
     ),
     "resumed_utc": lambda content: content.update(resumed_utc=["2026-01-01T00:00:00Z"] * 100_001),
     "other numbers": lambda content: content.update(interference=LINGERING),
 }
-LEFT = ("micro_benchmark", "pattern", "reason")
+SKIPPED_FIELDS = ("micro_benchmark", "pattern", "reason")
 
 
 @pytest.mark.parametrize("fault", TOO_MUCH)
@@ -260,7 +261,7 @@ def test_nesting_depth_matches_a_bytewise_reader(
         texts = ["".join(generator.choices('[]{}a\\"', k=generator.randrange(8))) for _ in range(4)]
         parts = ["".join(generator.choices("[]{},", k=3)) + json.dumps(text) for text in texts]
         content = "".join(parts).encode()
-        # A text that does not end is the first fault, and the last thing that any parser sees.
+        # Some contents are truncated, so that the last string does not end.
         content = content[: len(content) - generator.choice([0, 0, 1])]
         assert nesting_depth(content) == _naive_nesting_depth(content), content
 
@@ -280,7 +281,7 @@ def _naive_nesting_depth(content: bytes) -> int:
     return deepest
 
 
-@pytest.mark.timeout(60)  # far above the 0.1 s that it takes; the square of this size takes hours
+@pytest.mark.timeout(60)  # far above the usual 0.1 s; quadratic time would take hours
 @pytest.mark.parametrize("unit", [b'\\"', b'"', b"\\", b"a", b"[", b'"[\\'])
 def test_nesting_depth_takes_linear_time_and_constant_memory(unit: bytes) -> None:
     hostile = b'{"x":"' + unit * ((2 << 20) // len(unit))

@@ -1,7 +1,7 @@
 """Does a write wait for the durability that was requested, and does every result store it?
 
-Witnesses are others: the system calls that a library between uflip and the kernel sees, and the
-kernel's own count of the flushes of a block device. What a simulated device takes is in
+The checks are independent: a library between uflip and the kernel records system calls, and the
+kernel counts the flushes of a block device. Simulated times are tested in
 `crates/sim/tests/durability.rs`.
 """
 
@@ -25,7 +25,7 @@ from uflip.results import Results, differences, summary
 MIB = 1 << 20
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 WRITES = 12
-# Writes of 4 KiB, as many as it takes for each form to differ from the others.
+# Writes of 4 KiB, enough for each form of durability to differ from the others.
 PATTERN = ("--pattern", "SW", "--io-size", "4k", "--io-count", str(WRITES), "--json")
 FLUSHES = {"cached": 0, "flush:5": 2, "flush:1": WRITES}
 SMALL_SIM = "sim:demo?blocks_per_die=64&write_cache_bytes=262144"
@@ -61,7 +61,7 @@ def test_flush_count_may_have_a_suffix() -> None:
         open_device("null", durability="flush")
 
 
-# Witnesses
+# System calls and flushes
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ def test_kernel_counts_flushes_of_a_block_device(loop_device: str) -> None:
             device.run(spec)
             flushes = flushes_of(loop_device) - before
         if durability == "fua":
-            # A device with a cache and no FUA of its own: a flush follows each write, or two do,
-            # one in place of the FUA and one that the kernel asks for whatever the device can.
+            # On a device with a cache and without FUA, one flush follows each write, or two:
+            # one in place of FUA, and one that the kernel requests for any device.
             assert flushes in (WRITES, 2 * WRITES)
         else:
             assert flushes == FLUSHES[durability], durability
@@ -156,7 +156,7 @@ def test_kernel_counts_flushes_of_a_block_device(loop_device: str) -> None:
         )
 
 
-# Where it is kept
+# Stored durability
 
 
 def test_durability_option_reaches_the_simulated_cache(here: Path) -> None:
@@ -170,7 +170,7 @@ def test_durability_option_reaches_the_simulated_cache(here: Path) -> None:
 
     cached, fua, each, every_fourth = map(mean_ms, ("cached", "fua", "flush:1", "flush:4"))
     assert cached < every_fourth < each
-    # To go past an empty cache and to empty it of one page is the same work for the flash.
+    # Bypassing an empty cache and flushing one page are the same work for the flash.
     assert fua == pytest.approx(each, rel=0.02)
 
 

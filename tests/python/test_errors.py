@@ -60,7 +60,7 @@ def test_error_prints_all_its_parts() -> None:
 
 
 def error_calls(file: Path) -> Iterator[ast.Call]:
-    """Errors of ours that are made in a file."""
+    """Yield the calls in a file that create uflip errors."""
     names = {cls.__name__ for cls in CLASSES}
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
@@ -73,7 +73,7 @@ def test_every_error_has_an_action() -> None:
     for file in sorted(package.rglob("*.py")):
         for call in error_calls(file):
             all_ += 1
-            # None is that of `**parts`: an error that is made of another's parts has them all.
+            # None is the keyword of `**parts`: an error made of another's parts has them all.
             named = {word.arg for word in call.keywords} & {"action", None}
             if not named and not any(isinstance(each, ast.Starred) for each in call.args):
                 silent.append(f"{file.relative_to(package)}:{call.lineno}")

@@ -9,7 +9,7 @@ import pytest
 
 import uflip
 
-# Migrations are Alembic's to load, and `__main__` runs the command line.
+# Alembic loads the migrations, and `__main__` runs the command line.
 NOT_LOADED = ("uflip.site.migrations", "uflip.__main__")
 
 
@@ -29,7 +29,7 @@ def source(name: str) -> Path:
 
 
 def modules_with_examples() -> list[str]:
-    """The modules whose source has a prompt: the others need not be loaded for this."""
+    """Return the modules whose source has a prompt; the others are not loaded."""
     ours = [name for name in module_names() if source(name).exists()]
     return [name for name in ours if ">>> " in source(name).read_text(encoding="utf-8")]
 

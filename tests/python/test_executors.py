@@ -1,4 +1,4 @@
-"""Is work the same on every executor, and complete although a worker dies?"""
+"""Are results the same on every executor, and complete although a worker dies?"""
 
 import os
 import pickle
@@ -97,7 +97,7 @@ def test_two_clusters_run_in_parallel_and_require_certificates(
         assert [address for address, _ in listening if not address.startswith("127.")] == []
         protocols = [_protocol(port) for _, port in listening]
         assert {*protocols} == {"HTTP", "TLS"}, protocols
-        # Of each cluster: the scheduler, and a nanny and a process for each of two and one workers.
+        # Each cluster has a scheduler, and a nanny and a process for each worker (two and one).
         assert protocols.count("TLS") == (1 + 2 * 2) + (1 + 2 * 1)
         for pid in pids:
             with suppress(OSError):
@@ -106,7 +106,7 @@ def test_two_clusters_run_in_parallel_and_require_certificates(
 
 
 def _protocol(port: int) -> str:
-    """Find out what a port speaks, and assert that it serves nothing without a certificate."""
+    """Return the protocol of a port; check that it serves nothing without a certificate."""
     response = b""
     with (
         socket.create_connection(("127.0.0.1", port), 5) as connection,
@@ -167,7 +167,7 @@ def _descendants() -> set[int]:
 
 
 def _listening(pids: set[int]) -> list[tuple[str, int]]:
-    """Addresses and ports at which these processes take connections, as the kernel lists them."""
+    """Return the addresses and ports at which these processes listen, from procfs."""
     inodes = set()
     for pid in pids:
         with suppress(OSError):
@@ -257,7 +257,7 @@ def test_task_of_a_dead_worker_is_repeated(
 
 
 def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path: Path) -> None:
-    """A worker is killed now and again; `make soak` goes on for minutes, with one every 10 s."""
+    """Workers are killed; `make soak` continues for minutes, with one kill every 10 s."""
     soak = "UFLIP_SOAK" in os.environ
     vary: dict[str, Range] = {"spare_factor": Range(0.1, 0.5)}
     sample = Sample("lhs", 6000 if soak else 24, 5)
@@ -288,7 +288,7 @@ def test_sweep_survives_killed_workers(executors: dict[str, Executor], tmp_path:
 
 
 def test_lost_dask_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """So it is with one that is killed again while it starts, on a busy machine."""
+    """Dask also gives up a worker that is killed again while it starts."""
     monkeypatch.setitem(scheduler.SETTINGS, "distributed.deploy.lost-worker-timeout", "1ms")
     monkeypatch.setattr(cluster, "CHECK_S", 0.5)
     monkeypatch.setattr(cluster, "NO_WORKER_S", 30.0)
@@ -352,7 +352,7 @@ def test_executor_options() -> None:
 def test_external_scheduler_is_used(
     executors: dict[str, Executor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the certificate that the environment names, as for any cluster of Dask with TLS."""
+    """The environment names the certificate, as for any Dask cluster with TLS."""
     arguments = ("--vary", "gc=greedy,cyclic", "--pattern", "RW", "--io-count", "200", "--json")
     security = executors["cluster"]._client.security  # type: ignore[attr-defined]
     for name in ("tls_ca_file", "tls_client_cert", "tls_client_key"):

@@ -176,7 +176,7 @@ def test_table_size_matches_the_announcement(tmp_path: Path) -> None:
 
 
 def test_open_and_closed_loop_runs_are_one_table(here: Path) -> None:
-    """The suite of today has both; what waits for its submission in one waits 0 in others."""
+    """The suite `today` has both; the submission wait of closed-loop runs is 0."""
     duckdb, pandas, polars = (pytest.importorskip(n) for n in ("duckdb", "pandas", "polars"))
     done = uflip("run", "sim:demo?blocks_per_die=64", "--suite", "today", "--scale", "quick",
                  "--only", "write_rate,queue_depth", "--out", "r", "-q")  # fmt: skip

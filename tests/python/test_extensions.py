@@ -1,7 +1,7 @@
-"""Is adding a micro-benchmark, or a figure, really a file and a line in a list?
+"""Does a new micro-benchmark or figure need only a file and a line in a list?
 
-The micro-benchmark is that of docs/how-to/add-a-micro-benchmark.md, as it stands there. It is put
-into the list while the program runs, and then looked for wherever a user meets one.
+The micro-benchmark is that of docs/how-to/add-a-micro-benchmark.md. It is added to the list at run
+time, and then expected in every output for users.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ DEVICE = "sim:demo?blocks_per_die=64"
 
 @pytest.fixture
 def distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MicroBenchmark:
-    """The micro-benchmark of the how-to, in the list."""
+    """Add the micro-benchmark of the how-to to the list."""
     code = re.search(r"^```python file=(\w+)\.py\n(.*?)^```$", HOW_TO.read_text(), re.M | re.S)
     assert code
     path = tmp_path / f"{code[1]}.py"
@@ -42,7 +42,7 @@ def distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MicroBenchmark:
 
 
 def figure_numbers(html: str) -> dict[str, int]:
-    """Numbers of the figures by their names."""
+    """Return the numbers of figures by their names."""
     figures_found = re.findall(r'<figure id="figure-([\w-]+)">.*?<b>Figure (\d+)\. ', html, re.S)
     return {name: int(number) for name, number in figures_found}
 
@@ -56,7 +56,7 @@ def test_added_micro_benchmark_appears_everywhere(distance: MicroBenchmark, tmp_
     done = uflip("run", DEVICE, *only, "--out", out)
     assert done.code == 0, done.err
     assert "that are measured" in done.out, "what does not fit is skipped, with its reason"
-    # On the terminal with its title, its parameter, and what its numbers say.
+    # The terminal shows its title, its parameter, and its finding.
     assert "Distance   target_offset 0 B …" in done.out
     section = done.out[done.out.index("Distance ") :]
     assert "The largest effect is on" in section
@@ -67,7 +67,7 @@ def test_added_micro_benchmark_appears_everywhere(distance: MicroBenchmark, tmp_
     assert distance.how_to_read in html
     assert list(figure_numbers(html))[:4] == ["traces", "distribution", "spent", "distance"]
     assert list(figure_numbers(html).values()) == list(range(1, len(figure_numbers(html)) + 1))
-    # The others were not made, and have their place all the same.
+    # Micro-benchmarks that were not run keep their section.
     assert html.count("it was not part of the plan") == len(varied()) - 1
     assert uflip("export", out, "-o", tmp_path / "tables").code == 0
     assert "distance" in (tmp_path / "tables" / "summary.csv").read_text()
@@ -92,7 +92,7 @@ def test_added_figure_appears_in_the_report(
 
 
 def _longest(document: Document, traces: Traces) -> Figure | None:
-    """A figure as a new module would offer it."""
+    """Return a figure, as a new module would."""
     assert document["baselines"]
     longest = [trace.measured_ms.max() for trace in traces]
     bars = [Box((number, number + 0.8), (0, ms)) for number, ms in enumerate(longest)]

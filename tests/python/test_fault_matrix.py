@@ -1,9 +1,8 @@
 """Ten faults of a target, in six phases of a benchmark, with four operations.
 
-Each cell that can exist is made to happen to a whole benchmark, in `fault_matrix`; a kind has a
-process of its own. It ends in order and says which I/O failed and why; runs that were finished are
-kept as they are, and the benchmark goes on afterwards. What a device does slowly counts where it is
-measured, and nowhere else.
+`fault_matrix` runs a whole benchmark for each possible cell, with a process for each kind. The
+benchmark ends in order and reports the failed I/O and the reason; finished runs are unchanged, and
+the benchmark can be resumed. A slow I/O counts only if it is measured.
 """
 
 import errno
@@ -16,11 +15,11 @@ from pathlib import Path
 import pytest
 from fault_matrix import (
     CLOCK,
+    FAULTY_IO,
     FINISHED,
     IGNORED,
     KINDS,
     LOG,
-    MET,
     OPERATIONS,
     PATHS,
     PHASES,
@@ -31,13 +30,13 @@ from fault_matrix import (
 )
 from injection import build
 
-# The longest that a call may go without an answer until it is given up; what one is slow by [s].
-GIVEN_UP_S, SLOW_S = 35.0, 1.0
-DONE_BY = {"flush": "write"}
+# Maximum time until a hanging call is given up, and the delay of a slow one [s].
+TIMEOUT_S, SLOW_S = 35.0, 1.0
+SUBMITTED_AS = {"flush": "write"}
 
 
 def run_cells(kind: str, folder: Path) -> list[Cell]:
-    """Have every cell of a kind happen."""
+    """Run every cell of a kind."""
     injector = build(PATHS)
     environment = injector.environment(clock=CLOCK, log=LOG)
     done = subprocess.run(
@@ -75,7 +74,7 @@ def test_benchmark_with_a_fault_ends_in_order(in_memory: Path, kind: str) -> Non
 
 
 def check_failed_cell(cell: Cell) -> None:
-    """With words that say what failed and why; what was finished stays, and the rest follows."""
+    """Check the error, the finished runs, and the outcome of the resumption."""
     assert (cell.code, cell.finished, cell.runs_unchanged) == (4, FINISHED[cell.phase], True), cell
     if cell.kind == "size_changed":
         assert cell.error_what.startswith(("The target ", "A read of 4 KiB at byte ")), cell
@@ -85,15 +84,15 @@ def check_failed_cell(cell: Cell) -> None:
     if cell.operation == "flush" and cell.phase in ("plan", "state", "between"):
         assert cell.error_what == "The device could not be flushed", cell
     else:
-        name = DONE_BY.get(cell.operation, cell.operation)
+        name = SUBMITTED_AS.get(cell.operation, cell.operation)
         where = "" if cell.at_byte is None else f"4 KiB at byte {cell.at_byte} "
         end = "does not end" if cell.kind == "hangs" else "failed"
         assert cell.error_what.startswith(f"A {name} of {where}"), cell
         assert cell.error_what.endswith(end), cell
-        assert (cell.at_byte is not None) == (cell.phase in MET), cell
+        assert (cell.at_byte is not None) == (cell.phase in FAULTY_IO), cell
     error = KINDS[cell.kind].error
     if cell.kind == "hangs":
-        assert cell.waited_s <= GIVEN_UP_S, cell
+        assert cell.waited_s <= TIMEOUT_S, cell
     elif cell.kind == "short":
         assert cell.got in ("2048 bytes moved", "65536 bytes moved", "524288 bytes moved"), cell
     else:
@@ -101,8 +100,8 @@ def check_failed_cell(cell: Cell) -> None:
 
 
 def check_slow_cell(cell: Cell) -> None:
-    """The I/O that was slow is there, and counts where it is not among those that are ignored."""
+    """Check that the slow I/O is recorded, and counts unless it is ignored."""
     first, second, third = cell.slowest_s.values()
-    met = MET.get(cell.phase)
+    met = FAULTY_IO.get(cell.phase)
     assert max(*first, *third) < SLOW_S, cell
     assert [time >= SLOW_S for time in second] == [met is not None, (met or 0) >= IGNORED], cell

@@ -1,9 +1,8 @@
 """A fault at any system call of a run: does it end in order, and can it resume?
 
 Calls are counted first; then moments are drawn from a seed that a failure prints (`UFLIP_SEED`
-brings it back). `UFLIP_SOAK=1` goes through all of them. Never is the end a mistake of uflip's (1),
-a traceback or a signal; never is a finished run lost; and the folder can be resumed, or its
-name is free.
+repeats it). `UFLIP_SOAK=1` tries all of them. No command ends with an internal error (1), a
+traceback or a signal; no finished run is lost; and the folder can be resumed, or its name is free.
 """
 
 import os
@@ -56,7 +55,7 @@ def test_fault_at_any_call_ends_in_order_and_can_be_resumed(
     arguments = ("run", *PLANS[plan], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=in_memory / "calls")
     random_ = random.Random(f"{SEED} {plan}")
-    # I/Os of the target are many and all alike: half of the moments are among the other calls.
+    # I/Os of the target are many and equal, so most moments are drawn from the other calls.
     ios = [call for call in calls if call.name.startswith(("pread", "pwrite"))]
     others = [call for call in calls if not call.name.startswith(("pread", "pwrite"))]
     drawn = others if SOAK else random_.sample(others, MOMENTS)
@@ -99,7 +98,7 @@ def check_resume(arguments: tuple[object, ...], context: str) -> None:
 
 
 def test_results_turning_read_only_give_a_full_error(in_memory: Path, injector: Injector) -> None:
-    """From some write on everything is refused, cleaning up included."""
+    """From one write on every change is refused, including the clean-up."""
     arguments = ("run", *PLANS["simulated"], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=in_memory / "calls")
     third = next(call for call in calls if "runs/.0003" in call.path and call.name == "write")
@@ -115,7 +114,7 @@ def test_results_turning_read_only_give_a_full_error(in_memory: Path, injector: 
 def test_fault_while_creating_the_folder_leaves_it_free_or_resumable(
     in_memory: Path, injector: Injector
 ) -> None:
-    """Each call that makes the folder fails once: its name is free, or it can be resumed."""
+    """Each call that creates the folder fails once: its name is free, or it can be resumed."""
     arguments = ("run", *PLANS["simulated"], "--out", OUT, "-q")
     calls = injector.calls(*arguments, log=in_memory / "calls")
     first = next(call.number for call in calls if "runs/.0001" in call.path)
@@ -135,7 +134,7 @@ def sample_evenly(calls: list[Call], count: int) -> list[Call]:
 
 @pytest.mark.parametrize("command", ["run", "pattern", "prepare"])
 def test_hanging_io_times_out(in_memory: Path, injector: Injector, command: str) -> None:
-    """The thread hangs; the process ends all the same, says where, and can be resumed."""
+    """The thread hangs; the process still ends, reports the offset, and can be resumed."""
     target = (f"file:{TARGET}", "--size", "4MiB", "--buffered")
     assert uflip("pattern", *target, "--pattern", "SW", "--io-count", "1", "-q").code == 0
     arguments: dict[str, tuple[object, ...]] = {

@@ -71,7 +71,7 @@ def test_lines_differ_by_more_than_colour(results: Path) -> None:
 
 @pytest.fixture(scope="module")
 def multi_panel_results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Results that need several panels: mixes, also of a pattern with itself, and a queue."""
+    """Store results that need several panels: mixes, also of a pattern with itself, and queues."""
     pairs = [*itertools.combinations(stored.PATTERNS, 2), ("RR", "RR")]
     mixes = [
         stored.mix_run(100 + 10 * number + ratio, *pair, ratio)
@@ -99,7 +99,7 @@ def test_panels_match_the_report(multi_panel_results: Results, name: str) -> Non
     figure = paper.drawn(paper.kinds_of(multi_panel_results, document)[name])
     assert figure.get_size_inches()[0] == pytest.approx(paper.PAGE)
     for axis, panel in zip(figure.axes, chart.panels, strict=False):
-        # Without the marks at the knees, which are upright.
+        # Without the vertical marks at the knees.
         lines = [line for line in axis.get_lines() if len(set(line.get_xdata())) > 1]
         expected = [list(line.y) for line in panel.marks if isinstance(line, Polyline)]
         assert [list(line.get_ydata()) for line in lines] == expected
@@ -216,7 +216,7 @@ def test_history_shows_every_workload_at_its_time_and_rate(tmp_path: Path) -> No
         ))  # fmt: skip
         duration_s = float((submit + took).max() - submit.min()) / 1e9
         assert begin < line.get_xdata()[0] < line.get_xdata()[-1] < begin + duration_s
-        # As many I/Os under the line as there were.
+        # The area under the line is the number of I/Os.
         assert float(np.mean(line.get_ydata())) * 1e3 * duration_s == pytest.approx(600)
         begin += duration_s
     assert [text.get_text() for text in axis.texts if "#" in text.get_text()] == [
@@ -267,7 +267,7 @@ def test_omitted_lines_of_a_sweep_are_reported(here: Path, monkeypatch: pytest.M
     rate, _ = paper.drawn(paper.kinds_of_sweep(points[:6] + points[30:36])["spare-factor"]).axes
     assert len({(line.get_linestyle(), line.get_marker()) for line in rate.get_lines()}) == 6
     rate, _ = paper.drawn(paper.kinds_of_sweep(points)["spare-factor"]).axes
-    # matplotlib calls all dashes of our own "--".
+    # matplotlib reports all custom dashes as "--".
     looks = {(str(vars(line)["_dash_pattern"]), line.get_marker()) for line in rate.get_lines()}
     assert len(looks) == len(rate.get_lines()) == 28
     assert rate.get_legend().get_title().get_text() == "the first 28, without 2 more"

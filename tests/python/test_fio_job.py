@@ -1,6 +1,6 @@
-"""Exported jobs of fio: fio runs them on a file, and logs its I/Os.
+"""Exported fio jobs: fio runs them on a file, and logs its I/Os.
 
-Sequences and logs must be the very I/Os of the run; random I/Os must be of the same distribution.
+Sequences and logs must have exactly the run's I/Os; random I/Os must have the same distribution.
 """
 
 import os
@@ -24,21 +24,21 @@ pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not 
 
 SPACE = 1 << 20
 COUNT = 40
-PLACE = {"target_offset": 64 << 10, "target_size": 256 << 10, "io_size": 4096, "io_count": COUNT}
+RANGE = {"target_offset": 64 << 10, "target_size": 256 << 10, "io_size": 4096, "io_count": COUNT}
 
 EXACT = {
-    "sequential": spec.baseline("SR", **PLACE),
-    "writes": spec.baseline("SW", **PLACE | {"io_size": 16 << 10}),
-    "round": spec.baseline("SW", **PLACE | {"io_count": 100}),
-    "pauses": spec.baseline("SR", time="burst", burst=8, pause="1ms", **PLACE),
-    "shifted": spec.baseline("SR", **PLACE | {"io_shift": 512}),
+    "sequential": spec.baseline("SR", **RANGE),
+    "writes": spec.baseline("SW", **RANGE | {"io_size": 16 << 10}),
+    "round": spec.baseline("SW", **RANGE | {"io_count": 100}),
+    "pauses": spec.baseline("SR", time="burst", burst=8, pause="1ms", **RANGE),
+    "shifted": spec.baseline("SR", **RANGE | {"io_shift": 512}),
 }
 RANDOM = {
-    "random": spec.baseline("RR", **PLACE),
-    "writes": spec.baseline("RW", **PLACE),
-    "shifted reads": spec.baseline("RR", **PLACE | {"io_shift": 512}),
-    "shifted writes": spec.baseline("RW", **PLACE | {"io_shift": 512}),
-    "queue": spec.baseline("RR", queue_depth=4, **PLACE),
+    "random": spec.baseline("RR", **RANGE),
+    "writes": spec.baseline("RW", **RANGE),
+    "shifted reads": spec.baseline("RR", **RANGE | {"io_shift": 512}),
+    "shifted writes": spec.baseline("RW", **RANGE | {"io_shift": 512}),
+    "queue": spec.baseline("RR", queue_depth=4, **RANGE),
     "mix": spec.mix(
         *(
             spec.baseline(label, target_offset=64 << 10, target_size=256 << 10, io_size=4096)
@@ -47,14 +47,14 @@ RANDOM = {
         first_percent=70,
         io_count=400,
     ),
-    "zipf": spec.basic("read", "zipf", skew_percent=120, **PLACE),
-    "hotcold": spec.basic("write", "hotcold", **PLACE),
-    "poisson": spec.baseline("RR", time="poisson", interval="100us", **PLACE),
+    "zipf": spec.basic("read", "zipf", skew_percent=120, **RANGE),
+    "hotcold": spec.basic("write", "hotcold", **RANGE),
+    "poisson": spec.baseline("RR", time="poisson", interval="100us", **RANGE),
 }
 
 
 def resolve_and_run(pattern: Spec) -> tuple[Spec, Any]:
-    """The pattern with every default, and the I/Os that uflip makes of it."""
+    """Return the pattern with every default, and its I/Os in uflip."""
     with open_device("sim:demo?blocks_per_die=64") as device:
         trace = device.run(pattern)
     columns = (np.asarray(trace.column(n)) for n in ("offset_bytes", "io_size_bytes", "mode"))
@@ -130,8 +130,8 @@ def test_random_mix_with_a_sequential_part_uses_a_log() -> None:
 def test_unsupported_rate_is_omitted_with_a_comment(
     time: str, interval: str, rate: str | None
 ) -> None:
-    """fio's are whole I/Os a second: one a second is no arrival every 3 s."""
-    resolved, _ = resolve_and_run(spec.baseline("RR", time=time, interval=interval, **PLACE))
+    """fio has whole I/Os a second only: it cannot make one arrival every 3 s."""
+    resolved, _ = resolve_and_run(spec.baseline("RR", time=time, interval=interval, **RANGE))
     lines = _sections(resolved, "run", CACHED_WRITES)
     assert [line for line in lines if line.startswith("rate_iops")] == [rate] * bool(rate)
     assert any("whole I/Os a second" in line for line in lines) == (interval != "100us")
@@ -147,7 +147,7 @@ def test_skewed_ios_have_the_same_skew(
 ) -> None:
     """Return the share of the most frequent fifth of 64 slots: by fio, by uflip, and by the law."""
     resolved, expected = resolve_and_run(
-        spec.basic("read", location, **PLACE | {"io_count": 4000}, **skew)
+        spec.basic("read", location, **RANGE | {"io_count": 4000}, **skew)
     )
     by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
 
@@ -157,18 +157,18 @@ def test_skewed_ios_have_the_same_skew(
 
     weights = np.arange(1, 65) ** -(skew.get("skew_percent", 0) / 100)
     law = share or weights[:12].sum() / weights.sum()
-    # Which slots are the most frequent is seen, not known: of equal ones, some seem more.
+    # The most frequent slots are taken from the sample, where equal slots differ by chance.
     assert hottest_fifth(expected) == pytest.approx(law, abs=0.06)
-    # fio's hash lets slots share ranks, so that its likely ones are a little more likely.
+    # fio's hash maps several ranks to one slot, so that likely slots are a little likelier.
     assert hottest_fifth(by_fio) == pytest.approx(hottest_fifth(expected), abs=0.08)
     if location == "hotcold":
-        # And where: fio ends its zone within a slot, uflip before it.
+        # The hot zone is at the same offset: fio ends it within a slot, uflip before it.
         for rows in (by_fio, expected):
             assert np.mean(rows[:, 0] < (64 + 13 * 4) << 10) > 0.77
 
 
 def test_every_run_is_a_valid_fio_job(here: Path) -> None:
-    """Also those that no option of fio makes: their jobs read logs, and are exact."""
+    """Patterns without an option in fio have jobs that read logs, and are exact."""
     device = "sim:demo?blocks_per_die=64"
     names = "order,parallelism,mix,bursts"
     done = uflip("run", device, "--scale", "quick", "--only", names, "--out", "r", "-q")
@@ -202,8 +202,8 @@ def test_every_run_is_a_valid_fio_job(here: Path) -> None:
 
 
 def test_fio_replays_an_exported_log(here: Path) -> None:
-    """Backwards, which no option of fio does."""
-    resolved, expected = resolve_and_run(spec.basic("read", "ordered", incr=-1, **PLACE))
+    """A backward sequence, for which fio has no option."""
+    resolved, expected = resolve_and_run(spec.basic("read", "ordered", incr=-1, **RANGE))
     rows = "".join(f"target read {offset} {size}\n" for offset, size, _ in expected)
     text = f"fio version 2 iolog\ntarget add\ntarget open\n{rows}target close\n"
     Path("run.iolog").write_text(text)
@@ -221,7 +221,7 @@ def test_fio_replays_an_exported_log(here: Path) -> None:
     ],
 )
 def test_log_job_names_the_times_it_omits(times: Any, omitted: list[str]) -> None:
-    resolved, _ = resolve_and_run(spec.basic("read", "ordered", incr=-1, **PLACE, **times))
+    resolved, _ = resolve_and_run(spec.basic("read", "ordered", incr=-1, **RANGE, **times))
     lines = _sections(resolved, "run", CACHED_WRITES)
     assert "replay_no_stall=1" in lines
     comments = [line for line in lines if line.startswith(";") and "left out" in line]
@@ -229,7 +229,7 @@ def test_log_job_names_the_times_it_omits(times: Any, omitted: list[str]) -> Non
 
 
 def test_open_loop_job_of_a_suite_names_the_omitted_arrivals(here: Path) -> None:
-    """All I/Os, as fast as fio can: its log is version 2, which has no times."""
+    """fio makes all I/Os as fast as possible: its log is version 2, without times."""
     device = "sim:demo?blocks_per_die=64"
     only = ("--suite", "today", "--only", "write_rate", "--scale", "quick")
     done = uflip("run", device, *only, "--out", "r", "-q")

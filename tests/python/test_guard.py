@@ -29,8 +29,8 @@ from uflip.spec import baseline
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 MIB = 1 << 20
-HERE = Path(__file__).parent
-# The targets and attempts that the matrix must reach, so that it cannot become empty unseen.
+TESTS_DIR = Path(__file__).parent
+# Minimum numbers of targets and attempts, so that the matrix cannot become empty unnoticed.
 TARGETS, ATTEMPTS = 80, 700
 # Each opening looks through every process of the host; `make soak` makes ten times as many.
 RACES = 3000 if os.environ.get("UFLIP_SOAK") else 300
@@ -55,7 +55,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def loop(here: Path) -> Iterator[Callable[..., str]]:
-    """Attaches files to loop devices, and detaches them at the end."""
+    """Return a function that attaches files to loop devices; detach them at the end."""
     if os.geteuid() != 0 or not shutil.which("losetup") or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root, losetup and /dev/loop-control")
     attached: list[str] = []
@@ -109,11 +109,11 @@ def test_device_without_a_medium_is_refused(empty_loop_device: str, here: Path) 
     with pytest.raises(DeviceError, match="no medium"):
         open_device(empty_loop_device, writable=False)
     assert not Path("r").exists()
-    # Looking at it is no measurement.
+    # A description needs no medium.
     assert uflip("info", empty_loop_device).code == 0
 
 
-# Everything at once
+# The whole matrix
 
 
 def test_no_write_path_overwrites_a_protected_target(
@@ -126,9 +126,9 @@ def test_no_write_path_overwrites_a_protected_target(
             pytest.skip(f"the matrix needs {program}")
     if subprocess.run(["unshare", "-m", "-u", "true"], check=False).returncode:
         pytest.skip("no mount namespace can be made here")
-    # From the folder of the tests, where the helpers are; what it makes is in a folder of its own.
-    environment = os.environ | {"PYTHONPATH": f"{PACKAGE_ROOT}:{HERE}"}
-    command = ["unshare", "-m", "-u", sys.executable, str(HERE / "guard_matrix.py"), str(here)]
+    # The helpers are in the folder of the tests; the matrix works in a folder of its own.
+    environment = os.environ | {"PYTHONPATH": f"{PACKAGE_ROOT}:{TESTS_DIR}"}
+    command = ["unshare", "-m", "-u", sys.executable, str(TESTS_DIR / "guard_matrix.py"), str(here)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     outcome = json.loads(done.stdout.splitlines()[-1])
@@ -147,7 +147,7 @@ def test_no_write_path_overwrites_a_protected_target(
     assert len(outcome["written"]) >= 9
 
 
-# What a medium holds
+# Content of a medium
 
 
 @pytest.mark.parametrize("kind", signatures.KINDS)
@@ -254,10 +254,10 @@ def test_foreign_write_after_a_kill_voids_the_mark(scratch: Path) -> None:
     assert scratch.read_bytes() == content
 
 
-# The name and what is behind it
+# Links and renamed files
 
 
-RETARGET = """
+RETARGET_PROGRAM = """
 import os, sys
 link, *targets = sys.argv[1:]
 print("begun", flush=True)
@@ -269,16 +269,16 @@ while True:
 
 
 def test_link_retargeted_during_open_writes_no_foreign_file(here: Path) -> None:
-    """Whatever is opened is what was checked: the precious file is never written, nor marked."""
+    """The opened file is the checked one: the precious file is never written, nor marked."""
     expendable, precious, link = here / "ours", here / "precious", here / "link"
     with open_device(f"file:{expendable}", size="64KiB", buffered=True):
         pass
     skip_without_xattrs(expendable)
     precious.write_bytes(b"precious" * 8192)
     link.symlink_to(expendable)
-    # A process of its own: a thread and the opening would mostly wait for each other.
+    # A process of its own, because a thread and the opening would wait for each other.
     retargeting = subprocess.Popen(
-        [sys.executable, "-c", RETARGET, link, precious, expendable], stdout=subprocess.PIPE
+        [sys.executable, "-c", RETARGET_PROGRAM, link, precious, expendable], stdout=subprocess.PIPE
     )
     assert retargeting.stdout is not None
     retargeting.stdout.readline()
@@ -344,7 +344,7 @@ def test_running_program_is_never_overwritten() -> None:
     assert "this running program" in caught.value.got
 
 
-# Two at once
+# Exclusion
 
 
 @pytest.mark.parametrize("verb", ["run", "prepare", "pattern"])
@@ -409,7 +409,7 @@ def token(device: str) -> str:
 
 
 def test_device_in_use_is_listed_without_a_token(loop: Any, here: Path) -> None:
-    # No loop devices: those of other tests come into use and are gone between two looks.
+    # No loop devices, because those of other tests appear and disappear meanwhile.
     used = [
         device
         for device in known_devices()
@@ -566,7 +566,7 @@ def test_written_data_is_never_the_data_read(make_file: Callable[..., Path]) -> 
 
 
 def splitmix64(words: Words) -> Words:
-    """The finaliser of SplitMix64 (Steele, Lea & Flood 2014), which the brand is combined with."""
+    """Return the finaliser of SplitMix64 (Steele, Lea & Flood 2014), with which data is branded."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,7 +1,7 @@
 """Design hints: does each verdict follow from the measurements, and can it fail?
 
-Devices are made up by what an I/O costs on them, so that what each hint must say is known; one is
-simulated, and the command is asked about its folder.
+Devices are cost functions of an I/O, so that each verdict is known; one device is simulated, for a
+test of the command.
 """
 
 import json
@@ -27,7 +27,7 @@ Cost = Callable[[str, int, str, int], float]
 
 
 def disk_of_2009(pattern: str, size: int, varies: str, value: int) -> float:
-    """Merges of units of 1 MiB, a log of 8 MiB, four open units, pages of 16 KiB."""
+    """Cost of a disk with merges of 1 MiB, a log of 8 MiB, four open units, pages of 16 KiB."""
     together = value if varies == "parallelism" else 1
     if pattern in ("SR", "RR"):
         return together * (0.1 + size / (100 * KIB))
@@ -45,7 +45,7 @@ def disk_of_2009(pattern: str, size: int, varies: str, value: int) -> float:
 
 
 def page_mapped_drive(pattern: str, size: int, varies: str, value: int) -> float:
-    """A map of pages, and eight I/Os at a time."""
+    """Cost of a page-mapped drive that serves eight I/Os in parallel."""
     cost = (0.02 if pattern in ("SR", "RR") else 0.05) + size / (500 * KIB)
     return cost * max(value / 8, 1.0) if varies == "parallelism" else cost
 
@@ -136,7 +136,7 @@ def test_page_mapped_drive_contradicts_hints_about_merges() -> None:
 
 
 def hints_of_subset(cost: Cost, **values: list[int]) -> dict[int, Hint]:
-    """The hints of a device of which fewer values of some micro-benchmarks were measured."""
+    """Return the hints of a device with fewer values of some micro-benchmarks."""
     document = summary_of(cost)
     for name, measured_values in values.items():
         runs = document["micro_benchmarks"][name]
@@ -157,7 +157,7 @@ def test_hints_name_only_measured_values() -> None:
     assert "within 64 MiB, the next that was measured" in hints[4].because
     assert "32, the next that were measured" in hints[5].because
     assert hints[5].advice.endswith("not to 32")
-    # The smallest that were measured are dear: smaller ones may be cheap, as they are here.
+    # The smallest measured values are expensive: smaller ones may be cheap, as here.
     hints = hints_of_subset(
         disk_of_2009, locality=[512 * KIB, 16 * MIB, 64 * MIB], partitioning=[1, 8, 64]
     )
@@ -166,7 +166,7 @@ def test_hints_name_only_measured_values() -> None:
 
 
 def expensive_random_writes(pattern: str, size: int, varies: str, value: int) -> float:
-    """Random writes cost ×1.8 what sequential ones do, in areas of all sizes."""
+    """Random writes cost 1.8 times as much as sequential ones, in areas of all sizes."""
     return (0.1 + size / (100 * KIB)) * (1.8 if pattern == "RW" else 1)
 
 
@@ -184,7 +184,7 @@ def test_area_without_a_gain_is_contradicted() -> None:
 
 def test_area_ends_where_it_is_no_longer_cheaper() -> None:
     def cost(pattern: str, size: int, varies: str, value: int) -> float:
-        """Without degradation up to 8 MiB, where nothing is gained any more."""
+        """Return costs without degradation up to 8 MiB, where the gain ends."""
         times = {4 * MIB: 1.5, 8 * MIB: 2.4}.get(value, 1.0 if value < 4 * MIB else 2.6)
         times = times if varies == "locality" else 2.6
         return (0.1 + size / (100 * KIB)) * (times if pattern == "RW" else 1)
@@ -242,7 +242,7 @@ def test_interval_including_the_limit_is_undecided() -> None:
 
 @pytest.mark.parametrize("half_width_ns", [None, 27.9 * MS])
 def test_ratio_without_an_interval_is_undecided(half_width_ns: float | None) -> None:
-    """Random writes at their boundary take 17.7 ms, or nothing, or twice as much."""
+    """The interval of aligned random writes of 17.7 ms includes zero, or is missing."""
     document = summary_of(page_mapped_drive)
     writes = {
         one["value"]: one["together"]
@@ -423,7 +423,7 @@ def test_class_is_undecided_if_the_interval_includes_the_limit(
     document = summary_of(cost, share)
     advice = advise(document)
     assert advice.classified.name == expected
-    # The fourth hint is about the same ratio, and as sure.
+    # The fourth hint is about the same ratio, and has the same certainty.
     verdict = {hint.number: hint.verdict for hint in advice.hints}[4]
     assert (verdict == UNDECIDED) == (expected == "undecided")
     repeatability = {"RW": {"experiments": 2, "smallest_ns": 1.0, "largest_ns": 1.6, "factor": 1.6}}
@@ -454,7 +454,7 @@ def test_marked_run_leaves_hints_and_class_undecided(mark: str, words: str) -> N
     advice = advise(document)
     assert advice.classified.name == "undecided"
     hints = {hint.number: hint for hint in advice.hints}
-    # Reads, and patterns whose runs are clear, decide as before.
+    # Reads, and patterns without a mark, have a verdict as before.
     assert hints[1].verdict == CONFIRMED
     for number, name in ((3, "alignment"), (4, "locality")):
         hint = hints[number]

@@ -1,7 +1,7 @@
 """Host stalls while I/Os are due are reported: before which I/O, and for how long.
 
-What a gap is, is tested beside its code (crates/engine/src/host_gap.rs); here a process is stopped
-on purpose, between I/Os that arrive every two milliseconds.
+crates/engine/src/host_gap.rs tests the definition of a gap; here a process is stopped on purpose,
+between I/Os that arrive every two milliseconds.
 """
 
 import signal
@@ -27,7 +27,7 @@ INTERVAL_NS, COUNT, STOPPED_S = 2_000_000, 700, 0.15
 
 
 def write_iolog(path: Path) -> Path:
-    """I/Os every two milliseconds, as fio 3 notes them."""
+    """Write a log of I/Os every two milliseconds, in the format of fio 3."""
     lines = ["fio version 3 iolog", "0 target add", "0 target open"]
     lines += [f"{n * INTERVAL_NS // 1000} target read {n % 64 * 4096} 4096" for n in range(COUNT)]
     path.write_text("\n".join([*lines, f"{COUNT * INTERVAL_NS // 1000} target close"]) + "\n")
@@ -69,7 +69,7 @@ def test_stopped_process_is_reported(here: Path) -> None:
     assert "host_stalls" in uflip("show", "out", "--json").out
     opened = OpenRun(results, run)
     assert slow_ios.io_view(opened, at).get("host_gap_ns") == gaps[at]
-    # What slow ones have in common is looked for by marks: this is one of them.
+    # Host stalls are one of the marks that explain slow I/Os.
     marks = dict(slow_ios._marks(opened, 0, COUNT, 0, COUNT))
     assert (marks["host gap", "more than 50 µs"] == (gaps > 50_000)).all()
 
@@ -91,7 +91,7 @@ def test_pauses_queues_and_processes_are_not_stalls(here: Path) -> None:
     with open_device("null") as device:
         for pattern in patterns:
             gaps = np.asarray(device.run(pattern).column("host_gap_ns"))
-            # The median is the loop's own, however busy the machine is.
+            # The median is that of the loop itself, even on a busy machine.
             assert np.median(gaps) < 50_000, pattern
 
 

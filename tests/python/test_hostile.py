@@ -1,8 +1,8 @@
-"""Does every hostile file and command line end as it must: no crash, no hang, a clear message?
+"""Does every hostile file and command line end without crash or hang, with a clear message?
 
 The cases are the tables in tests/hostile; each runs in a process of its own. `make soak`
 (UFLIP_SOAK=1) tries every edit of a document with every command that reads it, some 5,600 cases;
-otherwise `SAMPLE` of them are drawn, others with another `UFLIP_SEED`, which a failure prints.
+otherwise `SAMPLE` of them are drawn by `UFLIP_SEED`, which a failure prints.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Does each accepted simulated device work, or report that it is worn out; can it be stopped?"""
+"""Does each accepted simulated device work or report wear-out, and can it be stopped?"""
 
 import json
 import threading
@@ -22,13 +22,13 @@ PATIENCE_S = 60.0
 
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every device is made."""
+    """Disable the device cache, so that every device is created."""
     monkeypatch.setenv("UFLIP_CACHE_SIZE", "0")
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
 def test_hostile_profile_is_refused_or_works(path: Path) -> None:
-    # Any other error, one of uflip itself above all, fails the test.
+    # Any other error fails the test.
     with suppress(UsageError, DeviceError):
         device = open_device(f"sim:{path}")
         for pattern in ("RW", "SR", "SW", "RR"):
@@ -65,7 +65,7 @@ def test_device_is_usable_after_a_cancelled_run() -> None:
 
 
 def test_device_creation_can_be_cancelled() -> None:
-    # A hundred sizes of the device at random: minutes of work.
+    # A hundred random overwrites of the device: minutes of work.
     overrides = {"state": "random", "random_overwrites": 100.0, "blocks_per_die": 8000}
     name, text, source = read_profile("demo")
     handle = _native.Device.sim(name, text, source, json.dumps(overrides))

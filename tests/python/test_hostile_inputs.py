@@ -1,8 +1,8 @@
 """Does every invalid file and argument end at once with an error in four parts?
 
-Files that never end, that are no files, that nest without end or claim what they do not hold; names
-and numbers that no device has. Each is tried with every verb that reads such a thing, in a process
-of its own with a limit of time and of memory: none may crash, hang, or fill the memory.
+Inputs are endless, special, deeply nested or inconsistent files, and impossible names and numbers.
+Each is tried with every verb that reads such a file, in a process with limits of time and memory:
+none may crash, hang, or fill the memory.
 """
 
 import io
@@ -29,10 +29,10 @@ from uflip.methodology import Choices, make_plan, read_plan, write_plan
 from uflip.units import parse_count, parse_duration, parse_number, parse_size
 
 SMALL = "sim:demo?blocks_per_die=64"
-# What a command may take: much more than any of these need, much less than a hang or a leak.
+# Limits of a command: far above its needs, far below a hang or a leak.
 SECONDS, MEMORY_BYTES = 60, 3 << 30
 
-# Reader -> the command line, of which {} is the name of the file; the ending of the name.
+# Reader -> its command line, with {} for the file name; the suffix of the name.
 READERS: dict[str, tuple[tuple[str, ...], str]] = {
     "plan": (("plan", SMALL, "--plan", "{}"), ".toml"),
     "run plan": (("run", SMALL, "--plan", "{}", "--out", "never"), ".toml"),
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def attempt(*arguments: str | bytes, stdin: bytes = b"") -> Outcome:
-    """Run a command in a process of its own, which has all modules already, within its limits."""
+    """Run a command in a forked process, within its limits."""
     with TemporaryFile() as out, TemporaryFile() as err:
         child = os.fork()
         if child == 0:

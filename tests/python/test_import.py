@@ -42,7 +42,7 @@ def test_imported_run_has_fios_measurements(tmp_path: Path) -> None:
 
 
 def test_imported_durability_is_unknown(tmp_path: Path) -> None:
-    """The import warns of it, and so does a comparison, also with itself."""
+    """The import and a comparison warn of it, also a comparison with itself."""
     folder = tmp_path / "out"
     assert uflip("import", "fio-log", LOG, "--out", folder, "-q").code == 0
     assert Results.load(folder).manifest.durability == "unknown"
@@ -57,7 +57,7 @@ def test_imported_durability_is_unknown(tmp_path: Path) -> None:
 def write_fio_log(
     path: Path, mean_ns: float, ios: int = 3000, mode: int = 0, seed: int = 1, *, depth: int = 1
 ) -> Path:
-    """Write a fio log of `depth` I/Os at a time, 10 µs apart, at whole milliseconds."""
+    """Write a fio log of `depth` parallel I/Os, 10 µs apart, with millisecond timestamps."""
     took = np.random.default_rng(seed).normal(mean_ns, mean_ns / 20, ios).astype(int)
     ends = np.cumsum(took + 10_000) // depth // 1_000_000
     rows = zip(ends.tolist(), took.tolist(), range(ios), strict=True)
@@ -117,7 +117,7 @@ def test_names_contain_mode_and_kind_of_latency(here: Path) -> None:
 def test_millisecond_timestamps_give_no_host_or_tick_warnings(
     here: Path, took_ns: int, depth: int
 ) -> None:
-    """Ends at whole milliseconds are no timer, and what is left between I/Os is no host."""
+    """Millisecond timestamps are not timer ticks, and gaps between I/Os are not host stalls."""
     log = write_fio_log(Path("a_lat.1.log"), took_ns, depth=depth)
     assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
     results = Results.load(Path("out"))

@@ -8,8 +8,8 @@ from uflip.device.opener import CreationProgress, open_device
 from uflip.reproduce import uflip_states as states
 from uflip.results.characteristics import LIKE
 
-STILL = dict.fromkeys(states.PATTERNS, 1.0)
-WAYS = dict.fromkeys(states.DISTURBANCES, STILL)
+UNCHANGED = dict.fromkeys(states.PATTERNS, 1.0)
+NO_EFFECT = dict.fromkeys(states.DISTURBANCES, UNCHANGED)
 
 
 def largest_change(state: str) -> float:
@@ -24,7 +24,7 @@ def largest_change(state: str) -> float:
 
 
 def test_random_writes_change_only_a_sequential_state() -> None:
-    """After a sequential rewrite nothing has to be collected until the spare blocks are used up."""
+    """After a sequential rewrite nothing is collected until the spare blocks are used up."""
     assert largest_change("random") < LIKE
     assert largest_change("sequential") > 2
 
@@ -34,7 +34,7 @@ def constructed_data(**changes: object) -> states.InitialStateEffects:
     data = states.InitialStateEffects(
         means={"samsung": dict.fromkeys(states.STATES, means)},
         characteristics={"samsung": dict.fromkeys(states.STATES, ["1"] * 10)},
-        disturbed={"samsung": {"random": WAYS, "sequential": WAYS}},
+        disturbed={"samsung": {"random": NO_EFFECT, "sequential": NO_EFFECT}},
         small_writes={"fresh": 1.0, "sequential": 8.0, "random": 8.0, "aged": 8.0},
     )
     return replace(data, **changes)  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def verdicts_of(data: states.InitialStateEffects) -> dict[str, bool]:
     return {(row.value_id or "").rpartition("/")[2]: row.within for row in states.rows(data)}
 
 
-SPOILT = WAYS | {"badly aligned": STILL | {"SW": 0.5}}
+ONE_EFFECT = NO_EFFECT | {"badly aligned": UNCHANGED | {"SW": 0.5}}
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ SPOILT = WAYS | {"badly aligned": STILL | {"SW": 0.5}}
         ({"small_writes": {"fresh": 2.0, "random": 8.0}}, {"fresh": False, "decrease": False}),
         ({"small_writes": {"fresh": 0.5, "random": 8.0}}, {"fresh": False, "decrease": False}),
         (
-            {"disturbed": {"samsung": {"random": WAYS, "sequential": SPOILT}}},
+            {"disturbed": {"samsung": {"random": NO_EFFECT, "sequential": ONE_EFFECT}}},
             {"stable": True, "less_stable": True},
         ),
         (
-            {"disturbed": {"samsung": {"random": SPOILT, "sequential": WAYS}}},
+            {"disturbed": {"samsung": {"random": ONE_EFFECT, "sequential": NO_EFFECT}}},
             {"stable": False, "less_stable": False},
         ),
     ],

@@ -1,4 +1,4 @@
-"""kill -9 at any moment, and again after a resume: is acknowledged data never lost?
+"""Is acknowledged data kept after kill -9 at any moment, also of a resumed benchmark?
 
 A run is acknowledged when its file has its name. Moments are drawn from a seed that a failure
 prints (`UFLIP_SEED`); `UFLIP_SOAK=1` makes a thousand of them.
@@ -27,7 +27,7 @@ PLANS = {
              "--record", "record.json"),
 }  # fmt: skip
 
-GO_ON = ("run", "--resume", OUT, "-q")
+RESUME = ("run", "--resume", OUT, "-q")
 
 
 def finished() -> dict[str, bytes]:
@@ -35,11 +35,11 @@ def finished() -> dict[str, bytes]:
 
 
 def run_and_kill(random_: random.Random, *arguments: object) -> int:
-    """Start a command and kill it; returns how it ended."""
+    """Start a command and kill it; return its exit code."""
     process = start(*arguments, program=program(*BENCHMARKS))
     wait_s = random_.choice((0.3, 1.0, 2.0)) * random_.random()
     deadline = time.monotonic() + wait_s
-    if random_.random() < 0.5:  # at a moment of the folder's own: when the next file appears
+    if random_.random() < 0.5:  # when the next file appears
         file_count = len(list(OUT.rglob("*")))
         while len(list(OUT.rglob("*"))) == file_count and time.monotonic() < deadline + 2:
             time.sleep(0.001)
@@ -62,7 +62,7 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
         record = ("--record", "record.json") if "record.json" in begin else ()
         acknowledged: dict[str, bytes] = {}
         for _ in range(1 + random_.randrange(3)):
-            command = (*GO_ON, *record) if OUT.exists() else begin
+            command = (*RESUME, *record) if OUT.exists() else begin
             run_and_kill(random_, *command)
             now = finished()
             assert {name: now.get(name) for name in acknowledged} == acknowledged, context
@@ -71,7 +71,7 @@ def test_kills_lose_no_acknowledged_run(in_memory: Path, plan: str) -> None:
                 break
         if OUT.exists() and Results.load(OUT).status == "complete":
             continue
-        command = (*GO_ON, *record) if OUT.exists() else begin
+        command = (*RESUME, *record) if OUT.exists() else begin
         done = uflip(*command)
         assert done.code == 0, f"{context}\n{done.err}"
         results = Results.load(OUT)

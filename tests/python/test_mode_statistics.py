@@ -27,7 +27,7 @@ SECTOR = 512
 
 
 def modes_by_hand(trace: _native.Trace) -> dict[str, dict[str, float]]:
-    """Count, bytes, mean, standard deviation, extremes and median of each mode, from its rows."""
+    """Compute count, bytes, mean, standard deviation, extremes and median of each mode."""
     measured = np.asarray(trace.column("ignored")) == 0
     modes, sizes, times = (
         np.asarray(trace.column(name))[measured]
@@ -58,7 +58,7 @@ def check_modes(reported: Any, trace: _native.Trace) -> None:
 
 
 def trace_text(ios: int) -> str:
-    """A trace of 3 reads to 1 write of another size, as uflip reads it from fio."""
+    """Return an iolog of fio with 3 reads to 1 write of another size."""
     lines = ["fio version 2 iolog", "/dev/sdx add", "/dev/sdx open"]
     for number in range(ios):
         verb, size = ("write", 65_536) if number % 4 == 3 else ("read", 4096)
@@ -197,7 +197,7 @@ def test_statistics_do_not_depend_on_the_piece_size(
                 name
             )
     assert pieces.causes_ns == whole.causes_ns
-    if kind == "parallel":  # an open loop: how many are under way does not follow from its depth
+    if kind == "parallel":  # an open loop: its queue depth is not fixed
         assert rates([measured_amount(trace)]) == pytest.approx(rates([amount]), rel=0.05)
     else:
         assert rates([measured_amount(trace)]) == pytest.approx(rates([amount]), rel=1e-12)

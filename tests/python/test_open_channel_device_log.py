@@ -1,6 +1,6 @@
 """Does the log of an open-channel device record what its LUNs and channels did?
 
-The judge is the log of the job, and what a LUN and a channel can do: one thing at a time.
+It is checked against the log of the job; LUNs and channels do one thing at a time.
 """
 
 from pathlib import Path
@@ -31,8 +31,8 @@ from uflip.web.gantt import gantt, lanes_of, operation
 from uflip.web.open_results import OpenResults
 from uflip.web.open_run import OpenRun
 
-PLACE = {name: number for number, name in enumerate(WORDS)}
-WRITES, READS = PLACE[HOST_WRITE, PROGRAM], PLACE[HOST_READ, READ]
+CODES = {name: number for number, name in enumerate(WORDS)}
+WRITES, READS = CODES[HOST_WRITE, PROGRAM], CODES[HOST_READ, READ]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_every_operation_matches_its_command(all_lanes: list[tuple[OpenRun, Lane
         assert np.array_equal(operations.what == WRITES, column["op"][lanes.io] == 1)
         submitted = column["submit_ns"].astype(np.int64)[lanes.io]
         assert (submitted <= operations.asked).all()
-        # Of a command of several pages the last one that is sent ends it.
+        # A command of several pages ends with the last page sent.
         ends = np.zeros(len(log), np.int64)
         np.maximum.at(ends, lanes.io, operations.sent_until)
         answered = column["submit_ns"].astype(np.int64) + column["response_time_ns"]
@@ -89,7 +89,7 @@ def test_luns_and_channels_do_one_operation_at_a_time(
         operations = lanes.operations
         for rows in lanes.dies:
             assert (operations.begin[rows][1:] >= operations.end[rows][:-1]).all()
-        # While a program holds a channel only its own die uses that: it has to be read out first.
+        # While a program holds a channel, only its own die uses it, to be read out first.
         for rows in lanes.channels:
             programs = rows[operations.what[rows] == WRITES]
             if not len(programs):
@@ -115,7 +115,7 @@ def lanes_of_job(job: Job, path: Path) -> Lanes:
 
 
 def test_waits_match_the_log(all_lanes: list[tuple[OpenRun, Lanes]]) -> None:
-    """Of commands of one page: what they waited for is the whole of their waits, by cause."""
+    """For commands of one page, waits by cause add up to the whole wait."""
     blocked_programs = 0
     for run, lanes in all_lanes:
         operations, log = lanes.operations, run.run.log()

@@ -1,7 +1,7 @@
 """Does every signal end a command in order, at any moment?
 
-Moments are drawn from a seed that a failure prints; `UFLIP_SEED` brings it back. Nothing here is
-decided by how long anything takes: a signal that comes after the end finds nobody.
+Moments are drawn from a seed that a failure prints; `UFLIP_SEED` repeats it. No result depends on
+durations: a signal after the end of a command has no effect.
 """
 
 import json
@@ -47,10 +47,10 @@ WORK: dict[str, tuple[str, ...]] = {
 
 
 def send_and_wait(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
-    """Send a signal, and wait for the end: the exit code as a shell sees it, and the words.
+    """Send a signal, and wait for the end; return the exit code of a shell, and the errors.
 
-    A command that had all its work done and its answer out counts as ended, with 0: Python itself
-    takes the handlers away before it leaves.
+    A command that has printed its result counts as ended with 0: Python removes the handlers
+    before it exits.
     """
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
@@ -91,7 +91,7 @@ def test_signal_ends_a_command_in_order(here: Path, work: str, number: signal.Si
 def test_signal_during_startup_ends_the_command(here: Path, number: signal.Signals) -> None:
     random_ = random.Random(f"{SEED} first {number}")
     for trial in range(4):
-        # A folder each: on a quick machine there may be one already.
+        # A folder each: on a fast machine the first one may exist already.
         out = f"out-{trial}"
         process = start("run", SMALL_SIM, "--scale", "quick", "--out", out, "-q")
         while not has_signal_handlers(process):
@@ -123,7 +123,7 @@ main.main(["info", "null"])
 
 
 def test_signal_during_class_creation_ends_the_command() -> None:
-    """Python wraps what is raised there in an error of its own."""
+    """Python wraps an exception raised there in an error of its own."""
     done = subprocess.run(
         [sys.executable, "-c", AS_A_CLASS_IS_MADE], capture_output=True, text=True, check=False
     )
@@ -148,7 +148,7 @@ def test_interrupted_benchmark_is_resumed(here: Path) -> None:
 
 
 def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) -> None:
-    """The first one waits for the I/O under way; where that never ends, the second one helps."""
+    """The first one waits for the current I/O; if that hangs, the second one ends the command."""
     process = start("pattern", SMALL_SIM, "--pattern", "RW", *LONG[:1], "3000000")
     while not has_signal_handlers(process):
         time.sleep(0.001)
@@ -213,7 +213,7 @@ def test_signal_after_the_last_write_is_reported_correctly(
     run_native = opener.run_native
 
     def wait_and_terminate(*arguments: Any, **options: Any) -> Any:
-        run_native(*arguments, **options)  # as `signals.shielded` lets it through when it is left
+        run_native(*arguments, **options)  # as at the end of `signals.shielded`
         raise signals.ProcessTerminated
 
     monkeypatch.setattr(opener, "run_native", wait_and_terminate)
