@@ -101,7 +101,7 @@ def test_qcow2_image_on_served_device_is_consistent(here: Path) -> None:
         run(f"qemu-io -f qcow2 -c 'read -P 9 1M 1M' -c 'read -P 0 2M 1M' {uri}")
 
 
-# What qemu-io does, and what it must find: one command line, one device of which nothing is known.
+# Commands of qemu-io with the pattern that it must read back; the device's content is unknown.
 QEMU_IO = [
     "write -P 1 {at} 512; read -P 1 {at} 512",
     "write -P 2 {at} 4k; read -P 2 {at} 4k",
@@ -144,6 +144,6 @@ def test_fio_verifies_every_checksum(here: Path, depth: int) -> None:
     with serving(SMALL, "--speed", "0", "--data", "disk") as process:
         assert "err= 0" in run(f"{words} --verify_fatal=1", timeout_s=600)
         export = stop_and_report(process)["exports"][0]
-    # Of what it wrote it has read everything again.
+    # It has read back everything that it wrote.
     assert export["bytes_read"] >= 4 * MIB
     assert export["failed"] == 0

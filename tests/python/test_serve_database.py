@@ -22,9 +22,9 @@ from nbd import serving
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve-a-simulated-device.md"
 DEVICE = "sim:demo?blocks_per_die=128"
 NEEDED = ("nbdfuse", "mkfs.ext4", "losetup", "mount", "umount")
-# Where Debian and those who build it themselves keep what the server is made of.
+# Install folders of Debian's packages, and of a build from source.
 POSTGRESQL = (*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/pgsql/bin"))
-# Who the server runs as: not root, which it refuses.
+# The user that runs the server, which refuses root.
 NOBODY = "nobody"
 # What a transaction of pgbench adds to an account, it adds to a teller, a branch and the history.
 SUMS = """SELECT (SELECT sum(abalance) FROM pgbench_accounts),
@@ -54,7 +54,7 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     image = tmp_path / "nbd"
     image.touch()
     with ExitStack() as stack:
-        # Others may get there: a database does not run as root, whose folders of tests are its own.
+        # Readable by others: a database does not run as root, which owns the folders of tests.
         point = Path(stack.enter_context(TemporaryDirectory()))
         point.chmod(0o755)
         stack.enter_context(serving(DEVICE, "--speed", "0"))
@@ -108,7 +108,7 @@ def test_sqlite_database_is_intact_after_updates(mounted: Path) -> None:
 
 @pytest.fixture
 def cluster(mounted: Path) -> Iterator[Callable[..., str]]:
-    """Runs programs of PostgreSQL, whose data is on the device; without an argument, its server."""
+    """Return a function that runs programs of PostgreSQL; its data is on the device."""
     programs = next((path for path in POSTGRESQL if (path / "initdb").exists()), None)
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
@@ -159,7 +159,7 @@ def test_postgresql_is_intact_after_transactions_and_crash(
     accounts, tellers, branches, history, transactions, count = map(int, before.split())
     assert accounts == tellers == branches == history != 0
     assert (transactions, count) == (CLIENTS * TRANSACTIONS, BRANCHES * 100_000)
-    # Without a checkpoint: what was committed is in the log alone, which is replayed.
+    # Without a checkpoint commits are only in the log, which is replayed.
     cluster("stop", "immediate")
     cluster("start")
     assert cluster(*ask) == before

@@ -61,7 +61,7 @@ def test_explorer_reports_server_statistics(working: Client) -> None:
         counters = export["counters"]
         assert export["writes"] == 400
         assert counters["blocks_collected"] > 0
-        # By hand: pages programmed since it is served, of 4 KiB, over what was written.
+        # By hand: pages of 4 KiB programmed since serving began, over the bytes written.
         written = 400 * 64 * KIB
         assert export["flash"]["programmed_bytes"] == counters["pages_programmed"] * 4 * KIB
         assert export["write_amplification"] == counters["pages_programmed"] * 4 * KIB / written
@@ -98,7 +98,7 @@ def test_page_shows_served_device(browser: "Browser", working: Client) -> None:
         assert flash[2].startswith(f"{export['flash']['free_blocks']} of 512")
         assert flash[3] == f"{export['counters']['blocks_collected']:,}"
         assert rows.nth(4).inner_text().split("\t")[:4] == [export["name"], "0", "400", "1"]
-        # It looks again, and finds what was done meanwhile.
+        # The page polls, and shows later writes.
         assert working.write(0, bytes(4 * KIB)) == 0
         page.wait_for_function(
             "() => document.querySelectorAll('table')[2].querySelector('tbody tr')"

@@ -1,7 +1,7 @@
 """Does a server survive its clients: malformed sessions, floods of connections, idle sockets?
 
-Each malformed session is laid out from the protocol with one thing wrong, or many, at the edges of
-every length; while they go on another client must find its data as it was.
+Each malformed session follows the protocol with one fault or several, at the edges of every length;
+meanwhile another client must read its data unchanged.
 """
 
 import itertools
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
 
 
 def long_options() -> Iterator[list[bytes]]:
-    """Options and names whose lengths lie."""
+    """Yield options and names with wrong lengths."""
     for number, length in itertools.product((0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 2**32 - 1), EDGES):
         yield [FLAGS, option(number, b"x" * min(length, 5000), length)]
     for number, length in itertools.product((6, 7), EDGES):
@@ -56,7 +56,7 @@ def long_options() -> Iterator[list[bytes]]:
 
 
 def odd_requests() -> Iterator[list[bytes]]:
-    """Requests whose lengths, places, kinds and flags lie; little of their data follows."""
+    """Yield requests with wrong lengths, offsets, kinds and flags, and little data."""
     go = [FLAGS, option(7, info_request())]
     chunks = [FLAGS, option(8), option(7, info_request())]
     for begin, kind, length in itertools.product((go, chunks), range(9), EDGES):
@@ -78,7 +78,7 @@ def other_beginnings() -> Iterator[list[bytes]]:
 
 
 def sessions() -> list[list[bytes]]:
-    """As many as are asked for: each edge once, and the rest of them thrown together at random."""
+    """Return `SESSIONS` sessions: each edge case once, the others mixed at random."""
     each = [*long_options(), *odd_requests(), *other_beginnings()]
     random_ = random.Random(SEED)
     mixed = []
@@ -155,7 +155,7 @@ def test_idle_connections_block_no_client(server: tuple[Path, int]) -> None:
 def test_client_that_reads_no_replies_is_throttled(
     server: tuple[Path, int],
 ) -> None:
-    """Reads of 32 MiB each are asked for and never received: memory stays within its limit."""
+    """A client requests reads of 32 MiB and receives nothing: memory stays within its limit."""
     path, process_id = server
     with Client(path) as greedy, Client(path) as other:
         greedy.go()

@@ -63,7 +63,7 @@ def test_server_accepts_again_when_descriptors_are_free(here: Path, socket_path:
 
 
 def test_unread_replies_share_a_memory_limit(here: Path) -> None:
-    """Each of 24 asks for 64 MiB: 1.5 GiB together, of which the server keeps a quarter at most."""
+    """24 clients request 64 MiB each, 1.5 GiB in total; the server buffers at most a quarter."""
     with serving("null", "--speed", "0") as process, ExitStack() as stack:
         greedy = [stack.enter_context(Client("s")) for _ in range(24)]
         before = resident_bytes(process.pid)
@@ -72,11 +72,11 @@ def test_unread_replies_share_a_memory_limit(here: Path) -> None:
             client.send(*(request(READ, 0, 32 * MIB, cookie=each) for each in range(2)))
         with Client("s") as modest:
             modest.go()
-            for _ in range(50):  # by then all that was asked for has come in
+            for _ in range(50):  # by then all requests have arrived
                 assert modest.read(4096, 65536) == bytes(65536)
             growth = resident_bytes(process.pid) - before
         assert growth < 400 * MIB, f"{growth >> 20} MiB"
-        # Who waited for room gets it, whole, once others have taken theirs or are gone.
+        # A waiting client gets its whole reply once others have read theirs or left.
         last = greedy.pop()
         for client in greedy:
             client.socket.close()
@@ -98,7 +98,7 @@ def test_long_request_does_not_delay_others(here: Path, flags: int) -> None:
                 assert other.read(0, 4096) == bytes(4096)
             assert not is_readable(patient) or patient.reply(0) == 0
             assert not is_readable(patient), "40 long requests take longer than 20 short ones"
-        # Its client is gone, so nobody waits for the rest of it.
+        # Its client has left: the server drops the remaining requests.
         began = time.monotonic()
         assert accepts_connections("s")
         assert process.poll() is None
@@ -106,7 +106,7 @@ def test_long_request_does_not_delay_others(here: Path, flags: int) -> None:
 
 
 def test_stepwise_zeroing_is_exact(here: Path) -> None:
-    """Against bytes in memory, with ranges that begin and end beside every step."""
+    """Compare with bytes in memory, for ranges that begin and end next to each step."""
     size = 24 * MIB
     with serving(SMALL, "--speed", "0", "--data", "disk") as process, Client("s") as client:
         client.go()

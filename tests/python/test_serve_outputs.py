@@ -1,7 +1,6 @@
 """Are the records of a served device complete, whatever goes wrong and however it ends?
 
-Clients are qemu-io and nbdcopy where what they do matters; where one is not installed its cases are
-skipped.
+Clients are qemu-io and nbdcopy; if one is not installed its cases are skipped.
 """
 
 import json
@@ -155,9 +154,9 @@ def test_zeroes_count_as_writes(here: Path) -> None:
         (export,) = stop_and_report(process)["exports"]
     assert (export["writes"], export["write_zeroes"], export["trims"]) == (1, 2, 1)
     assert (export["bytes_written"], export["bytes_zeroed"]) == (MIB, 36 * MIB)
-    # What a write of the same bytes amplifies: by hand of what the flash says.
+    # The write amplification by hand, from the programmed bytes.
     assert live["write_amplification"] == live["flash"]["programmed_bytes"] / (37 * MIB)
-    assert 1 <= live["write_amplification"] < 6, "over what was not zeroes alone it is a hundred"
+    assert 1 <= live["write_amplification"] < 6, "without the zeroed bytes it would be a hundred"
     # The form of this log has no trims.
     assert recorded() == [
         ["Write", "0", str(32 * MIB)],
@@ -257,7 +256,7 @@ def test_command_is_served_while_it_ends(here: Path) -> None:
 
 
 def run_in_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str]:
-    """Serve while a command runs in a terminal: once it says a line, something is typed."""
+    """Serve while a command runs in a terminal; type keys after it has printed a given line."""
     words = [sys.executable, "-m", "uflip", "serve", "null", "--socket", "s", "--run", program]
     child, terminal = pty.fork()
     if child == 0:
@@ -266,7 +265,7 @@ def run_in_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str
     while select.select([terminal], [], [], PATIENCE_S)[0]:
         try:
             output += os.read(terminal, 4096)
-        except OSError:  # all who had it have ended
+        except OSError:  # all its processes have ended
             break
         if pending and pending[0][0] in output.splitlines():
             os.write(terminal, pending.pop(0)[1])

@@ -1,4 +1,4 @@
-"""Does each of several devices get what it would get alone, and does none stop the others?"""
+"""Do several devices give the same results as each alone, and does a failure stop no other?"""
 
 import json
 import os
@@ -136,14 +136,14 @@ def test_each_device_needs_its_own_destroy(here: Path, make_file: Callable[..., 
     assert done.code == 0, done.err
 
 
-# Who runs beside whom
+# Devices that run at the same time
 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_real_devices_run_one_after_another(
     here: Path, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
-    """Files stand for drives; what is measured does not matter, but when."""
+    """Files stand for drives; the test checks the order of runs, not their results."""
     running: set[str] = set()
     concurrent: dict[str, set[str]] = {}
     lock = threading.Lock()

@@ -1,8 +1,8 @@
 """Drives in several hosts: is each measured on its host, with the guard there, and sent back?
 
-Two workers of a Dask scheduler stand for two hosts: each was started in a folder of its own, where
-a file stands for its drive, so that nobody else finds that file by its name. All of them have the
-certificate that docs/how-to/use-several-machines.md asks for, in Dask's own configuration.
+Two workers of a Dask scheduler stand for two hosts: each was started in a separate folder, where a
+file stands for its drive, so that no other process finds that file by its name. All have the
+certificate that docs/how-to/use-several-machines.md requires, in Dask's configuration.
 """
 
 import json
@@ -67,7 +67,7 @@ class Rack:
         patch.setenv("DASK_CONFIG", str(self.folder / "config"))
 
     def _start(self, kind: str, folder: Path, *arguments: str) -> str:
-        """Start a part of Dask, and return the address that it tells."""
+        """Start a part of Dask, and return the address that it prints."""
         worker_options = () if kind == "scheduler" else ("--nthreads", "1", "--host", "127.0.0.1")
         log = self._stack.enter_context((folder / f"{kind}.log").open("w"))
         process = subprocess.Popen(
@@ -99,7 +99,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 
 @pytest.fixture
 def rack(started: Rack, here: Path) -> Rack:
-    """Both hosts with a drive that nobody has measured."""
+    """Both hosts with an unused drive."""
     for label in ("left", "right"):
         host = started.folder / label
         for file in host.glob("**/*.json"):
@@ -198,7 +198,7 @@ def test_interrupted_run_resumes_on_its_host(rack: Rack, here: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(timeout=60) == 130
     assert "uflip run --resume all" in process.communicate()[1]
-    # The worker notices within a tenth of a second that nobody waits, and then ends its run.
+    # The worker notices within 0.1 s that its client has left, and ends its run.
     deadline = time.monotonic() + 30
     while "in use by another benchmark" in (resumed := rack.run("--resume", "all", "-q")).err:
         assert time.monotonic() < deadline, resumed.err

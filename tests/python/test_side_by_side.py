@@ -49,7 +49,7 @@ def test_outputs_are_printed_in_order(
 @pytest.mark.parametrize(("first", "second"), [("fails", "waits"), ("waits", "fails")])
 def test_failure_ends_the_other_step(tmp_path: Path, first: str, second: str) -> None:
     code, lines = run_tool(tmp_path, first, second)
-    assert code == 2, "as make says it"
+    assert code == 2, "the exit code of make"
     assert "fails" in lines
     assert not (tmp_path / "waited").exists()
 

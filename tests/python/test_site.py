@@ -1,4 +1,4 @@
-"""The results site: submissions are checked, stored, shown to those who may see them, and found."""
+"""The results site: are submissions checked, stored, searchable, and visible to allowed users?"""
 
 import hashlib
 import json
@@ -103,7 +103,7 @@ def test_result_is_submitted_checked_published_and_pulled(
     assert uflip("verify", tmp_path / "pulled").code == 0
     ours, theirs = package.load(folder), package.load(first["url"])
     assert theirs.frame() == ours.frame()
-    # The server computed what it shows: it is what the folder says here.
+    # The summary of the server equals that of the local folder.
     document = nobody.get(f"{address}/summary").json()
     assert document["micro_benchmarks"] == ours.summary["micro_benchmarks"]
     # The same again is no other result.
@@ -128,7 +128,7 @@ def test_interrupted_upload_resumes(server: SiteServer, folder: Path, tmp_path: 
     half = len(content) // 2
     sent = carol.put(address, params={"offset": 0}, content=content[:half])
     assert sent.json() == {"received": half}
-    # Not everything is there: nothing comes of it yet, and a gap is refused.
+    # An incomplete upload cannot be committed, and a gap is refused.
     assert carol.post(f"/api/v1/submissions/{begun['id']}/commit").status_code == 400
     assert carol.put(address, params={"offset": half + 1}, content=b"x").status_code == 400
     resumed = begin_upload(carol, files)
@@ -306,7 +306,7 @@ def test_dry_run_lists_files_and_sends_nothing(tmp_path: Path) -> None:
     target = tmp_path / "drive.bin"
     result = benchmark(tmp_path / "r", f"file:{target}", "--size", "16MiB", "--buffered")
     files = len([*(result / "runs").iterdir()]) + 2
-    # Nobody listens there.
+    # No server listens there.
     outcome = uflip("submit", result, "http://127.0.0.1:1", "--dry-run")
     assert outcome.code == 0, outcome.err
     assert outcome.out.startswith(f"{files} files, ")
@@ -336,7 +336,6 @@ def test_cached_file_is_not_sent_again(server: SiteServer, folder: Path) -> None
     assert keeper.delete(address).status_code == 204
 
 
-# Route -> role that it needs, and whether it is about one result of somebody.
 def test_idle_connections_do_not_exhaust_descriptors(tmp_path: Path) -> None:
     with site_server(tmp_path / "site", fresh=True, descriptors=128) as made:
         port = httpx.URL(made.url).port
@@ -345,6 +344,7 @@ def test_idle_connections_do_not_exhaust_descriptors(tmp_path: Path) -> None:
             assert httpx.get(f"{made.url}/health", timeout=30).status_code == 200
 
 
+# Route -> the role that it needs.
 OPEN, OWNER, SUBMITTING = "anybody who may see it", "the owner or an admin", "a submitter"
 ROUTES = {
     ("get", "/api/v1/results"): OPEN,
@@ -413,7 +413,7 @@ PARAMETERS = {"slug": "device_slug", "name": "id", "digest": "digest", "result":
 def test_no_page_shows_unpublished_results(
     server: SiteServer, folder: Path, tmp_path: Path
 ) -> None:
-    """Every address beside the API, the explorer's too, for every role."""
+    """For every role, all addresses outside the API, including those of the explorer."""
     private = submit(server, folder, account="owner")
     detail = server.client("owner").get(f"/api/v1/results/{private['id']}").json()
     for name, role in (("reader", "reader"), ("other", "submitter"), ("admin", "admin")):
@@ -425,7 +425,7 @@ def test_no_page_shows_unpublished_results(
     }  # fmt: skip
     addresses = _pages(tmp_path, detail)
     assert len(addresses) > 20
-    # The pages know what they are asked for, and refuse the rest.
+    # The pages accept known parameters, and refuse others.
     page_queries = {f"/{each}": {} for each in ("devices", "site.css")} | {
         "/": {"q": private["id"]}
     }
@@ -454,7 +454,7 @@ def test_no_page_shows_unpublished_results(
 
 
 def _pages(scratch: Path, detail: dict[str, Any]) -> list[str]:
-    """List what the application answers beside the API, with this result in the addresses."""
+    """List the addresses outside the API, with this result in them."""
     site = open_site(scratch / "another")
     app: Any = application(site)
     routes = [*app._app.routes, *pages.router.routes]
@@ -517,7 +517,7 @@ def test_revoked_token_is_refused(server: SiteServer) -> None:
     more = ["--database", server.database] if server.database else []
     assert uflip("site", "token", server.folder, "gone", "--revoke", *more).code == 0
     assert client.get("/api/v1/results").status_code == 403
-    # Another token for the same account, with another role; not a third one beside it.
+    # A new token of the same account may have another role; a third one is refused.
     renewed = uflip("site", "token", server.folder, "gone", "--role", "admin", "--json", *more)
     assert renewed.code == 0, renewed.err
     headers = {"Authorization": f"Bearer {json.loads(renewed.out)['token']}"}
@@ -564,7 +564,7 @@ def test_results_are_found_by_search_filter_and_order(
         assert answer.status_code == 400, page
         assert name in answer.text, page
         assert suggestion in answer.text, page
-    # What pages make themselves, the form with fields that nobody filled in as well, is known.
+    # Links that pages contain, and the form with empty fields, are accepted.
     left_empty = "q=&kind=&class=&capacity=&scale=&state=&durability=&year=&sort=-created"
     assert client.get(f"/?{left_empty}").status_code == 200
     for page in ("/?scale=quick", "/devices", f"/devices/{_slug(client)}"):
@@ -674,7 +674,7 @@ def test_caller_is_identified_by_address(tmp_path: Path, proxy: bool) -> None:
                 responses = [client.get("/health", headers=name) for name in names]
             return sum(answer.status_code == 200 for answer in responses)
 
-        # More than a bucket holds. What a proxy says counts where there is one.
+        # More than a bucket holds. The header of a proxy counts only behind a proxy.
         assert 50 <= answers("192.0.2.1") < 100
         assert (answers("192.0.2.2") >= 50) is proxy
 
@@ -682,7 +682,7 @@ def test_caller_is_identified_by_address(tmp_path: Path, proxy: bool) -> None:
 def test_migrations_match_table_definitions(tmp_path: Path) -> None:
     engine = open_database(f"sqlite:///{tmp_path / 'x.db'}")
     with engine.connect() as connection:
-        # Full text has tables of its own, which are SQLite's.
+        # Full-text search has its own tables, created by SQLite.
         ours = {"include_name": lambda name, kind, _: kind != "table" or "result_words" not in name}
         context = MigrationContext.configure(connection, opts=ours)
         assert compare_metadata(context, Base.metadata) == []
@@ -733,7 +733,7 @@ def test_interrupted_seeding_resumes_without_repeating(
     with site.sessions() as session:
         assert [each.folder_id for each in session.query(ResultRecord)] == [begun_as]
     assert not begun.exists()
-    # Of other micro-benchmarks it has nothing, and nothing of what was deleted since.
+    # Other micro-benchmarks and deleted results are measured anew.
     (other,) = seeding.seed(site, [DEVICE], only=["mix"])
     site.intake.delete(first.result, seeding.ACCOUNT)
     (anew,) = seed_device()

@@ -77,7 +77,7 @@ def test_measurement_is_submitted_compared_and_cited(
     watched: MonitoredPage, server: SiteServer, measured: list[Path], tmp_path: Path
 ) -> None:
     page = watched.page
-    # Submitted, but private: nobody sees it, neither in the list nor by its address.
+    # Submitted, but private: neither the list nor its address shows it.
     first = submitted(server, measured[0])
     page.goto(server.url)
     assert page.get_by_text("Nothing matches").is_visible()
@@ -135,7 +135,7 @@ def test_measurement_is_submitted_compared_and_cited(
 def test_markup_in_device_name_stays_text(
     watched: MonitoredPage, server: SiteServer, tmp_path: Path
 ) -> None:
-    """A profile of anybody's: its name is shown on every page, and runs on none."""
+    """The name of any user's profile is shown on every page, and runs on none."""
     probe = "<img src=x onerror=document.title='ran'>"
     text = (PACKAGE_ROOT / "uflip" / "profiles" / "demo.toml").read_text()
     path = tmp_path / f"own {probe.replace('/', '_')}.toml"

@@ -94,7 +94,7 @@ def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_
         files = server.client().get(address).json()["files"]
         assert storage.names() == {f"of-the-lab/{each['digest']}" for each in files}
         before = server.client().get(f"{address}/summary").content
-        # The machine's own copies are gone: everything is there, from whichever end it is asked.
+        # Without local copies every address still works.
         for path in (
             f"/results/{listed['id']}", f"/explore/api/result?key={listed['id']}",
             f"{address}/summary", f"{address}/files/{files[-1]['digest']}",
@@ -106,7 +106,7 @@ def test_site_is_restored_from_its_bucket(storage: Storage, measured: Path, tmp_
         pulled = tmp_path / "pulled"
         assert uflip("pull", server.url, listed["id"], "--out", pulled).code == 0
         assert package.load(pulled).frame() == package.load(measured).frame()
-        # Another machine: the same database and bucket, a folder of its own.
+        # Another machine: the same database and bucket, but another folder.
         database = f"sqlite:///{folder / 'site.db'}"
         with site_server(tmp_path / "other", database, "--store", STORE) as other:
             assert other.client().get(f"{address}/summary").content == before

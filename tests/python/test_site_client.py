@@ -32,7 +32,7 @@ def answering(
 ) -> Iterator[str]:
     """Serve the same answer to each request for a result, and another one for its files.
 
-    `sent` gets the lengths of those above a megabyte that somebody took.
+    `sent` collects the lengths of those above a megabyte that a client received.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -49,7 +49,7 @@ def answering(
                     sent.append(len(body))
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=made.serve_forever)

@@ -1,6 +1,6 @@
 """Many concurrent requests: do waiting requests leave connections and threads to the others?
 
-The application is asked in this process, and its database has one connection in all.
+The application runs in this process, and its database has a single connection.
 """
 
 import asyncio

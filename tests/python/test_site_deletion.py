@@ -1,6 +1,6 @@
 """A result that is deleted and sent again is complete, whenever the server ends.
 
-What takes results in is called in this process; a kill is an exception that nobody expects.
+Submissions are handled in this process; a kill is simulated by an unexpected exception.
 """
 
 import os
@@ -126,7 +126,7 @@ def test_upload_and_removal_do_not_interleave(
 
     def slowly(blobs: Blobs, digests: Iterable[str]) -> None:
         resubmission.start()
-        time.sleep(0.3)  # it would have begun by now, and found that everything is there
+        time.sleep(0.3)  # without a lock it would have begun by now, and found all files
         removed(blobs, digests)
 
     monkeypatch.setattr(Blobs, "remove", slowly)

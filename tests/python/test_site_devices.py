@@ -70,7 +70,7 @@ def test_differently_configured_devices_are_separate(
 def test_device_is_identified_by_profile_not_name(measured: Path, tmp_path: Path) -> None:
     plain = Results.load(_measured("sim:demo", tmp_path / "plain")).manifest.device
     assert model_of(plain) == "demo"
-    # The profile of another device under the plain name, and one of which the name says nothing.
+    # The profile of another device under the plain name, or under a name without a profile.
     for url in ("sim:demo", "sim:", "sim:dftl", "sim:demo?program_ns=1", "sim:demo?nothing=1"):
         folder = _forged(measured, tmp_path / url.replace("?", "-"), url=url)
         model = model_of(Results.load(folder).manifest.device)
@@ -88,7 +88,7 @@ def test_terminal_codes_in_names_are_escaped(
 ) -> None:
     named = {"model": f"drive {TERMINAL} gpj", "firmware": f"1{TERMINAL}2"}
     result = _published(server, _forged(measured, tmp_path / "forged", **named))
-    assert result["firmware"] == named["firmware"], "programs get what it is"
+    assert result["firmware"] == named["firmware"], "the API returns the original text"
     addresses = ("/", "/devices", f"/devices/{result['device_slug']}", f"/results/{result['id']}")
     for address in addresses:
         answer = server.client().get(address)

@@ -1,7 +1,7 @@
 """Consistent but forged results: the measured runs are not those of the plan.
 
-Each is a folder whose ledger was made anew around the change, which anybody can do, so that nothing
-but the plan and the limits of a database stand between it and the site.
+Each folder has a new ledger that matches the change, which any user can make: only the checks
+against the plan and the limits of the database can refuse it.
 """
 
 import json

@@ -1,8 +1,7 @@
 """A hundred hostile run files: does the site refuse each of them quickly?
 
-The ledger of each folder says that its file is what was written, so that nothing but the reader
-stands between the file and the server. The tests run the work of `uflip.site.examiner` in
-a process for each case, whose processor time and memory are measured.
+The ledger of each folder matches its file, so that only the reader can refuse it. The tests run the
+work of `uflip.site.examiner` in a process for each case, and measure its CPU time and memory.
 """
 
 import io
@@ -160,7 +159,7 @@ def cases(run: Run) -> dict[str, bytes]:
 
 
 def replaced(folder: Path, name: str, content: bytes) -> None:
-    """Put a run file into a folder, and say in its ledger that it was written so."""
+    """Put a run file into a folder, and add its digest to the ledger."""
     path = folder / "runs" / name
     path.unlink()
     path.write_bytes(content)
@@ -168,7 +167,7 @@ def replaced(folder: Path, name: str, content: bytes) -> None:
 
 
 def examine_in_child(folder: Path) -> tuple[str, float, int]:
-    """Look at a folder in a process of its own: what it says, time [s], memory of it [bytes]."""
+    """Examine a folder in a child process; return its outcome, CPU time [s] and memory [bytes]."""
     # A fork begins with the pages of this process, which are not its own.
     shared = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     reading, writing = os.pipe()

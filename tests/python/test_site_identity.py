@@ -1,7 +1,7 @@
 """A folder and a database must belong to one site; a site is created only where it may be.
 
-A start removes folders without a row in the database: beside the database of another site it
-would remove all of them.
+A start removes folders without a row in the database: with the database of another site it would
+remove all of them.
 """
 
 import json
@@ -42,7 +42,7 @@ def _published(server: SiteServer, folder: Path) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path, measured: Path) -> tuple[Path, str, str]:
-    """A site with a database beside it, and one result: folder, URL of the database, id."""
+    """Return a site with an external database and one result: folder, URL of the database, id."""
     folder, database = tmp_path / "site", f"sqlite:///{tmp_path / 'its.db'}"
     with site_server(folder, database) as server:
         result = _published(server, measured)
@@ -64,7 +64,7 @@ def folders_unchanged(folder: Path) -> Iterator[None]:
 
 
 def _refused(*arguments: object) -> str:
-    """Start a command that ends by itself, and return what it says."""
+    """Start a command that must be refused, and return its error."""
     process = start_site(*arguments)
     try:
         _, err = process.communicate(timeout=60)
@@ -90,8 +90,8 @@ def test_wrong_database_removes_nothing(
             assert "--database" in message
             assert "nothing was changed" in message
             assert _refused("token", folder, "bob", *more)
-    assert not (folder / "site.db").exists(), "a database was made that nobody asked for"
-    # With its own it goes on.
+    assert not (folder / "site.db").exists(), "no database was created"
+    # With its own database it starts.
     with site_server(folder, database) as server:
         assert server.client().get(f"/api/v1/results/{result}/summary").status_code == 200
     assert (folder / identity.FILE).read_text().strip()
@@ -123,7 +123,7 @@ def test_folder_of_another_site_is_refused_on_postgresql(
         with folders_unchanged(folder), pytest.raises(RefusedError) as raised:
             open_site(folder, url)
         assert str(folder) == raised.value.where
-        # A new folder is one of its own: servers on several machines have one each.
+        # A new folder joins the site: servers on several machines have one each.
         one, other = open_site(tmp_path / "one", url), open_site(tmp_path / "other", url)
         assert one.id == other.id
         one.close()

@@ -1,7 +1,7 @@
 """kill -9 of a results site during submissions: acknowledged results are never lost or partial.
 
-How long a server lives is drawn in units of what a submission takes that nobody disturbs, on this
-machine and now, and grows with each try: however slow the machine, every submission ends.
+The lifetime of a server is drawn in units of an undisturbed submission, measured before, and grows
+with each try: every submission ends, however slow the machine.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
             killer.start()
             try:
                 acknowledged[number] = _submit(server.url, token, prepared)
-            except UflipError as error:  # the next round goes on with it
+            except UflipError as error:  # the next round resumes it
                 last = f"{seed_text}: {error}"
             dead.set()
             killer.join()

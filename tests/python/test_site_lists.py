@@ -29,25 +29,25 @@ MODELS = ("Maker", "maker", "Straße", "100%", "a_b", "C:\\x", '"quoted"')
 
 @dataclass
 class Filled:
-    """A site with results, and what they are: plain rows."""
+    """A site with results, and the same results as plain rows."""
 
     site: Site
     rows: list[dict[str, Any]]
     devices: list[dict[str, Any]]
 
     def naive(self, holds: Callable[[dict[str, Any]], bool]) -> set[str]:
-        """Ids of what is published, and holds."""
+        """Return the ids of published rows that satisfy a predicate."""
         return {row["id"] for row in self.rows if row["published_utc"] and holds(row)}
 
     def value(self, row: dict[str, Any], sort: str) -> Any:
-        """What a row is ordered by."""
+        """Return the sort key of a row."""
         column = SORTS[sort].column
         table = self.devices[row["device_id"] - 1] if column.class_ is DeviceRecord else row
         return table[column.key]
 
 
 def filled(site: Site) -> Filled:
-    """Write rows as submissions leave them; many are alike in what they are ordered by."""
+    """Write rows like those of submissions; many have equal sort keys."""
     random_ = random.Random(5)
     devices = [
         {"slug": f"d-{n}", "kind": random_.choice(["sim", "file"]), "published": 0,
@@ -146,7 +146,7 @@ def test_pages_are_consecutive_in_every_order(filled_site: Filled, sort: str, si
         assert present == sorted(present, reverse=bool(sign))
     for value in {*values}:
         same = [each for each in ids if filled_site.value(by_id[each], sort) == value]
-        assert same == sorted(same, reverse=bool(sign)), "what is alike is in the order of its ids"
+        assert same == sorted(same, reverse=bool(sign)), "equal keys are ordered by id"
     # Back from the end: the same, the other way round.
     with filled_site.site.sessions() as session:
         query = ResultQuery(sort=sign + sort, per_page=500)
@@ -279,7 +279,7 @@ def test_device_without_results_is_removed(filled_site: Filled) -> None:
 
 
 def test_site_of_older_schema_is_searchable(tmp_path: Path) -> None:
-    """Its rows were written when nobody kept what is searched and counted now."""
+    """Its rows were written before search words and counts were stored."""
     (tmp_path / "site").mkdir()
     file = tmp_path / "site" / "site.db"
     engine = create_engine(f"sqlite:///{file}")

@@ -39,7 +39,7 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
     for content in contents:
         assert blobs.path(digest(content)).read_bytes() == content
     sent = [*(tmp_path / "site" / "arriving" / "upload").iterdir()]
-    assert {each.name for each in sent} == {*sizes}, "whose sender has them"
+    assert {each.name for each in sent} == {*sizes}, "the upload holds them"
     assert all(each.samefile(blobs.path(each.name)) for each in sent), "each is kept once"
     blobs.forget("upload")
     assert not [*(tmp_path / "site" / "arriving").iterdir()]
@@ -88,7 +88,7 @@ def test_invalid_part_affects_no_other(tmp_path: Path) -> None:
         blobs.receive("upload", sent)
     assert blobs.received("upload", digest(first), 5) == 5
     assert blobs.there(digest(first))
-    # The part that does not match its digest is gone; the one beside it is whole.
+    # The part with a wrong digest is discarded; the other one is stored.
     sent = [(FilePart(digest(b"other!"), 0, second), 6), (FilePart(digest(second), 0, second), 6)]
     with pytest.raises(ResultsError, match="does not match its digest"):
         blobs.receive("upload", sent)

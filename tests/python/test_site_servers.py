@@ -80,4 +80,4 @@ def test_concurrent_publishing_is_consistent(
         server.client("alice").get(f"/api/v1/results/{result}").json()["published_utc"] is None
         for server in server_pair
     }
-    assert len(states) == 1, "both say the same"
+    assert len(states) == 1, "both servers agree"

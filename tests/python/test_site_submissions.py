@@ -58,7 +58,7 @@ def output_of(done: Outcome) -> dict[str, Any]:
 def test_duplicate_submission_reports_its_owner(server: SiteServer, measured: Path) -> None:
     first = submit(server, measured, "alice")
     assert (first.code, "(new, private until `--publish`)" in first.out) == (0, True)
-    # It is alice's: nobody else publishes it by sending the same, and nobody says that they did.
+    # Only alice can publish it: a duplicate submission does not, and its answer states that.
     duplicate = submit(server, measured, "bob")
     assert duplicate.code == 0, duplicate.err
     assert (
@@ -70,7 +70,7 @@ def test_duplicate_submission_reports_its_owner(server: SiteServer, measured: Pa
     assert (answer["new"], answer["own"], answer["published"]) == (False, False, False)
     address = f"/api/v1/results/{answer['id']}"
     assert server.client().get(address).status_code == 404
-    # An admin may publish everybody's.
+    # An admin may publish any result.
     done = output_of(submit(server, measured, "root", "--publish", "--json"))
     assert (done["own"], done["published"]) == (False, True)
     assert server.client().get(address).json()["submitted_by"] == "alice"
@@ -118,7 +118,7 @@ def test_announced_length_must_match_file(
     redacted_copy(measured, tmp_path / "copy")
     files = _files(tmp_path / "copy")
     bob = server.client("bob")
-    # Begun before the file is here: what is sent then is held against it, and so is the commit.
+    # An upload begun before the file exists: later parts and the commit are checked against it.
     early = _offer(bob, files, manifest=claimed)
     assert early.status_code == 201
     made = output_of(submit(server, measured, "alice", "--publish", "--json"))
@@ -135,7 +135,7 @@ def test_announced_length_must_match_file(
     assert early_commit.status_code == 400
     assert early_commit.json()["error"]["what"] == "The file has another length than announced"
     server.client("alice").delete(f"/api/v1/results/{made['id']}")
-    # What bob may not see any more he would have to send.
+    # Bob must send files that he may not see any more.
     committed = bob.post(f"/api/v1/submissions/{begun}/commit")
     assert committed.status_code == 400
     assert committed.json()["error"]["what"] == "A file is not there yet"
@@ -159,7 +159,7 @@ def test_full_disk_is_reported_to_sender(server: SiteServer) -> None:
 
 
 def test_site_files_are_private_to_its_user(measured: Path, tmp_path: Path) -> None:
-    """Also of one that an older version made, in a folder that was there."""
+    """Including a site of an older version, in an existing folder."""
     umask = 0o022
     before = os.umask(umask)
     try:
@@ -188,13 +188,13 @@ def test_digest_grants_no_access(server: SiteServer, measured: Path, tmp_path: P
     made = output_of(submit(server, measured, "alice", "--publish", "--json"))
     alice, bob = server.client("alice"), server.client("bob")
     first = _offer(bob, files).json()
-    assert first["received"][digest] == len(files[run]), "anybody can fetch it"
+    assert first["received"][digest] == len(files[run]), "it is public"
     assert alice.post(f"/api/v1/results/{made['id']}/withdraw").status_code == 200
 
     begun = _offer(bob, files).json()
     assert begun["id"] == first["id"]
     assert {*begun["received"].values()} == {0}
-    # Nor does the site say whether it has a file, by refusing another length.
+    # Refusing another length must not reveal whether the site has a file.
     assert _offer(bob, files, manifest=1).status_code == 201
     upload = f"/api/v1/submissions/{begun['id']}"
     for name, content in files.items():
@@ -208,7 +208,7 @@ def test_digest_grants_no_access(server: SiteServer, measured: Path, tmp_path: P
     wrong = bob.put(last, params={"offset": len(files[run]) - 1}, content=b"?")
     assert wrong.status_code == 422, "its last byte is another"
     assert bob.post(f"{upload}/commit").status_code == 400
-    # An owner of the file sends it, and learns whose result it is; nothing of alice's was lost.
+    # A client that has the file sends it, and gets alice's result; her files are intact.
     assert bob.put(last, params={"offset": 0}, content=files[run]).status_code == 200
     committed = bob.post(f"{upload}/commit").json()
     assert (committed["id"], committed["new"], committed["own"]) == (made["id"], False, False)

@@ -271,7 +271,7 @@ def ordered(incr: int, count: int, io_size: int = 64 * KIB) -> Spec:
     st.sampled_from([BLOCK, APART]),
 )
 def test_target_is_found_whenever_one_exists(capacity: int, specs: list[Spec], block: int) -> None:
-    """Beside a list of blocks, and a search through all offsets."""
+    """Compare with a list of blocks, and a search through all offsets."""
     allocator, used = SpaceAllocator(capacity, block=block), set[int]()
     for spec in specs:
         if spec.target_size > capacity:
@@ -321,7 +321,7 @@ def test_mix_leaves_other_half_undisturbed() -> None:
     allocator = SpaceAllocator(64 * GIB)
     first = allocator.move(mixed).spec
     assert (first.second.target_offset, first.first.target_offset) == (0, half)
-    # Something in the second half: what is read at random must not lie there any more.
+    # Sequential writes in the second half: random reads must not touch it any more.
     allocator.move(ordered(1, 40 * GIB // (64 * KIB)))
     assert "no" in str(allocator.move(mixed).reset)
 

@@ -95,7 +95,9 @@ def test_startup_is_the_largest_observed() -> None:
     }
     assert startup_of(phases, 4096) == Startup(2, 60, 4096)
     endless = {"patterns": {"SW": pattern_phases(0, 777, "start_up_not_over")}}
-    assert startup_of(endless, 4096) == Startup(0, 777, 4096), "all of it, and who knows what more"
+    assert startup_of(endless, 4096) == Startup(0, 777, 4096), (
+        "the whole run, which is a lower bound"
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_short_runs_agree_with_long_runs(tmp_path: Path) -> None:
 
 
 def test_pause_is_found_without_baselines(tmp_path: Path) -> None:
-    """Alone, parallel reads of the Mtron met what writes had left: 0.76 ms in place of 0.34."""
+    """Without it, parallel reads of the Mtron waited for earlier writes: 0.76 ms, not 0.34 ms."""
     url, out = "sim:mtron?blocks_per_die=512", tmp_path / "out"
     done = uflip("run", url, "--scale", "quick", "--only", "parallelism", "--quiet", "--out", out)
     assert done.code == 0, done.err
@@ -293,7 +295,7 @@ def test_mix_with_quick_writes_is_right_or_marked(
     truth = float(np.asarray(long.column("response_time_ns"))[measured].mean())
     row = rows(results)["mix RR/RW 8"]
     assert row["statistics"]["mean_ns"] == pytest.approx(truth, rel=0.15)
-    # As if the start-up had been carried over in bytes alone, with a quarter more.
+    # A run as long as a start-up converted by bytes alone, with a margin of a quarter.
     (run,) = (run for run in results.runs if run.id.endswith("mix-RR+RW-ratio-8"))
     writes = np.flatnonzero(np.asarray(run.trace().column("mode")) == 1)
     short = device_after_a_pause(MTRON).run(run.spec.but(io_count=165, io_ignore=135))
@@ -328,7 +330,7 @@ def examined(entry: Any, trace: Any) -> StartupInput:
 
 
 def test_write_delayed_by_full_cache_waits_for_flash() -> None:
-    """32 MiB of cache take 1,024 writes of 32 KiB at once, and what is flushed meanwhile."""
+    """32 MiB of cache absorb 1,024 writes of 32 KiB, and as many as are flushed meanwhile."""
     device = device_after_a_pause(TLC)
     spec = baseline("RW", io_size=32 * KIB, io_count=3000, target_size=1 << 30)
     (writes,) = writes_of(device.run(spec), spec)
@@ -377,7 +379,7 @@ def test_idle_time_prolongs_startup(reads: int, rows: int | None) -> None:
     assert never_ends(spec, startup) is (reads == 64)
 
 
-# Baselines that go on
+# Extended baselines
 
 
 def baseline_run(pattern: str, device: str, scale: str, **choices: Any) -> tuple[PlannedRun, Any]:

@@ -105,7 +105,7 @@ def test_invalid_state_is_an_error(state: str, target_size: int | None, message:
         plan_state(info, state, target_size)
 
 
-# What it is called
+# State ids
 
 
 def test_state_id_follows_writes() -> None:

@@ -1,8 +1,8 @@
 """Do acknowledged results survive a power failure, with any subset of the unflushed writes?
 
-The real code does its work once, under a library that records its calls; then the power is lost at
-thousands of moments of that recording (`power_failure`), and the real readers look at what is left
-(`power_scenarios`). `UFLIP_SEED` brings a failure back; `make soak` tries 10,000 seeds.
+The real code runs once, under a library that records its calls. Then `power_failure` cuts the power
+at thousands of moments of that recording, and the real readers check the remaining files
+(`power_scenarios`). `UFLIP_SEED` reproduces a failure; `make soak` tries 10,000 seeds.
 """
 
 import os
@@ -25,7 +25,7 @@ SEEDS = 10_000 if "UFLIP_SOAK" in os.environ else 300
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Record every scenario in a process of its own."""
+    """Record every scenario in a separate process."""
     folder = tmp_path_factory.mktemp("recorded")
     library = folder / "oplog.so"
     source = TESTS.parent / "native" / "oplog.c"
@@ -61,7 +61,7 @@ def test_acknowledged_data_survives_power_loss(recorded: Path, name: str, in_mem
     assert lost, "the power was lost in the middle of it"
 
 
-# The model itself, against what is worked out by hand
+# The model itself, compared with cases worked out by hand
 
 ROOT, ONE, TWO = 1, 10, 11
 

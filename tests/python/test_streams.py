@@ -59,7 +59,7 @@ def measured(
 def skewed(
     device: SimulatedDevice, skew: tuple[int, int], hints: bool, ios: int, seed: int
 ) -> Spec:
-    """Describe `ios` writes with a hot area, which has a stream of its own or not."""
+    """Describe `ios` writes with a hot area, which has its own stream if `hints`."""
     writes, pages = skew
     return basic(
         "write", "hotcold", io_size=device.page_bytes, hot_io_percent=writes,

@@ -1,8 +1,7 @@
 """Do the micro-benchmarks beyond the paper find known properties, and form a suite of their own?
 
-Devices are simulated ones whose constants are given here, so that what is found can be held against
-a closed form: dies are counted, a cache has a size, a server that is never idle takes what Little's
-law says.
+The simulated devices have constants given here, so that findings can be compared with a closed
+form: the number of dies, the size of a cache, Little's law for a server that is never idle.
 """
 
 from pathlib import Path
@@ -124,7 +123,7 @@ def value_of(experiment: Experiment, run: PlannedRun) -> float:
     """Return the value of a pattern's parameter that its run is named after."""
     spec: Any = run.spec.second if experiment.micro_benchmark == "mixed_sizes" else run.spec
     if experiment.parameter == "write_rate":
-        # Of arrivals, a share writes [bytes/s]; the name says whole writes a second.
+        # A share of the arrivals are writes [bytes/s]; the name has whole writes per second.
         per_s = 1e9 / spec.interval * spec.first_percent / 100
         return round(per_s) * float(spec.first.io_size)
     if experiment.parameter == "deallocated_percent":
@@ -235,11 +234,11 @@ def test_deallocated_share_is_trimmed_once_then_read_and_rest_written() -> None:
     assert end == 0
 
 
-# What they find
+# Findings
 
 
 def test_knee_of_queue_is_the_number_of_dies(tmp_path: Path) -> None:
-    """Sequential pages lie on dies in turn, so that 8 are busy from a depth of 8 on, and N* = 8.
+    """Sequential pages alternate between dies: 8 are busy from a depth of 8 on, and N* = 8.
 
     At random a closed network of 8 equal servers gives 8 × n / (n + 7) of what one does where its
     times are exponential (J. Buzen 1973), and more, but never 8, where they are all the same.
@@ -275,10 +274,10 @@ def test_cliff_is_at_configured_cache_size(tmp_path: Path, cache: int) -> None:
     experiments, text = measured(url, tmp_path / "r", "cache_cliff")
     cliff = cache_cliff.cliff(experiments["SW"])
     assert cliff is not None
-    # The flash takes a page of each of eight dies in a program, the link what it can.
+    # The flash programs a page of each of eight dies at a time; the link limits the cache.
     assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.05)
     assert cliff.fast == pytest.approx(1e9 / 280_000_000, rel=0.05)
-    assert cliff.tolerance < cache / 8, "what is printed is worth something"
+    assert cliff.tolerance < cache / 8, "the printed value is precise enough"
     assert abs(cliff.holds - cache) < cliff.tolerance
     assert f"it holds {cliff.holds / MIB:.2f}".rstrip("0").rstrip(".") in text
 
@@ -297,7 +296,7 @@ def test_cliff_is_at_configured_slc_cache_size(tmp_path: Path, blocks: int) -> N
     assert cliff.fast * PAGE == pytest.approx(slc_ns / 8, rel=0.02)
     assert cliff.slow * PAGE == pytest.approx(PROGRAM_NS / 8, rel=0.02)
     holds = 8 * blocks * 16 * PAGE
-    assert cliff.tolerance < holds / 8, "what is printed is worth something"
+    assert cliff.tolerance < holds / 8, "the printed value is precise enough"
     assert abs(cliff.at - holds) < cliff.tolerance
 
 
@@ -308,7 +307,7 @@ def test_device_without_cache_has_no_cliff(tmp_path: Path) -> None:
 
 
 def test_cache_refills_at_flash_rate(tmp_path: Path) -> None:
-    """After p of idle there is room for p × d, at most all; what is beyond waits for the flash."""
+    """After idling for p the cache has free space for p × d; further writes wait for the flash."""
     cache = 8 * MIB
     url = f"{SLOW_LINK}&write_cache_bytes={cache}&flush=eager"
     experiments, _ = measured(url, tmp_path / "r", "cache_refill")
@@ -336,7 +335,7 @@ def test_reads_beside_writes_follow_littles_law(tmp_path: Path) -> None:
 
 
 def test_small_reads_wait_for_pages_of_long_ones(tmp_path: Path) -> None:
-    """The same law, where half of the I/Os have as many pages as they are long."""
+    """Little's law, if half of the I/Os have several pages."""
     experiments, text = measured(ONE_DIE, tmp_path / "r", "mixed_sizes")
     for run in experiments["RR/RR"]:
         pages = run["value"] / PAGE
@@ -379,7 +378,7 @@ def test_steady_rate_matches_greedy_model(tmp_path: Path) -> None:
     assert verdict["ios_per_s"] == pytest.approx(1e9 / each_ns, rel=0.05)
     assert f"4 KiB: {round(verdict['ios_per_s']):,} IOPS" in text
     assert len(first["rounds"]) == 2
-    # Nothing else of what was recorded inside the device is stored.
+    # No other recording of the device is stored.
     assert not (tmp_path / "r" / "inside").exists()
     page = tmp_path / "page.html"
     assert uflip("report", tmp_path / "r", "-o", page).code == 0

@@ -100,7 +100,7 @@ def test_rate_covers_measured_ios_only(tmp_path: Path) -> None:
         **{runs[n].id: pytest.approx(one_by_one(n)) for n in (2, 4)},
         runs[3].id: rates[runs[3].id],
     }
-    # Four processes: what is over while each has I/Os behind its start-up still to make.
+    # Four processes: completions while each of them has measured I/Os left.
     four = streams_of(3)
     begin, end = max(every[5][1] for every in four), min(every[-1][0] for every in four)
     over = sum(begin < completed <= end for every in four for _, completed in every)
@@ -176,7 +176,7 @@ def test_document_contains_all_micro_benchmarks(demo_document: dict[str, Any]) -
     assert len(runs) + len(demo_document["baselines"]) + 3 == demo_document["runs_planned"]
     for run in runs:
         assert run["statistics"]["count"] == run["io_count"] - run["io_ignore"]
-        # Every run says what varied, and its pattern contains that very value.
+        # Every run names its varied parameter, and its pattern contains that value.
         assert run["value"] in list(values_of(run["spec"], run["parameter"]))
 
 

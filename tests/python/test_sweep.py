@@ -222,7 +222,7 @@ def test_row_equals_single_run_for_every_mode(
     else:
         assert row.times[kinds[0]] == row.statistics
         assert best([row], "mean") == row
-    assert read_data_set(here / "rows")[1] == {0: row}, "what is kept is what was measured"
+    assert read_data_set(here / "rows")[1] == {0: row}, "the stored row is the measured one"
     named = ("sweep", plain, "--vary", f"{name}={value}", "--spec", "spec.json")
     printed = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
     assert printed.code == 0, printed.err

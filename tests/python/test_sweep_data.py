@@ -71,7 +71,7 @@ def test_values_are_uniform_or_logarithmic_in_range(method: str) -> None:
     assert kstest((table[:, 0] - 0.5) / 1.5, "uniform").pvalue > 0.001
     assert table[:, 1].min() == 1
     assert table[:, 1].max() <= 1024
-    # As many from 1 to 31 as from 32 to 1024: half of the exponents either way.
+    # Half of the values below 32, half above: each covers half of the exponents.
     assert np.mean(table[:, 1] < 32) == pytest.approx(0.5, abs=0.04)
 
 
@@ -215,7 +215,7 @@ def test_damaged_rows_are_measured_again(
     folder = tmp_path / ("cut" if in_parts else "whole")
     file = min((folder / "parts").iterdir()) if in_parts else folder / "points.parquet"
     content = file.read_bytes()
-    # Every bit that another reader takes for a number: so that nothing but a digest tells.
+    # A flipped bit that another reader accepts as a number: only a digest detects it.
     other = next(flipped for flipped in _flipped(content) if reads_differently(content, flipped))
     file.write_bytes(other)
     if not in_parts:
@@ -269,7 +269,7 @@ def test_killed_sweep_resumes(tmp_path: Path) -> None:
     assert len(json.loads(done.out)["rows"]) == 30
     table = pd.read_parquet(data / "points.parquet")
     assert list(table["point"]) == list(range(30))
-    # Stored points are unchanged, and later ones are what they would have been.
+    # Stored points are unchanged, and later ones equal those of an uninterrupted sweep.
     for path in (tmp_path / "copy" / "parts").iterdir():
         part = pd.read_parquet(path).set_index("point")
         pd.testing.assert_frame_equal(
@@ -295,7 +295,7 @@ def test_ctrl_c_keeps_measured_points(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert [*data.glob("parts/*.parquet")], "what was measured is kept"
+    assert [*data.glob("parts/*.parquet")], "measured points are stored"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from uflip.table import Table, pairs
 
-# Words without the two spaces that stand between columns.
+# Words without the two spaces that separate columns.
 CELL = st.text(st.sampled_from("abc µ×–0.1"), max_size=8).map(lambda text: " ".join(text.split()))
 
 

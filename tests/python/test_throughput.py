@@ -1,7 +1,7 @@
 """Is a throughput within its bounds, and not below what the device achieves?
 
-The devices are simulated ones whose constants are given here, so that bounds are sums: dies that
-read a page in a given time, a link with a given number of bytes a second.
+The simulated devices have constants given here, so that bounds are sums: dies that read a page in a
+given time, a link with a given rate.
 """
 
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_random_reads_stay_below_queueing_bound(depth: int) -> None:
 @pytest.mark.parametrize("pattern", ["SR", "RR"])
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_link_rate_is_independent_of_depth(pattern: str, depth: int) -> None:
-    """I/Os of eight pages, served in turn: some are half done when counting begins."""
+    """I/Os of eight pages in round robin: some are half done when counting begins."""
     io_size = 32 << 10
     bound = LINK / io_size
     per_second = ios_per_s("sim:demo", reads(pattern, depth, io_size=io_size))
@@ -82,7 +82,7 @@ def test_filling_and_emptying_of_queue_are_excluded() -> None:
 
 
 def test_byte_rate_counts_the_same_ios() -> None:
-    """One die reads 1 and 4 pages in turn, at a page each 50 µs, however many are under way."""
+    """One die reads 1 and 4 pages alternately, 50 µs a page, at any queue depth."""
     small, large = (basic("read", "random", io_size=pages * PAGE) for pages in (1, 4))
     for depth in (1, 4, 16):
         mixed = mix(small, large, 1, queue_depth=depth, io_count=400, seed=3)

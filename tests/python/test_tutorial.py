@@ -213,7 +213,7 @@ def test_slowest_writes_waited_for_garbage_collection(folder: Path, demo: Result
             inside = ask(f"io?{query}&number={slowest['number']}").get("flash", {})
             waited = {each["what"] for each in inside.get("waited_for", ())}
             assert waited <= {"valid-page read", "valid-page program", "erase"}
-            assert bool(waited) == ("writes" in result["name"]), "its card says for whom"
+            assert bool(waited) == ("writes" in result["name"]), "its card names the operations"
 
 
 def test_more_spare_space_has_the_stated_effect() -> None:

@@ -19,7 +19,7 @@ IO_COUNT = {"SR": 200, "RR": 200, "SW": 1024, "RW": 600}
 
 @pytest.mark.parametrize("published", table3.TABLE, ids=lambda row: row.profile)
 def test_baselines_match_table_3(published: table3.Published) -> None:
-    """Fewer I/Os than in the benchmark, so that what is left of earlier writes weighs more."""
+    """Fewer I/Os than in the benchmark: effects of earlier writes weigh more."""
     with open_device(f"sim:{published.profile}") as device:
         for pattern, printed in zip(("SR", "RR", "RW", "SW"), plan_order(published), strict=True):
             ignored = table3.counts(published.profile)[pattern].io_ignore
@@ -37,7 +37,7 @@ def plan_order(published: table3.Published) -> tuple[float, float, float, float]
 
 
 def test_mtron_has_startup_then_period_of_three() -> None:
-    """uFLIP §4.2 and §5.1: about 125 writes of 0.4 ms, then 0.4 and 27 ms in turn."""
+    """uFLIP §4.2 and §5.1: about 125 writes of 0.4 ms, then 0.4 and 27 ms alternately."""
     with open_device("sim:mtron") as device:
         device.idle(10**10)
         spec = baseline("RW", io_count=2048, seed=3)

@@ -25,7 +25,7 @@ def test_converged_run_records_its_result() -> None:
     assert convergence["ended_by"] == "converged"
     assert series["half_width_ns"] <= 0.05 * series["mean_ns"]
     assert int(as_array(trace, "ignored").sum()) == convergence["startup_ios"]
-    # The last look saw the run but for what did not fill a whole period, and what was under way.
+    # The last analysis excludes an incomplete period and I/Os in flight.
     assert measured_column(trace).mean() == pytest.approx(series["mean_ns"], rel=0.02)
 
 

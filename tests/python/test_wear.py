@@ -20,9 +20,9 @@ TB, GIB = 10**12, 1 << 30
     [
         # A drive of 600 TB written (as data sheets rate it) at 12 %: 72 TB were written.
         (12, 72 * TB, 6 * TB, 0.01, "about"),
-        # Beyond its rated life it goes on counting.
+        # It counts beyond its rated life.
         (130, 780 * TB, 6 * TB, 0.01, "about"),
-        # 9 TB were less than 1 %: what is a tenth of it is less than 0.1 %.
+        # 9 TB were less than 1 %: a tenth of it is less than 0.1 %.
         (0, 9 * TB, 9 * TB // 10, 0.001, "less than"),
     ],
 )
@@ -56,7 +56,7 @@ def test_simulated_device_uses_rated_erases_of_profile() -> None:
 def test_unknown_wear_is_reported_as_unknown(tmp_path: Path) -> None:
     for url, size in (("null", None), (f"file:{tmp_path}/new.bin", "1MiB")):
         wear = wear_of(inspect_device(url, size=size))
-        if wear.unknown:  # the disk of the tests may be one that tells
+        if wear.unknown:  # the disk of the tests may report its wear
             assert wear.share(1) is None
             assert describe_wear(wear, 1) == f"unknown: {wear.unknown}"
     assert list(tmp_path.iterdir()) == []

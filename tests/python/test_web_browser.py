@@ -77,7 +77,7 @@ def test_click_from_list_to_cause_of_a_spike(
     trace = stored_run.trace()
     times = np.asarray(trace.column("response_time_ns"))
     slowest = int(times.argmax())
-    # One click on the slowest I/O of the table: what it took, among its neighbours.
+    # One click on the slowest I/O of the table shows its card and its neighbours.
     before = drawn(page)
     page.get_by_role("button", name=f"{slowest:,}", exact=True).click()
     settled(page, before + 1)
@@ -90,7 +90,7 @@ def test_click_from_list_to_cause_of_a_spike(
         "io => location.hash.includes(`from=${io - 60}&to=${io + 60}`)", arg=slowest
     )
     assert f"io={slowest}" in page.url
-    # Hovering says the same without a click.
+    # Hovering shows the same without a click.
     box = page.locator(".pad .u-over").bounding_box()
     assert box is not None
     hovered = False
@@ -100,7 +100,7 @@ def test_click_from_list_to_cause_of_a_spike(
             hovered = True
             break
     assert hovered, "the mouse finds it where it is drawn"
-    # The same words stand at the pointer.
+    # The tooltip has the same words.
     assert page.locator(".pad .tip").inner_text() == page.locator(".readout").inner_text()
     assert "most of it" in page.locator(".readout").inner_text()
 
@@ -290,7 +290,7 @@ def test_errors_have_four_parts(browser: "Browser", server: Serving, folder: Pat
     page.context.close()
 
 
-# For everybody
+# Accessibility
 
 
 def views(server: Serving, page: "Page") -> Iterator[str]:

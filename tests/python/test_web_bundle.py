@@ -47,7 +47,7 @@ def test_page_loads_nothing_from_elsewhere() -> None:
         assert {each.rstrip("/") for each in addresses} <= allowed
         assert "@import" not in text
     licence = "Has uPlot in it:\nThe MIT License"
-    assert licence in (STATIC / "app.js").read_text(), "which asks to be there"
+    assert licence in (STATIC / "app.js").read_text(), "the licence requires this notice"
 
 
 def test_sources_never_insert_markup() -> None:

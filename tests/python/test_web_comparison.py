@@ -119,7 +119,7 @@ def test_interval_from_0_reaches_the_edge(page: "Page", server: Serving, low: fl
     assert begins[0] == edge
     assert drawn[1][2].count("L") == 2, "the tip of an arrow"
     assert f"L{edge:g} {drawn[0][1]}" in drawn[1][2]
-    assert len(drawn) == 4, "of two others, and none of what has no interval"
+    assert len(drawn) == 4, "two other rows, and none for the row without an interval"
     assert min(begins[1:]) > edge
 
 

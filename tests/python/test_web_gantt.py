@@ -99,7 +99,7 @@ def test_hover_shows_operation_and_its_wait(
     assert f"{first['what']} on die {first['die']}" in text
     assert f"of block {first['block']:,}" in text
     assert expected["waited_ns"] > 0
-    # A click leads to the I/O, which says the same of itself.
+    # A click opens the I/O, whose card shows the same.
     page.mouse.click(*position_of(page, picture, opened_lanes, row))
     card = page.get_by_role("region", name="One I/O")
     card.wait_for()

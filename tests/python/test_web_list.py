@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SMALL = "sim:demo?blocks_per_die=64"
 PAUSE, REVERSE = COLUMNS.index("Pause"), COLUMNS.index("Reverse")
-# What somebody sees, and the number behind it.
+# The displayed text, and its number.
 PAUSES = {"a": ("900 µs", 900_000), "b": ("1.2 s", 1.2e9), "c": ("no", None), "d": ("30 ms", 3e7)}
 REVERSES = {"a": ("x1.5", 1.5), "b": ("=", 1.1), "c": ("–", None), "d": ("x0.6", 0.6)}
 

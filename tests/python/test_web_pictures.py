@@ -90,7 +90,7 @@ def test_every_row_is_exact(
         covered = np.zeros(len(times), bool)
         for start, stop in rows_of(drawn):
             covered[start:stop] = True
-        assert covered[inside].all(), "nothing is left out"
+        assert covered[inside].all(), "every I/O is covered"
     if inside.any() and drawn.header["window"]["exact"]:
         assert drawn.header["window"]["max_ns"] == times[inside].max()
         assert drawn.header["window"]["count"] == inside.sum()
@@ -168,7 +168,7 @@ def test_classes_match_their_edges() -> None:
     edges = edges_ns()
     assert classes_of(np.array([0, 1])).tolist() == [0, 0]
     assert classes_of(np.array([2**63 - 1])).tolist() == [CLASSES - 1]
-    # A value of more than 24 bits is rounded to as many first.
+    # A value of more than 24 bits is rounded to 24 bits first.
     rounded = times.astype(np.float32).astype(np.float64)
     codes = classes_of(times)
     assert (edges[codes] <= rounded).all()
@@ -222,7 +222,7 @@ def test_traits_of_slow_ios_are_counted(runs: dict[str, OpenRun]) -> None:
         assert trait["slow"] == pytest.approx(has[slowest].mean())
         assert trait["lift"] == pytest.approx(trait["slow"] / trait["every"])
         checked += 1
-    assert checked, "a simulated device tells causes"
+    assert checked, "a simulated device reports causes"
 
 
 def test_random_choice_has_no_traits(runs: dict[str, OpenRun]) -> None:

@@ -103,7 +103,7 @@ def test_result_matches_its_summary(server: Serving, folder: Path) -> None:
 
 
 def test_points_are_at_values_of_their_axis(tmp_path: Path) -> None:
-    """Also those of a pattern that has IOShift 0 alone: a run may end before the others."""
+    """Including a pattern with IOShift 0 only: a run may end before the others."""
     runs = [
         stored.planned_run(
             number, "alignment", pattern, parameter="io_shift", value=shift, unit="bytes",

@@ -59,7 +59,7 @@ def test_keys_step_through_slowest_ios(page: "Page", server: Serving, folder: Pa
         press(page, "n", io)
         assert listed.is_visible(), "the list stays while one goes through it"
     press(page, "p", middle[3])
-    # A click in the list goes on from there.
+    # After a click in the list the keys continue from there.
     listed.get_by_role("button", name=str(middle[1]), exact=True).click()
     page.locator(".pad").focus()
     press(page, "n", middle[2])

@@ -81,7 +81,7 @@ def test_front_matches_command_line(
 ) -> None:
     page = opened(watched, server)
     on_front = front(swept[1], OBJECTIVES)
-    assert 1 < len(on_front) < POINTS, "it tells points apart"
+    assert 1 < len(on_front) < POINTS, "the front is a proper subset"
     assert status_text(page).startswith(
         f"{POINTS} of {POINTS} points; {len(on_front)} on the front"
     )
@@ -99,7 +99,7 @@ def test_brushed_axis_filters_lines(
     canvas = page.locator(".parallel canvas")
     box = canvas.bounding_box()
     assert box is not None
-    # The first axis stands 64 pixels from the left, from 46 below the top to 22 above the foot.
+    # The first axis is 64 pixels from the left, from 46 below the top to 22 above the bottom.
     foot, head = box["y"] + box["height"] - 22, box["y"] + 46
     middle = (foot + head) / 2
     page.mouse.move(box["x"] + 64, middle)
@@ -115,7 +115,7 @@ def test_brushed_axis_filters_lines(
     assert listed == below
     remaining = [swept[1][index] for index in sorted(below)]
     remaining_front = {sorted(below)[index] for index in front(remaining, OBJECTIVES)}
-    assert marked(page) == remaining_front, "the front is that of what is kept"
+    assert marked(page) == remaining_front, "the front of the remaining points"
     page.reload()
     page.get_by_role("status").wait_for()
     assert status_text(page).startswith(f"{len(below)} of"), "the address holds it"

@@ -1,8 +1,8 @@
-"""Does every way to write a file leave data without permission alone?
+"""Does every path option preserve existing files that it may not overwrite?
 
 `PATHS` lists every parameter of the command line that names a path, and what is written there; a
-parameter that is not listed fails the first test. Each way that writes meets a foreign file, a link
-to one, a folder, and an image that is mounted through a loop device. All of it stays as it was.
+parameter that is not listed fails the first test. Each option that writes gets a foreign file, a
+link to one, a folder, and an image mounted through a loop device. All of them stay unchanged.
 """
 
 import os
@@ -32,7 +32,7 @@ BUFFERED = ("--size", "1MiB", "--buffered")
 THESIS = b"three years of work\n"
 # Usage, refused, a device that cannot be used, results; each comes before anything is written.
 REFUSALS = (2, 3, 4, 5)
-# What a command made beside the name before it met it.
+# Files that a command may create before it is refused.
 ALLOWED = {"new.bin", "new.sock", "out"}
 
 READ = "read"
@@ -158,7 +158,7 @@ def test_every_path_parameter_is_listed() -> None:
 
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:
-    """Return everything in a folder: what it is, and whether anybody wrote to it since."""
+    """Return the content, links, inodes and times of everything in a folder."""
     entries: dict[str, tuple[object, ...]] = {}
     for path in sorted(folder.rglob("*")):
         about = path.lstat()
@@ -226,7 +226,7 @@ def name_for(path_option: tuple[str, str]) -> Path:
 
 
 def check_nothing_is_lost(workspace: Path, path_option: tuple[str, str], name: Path) -> None:
-    """Attempt a way; nothing that was there may have changed, and it must be refused clearly."""
+    """Run a command; it must be refused with an error, and change no existing file."""
     before = state(workspace)
     done = attempt(path_option, name)
     after = state(workspace)
@@ -246,7 +246,7 @@ def check_nothing_is_lost(workspace: Path, path_option: tuple[str, str], name: P
 def test_existing_file_at_the_path_is_kept(workspace: Path, put: Callable[[Path], None]) -> None:
     for path_option in WRITING:
         if path_option in MAKES_A_SITE and put in (a_folder, a_link_to_a_folder):
-            continue  # beside what is in the folder
+            continue  # a site may share a folder with other files
         name = name_for(path_option)
         put(name)
         check_nothing_is_lost(workspace, path_option, name)

@@ -17,7 +17,7 @@ from uflip.results import Results
 from uflip.spec import basic
 
 PAGE = 4096
-# No command, no link and no channel takes any time: what is left is a die. Half of it is free.
+# Commands, link and channel take no time: only the die does. Half of it is free.
 ONE_DIE = (
     "sim:ofc?channels=1&dies_per_channel=1&blocks_per_die=4096&pages_per_block=64&metadata_pages=0"
     "&spare_factor=0.5&state=sequential&command_read_ns=0&command_write_ns=0"
@@ -50,7 +50,7 @@ def test_reads_wait_as_queueing_theory_predicts(percent: int) -> None:
     reads = np.asarray(trace.column("component")) == 1
     waited = took[reads].mean() / 1e9 - service["read"]
     assert waited == pytest.approx(expected, rel=0.08)
-    # Of both together there are more, and theory says the same of them.
+    # Theory predicts the same wait for reads and writes together.
     overall = (took.mean() / 1e9) - (share * service["write"] + (1 - share) * service["read"])
     assert overall == pytest.approx(expected, rel=0.05)
 

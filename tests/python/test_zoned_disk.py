@@ -13,7 +13,7 @@ TESTS = ROOT / "tests" / "guest" / "zoned_disk.py"
 
 @pytest.mark.skipif("UFLIP_SOAK" not in os.environ, reason="part of `make soak` (UFLIP_SOAK=1)")
 def test_zone_rules_hold_on_a_zoned_drive(tmp_path: Path) -> None:
-    """Every test of `tests/guest/zoned_disk.py` passes there, and none is left out."""
+    """Every test of `tests/guest/zoned_disk.py` passes there, and none is skipped."""
     code, printed = in_guest(pytest_command(TESTS), tmp_path)
     count = len(re.findall(r"^def test_", TESTS.read_text(encoding="utf-8"), flags=re.MULTILINE))
     # A test with parameters counts more than once; skipped tests would be listed as well.

@@ -215,7 +215,7 @@ def test_appends_to_one_die_only_wait(results: dict[str, Any]) -> None:
 
 
 def test_reads_after_finished_writes_do_not_wait(results: dict[str, Any]) -> None:
-    # A write has ended when it is on flash: in turn with it no read meets it.
+    # A write completes when it is on flash: an alternating read never waits for it.
     assert "at no distance" in finding("zone_distance", results)
 
 
@@ -331,7 +331,7 @@ STEP, STEP_CYCLES, STEPS = 1_000_000, 50, 25
 
 @pytest.fixture
 def wearing(tmp_path: Path) -> str:
-    """Return the small device with flash that wears out; what it takes follows from how often."""
+    """Return the small device with flash that wears out; its times follow from its erases."""
     text = (Path(package.__file__).parent / "profiles" / "zns.toml").read_text(encoding="utf-8")
     keys = re.findall(r"^(\w+) =", LAWS, flags=re.MULTILINE)
     sources = "".join(f'{key} = {{ kind = "guess", detail = "for a test" }}\n' for key in keys)
