@@ -147,7 +147,7 @@ def plan(device: str, **options: Unpack[Options]) -> Plan:
     15
     """
     benchmark = request(device, **options)
-    if benchmark.is_of_jobs:
+    if benchmark.is_open_channel:
         return plan_jobs(benchmark)[1]
     return benchmark.plan(benchmark.inspect())
 

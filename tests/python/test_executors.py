@@ -28,7 +28,7 @@ from uflip.executors import (
     Processes,
     Threads,
     cluster,
-    each,
+    iterate_outcomes,
     on_all,
     scheduler,
     using,
@@ -140,7 +140,7 @@ def test_local_scheduler_requires_a_certificate(
     port = _scheduler_address(executors).rpartition(":")[2]
     with (
         pytest.raises(UnavailableError, match="does not answer"),
-        cluster.at(f"{scheme}://127.0.0.1:{port}"),
+        cluster.connect(f"{scheme}://127.0.0.1:{port}"),
     ):
         raise AssertionError("somebody was admitted")
 
@@ -200,7 +200,7 @@ def test_nested_points_stay_with_their_worker(executor: Executor) -> None:
 
 def test_closed_generator_starts_no_more_tasks(executor: Executor, tmp_path: Path) -> None:
     with using(executor):
-        outcomes = each(partial(tasks.touch_numbered_file, tmp_path), range(2000))
+        outcomes = iterate_outcomes(partial(tasks.touch_numbered_file, tmp_path), range(2000))
         with closing(outcomes):  # type: ignore[type-var]
             next(outcomes)
         time.sleep(0.3)  # tasks that had begun have ended

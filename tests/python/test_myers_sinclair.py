@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import uflip
 
-from uflip.cli.pattern_preset import _every, preset_batch
+from uflip.cli.pattern_preset import _spacing, preset_batch
 from uflip.device.opener import open_device
 from uflip.methodology import myers_sinclair
 from uflip.reproduce import ms_cliff
@@ -97,7 +97,7 @@ def test_short_lived_class_reports_its_extent() -> None:
         times = np.full(100_000, 100_000)
         times[5_000 + distance * np.arange(10)] = 400_000_000
         (peak,) = latency_classes(times).peaks
-        assert (peak.share, _every(peak, len(times))) == (0.0001, text)
+        assert (peak.share, _spacing(peak, len(times))) == (0.0001, text)
 
 
 @pytest.mark.parametrize(

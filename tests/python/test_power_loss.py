@@ -144,7 +144,7 @@ def test_progress_is_printed_without_terminal(
     device = "sim:demo?gc=cyclic&blocks_per_die=600"  # not in the cache: it must be made
     log = uflip("powercut", device, "--after", "2s", "--cuts", 2).err
     lines = re.findall(r"^\[(\d+)/2\]  (.*)$", log, re.M)
-    assert [text for _, text in lines if text.startswith(f"making {device}")]
+    assert [text for _, text in lines if text.startswith(f"creating {device}")]
     for cut in (1, 2):
         matches = [re.fullmatch(rf"cut {cut} of 2  ([\d,]+) I/Os", text) for _, text in lines]
         made = [int(each[1].replace(",", "")) for each in matches if each]

@@ -268,7 +268,7 @@ def test_previous_and_new_run_share_axes(browser: "Browser", tmp_path: Path) -> 
         watched = MonitoredPage(browser)
         page = watched.page
         page.goto(f"{running.url}#/play/demo?key.blocks_per_die=64&p.io_count=300")
-        page.get_by_text("Nothing was run yet").wait_for()
+        page.get_by_text("No run yet").wait_for()
         assert page.get_by_label("blocks_per_die").input_value() == "64"
         page.get_by_role("button", name="Run", exact=True).click()
         page.wait_for_function(played(1))

@@ -93,12 +93,12 @@ def command(
     from uflip.cli.common import check_saving
     from uflip.cli.terminal import echo, echo_json
     from uflip.device.catalogue import inspect_device
-    from uflip.session.deallocate import trims_of
+    from uflip.session.deallocate import split_into_trims
     from uflip.units import format_duration_ns, format_size
 
     info = inspect_device(device, size=size, buffered=buffered)
     check_saving(info, save, force=force)
-    trims = trims_of(info, target_offset, target_size)
+    trims = split_into_trims(info, target_offset, target_size)
     size_bytes = sum(each.ios * each.io_bytes for each in trims)
     count = sum(each.ios for each in trims)
     document: dict[str, object] = {

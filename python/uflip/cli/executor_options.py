@@ -66,7 +66,7 @@ def on_executor(
     from uflip.executors import Threads, cluster, using
 
     if scheduler is not None:
-        with cluster.at(scheduler) as executor, using(executor):
+        with cluster.connect(scheduler) as executor, using(executor):
             yield
     elif workers is not None:
         with cluster.local(workers) as executor, using(executor):

@@ -134,7 +134,7 @@ def run(
     request = BenchmarkRequest(
         device=device, scale=scale, only=names, sacrifice=sacrifice, inside=inside
     )
-    if not request.is_of_jobs:
+    if not request.is_open_channel:
         open_flash_device(device)  # raises an error for a device of another kind
     with Watching(quiet=quiet or as_json) as watch:
         folder = begin(request, out, watch)
@@ -221,7 +221,7 @@ def pattern(
 
     job = Job(**options)
     if read is not None:
-        job = job.but(mix=_mix_of(read, job.mix))
+        job = job.but(mix=_mix_for_share(read, job.mix))
     if log is not None:
         from uflip.results import outputs
 
@@ -248,7 +248,7 @@ def pattern(
     _print_job(resolved.job, job_result)
 
 
-def _mix_of(read: int, mix: str | None) -> str:
+def _mix_for_share(read: int, mix: str | None) -> str:
     """Return the shortest mix with a share of reads, spread evenly, writes first."""
     from math import gcd
 

@@ -29,7 +29,7 @@ def print_run(document: OneRun) -> None:
     pairs += _times("", document["statistics"])
     by_mode = document.get("by_mode", {})
     for mode, numbers in by_mode.items():
-        pairs += _of_mode(mode, numbers)
+        pairs += _mode_lines(mode, numbers)
     spec = document["spec"]
     # The mode already separates two patterns of one mode each.
     if isinstance(spec, Mix) and (spec.first.mode == spec.second.mode or not by_mode):
@@ -62,7 +62,7 @@ def _names(mix: Mix) -> tuple[str, str]:
 
 def _title(spec: Pattern) -> str:
     if isinstance(spec, Mix):
-        first, second = _title_of(spec.first), _title_of(spec.second)
+        first, second = _part_title(spec.first), _part_title(spec.second)
         if share := spec.first_percent:
             return f"{share} % {first} / {100 - share} % {second}"
         return f"{spec.ratio} × {first} / 1 × {second}"
@@ -70,10 +70,10 @@ def _title(spec: Pattern) -> str:
         return f"replay of {format_count(spec.list.io_count)} I/Os"
     if isinstance(spec, Parallel):
         return " ∥ ".join(_title(pattern) for pattern in spec.patterns)
-    return _title_of(spec)
+    return _part_title(spec)
 
 
-def _title_of(part: MixPart) -> str:
+def _part_title(part: MixPart) -> str:
     processes = f", {part.processes} processes" if part.processes > 1 else ""
     return f"{part.location} {part.mode} of {format_size(part.io_bytes)}{processes}"
 
@@ -95,7 +95,7 @@ def _rate(document: OneRun | ModeDocument) -> str:
     return f"{format_count(round(ios))} IOPS, {format_size(round(size))}/s"
 
 
-def _of_mode(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
+def _mode_lines(mode: str, numbers: ModeDocument) -> list[tuple[str, str]]:
     """Return the number of I/Os of a mode, their volume, rate and response times."""
     statistics = numbers["statistics"]
     count = format_count(int(statistics["count"] or 0))

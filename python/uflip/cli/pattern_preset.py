@@ -197,10 +197,10 @@ def _class(each: "LatencyClass", mean_ns: float, ios: int) -> str:
     share = f"{each.share:.2%}"
     if share == "0.00%":
         share = f"{each.ios} in all"
-    return f"{share}, mean {format_duration_ns(mean_ns)}{_every(each, ios)}"
+    return f"{share}, mean {format_duration_ns(mean_ns)}{_spacing(each, ios)}"
 
 
-def _every(each: "LatencyClass", ios: int) -> str:
+def _spacing(each: "LatencyClass", ios: int) -> str:
     """Return the mean spacing of a class, unless most writes belong to it."""
     spacing = each.spacing_ios
     if spacing is None or each.share > COMMON_SHARE:

@@ -90,7 +90,7 @@ def command(
 ) -> None:
     """Show what `uflip run` would do on DEVICE: runs, I/Os, bytes, time. Touches nothing."""
     request = BenchmarkRequest(device=device, record=record, **options)
-    if request.is_of_jobs:
+    if request.is_open_channel:
         from uflip.cli.plan_jobs import show
 
         show(request, out=out, list_runs=list_runs, as_json=as_json)

@@ -112,7 +112,7 @@ def command(
     with display(cuts, quiet=as_json) as sink:
 
         def show_creation(*_: int) -> None:
-            sink.draw(len(losses), f"making {url}")
+            sink.draw(len(losses), f"creating {url}")
 
         def show_cut(made: int, *_: int) -> None:
             text = f"cut {len(losses) + 1} of {cuts}  {format_count(made)} I/Os"

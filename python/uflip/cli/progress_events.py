@@ -85,11 +85,11 @@ class Watching:
         elif isinstance(event, DeviceBegins):
             time_left = format_duration_ns(event.left_ns)
             self._begin(
-                f"making {event.url}: about {time_left} to write its state; Ctrl-C ends it", 1
+                f"creating {event.url}: about {time_left} to write its state; Ctrl-C ends it", 1
             )
         else:
             time_left, share = format_duration_ns(event.left_ns), event.done / event.total
-            self._draw(share, f"{time_left} left  making {event.url}  {share:.0%}")
+            self._draw(share, f"{time_left} left  creating {event.url}  {share:.0%}")
 
     def _show_job(self, event: SessionEvent) -> None:
         """Show an event of a benchmark of an open-channel device."""

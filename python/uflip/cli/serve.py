@@ -170,7 +170,7 @@ def command(
         statistics = None if stats is None else listen_unix(stats)
         opened = _open_devices(devices, state, stack, quiet=quiet or as_json)
         exports = [
-            Export(device, _name_of(url), data, read_only, destroy)
+            Export(device, _export_name(url), data, read_only, destroy)
             for device, url in zip(opened, devices, strict=True)
         ]
         listening = partial(serve, listeners, exports, speed, statistics=statistics)
@@ -258,7 +258,7 @@ def _announce_creation(url: str) -> Report:
         nonlocal announced
         if not announced:
             time_left = format_duration_ns(left_ns)
-            echo(f"making {url}: about {time_left} to write its state; Ctrl-C ends it", err=True)
+            echo(f"creating {url}: about {time_left} to write its state; Ctrl-C ends it", err=True)
         announced = True
 
     return report
@@ -381,7 +381,7 @@ def _check_single_device(devices: tuple[str, ...], option: str) -> None:
         )
 
 
-def _name_of(url: str) -> str:
+def _export_name(url: str) -> str:
     """Return the name of a device's export."""
     target = parse_url(url)
     return target.text.removeprefix("sim:") if target.kind == "sim" else target.kind

@@ -56,7 +56,7 @@ def replay(url: str, workload: Workload, parameters: Parameters) -> Replayed:
     """Run the I/Os of a workload on a new simulated device."""
     with open_device(url) as device:
         _use_up_free_blocks(device)
-        ios = _list_of(workload.ios(parameters), device)
+        ios = _native_ios(workload.ios(parameters), device)
         device.give(ios)
         trace = device.run(read_spec(ios.spec_json(1)))
         writes = np.asarray(trace.column("mode")) == 1
@@ -76,7 +76,7 @@ def _use_up_free_blocks(device: Device) -> None:
         device.apply(baseline("RW", io_size=WARM_UP_BYTES, io_count=count, seed=SEED))
 
 
-def _list_of(ios: Iterator[Io], device: Device) -> _native.Ios:
+def _native_ios(ios: Iterator[Io], device: Device) -> _native.Ios:
     """Return the I/Os as a native list, passed in the format of fio's I/O logs."""
     info = device.info
     with tempfile.TemporaryDirectory() as folder, native_errors():

@@ -17,10 +17,10 @@ points, which are run again.
 
 from uflip.executors.executor import Executor, OnStep, ignore
 from uflip.executors.processes import Processes
-from uflip.executors.run import current, each, on_all, using
+from uflip.executors.run import current, iterate_outcomes, on_all, using
 from uflip.executors.threads import CallingThread, Threads
 
 __all__ = [
-    "CallingThread", "Executor", "OnStep", "Processes", "Threads", "current", "each", "ignore",
-    "on_all", "using",
+    "CallingThread", "Executor", "OnStep", "Processes", "Threads", "current", "ignore",
+    "iterate_outcomes", "on_all", "using",
 ]  # fmt: skip

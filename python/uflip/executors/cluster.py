@@ -50,7 +50,7 @@ CHECK_S, SLICE_S = 5.0, 0.1
 
 
 class Cluster:
-    """The workers of a scheduler; created by `local` and `at`."""
+    """The workers of a scheduler; created by `local` and `connect`."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 
 @contextmanager
-def at(scheduler: str) -> Iterator[Cluster]:
+def connect(scheduler: str) -> Iterator[Cluster]:
     """Use the workers of a running scheduler.
 
     Parameters

@@ -38,7 +38,7 @@ class _Inside:
             return self.work(point)
 
 
-def each(
+def iterate_outcomes(
     function: Callable[[Point], Result], points: Sequence[Point]
 ) -> Iterator[tuple[int, Result]]:
     """Yield (index, result) of each point when it finishes; closing the iterator ends the rest.
@@ -66,7 +66,7 @@ def on_all(
     Parameters
     ----------
     function, points
-        As for `each`.
+        As for `iterate_outcomes`.
     on_step : callable, optional
         Called after each point, in the order in which they finish.
     name : callable, optional
@@ -88,7 +88,7 @@ def on_all(
     [1, 2, 3]
     """
     results: dict[int, Result] = {}
-    with closing(cast("Any", each(function, points))) as outcomes:
+    with closing(cast("Any", iterate_outcomes(function, points))) as outcomes:
         for index, result in outcomes:
             results[index] = result
             on_step(len(results), name(points[index]))

@@ -115,12 +115,12 @@ def most_decisive(factors: Mapping[Any, Factor], limit: float) -> tuple[Any, Fac
     raise ValueError("no factor was given")
 
 
-def words_of(factor: Factor) -> str:
+def format_factor(factor: Factor) -> str:
     """Return a factor with its interval as text; a marked factor is shown without interval.
 
     Examples
     --------
-    >>> words_of(Factor(1.5, 1.35, 1.65)), words_of(Factor(2.0))
+    >>> format_factor(Factor(1.5, 1.35, 1.65)), format_factor(Factor(2.0))
     ('×1.5 (×1.4 to ×1.6)', '×2.0')
     """
     if factor.low is None or factor.high is None or factor.mark:
@@ -129,6 +129,6 @@ def words_of(factor: Factor) -> str:
     return f"{format_ratio(factor.value)} ({format_ratio(low)} to {format_ratio(factor.high)})"
 
 
-def numbers_of(name: str, factor: Factor) -> dict[str, float | None]:
+def factor_numbers(name: str, factor: Factor) -> dict[str, float | None]:
     """Return a factor with its interval as plain data."""
     return {name: factor.value, f"{name}_low": factor.low, f"{name}_high": factor.high}

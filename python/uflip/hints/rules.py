@@ -30,10 +30,10 @@ from uflip.hints.hint import (
     UNDECIDED,
     Hint,
     Numbers,
+    factor_numbers,
+    format_factor,
     most_decisive,
-    numbers_of,
     verdict_of,
-    words_of,
 )
 from uflip.hints.means import Factor, Lines, baseline, first_mark, mean_ratio
 from uflip.hints.measures import (
@@ -66,8 +66,10 @@ def latency(lines: Lines) -> Hint:
     if factor is None:
         return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
     holds = factor.exceeds(REPEATS)
-    numbers: Numbers = {**numbers_of("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
-    because = f"a byte in reads of 4 KiB costs {words_of(factor)} as much as in reads of 32 KiB"
+    numbers: Numbers = {**factor_numbers("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
+    because = (
+        f"a byte in reads of 4 KiB costs {format_factor(factor)} as much as in reads of 32 KiB"
+    )
     because += _doubt(factor, REPEATS)
     advice = ""
     if line is not None:
@@ -149,10 +151,10 @@ def alignment(lines: Lines) -> Hint:
         return _unknown(*about, "alignment", "shifted I/Os")
     (pattern, shift), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
-        **numbers_of("unaligned_over_aligned", factor), "pattern": pattern,
+        **factor_numbers("unaligned_over_aligned", factor), "pattern": pattern,
         "shift_bytes": shift, "limit": LIKE,
     }  # fmt: skip
-    because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {words_of(factor)}"
+    because = f"{PATTERN_NAMES[pattern]}s off by {format_size(shift)} cost {format_factor(factor)}"
     because += _doubt(factor, LIKE)
     advice = "alignment does not matter"
     if beyond:
@@ -171,8 +173,8 @@ def focus(lines: Lines, row: Row) -> Hint:
     finding, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or finding["verdict"] == "not_measured":
         return _unknown(*about, "locality", "random writes within areas of several sizes")
-    numbers: Numbers = {**numbers_of("random_over_sequential", cost), "limit": LIKE}
-    anywhere = f"random writes cost {words_of(cost)} as much as sequential ones"
+    numbers: Numbers = {**factor_numbers("random_over_sequential", cost), "limit": LIKE}
+    anywhere = f"random writes cost {format_factor(cost)} as much as sequential ones"
     beyond = cost.exceeds(LIKE)
     if beyond is False:
         advice = "random writes may go anywhere"
@@ -204,7 +206,7 @@ def _within(
         smallest = min(gains)
         gain = gains[smallest]
         holds = gain.exceeds(LIKE)
-        because = f"{anywhere}, and {words_of(gain)} as much as within {format_size(smallest)}"
+        because = f"{anywhere}, and {format_factor(gain)} as much as within {format_size(smallest)}"
         because += _doubt(gain, LIKE)
         if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
             because += "; undecided: smaller areas were not measured"
@@ -272,11 +274,12 @@ def mixing(lines: Lines) -> Hint:
         return _unknown(*about, "mix", "mixes of two patterns")
     (pattern, ratio), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
-        **numbers_of("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio, "limit": LIKE,
+        **factor_numbers("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio,
+        "limit": LIKE,
     }  # fmt: skip
     often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
     because = (
-        f"{ratio} {often}{'s' * (ratio > 1)} per {seldom} cost {words_of(factor)} as much as "
+        f"{ratio} {often}{'s' * (ratio > 1)} per {seldom} cost {format_factor(factor)} as much as "
         "separately"
     )
     because += _doubt(factor, LIKE)
@@ -305,12 +308,13 @@ def waiting(lines: Lines) -> Hint:
     (pattern, degree), gain, concurrent = most_decisive(parallel, REPEATS)
     pause, saving, paused = most_decisive(delayed, REPEATS)
     numbers = {
-        **numbers_of("throughput_gain", gain), "pattern": pattern, "processes": degree,
-        **numbers_of("pause_gain", saving), "pause_ns": pause, "limit": REPEATS,
+        **factor_numbers("throughput_gain", gain), "pattern": pattern, "processes": degree,
+        **factor_numbers("pause_gain", saving), "pause_ns": pause, "limit": REPEATS,
     }  # fmt: skip
     because = (
-        f"{degree} processes of {PATTERN_NAMES[pattern]}s have {words_of(gain)} the throughput of "
-        f"one; with a pause of {format_duration_ns(pause)} random writes have {words_of(saving)}"
+        f"{degree} processes of {PATTERN_NAMES[pattern]}s have {format_factor(gain)} the "
+        f"throughput of one; with a pause of {format_duration_ns(pause)} random writes have "
+        f"{format_factor(saving)}"
     )
     answers = (concurrent, paused)
     holds = False if True in answers else None if None in answers else True

@@ -70,7 +70,7 @@ class Played:
     folder: Path
     state: str = "running"
     share: float = 0.0
-    words: str = "making the device"
+    words: str = "creating the device"
     error: dict[str, str] | None = None
     began: float = field(default_factory=monotonic)
     took_s: float = 0.0

@@ -53,12 +53,12 @@ def begin(
     UflipError
         All checks precede everything that is created, written or opened for writing.
     """
-    is_of_jobs = request.is_of_jobs
-    if not is_of_jobs:
+    is_open_channel = request.is_open_channel
+    if not is_open_channel:
         request.check()
     folder = Path("results") / folder_name(request.device) if out is None else out
     check_out(folder)
-    if is_of_jobs:
+    if is_open_channel:
         return begin_jobs(request, folder, on_event, command=command)
     info = request.inspect()
     plan = request.plan(info)

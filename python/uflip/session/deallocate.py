@@ -9,7 +9,7 @@ LONGEST = 128 << 20
 """Length limit of a trim, as of any I/O [bytes]."""
 
 
-def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
+def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
     """Split a range into trims of one size, and a shorter one for the remainder.
 
     Parameters
@@ -29,7 +29,8 @@ def trims_of(info: DeviceInfo, begin: int, size: int | None) -> list[Basic]:
     Examples
     --------
     >>> from uflip import inspect_device
-    >>> [(each.io_bytes, each.ios) for each in trims_of(inspect_device("sim:demo"), 0, 300 << 20)]
+    >>> trims = split_into_trims(inspect_device("sim:demo"), 0, 300 << 20)
+    >>> [(trim.io_bytes, trim.ios) for trim in trims]
     [(134217728, 2), (46137344, 1)]
     """
     end = info.capacity_bytes if size is None else begin + size

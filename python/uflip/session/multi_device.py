@@ -29,7 +29,7 @@ from uflip import _native
 from uflip.data import multi_device as document
 from uflip.data.multi_device import DeviceEntry, MultiDeviceManifest, MultiDeviceOptions
 from uflip.errors import InterruptedRun, UflipError, UnavailableError, UsageError
-from uflip.executors import CallingThread, Executor, current, each, using
+from uflip.executors import CallingThread, Executor, current, iterate_outcomes, using
 from uflip.executors.executor import MOST_DEATHS
 from uflip.executors.progress_messages import Remote, subscribed
 from uflip.methodology import check_worth_running
@@ -143,7 +143,11 @@ def resume_all(
         for point in points
         if point.out.exists() and status_of(point.out) == "complete"
     ]
-    remaining = [point for point in points if point.index not in {each.index for each in complete}]
+    remaining = [
+        point
+        for point in points
+        if point.index not in {iterate_outcomes.index for iterate_outcomes in complete}
+    ]
     _check([point for point in remaining if not point.out.exists()])
     return _carry_out(folder, remaining, complete, together, on_progress)
 
@@ -187,7 +191,7 @@ def _outcomes(executor: Executor, batch: list[DeviceTask]) -> Iterator[DeviceOut
         try:
             with (
                 using(executor),
-                closing(cast("Any", each(run_task, [*remaining.values()]))) as outcomes,
+                closing(cast("Any", iterate_outcomes(run_task, [*remaining.values()]))) as outcomes,
             ):
                 for _, outcome in outcomes:
                     try:
@@ -267,7 +271,7 @@ def _check(points: Sequence[DeviceTask]) -> set[str | None]:
             continue
         request = replace(point.request, destroy=destroy_for(point))
         used.add(request.destroy)
-        if request.is_of_jobs:
+        if request.is_open_channel:
             request.check_jobs()
             continue
         request.check()

@@ -113,7 +113,7 @@ class BenchmarkRequest:
                 )
 
     @property
-    def is_of_jobs(self) -> bool:
+    def is_open_channel(self) -> bool:
         """Whether the device is an open-channel one, and its benchmark uFLIP-OC."""
         target = parse_url(self.device)
         return target.kind == "sim" and interface_of(target) == OPEN_CHANNEL

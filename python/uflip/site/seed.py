@@ -69,7 +69,7 @@ def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> Non
     """
     for device in devices or collection():
         request = replace(_request(device, Path()), scale=scale, only=only)
-        if device != FILE and not request.is_of_jobs:
+        if device != FILE and not request.is_open_channel:
             with suppress(DeviceError):  # does not stop the others
                 request.plan(request.inspect())
 

@@ -11,7 +11,7 @@ from uflip.benchmark_options import MAX_WARM_UP
 from uflip.data.sweep import Design, read
 from uflip.device import cache
 from uflip.errors import UsageError
-from uflip.executors import OnStep, each, ignore
+from uflip.executors import OnStep, ignore, iterate_outcomes
 from uflip.sweeping import data_set
 from uflip.sweeping.data_set import DataSet
 from uflip.sweeping.measure_point import measure
@@ -88,7 +88,7 @@ class PlannedSweep:
             # Sampled devices rarely occur again: caching them gains nothing.
             once = nullcontext() if self.design.sample is None else cache.switched_off()
             with once:
-                outcomes = each(work, [self.points[index] for index in missing])
+                outcomes = iterate_outcomes(work, [self.points[index] for index in missing])
             with closing(cast("Any", outcomes)):
                 for number, row in outcomes:
                     index = missing[number]
