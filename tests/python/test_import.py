@@ -149,7 +149,7 @@ def test_log_of_averages_is_refused(here: Path, content: str) -> None:
     Path("a_lat.1.log").write_text(content)
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert done.code == 5
-    assert "The log holds averages" in done.err
+    assert "The log contains averages" in done.err
     assert "log_avg_msec" in done.err
     # Other faults are reported as before.
     Path("b_lat.1.log").write_text("5, 4258006, 7, 4096, 0, 0\n")

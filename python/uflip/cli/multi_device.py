@@ -61,7 +61,7 @@ def _refuse_option(option: str, value: Path | None) -> None:
             where=option,
             got=f"{option} {value} with several devices",
             allowed="options that apply to each device",
-            action="leave it out, or run one command per device",
+            action="omit it, or run one command per device",
         )
 
 

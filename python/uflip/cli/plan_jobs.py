@@ -45,7 +45,7 @@ def show(request: BenchmarkRequest, *, out: object, list_runs: bool, as_json: bo
             where="--out",
             got=str(out),
             allowed="--scale, --only, --runs, --json",
-            action="leave it out: jobs follow from the geometry and the scale",
+            action="omit it: jobs follow from the geometry and the scale",
         )
     device, plan = plan_jobs(request)
     totals = [device.resolve(job.spec).totals for job in plan.runs]

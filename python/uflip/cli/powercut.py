@@ -159,7 +159,7 @@ def _echo_one(loss: PowerLoss) -> None:
             ),
             ("write cache", f"{cut.pages_in_cache} pages not yet in flash"),
             ("lost", f"{cut.pages_lost} pages of the host read as an older version"),
-            ("come back", f"{cut.pages_come_back} deallocated pages hold data again"),
+            ("restored", f"{cut.pages_come_back} deallocated pages hold data again"),
             (
                 "scanned",
                 f"{recovery.spare_areas_read} spare areas, "

@@ -67,7 +67,7 @@ def prepare(
             **opening,
         )
     if prepared.done == "was":
-        text = f"{device} is in this state already; --again writes it once more"
+        text = f"{device} is in this state already; --again enforces it again"
     else:
         storage = f"; stored in {save}" if save else "; the state is lost when this command ends"
         recorded = f"; recorded in {prepared.record.path}" if prepared.record else storage

@@ -60,7 +60,7 @@ def open_device(
         Open for writing as well.
     destroy : str, optional
         For a block device to be written: its token from `uflip devices`. For an existing file that
-        uflip did not make: its path once more. Both followed by their content, as in "+ext4".
+        uflip did not make: its path again. Both followed by their content, as in "+ext4".
     brand : str, optional
         For a block device: the earlier brand of its data, if none is found there.
     io_timeout_ns : int
@@ -175,7 +175,7 @@ def _check_export_named(target: DeviceUrl, destroy: str | None) -> None:
             where=target.text,
             got="no --destroy" if destroy is None else f"--destroy {destroy}",
             allowed=f"--destroy {target.text}",
-            action="name the export once more, if that is what you want",
+            action="repeat the name of the export with --destroy to overwrite it",
         )
 
 

@@ -36,7 +36,7 @@ class Export:
     read_only : bool
         Whether clients may not write.
     destroy : str or None
-        For an existing file that no server of uflip made: its path once more, with its content, as
+        For an existing file that no server of uflip made: its path again, with its content, as
         in "disk.img+ext4".
     """
 

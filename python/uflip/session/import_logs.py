@@ -107,7 +107,7 @@ def _read(path: Path) -> tuple[_native.Trace, str]:
     except UflipError:
         if _holds_averages(path):
             raise ResultsError(
-                "The log holds averages, not the time of each I/O",
+                "The log contains averages, not the time of each I/O",
                 where=str(path),
                 got="sizes of 0 bytes, as fio logs them with log_avg_msec",
                 allowed="a log of every I/O",

@@ -285,7 +285,7 @@ def _fit_recording(
             "A trace cannot be replayed at this speed",
             where="--speed",
             got=f"{speed:g}",
-            allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: as it was recorded",
+            allowed=f"{1 / _MILLION:g} to {_MILLION}; 1: the recorded speed",
             action="choose another speed",
         )
     ppm = None if speed is None else round(speed * _MILLION)
