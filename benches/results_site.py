@@ -30,7 +30,7 @@ from sqlalchemy import insert, select
 
 from uflip.hints import CLASSES
 from uflip.site.accounts import new_token
-from uflip.site.publishing import count_again
+from uflip.site.publishing import update_device
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, DeviceRecord, ResultRecord, words_of
 
@@ -59,7 +59,7 @@ def fill(site: Site, results: int) -> None:
             session.execute(insert(ResultRecord), rows)
     with site.sessions.begin() as session:
         for device in session.scalars(select(DeviceRecord.id)):
-            count_again(session, device)
+            update_device(session, device)
 
 
 def _row(random_: random.Random, account: int, number: int) -> dict[str, object]:

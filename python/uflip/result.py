@@ -72,9 +72,9 @@ class Result:
             If the path is not a result, or cannot be read.
         """
         if isinstance(path, str) and path.startswith(("http://", "https://")):
-            from uflip.site.client import fetched
+            from uflip.site.client import download_result
 
-            return cls(Results.load(fetched(path)))
+            return cls(Results.load(download_result(path)))
         return cls(Results.load(parse_path(path, "results")))
 
     @property

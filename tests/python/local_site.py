@@ -9,7 +9,7 @@ from sqlalchemy import select
 from uflip.results import Results
 from uflip.site.accounts import new_token
 from uflip.site.client import Submission, missing
-from uflip.site.intake import Taken
+from uflip.site.intake import CommittedUpload
 from uflip.site.parts import bodies
 from uflip.site.site import Site, open_site
 from uflip.site.tables import Account, ResultRecord
@@ -40,7 +40,7 @@ def upload_files(site: Site, prepared: Submission) -> str:
     return upload
 
 
-def submit(site: Site, prepared: Submission) -> Taken:
+def submit(site: Site, prepared: Submission) -> CommittedUpload:
     """Publish a result."""
     return site.intake.commit(alice(site), upload_files(site, prepared), publish=True)
 
@@ -50,9 +50,9 @@ def check_whole(site: Site, result: str, prepared: Submission) -> None:
     with site.sessions() as session:
         digests = [each.digest for each in session.get_one(ResultRecord, result).files]
     assert sorted(digests) == sorted(digest for _, digest, _ in prepared.files)
-    assert all(map(site.blobs.there, digests)), "files by their digests"
+    assert all(map(site.blobs.exists, digests)), "files by their digests"
     assert site.folders.summary_text(result)
-    folder = site.folders.of(result)
+    folder = site.folders.path_of(result)
     for name, _, size in prepared.files:
         assert (folder / name).stat().st_size == size, name
     Results.load(folder)

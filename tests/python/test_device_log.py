@@ -15,7 +15,7 @@ from uflip.errors import ResultsError
 from uflip.results import Results
 from uflip.results.device_log import DeviceLog, read_device_log
 from uflip.results.integrity import verify
-from uflip.web.device_log import inside
+from uflip.web.device_log import device_log_view
 from uflip.web.folders import Folders, key_of
 from uflip.web.open_results import OpenResults
 
@@ -120,7 +120,7 @@ def test_merging_device_records_no_valid_pages(tmp_path: Path) -> None:
 
 def test_explorer_figures_follow_from_the_device_log(results: Results) -> None:
     opened = OpenResults(Folders([results.path]))
-    drawn: Any = inside(opened, key_of(results.path), results.runs[0].id)
+    drawn: Any = device_log_view(opened, key_of(results.path), results.runs[0].id)
     json.dumps(drawn, allow_nan=False)
     device_log = device_log_of(results)
     page = results.manifest.device.page_bytes

@@ -24,7 +24,7 @@ from uflip.results.operations import (
     WORDS,
     operations_of,
 )
-from uflip.web.device_log import inside
+from uflip.web.device_log import device_log_view
 from uflip.web.die_operations import Lanes
 from uflip.web.folders import Folders, key_of
 from uflip.web.gantt import gantt, lanes_of, operation
@@ -151,7 +151,7 @@ def test_explorer_draws_the_operations(
     assert picture.header["kind"] == "operations"
     assert picture.header["operations"] == len(lanes.operations) == picture.header["recorded"]
     opened, key = OpenResults(Folders([results.path])), key_of(results.path)
-    view = inside(opened, key, run.run.id)
+    view = device_log_view(opened, key, run.run.id)
     assert view is not None
     written = [each for each in view["write_amplification"] if each is not None]
     assert set(written) <= {1.0}, "nobody else writes"

@@ -693,7 +693,7 @@ def test_seeded_collection_is_measured_and_labelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of the simulated devices and the file; those of the whole collection by name."""
-    assert seeding.collection() == [*(f"sim:{name}" for name in profile_names()), "file"]
+    assert seeding.default_devices() == [*(f"sim:{name}" for name in profile_names()), "file"]
     folder = tmp_path / "site"
     done = uflip("site", "seed", folder, "--json", "--device", DEVICE, "--only", "order")
     assert done.code == 0, done.err
@@ -707,7 +707,7 @@ def test_seeded_collection_is_measured_and_labelled(
         assert {each["id"] for each in listed} == {simulated["id"], file.result}
         pages = [server.client().get(f"/results/{n}").text for n in (simulated["id"], file.result)]
     assert [">simulated<" in page for page in pages] == [True, False]
-    assert [path.suffix for path in (folder / seeding.NOTES).iterdir()] == [".published"] * 2
+    assert [path.suffix for path in (folder / seeding.PROGRESS_FOLDER).iterdir()] == [".published"] * 2
 
 
 def test_interrupted_seeding_resumes_without_repeating(
@@ -725,7 +725,7 @@ def test_interrupted_seeding_resumes_without_repeating(
 
     with pytest.raises(InterruptedRun, match="same command"):
         next(seed_device(on_event=watch))
-    (begun,) = (site.root / seeding.NOTES).glob("*/result")
+    (begun,) = (site.root / seeding.PROGRESS_FOLDER).glob("*/result")
     begun_as = Results.load(begun).manifest.folder_id
     (first,) = seed_device(on_event=watch)
     (repeated,) = seed_device(on_event=watch)

@@ -140,7 +140,7 @@ def test_failed_restore_leaves_nothing(
         return made(folders, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr("uflip.site.backup.on_disk", note)
+        patch.setattr("uflip.site.backup.sync_paths", note)
         patch.setattr(ResultFolders, "make", look)
         assert restore_from(tmp_path / "backup", restored).results == 1
     assert states == [(0, True)]

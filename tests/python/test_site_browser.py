@@ -124,7 +124,7 @@ def test_measurement_is_submitted_compared_and_cited(
     address = cited.rpartition(", ")[2]
     assert package.load(address).frame() == package.load(measured[0]).frame()
     # From the citation down to every I/O.
-    page.get_by_role("link", name="Explore every I/O of it").click()
+    page.get_by_role("link", name="Explore its I/Os").click()
     page.get_by_role("heading", name="All runs").wait_for()
     page.locator(".rail summary").first.click()
     page.locator(".rail details[open] a").first.click()

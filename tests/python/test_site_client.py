@@ -252,7 +252,7 @@ def test_leftovers_of_killed_submission_are_removed(
         (other,) = (each for each in (tmp_path / "tmp").iterdir() if each in mine.parents)
         assert other.stat().st_mode & 0o077 == 0
         os.utime(other, (0, 0))
-        client._swept(client.SUBMITTED)
+        client._remove_stale(client.SUBMITTED)
         assert mine.exists(), "its process holds it"
     os.close(held)
     remaining = {each.name.removeprefix("uflip-submit-") for each in (tmp_path / "tmp").iterdir()}

@@ -61,7 +61,7 @@ def test_kill_during_removal_leaves_no_partial_folder(
         patch.setattr("uflip.site.blobs.shutil.rmtree", half)
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
-    assert not site.folders.of(result).exists()
+    assert not site.folders.path_of(result).exists()
     assert submit(site, prepared).new
     check_whole(site, result, prepared)
 
@@ -78,7 +78,7 @@ def test_folder_without_row_is_replaced(
         patch.setattr(Blobs, "remove_folder", kill)
         with pytest.raises(KilledError):
             site.intake.delete(result, "alice")
-    (site.folders.of(result) / "ledger.jsonl").unlink()
+    (site.folders.path_of(result) / "ledger.jsonl").unlink()
     assert submit(site, prepared).new
     check_whole(site, result, prepared)
     assert [each.name for each in site.blobs.folders.iterdir()] == [result]
@@ -93,7 +93,7 @@ def test_folder_is_synced_before_its_row(
     def note(paths: Iterable[Path]) -> None:
         synced.update(os.path.relpath(path, site.blobs.folders) for path in paths)
 
-    monkeypatch.setattr("uflip.site.folders.on_disk", note)
+    monkeypatch.setattr("uflip.site.folders.sync_paths", note)
     result = site.intake.commit(alice(site), upload, publish=False).result
     inside = {path.partition("/")[2] for path in synced if path.startswith(f".{result}-")}
     assert inside == {"", "runs", "summary.json.gz"}

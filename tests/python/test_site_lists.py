@@ -62,7 +62,7 @@ def filled(site: Site) -> Filled:
     with site.sessions.begin() as session:
         session.execute(insert(ResultRecord), rows)
         for device in session.scalars(select(DeviceRecord.id)):
-            publishing.count_again(session, device)
+            publishing.update_device(session, device)
     return Filled(site, rows, devices)
 
 

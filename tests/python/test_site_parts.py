@@ -25,8 +25,8 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
         path.write_bytes(content)
         files.append(Missing(path, digest(content), len(content), 0))
     blobs = Blobs(tmp_path / "site")
-    monkeypatch.setattr(parts, "MOST_BYTES", 1000)
-    monkeypatch.setattr(parts, "MOST_PARTS", 7)
+    monkeypatch.setattr(parts, "MAX_BYTES", 1000)
+    monkeypatch.setattr(parts, "MAX_PARTS", 7)
     sizes = {each.digest: each.bytes for each in files}
     received: dict[str, int] = {}
     for batch in bodies(files):
@@ -41,7 +41,7 @@ def test_files_arrive_intact_in_any_split(tmp_path: Path, monkeypatch: pytest.Mo
     sent = [*(tmp_path / "site" / "arriving" / "upload").iterdir()]
     assert {each.name for each in sent} == {*sizes}, "the upload holds them"
     assert all(each.samefile(blobs.path(each.name)) for each in sent), "each is kept once"
-    blobs.forget("upload")
+    blobs.remove_upload("upload")
     assert not [*(tmp_path / "site" / "arriving").iterdir()]
 
 
@@ -60,7 +60,7 @@ def test_file_of_two_senders_is_stored_once(
     links = [tmp_path / "site" / "arriving" / each / name for each in ("first", "second")]
     assert all(each.samefile(blobs.path(name)) for each in links)
     assert [*links[1].parent.iterdir()] == [links[1]]
-    blobs.forget("first")
+    blobs.remove_upload("first")
     assert blobs.received("second", name, size) == size
     assert blobs.path(name).read_bytes() == content
 
@@ -71,8 +71,8 @@ GOOD = packed([FilePart("0" * 64, 0, b"abc")])
 @pytest.mark.parametrize(
     "body",
     [b"x", GOOD[:-1], GOOD + b"x", GOOD + GOOD[:40], bytes(32) + b"\xff" * 16,
-     packed([FilePart("0" * 64, 0, b"")] * (parts.MOST_PARTS + 1)),
-     packed([FilePart("0" * 64, 0, bytes(parts.MOST_BYTES)), FilePart("0" * 64, 0, b"x")])],
+     packed([FilePart("0" * 64, 0, b"")] * (parts.MAX_PARTS + 1)),
+     packed([FilePart("0" * 64, 0, bytes(parts.MAX_BYTES)), FilePart("0" * 64, 0, b"x")])],
     ids=["a letter", "cut", "more", "half a head", "a huge length", "many", "long"],
 )  # fmt: skip
 def test_malformed_body_is_refused(body: bytes) -> None:
@@ -87,10 +87,10 @@ def test_invalid_part_affects_no_other(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not continue"):
         blobs.receive("upload", sent)
     assert blobs.received("upload", digest(first), 5) == 5
-    assert blobs.there(digest(first))
+    assert blobs.exists(digest(first))
     # The part with a wrong digest is discarded; the other one is stored.
     sent = [(FilePart(digest(b"other!"), 0, second), 6), (FilePart(digest(second), 0, second), 6)]
     with pytest.raises(ResultsError, match="does not match its digest"):
         blobs.receive("upload", sent)
-    assert blobs.there(digest(second))
+    assert blobs.exists(digest(second))
     assert blobs.received("upload", digest(b"other!"), 6) == 0

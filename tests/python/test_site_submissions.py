@@ -21,7 +21,7 @@ from uflip.errors import ResultsError
 from uflip.site import publishing
 from uflip.site.client import Client, Submission
 from uflip.site.examination import examine
-from uflip.site.intake import _same
+from uflip.site.intake import _existing_result
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
 from uflip.site.tables import Audit, DeviceRecord, ResultRecord
@@ -138,7 +138,7 @@ def test_announced_length_must_match_file(
     # Bob must send files that he may not see any more.
     committed = bob.post(f"/api/v1/submissions/{begun}/commit")
     assert committed.status_code == 400
-    assert committed.json()["error"]["what"] == "A file is not there yet"
+    assert committed.json()["error"]["what"] == "A file is missing"
     assert bob.delete(f"/api/v1/submissions/{begun}").status_code == 204
 
 
@@ -226,16 +226,16 @@ def test_result_id_depends_on_files(
     with site.sessions() as session:
         record = session.get_one(ResultRecord, made["id"])
         files = [UploadFile(each.path, each.digest, each.bytes) for each in record.files]
-        assert _same(session, files) is record
+        assert _existing_result(session, files) is record
         other = [*files[1:], replace(files[0], digest="0" * 64)]
-        assert _same(session, other) is None
+        assert _existing_result(session, other) is None
         monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"])
         with pytest.raises(ResultsError, match="Another result has this id"):
-            _same(session, other)
+            _existing_result(session, other)
         monkeypatch.setattr("uflip.site.intake.result_id", lambda _files: made["id"] + "f" * 20)
         monkeypatch.setattr("uflip.site.intake.FORMER_ID", 32)
-        assert _same(session, files) is record
-        assert _same(session, other) is None
+        assert _existing_result(session, files) is record
+        assert _existing_result(session, other) is None
     site.close()
 
 
@@ -283,10 +283,10 @@ def test_only_complete_result_represents_device(server: SiteServer, measured: Pa
         columns |= {"id": "ffffffffffff", "created_utc": "2999-01-01T00:00:00Z"}
         session.add(ResultRecord(**columns | {"status": "interrupted", "scale": "standard"}))
         device = first.device_id
-        publishing.count_again(session, device)
+        publishing.update_device(session, device)
         assert session.get_one(DeviceRecord, device).newest_id == made["id"]
         first.status = "interrupted"
-        publishing.count_again(session, device)
+        publishing.update_device(session, device)
     assert server.client().get("/api/v1/devices").json() == []
     site.close()
 

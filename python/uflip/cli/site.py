@@ -223,14 +223,14 @@ def seed(
     command continues.
     """
     from uflip.cli.progress_events import Watching
-    from uflip.site.seed import check, collection
+    from uflip.site.seed import check, default_devices
     from uflip.site.seed import seed as seeded
 
     check(devices, scale, only or None)
     site, done = _open_site(folder, database, store), []
     failed: list[tuple[str, DeviceError]] = []
     try:
-        for device in devices or collection():
+        for device in devices or default_devices():
             try:
                 with Watching(quiet=quiet or as_json) as watch:
                     (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)

@@ -52,12 +52,12 @@ def command(
         prepared = prepare(result, scratch)
         if not (quiet or as_json):
             echo(f"{len(prepared.files)} files, {format_size(prepared.bytes)}; left out:")
-            for each in prepared.left_out:
+            for each in prepared.redacted:
                 echo(f"  {each.where}: {escape_line(each.value)}")
         document = {
             "files": len(prepared.files),
             "bytes": prepared.bytes,
-            "left_out": [each.where for each in prepared.left_out],
+            "left_out": [each.where for each in prepared.redacted],
         }
         if dry_run:
             if as_json:

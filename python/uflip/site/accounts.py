@@ -39,7 +39,7 @@ def new_token(session: Session, name: str, role: str) -> str:
             "for a new one; or take another name",
         )
     account.role, account.token_digest, account.revoked_utc = role, _digest(token), None
-    note(session, name, "token", role)
+    log_action(session, name, "token", role)
     return token
 
 
@@ -72,25 +72,25 @@ def revoke(session: Session, name: str) -> None:
     """
     account = session.scalar(select(Account).where(Account.name == name))
     if account is None:
-        known = list(session.scalars(select(Account.name)))
-        raise unknown_name("account", name, known, where="NAME")
+        names = list(session.scalars(select(Account.name)))
+        raise unknown_name("account", name, names, where="NAME")
     if account.revoked_utc is None:
         account.revoked_utc = utc_now()
-        note(session, name, "revoke", account.role)
+        log_action(session, name, "revoke", account.role)
 
 
 def account_of(session: Session, token: str) -> Account | None:
     """Return the account of a token; None if it is unknown or revoked."""
-    found = session.scalar(select(Account).where(Account.token_digest == _digest(token)))
-    return None if found is None or found.revoked_utc is not None else found
+    owner = session.scalar(select(Account).where(Account.token_digest == _digest(token)))
+    return None if owner is None or owner.revoked_utc is not None else owner
 
 
-def may(account: Account | None, role: str) -> bool:
+def has_role(account: Account | None, role: str) -> bool:
     """Return whether an account has the rights of a role."""
     return account is not None and ROLES.index(account.role) >= ROLES.index(role)
 
 
-def note(session: Session, account: str, action: str, what: str) -> None:
+def log_action(session: Session, account: str, action: str, what: str) -> None:
     """Record an action of an account in the log."""
     session.add(Audit(at_utc=utc_now(), account=account, action=action, what=what[:200]))
 

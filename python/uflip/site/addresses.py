@@ -14,7 +14,7 @@ FILTERED: Table = {
 """The OpenAPI description of a route with filters."""
 
 
-def names_known(request: Request) -> None:
+def check_parameters(request: Request) -> None:
     """Refuse parameters that the route does not have, and would ignore.
 
     Raises
@@ -23,26 +23,26 @@ def names_known(request: Request) -> None:
         For an unknown parameter, and for one that is given twice.
     """
     route: APIRoute = request.scope["route"]
-    beside = (route.openapi_extra or {}).get("parameters", ())
-    known = [each.alias for each in route.dependant.query_params]
-    known += [each["name"] for each in beside]
-    given = [name for name, _ in request.query_params.multi_items()]
-    for name in given:
-        if not known:
+    filters = (route.openapi_extra or {}).get("parameters", ())
+    allowed = [each.alias for each in route.dependant.query_params]
+    allowed += [each["name"] for each in filters]
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if not allowed:
             raise UsageError(
                 "This address takes no parameters",
                 where=request.url.path,
                 got=repr(name[:80]),
-                action="leave away what follows the question mark",
+                action="omit everything after the question mark",
             )
-        if name not in known:
-            raise unknown_name("parameter", name[:80], known, where=request.url.path)
-        if given.count(name) > 1:
+        if name not in allowed:
+            raise unknown_name("parameter", name[:80], allowed, where=request.url.path)
+        if names.count(name) > 1:
             raise UsageError(
                 "A parameter is given twice",
                 where=request.url.path,
-                got=f"{name} {given.count(name)} times",
-                action="leave all but one away",
+                got=f"{name} {names.count(name)} times",
+                action="give it once",
             )
 
 

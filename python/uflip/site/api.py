@@ -25,17 +25,17 @@ from uflip._native import __version__
 from uflip.data.document import Table
 from uflip.errors import RefusedError, UsageError
 from uflip.site import browse, parts, publishing, rows
-from uflip.site.accounts import account_of, may
-from uflip.site.addresses import FILTERED, PAGE, names_known, parse_query
+from uflip.site.accounts import account_of, has_role
+from uflip.site.addresses import FILTERED, PAGE, check_parameters, parse_query
 from uflip.site.api_types import (
     Committed,
-    FileKept,
     FileOffered,
-    GotMany,
     Offer,
     OneDevice,
     OneResult,
     ReceivedBytes,
+    ReceivedParts,
+    ResultFile,
     ResultPage,
     UploadStatus,
 )
@@ -47,15 +47,15 @@ from uflip.site.upload_manifest import MOST_FILES, UploadFile
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
-MOST_OF_A_TABLE = 100_000
+MAX_TABLE_ROWS = 100_000
 MOST_OFFER_BYTES = MOST_FILES * 400
 """Length of a list of files: names of 260 characters, digests of 64, and the JSON syntax."""
 
 
 def site_of(request: Request) -> "Site":
     """Return the site of the server that handles a request."""
-    found: Site = request.app.state.site
-    return found
+    served: Site = request.app.state.site
+    return served
 
 
 def session_of(request: Request) -> Iterator[Session]:
@@ -65,7 +65,7 @@ def session_of(request: Request) -> Iterator[Session]:
 
 
 # Committed before the answer goes out: acknowledged changes are durable.
-SessionOf = Annotated[Session, Depends(session_of, scope="function")]
+DatabaseSession = Annotated[Session, Depends(session_of, scope="function")]
 
 
 def authenticated(request: Request) -> Account | None:
@@ -80,55 +80,57 @@ def authenticated(request: Request) -> Account | None:
     if not header:
         return None
     kind, _, token = header.partition(" ")
-    found = None
+    owner = None
     if kind.lower() == "bearer":
         with site_of(request).sessions() as session:
-            found = account_of(session, token.strip())
-    if found is None:
+            owner = account_of(session, token.strip())
+    if owner is None:
         raise RefusedError(
             "Unknown token",
             where="Authorization",
             action="ask the operator of this site for one: `uflip site token FOLDER NAME`",
         )
-    return found
+    return owner
 
 
-Who = Annotated[Account | None, Depends(authenticated)]
+Caller = Annotated[Account | None, Depends(authenticated)]
 
 
-def _allowed(who: Account | None, role: str) -> Account:
-    if not may(who, role):
+def _require_role(caller: Account | None, role: str) -> Account:
+    if not has_role(caller, role):
         raise RefusedError(
             f"This needs a token of a {role}",
             where="Authorization",
-            got=f"that of a {who.role}" if who else "no token",
+            got=f"that of a {caller.role}" if caller else "no token",
             action="give --token, or set UFLIP_SITE_TOKEN",
         )
-    assert who is not None, "somebody may"
-    return who
+    assert caller is not None, "the check passed"
+    return caller
 
 
-def _own(session: Session, who: Account | None, name: str) -> tuple[Account, ResultRecord]:
+def _owned_result(
+    session: Session, caller: Account | None, name: str
+) -> tuple[Account, ResultRecord]:
     """Return a result that the account may change, as its owner or as an admin."""
-    somebody = _allowed(who, "submitter")
-    found = browse.result(session, who, name)
-    if found.account_id != somebody.id and not may(who, "admin"):
+    submitter = _require_role(caller, "submitter")
+    record = browse.result(session, caller, name)
+    if record.account_id != submitter.id and not has_role(caller, "admin"):
         raise RefusedError(
             "The result belongs to another account",
             where=name,
-            got=found.account.name,
+            got=record.account.name,
             action="ask who submitted it, or an admin",
         )
-    return somebody, found
+    return submitter, record
 
 
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(names_known)])
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(check_parameters)])
 
 
 @router.get("/results", openapi_extra=FILTERED)
 def list_results(  # noqa: PLR0917 -- parameters of an address
-    session: SessionOf,
-    who: Who,
+    session: DatabaseSession,
+    caller: Caller,
     request: Request,
     q: str = "",
     sort: str = "-created",
@@ -137,115 +139,117 @@ def list_results(  # noqa: PLR0917 -- parameters of an address
     per_page: int = PAGE,
 ) -> ResultPage:
     """List results: words in `q`, filters by name (`kind`, `device`, `scale`, …)."""
-    found = browse.results(session, who, parse_query(request, q, sort, after, before, per_page))
+    search = browse.results(session, caller, parse_query(request, q, sort, after, before, per_page))
     return ResultPage(
-        total=found.at_least,
-        counted=found.counted,
-        before=found.page.before,
-        after=found.page.after,
-        results=[rows.as_result(each) for each in found.page.rows],
+        total=search.at_least,
+        counted=search.counted,
+        before=search.page.before,
+        after=search.page.after,
+        results=[rows.as_result(each) for each in search.page.rows],
     )
 
 
 @router.get("/results.{ending}", openapi_extra=FILTERED)
 def whole_table(
-    session: SessionOf, who: Who, request: Request, ending: str, q: str = ""
+    session: DatabaseSession, caller: Caller, request: Request, ending: str, q: str = ""
 ) -> Response:
     """Return all matching results as a table: CSV or Parquet."""
-    found = browse.every(session, who, parse_query(request, q), MOST_OF_A_TABLE)
-    return as_table(map(rows.as_result, found), ResultRow, ending)
+    matches = browse.all_results(session, caller, parse_query(request, q), MAX_TABLE_ROWS)
+    return as_table(map(rows.as_result, matches), ResultRow, ending)
 
 
 @router.get("/results/{result}")
-def one_result(session: SessionOf, who: Who, request: Request, result: str) -> OneResult:
+def one_result(
+    session: DatabaseSession, caller: Caller, request: Request, result: str
+) -> OneResult:
     """Return a result, with its files."""
-    found = browse.result(session, who, result)
-    row = rows.as_result(browse.row(session, found)).model_dump()
-    files = [FileKept.model_validate(each) for each in found.files]
-    return OneResult(**row, url=site_of(request).url_of(found.id), files=files)
+    record = browse.result(session, caller, result)
+    row = rows.as_result(browse.row(session, record)).model_dump()
+    files = [ResultFile.model_validate(each) for each in record.files]
+    return OneResult(**row, url=site_of(request).url_of(record.id), files=files)
 
 
 @router.get("/results/{result}/summary")
-def summary(who: Who, request: Request, result: str) -> Response:
+def summary(caller: Caller, request: Request, result: str) -> Response:
     """Return the whole summary, as `uflip show --json` prints it, computed by this server."""
     site = site_of(request)
     with site.sessions() as session:
-        found = browse.result(session, who, result)
-    return Response(site.folders.summary_text(found.id), media_type="application/json")
+        record = browse.result(session, caller, result)
+    return Response(site.folders.summary_text(record.id), media_type="application/json")
 
 
 @router.get("/results/{result}/files/{digest}")
-def file(who: Who, request: Request, result: str, digest: str) -> Response:
+def file(caller: Caller, request: Request, result: str, digest: str) -> Response:
     """Return a file of a result; range requests let a download resume.
 
     A file never changes: its digest is its ETag, and a client that has it gets 304.
     """
     site = site_of(request)
     with site.sessions() as session:
-        if not browse.has_file(session, browse.result(session, who, result), digest):
+        if not browse.has_file(session, browse.result(session, caller, result), digest):
             raise AbsentError("This result has no such file", where=digest[:80])
     # A client with a copy must revalidate it: a result can be withdrawn.
     headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}
-    if _has(request, digest):
+    if _client_has(request, digest):
         return Response(status_code=304, headers=headers)
     site.blobs.fetch([digest])
     path = site.blobs.path(digest)
     return FileResponse(path, media_type="application/octet-stream", headers=headers)
 
 
-def _has(request: Request, digest: str) -> bool:
+def _client_has(request: Request, digest: str) -> bool:
     tags = request.headers.get("if-none-match", "").split(",")
     return any(each.strip().removeprefix("W/") in ("*", f'"{digest}"') for each in tags)
 
 
 @router.post("/results/{result}/publish")
-def publish(session: SessionOf, who: Who, result: str) -> ResultRow:
+def publish(session: DatabaseSession, caller: Caller, result: str) -> ResultRow:
     """Publish a result."""
-    somebody, found = _own(session, who, result)
-    publishing.publish(session, somebody, found)
-    return rows.as_result(browse.row(session, found))
+    account, record = _owned_result(session, caller, result)
+    publishing.publish(session, account, record)
+    return rows.as_result(browse.row(session, record))
 
 
 @router.post("/results/{result}/withdraw")
-def withdraw(session: SessionOf, who: Who, result: str) -> ResultRow:
+def withdraw(session: DatabaseSession, caller: Caller, result: str) -> ResultRow:
     """Withdraw a result: only its owner sees it."""
-    somebody, found = _own(session, who, result)
-    publishing.withdraw(session, somebody, found)
-    return rows.as_result(browse.row(session, found))
+    account, record = _owned_result(session, caller, result)
+    publishing.withdraw(session, account, record)
+    return rows.as_result(browse.row(session, record))
 
 
 @router.delete("/results/{result}", status_code=204)
-def delete(who: Who, request: Request, result: str) -> Response:
+def delete(caller: Caller, request: Request, result: str) -> Response:
     """Delete a result for good, its files included."""
     site = site_of(request)
     with site.sessions() as session:
-        somebody, found = _own(session, who, result)
-    site.intake.delete(found.id, somebody.name)
+        account, record = _owned_result(session, caller, result)
+    site.intake.delete(record.id, account.name)
     return Response(status_code=204)
 
 
 @router.get("/devices")
-def list_devices(session: SessionOf) -> list[DeviceRow]:
+def list_devices(session: DatabaseSession) -> list[DeviceRow]:
     """Return every device with the published result that represents it: Table 3 of all devices."""
     return [*map(rows.as_device, browse.every_device(session))]
 
 
 @router.get("/devices.{ending}")
-def table_of_devices(session: SessionOf, ending: str) -> Response:
+def table_of_devices(session: DatabaseSession, ending: str) -> Response:
     """Return Table 3 of all devices: CSV or Parquet."""
     return as_table(map(rows.as_device, browse.every_device(session)), DeviceRow, ending)
 
 
 @router.get("/devices/{slug}")
-def one_device(session: SessionOf, who: Who, slug: str) -> OneDevice:
+def one_device(session: DatabaseSession, caller: Caller, slug: str) -> OneDevice:
     """Return the newest results of a device, newest first; all: `results?device=SLUG`."""
-    found, seen = browse.device(session, who, slug)
+    record, newest = browse.device(session, caller, slug)
     return OneDevice(
-        slug=found.slug,
-        model=found.model,
-        kind=found.kind,
-        capacity_bytes=found.capacity_bytes,
-        results=[*map(rows.as_result, seen)],
+        slug=record.slug,
+        model=record.model,
+        kind=record.kind,
+        capacity_bytes=record.capacity_bytes,
+        results=[*map(rows.as_result, newest)],
     )
 
 
@@ -275,44 +279,44 @@ OFFER: Table = {
 
 
 @router.post("/submissions", status_code=201, openapi_extra=OFFER)
-async def begin(who: Who, request: Request) -> UploadStatus:
+async def begin(caller: Caller, request: Request) -> UploadStatus:
     """Begin an upload, or find the one that began with the same files."""
-    account = _allowed(who, "submitter")
-    async with request.app.state.receiving.turn(account.id):
+    account = _require_role(caller, "submitter")
+    async with request.app.state.receiving.slot(account.id):
         content = await _body(request, MOST_OFFER_BYTES)
-        return await run_in_threadpool(_begun, site_of(request), account, content)
+        return await run_in_threadpool(_begin_upload, site_of(request), account, content)
 
 
-def _begun(site: "Site", account: Account, content: bytes) -> UploadStatus:
+def _begin_upload(site: "Site", account: Account, content: bytes) -> UploadStatus:
     try:
         offer = Offer.model_validate_json(content)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from error
     files = [UploadFile(each.path, each.digest, each.bytes) for each in offer.files]
-    begun = site.intake.begin(account, files)
-    return UploadStatus(id=begun, received=site.intake.received(account, begun))
+    submission = site.intake.begin(account, files)
+    return UploadStatus(id=submission, received=site.intake.received(account, submission))
 
 
 @router.get("/submissions/{submission}")
-def how_far(who: Who, request: Request, submission: str) -> UploadStatus:
+def upload_status(caller: Caller, request: Request, submission: str) -> UploadStatus:
     """Return the progress of an upload."""
-    account = _allowed(who, "submitter")
+    account = _require_role(caller, "submitter")
     return UploadStatus(
         id=submission, received=site_of(request).intake.received(account, submission)
     )
 
 
 @router.put("/submissions/{submission}/files/{digest}")
-async def part(
-    who: Who,
+async def receive_part(
+    caller: Caller,
     request: Request,
     submission: str,
     digest: str,
     offset: Annotated[int, Query(ge=0)],
 ) -> ReceivedBytes:
     """Store a part of a file: at most 8 MiB, from `offset` on."""
-    account = _allowed(who, "submitter")
-    async with request.app.state.receiving.turn(account.id):
+    account = _require_role(caller, "submitter")
+    async with request.app.state.receiving.slot(account.id):
         sent = [parts.FilePart(digest, offset, await _body(request, parts.MOST_BYTES))]
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
@@ -320,17 +324,17 @@ async def part(
 
 
 @router.post("/submissions/{submission}/parts")
-async def many_parts(who: Who, request: Request, submission: str) -> GotMany:
+async def receive_parts(caller: Caller, request: Request, submission: str) -> ReceivedParts:
     """Store parts of many files: each after its digest, offset and length, see `uflip.site.parts`.
 
-    Returns the number of bytes that are there of each of these files.
+    Returns the number of received bytes of each of these files.
     """
-    account = _allowed(who, "submitter")
-    async with request.app.state.receiving.turn(account.id):
+    account = _require_role(caller, "submitter")
+    async with request.app.state.receiving.slot(account.id):
         sent = parts.unpacked(await _body(request, parts.MOST_BODY_BYTES))
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
-    return GotMany(received=received)
+    return ReceivedParts(received=received)
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -349,24 +353,26 @@ async def _body(request: Request, most: int) -> bytes:
 
 
 @router.delete("/submissions/{submission}", status_code=204)
-def abandon(who: Who, request: Request, submission: str) -> Response:
+def abandon(caller: Caller, request: Request, submission: str) -> Response:
     """End an upload."""
-    site_of(request).intake.abandon(_allowed(who, "submitter"), submission)
+    site_of(request).intake.abandon(_require_role(caller, "submitter"), submission)
     return Response(status_code=204)
 
 
 @router.post("/submissions/{submission}/commit", status_code=201)
-async def commit(who: Who, request: Request, submission: str, publish: bool = False) -> Committed:
+async def commit(
+    caller: Caller, request: Request, submission: str, publish: bool = False
+) -> Committed:
     """Examine an upload and store it as a result, or return why it is refused."""
-    site, account = site_of(request), _allowed(who, "submitter")
+    site, account = site_of(request), _require_role(caller, "submitter")
     work = partial(site.intake.commit, account, submission, publish=publish)
-    taken = await request.app.state.committing.run(account.id, work)
+    committed = await request.app.state.committing.run(account.id, work)
     return Committed(
-        id=taken.result,
-        url=site.url_of(taken.result),
-        new=taken.new,
-        own=taken.own,
-        published=taken.published,
+        id=committed.result,
+        url=site.url_of(committed.result),
+        new=committed.new,
+        own=committed.own,
+        published=committed.published,
     )
 
 

@@ -24,7 +24,7 @@ class Offer(BaseModel):
 
 
 class UploadStatus(BaseModel):
-    """An upload: the number of bytes that are there of each file, by its digest."""
+    """An upload: the number of received bytes of each file, by its digest."""
 
     id: str
     received: dict[str, int]
@@ -32,13 +32,13 @@ class UploadStatus(BaseModel):
 
 
 class ReceivedBytes(BaseModel):
-    """The number of bytes of a file that are there now."""
+    """The number of received bytes of a file."""
 
     received: int
 
 
-class GotMany(BaseModel):
-    """The number of bytes of files that are there now, by their digests."""
+class ReceivedParts(BaseModel):
+    """The numbers of received bytes of files, by their digests."""
 
     received: dict[str, int]
 
@@ -70,7 +70,7 @@ class ResultPage(BaseModel):
     results: list[ResultRow]
 
 
-class FileKept(BaseModel):
+class ResultFile(BaseModel):
     """A file of a result: its name in the folder, and its digest and length."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -84,7 +84,7 @@ class OneResult(ResultRow):
     """A result, its permanent address, and its files."""
 
     url: str
-    files: list[FileKept]
+    files: list[ResultFile]
 
 
 class OneDevice(BaseModel):

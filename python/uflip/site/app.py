@@ -69,13 +69,13 @@ class RequestMetrics:
         self._requests = Counter(
             "uflip_requests", "Requests", ["method", "status"], registry=self.registry
         )
-        self._took = Histogram("uflip_request_seconds", "Time to answer", registry=self.registry)
+        self._seconds = Histogram("uflip_request_seconds", "Time to answer", registry=self.registry)
 
-    def note(self, method: str, status: int, seconds: float) -> None:
+    def record(self, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        known = method if method in METHODS else "other"
-        self._requests.labels(known, str(status)).inc()
-        self._took.observe(seconds)
+        label = method if method in METHODS else "other"
+        self._requests.labels(label, str(status)).inc()
+        self._seconds.observe(seconds)
 
 
 class RequestLimits:
@@ -130,20 +130,22 @@ class RequestLimits:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_ADDED]
                 took = time.perf_counter() - begun
-                self._counts.note(scope["method"], message["status"], took)
+                self._counts.record(scope["method"], message["status"], took)
             await send(message)
 
         # A HEAD request is handled as GET; the server drops the body of the answer.
-        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
-        await self._app(asked, limited, with_headers)
+        routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await self._app(routed, limited, with_headers)
 
     def _refusal(self, scope: "Scope") -> tuple[int, str] | None:
-        given = {name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]}
-        if self._hosts and given.get("host") not in self._hosts:
+        headers = {
+            name.decode("latin-1"): each.decode("latin-1") for name, each in scope["headers"]
+        }
+        if self._hosts and headers.get("host") not in self._hosts:
             return 421, "This is not the name of this server"
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            return 400, "No address here has a NUL in it"
-        length = given.get("content-length", "0")
+            return 400, "The address contains a NUL"
+        length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
             return 413, TOO_LONG
         # By address: a token that is not verified yet may differ in every request.
@@ -157,19 +159,19 @@ class RateLimit:
 
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = Lock()
 
-    def allows(self, who: str, now_s: float | None = None) -> bool:
+    def allows(self, caller: str, now_s: float | None = None) -> bool:
         """Take one request out of the caller's bucket; return whether there was one."""
         now = time.monotonic() if now_s is None else now_s
         with self._lock:
-            left, before = self._left.pop(who, (float(self._per_minute), now))
-            left = min(self._per_minute, left + (now - before) * self._per_minute / 60)
-            self._left[who] = (max(0.0, left - 1), now)
-            while len(self._left) > ADDRESSES:
-                self._left.popitem(last=False)
-            return left >= 1
+            tokens, before = self._tokens.pop(caller, (float(self._per_minute), now))
+            tokens = min(self._per_minute, tokens + (now - before) * self._per_minute / 60)
+            self._tokens[caller] = (max(0.0, tokens - 1), now)
+            while len(self._tokens) > ADDRESSES:
+                self._tokens.popitem(last=False)
+            return tokens >= 1
 
 
 def application(
@@ -265,13 +267,13 @@ def _explain(app: FastAPI) -> None:
         return _answer(
             request,
             400,
-            {"what": "The request is not as it must be", "where": where, "got": first["msg"]},
+            {"what": "The request is invalid", "where": where, "got": first["msg"]},
         )
 
     @app.exception_handler(HTTPException)
-    def nothing(request: Request, error: HTTPException) -> Response:
-        what = "There is nothing of this name" if error.status_code == 404 else str(error.detail)
-        answer = _answer(request, error.status_code, {"what": what})
+    def not_found(request: Request, error: HTTPException) -> Response:
+        message = "There is nothing of this name" if error.status_code == 404 else str(error.detail)
+        answer = _answer(request, error.status_code, {"what": message})
         answer.headers.update(error.headers or {})
         return answer
 

@@ -27,7 +27,7 @@ from uflip.data.document import Table
 from uflip.errors import ResultsError
 from uflip.results import atomic
 from uflip.results.result_dir import create_atomically, refuse_existing
-from uflip.site.blobs import AT_ONCE, on_disk
+from uflip.site.blobs import AT_ONCE, sync_paths
 from uflip.site.database import revisions
 from uflip.site.site import Site, open_site
 from uflip.site.tables import (
@@ -81,7 +81,7 @@ def back_up(site: Site, out: Path) -> BackupCounts:
         for path in (hidden / BLOBS).glob("*/*"):
             if path.name not in digests:
                 path.unlink()
-        on_disk([hidden / ROWS, hidden / BLOBS, *(hidden / BLOBS).iterdir()])
+        sync_paths([hidden / ROWS, hidden / BLOBS, *(hidden / BLOBS).iterdir()])
     return BackupCounts(results, len(digests), sum(digests.values()))
 
 
@@ -89,7 +89,7 @@ def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
     """Write a consistent state of the rows; return the number of results and their file lengths."""
     digests: dict[str, int] = {}
     results = 0
-    with _one_moment(site) as connection, path.open("w", encoding="utf-8") as file:
+    with _consistent_connection(site) as connection, path.open("w", encoding="utf-8") as file:
         revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
         file.write(json.dumps({"format": "uflip-site", "revision": revision}) + "\n")
         rows = (
@@ -98,7 +98,7 @@ def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
             for row in connection.execute(select(kind.__table__)).mappings()
         )
         action = "bring the database back from an earlier backup"
-        for table, row in _related(rows, str(site.root), action):
+        for table, row in _check_parents(rows, str(site.root), action):
             file.write(json.dumps({"table": table, "row": row}) + "\n")
             results += table == ResultRecord.__tablename__
             if table == FileRecord.__tablename__:
@@ -107,7 +107,7 @@ def _write_rows(site: Site, path: Path) -> tuple[int, dict[str, int]]:
 
 
 @contextmanager
-def _one_moment(site: Site) -> Iterator[Connection]:
+def _consistent_connection(site: Site) -> Iterator[Connection]:
     """Yield a connection that sees the database as at its first query."""
     with site.engine.connect() as connection:
         if connection.dialect.name == "sqlite":
@@ -118,26 +118,26 @@ def _one_moment(site: Site) -> Iterator[Connection]:
         yield connection
 
 
-def _related(rows: Rows, where: str, action: str) -> Rows:
+def _check_parents(rows: Rows, where: str, action: str) -> Rows:
     """Yield rows, parents first; refuse a row whose parent is missing."""
     keys = {kind.__tablename__: [*kind.__table__.foreign_keys] for kind in ORDER}
-    known: dict[tuple[str, str], set[object]] = {
+    known_keys: dict[tuple[str, str], set[object]] = {
         (key.column.table.name, key.column.name): set() for some in keys.values() for key in some
     }
     for table, row in rows:
         for key in keys[table]:
             parent = key.column.table.name
-            if row[key.parent.name] not in known[parent, key.column.name]:
+            if row[key.parent.name] not in known_keys[parent, key.column.name]:
                 raise ResultsError(
                     "Rows of the site are inconsistent",
                     where=where,
                     got=f"a row of the table {table}, {key.parent.name} {row[key.parent.name]}",
-                    allowed=f"those of which the table {parent} has a row",
+                    allowed=f"a row whose parent exists in the table {parent}",
                     action=action,
                 )
-        for (parent, name), seen in known.items():
+        for (parent, name), present in known_keys.items():
             if parent == table:
-                seen.add(row[name])
+                present.add(row[name])
         yield table, row
 
 
@@ -146,8 +146,8 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
     with suppress(ResultsError):  # reported below for each file
         site.blobs.fetch(digests)
 
-    def copied(digest: str) -> ResultsError | None:
-        to = _place(hidden, digest)
+    def copy_file(digest: str) -> ResultsError | None:
+        to = _blob_path(hidden, digest)
         if to.exists():
             return None
         try:
@@ -167,11 +167,11 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
         return None
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = zip(digests, pool.map(copied, digests), strict=True)
+        results = zip(digests, pool.map(copy_file, digests), strict=True)
         return {digest: error for digest, error in results if error is not None}
 
 
-def _place(backup: Path, digest: str) -> Path:
+def _blob_path(backup: Path, digest: str) -> Path:
     return backup / BLOBS / digest[:2] / digest
 
 
@@ -181,7 +181,7 @@ def _copy(path: Path, to: Path) -> None:
     temporary = atomic.temporary_name(to)
     shutil.copyfile(path, temporary)
     temporary.chmod(0o444)
-    on_disk([temporary])
+    sync_paths([temporary])
     temporary.rename(to)
 
 
@@ -204,11 +204,11 @@ def restore_from(
             files.setdefault(row["result_id"], []).append((row["path"], row["digest"]))
             digests[row["digest"]] = row["bytes"]
     for digest in digests:
-        _check(_place(backup, digest), digest)
+        _check(_blob_path(backup, digest), digest)
     site = open_site(folder, database, store=store)
     try:
         _refuse_full(site)
-        _take_files(site, backup, digests)
+        _copy_blobs(site, backup, digests)
         for result, named in files.items():
             site.folders.make(result, named)
         # Last: a site that a kill leaves without rows shows no result that is incomplete.
@@ -231,15 +231,15 @@ def _refuse_full(site: Site) -> None:
             )
 
 
-def _take_files(site: Site, backup: Path, digests: Iterable[str]) -> None:
-    def take(digest: str) -> Path:
+def _copy_blobs(site: Site, backup: Path, digests: Iterable[str]) -> None:
+    def copy_blob(digest: str) -> Path:
         to = site.blobs.path(digest)
-        _copy(_place(backup, digest), to)
+        _copy(_blob_path(backup, digest), to)
         return to.parent
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        filled = {*pool.map(take, digests)}
-    on_disk({*filled, *(folder.parent for folder in filled)})
+        filled = {*pool.map(copy_blob, digests)}
+    sync_paths({*filled, *(folder.parent for folder in filled)})
     site.blobs.store(digests)
 
 
@@ -248,7 +248,7 @@ def _insert(site: Site, rows: Sequence[tuple[str, Table]], where: str) -> None:
         with site.engine.begin() as connection:
             for table, row in rows:
                 connection.execute(insert(Base.metadata.tables[table]).values(**row))
-            _count_on(connection)
+            _reset_sequences(connection)
     except SQLAlchemyError as error:
         raise ResultsError(
             "The rows of the backup cannot be restored",
@@ -258,7 +258,7 @@ def _insert(site: Site, rows: Sequence[tuple[str, Table]], where: str) -> None:
         ) from error
 
 
-def _count_on(connection: Connection) -> None:
+def _reset_sequences(connection: Connection) -> None:
     """Set the ids of new rows to continue after the restored ones (sequences of PostgreSQL)."""
     if connection.dialect.name != "postgresql":
         return
@@ -273,7 +273,7 @@ def _count_on(connection: Connection) -> None:
 
 
 def _read_rows(backup: Path) -> list[tuple[str, Table]]:
-    known = {kind.__tablename__ for kind in ORDER} - {Submission.__tablename__}
+    tables = {kind.__tablename__ for kind in ORDER} - {Submission.__tablename__}
     try:
         first, *others = (backup / ROWS).read_text(encoding="utf-8").splitlines()
         head = json.loads(first)
@@ -281,10 +281,10 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
             raise ValueError("of another format")
         _check_revision(head["revision"], backup / ROWS)
         rows = [(each["table"], each["row"]) for each in map(json.loads, others)]
-        if strange := {table for table, _ in rows} - known:
-            raise ValueError(f"a table {min(strange)}")
+        if unknown := {table for table, _ in rows} - tables:
+            raise ValueError(f"a table {min(unknown)}")
         action = "take another backup; nothing was restored"
-        return [*_related(iter(rows), str(backup / ROWS), action)]
+        return [*_check_parents(iter(rows), str(backup / ROWS), action)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(
             "The folder is not a backup of a site",
@@ -297,13 +297,13 @@ def _read_rows(backup: Path) -> list[tuple[str, Table]]:
 
 def _check_revision(revision: object, path: Path) -> None:
     """Refuse rows of an unknown schema, most likely of a newer version."""
-    known = revisions()
-    if revision not in known:
+    supported = revisions()
+    if revision not in supported:
         raise ResultsError(
             "The backup is of a schema that this version of uflip does not know",
             where=str(path),
             got=f"revision {revision}",
-            allowed=", ".join(known),
+            allowed=", ".join(supported),
             action="restore it with the version that made it, or a newer one",
         )
 
@@ -311,14 +311,14 @@ def _check_revision(revision: object, path: Path) -> None:
 def _check(path: Path, digest: str) -> None:
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            content_digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        found = error.strerror or str(error)
-    if found != digest:
+        content_digest = error.strerror or str(error)
+    if content_digest != digest:
         raise ResultsError(
             "A file of the backup is damaged",
             where=str(path),
-            got=found,
+            got=content_digest,
             allowed=digest,
             action="take another backup; nothing was restored",
         )

@@ -1,13 +1,13 @@
 """References to files: by results that have them, and by uploads that list them.
 
 ```text
-begin     lock · add the upload · unlock                  files that are there from now on stay
+begin     lock · add the upload · unlock                  existing files stay from now on
 commit    add the result and remove its upload, in one transaction
 delete    remove the result · lock · remove unreferenced files · unlock
 ```
 
 The lock is in the database, so that it holds for all servers of a site. Files removed under it are
-gone before a new upload learns which files are there.
+gone before a new upload receives the list of existing files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ def lock(session: "Session") -> None:
     session.execute(update(Identity).values(id=Identity.id))
 
 
-def remove_unclaimed(
+def remove_unreferenced(
     sessions: "sessionmaker[Session]", blobs: Blobs, digests: Iterable[str]
 ) -> int:
     """Remove the unreferenced ones of some files; return their number."""
@@ -44,19 +44,19 @@ def remove_unclaimed(
         lock(session)
         # Also from the bucket before the lock is released: a new upload may have the same content,
         # and would find a file that is about to be deleted.
-        gone = some - _claimed(session, some)
-        blobs.remove(gone)
-    return len(gone)
+        removable = some - _referenced(session, some)
+        blobs.remove(removable)
+    return len(removable)
 
 
-def unclaimed(sessions: "sessionmaker[Session]", digests: Iterable[str]) -> set[str]:
+def unreferenced(sessions: "sessionmaker[Session]", digests: Iterable[str]) -> set[str]:
     """Return the files that are unreferenced now; an upload may reference them at any time."""
     some = set(digests)
     with sessions() as session:
-        return some - _claimed(session, some)
+        return some - _referenced(session, some)
 
 
-def _claimed(session: "Session", digests: set[str]) -> set[str]:
+def _referenced(session: "Session", digests: set[str]) -> set[str]:
     # Uploads first: an upload that is committed between the queries is a result in the second.
     claimed: set[str] = set()
     for files in session.scalars(select(Submission.files)):
@@ -65,26 +65,28 @@ def _claimed(session: "Session", digests: set[str]) -> set[str]:
     return claimed
 
 
-def visible(sessions: "sessionmaker[Session]", who: Account, digests: Iterable[str]) -> set[str]:
+def visible(
+    sessions: "sessionmaker[Session]", account: Account, digests: Iterable[str]
+) -> set[str]:
     """Return the files that an account may download: those of results that it may see.
 
     Only these need not be sent. Knowing a digest does not grant access: anybody may have noted it
     while a result was public that has been withdrawn since.
     """
-    found: set[str] = set()
+    visible_digests: set[str] = set()
     with sessions() as session:
         for some in batched(digests):
             query = (
                 select(FileRecord.digest)
                 .join(ResultRecord)
-                .where(FileRecord.digest.in_(some), visible_to(who))
+                .where(FileRecord.digest.in_(some), visible_to(account))
             )
-            found.update(session.scalars(query))
-    return found
+            visible_digests.update(session.scalars(query))
+    return visible_digests
 
 
 def batched(each: Iterable[T]) -> Iterator[list[T]]:
     """Yield lists of at most `AT_A_TIME` items."""
-    left = iter(each)
-    while some := [*islice(left, AT_A_TIME)]:
+    items = iter(each)
+    while some := [*islice(items, AT_A_TIME)]:
         yield some

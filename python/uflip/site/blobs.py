@@ -74,12 +74,12 @@ class Blobs:
             )
         return self._blobs / digest[:2] / digest
 
-    def there(self, digest: str) -> bool:
-        """Return whether a complete file is there."""
+    def exists(self, digest: str) -> bool:
+        """Return whether a complete file exists."""
         return self.length(digest) is not None
 
     def length(self, digest: str) -> int | None:
-        """Return the length of a complete file [bytes]; None if it is not there."""
+        """Return the length of a complete file [bytes]; None if it does not exist."""
         try:
             return self.path(digest).stat().st_size
         except FileNotFoundError:
@@ -98,20 +98,20 @@ class Blobs:
     ) -> int:
         arriving = self._arriving / submission / digest
         try:
-            there = arriving.stat().st_size
+            received_bytes = arriving.stat().st_size
         except OSError:
             return 0
-        if there < size or arriving in changed or self._is_whole(arriving):
-            return there
+        if received_bytes < size or arriving in changed or self._is_published(arriving):
+            return received_bytes
         # Its last part came, and the server ended before the file became a blob.
         try:
-            on_disk([arriving])
-            self._whole([arriving])
+            sync_paths([arriving])
+            self._publish([arriving])
         except ResultsError:
             return 0
         return size
 
-    def _is_whole(self, arriving: Path) -> bool:
+    def _is_published(self, arriving: Path) -> bool:
         with suppress(FileNotFoundError):
             return arriving.samefile(self.path(arriving.name))
         return False
@@ -130,7 +130,7 @@ class Blobs:
         Returns
         -------
         dict
-            The number of bytes that are now there of each file, by its digest.
+            The number of received bytes of each file, by its digest.
 
         Raises
         ------
@@ -148,12 +148,12 @@ class Blobs:
                     received[part.digest] = self._receive(submission, part, size, changed)
             finally:
                 # Parts before one that does not fit are durable, too.
-                on_disk(changed)
+                sync_paths(changed)
             for part, size in parts:
                 arriving = self._arriving / submission / part.digest
                 if received[part.digest] == size and arriving in changed:
                     whole.append(arriving)
-            self._whole([*dict.fromkeys(whole)])
+            self._publish([*dict.fromkeys(whole)])
             return received
 
     @contextmanager
@@ -161,58 +161,60 @@ class Blobs:
         """Lock an upload: its sender may send the same parts to several servers at once."""
         folder = self._arriving / submission
         folder.mkdir(exist_ok=True)
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             # The previous holder of the lock may have ended the upload and removed its folder.
             folder.mkdir(exist_ok=True)
             yield
         finally:
-            os.close(held)
+            os.close(descriptor)
 
     def _receive(
         self, submission: str, part: FilePart, size: int, changed: dict[Path, None]
     ) -> int:
-        """Append a part to its file; return the number of bytes that are there now."""
-        there = self._received(submission, part.digest, size, changed)
+        """Append a part to its file; return the number of received bytes."""
+        received_bytes = self._received(submission, part.digest, size, changed)
         end = part.offset + len(part.content)
         arriving = self._arriving / submission / part.digest
-        if (part.content and end <= there) or (there == size and self._is_whole(arriving)):
-            return there  # the part was sent twice; the digest checks the complete file
-        if part.offset != there or end > size:
+        if (part.content and end <= received_bytes) or (
+            received_bytes == size and self._is_published(arriving)
+        ):
+            return received_bytes  # the part was sent twice; the digest checks the complete file
+        if part.offset != received_bytes or end > size:
             raise UsageError(
                 "The part does not continue the upload",
                 where=part.digest,
                 got=f"{len(part.content)} bytes from byte {part.offset} on",
-                allowed=f"from byte {there} on, to byte {size}",
-                action="ask how much there is, and go on from there",
+                allowed=f"from byte {received_bytes} on, to byte {size}",
+                action="request the received bytes, and resume after them",
             )
         with arriving.open("ab") as file:
             file.write(part.content)
         changed[arriving] = None
         return end
 
-    def _whole(self, arrived: Sequence[Path]) -> None:
+    def _publish(self, arrived: Sequence[Path]) -> None:
         """Link complete files that are on the disk as blobs, if their digests match."""
-        wrong, named = [], []
+        mismatched, changed_folders = [], []
         for arriving in arrived:
             with arriving.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != arriving.name:
+                content_digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if content_digest != arriving.name:
                 arriving.unlink()
-                wrong.append((arriving.name, found))
+                mismatched.append((arriving.name, content_digest))
                 continue
-            path = self.path(found)
+            path = self.path(content_digest)
             make_folders(path.parent)
             arriving.chmod(0o444)
             _link(arriving, path)
-            named += [path.parent, arriving.parent]
-        on_disk(named)
-        if wrong:
+            changed_folders += [path.parent, arriving.parent]
+        sync_paths(changed_folders)
+        if mismatched:
             raise ResultsError(
                 "The file does not match its digest",
-                where=wrong[0][0],
-                got=f"content with the digest {wrong[0][1]}",
+                where=mismatched[0][0],
+                got=f"content with the digest {mismatched[0][1]}",
                 action="send it again",
             )
 
@@ -222,7 +224,7 @@ class Blobs:
         Raises
         ------
         ResultsError
-            If a file is not there any more.
+            If a file does not exist any more.
         """
         for name, digest in files:
             path = folder / name
@@ -240,14 +242,14 @@ class Blobs:
     def store(self, digests: Iterable[str]) -> None:
         """Upload complete files to the bucket, if there is one."""
         if self.bucket is not None:
-            self.bucket.keep(map(self.path, dict.fromkeys(digests)))
+            self.bucket.upload(map(self.path, dict.fromkeys(digests)))
 
     def fetch(self, digests: Iterable[str]) -> None:
         """Download files that only the bucket has, if there is one."""
         if self.bucket is not None:
             self.bucket.fetch(map(self.path, dict.fromkeys(digests)))
 
-    def forget(self, submission: str) -> None:
+    def remove_upload(self, submission: str) -> None:
         """Remove the received files of an upload."""
         shutil.rmtree(self._arriving / submission, ignore_errors=True)
 
@@ -255,7 +257,7 @@ class Blobs:
         """Return the uploads of which parts have arrived."""
         return [path.name for path in self._arriving.iterdir()]
 
-    def kept(self, before: float) -> Iterator[Path]:
+    def unchanged(self, before: float) -> Iterator[Path]:
         """Yield complete and partial files that have not changed since a time [s]."""
         for path in self._blobs.glob("*/*"):
             with suppress(FileNotFoundError):
@@ -264,12 +266,12 @@ class Blobs:
 
     def remove(self, digests: Iterable[str]) -> None:
         """Remove files that no result needs any more."""
-        gone = [*digests]
-        for digest in gone:
+        removed = [*digests]
+        for digest in removed:
             with suppress(FileNotFoundError):
                 self.path(digest).unlink()
         if self.bucket is not None:
-            self.bucket.remove(gone)
+            self.bucket.remove(removed)
 
     def hidden_folder(self, result: str) -> Path:
         """Return a new name for the folder of a result that is being made, or removed."""
@@ -282,7 +284,7 @@ class Blobs:
             (self.folders / result).rename(hidden)
         except FileNotFoundError:
             return
-        on_disk([self.folders])
+        sync_paths([self.folders])
         shutil.rmtree(hidden, ignore_errors=True)
 
 
@@ -296,7 +298,7 @@ def _link(arriving: Path, path: Path) -> None:
         linked.replace(arriving)
 
 
-def on_disk(paths: Iterable[Path]) -> None:
+def sync_paths(paths: Iterable[Path]) -> None:
     """Sync files, or the names in folders, to the disk."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for _ in pool.map(_sync, dict.fromkeys(paths)):

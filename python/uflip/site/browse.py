@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Row, Select, func, select
 
 from uflip.site import rows
-from uflip.site.paging import Order, RowPage, order_named, page, place_at
+from uflip.site.paging import Order, RowPage, page, parse_cursor, parse_order
 from uflip.site.query import SORTS, ResultQuery, matching, visible_to
 from uflip.site.tables import AbsentError, Account, DeviceRecord, FileRecord, ResultRecord
 
@@ -44,7 +44,7 @@ class SearchResults:
         return min(self.total, MOST_COUNTED)
 
 
-def results(session: "Session", who: Account | None, wanted: ResultQuery) -> SearchResults:
+def results(session: "Session", caller: Account | None, criteria: ResultQuery) -> SearchResults:
     """Return a page of results.
 
     Raises
@@ -52,39 +52,39 @@ def results(session: "Session", who: Account | None, wanted: ResultQuery) -> Sea
     UsageError
         For an unknown filter or order, or an invalid page.
     """
-    query = _matching(session, who, wanted)
-    start = place_at(wanted.after, wanted.before)
-    order = order_named(wanted.sort, SORTS)
+    query = _matching(session, caller, criteria)
+    start = parse_cursor(criteria.after, criteria.before)
+    order = parse_order(criteria.sort, SORTS)
     some, total = query.with_only_columns(ResultRecord.id).limit(MOST_COUNTED + 1), None
-    if wanted.text:
+    if criteria.text:
         # The planner cannot estimate the matches of a word: look them up first, and once.
         ids = session.scalars(some).all()
         total = len(ids)
         if total <= MOST_COUNTED:
             query = rows.results().where(ResultRecord.id.in_(ids))
-    found = page(session, query, order, ResultRecord.id, wanted.per_page, start)
-    if total is None and start is None and found.after is None:
-        total = len(found.rows)
+    result_page = page(session, query, order, ResultRecord.id, criteria.per_page, start)
+    if total is None and start is None and result_page.after is None:
+        total = len(result_page.rows)
     if total is None:
         total = session.scalar(select(func.count()).select_from(some.subquery())) or 0
-    return SearchResults(found, total)
+    return SearchResults(result_page, total)
 
 
-def every(
-    session: "Session", who: Account | None, wanted: ResultQuery, most: int
+def all_results(
+    session: "Session", caller: Account | None, criteria: ResultQuery, most: int
 ) -> Iterator[Row[Any]]:
     """Yield at most `most` matching results, the newest first; see `results`."""
-    query = _matching(session, who, wanted).order_by(
+    query = _matching(session, caller, criteria).order_by(
         ResultRecord.created_utc.desc(), ResultRecord.id.desc()
     )
     yield from session.execute(query.limit(most).execution_options(yield_per=AT_A_TIME))
 
 
-def _matching(session: "Session", who: Account | None, wanted: ResultQuery) -> "Select[Any]":
-    return rows.results().where(*matching(who, wanted, session.get_bind().dialect.name))
+def _matching(session: "Session", caller: Account | None, criteria: ResultQuery) -> "Select[Any]":
+    return rows.results().where(*matching(caller, criteria, session.get_bind().dialect.name))
 
 
-def result(session: "Session", who: Account | None, name: str) -> ResultRecord:
+def result(session: "Session", caller: Account | None, name: str) -> ResultRecord:
     """Return a result that the account may see.
 
     Raises
@@ -92,15 +92,15 @@ def result(session: "Session", who: Account | None, name: str) -> ResultRecord:
     ResultsError
         If there is no such result, or the account may not see it.
     """
-    found = session.scalar(select(ResultRecord).where(ResultRecord.id == name, visible_to(who)))
-    if found is None:
+    record = session.scalar(select(ResultRecord).where(ResultRecord.id == name, visible_to(caller)))
+    if record is None:
         raise AbsentError(
             "There is no such result",
             where=name[:100],
             got="nothing of this id that you may see",
             action="look it up in the list; a result that is not published needs its owner's token",
         )
-    return found
+    return record
 
 
 def row(session: "Session", result: ResultRecord) -> Row[Any]:
@@ -110,10 +110,10 @@ def row(session: "Session", result: ResultRecord) -> Row[Any]:
 
 def has_file(session: "Session", result: ResultRecord, digest: str) -> bool:
     """Return whether a result has a file of this content; one lookup in the index."""
-    mine = select(FileRecord.path).where(
+    matches = select(FileRecord.path).where(
         FileRecord.result_id == result.id, FileRecord.digest == digest
     )
-    return session.scalar(mine.limit(1)) is not None
+    return session.scalar(matches.limit(1)) is not None
 
 
 def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
@@ -124,7 +124,7 @@ def devices(session: "Session", sort: str, after: str, before: str) -> RowPage:
     UsageError
         For an unknown order, or an invalid page.
     """
-    order, start = order_named(sort, DEVICE_SORTS), place_at(after, before)
+    order, start = parse_order(sort, DEVICE_SORTS), parse_cursor(after, before)
     return page(session, rows.devices(), order, DeviceRecord.id, DEVICES_A_PAGE, start)
 
 
@@ -140,7 +140,7 @@ def count_devices(session: "Session") -> int:
 
 
 def device(
-    session: "Session", who: Account | None, slug: str
+    session: "Session", caller: Account | None, slug: str
 ) -> tuple[DeviceRecord, list[Row[Any]]]:
     """Return a device by its slug, and its newest results, at most `MOST_OF_A_DEVICE`.
 
@@ -149,14 +149,14 @@ def device(
     ResultsError
         If no such device has a result that the account may see.
     """
-    found = session.scalar(select(DeviceRecord).where(DeviceRecord.slug == slug))
-    seen: list[Row[Any]] = []
-    if found is not None:
-        query = rows.results().where(ResultRecord.device_id == found.id, visible_to(who))
+    record = session.scalar(select(DeviceRecord).where(DeviceRecord.slug == slug))
+    newest: list[Row[Any]] = []
+    if record is not None:
+        query = rows.results().where(ResultRecord.device_id == record.id, visible_to(caller))
         query = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id.desc())
-        seen = [*session.execute(query.limit(MOST_OF_A_DEVICE))]
-    if found is None or not seen:
+        newest = [*session.execute(query.limit(MOST_OF_A_DEVICE))]
+    if record is None or not newest:
         raise AbsentError(
             "There is no such device", where=slug[:100], action="look it up in the list of devices"
         )
-    return found, seen
+    return record, newest

@@ -73,7 +73,7 @@ class Bucket:
         self.has("0" * 64)  # fail now, not at the first submission, if the server cannot be reached
 
     def has(self, digest: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether the bucket has a file."""
         import obstore
 
         with self._storage_errors(digest):
@@ -83,7 +83,7 @@ class Bucket:
                 return False
         return True
 
-    def keep(self, files: Iterable[Path]) -> None:
+    def upload(self, files: Iterable[Path]) -> None:
         """Upload missing files, each named by its digest."""
         import obstore
 
@@ -95,7 +95,7 @@ class Bucket:
         _on_all(put, files)
 
     def fetch(self, files: Iterable[Path]) -> None:
-        """Download files that are not here yet, each named by its digest.
+        """Download missing files, each named by its digest.
 
         Raises
         ------
@@ -109,16 +109,16 @@ class Bucket:
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}-{os.urandom(4).hex()}")
-            found = hashlib.sha256()
+            content_digest = hashlib.sha256()
             try:
                 with self._storage_errors(path.name), temporary.open("xb") as file:
                     for part in obstore.get(self._store, path.name).stream():
-                        found.update(part)
+                        content_digest.update(part)
                         file.write(part)
                     file.flush()
                     os.fsync(file.fileno())
-                if found.hexdigest() != path.name:
-                    raise self._wrong(path.name, found.hexdigest())
+                if content_digest.hexdigest() != path.name:
+                    raise self._wrong(path.name, content_digest.hexdigest())
                 temporary.chmod(0o444)
                 atomic.publish(temporary, path)
             except FileNotFoundError as error:
@@ -156,7 +156,7 @@ class Bucket:
                 "The bucket cannot be used",
                 where=f"{self._url}/{name}",
                 got=str(error).strip().splitlines()[0][:300],
-                action="see that it is there, and AWS_ENDPOINT and the keys are right",
+                action="check that it exists, AWS_ENDPOINT and the keys",
             ) from error
 
 

@@ -1,4 +1,4 @@
-"""Removes the rests of interrupted commits and uploads when a server starts."""
+"""Removes leftovers of interrupted commits and uploads when a server starts."""
 
 import re
 import shutil
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 STALE_S = 3600.0
 """Age after which no server can still be making a folder: a commit takes far less."""
-OURS = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
+RESULT_FOLDER = re.compile(rf"({RESULT_ID.pattern})|\.({RESULT_ID.pattern})-[0-9a-f]{{8}}")
 """Names of folders of results, and of those that are being made."""
 DIGEST = re.compile("[0-9a-f]{64}")
-BEGUN = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
+TEMPORARY_FILE = re.compile(r"\.[0-9a-f]{64}(-[0-9a-f]{8}|\.tmp)")
 """Names of temporary files that a kill leaves while a file is copied."""
 UPLOAD = re.compile("[0-9a-f]{32}")
 
@@ -30,34 +30,34 @@ def sweep(sessions: "sessionmaker[Session]", blobs: Blobs) -> int:
     Another server on the same database may be making a folder: young ones stay. So do folders and
     files whose names uflip does not use.
     """
-    gone, young = 0, time.time() - STALE_S
+    removed, young = 0, time.time() - STALE_S
     with sessions() as session:
         for folder in list(blobs.folders.iterdir()):
-            if not OURS.fullmatch(folder.name) or _changed(folder) > young:
+            if not RESULT_FOLDER.fullmatch(folder.name) or _changed(folder) > young:
                 continue
             if folder.name.startswith(".") or session.get(ResultRecord, folder.name) is None:
                 shutil.rmtree(folder, ignore_errors=True)
-                gone += 1
+                removed += 1
         for name in blobs.arriving():
             if UPLOAD.fullmatch(name) and session.get(Submission, name) is None:
-                blobs.forget(name)
-                gone += 1
-    return gone + _files(sessions, blobs, young)
+                blobs.remove_upload(name)
+                removed += 1
+    return removed + _remove_stray_files(sessions, blobs, young)
 
 
-def _files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
+def _remove_stray_files(sessions: "sessionmaker[Session]", blobs: Blobs, young: float) -> int:
     """Remove unreferenced files, and temporary files."""
-    gone = 0
-    for some in blob_refs.batched(blobs.kept(before=young)):
-        whole = {path.name for path in some if DIGEST.fullmatch(path.name)}
+    removed = 0
+    for some in blob_refs.batched(blobs.unchanged(before=young)):
+        complete = {path.name for path in some if DIGEST.fullmatch(path.name)}
         for path in some:
-            if BEGUN.fullmatch(path.name):
+            if TEMPORARY_FILE.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-                gone += 1
+                removed += 1
         # First without the lock, which blocks uploads: mostly there are no such files.
-        if stray := blob_refs.unclaimed(sessions, whole):
-            gone += blob_refs.remove_unclaimed(sessions, blobs, stray)
-    return gone
+        if stray := blob_refs.unreferenced(sessions, complete):
+            removed += blob_refs.remove_unreferenced(sessions, blobs, stray)
+    return removed
 
 
 def _changed(folder: Path) -> float:

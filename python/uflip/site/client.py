@@ -34,9 +34,9 @@ TIMEOUT_S = 60.0
 COMMIT_S = 600.0
 MOST_ANSWER_BYTES = 16 << 20
 """Limit for answers other than files: the longest lists the files of a result, 400 bytes each."""
-MOST_BEGUN = 10
+MAX_ATTEMPTS = 10
 """Attempts at an upload while a concurrent upload of the same result ends it."""
-REST_S = 0.05
+RETRY_PAUSE_S = 0.05
 """Longest pause before the second attempt, doubled each time; random, so that few collide again."""
 AT_ONCE = 8
 """Concurrent downloads: most files are short, and each waits for the network and the disk."""
@@ -57,13 +57,13 @@ class Submission:
         The copy.
     files : list of (name, digest, length [bytes])
         The files of the copy.
-    left_out : list of LeftOut
+    redacted : list of RedactedValue
         The values that it does not contain.
     """
 
     folder: Path
     files: list[tuple[str, str, int]]
-    left_out: list[RedactedValue]
+    redacted: list[RedactedValue]
 
     @property
     def bytes(self) -> int:
@@ -87,46 +87,46 @@ def prepare(folder: Path, scratch: Path) -> Submission:
         If `folder` is not a result folder, or is damaged.
     """
     copy = scratch / "result"
-    left = redacted_copy(folder, copy)
+    redactions = redacted_copy(folder, copy)
     names = [manifest.FILE_NAME, ledger.FILE_NAME]
     names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
     files = [(name, *_digest(copy / name)) for name in names]
-    return Submission(copy, files, left)
+    return Submission(copy, files, redactions)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Yield a folder for a copy, and remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix=_swept(SUBMITTED)) as folder:
-        held = _locked(Path(folder))
+    with tempfile.TemporaryDirectory(prefix=_remove_stale(SUBMITTED)) as folder:
+        lock = _locked(Path(folder))
         try:
             inner = Path(folder) / "copy"
             inner.mkdir()
             yield inner
         finally:
-            if held is not None:
-                os.close(held)
+            if lock is not None:
+                os.close(lock)
 
 
-def _swept(prefix: str) -> str:
+def _remove_stale(prefix: str) -> str:
     """Remove folders with this prefix that killed processes of this user left; return the prefix.
 
     A process that uses such a folder holds a lock on it, which ends with the process.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+    for stale in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):
-            if left.lstat().st_uid == os.geteuid():
-                _remove_unless_held(left)
+            if stale.lstat().st_uid == os.geteuid():
+                _remove_unlocked(stale)
     return prefix
 
 
-def _remove_unless_held(folder: Path) -> None:
-    held = _locked(folder)
+def _remove_unlocked(folder: Path) -> None:
+    lock = _locked(folder)
     # The owner of a young folder may be about to lock it.
-    if held is not None:
+    if lock is not None:
         if time() - folder.stat().st_mtime > YOUNG_S:
             shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
+        os.close(lock)
 
 
 def _locked(folder: Path) -> int | None:
@@ -184,11 +184,11 @@ class Client:
                 action="pip install 'uflip[site]'",
             ) from error
         try:
-            there = httpx.URL(url)
-            known = there.scheme in ("http", "https") and bool(there.host)
+            address = httpx.URL(url)
+            is_address = address.scheme in ("http", "https") and bool(address.host)
         except httpx.InvalidURL:
-            known = False
-        if not known:
+            is_address = False
+        if not is_address:
             raise UsageError(
                 "Not the address of a site",
                 where="URL",
@@ -217,12 +217,12 @@ class Client:
 
         Parameters
         ----------
-        prepared : Prepared
+        prepared : Submission
             The copy.
         publish : bool
             Publish it.
         on_bytes : callable, optional
-            Called with the number of bytes that are there, and of all bytes.
+            Called with the number of received bytes, and of all bytes.
 
         Returns
         -------
@@ -241,42 +241,42 @@ class Client:
         files = [
             {"path": name, "digest": digest, "bytes": size} for name, digest, size in prepared.files
         ]
-        for attempt in range(MOST_BEGUN):
-            begun = self._ask(
+        for attempt in range(MAX_ATTEMPTS):
+            upload = self._ask(
                 responses.UploadStatusResponse, "POST", "submissions", json={"files": files}
             )
             try:
-                self._send(prepared, begun, on_bytes)
-                asked = {"publish": publish}
-                commit = f"submissions/{begun.id}/commit"
+                self._send(prepared, upload, on_bytes)
+                parameters = {"publish": publish}
+                commit = f"submissions/{upload.id}/commit"
                 return self._ask(
-                    responses.Submitted, "POST", commit, params=asked, timeout=COMMIT_S
+                    responses.Submitted, "POST", commit, params=parameters, timeout=COMMIT_S
                 )
-            except responses.NotThereError:
+            except responses.NotFoundError:
                 # A concurrent upload of the same files ended it: it may be a result by now.
-                if attempt + 1 == MOST_BEGUN:
+                if attempt + 1 == MAX_ATTEMPTS:
                     raise
-                sleep(uniform(0, REST_S * 2**attempt))
+                sleep(uniform(0, RETRY_PAUSE_S * 2**attempt))
             except ResultsError as error:
                 # The site keeps the upload; the error shows its id, which no other output does.
-                ends = f"DELETE {self.url}/api/v1/submissions/{begun.id} ends the upload"
+                ends = f"DELETE {self.url}/api/v1/submissions/{upload.id} ends the upload"
                 error.action = "; ".join(filter(None, (error.action, ends)))
                 raise
         raise AssertionError("the last try ends in a result or an error")
 
     def _send(
-        self, prepared: Submission, begun: responses.UploadStatusResponse, on_bytes: OnBytes | None
+        self, prepared: Submission, upload: responses.UploadStatusResponse, on_bytes: OnBytes | None
     ) -> None:
         """Send the missing parts of the files."""
-        received = begun.received
+        received = upload.received
         for some in bodies(missing(prepared, received)):
-            address = f"submissions/{begun.id}/parts"
+            address = f"submissions/{upload.id}/parts"
             received |= self._ask(
                 responses.ReceivedBytesResponse, "POST", address, content=packed(some)
             ).received
             if on_bytes is not None:
-                there = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
-                on_bytes(there, prepared.bytes)
+                sent_bytes = sum(received.get(digest, 0) for _, digest, _ in prepared.files)
+                on_bytes(sent_bytes, prepared.bytes)
 
     def pull(self, result: str, out: Path) -> Path:
         """Download a result into a new folder, and check its files against their digests.
@@ -296,8 +296,8 @@ class Client:
             If the server is not a results site, or does not answer.
         """
         refuse_existing(out)
-        found = self._ask(responses.ResultResponse, "GET", f"results/{result}")
-        offered = [UploadFile(each.path, each.digest, each.bytes) for each in found.files]
+        response = self._ask(responses.ResultResponse, "GET", f"results/{result}")
+        offered = [UploadFile(each.path, each.digest, each.bytes) for each in response.files]
         try:
             check_names(offered)  # a site may write nothing else here
         except UsageError as error:
@@ -340,8 +340,8 @@ class Client:
                 allowed=f"{offered.digest}, {offered.bytes} bytes", action="fetch it again",
             )  # fmt: skip
 
-    def _ask(self, shape: type[Shape], method: str, address: str, **how: Any) -> Shape:
-        with self._network_errors(), self._http.stream(method, address, **how) as answer:
+    def _ask(self, shape: type[Shape], method: str, address: str, **options: Any) -> Shape:
+        with self._network_errors(), self._http.stream(method, address, **options) as answer:
             content = self._content(answer)
         return responses.read(answer, content, shape)
 
@@ -376,21 +376,21 @@ class Client:
             ) from error
 
 
-def _token(given: str | None) -> str | None:
+def _token(option: str | None) -> str | None:
     """Return the token to use; no error ever shows it."""
-    found = (given or os.environ.get(TOKEN) or "").strip()
-    if found and not _OF_TOKENS.fullmatch(found):
+    token = (option or os.environ.get(TOKEN) or "").strip()
+    if token and not _OF_TOKENS.fullmatch(token):
         raise UsageError(
             "Not a token",
-            where="--token" if given else TOKEN,
-            got=f"{len(found)} characters, and not all of them are those of a token",
+            where="--token" if option else TOKEN,
+            got=f"{len(token)} characters, and not all of them are those of a token",
             allowed="letters, digits and signs of ASCII, without blanks",
             action="give it as `uflip site token` printed it",
         )
-    return found or None
+    return token or None
 
 
-def fetched(url: str) -> Path:
+def download_result(url: str) -> Path:
     """Download the result of a permanent address into a folder that this process removes at exit.
 
     Parameters
@@ -405,15 +405,15 @@ def fetched(url: str) -> Path:
     UflipError
         As `Client.pull`.
     """
-    site, found, result = url.rstrip("/").rpartition("/results/")
-    if not found or not result.isalnum():
+    site, separator, result = url.rstrip("/").rpartition("/results/")
+    if not separator or not result.isalnum():
         raise UsageError(
             "Not the address of a result",
             where=without_password(url),
             allowed="https://SITE/results/ID",
             action="copy it from the page of the result",
         )
-    scratch = tempfile.mkdtemp(prefix=_swept(FETCHED))
+    scratch = tempfile.mkdtemp(prefix=_remove_stale(FETCHED))
     _locked(Path(scratch))  # until this process ends
     _remove_at_exit(scratch)
     with Client(site) as client:

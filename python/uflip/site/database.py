@@ -19,7 +19,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 LOCK = 0x75666C69
 """Advisory lock of PostgreSQL during migrations: two servers may start at once."""
 BUSY_S = 30.0
-KNOWN = ("sqlite", "postgresql", "postgres")
+BACKENDS = ("sqlite", "postgresql", "postgres")
 
 
 def open_database(url: str) -> "Engine":
@@ -73,10 +73,10 @@ def check_url(url: str) -> None:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        known = make_url(url).get_backend_name() in KNOWN
+        is_supported = make_url(url).get_backend_name() in BACKENDS
     except (ArgumentError, ValueError) as error:
         raise _no_database(url) from error
-    if not known:
+    if not is_supported:
         raise _no_database(url)
 
 
@@ -88,7 +88,7 @@ def check_library() -> None:
     UnavailableError
     """
     try:
-        import alembic  # noqa: F401 -- whether it is there
+        import alembic  # noqa: F401 -- whether it is installed
         import sqlalchemy  # noqa: F401
     except ImportError as error:
         raise missing_library() from error
@@ -111,7 +111,7 @@ def _no_database(url: str) -> UsageError:
         where="--database",
         got=without_password(url),
         allowed="sqlite:///FILE, postgresql://USER@HOST/NAME",
-        action="leave --database away for SQLite in the site's folder",
+        action="omit --database for SQLite in the site's folder",
     )
 
 

@@ -23,7 +23,7 @@ from uflip.profiles import profile_names
 
 UNIDENTIFYING = "description"
 """The profile key that does not affect the device."""
-LONGEST = 200
+MAX_LABEL = 200
 """Limit for the length of a label [characters]."""
 
 
@@ -53,16 +53,16 @@ def _known_label(device: DeviceInfo, ours: Table) -> str | None:
     keys = sorted({key for key, _ in named.overrides} & expected.keys())
     changed = {key: expected[key] for key in keys if expected[key] != built_in.get(key)}
     label = with_overrides(device.model, changed)
-    return label if len(label) <= LONGEST else None
+    return label if len(label) <= MAX_LABEL else None
 
 
 def _overrides(device: DeviceInfo) -> tuple[tuple[str, str], ...]:
     """Return the overrides in a device's name; the name of a snapshot contains none."""
     try:
-        asked = parse_url(device.url)
+        named = parse_url(device.url)
     except UflipError:
         return ()
-    return asked.overrides if asked.name == device.model else ()
+    return named.overrides if named.name == device.model else ()
 
 
 def _built(target: DeviceUrl) -> Table:
@@ -71,10 +71,10 @@ def _built(target: DeviceUrl) -> Table:
 
 def _keys(profile: Table) -> Table:
     """Return all keys of a profile with their values, without their tables."""
-    found: Table = {}
+    keys: Table = {}
     for name, value in profile.items():
         if isinstance(value, dict):
-            found |= value
+            keys |= value
         elif name != UNIDENTIFYING:
-            found[name] = value
-    return found
+            keys[name] = value
+    return keys

@@ -18,26 +18,26 @@ def device_of(session: "Session", identity: DeviceIdentity) -> DeviceRecord:
     """Return the row of a device, or add it."""
     fields = identity.model_dump()
     where = [getattr(DeviceRecord, name) == value for name, value in fields.items()]
-    found = session.scalar(select(DeviceRecord).where(*where))
-    if found is not None:
-        return found
+    record = session.scalar(select(DeviceRecord).where(*where))
+    if record is not None:
+        return record
     stem = re.sub(r"[^a-z0-9]+", "-", identity.model.lower()).strip("-")[:90] or "device"
     number, slug = 1, stem
     while session.scalar(select(func.count()).where(DeviceRecord.slug == slug)):
         number += 1
         slug = f"{stem}-{number}"
-    made = DeviceRecord(slug=slug, **fields)
-    session.add(made)
-    return made
+    new_record = DeviceRecord(slug=slug, **fields)
+    session.add(new_record)
+    return new_record
 
 
-def forget(session: "Session", device: int) -> None:
+def remove_unused(session: "Session", device: int) -> None:
     """Remove a device without results, its name included."""
-    left = select(ResultRecord.id).where(ResultRecord.device_id == device).exists()
+    has_results = select(ResultRecord.id).where(ResultRecord.device_id == device).exists()
     # A result that another server is just adding may reference it.
     with suppress(IntegrityError), session.begin_nested():
         session.execute(
             delete(DeviceRecord)
-            .where(DeviceRecord.id == device, ~left)
+            .where(DeviceRecord.id == device, ~has_results)
             .execution_options(synchronize_session=False)
         )

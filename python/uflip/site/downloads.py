@@ -85,9 +85,9 @@ def _parquet(file: IO[bytes], rows: Rows, model: type[BaseModel]) -> None:
     }  # fmt: skip
     fields = model.model_fields.items()
     schema = pyarrow.schema([(name, kinds[_kind(field.annotation)]) for name, field in fields])
-    left = iter(rows)
+    remaining = iter(rows)
     with parquet.ParquetWriter(file, schema) as writer:
-        while some := [each.model_dump() for each in islice(left, AT_A_TIME)]:
+        while some := [each.model_dump() for each in islice(remaining, AT_A_TIME)]:
             writer.write_table(pyarrow.Table.from_pylist(some, schema))
 
 

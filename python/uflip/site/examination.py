@@ -26,7 +26,7 @@ def examine(folder: Path) -> ExaminedFolder:
 
     Returns
     -------
-    Examined
+    ExaminedFolder
         Computed from the traces.
 
     Raises
@@ -42,7 +42,7 @@ def examine(folder: Path) -> ExaminedFolder:
         raise ResultsError(
             "The results cannot be checked",
             where=folder.name,
-            got="they take more memory or time than there is for it",
+            got="they exceed the limits of memory or time",
             allowed=f"{MEMORY_BYTES >> 20} MiB, {SECONDS} s",
             action="submit a folder without faults: `uflip verify` checks one",
         ) from error
@@ -61,7 +61,7 @@ def examined(output: Table) -> ExaminedFolder:
 
     Returns
     -------
-    Examined
+    ExaminedFolder
         The same, checked.
 
     Raises

@@ -58,8 +58,8 @@ def look(folder: Path) -> Table:
             allowed="files that the folder's ledger proves, every one",
             action="`uflip verify` finds the same faults; submit a folder that was not changed",
         )
-    kept = proof.usable_manifest()
-    checks = check_logs if kept.is_of_jobs else _native.check_traces
+    stored_manifest = proof.usable_manifest()
+    checks = check_logs if stored_manifest.is_of_jobs else _native.check_traces
     files = sorted((folder / manifest.RUNS).iterdir())
     for path, problem in zip(files, checks([str(path) for path in files]), strict=True):
         if problem is not None:
@@ -69,11 +69,11 @@ def look(folder: Path) -> Table:
                 got=problem,
                 action="submit the folder as `uflip run` wrote it",
             )
-    plan_check.check(folder, kept)
+    plan_check.check(folder, stored_manifest)
     results = Results.load(folder)
     # Results older than the rule that only complete ones are accepted are kept, and rebuilt.
-    if kept.status not in (COMPLETE, "interrupted"):
-        raise unfinished(kept.status)
+    if stored_manifest.status not in (COMPLETE, "interrupted"):
+        raise unfinished(stored_manifest.status)
     try:
         document = summary(results)
     except msgspec.ValidationError as error:
@@ -92,8 +92,8 @@ def _fields(results: "Results", document: "Summary") -> Table:
     from uflip.site.device_label import model_of
     from uflip.web.listing import run_counts
 
-    kept = results.manifest
-    columns, device = run_counts(document), kept.device
+    stored_manifest = results.manifest
+    columns, device = run_counts(document), stored_manifest.device
     means, row = columns["baselines_ms"] or {}, document["key_characteristics"]
     return {
         "device": {
@@ -102,14 +102,14 @@ def _fields(results: "Results", document: "Summary") -> Table:
             "capacity_bytes": device.capacity_bytes,
         },
         "row": {
-            "folder_id": kept.folder_id or "",
-            "created_utc": kept.created_utc,
-            "uflip_version": kept.uflip_version,
+            "folder_id": stored_manifest.folder_id or "",
+            "created_utc": stored_manifest.created_utc,
+            "uflip_version": stored_manifest.uflip_version,
             "firmware": device.firmware,
-            "scale": kept.scale,
-            "state": kept.state.state,
-            "durability": kept.durability or "",
-            "status": kept.status,
+            "scale": stored_manifest.scale,
+            "state": stored_manifest.state.state,
+            "durability": stored_manifest.durability or "",
+            "status": stored_manifest.status,
             "runs": len(results.runs),
             "experiments": columns["experiments"],
             "known": columns["known"],
@@ -136,7 +136,7 @@ def _main(folder: Path) -> None:
         parts = {part: str(getattr(error, part) or "") for part in PARTS}
         output = {"error": {part: text.replace(f"{folder}/", "") for part, text in parts.items()}}
     except MemoryError:
-        output = {"error": {"what": "The results take more memory than there is for them"}}
+        output = {"error": {"what": "The results exceed the limit of memory"}}
     # In one write: several short ones take many times as long.
     sys.stdout.write(json.dumps(output, allow_nan=False))
 

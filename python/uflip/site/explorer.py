@@ -43,7 +43,7 @@ class PublishedFolders(Folders):
         with self._sessions() as session:
             query = select(ResultRecord).where(ResultRecord.published_utc.is_not(None))
             newest = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id).limit(LISTED)
-            return [self._place(each) for each in session.scalars(newest)]
+            return [self._result_folder(each) for each in session.scalars(newest)]
 
     def find(self, key: str) -> ResultFolder:
         """Return a result by its id.
@@ -54,17 +54,17 @@ class PublishedFolders(Folders):
             If there is no published result of this id.
         """
         with self._sessions() as session:
-            found = session.get(ResultRecord, key)
-        if found is None or found.published_utc is None:
+            record = session.get(ResultRecord, key)
+        if record is None or record.published_utc is None:
             raise AbsentError(
                 "There is no such result",
                 where=key[:100],
                 got="nothing of this id that is published",
                 action="go back to the list",
             )
-        self._folders.present(found.id)
-        return self._place(found)
+        self._folders.present(record.id)
+        return self._result_folder(record)
 
-    def _place(self, found: ResultRecord) -> ResultFolder:
-        name = f"{found.device.model}, {found.created_utc[:10]}, {found.id}"
-        return ResultFolder(found.id, name, self._folders.of(found.id))
+    def _result_folder(self, record: ResultRecord) -> ResultFolder:
+        name = f"{record.device.model}, {record.created_utc[:10]}, {record.id}"
+        return ResultFolder(record.id, name, self._folders.path_of(record.id))

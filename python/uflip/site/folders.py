@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from uflip.site.blobs import Blobs, on_disk
+from uflip.site.blobs import Blobs, sync_paths
 from uflip.site.examination import examine
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.tables import AbsentError, FileRecord
@@ -40,7 +40,7 @@ class ResultFolders:
         self._blobs = blobs
         self._examining = BoundedSemaphore(EXAMINERS)
 
-    def of(self, result: str) -> Path:
+    def path_of(self, result: str) -> Path:
         """Return the path of a result's folder, whether it exists or not."""
         return self._blobs.folders / result
 
@@ -60,37 +60,37 @@ class ResultFolders:
 
         Returns
         -------
-        Examined
-            The findings of the examiner.
+        ExaminedFolder
+            The output of the examiner.
         """
-        being_made = self._blobs.hidden_folder(result)
+        temporary = self._blobs.hidden_folder(result)
         try:
-            self._blobs.assemble(being_made, files)
+            self._blobs.assemble(temporary, files)
             with self._examining:
-                found = examine(being_made)
-            if new and found.row.status != COMPLETE:
-                raise unfinished(found.row.status)
-            packed = gzip.compress(json.dumps(found.summary).encode(), mtime=0)
-            (being_made / SUMMARY).write_bytes(packed)
-            on_disk([being_made / SUMMARY, *((being_made / name).parent for name, _ in files)])
+                examined = examine(temporary)
+            if new and examined.row.status != COMPLETE:
+                raise unfinished(examined.row.status)
+            packed = gzip.compress(json.dumps(examined.summary).encode(), mtime=0)
+            (temporary / SUMMARY).write_bytes(packed)
+            sync_paths([temporary / SUMMARY, *((temporary / name).parent for name, _ in files)])
             if new:
                 self._blobs.remove_folder(result)
-            self._name(being_made, self.of(result))
-            return found
+            self._name(temporary, self.path_of(result))
+            return examined
         finally:
-            shutil.rmtree(being_made, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
-    def _name(self, being_made: Path, folder: Path) -> None:
+    def _name(self, temporary: Path, folder: Path) -> None:
         try:
-            being_made.rename(folder)
+            temporary.rename(folder)
         except OSError:
             if not folder.exists():  # no other server made it first
                 raise
-        on_disk([folder.parent])
+        sync_paths([folder.parent])
 
     def present(self, result: str) -> None:
         """Make the folder of a result if it is missing, from its files here or in the bucket."""
-        if self.of(result).exists():
+        if self.path_of(result).exists():
             return
         with self._sessions() as session:
             named = select(FileRecord.path, FileRecord.digest).where(FileRecord.result_id == result)
@@ -103,4 +103,4 @@ class ResultFolders:
     def summary_text(self, result: str) -> bytes:
         """Return the summary that the server computed for a result, as JSON."""
         self.present(result)
-        return gzip.decompress((self.of(result) / SUMMARY).read_bytes())
+        return gzip.decompress((self.path_of(result) / SUMMARY).read_bytes())

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 FILE = "site.id"
 
 
-def is_there(root: Path, url: str) -> bool:
+def site_exists(root: Path, url: str) -> bool:
     """Return whether a folder has a site whose database exists."""
     return _is_made(root) and _missing_file(url) is None
 
 
-def check_there(root: Path, url: str) -> None:
+def check_exists(root: Path, url: str) -> None:
     """Refuse a folder or a database without a site.
 
     Raises
@@ -45,17 +45,17 @@ def check_there(root: Path, url: str) -> None:
     UsageError
         Mostly for a mistyped name.
     """
-    if not is_there(root, url):
+    if not site_exists(root, url):
         raise UsageError(
             "The folder contains no site",
             where=str(root),
-            got=f"no database {_missing_file(url)}" if _is_made(root) else _seen(root),
+            got=f"no database {_missing_file(url)}" if _is_made(root) else _describe_folder(root),
             allowed="a folder that `uflip site serve`, `seed` or `restore` made",
             action="check the name of the folder, and --database",
         )
 
 
-def check_before(root: Path, url: str) -> None:
+def check_new_database(root: Path, url: str) -> None:
     """Refuse to create a new database for the folder of an existing site.
 
     Raises
@@ -64,11 +64,11 @@ def check_before(root: Path, url: str) -> None:
         Mostly when `--database` was forgotten.
     """
     lacks = _missing_file(url)
-    if lacks is not None and (known(root) or _results(root)):
-        raise _of_another(root, f"no database {lacks}")
+    if lacks is not None and (stored_id(root) or _results(root)):
+        raise _other_site_error(root, f"no database {lacks}")
 
 
-def settle(root: Path, engine: "Engine") -> str:
+def match_ids(root: Path, engine: "Engine") -> str:
     """Check that a folder and a database belong together; return the id of their site.
 
     Raises
@@ -80,19 +80,19 @@ def settle(root: Path, engine: "Engine") -> str:
     """
     with Session(engine) as session:
         ours = session.scalars(select(Identity.id)).one()
-        there = known(root)
-        if not there:
+        stored = stored_id(root)
+        if not stored:
             results = _results(root)
             if results and results.isdisjoint(session.scalars(select(ResultRecord.id))):
-                got = f"{len(results)} in the folder, and none of them in {_url_of(engine)}"
-                raise _of_another(root, got)
-            there = _keep(root, ours)
-    if there != ours:
-        raise _of_another(root, f"{_url_of(engine)}, which is of the site {ours}", there)
+                got = f"{len(results)} in the folder, none of them in {_url_of(engine)}"
+                raise _other_site_error(root, got)
+            stored = _store_id(root, ours)
+    if stored != ours:
+        raise _other_site_error(root, f"{_url_of(engine)}, which is of the site {ours}", stored)
     return ours
 
 
-def known(root: Path) -> str:
+def stored_id(root: Path) -> str:
     """Return the id that a folder stores; "" if it has none yet."""
     with suppress(FileNotFoundError):
         return (root / FILE).read_text(encoding="utf-8", errors="replace").strip()
@@ -104,23 +104,23 @@ def problem(root: Path, ours: str) -> str | None:
     try:
         with os.scandir(root / FOLDERS) as entries:
             next(entries, None)
-        there = known(root)
+        stored = stored_id(root)
     except OSError as error:
         return error.strerror or str(error)
-    return None if there == ours else f"the folder of another site: {there or 'it has no id'}"
+    return None if stored == ours else f"the folder of another site: {stored or 'it has no id'}"
 
 
-def _keep(root: Path, ours: str) -> str:
+def _store_id(root: Path, ours: str) -> str:
     """Store an id in a folder; return the stored one: another server may be faster."""
-    made = root / f".{FILE}-{secrets.token_hex(4)}"  # used by this server alone
+    temporary = root / f".{FILE}-{secrets.token_hex(4)}"  # used by this server alone
     try:
-        atomic.write_file(made, f"{ours}\n".encode())
+        atomic.write_file(temporary, f"{ours}\n".encode())
         with suppress(FileExistsError):
-            os.link(made, root / FILE)
+            os.link(temporary, root / FILE)
         atomic.fsync_directory(root)
     finally:
-        made.unlink(missing_ok=True)
-    return known(root)
+        temporary.unlink(missing_ok=True)
+    return stored_id(root)
 
 
 def _is_made(root: Path) -> bool:
@@ -137,16 +137,16 @@ def _results(root: Path) -> set[str]:
 def _missing_file(url: str) -> str | None:
     """Return the file of a SQLite database that does not exist yet; None for any other."""
     try:
-        asked = make_url(url)
+        parsed = make_url(url)
     except (ArgumentError, ValueError):  # reported in full when it is opened
         return None
-    name = asked.database if asked.get_backend_name() == "sqlite" else None
+    name = parsed.database if parsed.get_backend_name() == "sqlite" else None
     if not name or name == ":memory:" or name.startswith("file:"):
         return None
     return None if Path(name).exists() else name
 
 
-def _seen(root: Path) -> str:
+def _describe_folder(root: Path) -> str:
     if not root.exists():
         return "nothing of this name"
     return "a folder without a site in it" if root.is_dir() else "a file"
@@ -156,13 +156,15 @@ def _url_of(engine: "Engine") -> str:
     return engine.url.render_as_string()
 
 
-def _of_another(root: Path, got: str, there: str = "") -> RefusedError:
+def _other_site_error(root: Path, got: str, expected: str = "") -> RefusedError:
     return RefusedError(
         "The database belongs to another site",
         where=str(root),
         got=got,
-        allowed=f"the database of the site {there}" if there else "the database of its results",
+        allowed=f"the database of the site {expected}"
+        if expected
+        else "the database of its results",
         action="name its database with --database or UFLIP_SITE_DATABASE, or another folder; "
         "nothing was changed"
-        + (f". If they are of one site all the same, remove {root / FILE}" if there else ""),
+        + (f". If they belong to one site, remove {root / FILE}" if expected else ""),
     )

@@ -1,7 +1,7 @@
 """Uploads: begun with a list of files, filled, examined, committed as a result.
 
 ```text
-begin ─▶ which files are missing ─▶ parts of them, in any number of sessions ─▶ commit
+begin ─▶ list of missing files ─▶ parts of them, in any number of sessions ─▶ commit
                                                          │ examiner: does it hold? │
                           folder under its name (rename) ◀──────────────┘
                   row of a result in place of the upload's (one transaction) ─▶ acknowledged
@@ -23,9 +23,9 @@ from sqlalchemy.exc import IntegrityError
 from uflip.errors import ResultsError, UsageError
 from uflip.results.initial_manifest import utc_now
 from uflip.site import blob_refs, publishing
-from uflip.site.accounts import may, note
+from uflip.site.accounts import has_role, log_action
 from uflip.site.blobs import Blobs
-from uflip.site.devices import device_of, forget
+from uflip.site.devices import device_of, remove_unused
 from uflip.site.folders import ResultFolders
 from uflip.site.parts import FilePart
 from uflip.site.result_summary import ExaminedFolder
@@ -43,14 +43,14 @@ from uflip.site.upload_manifest import FORMER_ID, UploadFile, check_names, resul
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session, sessionmaker
 
-MOST_OPEN = 20
+MAX_OPEN_UPLOADS = 20
 """Uploads of one account that have begun and are not committed."""
-MOST_MEETINGS = 5
+MAX_COMMIT_ATTEMPTS = 5
 """Attempts to commit while other servers insert the same rows, as that of the device."""
 
 
 @dataclass(frozen=True)
-class Taken:
+class CommittedUpload:
     """The result of a committed upload.
 
     Attributes
@@ -104,28 +104,28 @@ class Intake:
         self._check_lengths(account, files)
         with self._sessions.begin() as session:
             blob_refs.lock(session)
-            mine = list(
+            open_uploads = list(
                 session.scalars(select(Submission).where(Submission.account_id == account.id))
             )
             offered: list[UploadedFile] = [
                 {"path": each.path, "digest": each.digest, "bytes": each.bytes}
                 for each in sorted(files, key=lambda each: each.path)
             ]
-            for each in mine:
+            for each in open_uploads:
                 if each.files == offered:
                     return each.id
-            if len(mine) >= MOST_OPEN:
+            if len(open_uploads) >= MAX_OPEN_UPLOADS:
                 raise UsageError(
                     "There are too many uploads that are not finished",
-                    got=str(len(mine)),
-                    allowed=str(MOST_OPEN),
+                    got=str(len(open_uploads)),
+                    allowed=str(MAX_OPEN_UPLOADS),
                     action="finish one, or end it: DELETE /api/v1/submissions/ID",
                 )
-            begun = Submission(
+            upload = Submission(
                 id=secrets.token_hex(16), account_id=account.id, begun_utc=utc_now(), files=offered
             )
-            session.add(begun)
-            return begun.id
+            session.add(upload)
+            return upload.id
 
     def offered(self, account: Account, submission: str) -> list[UploadFile]:
         """Return the files of an upload.
@@ -136,10 +136,10 @@ class Intake:
             If this account has begun no such upload.
         """
         with self._sessions() as session:
-            found = session.get(Submission, submission)
-            if found is None or found.account_id != account.id:
+            upload = session.get(Submission, submission)
+            if upload is None or upload.account_id != account.id:
                 raise _no_upload(submission)
-            return [UploadFile(**each) for each in found.files]
+            return [UploadFile(**each) for each in upload.files]
 
     def received(self, account: Account, submission: str) -> dict[str, int]:
         """Return the number of bytes of each file that need not be sent, by its digest.
@@ -159,11 +159,11 @@ class Intake:
     ) -> dict[str, int]:
         """Take parts of files; see `Blobs.receive`."""
         sizes = {each.digest: each.bytes for each in self.offered(account, submission)}
-        strange = next((part.digest for part in parts if part.digest not in sizes), None)
-        if strange is not None:
+        unknown = next((part.digest for part in parts if part.digest not in sizes), None)
+        if unknown is not None:
             raise UsageError(
                 "This upload has no such file",
-                where=strange,
+                where=unknown,
                 action="add it to the list of files of the upload first",
             )
         return self._blobs.receive(submission, [(part, sizes[part.digest]) for part in parts])
@@ -173,10 +173,12 @@ class Intake:
         offered = self.offered(account, submission)
         with self._sessions.begin() as session:
             session.execute(delete(Submission).where(Submission.id == submission))
-        self._blobs.forget(submission)
-        blob_refs.remove_unclaimed(self._sessions, self._blobs, (each.digest for each in offered))
+        self._blobs.remove_upload(submission)
+        blob_refs.remove_unreferenced(
+            self._sessions, self._blobs, (each.digest for each in offered)
+        )
 
-    def commit(self, account: Account, submission: str, *, publish: bool) -> Taken:
+    def commit(self, account: Account, submission: str, *, publish: bool) -> CommittedUpload:
         """Examine an upload and store it as a result; everything is computed again from the traces.
 
         Parameters
@@ -188,74 +190,78 @@ class Intake:
 
         Returns
         -------
-        Taken
+        CommittedUpload
             The stored result; the same content twice is one result.
 
         Raises
         ------
         UsageError
-            If a file is not there yet, or has another length than announced.
+            If a file is missing, or has another length than announced.
         ResultsError
             If the examination fails; the upload stays, to be inspected or ended.
         """
         files = self.offered(account, submission)
         self._check_lengths(account, files)  # also of files that arrived after the upload began
-        received, there = self.received(account, submission), self._blobs.there
+        received, exists = self.received(account, submission), self._blobs.exists
         missing = [
             each.path
             for each in files
-            if received[each.digest] != each.bytes or not there(each.digest)
+            if received[each.digest] != each.bytes or not exists(each.digest)
         ]
         if missing:
             raise UsageError(
-                "A file is not there yet",
+                "A file is missing",
                 where=missing[0],
                 got=f"{len(missing)} of {len(files)} are missing",
                 action="send the missing files, then commit",
             )
-        result, found = result_id(files), None
-        for left in reversed(range(MOST_MEETINGS)):
-            if found is None and not self._is_kept(files):
-                found = self._examined(result, files)
+        result, examined = result_id(files), None
+        for attempts_left in reversed(range(MAX_COMMIT_ATTEMPTS)):
+            if examined is None and not self._is_stored(files):
+                examined = self._examine(result, files)
             try:
                 with self._sessions.begin() as session:
-                    kept = _same(session, files)
-                    if new := kept is None:
-                        if found is None:
+                    record = _existing_result(session, files)
+                    if new := record is None:
+                        if examined is None:
                             continue  # it was deleted just now
-                        kept = _row(session, account, result, files, found)
-                    self._end(session, submission, new=new)
-                    own = kept.account_id == account.id
-                    if publish and (own or may(account, "admin")):
-                        publishing.publish(session, account, kept)
-                    taken = Taken(kept.id, new, own, kept.published_utc is not None)
+                        record = _row(session, account, result, files, examined)
+                    self._remove_upload(session, submission, new=new)
+                    own = record.account_id == account.id
+                    if publish and (own or has_role(account, "admin")):
+                        publishing.publish(session, account, record)
+                    committed = CommittedUpload(
+                        record.id, new, own, record.published_utc is not None
+                    )
             except IntegrityError:
                 # Another server, or another connection, was first with the result or its device.
-                if not left:
+                if not attempts_left:
                     raise
             else:
-                self._blobs.forget(submission)
-                return taken
+                self._blobs.remove_upload(submission)
+                return committed
         raise AssertionError("the last try ends in a result or an error")
 
-    def _is_kept(self, files: Sequence[UploadFile]) -> bool:
+    def _is_stored(self, files: Sequence[UploadFile]) -> bool:
         with self._sessions() as session:
-            return _same(session, files) is not None
+            return _existing_result(session, files) is not None
 
-    def _examined(self, result: str, files: Sequence[UploadFile]) -> ExaminedFolder:
+    def _examine(self, result: str, files: Sequence[UploadFile]) -> ExaminedFolder:
         """Make and examine the folder of a new result, and store its files."""
-        found = self._folders.make(result, [(each.path, each.digest) for each in files], new=True)
+        examined = self._folders.make(
+            result, [(each.path, each.digest) for each in files], new=True
+        )
         self._blobs.store(each.digest for each in files)
-        return found
+        return examined
 
-    def _end(self, session: "Session", submission: str, *, new: bool) -> None:
+    def _remove_upload(self, session: "Session", submission: str, *, new: bool) -> None:
         """End an upload that became a result; until now it referenced the files."""
         session.flush()
-        mine = Submission.id == submission
-        there = session.scalar(select(Submission.id).where(mine).with_for_update())
-        if new and there is None:
+        is_upload = Submission.id == submission
+        locked = session.scalar(select(Submission.id).where(is_upload).with_for_update())
+        if new and locked is None:
             raise _no_upload(submission)
-        session.execute(delete(Submission).where(mine))
+        session.execute(delete(Submission).where(is_upload))
 
     def _check_lengths(self, account: Account, files: Sequence[UploadFile]) -> None:
         """Refuse wrong file lengths: rows, lists and downloads rely on them.
@@ -275,24 +281,24 @@ class Intake:
                     "DELETE /api/v1/submissions/ID",
                 )
 
-    def delete(self, result: str, who: str) -> None:
+    def delete(self, result: str, account: str) -> None:
         """Delete a result for good: its row, its folder, and files that no other result needs."""
         with self._sessions.begin() as session:
-            found = session.get(ResultRecord, result)
-            if found is None:
+            record = session.get(ResultRecord, result)
+            if record is None:
                 return
-            digests = {each.digest for each in found.files}
-            note(session, who, "delete", result)
-            device = found.device_id
-            session.delete(found)
-            publishing.count_again(session, device)
-            forget(session, device)
+            digests = {each.digest for each in record.files}
+            log_action(session, account, "delete", result)
+            device = record.device_id
+            session.delete(record)
+            publishing.update_device(session, device)
+            remove_unused(session, device)
         # The deletion of the row is durable before the first file is removed.
         self._blobs.remove_folder(result)
-        blob_refs.remove_unclaimed(self._sessions, self._blobs, digests)
+        blob_refs.remove_unreferenced(self._sessions, self._blobs, digests)
 
 
-def _same(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
+def _existing_result(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | None:
     """Return the result of these files, also under the shorter id of older versions.
 
     Raises
@@ -302,11 +308,11 @@ def _same(session: "Session", files: Sequence[UploadFile]) -> ResultRecord | Non
     """
     name = result_id(files)
     offered = {(each.path, each.digest) for each in files}
-    for known in (name, name[:FORMER_ID]):
-        kept = session.get(ResultRecord, known)
-        if kept is not None and {(each.path, each.digest) for each in kept.files} == offered:
-            return kept
-        if kept is not None and known == name:
+    for candidate in (name, name[:FORMER_ID]):
+        record = session.get(ResultRecord, candidate)
+        if record is not None and {(each.path, each.digest) for each in record.files} == offered:
+            return record
+        if record is not None and candidate == name:
             raise ResultsError(
                 "Another result has this id",
                 where=name,
@@ -322,23 +328,23 @@ def _row(
     account: Account,
     result: str,
     files: Sequence[UploadFile],
-    found: ExaminedFolder,
+    examined: ExaminedFolder,
 ) -> ResultRecord:
     """Add and return the row of a result."""
-    device = device_of(session, found.device)
-    made = ResultRecord(
+    device = device_of(session, examined.device)
+    record = ResultRecord(
         id=result,
         account_id=account.id,
         device=device,
         submitted_utc=utc_now(),
         bytes=sum(each.bytes for each in files),
-        words=words_of(device.model, found.row.firmware, result),
+        words=words_of(device.model, examined.row.firmware, result),
         files=[FileRecord(path=e.path, digest=e.digest, bytes=e.bytes) for e in files],
-        **found.row.model_dump(),
+        **examined.row.model_dump(),
     )
-    session.add(made)
-    note(session, account.name, "submit", result)
-    return made
+    session.add(record)
+    log_action(session, account.name, "submit", result)
+    return record
 
 
 def _no_upload(submission: str) -> AbsentError:

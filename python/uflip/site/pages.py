@@ -24,8 +24,8 @@ from uflip.escape import on_page
 from uflip.hints import CLASSES
 from uflip.report.key_row import COLUMNS, note
 from uflip.site import browse
-from uflip.site.addresses import FILTERED, names_known, parse_query
-from uflip.site.api import SessionOf, site_of
+from uflip.site.addresses import FILTERED, check_parameters, parse_query
+from uflip.site.api import DatabaseSession, site_of
 from uflip.units import format_size
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Spread(msgspec.Struct):
     cells: list[tuple[float, float] | None]
 
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(names_known)])
+router = APIRouter(include_in_schema=False, dependencies=[Depends(check_parameters)])
 
 
 @cache
@@ -84,11 +84,11 @@ def _ms(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _page(name: str, **shown: Any) -> Response:
-    text = _templates().get_template(name).render(**shown)
+def _page(name: str, **context: Any) -> Response:
+    text = _templates().get_template(name).render(**context)
     return Response(
         text.encode("utf-8", "replace"),
-        status_code=shown.get("status", 200),
+        status_code=context.get("status", 200),
         media_type="text/html; charset=utf-8",
     )
 
@@ -111,7 +111,7 @@ def style() -> Response:
 
 @router.get("/", openapi_extra=FILTERED)
 def index(  # noqa: PLR0917 -- parameters of an address
-    session: SessionOf,
+    session: DatabaseSession,
     request: Request,
     q: str = "",
     sort: str = "-created",
@@ -119,24 +119,24 @@ def index(  # noqa: PLR0917 -- parameters of an address
     before: str = "",
 ) -> Response:
     """Return the list of results."""
-    wanted = parse_query(request, q, sort, after, before)
-    found = browse.results(session, None, wanted)
-    asked = {"q": q, "sort": sort} | dict(wanted.filters)
+    criteria = parse_query(request, q, sort, after, before)
+    search = browse.results(session, None, criteria)
+    parameters = {"q": q, "sort": sort} | dict(criteria.filters)
     return _page(
         "index.html",
-        results=found.page.rows,
-        found=found,
-        asked=asked,
-        address=_addresses(asked),
+        results=search.page.rows,
+        search=search,
+        parameters=parameters,
+        address=_addresses(parameters),
         choices=CHOICES,
     )
 
 
-def _addresses(asked: Mapping[str, str]) -> Callable[..., str]:
+def _addresses(query: Mapping[str, str]) -> Callable[..., str]:
     """Return a function that makes the address of the same list with changed parameters."""
 
     def address(**changes: str | None) -> str:
-        parameters = {**asked, **changes}
+        parameters = {**query, **changes}
         return "?" + urlencode({name: each for name, each in parameters.items() if each})
 
     return address
@@ -144,7 +144,7 @@ def _addresses(asked: Mapping[str, str]) -> Callable[..., str]:
 
 @router.get("/devices")
 def devices(
-    session: SessionOf, sort: str = "device", after: str = "", before: str = ""
+    session: DatabaseSession, sort: str = "device", after: str = "", before: str = ""
 ) -> Response:
     """Return Table 3 of all devices: a row for each."""
     return _page(
@@ -158,15 +158,15 @@ def devices(
 
 
 @router.get("/devices/{slug}")
-def device(session: SessionOf, slug: str) -> Response:
+def device(session: DatabaseSession, slug: str) -> Response:
     """Return the page of a device: all results, and their spread."""
-    found, seen = browse.device(session, None, slug)
-    newest = [each.id for each in seen[:8]]
+    record, newest_rows = browse.device(session, None, slug)
+    newest = [each.id for each in newest_rows[:8]]
     return _page(
         "device.html",
-        device=found,
-        results=seen,
-        spread=_spread(seen),
+        device=record,
+        results=newest_rows,
+        spread=_spread(newest_rows),
         compare=",".join(newest) if len(newest) > 1 else "",
     )
 
@@ -191,20 +191,20 @@ def result(request: Request, name: str) -> Response:
     """Return the page of a result: conditions, warnings, citation, downloads."""
     site = site_of(request)
     with site.sessions() as session:
-        found = browse.result(session, None, name)
-    summary = msgspec.json.decode(site.folders.summary_text(found.id), type=_Summary)
+        record = browse.result(session, None, name)
+    summary = msgspec.json.decode(site.folders.summary_text(record.id), type=_Summary)
     return _page(
         "result.html",
-        result=found,
+        result=record,
         warnings=summary.warnings[:SHOWN_WARNINGS],
         more_warnings=max(0, len(summary.warnings) - SHOWN_WARNINGS),
         host=_host(summary.host),
-        url=site.url_of(found.id),
+        url=site.url_of(record.id),
     )
 
 
 def _host(host: Table) -> list[tuple[str, str]]:
-    wanted = (
+    keys = (
         "os",
         "kernel",
         "cpu_model",
@@ -213,9 +213,9 @@ def _host(host: Table) -> list[tuple[str, str]]:
         "cpu_governor",
         "clock_source",
     )
-    shown = {
+    facts = {
         name: format_size(host[name]) if name == "memory_bytes" else str(host[name])
-        for name in wanted
+        for name in keys
         if host.get(name) not in (None, "")
     }
-    return [(name.removesuffix("_bytes").replace("_", " "), shown[name]) for name in shown]
+    return [(name.removesuffix("_bytes").replace("_", " "), facts[name]) for name in facts]

@@ -62,7 +62,7 @@ class RowPage:
     after: str | None
 
 
-def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
+def parse_order(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
     """Return an order by its name, and whether it is descending (a leading "-").
 
     Raises
@@ -76,7 +76,7 @@ def order_named(name: str, orders: "Mapping[str, Order]") -> tuple[Order, bool]:
     return orders[plain], name.startswith("-")
 
 
-def place_at(after: str, before: str) -> PageCursor | None:
+def parse_cursor(after: str, before: str) -> PageCursor | None:
     """Parse a cursor from an address; None at the beginning of a list.
 
     Raises
@@ -136,8 +136,8 @@ def page(  # noqa: PLR0917 -- parameters of a page
         A unique column, which orders rows with equal values.
     most : int
         Limit of rows.
-    start : Place, optional
-        Where the page begins.
+    start : PageCursor, optional
+        Cursor at which the page begins.
 
     Raises
     ------
@@ -154,13 +154,13 @@ def page(  # noqa: PLR0917 -- parameters of a page
         )
     by = order[0]
     query = query.add_columns(by.column.label("sort_value"), unique.label("sort_row"))
-    found: list[Row[Any]] = []
+    fetched: list[Row[Any]] = []
     for span in _spans(query, order, unique, start):
-        found += session.execute(span.limit(most + 1 - len(found))).all()
-        if len(found) > most:
+        fetched += session.execute(span.limit(most + 1 - len(fetched))).all()
+        if len(fetched) > most:
             break
     back = start is not None and start.back
-    more, rows = len(found) > most, found[:most]
+    more, rows = len(fetched) > most, fetched[:most]
     if back:
         rows.reverse()
     ends = [_cursor_text(each.sort_value, each.sort_row) for each in (rows[:1] + rows[-1:])]

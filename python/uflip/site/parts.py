@@ -55,45 +55,45 @@ def unpacked(body: bytes) -> list[FilePart]:
     UsageError
         If the body is malformed.
     """
-    found: list[FilePart] = []
+    parts: list[FilePart] = []
     at = 0
-    while at < len(body) and len(found) < MOST_PARTS:
+    while at < len(body) and len(parts) < MOST_PARTS:
         if len(body) - at < _HEAD.size:
             break
         digest, offset, length = _HEAD.unpack_from(body, at)
         end = at + _HEAD.size + length
         if end > len(body):
             break
-        found.append(FilePart(digest.hex(), offset, body[at + _HEAD.size : end]))
+        parts.append(FilePart(digest.hex(), offset, body[at + _HEAD.size : end]))
         at = end
-    if at != len(body) or sum(len(each.content) for each in found) > MOST_BYTES:
+    if at != len(body) or sum(len(each.content) for each in parts) > MOST_BYTES:
         raise UsageError(
             "Not parts of files",
             where="the body",
-            got=f"{len(body)} bytes, of which {at} are understood",
+            got=f"{len(body)} bytes, of which {at} are valid parts",
             allowed=f"at most {MOST_PARTS} parts of {MOST_BYTES} bytes together, each after its "
             "digest, offset and length",
-            action="`uflip submit` sends them as they must be",
+            action="`uflip submit` sends valid parts",
         )
-    return found
+    return parts
 
 
 def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
     """Yield the missing parts of files, in lists that fit into a body."""
     parts: list[FilePart] = []
-    room = MOST_BYTES
+    free_bytes = MOST_BYTES
     for each in files:
         with each.path.open("rb") as file:
             file.seek(each.at)
             at = each.at
             while at < each.bytes or (each.bytes == 0 and at == 0):
-                content = file.read(min(room, each.bytes - at))
+                content = file.read(min(free_bytes, each.bytes - at))
                 parts.append(FilePart(each.digest, at, content))
                 at += len(content)
-                room -= len(content)
-                if room == 0 or len(parts) == MOST_PARTS:
+                free_bytes -= len(content)
+                if free_bytes == 0 or len(parts) == MOST_PARTS:
                     yield parts
-                    parts, room = [], MOST_BYTES
+                    parts, free_bytes = [], MOST_BYTES
                 if not content:
                     break  # an empty file, or one truncated meanwhile, which fails the digest check
     if parts:

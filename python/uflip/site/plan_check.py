@@ -23,7 +23,7 @@ COUNT, IGNORED, RULE = "io_count", "io_ignore", "stop"
 PARTS = "patterns"
 
 
-def check(folder: Path, kept: Manifest) -> None:
+def check(folder: Path, manifest: Manifest) -> None:
     """Refuse a folder with a run that differs from the plan.
 
     Parameters
@@ -38,86 +38,88 @@ def check(folder: Path, kept: Manifest) -> None:
     ResultsError
         For the first run that differs.
     """
-    for entry in kept.plan:
+    for entry in manifest.plan:
         path = run_file(folder, entry.id)
         if path.exists():
-            problem = _of_metadata(path, entry, kept) or _of_pattern(path, entry, kept)
+            problem = _metadata_difference(path, entry, manifest) or _specification_difference(
+                path, entry, manifest
+            )
             if problem:
                 raise ResultsError(
                     "This run is not the one that was planned",
                     where=path.name,
                     got=problem,
-                    allowed="what the plan in manifest.json says of it",
+                    allowed="the run as planned in manifest.json",
                     action="submit the folder as `uflip run` wrote it",
                 )
 
 
-def _of_metadata(path: Path, entry: PlanEntry, kept: Manifest) -> str:
-    """Return the metadata of a run that differ from the plan; empty if none do."""
+def _metadata_difference(path: Path, entry: PlanEntry, manifest: Manifest) -> str:
+    """Return a difference between the metadata of a run and the plan; empty without one."""
     stored = decode(path, KIND, (_native.read_metadata(str(path)) or "{}").encode(), Table)
-    ours = {"folder_id": kept.folder_id, "device_kind": kept.device.kind}
+    ours = {"folder_id": manifest.folder_id, "device_kind": manifest.device.kind}
     for name, value in ours.items():
         if stored.get(name, value) != value:
             return f"{name} {stored[name]!r}"
     planned: Table = {name: stored[name] for name in PlanEntry.__struct_fields__ if name in stored}
     try:
-        found = msgspec.convert(planned, PlanEntry, dec_hook=spec_hook)
+        stored_entry = msgspec.convert(planned, PlanEntry, dec_hook=spec_hook)
     except ValueError as error:  # msgspec's are some
         return f"metadata of no run: {error}"
-    return _first_other(
+    return _first_difference(
         {name: getattr(entry, name) for name in PlanEntry.__struct_fields__},
-        {name: getattr(found, name) for name in PlanEntry.__struct_fields__},
+        {name: getattr(stored_entry, name) for name in PlanEntry.__struct_fields__},
     )
 
 
-def _of_pattern(path: Path, entry: PlanEntry, kept: Manifest) -> str:
-    """Return how the pattern of a run differs from the plan; empty if it does not."""
+def _specification_difference(path: Path, entry: PlanEntry, manifest: Manifest) -> str:
+    """Return a difference between the pattern of a run and the plan; empty without one."""
     stored = decode(path, KIND, (_native.read_specification(str(path)) or "{}").encode(), Table)
     try:
-        found = typed_spec(stored)
+        stored_spec = typed_spec(stored)
     except ValueError as error:
         return f"an invalid pattern: {error}"
     if isinstance(entry.spec, Job):  # the run file has defaults filled in
-        asked = table_of(entry.spec)
-        return _first_other(asked, {name: stored.get(name) for name in asked})
-    if isinstance(found, Job):
+        planned = table_of(entry.spec)
+        return _first_difference(planned, {name: stored.get(name) for name in planned})
+    if isinstance(stored_spec, Job):
         return "a job over physical addresses"
-    wanted: Pattern = resolve(entry.spec, kept.device).spec
-    most = None if wanted.stop is None else wanted.stop.most
-    return _other_pattern(table_of(wanted), table_of(found), most)
+    expected: Pattern = resolve(entry.spec, manifest.device).spec
+    most = None if expected.stop is None else expected.stop.most
+    return _compare_patterns(table_of(expected), table_of(stored_spec), most)
 
 
-def _other_pattern(wanted: Table, found: Table, most: int | None) -> str:
+def _compare_patterns(expected: Table, stored: Table, most: int | None) -> str:
     """Compare two patterns; with a stop rule each process has at most `most` I/Os."""
     whole = {COUNT, IGNORED, RULE, PARTS}
-    problem = _first_other(
-        {name: value for name, value in wanted.items() if name not in whole},
-        {name: value for name, value in found.items() if name not in whole},
+    problem = _first_difference(
+        {name: value for name, value in expected.items() if name not in whole},
+        {name: value for name, value in stored.items() if name not in whole},
     )
     if problem:
         return problem
-    ours, theirs = wanted.get(PARTS, ()), found.get(PARTS, ())
+    ours, theirs = expected.get(PARTS, ()), stored.get(PARTS, ())
     if len(ours) != len(theirs):
-        return f"{len(theirs)} patterns side by side"
+        return f"{len(theirs)} concurrent patterns"
     if ours:
         pairs = zip(ours, theirs, strict=True)
         return next(
-            (each for one, other in pairs if (each := _other_pattern(one, other, most))), ""
+            (each for one, other in pairs if (each := _compare_patterns(one, other, most))), ""
         )
-    return _other_length(wanted, found, most)
+    return _compare_lengths(expected, stored, most)
 
 
-def _other_length(wanted: Table, found: Table, most: int | None) -> str:
-    count, ignored = found.get(COUNT, 0), found.get(IGNORED, 0)
+def _compare_lengths(expected: Table, stored: Table, most: int | None) -> str:
+    count, ignored = stored.get(COUNT, 0), stored.get(IGNORED, 0)
     if most is not None:
         holds = ignored <= count <= most
     else:
-        same = count - ignored == wanted.get(COUNT, 0) - wanted.get(IGNORED, 0)
-        holds = same and count <= wanted.get(COUNT, 0)
+        same = count - ignored == expected.get(COUNT, 0) - expected.get(IGNORED, 0)
+        holds = same and count <= expected.get(COUNT, 0)
     return "" if holds else f"{COUNT} {count}, {IGNORED} {ignored}"
 
 
-def _first_other(wanted: Table, found: Table) -> str:
-    names = sorted(wanted.keys() | found.keys())
-    other = (name for name in names if wanted.get(name) != found.get(name))
-    return next((f"{name} {str(found.get(name))[:100]}" for name in other), "")
+def _first_difference(expected: Table, stored: Table) -> str:
+    names = sorted(expected.keys() | stored.keys())
+    other = (name for name in names if expected.get(name) != stored.get(name))
+    return next((f"{name} {str(stored.get(name))[:100]}" for name in other), "")

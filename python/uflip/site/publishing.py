@@ -5,44 +5,44 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, case, func, or_, select, update
 
 from uflip.results.initial_manifest import utc_now
-from uflip.site.accounts import note
+from uflip.site.accounts import log_action
 from uflip.site.tables import Account, DeviceRecord, ResultRecord
 from uflip.site.upload_manifest import COMPLETE
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-_KNOWN = [
+_MEASURED = [
     each.is_not(None)
     for each in (ResultRecord.sr_ms, ResultRecord.rr_ms, ResultRecord.sw_ms, ResultRecord.rw_ms)
 ]
 STANDS_FOR_DEVICE = (
     # A replay, or a benchmark without baselines, would leave the row of its device empty.
-    case((and_(*_KNOWN, ResultRecord.scale == "standard"), 0), (and_(*_KNOWN), 1),
-         (or_(*_KNOWN), 2), else_=3),
+    case((and_(*_MEASURED, ResultRecord.scale == "standard"), 0), (and_(*_MEASURED), 1),
+         (or_(*_MEASURED), 2), else_=3),
     ResultRecord.created_utc.desc(),
     ResultRecord.id.desc(),
 )  # fmt: skip
 """Preference of results that represent a device: all baselines, standard first; some; none."""
 
 
-def publish(session: "Session", who: Account, result: ResultRecord) -> None:
+def publish(session: "Session", account: Account, result: ResultRecord) -> None:
     """Publish a result."""
     if result.published_utc is None:
         result.published_utc = utc_now()
-        note(session, who.name, "publish", result.id)
-        count_again(session, result.device_id)
+        log_action(session, account.name, "publish", result.id)
+        update_device(session, result.device_id)
 
 
-def withdraw(session: "Session", who: Account, result: ResultRecord) -> None:
+def withdraw(session: "Session", account: Account, result: ResultRecord) -> None:
     """Withdraw a result: only its owner sees it."""
     if result.published_utc is not None:
         result.published_utc = None
-        note(session, who.name, "withdraw", result.id)
-        count_again(session, result.device_id)
+        log_action(session, account.name, "withdraw", result.id)
+        update_device(session, result.device_id)
 
 
-def count_again(session: "Session", device: int) -> None:
+def update_device(session: "Session", device: int) -> None:
     """Count the published results of a device, and select the complete one that represents it."""
     session.flush()
     # Another server may count concurrently: the second one sees the changes of the first.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import ColumnElement, and_, func, literal, or_, select
 
 from uflip.errors import UflipError, UsageError, unknown_name
-from uflip.site.accounts import may
+from uflip.site.accounts import has_role
 from uflip.site.paging import Order
 from uflip.site.tables import WORDS, Account, DeviceRecord, ResultRecord
 from uflip.units import parse_size
@@ -95,7 +95,7 @@ def _no_value(name: str, got: str, allowed: str) -> UsageError:
         where=name,
         got=got[:80],
         allowed=allowed,
-        action="leave the filter away, or correct it",
+        action="omit the filter, or correct it",
     )
 
 
@@ -113,7 +113,7 @@ FILTERS: dict[str, Callable[[str], Condition]] = {
 }
 
 
-def matching(who: Account | None, wanted: ResultQuery, dialect: str) -> list[Condition]:
+def matching(caller: Account | None, criteria: ResultQuery, dialect: str) -> list[Condition]:
     """Return the conditions of a query on results and their devices.
 
     Raises
@@ -121,20 +121,20 @@ def matching(who: Account | None, wanted: ResultQuery, dialect: str) -> list[Con
     UsageError
         For an unknown filter, or an invalid value.
     """
-    where = [visible_to(who)]
-    for name, value in wanted.filters:
+    where = [visible_to(caller)]
+    for name, value in criteria.filters:
         if name not in FILTERS:
             raise unknown_name("filter", name, FILTERS, where="filter")
         where.append(FILTERS[name](value))
-    return where + _with(wanted.text.casefold().split()[:MOST_WORDS], dialect)
+    return where + _with(criteria.text.casefold().split()[:MOST_WORDS], dialect)
 
 
-def visible_to(who: Account | None) -> Condition:
+def visible_to(caller: Account | None) -> Condition:
     """Return the condition for results that an account may see."""
-    if may(who, "admin"):
+    if has_role(caller, "admin"):
         return ResultRecord.id.is_not(None)
     published = ResultRecord.published_utc.is_not(None)
-    return published if who is None else or_(published, ResultRecord.account_id == who.id)
+    return published if caller is None else or_(published, ResultRecord.account_id == caller.id)
 
 
 def _with(words: Sequence[str], dialect: str) -> list[Condition]:
@@ -147,8 +147,8 @@ def _with(words: Sequence[str], dialect: str) -> list[Condition]:
     # One query with all words: the rarest decides the number of rows that are read.
     phrase = " ".join('"' + w.replace('"', '""') + '"' for w in words if len(w) >= GRAM)
     if phrase:
-        found = select(WORDS.c.id).where(WORDS.c.words.op("MATCH")(literal(phrase)))
-        where.append(ResultRecord.id.in_(found))
+        matches = select(WORDS.c.id).where(WORDS.c.words.op("MATCH")(literal(phrase)))
+        where.append(ResultRecord.id.in_(matches))
     return where
 
 

@@ -35,7 +35,7 @@ class RedactedValue:
     value: str
 
 
-def left_out(content: Manifest) -> list[RedactedValue]:
+def redacted_values(content: Manifest) -> list[RedactedValue]:
     """Return the values that are removed from a manifest."""
     return [
         RedactedValue(where, str(value))
@@ -69,7 +69,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
 
     Returns
     -------
-    list of LeftOut
+    list of RedactedValue
         The values that the copy does not contain.
 
     Raises
@@ -77,14 +77,14 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
     ResultsError
         If `folder` is not a result folder, is not finished, or has a damaged file.
     """
-    held = examine(folder)
-    if held.lost:
-        first = held.lost[0]
+    state = examine(folder)
+    if state.lost:
+        first = state.lost[0]
         raise ResultsError(
             "The results were changed after the measurement",
             where=str(folder / first.file),
             got=f"{first.state}: {first.reason}",
-            allowed="files that are what was written, every one",
+            allowed="files as they were written, every one",
             action=f"`uflip verify {folder}` lists them all; `uflip run --resume` measures lost "
             "runs again",
         )
@@ -96,7 +96,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
             allowed="a folder whose ledger proves every file",
             action="measure again with this version of uflip",
         )
-    status = held.usable_manifest().status
+    status = state.usable_manifest().status
     if status != COMPLETE:
         raise unfinished(status)
     (out / manifest.RUNS).mkdir(parents=True)
@@ -112,7 +112,7 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
         files.keep(redacted(content))
     finally:
         files.close()
-    return left_out(content)
+    return redacted_values(content)
 
 
 def _private(content: Manifest) -> dict[str, object]:

@@ -28,14 +28,14 @@ Shape = TypeVar("Shape")
 
 
 class UploadStatusResponse(Struct):
-    """An upload: the number of bytes that are there of each file, by its digest."""
+    """An upload: the number of received bytes of each file, by its digest."""
 
     id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
     received: dict[str, Count]
 
 
 class ReceivedBytesResponse(Struct):
-    """The number of bytes of files that are there now."""
+    """The numbers of received bytes of files."""
 
     received: dict[str, Count]
 
@@ -64,7 +64,7 @@ class ResultResponse(Struct):
     files: list[FileResponse]
 
 
-class NotThereError(ResultsError):
+class NotFoundError(ResultsError):
     """The requested object is not on the site, or not any more."""
 
 
@@ -100,16 +100,16 @@ def check(answer: "httpx.Response", content: bytes) -> None:
         raise _no_site(answer, f"it leads to {where}" if where else "") from error
     kind = KINDS.get(str(parts.pop("kind", "")), UnavailableError)
     if answer.status_code == HTTPStatus.NOT_FOUND and kind is ResultsError:
-        kind = NotThereError
-    known = ("what", "where", "got", "allowed", "action")
-    raise kind(**{name: str(parts.get(name) or "")[:LONGEST_PART] for name in known})
+        kind = NotFoundError
+    fields = ("what", "where", "got", "allowed", "action")
+    raise kind(**{name: str(parts.get(name) or "")[:LONGEST_PART] for name in fields})
 
 
 def _no_site(answer: "httpx.Response", problem: str) -> UflipError:
-    asked = answer.request.url
+    requested = answer.request.url
     return UnavailableError(
         "The server is not a uflip results site",
-        where=f"{asked.scheme}://{asked.netloc.decode()}{asked.path}",
+        where=f"{requested.scheme}://{requested.netloc.decode()}{requested.path}",
         got=f"an answer {answer.status_code} of another kind"
         + (f": {problem[:200]}" if problem else ""),
         action="check the address",

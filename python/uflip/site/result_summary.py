@@ -1,7 +1,7 @@
 """The summary columns of a result: computed once, stored in its row, shown in every list.
 
 ```text
-examiner ── Examined ──▶ intake ── columns of Result ──▶ lists, tables, pages (rows.ResultRow)
+examiner ── ExaminedFolder ──▶ intake ── ResultRecord ──▶ lists, tables, pages (rows.ResultRow)
 ```
 
 Only this module defines the fields. A value that is longer than its column, or that a database

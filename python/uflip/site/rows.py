@@ -77,14 +77,14 @@ def devices() -> Select[Any]:
     return results().add_columns(*columns).where(DeviceRecord.newest_id == ResultRecord.id)
 
 
-def as_result(found: Row[Any]) -> ResultRow:
+def as_result(row: Row[Any]) -> ResultRow:
     """Return a row of `results` for programs."""
-    return _with_cells(ResultRow.model_validate(found), found.cells)
+    return _with_cells(ResultRow.model_validate(row), row.cells)
 
 
-def as_device(found: Row[Any]) -> DeviceRow:
+def as_device(row: Row[Any]) -> DeviceRow:
     """Return a row of `devices` for programs."""
-    return _with_cells(DeviceRow.model_validate(found), found.cells)
+    return _with_cells(DeviceRow.model_validate(row), row.cells)
 
 
 def _with_cells(row: AnyRow, cells: Sequence[str] | None) -> AnyRow:

@@ -42,12 +42,12 @@ ACCOUNT = "seed"
 FILE = "file"
 """Name for a new file beside the site's."""
 FILE_BYTES = 256 << 20
-NOTES = ".seed"
+PROGRESS_FOLDER = ".seed"
 """The subfolder of a site that stores the progress of seeding."""
 
 
 @dataclass(frozen=True)
-class Seeded:
+class SeededResult:
     """A published result: the device, its id on the site, whether it was measured now."""
 
     device: str
@@ -55,7 +55,7 @@ class Seeded:
     new: bool
 
 
-def collection() -> list[str]:
+def default_devices() -> list[str]:
     """Return the devices that are measured by default."""
     return [*(f"sim:{name}" for name in profile_names()), FILE]
 
@@ -67,7 +67,7 @@ def check(devices: Iterable[str], scale: str, only: Sequence[str] | None) -> Non
     ------
     UsageError
     """
-    for device in devices or collection():
+    for device in devices or default_devices():
         request = replace(_request(device, Path()), scale=scale, only=only)
         if device != FILE and not request.is_open_channel:
             with suppress(DeviceError):  # does not stop the others
@@ -81,7 +81,7 @@ def seed(
     scale: str = "quick",
     only: Sequence[str] | None = None,
     on_event: OnEvent = ignore,
-) -> Iterator[Seeded]:
+) -> Iterator[SeededResult]:
     """Measure devices one after the other, and publish each result on a site.
 
     Published results of the same device, scale, micro-benchmarks and version stay as they are; an
@@ -114,47 +114,47 @@ def seed(
     account = _account(site)
     for device in devices:
         # Beside the site's files, so that a measured file is on the same storage as the site.
-        place = site.root / NOTES / _key(device, scale, only)
-        note = place.with_name(f"{place.name}.published")
-        if (there := _there(site, note)) is not None:
-            yield Seeded(device, there, new=False)
+        progress = site.root / PROGRESS_FOLDER / _progress_name(device, scale, only)
+        note = progress.with_name(f"{progress.name}.published")
+        if (published := _published_id(site, note)) is not None:
+            yield SeededResult(device, published, new=False)
             continue
-        place.mkdir(parents=True, exist_ok=True)
-        request = replace(_request(device, place), scale=scale, only=only)
+        progress.mkdir(parents=True, exist_ok=True)
+        request = replace(_request(device, progress), scale=scale, only=only)
         try:
-            folder = _measured(request, place / "result", on_event)
+            folder = _measure(request, progress / "result", on_event)
         except DeviceError:
-            shutil.rmtree(place)
+            shutil.rmtree(progress)
             raise
         except InterruptedRun as error:
-            action = "give the same command again: it goes on from there"
+            action = "give the same command again: it resumes"
             raise type(error)(error.what, where=device, action=action) from None
-        result, new = _published(site, account, folder)
+        result, new = _publish(site, account, folder)
         write_file(note, result.encode())
-        shutil.rmtree(place)
-        yield Seeded(device, result, new)
+        shutil.rmtree(progress)
+        yield SeededResult(device, result, new)
 
 
-def _key(device: str, scale: str, only: Sequence[str] | None) -> str:
+def _progress_name(device: str, scale: str, only: Sequence[str] | None) -> str:
     """Return a name for a device with these options and the version of uflip."""
-    asked = [device, scale, None if only is None else sorted(only)]
-    by = [_native.__version__, _native.SIMULATOR_VERSION]
+    options = [device, scale, None if only is None else sorted(only)]
+    versions = [_native.__version__, _native.SIMULATOR_VERSION]
     stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:60]
-    return f"{stem}-{ledger.digest_of([asked, by])[:12]}"
+    return f"{stem}-{ledger.digest_of([options, versions])[:12]}"
 
 
-def _there(site: "Site", note: Path) -> str | None:
+def _published_id(site: "Site", note: Path) -> str | None:
     """Return the id of a published result; None if it is not public any more."""
     try:
         result = note.read_text()
     except FileNotFoundError:
         return None
     with site.sessions() as session:
-        found = session.get(ResultRecord, result)
-        return result if found is not None and found.published_utc is not None else None
+        record = session.get(ResultRecord, result)
+        return result if record is not None and record.published_utc is not None else None
 
 
-def _measured(request: BenchmarkRequest, folder: Path, on_event: OnEvent) -> Path:
+def _measure(request: BenchmarkRequest, folder: Path, on_event: OnEvent) -> Path:
     if not (folder / manifest.FILE_NAME).exists():
         return begin(request, folder, on_event)
     if Results.load(folder).manifest.status != "complete":
@@ -177,12 +177,12 @@ def _request(device: str, scratch: Path) -> BenchmarkRequest:
     return BenchmarkRequest(device=device, suite="zones" if zoned else None)
 
 
-def _published(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
+def _publish(site: "Site", account: Account, folder: Path) -> tuple[str, bool]:
     with TemporaryDirectory(dir=folder.parent) as scratch:
         prepared = prepare(folder, Path(scratch))
         submission = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
         received = site.intake.received(account, submission)
         for some in bodies(missing(prepared, received)):
             site.intake.receive(account, submission, some)
-        taken = site.intake.commit(account, submission, publish=True)
-        return taken.result, taken.new
+        committed = site.intake.commit(account, submission, publish=True)
+        return committed.result, committed.new

@@ -107,19 +107,19 @@ def open_site(
     check_url(url)
     with _folder_of(root):
         refuse_results(root / DATABASE, "site", str(root))
-        new = not identity.is_there(root, url)
+        new = not identity.site_exists(root, url)
         if make:
-            identity.check_before(root, url)
+            identity.check_new_database(root, url)
             made = not root.exists()
             make_folders(root)
             if made:
                 root.chmod(0o700)
         else:
-            identity.check_there(root, url)
+            identity.check_exists(root, url)
     engine = open_database(url)
     try:
         with _folder_of(root):
-            known = identity.settle(root, engine)
+            site_id = identity.match_ids(root, engine)
             blobs = Blobs(root, bucket)
             _keep_private(root)
     except BaseException:
@@ -128,7 +128,7 @@ def open_site(
     sessions = sessionmaker(engine, expire_on_commit=False)
     folders = ResultFolders(sessions, blobs)
     intake = Intake(sessions, blobs, folders)
-    return Site(root, known, new, base_url.rstrip("/"), engine, sessions, blobs, folders, intake)
+    return Site(root, site_id, new, base_url.rstrip("/"), engine, sessions, blobs, folders, intake)
 
 
 def database_of(root: Path, database: str | None) -> str:

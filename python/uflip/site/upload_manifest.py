@@ -71,8 +71,8 @@ def unfinished(status: str) -> ResultsError:
 
 
 def _is_of_a_folder(name: str) -> bool:
-    found = _RUN.fullmatch(name)
-    return name in FIXED or (found is not None and file_name_problem(found["run"]) is None)
+    match = _RUN.fullmatch(name)
+    return name in FIXED or (match is not None and file_name_problem(match["run"]) is None)
 
 
 def result_id(files: Sequence[UploadFile]) -> str:

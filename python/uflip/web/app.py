@@ -24,7 +24,7 @@ from uflip.play.stage import Stage
 from uflip.report.key_row import COLUMNS, note
 from uflip.web import api_io_types, api_types, distribution, gantt, play, served_devices, views
 from uflip.web.channel import channel
-from uflip.web.device_log import inside
+from uflip.web.device_log import device_log_view
 from uflip.web.folders import Folders
 from uflip.web.listing import Listing
 from uflip.web.open_results import OpenResults
@@ -164,7 +164,7 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
 
     Parameters
     ----------
-    opened : Opened
+    opened : OpenResults
         The results that may be read.
     prefix : str
         The beginning of every path.
@@ -182,7 +182,7 @@ def reading_routes(opened: OpenResults, prefix: str, views_offered: Sequence[str
         "run": lambda query: views.run(opened, text(query, "key"), text(query, "run")),
         "io": lambda query: _io(opened, query),
         "operation": partial(gantt.operation_view, opened),
-        "inside": lambda query: inside(opened, text(query, "key"), text(query, "run")),
+        "inside": lambda query: device_log_view(opened, text(query, "key"), text(query, "run")),
         "channel": lambda query: channel(opened, text(query, "key")),
         "slowest": lambda query: _slowest(opened, query),
         "spread": partial(distribution.distribution, opened),

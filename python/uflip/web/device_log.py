@@ -16,7 +16,7 @@ from uflip.web.open_results import OpenResults
 COLUMNS = 128
 
 
-def inside(opened: OpenResults, key: str, name: str) -> api_io_types.DeviceLogView | None:
+def device_log_view(opened: OpenResults, key: str, name: str) -> api_io_types.DeviceLogView | None:
     """Return the device log of a run; None if nothing was recorded."""
     log = read_device_log(opened.run(key, name).run)
     if log is None:

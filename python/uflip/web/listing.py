@@ -60,7 +60,7 @@ class Listing:
 
     Parameters
     ----------
-    opened : Opened
+    opened : OpenResults
         The folders.
     """
 

@@ -60,7 +60,7 @@ def draw_parallel(
 
     count = len(columns[0][1])
     complete = [
-        place for place in range(count) if all(each[place] is not None for _, each in columns)
+        index for index in range(count) if all(each[index] is not None for _, each in columns)
     ]
     if not complete:
         lacking = [name for name, each in columns if None in each]

@@ -71,22 +71,22 @@ def upgrade() -> None:
 
 def _fill_words(connection: sa.Connection) -> None:
     """Write what is searched, as `uflip.site.tables.words_of` makes it."""
-    said = connection.execute(
+    rows = connection.execute(
         sa.text(
             "SELECT result.id, firmware, model FROM result JOIN device ON device.id = device_id"
         )
     )
     filled = [
         {"name": name, "words": f"{model}\n{firmware}\n{name}".casefold()}
-        for name, firmware, model in said.all()
+        for name, firmware, model in rows.all()
     ]
     if filled:
         connection.execute(sa.text("UPDATE result SET words = :words WHERE id = :name"), filled)
 
 
 def _trigrams(connection: sa.Connection) -> None:
-    there = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'")
-    if not connection.scalar(there):
+    available = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'")
+    if not connection.scalar(available):
         raise UnavailableError(
             "PostgreSQL lacks an extension that the site searches by",
             where="pg_trgm",
