@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uflip.cli.site import command
-from uflip.site.parts import MOST_BODY_BYTES
+from uflip.site.parts import MAX_BODY_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -82,4 +82,4 @@ def test_container_copies_existing_files_and_is_unprivileged() -> None:
 def test_proxy_accepts_an_upload_part() -> None:
     text = (DEPLOY / "nginx.conf").read_text()
     (largest,) = re.findall(r"client_max_body_size (\d+)m;", text)
-    assert int(largest) << 20 > MOST_BODY_BYTES
+    assert int(largest) << 20 > MAX_BODY_BYTES

@@ -273,7 +273,7 @@ def test_omitted_lines_of_a_sweep_are_reported(here: Path, monkeypatch: pytest.M
     assert rate.get_legend().get_title().get_text() == "the first 28, without 2 more"
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg")
     assert (done.code, done.err) == (0, "")
-    monkeypatch.setattr(varied, "MOST_LINES", 4)
+    monkeypatch.setattr(varied, "MAX_LINES", 4)
     assert varied.omitted_lines(points, "spare_factor") == 26
     done = uflip("figure", "rows", "spare-factor", "-o", "x.svg", "--force")
     assert (done.code, "note: 2 lines are omitted" in done.err) == (0, True)

@@ -100,7 +100,7 @@ def test_server_that_is_no_site_is_reported(tmp_path: Path, answer: Answer) -> N
 def test_endless_answer_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endless: str
 ) -> None:
-    monkeypatch.setattr(client, "MOST_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 1 << 20)
     answer = (200 if endless == "the result" else 500, {}, b'{"a":"' + b"x" * (64 << 20))
     sent: list[int] = []
     with answering(answer, sent=sent) as url:

@@ -143,7 +143,7 @@ def test_body_is_not_read_before_authorization(site: Site) -> None:
 
 
 def test_bodies_read_at_once_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uflip.site.app.MOST_BODIES", 6)
+    monkeypatch.setattr("uflip.site.app.MAX_BODIES", 6)
 
     async def scenario(client: httpx.AsyncClient) -> None:
         resume = asyncio.Event()

@@ -202,7 +202,7 @@ def test_filters_select_matching_results(filled_site: Filled) -> None:
 
 
 def test_count_stops_at_limit(filled_site: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browse, "MOST_COUNTED", 100)
+    monkeypatch.setattr(browse, "MAX_COUNTED", 100)
     with filled_site.site.sessions() as session:
         listing = browse.results(session, None, ResultQuery(per_page=10))
         few = browse.results(session, None, ResultQuery(filters=(("device", "d-4"),), per_page=10))

@@ -131,7 +131,7 @@ def test_body_deadline_grows_with_its_length(port: int, monkeypatch: pytest.Monk
 def test_refused_body_is_read_up_to_a_limit(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse = HEAD.replace(b"/ ", b"/refuse ", 1) + b"67108864\r\n\r\n"
     assert httpx.post(f"http://{HOST}:{port}/refuse", content=bytes(1 << 20)).text == "0"
-    monkeypatch.setattr(connections, "MOST_UNREAD_BYTES", 1 << 20)
+    monkeypatch.setattr(connections, "MAX_UNREAD_BYTES", 1 << 20)
     with connect(port, refuse) as sending, pytest.raises(ConnectionError):
         sending.sendall(bytes(64 << 20))
 
@@ -153,7 +153,7 @@ def test_client_that_reads_no_answer_is_disconnected(port: int) -> None:
 
 
 def test_longest_waiting_of_largest_group_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 10)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 10)
     with served() as port, socket.socket() as single:
         single.bind(("127.0.0.2", 0))
         single.connect((HOST, port))

@@ -63,7 +63,7 @@ def command(results: Path, kind: str | None, out: Path | None, force: bool) -> N
     check_name(path, force=force)
     echo(save(paper.drawn(draw), path, kind, force=force))
     if points is not None and (more := varied.omitted_lines(points, kind.replace("-", "_"))):
-        note = f"note: {more} lines are omitted, since only {varied.MOST_LINES} are distinguishable"
+        note = f"note: {more} lines are omitted, since only {varied.MAX_LINES} are distinguishable"
         echo(f"{note}; vary fewer names besides {kind}", err=True)
 
 

@@ -37,7 +37,7 @@ from uflip.units import format_count, format_duration_ns
 WIDTH = 100
 BARS = "▁▂▃▄▅▆▇█"
 # Below this ratio of largest to smallest mean a sparkline is flat, so that noise stays invisible.
-LEAST_SPAN = 2.0
+MIN_SPAN = 2.0
 
 
 def render(document: Summary, *, full: bool = False) -> str:
@@ -88,7 +88,7 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     >>> sparkline([5, 5], 5, 5)
     '▁▁'
     """
-    if low <= 0 or high / low < LEAST_SPAN:
+    if low <= 0 or high / low < MIN_SPAN:
         return BARS[0] * len(values)
     span = math.log(high / low)
     heights = [math.log(max(value, low) / low) / span for value in values]

@@ -42,13 +42,13 @@ from uflip.site.api_types import (
 from uflip.site.downloads import as_table
 from uflip.site.rows import DeviceRow, ResultRow
 from uflip.site.tables import AbsentError, Account, ResultRecord
-from uflip.site.upload_manifest import MOST_FILES, UploadFile
+from uflip.site.upload_manifest import MAX_FILES, UploadFile
 
 if TYPE_CHECKING:
     from uflip.site.site import Site
 
 MAX_TABLE_ROWS = 100_000
-MOST_OFFER_BYTES = MOST_FILES * 400
+MAX_OFFER_BYTES = MAX_FILES * 400
 """Length of a list of files: names of 260 characters, digests of 64, and the JSON syntax."""
 
 
@@ -266,7 +266,7 @@ OFFER: Table = {
                     "properties": {
                         "files": {
                             "type": "array",
-                            "maxItems": MOST_FILES,
+                            "maxItems": MAX_FILES,
                             "items": FileOffered.model_json_schema(),
                         }
                     },
@@ -283,7 +283,7 @@ async def begin(caller: Caller, request: Request) -> UploadStatus:
     """Begin an upload, or find the one that began with the same files."""
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        content = await _body(request, MOST_OFFER_BYTES)
+        content = await _body(request, MAX_OFFER_BYTES)
         return await run_in_threadpool(_begin_upload, site_of(request), account, content)
 
 
@@ -317,7 +317,7 @@ async def receive_part(
     """Store a part of a file: at most 8 MiB, from `offset` on."""
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = [parts.FilePart(digest, offset, await _body(request, parts.MOST_BYTES))]
+        sent = [parts.FilePart(digest, offset, await _body(request, parts.MAX_BYTES))]
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedBytes(received=received[digest])
@@ -331,7 +331,7 @@ async def receive_parts(caller: Caller, request: Request, submission: str) -> Re
     """
     account = _require_role(caller, "submitter")
     async with request.app.state.receiving.slot(account.id):
-        sent = parts.unpacked(await _body(request, parts.MOST_BODY_BYTES))
+        sent = parts.unpacked(await _body(request, parts.MAX_BODY_BYTES))
         receive = site_of(request).intake.receive
         received = await run_in_threadpool(receive, account, submission, sent)
     return ReceivedParts(received=received)

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uflip.site.parts import MOST_BYTES
+from uflip.site.parts import MAX_BYTES
 from uflip.site.rows import ResultRow
-from uflip.site.upload_manifest import MOST_FILES
+from uflip.site.upload_manifest import MAX_FILES
 
 
 class FileOffered(BaseModel):
@@ -20,7 +20,7 @@ class FileOffered(BaseModel):
 class Offer(BaseModel):
     """All files of a result folder."""
 
-    files: Annotated[list[FileOffered], Field(max_length=MOST_FILES)]
+    files: Annotated[list[FileOffered], Field(max_length=MAX_FILES)]
 
 
 class UploadStatus(BaseModel):
@@ -28,7 +28,7 @@ class UploadStatus(BaseModel):
 
     id: str
     received: dict[str, int]
-    part_bytes: int = MOST_BYTES
+    part_bytes: int = MAX_BYTES
 
 
 class ReceivedBytes(BaseModel):

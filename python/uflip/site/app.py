@@ -52,9 +52,9 @@ HEADERS = {
 }
 _ADDED = [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
-MOST_BODY_BYTES = 16 << 20
-TOO_LONG = f"A request has at most {MOST_BODY_BYTES} bytes"
-MOST_BODIES = 16
+MAX_BODY_BYTES = 16 << 20
+TOO_LONG = f"A request has at most {MAX_BODY_BYTES} bytes"
+MAX_BODIES = 16
 """Request bodies in memory at a time, of up to 8 MiB each, held twice while they are parsed."""
 PER_MINUTE = 1200
 """Requests a minute of one address: an upload of a thousand files needs about a thousand."""
@@ -120,7 +120,7 @@ class RequestLimits:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MOST_BODY_BYTES:
+            if received > MAX_BODY_BYTES:
                 from starlette.exceptions import HTTPException
 
                 raise HTTPException(413, TOO_LONG)
@@ -146,7 +146,7 @@ class RequestLimits:
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             return 400, "The address contains a NUL"
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > MOST_BODY_BYTES:
+        if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY_BYTES:
             return 413, TOO_LONG
         # By address: a token that is not verified yet may differ in every request.
         if not self._rate.allows((scope.get("client") or ("",))[0]):
@@ -197,7 +197,7 @@ def application(
     )
     app.state.site = site
     app.state.committing = AccountLimiter(EXAMINERS)
-    app.state.receiving = AccountLimiter(MOST_BODIES)
+    app.state.receiving = AccountLimiter(MAX_BODIES)
     counts = RequestMetrics()
 
     @app.get("/metrics", include_in_schema=False)

@@ -14,9 +14,9 @@ from uflip.site.tables import AbsentError, Account, DeviceRecord, FileRecord, Re
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-MOST_COUNTED = 1000
+MAX_COUNTED = 1000
 """Limit of counting: counting very many results takes longer than showing a page."""
-MOST_OF_A_DEVICE = 100
+MAX_DEVICE_RESULTS = 100
 AT_A_TIME = 2000
 """Rows that are read from the database together when all are read."""
 DEVICES_A_PAGE = 100
@@ -28,7 +28,7 @@ DEVICE_SORTS = {
 
 @dataclass(frozen=True)
 class SearchResults:
-    """A page of results, and their number, counted to `MOST_COUNTED`."""
+    """A page of results, and their number, counted to `MAX_COUNTED`."""
 
     page: RowPage
     total: int
@@ -36,12 +36,12 @@ class SearchResults:
     @property
     def counted(self) -> bool:
         """Whether the count is exact."""
-        return self.total <= MOST_COUNTED
+        return self.total <= MAX_COUNTED
 
     @property
     def at_least(self) -> int:
         """The number of results, or a lower bound."""
-        return min(self.total, MOST_COUNTED)
+        return min(self.total, MAX_COUNTED)
 
 
 def results(session: "Session", caller: Account | None, criteria: ResultQuery) -> SearchResults:
@@ -55,12 +55,12 @@ def results(session: "Session", caller: Account | None, criteria: ResultQuery) -
     query = _matching(session, caller, criteria)
     start = parse_cursor(criteria.after, criteria.before)
     order = parse_order(criteria.sort, SORTS)
-    some, total = query.with_only_columns(ResultRecord.id).limit(MOST_COUNTED + 1), None
+    some, total = query.with_only_columns(ResultRecord.id).limit(MAX_COUNTED + 1), None
     if criteria.text:
         # The planner cannot estimate the matches of a word: look them up first, and once.
         ids = session.scalars(some).all()
         total = len(ids)
-        if total <= MOST_COUNTED:
+        if total <= MAX_COUNTED:
             query = rows.results().where(ResultRecord.id.in_(ids))
     result_page = page(session, query, order, ResultRecord.id, criteria.per_page, start)
     if total is None and start is None and result_page.after is None:
@@ -142,7 +142,7 @@ def count_devices(session: "Session") -> int:
 def device(
     session: "Session", caller: Account | None, slug: str
 ) -> tuple[DeviceRecord, list[Row[Any]]]:
-    """Return a device by its slug, and its newest results, at most `MOST_OF_A_DEVICE`.
+    """Return a device by its slug, and its newest results, at most `MAX_DEVICE_RESULTS`.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def device(
     if record is not None:
         query = rows.results().where(ResultRecord.device_id == record.id, visible_to(caller))
         query = query.order_by(ResultRecord.created_utc.desc(), ResultRecord.id.desc())
-        newest = [*session.execute(query.limit(MOST_OF_A_DEVICE))]
+        newest = [*session.execute(query.limit(MAX_DEVICE_RESULTS))]
     if record is None or not newest:
         raise AbsentError(
             "There is no such device", where=slug[:100], action="look it up in the list of devices"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TOKEN = "UFLIP_SITE_TOKEN"
 TIMEOUT_S = 60.0
 COMMIT_S = 600.0
-MOST_ANSWER_BYTES = 16 << 20
+MAX_ANSWER_BYTES = 16 << 20
 """Limit for answers other than files: the longest lists the files of a result, 400 bytes each."""
 MAX_ATTEMPTS = 10
 """Attempts at an upload while a concurrent upload of the same result ends it."""
@@ -350,12 +350,12 @@ class Client:
         content, end = bytearray(), monotonic() + COMMIT_S
         for part in answer.iter_raw():
             content += part
-            if len(content) > MOST_ANSWER_BYTES or monotonic() > end:
+            if len(content) > MAX_ANSWER_BYTES or monotonic() > end:
                 raise UnavailableError(
                     "The answer of the site has no end",
                     where=self.url,
                     got=f"more than {len(content) >> 20} MiB",
-                    allowed=f"{MOST_ANSWER_BYTES >> 20} MiB in {COMMIT_S:.0f} s",
+                    allowed=f"{MAX_ANSWER_BYTES >> 20} MiB in {COMMIT_S:.0f} s",
                     action="check the address",
                 )
         return bytes(content)

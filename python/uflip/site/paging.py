@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import InstrumentedAttribute, Session
 
-MOST_A_PAGE = 500
+MAX_PER_PAGE = 500
 Value = str | int | float | None
 
 
@@ -144,12 +144,12 @@ def page(  # noqa: PLR0917 -- parameters of a page
     UsageError
         For an invalid length, and a cursor of another order.
     """
-    if not 1 <= most <= MOST_A_PAGE:
+    if not 1 <= most <= MAX_PER_PAGE:
         raise UsageError(
             "There is no such page",
             where="per_page",
             got=str(most),
-            allowed=f"1 to {MOST_A_PAGE}",
+            allowed=f"1 to {MAX_PER_PAGE}",
             action="turn more pages",
         )
     by = order[0]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from uflip.errors import UsageError
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 """Limit for the content of a body, and of a part [bytes]."""
-MOST_PARTS = 4096
+MAX_PARTS = 4096
 """Limit of parts in a body, which would else be mostly headers of short files."""
 _HEAD = struct.Struct(">32sQQ")
-MOST_BODY_BYTES = MOST_BYTES + MOST_PARTS * _HEAD.size
+MAX_BODY_BYTES = MAX_BYTES + MAX_PARTS * _HEAD.size
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def unpacked(body: bytes) -> list[FilePart]:
     """
     parts: list[FilePart] = []
     at = 0
-    while at < len(body) and len(parts) < MOST_PARTS:
+    while at < len(body) and len(parts) < MAX_PARTS:
         if len(body) - at < _HEAD.size:
             break
         digest, offset, length = _HEAD.unpack_from(body, at)
@@ -66,12 +66,12 @@ def unpacked(body: bytes) -> list[FilePart]:
             break
         parts.append(FilePart(digest.hex(), offset, body[at + _HEAD.size : end]))
         at = end
-    if at != len(body) or sum(len(each.content) for each in parts) > MOST_BYTES:
+    if at != len(body) or sum(len(each.content) for each in parts) > MAX_BYTES:
         raise UsageError(
             "Not parts of files",
             where="the body",
             got=f"{len(body)} bytes, of which {at} are valid parts",
-            allowed=f"at most {MOST_PARTS} parts of {MOST_BYTES} bytes together, each after its "
+            allowed=f"at most {MAX_PARTS} parts of {MAX_BYTES} bytes together, each after its "
             "digest, offset and length",
             action="`uflip submit` sends valid parts",
         )
@@ -81,7 +81,7 @@ def unpacked(body: bytes) -> list[FilePart]:
 def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
     """Yield the missing parts of files, in lists that fit into a body."""
     parts: list[FilePart] = []
-    free_bytes = MOST_BYTES
+    free_bytes = MAX_BYTES
     for each in files:
         with each.path.open("rb") as file:
             file.seek(each.at)
@@ -91,9 +91,9 @@ def bodies(files: Sequence[Missing]) -> Iterator[list[FilePart]]:
                 parts.append(FilePart(each.digest, at, content))
                 at += len(content)
                 free_bytes -= len(content)
-                if free_bytes == 0 or len(parts) == MOST_PARTS:
+                if free_bytes == 0 or len(parts) == MAX_PARTS:
                     yield parts
-                    parts, free_bytes = [], MOST_BYTES
+                    parts, free_bytes = [], MAX_BYTES
                 if not content:
                     break  # an empty file, or one truncated meanwhile, which fails the digest check
     if parts:

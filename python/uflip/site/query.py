@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import InstrumentedAttribute
 
 Condition = ColumnElement[bool]
-MOST_WORDS = 10
+MAX_WORDS = 10
 GRAM = 3
 """Characters; shorter words are in no full-text index, and are searched row by row."""
 SORTS = {
@@ -126,7 +126,7 @@ def matching(caller: Account | None, criteria: ResultQuery, dialect: str) -> lis
         if name not in FILTERS:
             raise unknown_name("filter", name, FILTERS, where="filter")
         where.append(FILTERS[name](value))
-    return where + _with(criteria.text.casefold().split()[:MOST_WORDS], dialect)
+    return where + _with(criteria.text.casefold().split()[:MAX_WORDS], dialect)
 
 
 def visible_to(caller: Account | None) -> Condition:

@@ -23,7 +23,7 @@ KINDS: dict[str, type[UflipError]] = {
     "results": ResultsError,
     "unavailable": UnavailableError,
 }
-LONGEST_PART = 2000
+MAX_PART = 2000
 Shape = TypeVar("Shape")
 
 
@@ -102,7 +102,7 @@ def check(answer: "httpx.Response", content: bytes) -> None:
     if answer.status_code == HTTPStatus.NOT_FOUND and kind is ResultsError:
         kind = NotFoundError
     fields = ("what", "where", "got", "allowed", "action")
-    raise kind(**{name: str(parts.get(name) or "")[:LONGEST_PART] for name in fields})
+    raise kind(**{name: str(parts.get(name) or "")[:MAX_PART] for name in fields})
 
 
 def _no_site(answer: "httpx.Response", problem: str) -> UflipError:

@@ -9,9 +9,9 @@ from uflip.data import ledger, manifest
 from uflip.data.document import file_name_problem
 from uflip.errors import ResultsError, UsageError
 
-MOST_FILES = 20_000
-MOST_BYTES = 16 << 30
-MOST_DOCUMENT_BYTES = 8 << 20
+MAX_FILES = 20_000
+MAX_BYTES = 16 << 30
+MAX_DOCUMENT_BYTES = 8 << 20
 """Limit for a manifest, and for a ledger: both have some 500 bytes for a run. A document needs many
 times its length in the memory of the examiner and of every reader of the result."""
 _RUN = re.compile(rf"{manifest.RUNS}/(?P<run>[^/]+)\.parquet")
@@ -42,9 +42,9 @@ def check_names(files: Sequence[UploadFile]) -> None:
         problem = f"no {min(missing)}"
     elif len(set(names)) < len(names):
         problem = "a name that comes twice"
-    elif len(files) > MOST_FILES or sum(each.bytes for each in files) > MOST_BYTES:
+    elif len(files) > MAX_FILES or sum(each.bytes for each in files) > MAX_BYTES:
         problem = f"{len(files)} files of {sum(each.bytes for each in files)} bytes"
-    elif long := [e for e in files if e.path in FIXED and e.bytes > MOST_DOCUMENT_BYTES]:
+    elif long := [e for e in files if e.path in FIXED and e.bytes > MAX_DOCUMENT_BYTES]:
         problem = f"a {long[0].path} of {long[0].bytes} bytes"
     else:
         problem = next((f"{name[:200]!r}" for name in names if not _is_of_a_folder(name)), None)
@@ -53,8 +53,8 @@ def check_names(files: Sequence[UploadFile]) -> None:
             "These are not the files of a result folder",
             where="files",
             got=problem,
-            allowed=f"{', '.join(FIXED)} of at most {MOST_DOCUMENT_BYTES >> 20} MiB each, and "
-            f"{manifest.RUNS}/*.parquet; at most {MOST_FILES} files of {MOST_BYTES >> 30} GiB",
+            allowed=f"{', '.join(FIXED)} of at most {MAX_DOCUMENT_BYTES >> 20} MiB each, and "
+            f"{manifest.RUNS}/*.parquet; at most {MAX_FILES} files of {MAX_BYTES >> 30} GiB",
             action="`uflip submit FOLDER` sends the right ones",
         )
 

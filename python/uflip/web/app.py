@@ -54,8 +54,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MOST_COMPARED = 8
-MOST_ROWS = 50
+MAX_COMPARED = 8
+MAX_ROWS = 50
 STATUS = {"usage": 400, "results": 404, "unavailable": 501}
 
 
@@ -306,7 +306,7 @@ def _list(opened: OpenResults, listing: Listing, sweeps: Sweeps) -> api_types.Re
 
 
 def _rows(listing: Listing, query: Query) -> api_types.Rows:
-    keys = text(query, "keys").split(",")[:MOST_ROWS]
+    keys = text(query, "keys").split(",")[:MAX_ROWS]
     return {"rows": [_row_or_error(listing, key) for key in keys]}
 
 
@@ -343,12 +343,12 @@ def _slowest(opened: OpenResults, query: Query) -> api_io_types.Slowest:
 
 def _compare(opened: OpenResults, query: Query) -> api_types.ComparisonView:
     keys = list(dict.fromkeys(text(query, "keys").split(",")))
-    if not 2 <= len(keys) <= MOST_COMPARED:
+    if not 2 <= len(keys) <= MAX_COMPARED:
         raise UsageError(
             "A comparison needs two to eight results",
             where="keys",
             got=f"{len(keys)} of them",
-            allowed=f"2 to {MOST_COMPARED}",
+            allowed=f"2 to {MAX_COMPARED}",
             action="select them in the list of results",
         )
     return views.comparison(opened, keys)

@@ -18,7 +18,7 @@ from uflip.oc.result_dir import OpenChannelResult
 from uflip.web import api_io_types
 from uflip.web.open_results import OpenResults
 
-MOST_DOTS = 3000
+MAX_DOTS = 3000
 LINE_POINTS = 600
 
 
@@ -62,7 +62,7 @@ def _bands(
 ) -> list[api_io_types.ResponseBands]:
     bands: list[api_io_types.ResponseBands] = []
     for mix, series in mixes.items():
-        step = max(1, len(series.op) // MOST_DOTS) | 1
+        step = max(1, len(series.op) // MAX_DOTS) | 1
         at = np.arange(0, len(series.op), step)
         bands.append(
             {

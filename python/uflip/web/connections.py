@@ -21,9 +21,9 @@ BODY_S, BODY_BYTES_PER_S = 20.0, 16 << 10
 `mod_reqtimeout` has the same rule). A part of 8 MiB has 9 minutes."""
 SEND_S = 60.0
 """Deadline for a client to read the 64 KiB in the send buffer [s]."""
-MOST_UNREAD_BYTES = 16 << 20
+MAX_UNREAD_BYTES = 16 << 20
 """Bytes of a refused body that are still accepted, so that its sender reads the reason."""
-MOST_CONNECTIONS = 1000
+MAX_CONNECTIONS = 1000
 
 
 def limited_protocol() -> type[asyncio.Protocol]:
@@ -79,7 +79,7 @@ class _Limits(asyncio.Protocol):
         super().data_received(data)
         self._update_deadline()
         answered = self.cycle is not None and self.cycle.response_complete
-        if answered and self._awaited[0] == "body" and self._received > MOST_UNREAD_BYTES:
+        if answered and self._awaited[0] == "body" and self._received > MAX_UNREAD_BYTES:
             self.transport.abort()
 
     def on_response_complete(self) -> None:
@@ -170,7 +170,7 @@ def _since(connection: Any) -> float:
 
 def most_connections() -> int:
     """Return the maximum number of connections: half of this process's file descriptors."""
-    return min(MOST_CONNECTIONS, _descriptors() // 2)
+    return min(MAX_CONNECTIONS, _descriptors() // 2)
 
 
 def accepted_at_once() -> int:
@@ -180,12 +180,12 @@ def accepted_at_once() -> int:
     the process is raised first.
     """
     limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= limit < 4 * MOST_CONNECTIONS and limit != hard:
-        more = 4 * MOST_CONNECTIONS if hard < 0 else min(hard, 4 * MOST_CONNECTIONS)
+    if 0 <= limit < 4 * MAX_CONNECTIONS and limit != hard:
+        more = 4 * MAX_CONNECTIONS if hard < 0 else min(hard, 4 * MAX_CONNECTIONS)
         resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-    return min(MOST_CONNECTIONS, _descriptors() // 4)
+    return min(MAX_CONNECTIONS, _descriptors() // 4)
 
 
 def _descriptors() -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 4 * MOST_CONNECTIONS if limit < 0 else limit
+    return 4 * MAX_CONNECTIONS if limit < 0 else limit

@@ -18,7 +18,7 @@ from uflip.results.integrity import OPEN_CHANNEL
 
 FORMER = OPEN_CHANNEL
 """The file of a folder of an older `uflip oc`, instead of a manifest."""
-MOST_FOLDERS = 200_000
+MAX_FOLDERS = 200_000
 """Maximum number of folders searched, so that / also gets an answer."""
 Stamp = tuple[tuple[int, int], ...]
 
@@ -177,7 +177,7 @@ def _below(root: Path, is_wanted: Callable[[Path], bool] | None = None) -> Itera
         if (is_wanted or _is_result)(path):
             yield path
         subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
-        if number >= MOST_FOLDERS:
+        if number >= MAX_FOLDERS:
             return
 
 

@@ -32,7 +32,7 @@ from uflip.web.window import AXES, RAW, Arrays, Axis, Header, Picture
 
 MAX_OPERATIONS = 12_000
 """Maximum number of operations drawn individually."""
-LEAST_COLUMNS, MOST_COLUMNS = 16, 800
+MIN_COLUMNS, MAX_COLUMNS = 16, 800
 CACHE = WAITS.index("write cache")
 Whole = NDArray[np.int64]
 
@@ -115,7 +115,7 @@ def gantt(
         return Picture(
             {"kind": "operations", **header}, _operation_arrays(lanes, visible, begin, end)
         )
-    columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
+    columns = min(max(columns, MIN_COLUMNS), MAX_COLUMNS)
     shares = _shares(lanes, lane_rows, np.linspace(begin, end, columns + 1))
     return Picture({"kind": "shares", "columns": columns, **header}, {"shares": shares})
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ACTION_PATH = "api/play/"
 CONTENT = "application/json"
-LARGEST_BODY = 1 << 16
+MAX_BODY = 1 << 16
 KEY = "key."
 """Prefix of device keys in a URL: parameters of patterns may have the same names."""
 DEFAULT_DEVICE = "demo"
@@ -49,11 +49,11 @@ async def body(request: "Request") -> object:
     content = b""
     async for part in request.stream():
         content += part
-        if len(content) > LARGEST_BODY:
+        if len(content) > MAX_BODY:
             raise UsageError(
                 "The request body is too large",
                 where="body",
-                allowed=f"{LARGEST_BODY} bytes",
+                allowed=f"{MAX_BODY} bytes",
                 action="send less",
             )
     try:

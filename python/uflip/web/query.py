@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from uflip.errors import UsageError
 
 Query = Mapping[str, str]
-LARGEST = float(1 << 62)
+MAX_NUMBER = float(1 << 62)
 
 
 def text(query: Query, name: str) -> str:
@@ -40,14 +40,14 @@ def number(query: Query, name: str) -> float:
         value = float(given)
     except ValueError:
         value = float("nan")
-    if not abs(value) <= LARGEST:
+    if not abs(value) <= MAX_NUMBER:
         raise UsageError(
             "A number in the address is not valid"
             if given
             else "A number is missing in the address",
             where=name,
             got=given or "nothing",
-            allowed=f"a number of at most {LARGEST:g}",
+            allowed=f"a number of at most {MAX_NUMBER:g}",
             action="open the page from the list",
         )
     return value

@@ -12,7 +12,7 @@ from uflip.errors import DeviceError, UflipError
 from uflip.web.api_types import Problem
 
 TIMEOUT_S = 2.0
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 
 
 class ServiceTimes(TypedDict):
@@ -137,7 +137,7 @@ def request_status(path: Path) -> ServerStatus:
         with closing(socket.socket(socket.AF_UNIX)) as connection:
             connection.settimeout(TIMEOUT_S)
             connection.connect(str(path))
-            while (more := connection.recv(1 << 16)) and len(text) < MOST_BYTES:
+            while (more := connection.recv(1 << 16)) and len(text) < MAX_BYTES:
                 text += more
         document: ServerStatus = json.loads(text)
         if not {"exports", "clients", "elapsed_ns"} <= document.keys():

@@ -5,7 +5,7 @@ behaviour of flash. Traits are ranked by their lift, as in association rule mini
 the slow I/Os over the share among all.
 **Faithful** Every I/O of the stretch is counted.
 **Simplified** One trait at a time, never two together.
-**Ambiguous** "Slow". Here: the slowest hundredth, and at least `FEWEST` and at most `MOST` I/Os.
+**Ambiguous** "Slow". Here: the slowest hundredth, at least `MIN_SLOW` and at most `MAX_SLOW` I/Os.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ from uflip.web.grid import PIECE
 from uflip.web.idle_time import NO_EARLIER_IO, idle_before
 from uflip.web.open_run import OpenRun
 
-SHARE, FEWEST, MOST = 0.01, 10, 10_000
+SHARE, MIN_SLOW, MAX_SLOW = 0.01, 10, 10_000
 LISTED = 50
 TRAITS = 8
-LEAST_LIFT = 1.15
+MIN_LIFT = 1.15
 """Below this lift a trait is about as frequent among the slow I/Os as among all."""
 DEVIATIONS = 3.0
 """Required standard deviations beyond chance, since some fifty traits are tried."""
@@ -111,7 +111,7 @@ def slowest(
     count = max(stop - start, 0)
     if not count:
         return {"ios": [], "slow": 0, "least_ns": None, "traits": [], "count": 0}
-    some = min(max(int(count * SHARE), FEWEST), MOST, count)
+    some = min(max(int(count * SHARE), MIN_SLOW), MAX_SLOW, count)
     numbers = _slowest(run, start, stop, some)
     least = int(run.column("response_time_ns", int(numbers[-1]), int(numbers[-1]) + 1)[0])
     searched = traits and count > some
@@ -207,7 +207,7 @@ def _traits(run: OpenRun, start: int, stop: int, slow: NDArray[np.int64]) -> lis
         for key in of_every
         if of_slow[key] and of_every[key]
     ]
-    significant = [each for each in traits if each.lift >= LEAST_LIFT and each.beyond_chance]
+    significant = [each for each in traits if each.lift >= MIN_LIFT and each.beyond_chance]
     return sorted(significant, key=lambda each: -each.rank)[:TRAITS]
 
 

@@ -32,7 +32,7 @@ POINTS = 6000
 """Maximum number of I/Os drawn individually."""
 RAW = 1 << 19
 """Maximum number of I/Os read for one picture; beyond it, blocks are aggregated."""
-LEAST_COLUMNS, MOST_COLUMNS = 16, 4096
+MIN_COLUMNS, MAX_COLUMNS = 16, 4096
 POINT_COLUMNS = (
     "submit_ns", "response_time_ns", "offset_bytes", "io_size_bytes", "mode", "component", "stream",
     "ignored",
@@ -77,7 +77,7 @@ def picture(run: OpenRun, axis: Axis, low: float, high: float, columns: int) -> 
     columns : int
         Approximate maximum number of rows.
     """
-    columns = min(max(columns, LEAST_COLUMNS), MOST_COLUMNS)
+    columns = min(max(columns, MIN_COLUMNS), MAX_COLUMNS)
     grid = run.grid()
     if grid is None:
         return _from_pyramid(run, axis, columns)

@@ -16,10 +16,10 @@ from uflip.report.figures.chart import Axis
 # A range below this ratio fits a linear axis that starts at zero.
 LOG_FROM = 6.0
 # A logarithmic axis covers at least this ratio, so that noise is not magnified.
-LEAST_LOG_SPAN = 10.0
+MIN_LOG_SPAN = 10.0
 # Letters that fit along an axis of the page's width, and the minimum width of a label, which may be
 # turned.
-LETTERS, LEAST_LETTERS = 96, 4
+LETTERS, MIN_LETTERS = 96, 4
 # Maximum number of round ticks of an axis.
 MAX_ROUND_TICKS = 7
 RESPONSE_TIME = "response time [ms]"
@@ -63,7 +63,7 @@ def _without_overlap(letters: Mapping[float, int]) -> list[float]:
     # Powers of two come first: values between them would displace them.
     for position in sorted(letters, key=lambda position: not _is_power(position)):
         distances = [
-            max((letters[position] + letters[other]) / 2 + 1, LEAST_LETTERS) / LETTERS * span
+            max((letters[position] + letters[other]) / 2 + 1, MIN_LETTERS) / LETTERS * span
             for other in labelled
         ]
         if all(
@@ -97,9 +97,9 @@ def times_axis(times_ms: NDArray[np.float64], label: str = RESPONSE_TIME) -> Axi
 def log_axis(low: float, high: float, label: str) -> Axis:
     """Return a logarithmic axis with plain numbers at its ticks."""
     low, high = low / 1.25, high * 1.25
-    if high / low < LEAST_LOG_SPAN:
+    if high / low < MIN_LOG_SPAN:
         middle = float(np.sqrt(low * high))
-        low, high = middle / np.sqrt(LEAST_LOG_SPAN), middle * np.sqrt(LEAST_LOG_SPAN)
+        low, high = middle / np.sqrt(MIN_LOG_SPAN), middle * np.sqrt(MIN_LOG_SPAN)
     ticks = [(tick, plain(tick)) for tick in log_ticks(low, high)]
     return Axis(float(low), float(high), label, log=True, ticks=ticks)
 

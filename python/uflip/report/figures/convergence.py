@@ -24,7 +24,7 @@ from uflip.report.tables import intervals_table
 HEIGHT = 188.0
 REQUIRED = 0.05
 # An exactly repeatable device has a half-width of zero, which a logarithmic axis cannot show.
-LEAST = 1e-4
+MIN_SHARE = 1e-4
 TICKS = tuple((share, f"{100 * share:g} %") for share in (1e-4, 1e-3, 1e-2, 0.1, 1.0))
 HOLLOW = Polyline(
     width=0, marker="o", size=4.5, face="none", edge=palette.INK, edge_width=0.7,
@@ -61,7 +61,7 @@ def draw(experiments: Mapping[str, Sequence[Run]], *, simulated: bool) -> Drawin
     marks.append(ReferenceLine(REQUIRED, palette.MUTED, dashes=DOTTED))
     columns = [(column + 0.5, title(name)) for column, name in enumerate(experiments)]
     across = Axis(0, len(experiments), ticks=columns, grid=False, turned=20)
-    up = Axis(LEAST / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
+    up = Axis(MIN_SHARE / 1.5, 5, "half width / mean", log=True, ticks=TICKS)
     patterns = [
         Polyline(color=look.color, width=0, marker=look.marker, size=5, label=name)
         for name, look in palette.PATTERNS.items()
@@ -87,7 +87,7 @@ def _positions(
                 if each["half_width_ns"] is None or not each["mean_ns"]:
                     continue
                 x = column + 0.1 + 0.8 * number / max(len(runs), 1)
-                half_width = max(each["half_width_ns"] / each["mean_ns"], LEAST)
+                half_width = max(each["half_width_ns"] / each["mean_ns"], MIN_SHARE)
                 positions.setdefault((look, bool(each["converged"])), []).append((x, half_width))
     return positions
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 3.6
 # Opacity of lines, so that overlapping lines remain distinguishable.
-LEAST_ALPHA, MOST_ALPHA = 0.15, 0.9
+MIN_ALPHA, MAX_ALPHA = 0.15, 0.9
 COLOURS = "viridis"
 # The front is drawn above the other points.
 ABOVE = 3
@@ -69,7 +69,7 @@ def draw_parallel(
     scaled = np.array([_scaled([each[index] for index in complete]) for _, each in columns])
     colours = colormaps[COLOURS](scaled[-1])
     strong = np.isin(complete, front)
-    colours[:, 3] = np.where(strong, MOST_ALPHA, _alpha(len(complete), bool(front)))
+    colours[:, 3] = np.where(strong, MAX_ALPHA, _alpha(len(complete), bool(front)))
     places = np.arange(len(columns))
     lines = [np.column_stack([places, line]) for line in scaled.T]
     order = np.argsort(strong, kind="stable")
@@ -134,7 +134,7 @@ def _numbers(values: Sequence[Any]) -> bool:
 
 
 def _alpha(count: int, fainter: bool) -> float:
-    return max(LEAST_ALPHA, min(MOST_ALPHA, 20 / count)) * (0.5 if fainter else 1.0)
+    return max(MIN_ALPHA, min(MAX_ALPHA, 20 / count)) * (0.5 if fainter else 1.0)
 
 
 def _label(axis: "Axes", x: int, values: Sequence[Any]) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 WINDOWS = 60
 MAX_WORKLOADS = 24
 """Maximum number of workloads; of more, only the baselines are drawn."""
-LEAST_A_WINDOW = 5
-NARROWEST = 0.06
+MIN_IOS_PER_WINDOW = 5
+MIN_LABEL_SHARE = 0.06
 """Share of the axis that a label needs."""
 
 
@@ -64,7 +64,7 @@ def workloads_of(results: Results) -> list[WorkloadHistory]:
 def workload(pattern: str, completed_s: NDArray[np.float64]) -> WorkloadHistory:
     """Return a workload from the completion times of its I/Os [s since the first submission]."""
     seconds = float(completed_s.max())
-    windows = max(min(WINDOWS, len(completed_s) // LEAST_A_WINDOW), 1)
+    windows = max(min(WINDOWS, len(completed_s) // MIN_IOS_PER_WINDOW), 1)
     counts, _ = np.histogram(completed_s, bins=windows, range=(0, seconds))
     return WorkloadHistory(pattern, seconds, counts / (seconds / windows))
 
@@ -90,7 +90,7 @@ def draw_on(
         if number > 1:
             axis.axvline(begin, color=palette.MUTED, linewidth=0.6)
         # A label needs space.
-        if each.seconds >= NARROWEST * begins[-1]:
+        if each.seconds >= MIN_LABEL_SHARE * begins[-1]:
             middle = begin + each.seconds / 2
             axis.text(middle, top, f"#{number}", ha="center", va="top", fontsize=6.5)
     axis.set_xlim(0, begins[-1])

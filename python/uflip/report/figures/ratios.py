@@ -43,9 +43,9 @@ MAX_ROWS = 30
 ROW_HEIGHT, MARGINS = 13.3, 72.0
 DIFFERENT = ("slower", "faster")
 # Ratios whose intervals all lie within this factor of 1 are drawn on an axis of this width.
-LEAST_SPAN = 1.2
+MIN_SPAN = 1.2
 # A very wide interval must not compress all others.
-MOST_SPAN = 8.0
+MAX_SPAN = 8.0
 # Most ratios are near 1, where a logarithmic scale has no round numbers.
 NEAR_ONE = (0.8, 1.25)
 HOW_TO_READ = (
@@ -169,9 +169,9 @@ def _row(position: int, row: ComparedExperiment, limits: tuple[float, float]) ->
 def _limits(rows: Sequence[ComparedExperiment]) -> tuple[float, float]:
     """Return the limits of the axis: all ratios, and intervals that are not far too wide."""
     ratios = [row.ratio for row in rows]
-    low, high = min(1 / LEAST_SPAN, *ratios), max(LEAST_SPAN, *ratios)
+    low, high = min(1 / MIN_SPAN, *ratios), max(MIN_SPAN, *ratios)
     ends = [end for row in rows for end in (row.low, row.high) if end is not None]
-    inside = [end for end in ends if low / MOST_SPAN <= end <= high * MOST_SPAN]
+    inside = [end for end in ends if low / MAX_SPAN <= end <= high * MAX_SPAN]
     return min([low, *inside]) / 1.03, max([high, *inside]) * 1.03
 
 

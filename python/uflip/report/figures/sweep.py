@@ -32,7 +32,7 @@ from uflip.report.tables import modes_tables, runs_table
 HEIGHT = 252.0
 # Offset of neighbouring patterns, as a share of the distance between values and of the whole axis:
 # whiskers are separate, but all patterns are visibly at one value.
-DODGE, MOST_DODGE = 0.11, 0.011
+DODGE, MAX_DODGE = 0.11, 0.011
 
 
 def draw(
@@ -190,8 +190,8 @@ def range_ms(runs: Sequence[MeasuredExperiment]) -> tuple[float, float]:
 def _dodge(positions: Sequence[float]) -> float:
     """Return the offset of neighbouring patterns on the x axis, from the positions of values."""
     if len(positions) < 2:
-        return MOST_DODGE
-    return min(DODGE * float(np.diff(positions).min()), MOST_DODGE * float(np.ptp(positions)))
+        return MAX_DODGE
+    return min(DODGE * float(np.diff(positions).min()), MAX_DODGE * float(np.ptp(positions)))
 
 
 def _describe(experiments: Mapping[str, Sequence[MeasuredExperiment]]) -> str:

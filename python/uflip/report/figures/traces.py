@@ -50,7 +50,7 @@ HEIGHT, PANEL_HEIGHT = 32.0, 112.0
 # The paper's longest start-up (Mtron, 125 I/Os) and a few of its longest periods (128 I/Os) fit.
 FIRST_IOS = 400
 # A vector mark costs a hundred bytes, a pixel a few bits: more points than this become an image.
-MOST_VECTOR_POINTS = 500
+MAX_VECTOR_POINTS = 500
 # A running average is smooth: this many points draw it to the width of a line.
 LINE_POINTS = 400
 LEGEND = (
@@ -127,7 +127,7 @@ def _panel(trace: BaselineTrace, count: int, y: Axis, run: str) -> Panel:
     n = len(times)
     look = palette.look(trace.pattern)
     number = np.arange(1, n + 1)
-    few = n <= MOST_VECTOR_POINTS
+    few = n <= MAX_VECTOR_POINTS
     marks: list[Mark] = [Band(0.5, ignored + 0.5)] if ignored else []
     marks.append(
         Polyline(

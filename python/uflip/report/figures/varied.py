@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEIGHT = 3.4
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (5, 1, 1, 1)), ":")
 MARKERS = "oDsv^<>"
-MOST_LINES = len(DASHES) * len(MARKERS)
+MAX_LINES = len(DASHES) * len(MARKERS)
 """Maximum number of lines that differ without colour: each has its own dashes and markers."""
 LINE_OF_LEGEND = 0.13
 """Height of a legend line [inches]."""
@@ -75,7 +75,7 @@ def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedP
 def figure_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure":
     """Draw rate and write amplification, one above the other, over the same axis."""
     lines = lines_of(points, name)
-    drawn = list(lines.items())[:MOST_LINES]
+    drawn = list(lines.items())[:MAX_LINES]
     height = HEIGHT + LINE_OF_LEGEND * (len(drawn) - 1)
     figure, axes = new_figure(2, 1, height=height)
     figure.set_size_inches(width, height)
@@ -102,14 +102,14 @@ def figure_of(points: Sequence[VariedPoint], name: str, width: float) -> "Figure
     axes[0].tick_params(labelbottom=False)
     if len(lines) > 1:
         more = omitted_lines(points, name)
-        heading = f"the first {MOST_LINES}, without {more} more" if more else None
+        heading = f"the first {MAX_LINES}, without {more} more" if more else None
         axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), title=heading)
     return figure
 
 
 def omitted_lines(points: Sequence[VariedPoint], name: str) -> int:
     """Return the number of lines that do not fit the figure."""
-    return max(len(lines_of(points, name)) - MOST_LINES, 0)
+    return max(len(lines_of(points, name)) - MAX_LINES, 0)
 
 
 def _kiops(point: VariedPoint) -> float | None:
