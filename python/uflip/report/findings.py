@@ -55,7 +55,7 @@ def _decided_means(document: Summary) -> dict[str, float | None]:
 
 
 def _undecided(runs: Sequence[ExperimentSummary]) -> str:
-    """Return how many experiments of which patterns are undecided, and why; empty without any."""
+    """Return the number of undecided experiments by pattern, with the reason; empty if none."""
     every = Counter(run["pattern"] for run in runs)
     sentences = []
     for mark in MARKS:

@@ -304,7 +304,7 @@ def _repetitions(document: Document, experiments: Experiments) -> Blocks:
 
 
 def _times(document: Document, experiments: Experiments) -> str:
-    """Return how often runs were made: more often than planned if their intervals were too wide."""
+    """Return the number of runs: more than planned if their intervals were too wide."""
     most = max(len(run["repetitions"]) for runs in experiments.values() for run in runs)
     planned = document["repetitions"]
     further = f", and up to {most} times if the interval was too wide" if most > planned else ""

@@ -96,7 +96,7 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
 
 
 def head(document: Summary) -> str:
-    """Return what was measured, and whether it is complete."""
+    """Return the device, the conditions and the progress of the benchmark."""
     device = document["device"]
     kind = "SIMULATED device" if device.simulated else "real device"
     if device.null:

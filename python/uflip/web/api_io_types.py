@@ -41,7 +41,7 @@ class OperationGroup(Share):
 
 
 class Wait(TypedDict):
-    """A wait for the write cache or a free page [ns since the first I/O], and what its die did."""
+    """A wait for the write cache or a free page [ns since the first I/O], and its die's work."""
 
     kind: str
     page: int
@@ -53,7 +53,7 @@ class Wait(TypedDict):
 
 
 class Flash(TypedDict):
-    """Flash operations of an I/O, and what it waited for.
+    """Flash operations and waits of an I/O.
 
     `rows`: the operations made for it, or whose end it waited for.
     """

@@ -132,7 +132,7 @@ def gantt_view(opened: OpenResults, query: Query) -> Picture:
 
 
 def operation_view(opened: OpenResults, query: Query) -> Operation:
-    """Return the requested operation, and what it waited for."""
+    """Return the requested operation and its waits."""
     _, lanes = lanes_of(opened, text(query, "key"), text(query, "run"))
     return operation(lanes, int(number(query, "row")))
 
@@ -217,7 +217,7 @@ def busy_until(begin: Whole, end: Whole, at: NDArray[np.float64]) -> NDArray[np.
 
 
 def operation(lanes: Lanes, row: int) -> Operation:
-    """Return all details of one operation, and what it waited for."""
+    """Return all details of one operation, with its waits."""
     ops = lanes.operations
     if not 0 <= row < len(ops):
         raise UsageError(
@@ -263,7 +263,7 @@ def _die_operation(lanes: Lanes, row: int) -> DieOperation:
 
 
 def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
-    """Return what operations waited for, grouped by purpose and job, the longest first."""
+    """Return the causes of the waits of operations by purpose and job, the longest first."""
     ops = lanes.operations
     shares = _Shares(lanes, channel=channel)
     for row in rows:
@@ -306,7 +306,7 @@ class _Shares:
 
 
 def io_operations(lanes: Lanes, number: int) -> Flash | None:
-    """Return the flash operations of an I/O, and what it waited for; None if they are not stored.
+    """Return the flash operations and waits of an I/O; None if they are not stored.
 
     The program that freed the I/O's slot in the write cache counts as one of its operations.
     """
@@ -339,7 +339,7 @@ def io_operations(lanes: Lanes, number: int) -> Flash | None:
 
 
 def _wait(lanes: Lanes, row: int) -> Wait:
-    """Return a page's wait outside of the dies, and what its die did meanwhile."""
+    """Return a page's wait outside of the dies, with the operations of its die during the wait."""
     waits = lanes.operations.waits
     die, begin, end = (int(each[row]) for each in (waits.die, waits.begin, waits.end))
     shares = _Shares(lanes)

@@ -1,4 +1,4 @@
-"""Called by Alembic: brings the open connection of `uflip.site.database` to the newest schema."""
+"""Called by Alembic: migrates the open connection of `uflip.site.database` to the newest schema."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Ids of results have 32 digits from now on; those that there are stay."""
+"""Ids of results have 32 digits from now on; existing ids stay."""
 
 from alembic import op
 from sqlalchemy import String
@@ -10,13 +10,13 @@ COLUMNS = (("result", "id"), ("file", "result_id"), ("device", "newest_id"))
 
 
 def upgrade() -> None:
-    """Make room for them."""
+    """Widen the columns."""
     connection = op.get_bind()
     if connection.dialect.name != "sqlite":
         for table, column in COLUMNS:
             op.alter_column(table, column, type_=String(length=32))
         return
-    # SQLite keeps texts of any length: only what the schema says of them is wrong. A new table, as
+    # SQLite stores texts of any length: only the declared type is wrong. A new table, as
     # `batch_alter_table` makes one, would lose its triggers. See https://sqlite.org/lang_altertable.html,
     # section 7: changes that do not affect the content on the disk.
     version = connection.exec_driver_sql("PRAGMA schema_version").scalar_one()

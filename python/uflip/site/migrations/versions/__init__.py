@@ -1,1 +1,1 @@
-"""The steps, each with the one before it."""
+"""Schema migrations, in order; each names the previous one."""

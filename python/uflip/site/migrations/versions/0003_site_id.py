@@ -1,7 +1,7 @@
-"""Which site it is, and which results stand for devices.
+"""The id of the site, and complete results to represent devices.
 
-An id that the folder keeps as well, see `uflip.site.identity`; and the newest result of a device is
-a complete one from now on.
+The folder stores the same id, see `uflip.site.identity`. The result that represents a device is a
+complete one from now on.
 """
 
 import secrets
@@ -20,7 +20,7 @@ STANDARD = "AND r.scale = 'standard' "
 
 
 def upgrade() -> None:
-    """Make the table, with its one row, and look for the newest results again."""
+    """Create the table with its one row, and select the newest results again."""
     site = op.create_table(
         "site",
         sa.Column("id", sa.String(length=32), nullable=False),

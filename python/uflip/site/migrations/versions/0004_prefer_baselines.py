@@ -1,4 +1,4 @@
-"""Which results stand for devices: those with baselines before those without."""
+"""Prefer results with baselines to represent devices."""
 
 from alembic import op
 
@@ -14,7 +14,7 @@ RANK = (
 
 
 def upgrade() -> None:
-    """Look for the results again."""
+    """Select the results again."""
     op.execute(
         "UPDATE device SET newest_id = (SELECT r.id FROM result r WHERE r.device_id = device.id "
         "AND r.published_utc IS NOT NULL AND r.status = 'complete' "

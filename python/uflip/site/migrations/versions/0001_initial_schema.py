@@ -1,4 +1,4 @@
-"""The first schema: accounts, devices, results with their files, uploads, who did what."""
+"""The initial schema: accounts, devices, results with their files, uploads, audit log."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,7 +13,7 @@ def _published(name: str, *columns: str) -> None:
 
 
 def upgrade() -> None:
-    """Make every table."""
+    """Create all tables."""
     op.create_table(
         "account",
         sa.Column("id", sa.Integer(), nullable=False),

@@ -1,8 +1,8 @@
-"""What lists, searches and the table of devices need to be quick with many results.
+"""Indexes and columns for fast lists, searches and the table of devices.
 
-Indexes in the order of every list; the text that is searched, and an index of all its trigrams
-(SQLite: FTS5, kept by triggers; PostgreSQL: pg_trgm); with each device how many of its results are
-published, and which is the newest; and its class, where it is worked out from now on.
+Adds an index for the order of each list; the searched text, with an index of its trigrams (SQLite:
+FTS5, updated by triggers; PostgreSQL: pg_trgm); for each device the number of published results and
+the newest one; for each new result the class of its device.
 """
 
 import sqlalchemy as sa
@@ -70,7 +70,7 @@ def upgrade() -> None:
 
 
 def _fill_words(connection: sa.Connection) -> None:
-    """Write what is searched, as `uflip.site.tables.words_of` makes it."""
+    """Write the searched text, as `uflip.site.tables.words_of` makes it."""
     rows = connection.execute(
         sa.text(
             "SELECT result.id, firmware, model FROM result JOIN device ON device.id = device_id"
