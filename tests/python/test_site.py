@@ -707,7 +707,9 @@ def test_seeded_collection_is_measured_and_labelled(
         assert {each["id"] for each in listed} == {simulated["id"], file.result}
         pages = [server.client().get(f"/results/{n}").text for n in (simulated["id"], file.result)]
     assert [">simulated<" in page for page in pages] == [True, False]
-    assert [path.suffix for path in (folder / seeding.PROGRESS_FOLDER).iterdir()] == [".published"] * 2
+    assert [path.suffix for path in (folder / seeding.PROGRESS_FOLDER).iterdir()] == [
+        ".published"
+    ] * 2
 
 
 def test_interrupted_seeding_resumes_without_repeating(

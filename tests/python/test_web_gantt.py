@@ -93,7 +93,9 @@ def test_hover_shows_operation_and_its_wait(
         "row => document.querySelector('.gantt .readout')?.dataset.row === row", arg=str(row)
     )
     text = page.locator(".gantt .readout").inner_text()
-    assert text.startswith(f"host program for I/O {number:,}: die {opened_lanes.of.die[row]}, ")
+    assert text.startswith(
+        f"host program for I/O {number:,}: die {opened_lanes.operations.die[row]}, "
+    )
     expected = operation(opened_lanes, row)
     first = expected["waited_for"][0]
     assert f"{first['what']} on die {first['die']}" in text

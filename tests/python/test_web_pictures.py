@@ -202,7 +202,7 @@ def test_slowest_ios_are_listed(runs: dict[str, OpenRun], stretch: tuple[int, in
     assert [io["number"] for io in answer["ios"]] == expected.tolist()
     for io in answer["ios"]:
         assert sum(each["ns"] for each in io["causes"]) == io["response_time_ns"]
-    assert answer["slow"] == min(max(len(part) // 100, slow_ios.FEWEST), len(part))
+    assert answer["slow"] == min(max(len(part) // 100, slow_ios.MIN_SLOW), len(part))
 
 
 def test_traits_of_slow_ios_are_counted(runs: dict[str, OpenRun]) -> None:

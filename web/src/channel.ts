@@ -7,7 +7,7 @@ import { heat } from "./heat";
 import { onLeave } from "./cleanup";
 import { Plot } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, three } from "./format";
+import { count, linearTicks, threeDigits } from "./format";
 
 const READ = 0;
 const WRITE = 1;
@@ -34,13 +34,13 @@ function bands(title: string, words: string, mixes: Plain[]): HTMLElement {
     const plot = removedOnLeave(new Plot({
       title: `${title}: ${mix.mix}`, name: `bands-${mix.mix}`, height: 240,
       x: { range: { low: 0, high: Math.max(mix.ios, 1) }, label: "number of the I/O", ticks: (low, high, about) => linearTicks(low, high, about).filter(Number.isInteger), tick: () => count },
-      y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
+      y: { range: { low: 0, high: top }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
       paint: (pen, plane) => {
         for (const [op, hue] of [[WRITE, color("sw")], [READ, color("rr")]] as [number, string][])
           for (let i = 0; i < mix.at.length; i++) if (mix.op[i] === op && mix.ms[i] <= top) pen.dot(plane.x(mix.at[i]), plane.y(mix.ms[i]), 1.1, hue);
       },
     }));
-    return h("article", {}, h("h3", {}, mix.mix), h("p", { class: "quiet" }, `${three(mix.mb_per_s)} MB/s`), plot.node,
+    return h("article", {}, h("h3", {}, mix.mix), h("p", { class: "quiet" }, `${threeDigits(mix.mb_per_s)} MB/s`), plot.node,
       plot.saving([["CSV", () => saveCsv(`bands-${mix.mix}`, ["number", "operation", "response_time_ms"], mix.at.map((at: number, i: number) => [at, mix.op[i] === READ ? "read" : "write", mix.ms[i]]))]]));
   };
   return h("section", {}, h("h2", {}, title), h("p", { class: "quiet" }, words),
@@ -54,7 +54,7 @@ function luns(findings: Plain): HTMLElement {
   const figure = (title: string, values: number[][]) => {
     const map = heat({
       title, name: title.toLowerCase().replaceAll(" ", "-"), rows: values.map((_, i) => String(i)), values, x: { low: -0.5, high: values[0]!.length - 0.5 }, at: (i) => i - 0.5,
-      xLabel: "LUN", yLabel: "channel", words: (value) => `${three(value)} MB/s`, scale: { low: 0, high },
+      xLabel: "LUN", yLabel: "channel", words: (value) => `${threeDigits(value)} MB/s`, scale: { low: 0, high },
     });
     onLeave(() => map.plot.remove());
     return h("article", {}, h("h3", {}, title), map.node);
@@ -70,8 +70,8 @@ function wear(findings: Plain): HTMLElement {
   const plot = removedOnLeave(new Plot({
     title: `Wear of block ${findings.block}`, name: "wear", height: 300,
     x: { range: { low: 0, high: Math.max(findings.cycles, 1) }, label: "erases of the block", ticks: linearTicks, tick: () => count },
-    y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => three },
-    right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${three(value * 100)} %` },
+    y: { range: { low: 0, high: most }, label: "response time [ms]", ticks: linearTicks, tick: () => threeDigits },
+    right: { range: { low: 0, high: share }, label: "reads that fail", ticks: linearTicks, tick: () => (value) => `${threeDigits(value * 100)} %` },
     paint: (pen, plane, right) => {
       const line = (values: number[], y: (value: number) => number) => values.map((value, i): [number, number] => [plane.x(findings.at[i]), y(value)]);
       for (const [, values, hue, dash] of lines) pen.line(line(values, plane.y), color(hue), 1.6, dash);
@@ -96,7 +96,7 @@ function scaling(lines: Plain[]): HTMLElement {
     const plot = removedOnLeave(new Plot({
       title: `Throughput: ${word}`, name: `scaling-${word}`, height: 240,
       x: { range: { low: Math.log2(degrees[0]!) - 0.2, high: Math.log2(degrees.at(-1)!) + 0.2 }, label: [...new Set(some.map((each) => each.over))].join(" or "), ticks: () => degrees.map(Math.log2), tick: () => (value) => count(2 ** value) },
-      y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => three },
+      y: { range: { low: 0, high: most }, label: "MB/s", ticks: linearTicks, tick: () => threeDigits },
       paint: (pen, plane) => some.forEach((each, i) => {
         const points = each.degrees.map((degree: number, j: number): [number, number] => [plane.x(Math.log2(degree)), plane.y(each.mb_per_s[j])]);
         pen.line(points, color(hue), 1.6, dashes[i % dashes.length]);

@@ -5,10 +5,10 @@ import { color, facts, fill, h, table, type Child } from "./dom";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
 import { errorNotice } from "./problem";
-import { link, note, type Route } from "./route";
+import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
 import { tails } from "./tails";
-import { count, duration, logTicks, spaced, three, when } from "./format";
+import { count, duration, logTicks, withSpacing, threeDigits, dateText } from "./format";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
@@ -21,7 +21,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: link("results", [], { chosen: keys }) }, "Results"), " › ", h("span", { "aria-current": "page" }, "Comparison")),
     h("h1", {}, "Comparison"),
     table(["Result", "Device", "Date (UTC)", "Scale", "State", "Durability", ...response.columns], response.results.map((each: Plain): Child[] => [
-      h("a", { href: link("result", [each.key]) }, each.name), each.device, when(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
+      h("a", { href: link("result", [each.key]) }, each.name), each.device, dateText(each.created_utc), each.scale, each.state, each.durability, ...(each.cells ?? response.columns.map(() => "–")),
     ]), "Compared results; the first is the reference", 6),
     response.comparisons.map((each: Plain, i: number) => comparisonSection(first, others[i], each, route, i)));
 }
@@ -38,7 +38,7 @@ function comparisonSection(first: Plain, second: Plain, each: Plain, route: Rout
   const draw = () => fill(host, forest(first, second, shown(), index), experimentTable(first, second, shown()));
   const choose = h("select", { onchange: () => {
     verdict = choose.value;
-    note({ verdict });
+    updateQuery({ verdict });
     draw();
   } }, h("option", { value: "" }, `all ${rows.length}`), Object.entries(verdicts).map(([name, n]) => h("option", { value: name }, `${WORDS[name] ?? name}: ${n}`)));
   choose.value = verdict;
@@ -58,7 +58,7 @@ const MAX_ROWS = 40;
 /** Ticks to both sides of ×1, whose names fit beside each other. */
 function aroundOne(low: number, high: number, about: number): number[] {
   const ticks = logTicks(2 ** low, 2 ** high).map(Math.log2);
-  const from = (side: number[]) => spaced([0, ...side.filter((at) => at > 0)], (high - low) / (about * 1.6));
+  const from = (side: number[]) => withSpacing([0, ...side.filter((at) => at > 0)], (high - low) / (about * 1.6));
   const below = from(ticks.map((at) => -at).reverse()).map((at) => -at).reverse();
   return [...below, ...from(ticks).slice(1)];
 }
@@ -85,7 +85,7 @@ function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTML
   const name = (row: Plain) => `${row.title} ${row.pattern} ${row.label}`;
   const plot = new Plot({
     title: `${second.name} over ${first.name}`, name: `comparison-${index + 1}`, height: 70 + 18 * some.length,
-    x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${three(2 ** value)}` },
+    x: { range: log, label: "second over first (95 % interval)", ticks: aroundOne, tick: () => (value) => `×${threeDigits(2 ** value)}` },
     y: { range: { low: -some.length + 0.4, high: 0.6 }, label: "", size: 12 + 6 * Math.max(...some.map((row) => name(row).length)), ticks: () => some.map((_, i) => -i), tick: () => (value) => name(some[-value]!) },
     paint: (pen, plane) => {
       pen.rect(plane.x(Math.log2(1 / 1.05)), plane.top, plane.x(Math.log2(1.05)) - plane.x(Math.log2(1 / 1.05)), plane.height, color("shade"));
@@ -102,15 +102,15 @@ function forest(first: Plain, second: Plain, rows: Plain[], index: number): HTML
 }
 
 function spanWords(bounds: Range | null): string {
-  return bounds ? `${bounds.low > 0 ? `×${three(bounds.low)}` : "0"} – ×${three(bounds.high)}` : "–";
+  return bounds ? `${bounds.low > 0 ? `×${threeDigits(bounds.low)}` : "0"} – ×${threeDigits(bounds.high)}` : "–";
 }
 
 function experimentTable(first: Plain, second: Plain, rows: Plain[]): HTMLElement {
   const over = h("section", { "aria-label": "Overlay", hidden: true });
   return h("div", {}, over,
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
-      row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${three(row.ratio)}`,
-      spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${three(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${three(row.p99_ratio)}`,
+      row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${threeDigits(row.ratio)}`,
+      spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${threeDigits(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${threeDigits(row.p99_ratio)}`,
       h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
       h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
     ]), "Mean response times, the largest difference first", 3),

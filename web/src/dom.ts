@@ -81,7 +81,7 @@ export function facts(pairs: [string, Child][]): HTMLElement {
 }
 
 /** Calls after a period without further calls [ms] (debounce). */
-export function later(ms: number, call: () => void): () => void {
+export function debounce(ms: number, call: () => void): () => void {
   let timer = 0;
   return () => {
     clearTimeout(timer);

@@ -7,15 +7,15 @@ export function duration(ns: number | null | undefined): string {
   if (ns === 0) return "0";
   const size = Math.abs(ns);
   const [unit, name] = UNITS.find(([each]) => size >= each * 0.9995) ?? [1, "ns"];
-  return `${three(ns / unit)} ${name}`;
+  return `${threeDigits(ns / unit)} ${name}`;
 }
 
 export function ms(ns: number | null | undefined): string {
   if (ns === null || ns === undefined) return "–";
-  return three(ns / 1e6);
+  return threeDigits(ns / 1e6);
 }
 
-export function three(value: number): string {
+export function threeDigits(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 999.5) return Math.round(value).toLocaleString("en");
@@ -40,10 +40,10 @@ export function bytes(n: number): string {
     n /= 1024;
     at += 1;
   }
-  return `${Number.isInteger(n) ? n : three(n)} ${units[at]}`;
+  return `${Number.isInteger(n) ? n : threeDigits(n)} ${units[at]}`;
 }
 
-export function when(utc: string): string {
+export function dateText(utc: string): string {
   return utc.replace("T", " ").replace(/:\d\dZ$/, "");
 }
 
@@ -62,11 +62,11 @@ export function logTicks(low: number, high: number): number[] {
 
 /** Ticks of a logarithmic axis: as many as fit next to each other. */
 export function powerTicks(low: number, high: number, about: number): number[] {
-  return spaced(logTicks(10 ** low, 10 ** high).map(Math.log10), (high - low) / (about * 1.6));
+  return withSpacing(logTicks(10 ** low, 10 ** high).map(Math.log10), (high - low) / (about * 1.6));
 }
 
 /** Ticks whose labels are far enough from the previous one not to overlap. */
-export function spaced(ticks: number[], distance: number): number[] {
+export function withSpacing(ticks: number[], distance: number): number[] {
   let last = -Infinity;
   return ticks.filter((at) => {
     if (at - last < distance) return false;

@@ -2,7 +2,7 @@
 // the waits. For a long stretch, the share of time of each kind of operation.
 
 import { ask, unpacked, type Picture, type Plain } from "./api";
-import { color, fill, h, later } from "./dom";
+import { color, fill, h, debounce } from "./dom";
 import { activity, operation as hue, type Axis } from "./paint";
 import type { Pen } from "./pen";
 import { Plot, type Plane, type Range } from "./plot";
@@ -56,7 +56,7 @@ export class Gantt {
     this.node = h("details", { class: "panel gantt", open: true, ontoggle: () => this.refresh() }, h("summary", {}, h("h2", {}, "Dies and channels")),
       h("p", { class: "quiet" }, "Full: the cells work. Pale: the die is occupied while its data waits for the channel or uses it. Lines below a row: the host waits for the die, for a free page of it, or for the page that it programs to leave the write cache. The selected I/O is shaded, and its flash operations are framed. Drag to zoom; click an operation for its I/O."),
       this.legend, this.plot.node, this.readout, this.status, this.plot.saving([["CSV", () => this.save()]]));
-    this.requestWaits = later(60, () => void this.showWaits());
+    this.requestWaits = debounce(60, () => void this.showWaits());
   }
 
   private get lanes(): Lane[] {
@@ -217,11 +217,11 @@ export class Gantt {
       const kind = at.wait_kind![i]! + 1;
       wide(at.wait_begin![i]!, at.wait_end![i]!, ...track(top, tall, kind), activity(WAITS[kind]![1]));
     }
-    if (this.hovered >= 0) this.paintChosen(pen, plane, at, laneOf);
+    if (this.hovered >= 0) this.paintHovered(pen, plane, at, laneOf);
   }
 
   /** The operation under the mouse: framed, with its wait. */
-  private paintChosen(pen: Pen, plane: Plane, at: Picture["at"], laneOf: Map<number, number>): void {
+  private paintHovered(pen: Pen, plane: Plane, at: Picture["at"], laneOf: Map<number, number>): void {
     const i = this.hovered;
     const [top, tall] = this.row(plane, laneOf.get(at.die![i]!)!);
     const [left, right, asked] = [plane.x(at.begin![i]!), plane.x(at.end![i]!), plane.x(at.asked![i]!)];

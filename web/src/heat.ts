@@ -3,7 +3,7 @@
 import { color, h } from "./dom";
 import { Plot, type Range } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, three } from "./format";
+import { count, linearTicks, threeDigits } from "./format";
 
 /** From little to much; the same on light and on dark. */
 export const HEAT = ["#fde0a8", "#f6b26b", "#e67c4a", "#c0433f", "#7d1f3c", "#3b0f2e"];
@@ -37,7 +37,7 @@ export function heat(of: Heat): { node: HTMLElement; plot: Plot } {
       row.forEach((value, column) => {
         const [left, right] = [plane.x(of.at(column)), plane.x(of.at(column + 1))];
         pen.rect(left, top, Math.max(right - left - (of.scale ? 2 : 0), 0.6), bottom - top, value === null ? color("shade") : hue(value));
-        if (of.scale && value !== null && right - left > 36) pen.text(three(value), (left + right) / 2, (top + bottom) / 2 + 4, "#1c1d1f", "center");
+        if (of.scale && value !== null && right - left > 36) pen.text(threeDigits(value), (left + right) / 2, (top + bottom) / 2 + 4, "#1c1d1f", "center");
       });
     }),
     at: (x, y) => {

@@ -7,7 +7,7 @@ import { heat, HEAT } from "./heat";
 import type { Axis } from "./paint";
 import { Plot, type Range, type Scale } from "./plot";
 import { saveCsv } from "./save";
-import { count, linearTicks, three, tickOf } from "./format";
+import { count, linearTicks, threeDigits, tickOf } from "./format";
 
 export class Inside {
   readonly node: HTMLDetailsElement;
@@ -65,7 +65,7 @@ export class Inside {
     };
     const plot = new Plot({
       title: `${title}: ${this.name}`, name: `${this.name}-${title.toLowerCase().replaceAll(" ", "-")}`, height: 200, x,
-      y: { range: { low: 0, high: most * 1.08 }, label, ticks: linearTicks, tick: () => three },
+      y: { range: { low: 0, high: most * 1.08 }, label, ticks: linearTicks, tick: () => threeDigits },
       paint: (pen, plane) => {
         const positions = this.positions();
         for (const [, values, hue] of lines) pen.line(values.map((value, i) => [plane.x(positions[i]!), value === null ? NaN : plane.y(value)]), color(hue), 1.6);

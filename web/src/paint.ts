@@ -15,7 +15,7 @@ export type Colour = (typeof COLOURS)[number];
 export interface Key { words: string; color: string }
 
 /** A colour without a meaning of its own, from a palette of distinct colours. */
-export function many(code: number): string {
+export function distinctColour(code: number): string {
   return visible(MANY[code % MANY.length]!);
 }
 
@@ -48,10 +48,10 @@ export function coloured(picture: Picture, by: Colour, own: string, bytes: (n: n
     return { of: (i: number) => looks[indexOf.get(codes[i]!)!]!, keys: distinct.slice(0, 24).map((code, i) => ({ words: words(code), color: looks[i]! })) };
   };
   if (by === "mode") return coded(at.mode, modeName, (code) => color(["rr", "rw", "sw"][code] ?? "muted"));
-  if (by === "size") return coded(at.io_size_bytes, bytes, (_, index) => many(index));
-  if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, index) => many(index));
-  if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, index) => many(index));
-  if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, index) => many(index));
+  if (by === "size") return coded(at.io_size_bytes, bytes, (_, index) => distinctColour(index));
+  if (by === "stream") return coded(at.stream, (code) => `stream ${code}`, (_, index) => distinctColour(index));
+  if (by === "component") return coded(at.component, (code) => (code ? "second pattern" : "first pattern"), (_, index) => distinctColour(index));
+  if (by === "partition") return coded(partitionsOf(at.offset_bytes, spec), (code) => `partition ${code}`, (_, index) => distinctColour(index));
   if (by === "cause") return coded(at.cause, (code) => picture.causes?.[code] ?? `cause ${code}`, (code) => activity(picture.cause_columns?.[code] ?? ""));
   return one;
 }

@@ -4,7 +4,7 @@
 import { color, fill, h } from "./dom";
 import { CanvasPen, SvgPen, type Pen } from "./pen";
 import { buttons, download } from "./save";
-import { bytes, count, duration, linearTicks, logTicks, three } from "./format";
+import { bytes, count, duration, linearTicks, logTicks, threeDigits } from "./format";
 
 export interface Axis { name: string; varies: boolean; better: number; unit: string; logarithmic: boolean; words: string[] | null }
 /** The selected part of an axis: values, or indices of words. */
@@ -18,7 +18,7 @@ export function valueText(axis: Axis, value: number | null | undefined): string 
   if (axis.unit === "ns") return duration(value);
   if (axis.unit === "bytes") return bytes(value);
   if (axis.unit === "bytes_per_s") return `${bytes(value)}/s`;
-  return Number.isInteger(value) ? count(value) : three(value);
+  return Number.isInteger(value) ? count(value) : threeDigits(value);
 }
 
 /** Position of values on an axis, from 0 at its foot to 1 at its head. */

@@ -2,12 +2,12 @@
 // the one before. The form is stored in the URL; a link runs nothing.
 
 import { act, ask, type Plain } from "./api";
-import { facts, fill, h, later } from "./dom";
+import { facts, fill, h, debounce } from "./dom";
 import { onLeave } from "./cleanup";
 import { errorNotice } from "./problem";
-import { both } from "./play_results";
+import { runFigures } from "./play_results";
 import { link, read, type Route } from "./route";
-import { three } from "./format";
+import { threeDigits } from "./format";
 
 const KEY = "key.";
 const OPTION = "p.";
@@ -59,7 +59,7 @@ class PlayView {
     this.pattern = query.pattern ?? "RW";
     this.now = Number(query.now) || null;
     this.before = Number(query.before) || null;
-    this.changed = later(250, () => void this.request());
+    this.changed = debounce(250, () => void this.request());
   }
 
   async mount(): Promise<void> {
@@ -73,7 +73,7 @@ class PlayView {
     const what = h("select", { onchange: () => {
       this.benchmark = what.value;
       this.drawOptions();
-      this.note();
+      this.updateQuery();
     } }, this.form.benchmarks.map((each: Plain) => h("option", { value: each.name }, each.title)));
     what.value = this.benchmark;
     fill(this.main,
@@ -99,7 +99,7 @@ class PlayView {
 
   /** Requests the device of the current form. */
   private async request(anew = false): Promise<void> {
-    this.note();
+    this.updateQuery();
     const query = Object.fromEntries(Object.entries(this.changes).map(([name, value]) => [KEY + name, value]));
     const form = await ask("play", { device: this.device, ...query });
     if (form.problem && this.form && !anew) { // keep the form until the error is corrected
@@ -116,7 +116,7 @@ class PlayView {
     this.showCommand();
   }
 
-  private note(): void {
+  private updateQuery(): void {
     if (this.removed) return;
     const query: Record<string, string | number | null> = {};
     for (const [name, value] of Object.entries(this.changes)) query[KEY + name] = value;
@@ -151,13 +151,13 @@ class PlayView {
     }
     const pattern = h("select", { onchange: () => {
       this.pattern = pattern.value;
-      this.note();
+      this.updateQuery();
     } }, this.form.patterns.map((each: Plain) => h("option", { value: each.name }, `${each.name} ${each.words}`)));
     pattern.value = this.pattern;
     const field = (name: string) => {
       const input = h("input", { type: "text", value: this.options[name] ?? "", autocomplete: "off", spellcheck: "false", oninput: () => {
         this.options[name] = input.value.trim();
-        this.note();
+        this.updateQuery();
       } });
       return h("label", {}, h("span", {}, OPTION_WORDS[name] ?? name), input);
     };
@@ -227,7 +227,7 @@ class PlayView {
     this.stop.hidden = !running;
     clearTimeout(this.timer);
     if (running) {
-      fill(this.progress, h("progress", { max: 1, value: last.share, "aria-label": "Progress" }), h("span", { class: "quiet" }, ` ${last.words} · ${three(last.took_s)} s`));
+      fill(this.progress, h("progress", { max: 1, value: last.share, "aria-label": "Progress" }), h("span", { class: "quiet" }, ` ${last.words} · ${threeDigits(last.took_s)} s`));
       this.timer = window.setTimeout(() => void this.poll(), POLL_MS);
       return;
     }
@@ -248,7 +248,7 @@ class PlayView {
     const choose = (words: string, some: Plain[], at: Plain | undefined, set: (n: number) => void) => {
       const select = h("select", { "aria-label": words, onchange: () => {
         set(Number(select.value));
-        this.note();
+        this.updateQuery();
         void this.draw();
       } }, words === "before" && !at ? h("option", { value: "0" }, "nothing") : null, some.map((each) => h("option", { value: each.number }, titleOf(each))));
       select.value = String(at?.number ?? 0);
@@ -257,7 +257,7 @@ class PlayView {
     const figures = h("div", {}, h("p", { class: "quiet" }, "Loading …"));
     fill(this.results, h("div", { class: "bar" }, choose("now", [...runs].reverse(), now, (n) => { [this.now, this.before] = [n, null]; }), choose("before", [...comparable].reverse(), before, (n) => { this.before = n; })), figures);
     try {
-      fill(figures, await both(now, before));
+      fill(figures, await runFigures(now, before));
     } catch (error) {
       fill(figures, errorNotice(error));
     }

@@ -8,13 +8,13 @@ import { Plot } from "./plot";
 import { HUES, hue } from "./result";
 import { link } from "./route";
 import { tails } from "./tails";
-import { count, duration, linearTicks, logTicks, spaced, three, tickOf } from "./format";
+import { count, duration, linearTicks, logTicks, withSpacing, threeDigits, tickOf } from "./format";
 
 const COLUMNS = 700;
 const DASH = [6, 4];
 
 /** Figures and numbers of a run, and of an earlier one. */
-export async function both(now: Plain, before: Plain | undefined): Promise<Child> {
+export async function runFigures(now: Plain, before: Plain | undefined): Promise<Child> {
   const some = before ? [before, now] : [now];
   return now.benchmark === "pattern" ? runs(some) : benchmarks(some, now.benchmark);
 }
@@ -56,7 +56,7 @@ function over(views: Plain[], pictures: Picture[], looks: string[]): HTMLElement
 type Row = [string, (run: Plain) => number | null | undefined, (value: number) => string];
 const ROWS: Row[] = [
   ["mean", (run) => run.statistics?.mean_ns, duration], ["p50", (run) => run.statistics?.p50_ns, duration], ["p99", (run) => run.statistics?.p99_ns, duration],
-  ["max", (run) => run.statistics?.max_ns, duration], ["IOPS", (run) => run.ios_per_s, three],
+  ["max", (run) => run.statistics?.max_ns, duration], ["IOPS", (run) => run.ios_per_s, threeDigits],
   ["write amplification", (run) => run.write_amplification, (value) => value.toFixed(2)],
 ];
 
@@ -66,7 +66,7 @@ function numbers(views: Plain[], some: Plain[]): HTMLElement {
   const modes = [...new Set(views.flatMap((run) => Object.keys(run.by_mode)))];
   const rows: Row[] = [...ROWS,
     ...modes.flatMap((mode): Row[] => [
-      [`${mode}: IOPS`, (run) => run.by_mode[mode]?.ios_per_s, three],
+      [`${mode}: IOPS`, (run) => run.by_mode[mode]?.ios_per_s, threeDigits],
       [`${mode}: mean`, (run) => run.by_mode[mode]?.statistics.mean_ns, duration],
       [`${mode}: p99`, (run) => run.by_mode[mode]?.statistics.p99_ns, duration]]),
     ...spent.map((name): Row => [`time per I/O: ${name}`, (run) => run.spent_ns.find((each: Plain) => each.words === name)?.ns ?? 0, duration]),
@@ -74,7 +74,7 @@ function numbers(views: Plain[], some: Plain[]): HTMLElement {
   const cells = rows.map(([name, of, words]): Child[] => {
     const values = views.map(of);
     const [one, other] = values;
-    const ratio = views.length > 1 && one && other ? `×${three(other / one)}` : "";
+    const ratio = views.length > 1 && one && other ? `×${threeDigits(other / one)}` : "";
     return [name, ...values.map((value) => (value === null || value === undefined ? "–" : words(value))), ...(views.length > 1 ? [ratio] : [])];
   }).filter((row) => row.slice(1).some((cell) => cell !== "–" && cell !== "0" && cell !== ""));
   const head = views.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"];
@@ -95,7 +95,7 @@ async function benchmarks(some: Plain[], name: string): Promise<Child> {
   const last = measured.at(-1)!;
   const plot = new Plot({
     title: `${last.title}, before and now`, name: `play-${name}`, height: 360,
-    x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => spaced(ticks.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => ticks.find(([at]) => at === value)?.[1] ?? "" },
+    x: { range: { low: left - margin, high: right + margin }, label: last.axis, ticks: (low, high, about) => withSpacing(ticks.map(([at]) => at), (high - low) / (about * 1.6)), tick: () => (value) => ticks.find(([at]) => at === value)?.[1] ?? "" },
     y: { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration },
     paint: (pen, plane) => measured.forEach((each, i) => {
       const old = i < measured.length - 1;
@@ -122,7 +122,7 @@ function compared(measured: Plain[], some: Plain[]): HTMLElement {
   const names = [...new Set(all.flatMap((each) => [...each.keys()]))];
   const rows = names.map((name): Child[] => {
     const [one, other] = all.map((each) => each.get(name));
-    return [name, ...all.map((each) => duration(each.get(name))), ...(some.length > 1 ? [one && other ? `×${three(other / one)}` : "–"] : [])];
+    return [name, ...all.map((each) => duration(each.get(name))), ...(some.length > 1 ? [one && other ? `×${threeDigits(other / one)}` : "–"] : [])];
   });
   return h("details", {}, h("summary", {}, "Numbers"), table(some.length > 1 ? ["", "before", "now", "now over before"] : ["", "now"], rows, "Mean response times"));
 }

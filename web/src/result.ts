@@ -4,11 +4,11 @@
 import { ask, type Plain } from "./api";
 import * as channel from "./channel";
 import { color, facts, fill, h, table, type Child } from "./dom";
-import { many } from "./paint";
+import { distinctColour } from "./paint";
 import { Plot, type Scale } from "./plot";
 import { link, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, duration, logTicks, ms, percent, spaced, when } from "./format";
+import { count, duration, logTicks, ms, percent, withSpacing, dateText } from "./format";
 
 export const HUES: Record<string, string> = { SR: "sr", RR: "rr", SW: "sw", RW: "rw" };
 
@@ -24,7 +24,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     h("nav", { class: "crumbs", "aria-label": "Place" }, h("a", { href: "#/results" }, "Results"), " › ", h("span", { "aria-current": "page" }, result.name)),
     h("h1", {}, result.device, result.simulated ? h("span", { class: "badge" }, "simulated") : null),
     facts([
-      ["measured", when(result.created_utc)], ["scale", result.scale], ["state", result.state],
+      ["measured", dateText(result.created_utc)], ["scale", result.scale], ["state", result.state],
       ["durability", h("span", { title: result.durability_means }, result.durability)],
       ["runs", `${count(result.finished)} of ${count(result.planned)}${result.status === "complete" ? "" : `, ${result.status}`}`],
       ["converged means", result.experiments ? `${result.known} of ${result.experiments} (${percent(result.known / result.experiments)})` : ""],
@@ -86,7 +86,7 @@ function extent(result: Plain): { low: number; high: number } {
 /** The colour of each pattern of a figure: each basic pattern has its own, mixes get others. */
 function huesOf(patterns: Plain[]): (pattern: string) => string {
   const others = patterns.map((each) => each.pattern).filter((each: string) => !HUES[each]);
-  return (pattern) => (HUES[pattern] ? hue(pattern) : many(others.indexOf(pattern)));
+  return (pattern) => (HUES[pattern] ? hue(pattern) : distinctColour(others.indexOf(pattern)));
 }
 
 function multiple(key: string, result: Plain, benchmark: Plain, range: { low: number; high: number }): HTMLElement {
@@ -103,7 +103,7 @@ function multiple(key: string, result: Plain, benchmark: Plain, range: { low: nu
   const margin = Math.max((Math.max(...positions) - Math.min(...positions)) * 0.05, 0.4);
   const x: Scale = {
     range: { low: Math.min(...positions) - margin, high: Math.max(...positions) + margin }, label: benchmark.axis,
-    ticks: (low, high, about) => spaced(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
+    ticks: (low, high, about) => withSpacing(positions, (high - low) / (about * 1.6)), tick: () => (value) => benchmark.values.find((each: Plain) => each.at === value)?.label ?? "",
   };
   const y: Scale = { range, log: true, label: "mean response time", ticks: (low, high) => logTicks(low, high), tick: () => duration };
   const readout = h("p", { class: "readout", "aria-live": "polite" });

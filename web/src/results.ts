@@ -1,10 +1,10 @@
 // The list of results: sorting, filtering, and comparison of the selected ones.
 
 import { ask, type Plain } from "./api";
-import { fill, h, later, table, type Child } from "./dom";
-import { link, note, type Route } from "./route";
+import { fill, h, debounce, table, type Child } from "./dom";
+import { link, updateQuery, type Route } from "./route";
 import { buttons, saveCsv } from "./save";
-import { count, percent, when } from "./format";
+import { count, percent, dateText } from "./format";
 
 const BATCH = 20;
 const MAX_ROWS = 300;
@@ -46,9 +46,9 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   const head = h("tr");
   const status = h("p", { class: "quiet", role: "status" });
   const compare = h("button", { type: "button", class: "main", onclick: () => (location.hash = link("compare", [[...chosen].join(",")])) });
-  const filter = h("input", { type: "search", value: filterText, placeholder: "device, date, state …", oninput: later(120, () => {
+  const filter = h("input", { type: "search", value: filterText, placeholder: "device, date, state …", oninput: debounce(120, () => {
     filterText = filter.value;
-    note({ filter: filterText });
+    updateQuery({ filter: filterText });
     draw();
   }) });
 
@@ -59,7 +59,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
       return h("th", { scope: "col", class: column.number ? "n" : "", "aria-sort": sorted ? (down ? "descending" : "ascending") : "none" },
         h("button", { type: "button", class: "sort", onclick: () => {
           sort = down ? column.name : `-${column.name}`;
-          note({ sort });
+          updateQuery({ sort });
           drawHead();
           draw();
         } }, column.title, h("span", { "aria-hidden": "true" }, sorted ? (down ? " ↓" : " ↑") : "")));
@@ -82,7 +82,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     const box = h("input", { type: "checkbox", "aria-label": `Compare ${row.name}`, onchange: () => {
       if (box.checked) chosen.add(row.key);
       else chosen.delete(row.key);
-      note({ chosen: [...chosen].join(",") });
+      updateQuery({ chosen: [...chosen].join(",") });
       drawChosen();
     } });
     box.checked = chosen.has(row.key);
@@ -92,7 +92,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
     return h("tr", {},
       h("td", {}, box), name,
       h("td", {}, row.device, row.simulated ? h("span", { class: "badge" }, "simulated") : null),
-      h("td", { class: "nowrap" }, when(row.created_utc), unfinished),
+      h("td", { class: "nowrap" }, dateText(row.created_utc), unfinished),
       h("td", {}, row.scale), h("td", {}, row.state), h("td", {}, row.durability),
       h("td", { class: "n" }, converged),
       h("td", { class: "n", title: codes.join(", ") }, codes.length || "–"),
@@ -133,7 +133,7 @@ function sweeps(list: Plain[]): HTMLElement | null {
   if (!list.length) return null;
   return table(["Sweep", "Device", "Varies", "Points", "Date (UTC)"], list.map((each): Child[] => each.error
     ? [each.name, [each.error.what, each.error.got].filter(Boolean).join(" · "), "", "", ""]
-    : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], when(each.created_utc)]), "Sweeps", 3);
+    : [h("a", { href: link("sweep", [each.key]) }, each.name), each.device, each.vary.join(", "), [count(each.points), each.complete ? null : h("span", { class: "badge" }, "not finished")], dateText(each.created_utc)]), "Sweeps", 3);
 }
 
 /** Data from runs takes longer than data from manifests: visible rows are requested first. */

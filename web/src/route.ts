@@ -24,7 +24,7 @@ export function link(view: string, parts: string[] = [], query: Record<string, s
 }
 
 /** Changes the parameters of this view in the URL, without leaving it. */
-export function note(changes: Record<string, string | number | null>): void {
+export function updateQuery(changes: Record<string, string | number | null>): void {
   const { view, parts, query } = read();
   history.replaceState(null, "", link(view, parts, { ...query, ...changes }));
 }

@@ -4,14 +4,14 @@
 import { ask, picture as drawn, type Picture, type Plain } from "./api";
 import * as addresses from "./addresses";
 import * as card from "./card";
-import { color, facts, fill, h, later, table, type Child } from "./dom";
+import { color, facts, fill, h, debounce, table, type Child } from "./dom";
 import { Gantt } from "./gantt";
 import { COLOURS, coloured, ends, paint, type Axis, type Colour } from "./paint";
 import { Inside } from "./inside";
 import { onLeave } from "./cleanup";
 import { Plot, type Plane, type Range } from "./plot";
 import { rail } from "./result";
-import { link, note, type Route } from "./route";
+import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
 import * as slow from "./slow";
 import * as spread from "./spread";
@@ -91,16 +91,16 @@ class RunView {
         const at = this.selected;
         paint(pen, plane, picture, this.axis, {
           startup: run.io_ignore, period: repetition.period_ios ?? 0, hue: this.hue(),
-          selected: at ? { x: this.place(at), y: at.response_time_ns } : null,
+          selected: at ? { x: this.position(at), y: at.response_time_ns } : null,
         }, run.edges_ns, this.colourOf);
       },
       chosen: (range) => this.setRange(range),
       at: (x, y, plane) => this.hover(x, y, plane),
       clicked: (x, y, plane) => void this.click(x, y, plane),
     });
-    this.settled = later(250, () => {
+    this.settled = debounce(250, () => {
       const { low, high } = this.visible();
-      note({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
+      updateQuery({ from: this.range ? Math.round(low) : null, to: this.range ? Math.round(high) : null });
       if (this.picture && !this.stepping) this.slowest.follow(this.picture);
       if (this.picture) this.addressPanel.follow(this.picture);
       this.gantt?.follow(this.visible(), this.axis);
@@ -114,18 +114,18 @@ class RunView {
   }
 
   /** Position of an I/O on the axis. */
-  private place(io: Plain): number {
+  private position(io: Plain): number {
     return this.axis === "number" ? io.number : io.submit_ns - io.begin_ns;
   }
 
   /** End of the axis. */
-  private whole(): Range {
+  private fullRange(): Range {
     const most = this.axis === "number" ? this.run.io_count : this.picture?.last_ns ?? this.run.elapsed_ns;
     return { low: 0, high: Math.max(most, 1) };
   }
 
   private visible(): Range {
-    return this.range ?? this.whole();
+    return this.range ?? this.fullRange();
   }
 
   mount(main: HTMLElement): void {
@@ -134,12 +134,12 @@ class RunView {
       this.axis = name;
       this.range = null;
       this.stepping = false;
-      note({ axis: name === "number" ? null : name, from: null, to: null });
+      updateQuery({ axis: name === "number" ? null : name, from: null, to: null });
       void this.load();
     } }), ` ${words}`);
     const by = h("select", { onchange: () => {
       this.by = by.value as Colour;
-      note({ colour: this.by === this.defaultColour ? null : this.by });
+      updateQuery({ colour: this.by === this.defaultColour ? null : this.by });
       this.draw();
     } }, COLOURS.filter((each) => (each !== "cause" || run.causes.length) && (each !== "partition" || run.spec.partitions > 1)).map((each) => h("option", { value: each }, each)));
     by.value = this.by;
@@ -194,7 +194,7 @@ class RunView {
 
   private setRange(range: Range | null, stepping = false): void {
     this.stepping = stepping;
-    const whole = this.whole();
+    const whole = this.fullRange();
     if (range) {
       const span = Math.min(Math.max(range.high - range.low, LEAST[this.axis]), whole.high - whole.low);
       const low = Math.min(Math.max((range.low + range.high - span) / 2, whole.low), whole.high - span);
@@ -209,7 +209,7 @@ class RunView {
   private showTime(range: Range): void {
     if (this.axis === "number") {
       this.axis = "time";
-      note({ axis: "time" });
+      updateQuery({ axis: "time" });
       for (const each of document.querySelectorAll<HTMLInputElement>('input[name="axis"]')) each.checked = each.value === "time";
     }
     this.setRange(range);
@@ -218,7 +218,7 @@ class RunView {
   /** Zooms about the pointer, or the selected I/O if it is visible, else about the middle. */
   private zoom(factor: number, about?: number): void {
     const { low, high } = this.visible();
-    const at = this.selected ? this.place(this.selected) : NaN;
+    const at = this.selected ? this.position(this.selected) : NaN;
     const middle = about ?? (at >= low && at <= high ? at : (low + high) / 2);
     this.setRange({ low: middle - (middle - low) * factor, high: middle + (high - middle) * factor });
   }
@@ -226,7 +226,7 @@ class RunView {
   private pan(share: number): void {
     const { low, high } = this.visible();
     const by = (high - low) * share;
-    const whole = this.whole();
+    const whole = this.fullRange();
     const shift = Math.min(Math.max(by, whole.low - low), whole.high - high);
     this.setRange({ low: low + shift, high: high + shift });
   }
@@ -346,13 +346,13 @@ class RunView {
     const exists = Number.isInteger(number) && number >= 0 && number < this.run.io_count;
     if (exists) this.slowest.choose(number); // before the data arrives, since keys may be faster
     this.selected = exists ? await ask("io", { key: this.key, run: this.name, number }).catch(() => null) : null;
-    note({ io: this.selected ? number : null });
+    updateQuery({ io: this.selected ? number : null });
     this.card.hidden = exists && !this.selected;
     if (!exists) fill(this.card, h("p", { role: "alert" }, `The run has no I/O of this number: its numbers are 0 to ${count(this.run.io_count - 1)}.`));
     if (this.selected) card.draw(this.card, this.selected, () => void this.visit(number), () => {
       this.selected = null;
       this.card.hidden = true;
-      note({ io: null });
+      updateQuery({ io: null });
       this.drawSelected();
     });
     this.drawSelected();

@@ -5,7 +5,7 @@ import { ask, type Plain } from "./api";
 import { facts, fill, h, table, type Child } from "./dom";
 import { onLeave } from "./cleanup";
 import { errorNotice } from "./problem";
-import { bytes, count, duration, percent, three } from "./format";
+import { bytes, count, duration, percent, threeDigits } from "./format";
 
 const POLL_MS = 1000;
 const MERGES = ["switch_merges", "partial_merges", "full_merges"];
@@ -62,10 +62,10 @@ function recentRow({ name, recent }: Plain): Child[] {
 function flashOf({ name, flash, counters, write_amplification }: Plain, before: Plain, seconds: number): Child[] {
   if (!flash) return [name, "–", "–", "–", "–", "–", "–"];
   const merges = (of: Plain) => MERGES.reduce((sum, kind) => sum + of[kind], 0);
-  const rate = (of: (counters: Plain) => number) => (before && seconds > 0 ? three((of(counters) - of(before.counters)) / seconds) : "–");
+  const rate = (of: (counters: Plain) => number) => (before && seconds > 0 ? threeDigits((of(counters) - of(before.counters)) / seconds) : "–");
   const free = `${count(flash.free_blocks)} of ${count(flash.blocks)} (${percent(flash.free_blocks / flash.blocks)})`;
   const collected = (of: Plain) => of.blocks_collected;
-  return [name, write_amplification === null ? "–" : three(write_amplification), free, count(counters.blocks_collected), rate(collected), count(merges(counters)), rate(merges)];
+  return [name, write_amplification === null ? "–" : threeDigits(write_amplification), free, count(counters.blocks_collected), rate(collected), count(merges(counters)), rate(merges)];
 }
 
 function totalsRow(each: Plain): Child[] {

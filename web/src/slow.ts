@@ -4,7 +4,7 @@ import { ask, type Picture, type Plain } from "./api";
 import { fill, h, table, type Child } from "./dom";
 import { StretchPanel } from "./panel";
 import { saveCsv } from "./save";
-import { bytes, count, duration, modeName, percent, three } from "./format";
+import { bytes, count, duration, modeName, percent, threeDigits } from "./format";
 
 const AT_ONCE = 2_000_000;
 
@@ -44,7 +44,7 @@ export class Slowest extends StretchPanel<Plain> {
     fill(this.body,
       data.traits.length ? h("div", {}, h("h3", {}, "Common traits of the slow I/Os"),
         h("p", { class: "quiet" }, `The slowest ${count(data.slow)} of ${count(data.count)}, from ${duration(data.least_ns)} on; the most significant first.`),
-        table(["", "", "of the slow", "of all", "times as often"], data.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${three(each.lift)}`]), "Traits of the slow I/Os", 2))
+        table(["", "", "of the slow", "of all", "times as often"], data.traits.map((each: Plain): Child[] => [each.name, each.value, percent(each.slow), percent(each.every), `×${threeDigits(each.lift)}`]), "Traits of the slow I/Os", 2))
         : h("p", { class: "quiet" }, "No trait is more frequent among the slow I/Os than among all."),
       h("h3", {}, "One by one"),
       table(["I/O", "response time", has("mode") ? "what" : "", has("offset_bytes") ? "offset" : "", "idle before", causes ? "most of it" : ""], data.ios.map((io: Plain): Child[] => [

@@ -7,9 +7,9 @@ import { HEAT } from "./heat";
 import { onLeave } from "./cleanup";
 import { front } from "./pareto";
 import { Parallel, Scale, valueText, type Axis, type Brush, type Line } from "./parallel";
-import { link, note, type Route } from "./route";
+import { link, updateQuery, type Route } from "./route";
 import { saveCsv } from "./save";
-import { count, when } from "./format";
+import { count, dateText } from "./format";
 
 const MAX_ROWS = 200;
 // The default objectives, if they were measured; the first available response time.
@@ -78,7 +78,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   }
 
   function draw(): void {
-    note({ measures: [...chosen].join(","), brush: [...brushes].map(([name, { low, high }]) => `${name}:${Number(low.toPrecision(6))}~${Number(high.toPrecision(6))}`).join(","), colour: by, sort, point: selected, front: only ? "1" : "" });
+    updateQuery({ measures: [...chosen].join(","), brush: [...brushes].map(([name, { low, high }]) => `${name}:${Number(low.toPrecision(6))}~${Number(high.toPrecision(6))}`).join(","), colour: by, sort, point: selected, front: only ? "1" : "" });
     const names = [...chosen];
     const better = names.map((name) => axes[column.get(name)!]!.better);
     const passing = lines.filter(passes);
@@ -123,7 +123,7 @@ export async function show(main: HTMLElement, route: Route): Promise<void> {
   const measures = axes.filter((axis) => !axis.varies);
   fill(main,
     h("h1", {}, sweep.name),
-    facts([["device", h("code", {}, sweep.device)], ["pattern", h("code", {}, sweep.pattern)], ["varies", sweep.vary.join(", ")], ["points", count(sweep.points)], ["date (UTC)", when(sweep.created_utc)]]),
+    facts([["device", h("code", {}, sweep.device)], ["pattern", h("code", {}, sweep.pattern)], ["varies", sweep.vary.join(", ")], ["points", count(sweep.points)], ["date (UTC)", dateText(sweep.created_utc)]]),
     lines.length ? null : h("p", { class: "notice" }, "No point is measured yet."),
     h("fieldset", { class: "measures" }, h("legend", {}, "Measures, and the objectives of the front"), measures.map((axis) => {
       const box = h("input", { type: "checkbox", onchange: () => { if (box.checked) chosen.add(axis.name); else chosen.delete(axis.name); draw(); } });
