@@ -180,7 +180,7 @@ def reproduce(shared_device_cache: None) -> Callable[..., Outcome]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to an empty folder, and return it."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -196,11 +196,11 @@ def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def make_file(here: Path) -> Callable[..., Path]:
+def make_file(workdir: Path) -> Callable[..., Path]:
     """Return a function that makes a file of a size, with device options, if direct I/O works."""
 
     def make(size: int, **options: Any) -> Path:
-        path = here / "scratch.bin"
+        path = workdir / "scratch.bin"
         try:
             open_device(f"file:{path}", size=size, **options)
         except DeviceError as error:
@@ -211,12 +211,12 @@ def make_file(here: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def loop_device(here: Path) -> Iterator[str]:
+def loop_device(workdir: Path) -> Iterator[str]:
     """Attach a loop device of 8 MiB, and return its path."""
     if os.geteuid() != 0 or shutil.which("losetup") is None:
         pytest.skip("a loop device needs root and losetup")
-    (here / "disk.img").write_bytes(bytes(8 << 20))
-    with attached_loop(here / "disk.img") as name:
+    (workdir / "disk.img").write_bytes(bytes(8 << 20))
+    with attached_loop(workdir / "disk.img") as name:
         yield name
 
 

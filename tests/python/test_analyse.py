@@ -144,15 +144,17 @@ def analyse_json(*arguments: object) -> dict[str, object]:
     return document
 
 
-def test_every_file_format_gives_the_same_analysis(here: Path) -> None:
+def test_every_file_format_gives_the_same_analysis(workdir: Path) -> None:
     times = noisy(MTRON).round()
     lines = "\n".join
-    (here / "us.csv").write_text(
+    (workdir / "us.csv").write_text(
         lines(["n,took_us", *(f"{i},{t / 1e3}" for i, t in enumerate(times))])
     )
-    (here / "plain").write_text(lines(f"{t:.0f}" for t in times))
-    (here / "fio.log").write_text(lines(f"{i}, {t:.0f}, 1, 4096, 0" for i, t in enumerate(times)))
-    parquet.write_table(pa.table({"x": times / 1e6, "y": times}), here / "other.parquet")
+    (workdir / "plain").write_text(lines(f"{t:.0f}" for t in times))
+    (workdir / "fio.log").write_text(
+        lines(f"{i}, {t:.0f}, 1, 4096, 0" for i, t in enumerate(times))
+    )
+    parquet.write_table(pa.table({"x": times / 1e6, "y": times}), workdir / "other.parquet")
     expected = analyse(times).as_dict()
     for arguments in (
         ("us.csv", "--column", "took_us"),
@@ -168,15 +170,15 @@ def test_every_file_format_gives_the_same_analysis(here: Path) -> None:
     assert "period         3 I/Os" in text
 
 
-def test_msr_cambridge_trace_counts_in_100_ns(here: Path) -> None:
+def test_msr_cambridge_trace_counts_in_100_ns(workdir: Path) -> None:
     times = noisy(MTRON).round(-2)
     lines = [
         f"{128166372003061629 + i},hm,{i % 2},{'Read' if i % 3 else 'Write'},{i * 512},512,{t:.0f}"
         for i, t in enumerate(times / 100)
     ]
     head = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
-    (here / "bare.csv").write_text("\n".join(lines))
-    (here / "named.csv").write_text("\n".join([head, *lines]))
+    (workdir / "bare.csv").write_text("\n".join(lines))
+    (workdir / "named.csv").write_text("\n".join([head, *lines]))
     expected = json.loads(json.dumps(analyse(times).as_dict()))
     for arguments in (("bare.csv",), ("named.csv",), ("named.csv", "--column", "ResponseTime")):
         assert analyse_json(*arguments) == expected, arguments
@@ -189,7 +191,7 @@ def test_msr_cambridge_trace_counts_in_100_ns(here: Path) -> None:
     assert (done.code, "uflip replay FILE DEVICE" in done.err) == (2, True)
 
 
-def test_run_and_export_give_the_same_analysis(here: Path) -> None:
+def test_run_and_export_give_the_same_analysis(workdir: Path) -> None:
     trace = open_device("sim:demo").run(baseline("RW", io_count=5000))
     trace.write_parquet("run.parquet", "{}")
     trace.write_table("table.parquet", "[]", trace.columns)
@@ -204,14 +206,14 @@ def test_run_and_export_give_the_same_analysis(here: Path) -> None:
     assert (done.code, "in nanoseconds" in done.err) == (2, True)
 
 
-def test_parallel_processes_are_averaged_or_refused(here: Path) -> None:
+def test_parallel_processes_are_averaged_or_refused(workdir: Path) -> None:
     """Processes with equal counts are averaged, in every file format; others are an error."""
     files = ("run.parquet", "table.parquet", "table.csv")
 
     def traced(spec: Pattern) -> np.ndarray:
-        (here / "spec.json").write_text(text_of(spec))
+        (workdir / "spec.json").write_text(text_of(spec))
         for name in files:
-            (here / name).unlink(missing_ok=True)
+            (workdir / name).unlink(missing_ok=True)
         for name in files[1:]:
             assert uflip("pattern", "sim:demo", "--spec", "spec.json", "--trace", name).code == 0
         trace = open_device("sim:demo").run(spec)
@@ -249,9 +251,9 @@ def test_parallel_processes_are_averaged_or_refused(here: Path) -> None:
     ],
 )
 def test_bad_file_is_named_with_its_fault(
-    here: Path, content: str, arguments: tuple[str, ...], words: list[str]
+    workdir: Path, content: str, arguments: tuple[str, ...], words: list[str]
 ) -> None:
-    (here / "bad").write_text(content)
+    (workdir / "bad").write_text(content)
     done = uflip("analyse", "bad", *arguments)
     assert done.code in (2, 5), done.err
     for word in ("bad", *words):
@@ -259,21 +261,21 @@ def test_bad_file_is_named_with_its_fault(
     assert "Traceback" not in done.err
 
 
-def test_empty_table_has_too_few_values(here: Path) -> None:
+def test_empty_table_has_too_few_values(workdir: Path) -> None:
     no_rows = {"response_time_ns": pa.array([], pa.uint64()), "stream": pa.array([], pa.uint32())}
-    parquet.write_table(pa.table(no_rows), here / "bad.parquet")
-    (here / "bad.csv").write_text("response_time_ns,stream\n")
+    parquet.write_table(pa.table(no_rows), workdir / "bad.parquet")
+    (workdir / "bad.csv").write_text("response_time_ns,stream\n")
     for name in ("bad.parquet", "bad.csv"):
         done = uflip("analyse", name)
         assert done.code == 2, done.err
         assert "too few" in done.err
 
 
-def test_missing_file_or_folder_is_named(here: Path) -> None:
+def test_missing_file_or_folder_is_named(workdir: Path) -> None:
     for name, got in (("nowhere", "no such file"), (".", "a folder")):
         done = uflip("analyse", name)
         assert (done.code, got in done.err) == (2, True)
-    assert here.is_dir()
+    assert workdir.is_dir()
 
 
 def test_two_dimensional_array_is_refused() -> None:
@@ -304,7 +306,7 @@ def test_mean_of_half_a_series_is_reported(tmp_path: Path) -> None:
     assert "of the last" not in uflip(*arguments).out
 
 
-def test_durations_are_read_in_their_unit(here: Path) -> None:
+def test_durations_are_read_in_their_unit(workdir: Path) -> None:
     ns = (noisy(MTRON[:400]) // 1000 * 1000).astype(np.int64)
     expected = analyse(ns)
     us = (ns // 1000).astype("timedelta64[us]")
@@ -323,7 +325,7 @@ def test_durations_are_read_in_their_unit(here: Path) -> None:
     ):
         assert analyse(durations) == expected
         assert run_length(durations) == run_length(ns)
-    parquet.write_table(pa.table({"took": pa.array(us)}), here / "d.parquet")
+    parquet.write_table(pa.table({"took": pa.array(us)}), workdir / "d.parquet")
     done = uflip("analyse", "d.parquet", "--json")
     assert json.loads(done.out)["mean_ns"] == expected.mean_ns
     done = uflip("analyse", "d.parquet", "--unit", "ms")

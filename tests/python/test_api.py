@@ -269,12 +269,12 @@ def _small(path: Path) -> Path:
     ],
 )
 def test_bad_option_is_named_in_the_error(
-    here: Path, options: dict[str, object], words: str
+    workdir: Path, options: dict[str, object], words: str
 ) -> None:
     with pytest.raises(uflip.UflipError) as error:
         uflip.run("sim:demo", "out", **options)  # type: ignore[arg-type]
     assert words in str(error.value)
-    assert not list(here.iterdir())
+    assert not list(workdir.iterdir())
 
 
 def test_public_names_exist_and_are_not_modules() -> None:

@@ -77,32 +77,32 @@ def test_mix_has_statistics_of_both_patterns() -> None:
     assert "  write: response time" in done.out
 
 
-def test_printed_spec_can_be_run_again(here: Path) -> None:
+def test_printed_spec_can_be_run_again(workdir: Path) -> None:
     first = run_pattern(SMALL_SIM, "--pattern", "RW", "--io-count", "100", "--seed", "4")
-    (here / "spec.json").write_text(json.dumps(first["spec"]))
+    (workdir / "spec.json").write_text(json.dumps(first["spec"]))
     again = run_pattern(SMALL_SIM, "--spec", "spec.json")
     assert again == first
 
 
-def test_parallel_patterns_are_read_from_json(here: Path) -> None:
+def test_parallel_patterns_are_read_from_json(workdir: Path) -> None:
     part = {"kind": "basic", "mode": "read", "location": "random", "io_count": 10}
-    (here / "spec.json").write_text(json.dumps({"kind": "parallel", "patterns": [part, part]}))
+    (workdir / "spec.json").write_text(json.dumps({"kind": "parallel", "patterns": [part, part]}))
     assert run_pattern("null", "--spec", "spec.json")["ios"] == 20
     assert "∥" in uflip("pattern", "null", "--spec", "spec.json").out
 
 
-def test_reads_need_no_write_permission(here: Path) -> None:
-    path = here / "kept.bin"
+def test_reads_need_no_write_permission(workdir: Path) -> None:
+    path = workdir / "kept.bin"
     path.write_bytes(bytes(1 << 20))
     path.chmod(0o444)
-    with unchanged(here):
+    with unchanged(workdir):
         assert uflip("pattern", "file:kept.bin", "--pattern", "RR", "--buffered").code == 0
         assert uflip("pattern", "file:kept.bin", "--pattern", "RW", "--buffered").code == 4
 
 
-def test_every_io_is_written_as_csv(here: Path) -> None:
+def test_every_io_is_written_as_csv(workdir: Path) -> None:
     document = run_pattern(SMALL_SIM, "--pattern", "RW", "--io-count", "50", "--trace", "ios.csv")
-    with (here / "ios.csv").open() as file:
+    with (workdir / "ios.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 50
     assert {row["mode"] for row in rows} == {"write"}
@@ -111,10 +111,10 @@ def test_every_io_is_written_as_csv(here: Path) -> None:
     assert (np.diff([int(row["submit_ns"]) for row in rows]) > 0).all()
 
 
-def test_every_io_is_written_as_parquet(here: Path) -> None:
+def test_every_io_is_written_as_parquet(workdir: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     run_pattern("null", "--pattern", "RR", "--io-count", "50", "--trace", "ios.parquet")
-    table = parquet.read_table(here / "ios.parquet")
+    table = parquet.read_table(workdir / "ios.parquet")
     assert table.num_rows == 50
     assert {"response_time_ns", "offset_bytes"} <= set(table.column_names)
 
@@ -158,14 +158,14 @@ BAD_PATTERNS: list[tuple[str, str, list[str]]] = [
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_PATTERNS, ids=str)
 def test_invalid_pattern_changes_no_file(
-    here: Path, arguments: str, kind: str, texts: list[str]
+    workdir: Path, arguments: str, kind: str, texts: list[str]
 ) -> None:
     """A late error would leave the created file of 1 MiB."""
-    (here / "list.json").write_text("[]")
-    (here / "list.csv").write_text("precious")
-    (here / "text.json").write_text("write!")
-    (here / "circle.json").write_text('{"kind": "circle"}')
-    with unchanged(here):
+    (workdir / "list.json").write_text("[]")
+    (workdir / "list.csv").write_text("precious")
+    (workdir / "text.json").write_text("write!")
+    (workdir / "circle.json").write_text('{"kind": "circle"}')
+    with unchanged(workdir):
         done = uflip("pattern", "file:new.bin", "--size", "1MiB", *arguments.split())
     assert done.code == EXIT_CODES[kind][0], done.err
     assert done.out == ""
@@ -173,14 +173,14 @@ def test_invalid_pattern_changes_no_file(
         assert text in done.err
 
 
-def test_queue_on_a_file_records_every_response_time(here: Path) -> None:
+def test_queue_on_a_file_records_every_response_time(workdir: Path) -> None:
     arguments = ["file:f.bin", "--size", "1MiB", "--buffered", "--durability", "cached"]
     arguments += ["--pattern", "RW", "--queue-depth", "8", "--io-size", "4k", "--io-count", "400"]
     done = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
     if done.code == EXIT_CODES["unavailable"][0]:
         pytest.skip("this system gives no io_uring")
     assert done.code == 0, done.err
-    with (here / "ios.csv").open(encoding="utf-8") as file:
+    with (workdir / "ios.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     times = [(int(row["submit_ns"]), int(row["response_time_ns"])) for row in rows]
     assert len(times) == 400
@@ -198,11 +198,11 @@ def test_queue_depth_raises_throughput() -> None:
     assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read side by side"
 
 
-def test_random_mix_prints_its_share_and_both_patterns(here: Path) -> None:
+def test_random_mix_prints_its_share_and_both_patterns(workdir: Path) -> None:
     arguments = ["--pattern", "RR", "--mix", "RW", "--first-percent", "70", "--io-count", "5000"]
     arguments += ["--io-size", "4k", "--queue-depth", "8"]
     document = run_pattern(SMALL_SIM, *arguments, "--trace", "ios.csv")
-    with (here / "ios.csv").open(encoding="utf-8") as file:
+    with (workdir / "ios.csv").open(encoding="utf-8") as file:
         modes = [row["mode"] for row in csv.DictReader(file)]
     assert modes.count("read") == document["components"]["first"]["count"]
     # Binomial with n = 5000, p = 0.7: five standard deviations are 162.
@@ -220,26 +220,26 @@ def test_component_without_ios_is_omitted() -> None:
 @pytest.mark.parametrize("device", ["file:new.bin", "sim:demo"])
 @pytest.mark.parametrize("mode", ["append", "reset", "finish", "open", "close"])
 def test_device_without_zones_is_refused_before_its_file_is_created(
-    here: Path, mode: str, device: str
+    workdir: Path, mode: str, device: str
 ) -> None:
     size = ("--size", "4MiB") if device.startswith("file:") else ()
     options = ("--mode", mode, "--location", "sequential", "--io-count", 4)
     done = uflip("pattern", device, *size, *options)
-    assert (done.code, [*here.iterdir()]) == (2, []), done.err
+    assert (done.code, [*workdir.iterdir()]) == (2, []), done.err
     assert done.err.startswith("error: The device has no zones")
     for words in (device, mode, "read, write, trim", "sim:zns"):
         assert words in done.err
     with pytest.raises(UsageError, match="no zones"):
         package.pattern(device, basic(mode, "sequential"), **({"size": "4MiB"} if size else {}))
-    assert not [*here.iterdir()]
+    assert not [*workdir.iterdir()]
     # The null device accepts every mode.
     assert uflip("pattern", "null", *options).code == 0
 
 
-def test_device_without_streams_is_refused_before_its_file_is_created(here: Path) -> None:
+def test_device_without_streams_is_refused_before_its_file_is_created(workdir: Path) -> None:
     options = ("--pattern", "SW", "--write-stream", 1, "--io-count", 4)
     done = uflip("pattern", "file:new.bin", "--size", "4MiB", *options)
-    assert (done.code, [*here.iterdir()]) == (2, []), done.err
+    assert (done.code, [*workdir.iterdir()]) == (2, []), done.err
     simulated = uflip("pattern", "sim:demo", *options)
     assert done.err == simulated.err.replace("sim:demo", "file:new.bin")
 

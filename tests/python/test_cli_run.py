@@ -48,10 +48,10 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 # Complete benchmarks
 
 
-def test_benchmark_of_a_simulated_device(here: Path) -> None:
+def test_benchmark_of_a_simulated_device(workdir: Path) -> None:
     done = uflip("run", SMALL_SIM, "--out", "results/demo", "--scale", "quick")
     assert done.code == 0, done.err
-    results = Results.load(here / "results" / "demo")
+    results = Results.load(workdir / "results" / "demo")
     assert results.status == "complete"
     assert results.missing == []
     assert {run.micro_benchmark for run in results.runs} == {
@@ -74,22 +74,22 @@ def test_benchmark_of_a_file(scratch: Path) -> None:
     assert scratch.stat().st_size == 64 * MIB
 
 
-def test_same_seed_gives_the_same_runs(here: Path) -> None:
+def test_same_seed_gives_the_same_runs(workdir: Path) -> None:
     for out in ("one", "two"):
         done = uflip("run", SMALL_SIM, "--only", "baseline", "--scale", "quick", "--out", out)
         assert done.code == 0
-    one, two = (Results.load(here / out) for out in ("one", "two"))
+    one, two = (Results.load(workdir / out) for out in ("one", "two"))
     for a, b in zip(one.runs, two.runs, strict=True):
         assert (a.response_time_ns() == b.response_time_ns()).all()
 
 
-def test_default_result_folder_is_named_after_device_and_time(here: Path) -> None:
+def test_default_result_folder_is_named_after_device_and_time(workdir: Path) -> None:
     assert uflip("run", "null", "--only", "order", "--scale", "quick").code == 0
-    (folder,) = (here / "results").iterdir()
+    (folder,) = (workdir / "results").iterdir()
     assert folder.name.startswith("null-2")
 
 
-def test_json_prints_only_the_summary(here: Path) -> None:
+def test_json_prints_only_the_summary(workdir: Path) -> None:
     done = uflip("run", "null", "--only", "baseline", "--scale", "quick", "--out", "n", "--json")
     document = json.loads(done.out)
     assert done.err == ""
@@ -145,9 +145,9 @@ BAD_RUNS: list[tuple[list[str], str, list[str]]] = [
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
 def test_invalid_run_has_its_exit_code_and_changes_no_file(
-    here: Path, arguments: list[str], kind: str, texts: list[str]
+    workdir: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
-    with unchanged(here):
+    with unchanged(workdir):
         done = uflip("run", *arguments, "--out", "out")
     assert done.code == EXIT_CODES[kind][0], done.err
     assert done.out == ""
@@ -158,9 +158,9 @@ def test_invalid_run_has_its_exit_code_and_changes_no_file(
 
 @pytest.mark.parametrize(("arguments", "kind", "texts"), BAD_RUNS, ids=str)
 def test_invalid_run_prints_a_json_error(
-    here: Path, arguments: list[str], kind: str, texts: list[str]
+    workdir: Path, arguments: list[str], kind: str, texts: list[str]
 ) -> None:
-    with unchanged(here):
+    with unchanged(workdir):
         done = uflip("run", *arguments, "--out", "out", "--json")
     error = json.loads(done.out)["error"]
     assert done.code == error["exit_code"] == EXIT_CODES[kind][0]
@@ -171,10 +171,10 @@ def test_invalid_run_prints_a_json_error(
 
 @pytest.mark.parametrize("verb", [("run", "--out", "out"), ("prepare",)])
 def test_foreign_file_is_refused_before_its_size_is_checked(
-    here: Path, verb: tuple[str, ...]
+    workdir: Path, verb: tuple[str, ...]
 ) -> None:
-    (here / "notes.txt").write_bytes(b"mine" * 300)
-    with unchanged(here):
+    (workdir / "notes.txt").write_bytes(b"mine" * 300)
+    with unchanged(workdir):
         done = uflip(*verb, "file:notes.txt")
     assert done.code == EXIT_CODES["refused"][0]
     assert "was not made by uflip" in done.err
@@ -189,33 +189,33 @@ def test_read_only_file_is_not_changed(scratch: Path) -> None:
     assert "read-only" in done.err
 
 
-def test_block_device_needs_its_exact_token(here: Path, loop_device: str) -> None:
+def test_block_device_needs_its_exact_token(workdir: Path, loop_device: str) -> None:
     token = next(device["token"] for device in known_devices() if device["url"] == loop_device)
     for extra in ([], ["--destroy", "MODEL:SERIAL:1"]):
-        with unchanged(here):
+        with unchanged(workdir):
             done = uflip("run", loop_device, "--out", "out", *extra)
         assert done.code == EXIT_CODES["refused"][0]
         assert token in done.err
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_results_are_never_overwritten(here: Path, kind: str) -> None:
-    out = here / "out"
+def test_results_are_never_overwritten(workdir: Path, kind: str) -> None:
+    out = workdir / "out"
     if kind == "folder":
         out.mkdir()
     elif kind == "file":
         out.write_text("precious")
     else:
-        out.symlink_to(here / "nowhere")
-    with unchanged(here):
+        out.symlink_to(workdir / "nowhere")
+    with unchanged(workdir):
         done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "out")
     assert done.code == EXIT_CODES["results"][0]
     assert "--out" in done.err
 
 
-def test_result_folder_inside_a_file_is_refused(here: Path) -> None:
-    (here / "file").write_text("")
-    with unchanged(here):
+def test_result_folder_inside_a_file_is_refused(workdir: Path) -> None:
+    (workdir / "file").write_text("")
+    with unchanged(workdir):
         done = uflip("run", "file:new.bin", "--size", "64MiB", "--out", "file/out")
     assert done.code == EXIT_CODES["results"][0]
     assert "not a folder" in done.err
@@ -250,21 +250,21 @@ def test_failing_device_keeps_the_finished_runs(scratch: Path) -> None:
     assert out == ""
 
 
-def test_full_disk_leaves_no_partial_run(here: Path) -> None:
+def test_full_disk_leaves_no_partial_run(workdir: Path) -> None:
     process = start(
         "run", SMALL_SIM, "--only", "baseline", "--out", "out", preexec_fn=limit_files(14_000)
     )
     _, err = process.communicate(timeout=120)
     assert process.returncode == EXIT_CODES["results"][0], err
     assert "no run was finished" in err
-    results = Results.load(here / "out")
+    results = Results.load(workdir / "out")
     assert results.runs == []
-    assert [name for name in tree(here / "out") if "runs/" in name] == []
+    assert [name for name in tree(workdir / "out") if "runs/" in name] == []
 
 
-def test_ctrl_c_keeps_the_finished_runs(here: Path) -> None:
+def test_ctrl_c_keeps_the_finished_runs(workdir: Path) -> None:
     process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
-    runs = here / "out" / "runs"
+    runs = workdir / "out" / "runs"
     wait_for(lambda: len(list(runs.glob("*.parquet"))) >= 2)
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
@@ -274,7 +274,7 @@ def test_ctrl_c_keeps_the_finished_runs(here: Path) -> None:
     assert "Interrupted after" in err
     assert "uflip show out" in err
     assert "Traceback" not in err
-    results = Results.load(here / "out")
+    results = Results.load(workdir / "out")
     assert results.status == "interrupted"
     assert len(results.runs) >= 2
     assert len(results.runs) + len(results.missing) == len(results.manifest.plan)
@@ -284,9 +284,9 @@ def test_ctrl_c_keeps_the_finished_runs(here: Path) -> None:
     assert f"{len(results.runs)} of 108 runs" in shown.out
 
 
-def test_ctrl_c_before_the_first_run_is_reported(here: Path) -> None:
+def test_ctrl_c_before_the_first_run_is_reported(workdir: Path) -> None:
     process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "30s")
-    wait_for((here / "out" / "manifest.json").exists)
+    wait_for((workdir / "out" / "manifest.json").exists)
     # The long pause before the first run begins a moment after the folder is created.
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
@@ -296,9 +296,9 @@ def test_ctrl_c_before_the_first_run_is_reported(here: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", [["run"], ["prepare"], ["pattern", "--pattern", "SR"]], ids=str)
-def test_ctrl_c_removes_the_file_being_created(here: Path, verb: list[str]) -> None:
+def test_ctrl_c_removes_the_file_being_created(workdir: Path, verb: list[str]) -> None:
     """The file is so large that its creation is interrupted in any case."""
-    path = here / "large.bin"
+    path = workdir / "large.bin"
     process = start_warm(*verb, f"file:{path}", "--size", "8GiB")
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
     process.send_signal(signal.SIGINT)
@@ -311,7 +311,7 @@ def test_ctrl_c_removes_the_file_being_created(here: Path, verb: list[str]) -> N
     assert "creating file:" in err
     assert re.search(r"Interrupted after \d+ of 8192 MiB of the file were written", err)
     assert "the file was removed" in err
-    assert list(here.iterdir()) == [], "nothing is left of it"
+    assert list(workdir.iterdir()) == [], "nothing is left of it"
 
 
 def test_ctrl_c_restores_the_length_of_a_growing_file(scratch: Path) -> None:
@@ -327,8 +327,8 @@ def test_ctrl_c_restores_the_length_of_a_growing_file(scratch: Path) -> None:
     assert [path.name for path in scratch.parent.iterdir()] == ["scratch.bin"]
 
 
-def test_killed_file_creation_is_completed_by_the_same_command(here: Path) -> None:
-    path = here / "file.bin"
+def test_killed_file_creation_is_completed_by_the_same_command(workdir: Path) -> None:
+    path = workdir / "file.bin"
     arguments = ("pattern", "file:file.bin", "--size", "600MiB", "--pattern", "SR", "--json")
     process = start_warm(*arguments)
     wait_for(lambda: path.exists() and path.stat().st_size > 4 * MIB)
@@ -343,12 +343,12 @@ def test_killed_file_creation_is_completed_by_the_same_command(here: Path) -> No
     assert path.stat().st_size == 600 * MIB <= path.stat().st_blocks * 512
 
 
-def test_killed_benchmark_keeps_the_finished_runs(here: Path) -> None:
+def test_killed_benchmark_keeps_the_finished_runs(workdir: Path) -> None:
     process = start_warm("run", "null", "--only", "pause", "--out", "out", "--pause", "10ms")
-    wait_for(lambda: len(list((here / "out" / "runs").glob("*.parquet"))) >= 2)
+    wait_for(lambda: len(list((workdir / "out" / "runs").glob("*.parquet"))) >= 2)
     process.kill()
     process.communicate()
-    results = Results.load(here / "out")
+    results = Results.load(workdir / "out")
     assert len(results.runs) >= 2
     assert uflip("show", "out").code == 0
 
@@ -364,7 +364,7 @@ def wait_for(condition: Any, timeout_s: float = 30.0) -> None:
 
 
 @pytest.mark.parametrize("with_rich", [True, False])
-def test_progress_is_drawn_on_a_terminal_only(here: Path, with_rich: bool) -> None:
+def test_progress_is_drawn_on_a_terminal_only(workdir: Path, with_rich: bool) -> None:
     if with_rich:
         pytest.importorskip("rich")
     ours, theirs = pty.openpty()
@@ -438,7 +438,7 @@ def test_io_rate_covers_the_last_seconds() -> None:
 
 
 def test_progress_without_a_terminal_is_a_line_per_interval(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def progress_of(name: str, every: str, *options: str) -> str:
         monkeypatch.setenv("UFLIP_PROGRESS", every)
@@ -458,20 +458,20 @@ def test_progress_without_a_terminal_is_a_line_per_interval(
     monkeypatch.setenv("UFLIP_PROGRESS", "often")
     done = uflip("run", SMALL_SIM, "--scale", "quick", "--only", "order", "--out", "e")
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
-    assert not (here / "e").exists()
-    done = uflip("run", f"file:{here / 'new.bin'}", "--size", "4MiB", "--out", "e")
+    assert not (workdir / "e").exists()
+    done = uflip("run", f"file:{workdir / 'new.bin'}", "--size", "4MiB", "--out", "e")
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
-    assert not (here / "new.bin").exists()
-    new = ("pattern", f"file:{here / 'new.bin'}", "--size", "4MiB", "--pattern", "RW")
+    assert not (workdir / "new.bin").exists()
+    new = ("pattern", f"file:{workdir / 'new.bin'}", "--size", "4MiB", "--pattern", "RW")
     done = uflip(*new)
     assert (done.code, "UFLIP_PROGRESS" in done.err) == (2, True)
-    assert not (here / "new.bin").exists()
+    assert not (workdir / "new.bin").exists()
     # Commands without progress do not read the variable.
     for arguments in (("--help",), ("run", "--help"), ("devices",), (*new, "-q")):
         assert uflip(*arguments).code == 0, arguments
 
 
-def test_closed_pipe_is_not_an_error(here: Path) -> None:
+def test_closed_pipe_is_not_an_error(workdir: Path) -> None:
     process = start("plan", "null", "--runs")
     assert process.stdout is not None
     process.stdout.readline()
@@ -481,7 +481,7 @@ def test_closed_pipe_is_not_an_error(here: Path) -> None:
 
 
 def test_unexpected_exception_has_its_own_exit_code(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> None:
         raise ZeroDivisionError("oops")
@@ -538,8 +538,8 @@ def test_only_the_used_verb_is_imported() -> None:
     assert process.stdout.splitlines()[-1] == "[]"
 
 
-def test_plan_lists_runs_without_touching_the_device(here: Path) -> None:
-    with unchanged(here):
+def test_plan_lists_runs_without_touching_the_device(workdir: Path) -> None:
+    with unchanged(workdir):
         done = uflip("plan", "file:new.bin", "--size", "1GiB", "--scale", "quick")
     assert done.code == 0
     rows = [line.split() for line in done.out.splitlines()]
@@ -549,20 +549,20 @@ def test_plan_lists_runs_without_touching_the_device(here: Path) -> None:
     assert "before the first run: random state over 1 GiB" in done.out
 
 
-def test_json_plan_matches_the_runs(here: Path) -> None:
+def test_json_plan_matches_the_runs(workdir: Path) -> None:
     arguments = ("null", "--scale", "quick", "--only", "order", "--seed", "3")
     plan = json.loads(uflip("plan", *arguments, "--json").out)
     assert uflip("run", *arguments, "--out", "out").code == 0
-    manifest = json.loads((here / "out" / "manifest.json").read_text())
+    manifest = json.loads((workdir / "out" / "manifest.json").read_text())
     assert manifest["plan"] == plan["runs"]
     assert plan["estimate"]["runs"] == len(plan["runs"])
     assert uflip("plan", *arguments, "--runs").out.count("order") == len(plan["runs"]) + 1
 
 
-def test_plan_refuses_what_run_refuses(here: Path) -> None:
+def test_plan_refuses_what_run_refuses(workdir: Path) -> None:
     for arguments, kind, _ in BAD_RUNS:
         if arguments and not {"--data", "--destroy"} & set(arguments):
-            with unchanged(here):
+            with unchanged(workdir):
                 assert uflip("plan", *arguments).code == EXIT_CODES[kind][0], arguments
 
 
@@ -574,8 +574,8 @@ def test_devices_lists_known_devices() -> None:
     assert {"sim:demo", "null"} <= {device["url"] for device in devices}
 
 
-def test_info_describes_a_device(here: Path) -> None:
-    with unchanged(here):
+def test_info_describes_a_device(workdir: Path) -> None:
+    with unchanged(workdir):
         info = json.loads(uflip("info", "file:new.bin", "--size", "64MiB", "--json").out)
     assert info["capacity_bytes"] == 64 * MIB
     assert info["wear"]["unknown"] or info["wear"]["percentage_used"] is not None
@@ -597,7 +597,7 @@ def test_info_describes_a_device(here: Path) -> None:
     ],
 )
 def test_advice_matches_why_the_plan_is_empty(
-    here: Path, options: tuple[str, ...], advice: str
+    workdir: Path, options: tuple[str, ...], advice: str
 ) -> None:
     done = uflip("run", "sim:demo", "--out", "r", *options)
     assert (done.code, advice in done.err, Path("r").exists()) == (2, True, False), done.err

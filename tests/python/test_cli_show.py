@@ -27,7 +27,7 @@ def test_show_prints_the_summary_and_changes_nothing(folder: Path) -> None:
     assert full.code == 0
 
 
-def test_runs_omitted_by_a_limit_are_not_blamed_on_the_device(here: Path) -> None:
+def test_runs_omitted_by_a_limit_are_not_blamed_on_the_device(workdir: Path) -> None:
     options = ("--scale", "quick", "--only", "order", "--max-bytes-written", "4MiB", "--out", "r")
     assert uflip("run", "sim:demo?blocks_per_die=64", *options, "-q").code == 0
     assert uflip("report", "r", "-o", "r.html").code == 0

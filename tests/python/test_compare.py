@@ -158,7 +158,7 @@ def replay(name: str, trace: Path, *options: str, device: str = FIRST) -> str:
     return name
 
 
-def test_replays_of_other_ios_are_different_experiments(here: Path) -> None:
+def test_replays_of_other_ios_are_different_experiments(workdir: Path) -> None:
     """Replays of different traces with one name are different experiments."""
     one = write_iolog(Path("one/t.iolog"), list(range(400)))
     other = write_iolog(Path("other/t.iolog"), list(reversed(range(400))))
@@ -175,7 +175,7 @@ def test_replays_of_other_ios_are_different_experiments(here: Path) -> None:
     assert not [each for each in same.conditions if each.code.startswith("different")]
 
 
-def test_replays_at_another_speed_are_reported(here: Path) -> None:
+def test_replays_at_another_speed_are_reported(workdir: Path) -> None:
     trace = write_iolog(Path("t/t.iolog"), list(range(400)))
     for name, speed in (("a", "1"), ("b", "2"), ("c", "1")):
         replay(name, trace, "--speed", speed)
@@ -186,7 +186,7 @@ def test_replays_at_another_speed_are_reported(here: Path) -> None:
     assert [row.ratio for row in api.compare("a", "c").rows] == [1.0]
 
 
-def test_fitted_trace_is_the_same_experiment(here: Path) -> None:
+def test_fitted_trace_is_the_same_experiment(workdir: Path) -> None:
     """The comparison reports that its I/Os have other addresses."""
     trace = write_iolog(Path("t/t.iolog"), list(range(0, 600_000, 1500)))
     small = "sim:demo?blocks_per_die=32"
@@ -315,7 +315,7 @@ def test_every_format_has_the_same_comparison(pair: tuple[Path, Path], tmp_path:
     ],
 )
 def test_bad_input_is_an_error(
-    pair: tuple[Path, Path], here: Path, arguments: tuple[str, ...], words: str
+    pair: tuple[Path, Path], workdir: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     Path("here").symlink_to(pair[0])
     done = uflip("compare", *arguments)
@@ -455,7 +455,7 @@ def test_run_inside_the_startup_has_no_verdict() -> None:
     )
 
 
-def test_plans_of_different_length_are_reported(here: Path) -> None:
+def test_plans_of_different_length_are_reported(workdir: Path) -> None:
     arguments = ("plan", FIRST, "--scale", "quick", "--only", "order", "--repetitions", "2")
     assert uflip(*arguments, "--out", "short.toml").code == 0
     text = Path("short.toml").read_text(encoding="utf-8")

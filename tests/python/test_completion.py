@@ -56,17 +56,17 @@ def test_device_without_poll_queues_is_refused(loop_device: str) -> None:
     ],
 )
 def test_invalid_completion_is_refused(
-    here: Path, arguments: tuple[str, ...], code: int, words: str
+    workdir: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     done = uflip("pattern", *arguments, "--pattern", "RR", "--io-count", "10")
     assert done.code == code
     assert words in done.err
     assert "Traceback" not in done.err
-    assert not (here / "target").exists()
+    assert not (workdir / "target").exists()
 
 
-def test_unpollable_file_is_neither_created_nor_enlarged(here: Path) -> None:
-    disk = here.stat().st_dev
+def test_unpollable_file_is_neither_created_nor_enlarged(workdir: Path) -> None:
+    disk = workdir.stat().st_dev
     node = Path(f"/sys/dev/block/{os.major(disk)}:{os.minor(disk)}")
     poll_files = [queue_dir / "queue" / "io_poll" for queue_dir in (node, node.resolve().parent)]
     if any(
@@ -81,8 +81,8 @@ def test_unpollable_file_is_neither_created_nor_enlarged(here: Path) -> None:
             open_device("file:target", size="2MiB", completion="polled")
         assert caught.value.what == "The device cannot be polled"
         assert caught.value.where == "file:target"
-        assert (here / "target").exists() == grown
-    assert (here / "target").stat().st_size == 1 << 20
+        assert (workdir / "target").exists() == grown
+    assert (workdir / "target").stat().st_size == 1 << 20
 
 
 RUNS = (
@@ -92,26 +92,28 @@ RUNS = (
 
 
 @pytest.mark.parametrize("verb", [("pattern", "--pattern", "RW"), ("run", "--scale", "quick")])
-def test_unpollable_target_is_refused_before_work_begins(here: Path, verb: tuple[str, ...]) -> None:
+def test_unpollable_target_is_refused_before_work_begins(
+    workdir: Path, verb: tuple[str, ...]
+) -> None:
     name, *arguments = verb
     options = ("--size", "1MiB", "--buffered", "--completion", "polled")
     done = uflip(name, "file:target", *arguments, *options)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("error: The device cannot be polled\n"), done.err
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.fixture
-def polled(here: Path) -> Path:
+def polled(workdir: Path) -> Path:
     """Make interrupted results stored as polled, next to finished ones; return their folder."""
     with open_device("file:target", size="1MiB", buffered=True, durability="cached") as device:
         for name, completion, finished in (("first", None, 2), ("polled", "polled", 1)):
             info = with_details(device.info, completion=completion)
-            results_writer = writer(here / name, RUNS, device, device=info, durability="cached")
+            results_writer = writer(workdir / name, RUNS, device, device=info, durability="cached")
             for run in RUNS[:finished]:
                 results_writer.commit(run, device.run(run.spec))
             results_writer.finish("interrupted")
-    return here / "polled"
+    return workdir / "polled"
 
 
 def test_polled_results_are_compared_with_a_warning_and_exported_polled(polled: Path) -> None:

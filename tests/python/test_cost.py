@@ -142,7 +142,7 @@ def test_too_small_device_is_refused() -> None:
     assert "256 KiB" in raised.value.got
 
 
-def test_results_without_granularity_are_refused(here: Path) -> None:
+def test_results_without_granularity_are_refused(workdir: Path) -> None:
     done = uflip("run", DEVICE, "--scale", "quick", "--only", "order", "--out", "r", "-q")
     assert done.code == 0, done.err
     done = uflip("cost", "r")
@@ -155,7 +155,7 @@ def test_no_prediction_without_prices() -> None:
     assert all(each.missing == each.workload.needs for each in predictions)
 
 
-def test_error_of_each_formula_is_printed(here: Path) -> None:
+def test_error_of_each_formula_is_printed(workdir: Path) -> None:
     only = "granularity,locality,partitioning"
     done = uflip("run", DEVICE, "--scale", "quick", "--only", only, "--out", "r", "-q")
     assert done.code == 0, done.err

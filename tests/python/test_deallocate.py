@@ -67,12 +67,12 @@ def test_deallocated_space_is_spare(percent: int) -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_trim_punches_a_hole_in_a_file(here: Path) -> None:
+def test_trim_punches_a_hole_in_a_file(workdir: Path) -> None:
     with open_device("file:f", size=8 * MIB, buffered=True) as device:
         before = Path("f").read_bytes()
         device.trim(2 * MIB, 3 * MIB)
@@ -82,7 +82,7 @@ def test_trim_punches_a_hole_in_a_file(here: Path) -> None:
     assert Path("f").stat().st_blocks * 512 <= 5 * MIB + 65536
 
 
-def test_read_only_file_is_not_deallocated(here: Path) -> None:
+def test_read_only_file_is_not_deallocated(workdir: Path) -> None:
     with open_device("file:f", size=MIB, buffered=True):
         pass
     before = Path("f").read_bytes()
@@ -103,7 +103,7 @@ def test_invalid_range_is_refused(url: str) -> None:
                 device.trim(offset, size)
 
 
-def test_nbd_server_receives_trims(here: Path) -> None:
+def test_nbd_server_receives_trims(workdir: Path) -> None:
     with serving("sim:demo?blocks_per_die=64", "--speed", "0", "--data", "disk"):
         with Client("s") as client:
             client.go()
@@ -121,11 +121,11 @@ def test_nbd_server_receives_trims(here: Path) -> None:
 
 
 @pytest.fixture
-def loop(here: Path) -> Iterator[tuple[str, Path]]:
+def loop(workdir: Path) -> Iterator[tuple[str, Path]]:
     """A block device, and the file below it."""
     if os.geteuid() != 0 or not shutil.which("losetup") or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root, losetup and /dev/loop-control")
-    disk = here / "disk"
+    disk = workdir / "disk"
     disk.write_bytes(b"x" * 8 * MIB)
     command = ["losetup", "-f", "--show", str(disk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -232,7 +232,7 @@ def test_trims_among_random_writes_act_as_spare_space(
     assert simulated == pytest.approx(expected, rel=0.015)
 
 
-def test_pattern_trims_a_file_and_a_loop_device(here: Path, loop: tuple[str, Path]) -> None:
+def test_pattern_trims_a_file_and_a_loop_device(workdir: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
     trims = ("--mode", "trim", "--location", "ordered", "--incr", "2", "--io-size", "64KiB",
             "--target-offset", "1MiB", "--target-size", "1MiB", "--io-count", "8")  # fmt: skip
@@ -256,7 +256,7 @@ def test_pattern_trims_a_file_and_a_loop_device(here: Path, loop: tuple[str, Pat
     assert holes == [n % 2 == 0 for n in range(16)]
 
 
-def test_trims_with_a_queue_are_refused_on_a_real_device(here: Path) -> None:
+def test_trims_with_a_queue_are_refused_on_a_real_device(workdir: Path) -> None:
     trims = ("--mode", "trim", "--location", "random", "--io-count", "4")
     queued = uflip(
         "pattern", "file:f", "--size", "4MiB", "--buffered", *trims, "--queue-depth", "4"
@@ -266,7 +266,7 @@ def test_trims_with_a_queue_are_refused_on_a_real_device(here: Path) -> None:
     assert uflip("pattern", "sim:demo", *trims, "--queue-depth", "4", "-q").code == 0
 
 
-def test_trims_run_in_parallel_with_queued_reads(here: Path) -> None:
+def test_trims_run_in_parallel_with_queued_reads(workdir: Path) -> None:
     """Trims run in a process of their own, in parallel with queued reads."""
     reads = basic("read", "random", io_size=4096, io_count=200, target_size=MIB)
     trims = basic("trim", "random", io_size=4096, io_count=50, target_offset=MIB, target_size=MIB)
@@ -277,7 +277,7 @@ def test_trims_run_in_parallel_with_queued_reads(here: Path) -> None:
     assert trace.bytes_trimmed == 50 * 4096
 
 
-def test_run_of_trims_is_stored_and_replayed(here: Path) -> None:
+def test_run_of_trims_is_stored_and_replayed(workdir: Path) -> None:
     out = Path("out")
     done = uflip("pattern", "sim:demo", "--mode", "trim", "--location", "sequential", "--io-size",
                  "1MiB", "--io-count", "16", "--inside", out, "-q")  # fmt: skip
@@ -294,7 +294,7 @@ def test_run_of_trims_is_stored_and_replayed(here: Path) -> None:
     assert uflip("verify", "again").code == 0
 
 
-def test_deallocate_verb_guards_other_ranges(here: Path, loop: tuple[str, Path]) -> None:
+def test_deallocate_verb_guards_other_ranges(workdir: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
     arguments = ("deallocate", name, "--target-offset", "1MiB", "--target-size", "2MiB")
     assert uflip(*arguments).code == 3
@@ -314,7 +314,7 @@ def test_deallocate_verb_guards_other_ranges(here: Path, loop: tuple[str, Path])
         assert (refused.code, "not a sector range" in refused.err) == (2, True), refused.err
 
 
-def test_deallocated_simulated_device_is_saved(here: Path) -> None:
+def test_deallocated_simulated_device_is_saved(workdir: Path) -> None:
     done = uflip("deallocate", "sim:demo", "--save", "new.snapshot", "-q")
     assert done.code == 0, done.err
     with open_device("sim:new.snapshot") as device:
@@ -329,7 +329,7 @@ def test_deallocated_simulated_device_is_saved(here: Path) -> None:
     assert Path("f").stat().st_blocks * 512 <= MIB
 
 
-def test_deallocate_micro_benchmark_is_planned_last_and_in_order(here: Path) -> None:
+def test_deallocate_micro_benchmark_is_planned_last_and_in_order(workdir: Path) -> None:
     done = uflip("plan", "sim:demo", "--suite", "today", "--scale", "quick", "--only",
                  "deallocate,cache_cliff", "--out", "p.toml")  # fmt: skip
     assert done.code == 0, done.err
@@ -350,7 +350,7 @@ URL = (
 )
 
 
-def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
+def test_deallocate_micro_benchmark_matches_theory(workdir: Path) -> None:
     """Writes to the remaining pages cost as on a device with a larger spare factor."""
     done = uflip("run", URL, "--suite", "today", "--scale", "quick", "--only", "deallocate",
                  "--io-size", "4KiB", "--pause", "1us", "--out", "out", "-q")  # fmt: skip
@@ -388,7 +388,7 @@ def test_deallocate_micro_benchmark_matches_theory(here: Path) -> None:
     assert mean_ns("RW", 100) == pytest.approx(float(fresh.mean()), rel=1e-6)
 
 
-def test_deallocate_removes_the_state_record(here: Path) -> None:
+def test_deallocate_removes_the_state_record(workdir: Path) -> None:
     """A block device's counters restart with the machine: the record itself must be removed."""
     opening = ("file:target", "--size", "2MiB", "--buffered", "-q")
     assert uflip("prepare", *opening).code == 0
@@ -401,7 +401,7 @@ def test_deallocate_removes_the_state_record(here: Path) -> None:
     assert not record.exists()
 
 
-def test_device_without_trim_is_skipped_with_a_reason(here: Path) -> None:
+def test_device_without_trim_is_skipped_with_a_reason(workdir: Path) -> None:
     info = structs.replace(
         inspect_device("sim:demo"),
         kind="block",
@@ -415,7 +415,7 @@ def test_device_without_trim_is_skipped_with_a_reason(here: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
-def test_fio_job_trims_the_same_range(here: Path, loop: tuple[str, Path]) -> None:
+def test_fio_job_trims_the_same_range(workdir: Path, loop: tuple[str, Path]) -> None:
     name, disk = loop
     trims = ("--mode", "trim", "--location", "sequential", "--io-size", "64KiB", "--io-count", "8")
     done = uflip("pattern", "sim:demo", *trims, "--target-size", "1MiB", "--inside", "o", "-q")

@@ -130,7 +130,7 @@ def test_costs_match_counted_memory_and_spare(url: str, memory_bytes: int | None
 # On the command line
 
 
-def test_front_is_printed_drawn_and_in_json(here: Path) -> None:
+def test_front_is_printed_drawn_and_in_json(workdir: Path) -> None:
     arguments = (
         "sweep", URL, "--vary", "spare_factor=0.15,0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--pareto", "spare_bytes,write_amplification",
@@ -138,13 +138,13 @@ def test_front_is_printed_drawn_and_in_json(here: Path) -> None:
     done = uflip(*arguments, "-o", "front.svg")
     assert done.code == 0, done.err
     assert "Pareto front of spare_bytes, write_amplification: 2 of 4 points" in done.out
-    assert (here / "front.svg").is_file()
+    assert (workdir / "front.svg").is_file()
     document = json.loads(uflip(*arguments, "--json").out)
     assert document["pareto"]["points"] == [0, 2]
     assert document["rows"][0]["spare_bytes"] < document["rows"][2]["spare_bytes"]
 
 
-def test_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
+def test_sample_is_drawn_as_parallel_coordinates(workdir: Path) -> None:
     arguments = (
         "sweep", URL, "--vary", "spare_factor=0.15..0.3", "--vary", "gc=greedy,random",
         "--pattern", "RW", "--untimed", "--sample", "sobol:4", "-o", "sample.svg",
@@ -154,13 +154,13 @@ def test_sample_is_drawn_as_parallel_coordinates(here: Path) -> None:
     document = json.loads(done.out)
     assert len(document["rows"]) == 4 * 4
     assert [each["name"] for each in document["sensitivity"]["indices"]] == ["spare_factor", "gc"]
-    first = (here / "sample.svg").read_bytes()
+    first = (workdir / "sample.svg").read_bytes()
     again = uflip(*arguments, "--sensitivity", "write_amplification")
     assert "with interactions" in again.out
     warning = "4 points are too few to distinguish the names: draw 64 or more (--sample sobol:64)"
     assert document["sensitivity"]["doubt"] == warning
     assert f"warning: {warning}" in again.out
-    assert (here / "sample.svg").read_bytes() == first, "the same data, the same figure"
+    assert (workdir / "sample.svg").read_bytes() == first, "the same data, the same figure"
 
 
 def test_enough_points_give_no_doubt() -> None:
@@ -190,14 +190,14 @@ SHORT_SWEEP = ("--pattern", "RW", "--vary", "spare_factor=0.15..0.3", "--io-coun
     ],
 )  # fmt: skip
 def test_rows_are_printed_when_nothing_can_be_drawn(
-    here: Path, arguments: tuple[object, ...]
+    workdir: Path, arguments: tuple[object, ...]
 ) -> None:
     done = uflip("sweep", URL, *arguments, "-o", "none.png")
     assert (done.code, "There is nothing to draw" in done.err) == (2, True), done.err
     assert len(done.out.splitlines()) >= 3, done.out
     document = json.loads(uflip("sweep", URL, *arguments, "-o", "none.png", "--json").out)
     assert (len(document["rows"]), document["error"]["kind"]) == (2, "usage")
-    assert not (here / "none.png").exists()
+    assert not (workdir / "none.png").exists()
 
 
 def test_rows_are_printed_when_points_lack_a_measure() -> None:

@@ -158,15 +158,15 @@ def test_damaged_device_log_leaves_the_run_readable(tmp_path: Path, damage: str)
         read_device_log(again.runs[0])
 
 
-def test_inside_option_records_a_device_log(here: Path) -> None:
+def test_inside_option_records_a_device_log(workdir: Path) -> None:
     done = uflip("run", SMALL, "--inside", "--scale", "quick", "--only", "order", "--out", "r")
     assert done.code == 0, done.err
-    runs = Results.load(here / "r").runs
+    runs = Results.load(workdir / "r").runs
     logged_runs = [run for run in runs if read_device_log(run) is not None]
     assert {run.micro_benchmark for run in logged_runs} == {"order"}
     refused = uflip("run", "file:x.bin", "--size", "1MiB", "--inside")
     assert (refused.code, "simulated" in refused.err) == (2, True)
-    assert not (here / "x.bin").exists()
+    assert not (workdir / "x.bin").exists()
 
 
 def test_device_log_is_off_by_default() -> None:
@@ -175,13 +175,13 @@ def test_device_log_is_off_by_default() -> None:
         assert not device.run(READS.spec).has_inside
 
 
-def test_pattern_verb_stores_a_device_log(here: Path) -> None:
+def test_pattern_verb_stores_a_device_log(workdir: Path) -> None:
     options = "--pattern", "RW", "--io-size", "8k", "--io-count", "500"
     done = uflip("pattern", SMALL, *options, "--inside", "r", "--json")
     assert done.code == 0, done.err
     without = uflip("pattern", SMALL, *options, "--json")
     assert json.loads(done.out) == json.loads(without.out), "it is the same run"
-    results = Results.load(here / "r")
+    results = Results.load(workdir / "r")
     (run,) = results.runs
     assert (run.pattern, run.micro_benchmark, results.manifest.status) == (
         "RW",
@@ -192,12 +192,12 @@ def test_pattern_verb_stores_a_device_log(here: Path) -> None:
     assert int(device_log.samples["ios"][-1]) == 500
     assert device_log.operations is not None
     assert set(range(500)) <= set(device_log.operations.io.tolist())
-    assert all(each.usable for each in verify(here / "r"))
+    assert all(each.usable for each in verify(workdir / "r"))
     mixed = uflip(
         "pattern", SMALL, "--pattern", "SR", "--mix", "RW", "--ratio", "4", "--inside", "m"
     )
     assert mixed.code == 0, mixed.err
-    assert Results.load(here / "m").runs[0].pattern == "SR/RW"
+    assert Results.load(workdir / "m").runs[0].pattern == "SR/RW"
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_pattern_verb_stores_a_device_log(here: Path) -> None:
     ],
 )
 def test_invalid_inside_option_is_refused_before_work(
-    here: Path, arguments: tuple[str, ...], code: int, words: str
+    workdir: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    (here / "there").mkdir()
+    (workdir / "there").mkdir()
     refused = uflip("pattern", *arguments)
     assert (refused.code, words in refused.err) == (code, True), refused.err
-    assert not (here / "x").exists()
-    assert list((here / "there").iterdir()) == []
+    assert not (workdir / "x").exists()
+    assert list((workdir / "there").iterdir()) == []

@@ -27,8 +27,8 @@ READS = baseline("RR", io_size=4096, io_count=400)
 
 
 @pytest.fixture
-def target(here: Path) -> Path:
-    path = here / "scratch.bin"
+def target(workdir: Path) -> Path:
+    path = workdir / "scratch.bin"
     open_device(f"file:{path}", size=4 * MIB, buffered=True)
     return path
 
@@ -207,9 +207,9 @@ def test_changed_target_is_an_error(
         assert words in caught.value.got
 
 
-def test_file_truncated_during_a_run_is_an_error(here: Path) -> None:
+def test_file_truncated_during_a_run_is_an_error(workdir: Path) -> None:
     """Its final length is the same as before."""
-    path = here / "scratch.bin"
+    path = workdir / "scratch.bin"
     with open_device(f"file:{path}", size=64 * MIB, buffered=True) as device:
         running = threading.Event()
 
@@ -314,7 +314,7 @@ def test_foreign_sector_reads_are_counted(loop_device: str) -> None:
         assert disturbances_during(device, read)["sectors_read"] >= 4 * 128
 
 
-def test_moved_result_folder_ends_the_benchmark(here: Path) -> None:
+def test_moved_result_folder_ends_the_benchmark(workdir: Path) -> None:
     process = start("run", "null", "--scale", "quick", "--only", "order", "--pause", "30ms",
                     "--out", "out", "-q")  # fmt: skip
     moved = threading.Event()

@@ -69,42 +69,42 @@ def injector() -> injection.Injector:
     return injection.build("scratch.bin")
 
 
-def calls_of(injector: injection.Injector, here: Path, *options: str) -> list[str]:
+def calls_of(injector: injection.Injector, workdir: Path, *options: str) -> list[str]:
     """Return the writes and flushes of a pattern on an existing file, in order."""
-    calls = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=here / "log")
+    calls = injector.calls("pattern", "file:scratch.bin", *PATTERN, *options, log=workdir / "log")
     names = ("pwrite", "fdatasync", "fsync")
     return [call.name.removesuffix("64") for call in calls if call.name.startswith(names)]
 
 
 def test_system_calls_match_the_durability(
-    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+    make_file: Callable[..., Path], workdir: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB)
     durable = ["pwritev2:dsync"] * WRITES
-    assert calls_of(injector, here) == ["pwrite"] * WRITES
-    assert calls_of(injector, here, "--durability", "fua") == durable
-    assert calls_of(injector, here, "--buffered") == durable
+    assert calls_of(injector, workdir) == ["pwrite"] * WRITES
+    assert calls_of(injector, workdir, "--durability", "fua") == durable
+    assert calls_of(injector, workdir, "--buffered") == durable
     flushed = (["pwrite"] * 5 + ["fdatasync"]) * 2 + ["pwrite"] * 2
-    assert calls_of(injector, here, "--durability", "flush:5") == flushed
+    assert calls_of(injector, workdir, "--durability", "flush:5") == flushed
     reads = injector.calls("pattern", "file:scratch.bin", "--pattern", "SR", "--io-count", "9",
-                           "--durability", "flush:1", log=here / "log")  # fmt: skip
+                           "--durability", "flush:1", log=workdir / "log")  # fmt: skip
     assert not [call for call in reads if call.name == "fdatasync"]
 
 
 def test_parallel_processes_share_the_flush_count(
-    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+    make_file: Callable[..., Path], workdir: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB)
-    calls = calls_of(injector, here, "--parallel-degree", "4", "--durability", "flush:3")
+    calls = calls_of(injector, workdir, "--parallel-degree", "4", "--durability", "flush:3")
     assert (calls.count("pwrite"), calls.count("fdatasync")) == (4 * WRITES, 4 * WRITES // 3)
 
 
 def test_created_file_and_state_are_flushed(
-    make_file: Callable[..., Path], here: Path, injector: injection.Injector
+    make_file: Callable[..., Path], workdir: Path, injector: injection.Injector
 ) -> None:
     make_file(MIB).unlink()
     calls = injector.calls("prepare", "file:scratch.bin", "--size", "1MiB", "--record", "record",
-                          log=here / "log")  # fmt: skip
+                          log=workdir / "log")  # fmt: skip
     names = [call.name.removesuffix("64") for call in calls]
     last_write = max(position for position, name in enumerate(names) if name == "pwrite")
     assert "fdatasync" in names[last_write:]
@@ -113,13 +113,13 @@ def test_created_file_and_state_are_flushed(
 
 @pytest.mark.parametrize("call", ["fdatasync", "pwritev2:dsync"])
 def test_failed_flush_is_an_error(
-    make_file: Callable[..., Path], here: Path, injector: injection.Injector, call: str
+    make_file: Callable[..., Path], workdir: Path, injector: injection.Injector, call: str
 ) -> None:
     make_file(MIB)
     durability = "flush:5" if call == "fdatasync" else "fua"
     command = ("pattern", "file:scratch.bin", *PATTERN, "--durability", durability)
     number = next(
-        each.number for each in injector.calls(*command, log=here / "log") if each.name == call
+        each.number for each in injector.calls(*command, log=workdir / "log") if each.name == call
     )
     done = injector.run(*command, at=number, errno=injection.errno_of("EIO"))
     assert done.returncode == 4, done.stderr
@@ -159,8 +159,8 @@ def test_kernel_counts_flushes_of_a_block_device(loop_device: str) -> None:
 # Stored durability
 
 
-def test_durability_option_reaches_the_simulated_cache(here: Path) -> None:
-    assert here.is_dir()
+def test_durability_option_reaches_the_simulated_cache(workdir: Path) -> None:
+    assert workdir.is_dir()
 
     def mean_ms(durability: str) -> float:
         done = uflip("pattern", SMALL_SIM, *PATTERN, "--durability", durability)
@@ -186,7 +186,7 @@ def test_clone_and_cached_device_keep_the_durability() -> None:
         assert device.run(spec).elapsed_ns() < slow / 2
 
 
-def test_resumed_benchmark_keeps_its_durability(here: Path) -> None:
+def test_resumed_benchmark_keeps_its_durability(workdir: Path) -> None:
     arguments = ("run", SMALL_SIM, "--scale", "quick", "--only", "granularity", "-q")
     durable = ("--durability", "flush:8")
     assert uflip(*arguments, *durable, "--out", "whole").code == 0
@@ -205,22 +205,22 @@ def test_resumed_benchmark_keeps_its_durability(here: Path) -> None:
     shown = uflip("show", "cut")
     assert "durability flush:8" in shown.out
     assert uflip("report", "cut", "--out", "report.html").code == 0
-    assert "its time is part of the last one" in (here / "report.html").read_text()
+    assert "its time is part of the last one" in (workdir / "report.html").read_text()
 
 
-def test_plan_stores_the_durability(here: Path) -> None:
+def test_plan_stores_the_durability(workdir: Path) -> None:
     planned = uflip("plan", SMALL_SIM, "--only", "order", "--scale", "quick", "--durability", "fua",
                  "--out", "plan.toml")  # fmt: skip
     assert planned.code == 0, planned.err
     assert "survive a loss of power" in planned.out
-    text = (here / "plan.toml").read_text()
+    text = (workdir / "plan.toml").read_text()
     assert '\ndurability = "fua"\n' in text
     document = json.loads(uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--json").out)
     assert document["durability"] == "fua"
     refused = uflip("plan", SMALL_SIM, "--plan", "plan.toml", "--durability", "cached")
     assert refused.code == 2
     for wrong, words in (("", "durability"), ('durability = "o_sync"\n', "flush:N")):
-        (here / "wrong.toml").write_text(text.replace('durability = "fua"\n', wrong))
+        (workdir / "wrong.toml").write_text(text.replace('durability = "fua"\n', wrong))
         done = uflip("plan", SMALL_SIM, "--plan", "wrong.toml")
         assert done.code == 2
         assert words in done.err
@@ -228,7 +228,7 @@ def test_plan_stores_the_durability(here: Path) -> None:
     older = text.replace('durability = "fua"\n', "").replace(
         "format_version = 3", "format_version = 2"
     )
-    (here / "older.toml").write_text(older)
+    (workdir / "older.toml").write_text(older)
     document = json.loads(uflip("plan", SMALL_SIM, "--plan", "older.toml", "--json").out)
     assert document["durability"] == "cached"
 
@@ -242,8 +242,8 @@ def test_older_results_have_their_devices_durability(folder: str) -> None:
     assert unrecorded_durability("block", "pread/pwrite O_DSYNC, buffered") == "fua"
 
 
-def test_myers_sinclair_preset_uses_fua(here: Path) -> None:
-    assert here.is_dir()
+def test_myers_sinclair_preset_uses_fua(workdir: Path) -> None:
+    assert workdir.is_dir()
     command = ("pattern", SMALL_SIM, "--preset", "myers-sinclair", "--batches", "1", "--io-count",
                "100", "--json")  # fmt: skip
     assert json.loads(uflip(*command).out)["durability"] == "fua"
@@ -253,8 +253,8 @@ def test_myers_sinclair_preset_uses_fua(here: Path) -> None:
 # Effects of durability
 
 
-def test_comparing_different_durabilities_gives_a_warning(here: Path) -> None:
-    assert here.is_dir()
+def test_comparing_different_durabilities_gives_a_warning(workdir: Path) -> None:
+    assert workdir.is_dir()
     for name, options in {"a": (), "b": ("--durability", "fua"), "c": ("--seed", "7")}.items():
         done = uflip("run", "null", "--only", "granularity", "--scale", "quick", "--pause", "1ms",
                      "--out", name, "-q", *options)  # fmt: skip

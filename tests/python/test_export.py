@@ -82,12 +82,12 @@ def test_csv_and_parquet_tables_are_equal(results: Results, tmp_path: Path) -> N
     assert set(table.column_names) <= explained
 
 
-def test_pattern_trace_has_the_export_columns(here: Path) -> None:
+def test_pattern_trace_has_the_export_columns(workdir: Path) -> None:
     words = ("pattern", "sim:demo?blocks_per_die=64", "--pattern", "RW", "--io-count", "50", "-q")
     for name in ("io.csv", "io.parquet"):
         assert uflip(*words, "--trace", name).code == 0
-    table = pq.read_table(here / "io.parquet")
-    lines = read_rows(here / "io.csv")
+    table = pq.read_table(workdir / "io.parquet")
+    lines = read_rows(workdir / "io.csv")
     assert list(lines[0]) == table.column_names
     assert [{k: str(v) for k, v in row.items()} for row in table.to_pylist()] == lines
     assert [row["index"] for row in lines] == [str(number) for number in range(50)]
@@ -175,7 +175,7 @@ def test_table_size_matches_the_announcement(tmp_path: Path) -> None:
         assert expected / 2 < size_bytes < 2 * expected, url
 
 
-def test_open_and_closed_loop_runs_are_one_table(here: Path) -> None:
+def test_open_and_closed_loop_runs_are_one_table(workdir: Path) -> None:
     """The suite `today` has both; the submission wait of closed-loop runs is 0."""
     duckdb, pandas, polars = (pytest.importorskip(n) for n in ("duckdb", "pandas", "polars"))
     done = uflip("run", "sim:demo?blocks_per_die=64", "--suite", "today", "--scale", "quick",

@@ -42,17 +42,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", ["granularity", "locality", "locality-relative", "traces"])
 def test_figure_is_written_in_its_size_and_reproducibly(
-    results: Path, here: Path, kind: str
+    results: Path, workdir: Path, kind: str
 ) -> None:
     done = uflip("figure", results, kind, "-o", "x.svg")
     assert (done.code, done.out.strip()) == (0, "x.svg"), done.err
-    content = (here / "x.svg").read_text()
+    content = (workdir / "x.svg").read_text()
     assert content.startswith("<?xml")
     width = float(re.search(r'width="([\d.]+)pt"', content)[1]) / 72  # type: ignore[index]
     assert width == pytest.approx(paper.PAGE if kind == "traces" else paper.COLUMN, abs=0.01)
     again = uflip("figure", results, kind, "-o", "x.svg")
     assert again.code == 0, again.err
-    assert (here / "x.svg").read_text() == content, "the same data gives the same file"
+    assert (workdir / "x.svg").read_text() == content, "the same data gives the same file"
 
 
 def test_lines_differ_by_more_than_colour(results: Path) -> None:
@@ -184,7 +184,7 @@ def test_relative_locality_is_divided_by_sequential_writes(results: Path) -> Non
         assert list(lines[pattern].get_ydata()) == pytest.approx(expected)
 
 
-def test_available_figures_are_listed_and_others_refused(results: Path, here: Path) -> None:
+def test_available_figures_are_listed_and_others_refused(results: Path, workdir: Path) -> None:
     listed = uflip("figure", results).out.split()
     assert listed == ["granularity", "locality", "locality-relative", "traces", "workload-history"]
     refused = uflip("figure", results, "wear", "-o", "x.pdf")
@@ -192,10 +192,10 @@ def test_available_figures_are_listed_and_others_refused(results: Path, here: Pa
     assert "granularity" in refused.err
     for name, head in (("x.pdf", b"%PDF"), ("x.png", b"\x89PNG")):
         assert uflip("figure", results, "granularity", "-o", name).code == 0
-        assert (here / name).read_bytes().startswith(head)
-    (here / "mine.pdf").write_text("a thesis")
+        assert (workdir / name).read_bytes().startswith(head)
+    (workdir / "mine.pdf").write_text("a thesis")
     assert uflip("figure", results, "granularity", "-o", "mine.pdf").code == 3
-    assert (here / "mine.pdf").read_text() == "a thesis"
+    assert (workdir / "mine.pdf").read_text() == "a thesis"
 
 
 def test_history_shows_every_workload_at_its_time_and_rate(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_history_shows_every_workload_at_its_time_and_rate(tmp_path: Path) -> No
     assert len(set(looks.values())) == 3, "distinguishable without colour"
 
 
-def test_sweep_is_drawn_over_the_varied_parameter(here: Path) -> None:
+def test_sweep_is_drawn_over_the_varied_parameter(workdir: Path) -> None:
     vary = "spare_factor=0.3,0.45,0.6", "--vary", "die_queue=fifo,reads_first"
     options = "--pattern", "RW", "--io-size", "4k", "--io-count", "300", "--json"
     swept = uflip("sweep", SMALL, "--vary", *vary, *options, "--data", "rows")
@@ -254,7 +254,9 @@ def test_sweep_is_drawn_over_the_varied_parameter(here: Path) -> None:
     assert (refused.code, "spare-factor" in refused.err) == (2, True)
 
 
-def test_omitted_lines_of_a_sweep_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_lines_of_a_sweep_are_reported(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = "--pattern", "RW", "--io-size", "4k", "--io-count", "200", "--data", "rows"
     policies = "gc=greedy,cyclic,random,greedy_window,cost_benefit,d_choices"
     swept = uflip("sweep", SMALL, "--vary", "spare_factor=0.3,0.5", "--vary", policies, *options)

@@ -89,14 +89,14 @@ def run_fio(lines: list[str], log: str = "write_iolog=run") -> Any:
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_sequences_are_identical(name: str, here: Path) -> None:
+def test_sequences_are_identical(name: str, workdir: Path) -> None:
     resolved, expected = resolve_and_run(EXACT[name])
     by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
     np.testing.assert_array_equal(by_fio, expected)
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_ios_have_the_same_distribution(name: str, here: Path) -> None:
+def test_random_ios_have_the_same_distribution(name: str, workdir: Path) -> None:
     resolved, expected = resolve_and_run(RANDOM[name])
     by_fio = run_fio(_sections(resolved, "run", CACHED_WRITES))
     assert len(by_fio) == len(expected)
@@ -143,7 +143,7 @@ def test_unsupported_rate_is_omitted_with_a_comment(
     [("hotcold", {}, 0.8), ("zipf", {"skew_percent": 120}, None), ("random", {}, None)],
 )
 def test_skewed_ios_have_the_same_skew(
-    location: str, skew: Any, share: float | None, here: Path
+    location: str, skew: Any, share: float | None, workdir: Path
 ) -> None:
     """Return the share of the most frequent fifth of 64 slots: by fio, by uflip, and by the law."""
     resolved, expected = resolve_and_run(
@@ -167,7 +167,7 @@ def test_skewed_ios_have_the_same_skew(
             assert np.mean(rows[:, 0] < (64 + 13 * 4) << 10) > 0.77
 
 
-def test_every_run_is_a_valid_fio_job(here: Path) -> None:
+def test_every_run_is_a_valid_fio_job(workdir: Path) -> None:
     """Patterns without an option in fio have jobs that read logs, and are exact."""
     device = "sim:demo?blocks_per_die=64"
     names = "order,parallelism,mix,bursts"
@@ -201,7 +201,7 @@ def test_every_run_is_a_valid_fio_job(here: Path) -> None:
                     ("order", "partitioning", "mix")}  # fmt: skip
 
 
-def test_fio_replays_an_exported_log(here: Path) -> None:
+def test_fio_replays_an_exported_log(workdir: Path) -> None:
     """A backward sequence, for which fio has no option."""
     resolved, expected = resolve_and_run(spec.basic("read", "ordered", incr=-1, **RANGE))
     rows = "".join(f"target read {offset} {size}\n" for offset, size, _ in expected)
@@ -228,7 +228,7 @@ def test_log_job_names_the_times_it_omits(times: Any, omitted: list[str]) -> Non
     assert [line.split()[2] for line in comments] == omitted
 
 
-def test_open_loop_job_of_a_suite_names_the_omitted_arrivals(here: Path) -> None:
+def test_open_loop_job_of_a_suite_names_the_omitted_arrivals(workdir: Path) -> None:
     """fio makes all I/Os as fast as possible: its log is version 2, without times."""
     device = "sim:demo?blocks_per_die=64"
     only = ("--suite", "today", "--only", "write_rate", "--scale", "quick")

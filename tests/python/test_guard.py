@@ -54,7 +54,7 @@ def scratch(make_file: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def loop(here: Path) -> Iterator[Callable[..., str]]:
+def loop(workdir: Path) -> Iterator[Callable[..., str]]:
     """Return a function that attaches files to loop devices; detach them at the end."""
     if os.geteuid() != 0 or not shutil.which("losetup") or not Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root, losetup and /dev/loop-control")
@@ -93,7 +93,7 @@ def empty_loop_device() -> Iterator[str]:
         os.close(control)
 
 
-def test_device_without_a_medium_is_refused(empty_loop_device: str, here: Path) -> None:
+def test_device_without_a_medium_is_refused(empty_loop_device: str, workdir: Path) -> None:
     destroy = ("--destroy", token(empty_loop_device))
     for arguments in (
         ("run", empty_loop_device, "--scale", "quick", "--out", "r", *destroy),
@@ -117,7 +117,7 @@ def test_device_without_a_medium_is_refused(empty_loop_device: str, here: Path) 
 
 
 def test_no_write_path_overwrites_a_protected_target(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    workdir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
         pytest.skip("the matrix needs root and loop devices")
@@ -128,7 +128,14 @@ def test_no_write_path_overwrites_a_protected_target(
         pytest.skip("no mount namespace can be made here")
     # The helpers are in the folder of the tests; the matrix works in a folder of its own.
     environment = os.environ | {"PYTHONPATH": f"{PACKAGE_ROOT}:{TESTS_DIR}"}
-    command = ["unshare", "-m", "-u", sys.executable, str(TESTS_DIR / "guard_matrix.py"), str(here)]
+    command = [
+        "unshare",
+        "-m",
+        "-u",
+        sys.executable,
+        str(TESTS_DIR / "guard_matrix.py"),
+        str(workdir),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     outcome = json.loads(done.stdout.splitlines()[-1])
@@ -151,8 +158,8 @@ def test_no_write_path_overwrites_a_protected_target(
 
 
 @pytest.mark.parametrize("kind", signatures.KINDS)
-def test_content_of_a_file_must_be_typed_in_its_token(here: Path, kind: str) -> None:
-    image = here / "image"
+def test_content_of_a_file_must_be_typed_in_its_token(workdir: Path, kind: str) -> None:
+    image = workdir / "image"
     signatures.write(image, kind)
     before = image.read_bytes()
     with pytest.raises(RefusedError) as caught:
@@ -200,8 +207,8 @@ def test_mark_survives_reads(scratch: Path) -> None:
     write_some_blocks(f"file:{scratch}")
 
 
-def test_mark_of_the_first_version_is_invalid(here: Path) -> None:
-    path = here / "old"
+def test_mark_of_the_first_version_is_invalid(workdir: Path) -> None:
+    path = workdir / "old"
     path.write_bytes(bytes(MIB))
     try:
         os.setxattr(path, "user.uflip", b"expendable")
@@ -211,8 +218,8 @@ def test_mark_of_the_first_version_is_invalid(here: Path) -> None:
         open_device(f"file:{path}", buffered=True)
 
 
-def test_foreign_empty_file_is_refused(here: Path) -> None:
-    path = here / "empty"
+def test_foreign_empty_file_is_refused(workdir: Path) -> None:
+    path = workdir / "empty"
     path.touch()
     for verb in (("run", "--out", "out"), ("prepare",), ("pattern", "--pattern", "RW")):
         done = uflip(verb[0], "file:empty", "--size", "1MiB", *verb[1:])
@@ -268,9 +275,9 @@ while True:
 """
 
 
-def test_link_retargeted_during_open_writes_no_foreign_file(here: Path) -> None:
+def test_link_retargeted_during_open_writes_no_foreign_file(workdir: Path) -> None:
     """The opened file is the checked one: the precious file is never written, nor marked."""
-    expendable, precious, link = here / "ours", here / "precious", here / "link"
+    expendable, precious, link = workdir / "ours", workdir / "precious", workdir / "link"
     with open_device(f"file:{expendable}", size="64KiB", buffered=True):
         pass
     skip_without_xattrs(expendable)
@@ -303,8 +310,8 @@ def test_link_retargeted_during_open_writes_no_foreign_file(here: Path) -> None:
     assert refused > 0, "the race took place"
 
 
-def test_ctrl_c_keeps_a_foreign_file_under_the_same_name(here: Path) -> None:
-    path, precious = here / "large.bin", here / "precious"
+def test_ctrl_c_keeps_a_foreign_file_under_the_same_name(workdir: Path) -> None:
+    path, precious = workdir / "large.bin", workdir / "precious"
     precious.write_text("precious")
     process = start("pattern", "file:large.bin", "--size", "8GiB", "--pattern", "RW")
     for _ in range(6000):
@@ -319,7 +326,7 @@ def test_ctrl_c_keeps_a_foreign_file_under_the_same_name(here: Path) -> None:
         pytest.skip("no direct I/O in the folder for temporary files")
     assert process.returncode == 130, err
     assert path.read_text() == "precious"
-    assert [entry.name for entry in here.iterdir()] == ["large.bin"]
+    assert [entry.name for entry in workdir.iterdir()] == ["large.bin"]
 
 
 @pytest.mark.parametrize("path", ["/proc/sys/kernel/domainname", "/sys/kernel/mm/lru_gen/enabled"])
@@ -348,8 +355,8 @@ def test_running_program_is_never_overwritten() -> None:
 
 
 @pytest.mark.parametrize("verb", ["run", "prepare", "pattern"])
-def test_refusal_imports_no_heavy_module(here: Path, verb: str) -> None:
-    foreign = here / "thesis"
+def test_refusal_imports_no_heavy_module(workdir: Path, verb: str) -> None:
+    foreign = workdir / "thesis"
     foreign.write_bytes(b"mine" * 4096)
     program = """
 import sys
@@ -408,14 +415,14 @@ def token(device: str) -> str:
     return str(report_block(device)["token"])
 
 
-def test_device_in_use_is_listed_without_a_token(loop: Any, here: Path) -> None:
+def test_device_in_use_is_listed_without_a_token(loop: Any, workdir: Path) -> None:
     # No loop devices, because those of other tests appear and disappear meanwhile.
     used = [
         device
         for device in known_devices()
         if device.get("in_use") and not device["url"].startswith("/dev/loop")
     ]
-    path = here / "lower"
+    path = workdir / "lower"
     path.write_bytes(bytes(4 * MIB))
     lower = loop(path)
     upper = loop(Path(lower))
@@ -432,8 +439,8 @@ def test_device_in_use_is_listed_without_a_token(loop: Any, here: Path) -> None:
         assert caught.value.got.startswith(device["in_use"][:40])
 
 
-def test_loop_device_of_a_locked_file_is_refused(loop: Any, here: Path) -> None:
-    path = here / "measured"
+def test_loop_device_of_a_locked_file_is_refused(loop: Any, workdir: Path) -> None:
+    path = workdir / "measured"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
     # `flock` opens the file for reading: a writer would be refused for another reason.
@@ -449,10 +456,10 @@ def test_loop_device_of_a_locked_file_is_refused(loop: Any, here: Path) -> None:
         assert opened.info.capacity_bytes == 4 * MIB
 
 
-def test_partitions_and_equal_media_have_distinct_tokens(loop: Any, here: Path) -> None:
+def test_partitions_and_equal_media_have_distinct_tokens(loop: Any, workdir: Path) -> None:
     tokens = []
     for name in ("one", "two"):
-        path = here / name
+        path = workdir / name
         path.write_bytes(bytes(8 * MIB))
         device = loop(path)
         tokens.append(token(device))
@@ -467,8 +474,8 @@ def test_partitions_and_equal_media_have_distinct_tokens(loop: Any, here: Path) 
         assert f":{8 * MIB}" in name or f":{2 * MIB}" in name
 
 
-def test_read_only_device_is_refused_at_opening(loop: Any, here: Path) -> None:
-    path = here / "medium"
+def test_read_only_device_is_refused_at_opening(loop: Any, workdir: Path) -> None:
+    path = workdir / "medium"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path, "-r")
     with pytest.raises(DeviceError, match="read-only"):
@@ -480,8 +487,8 @@ def test_read_only_device_is_refused_at_opening(loop: Any, here: Path) -> None:
         opened.run(baseline("RR", io_count=5, target_size="1MiB"))
 
 
-def test_device_opened_by_token_is_branded(loop: Any, here: Path) -> None:
-    path = here / "medium"
+def test_device_opened_by_token_is_branded(loop: Any, workdir: Path) -> None:
+    path = workdir / "medium"
     path.write_bytes(bytes(4 * MIB))
     device = loop(path)
     assert inspect_device(device).details.brand is None
@@ -495,8 +502,8 @@ def test_device_opened_by_token_is_branded(loop: Any, here: Path) -> None:
         assert not opened.info.details.brand_is_new
 
 
-def test_state_of_another_medium_is_ignored(loop: Any, here: Path) -> None:
-    media = [here / "one", here / "two"]
+def test_state_of_another_medium_is_ignored(loop: Any, workdir: Path) -> None:
+    media = [workdir / "one", workdir / "two"]
     for medium in media:
         medium.write_bytes(bytes(4 * MIB))
     device = loop(media[0])

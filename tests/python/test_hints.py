@@ -331,7 +331,7 @@ def test_null_device_has_no_class() -> None:
         advise(document)
 
 
-def test_hints_verb_matches_the_function(here: Path) -> None:
+def test_hints_verb_matches_the_function(workdir: Path) -> None:
     done = uflip(
         "run", "sim:demo?blocks_per_die=64", "--scale", "quick", "--only", "granularity,alignment",
         "--out", "r", "-q",
@@ -359,7 +359,7 @@ def test_hints_verb_matches_the_function(here: Path) -> None:
         assert f"{hint['number']}  {hint['verdict']}" in text
 
 
-def test_memory_price_requires_device_price(here: Path) -> None:
+def test_memory_price_requires_device_price(workdir: Path) -> None:
     done = uflip("hints", "r", "--memory-price", "4")
     assert done.code == 2
     assert "--device-price" in done.err
@@ -465,7 +465,7 @@ def test_marked_run_leaves_hints_and_class_undecided(mark: str, words: str) -> N
     assert all((hint.advice == "") == bool(hint.decided_by) for hint in advice.hints)
 
 
-def test_runs_in_the_write_cache_give_no_advice(here: Path) -> None:
+def test_runs_in_the_write_cache_give_no_advice(workdir: Path) -> None:
     """128 MiB of cache, 32 MiB of writes: the flash is not measured."""
     device = "sim:enterprise-nvme?write_cache_bytes=134217728"
     done = uflip("run", device, "--scale", "quick", "--only", "baseline,locality", "--out", "r")

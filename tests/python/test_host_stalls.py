@@ -43,7 +43,7 @@ def wait_until_running(out: Path) -> None:
     time.sleep(0.3)
 
 
-def test_stopped_process_is_reported(here: Path) -> None:
+def test_stopped_process_is_reported(workdir: Path) -> None:
     trace = write_iolog(Path("t.iolog"))
     with open_device("file:f", size=1 << 20, buffered=True):
         pass
@@ -80,7 +80,7 @@ def test_simulated_run_has_no_host_gaps() -> None:
     assert "host_gap_ns" not in trace.columns
 
 
-def test_pauses_queues_and_processes_are_not_stalls(here: Path) -> None:
+def test_pauses_queues_and_processes_are_not_stalls(workdir: Path) -> None:
     """Delays that the pattern requests on an idle null device are not stalls."""
     patterns = [
         basic("read", "random", time="burst", burst=5, pause=300_000, io_count=50),

@@ -149,12 +149,12 @@ NO_FILES = [
 
 
 @pytest.mark.parametrize("make", NO_FILES, ids=lambda make: make.__name__)
-def test_non_regular_file_is_refused_at_once(here: Path, make: Callable[[Path], Path]) -> None:
+def test_non_regular_file_is_refused_at_once(workdir: Path, make: Callable[[Path], Path]) -> None:
     for reader, (command, ending) in READERS.items():
         name = make(Path(f"{reader.replace(' ', '-')}{ending}"))
-        before = sorted(here.iterdir())
+        before = sorted(workdir.iterdir())
         check(attempt(*(word.format(name) for word in command)))
-        assert sorted(here.iterdir()) == before
+        assert sorted(workdir.iterdir()) == before
 
 
 # Files that are hostile
@@ -241,7 +241,7 @@ def contents_for(reader: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_hostile_file_is_an_error(here: Path, reader: str) -> None:
+def test_hostile_file_is_an_error(workdir: Path, reader: str) -> None:
     command, ending = READERS[reader]
     path = Path(f"hostile{ending}")
     for name, content in contents_for(reader).items():
@@ -251,10 +251,10 @@ def test_hostile_file_is_an_error(here: Path, reader: str) -> None:
             check(done)
         except AssertionError as error:
             raise AssertionError(f"{reader}: {name}") from error
-    assert sorted(here.iterdir()) == [here / path], "nothing was made"
+    assert sorted(workdir.iterdir()) == [workdir / path], "nothing was made"
 
 
-def test_endless_spec_is_refused(here: Path) -> None:
+def test_endless_spec_is_refused(workdir: Path) -> None:
     check(attempt("pattern", "null", "--spec", "-", stdin=b" " * (4 << 20)), 2)
     check(attempt("pattern", "null", "--spec", "-", stdin=b"\xff"), 2)
     check(attempt("pattern", "null", "--spec", "/dev/zero"), 2)
@@ -304,11 +304,11 @@ def plan_text() -> str:
         ("[device]\n", "[device]\nnested = { a = { b = 1 } }\n"),
     ],
 )  # fmt: skip
-def test_invalid_plan_is_refused(here: Path, before: str, after: str) -> None:
+def test_invalid_plan_is_refused(workdir: Path, before: str, after: str) -> None:
     text = plan_text()
     assert before in text
     Path("plan.toml").write_text(text.replace(before, after, 1))
-    with unchanged(here):
+    with unchanged(workdir):
         for verb in (("plan", "null"), ("run", "null", "--out", "out")):
             done = uflip(*verb, "--plan", "plan.toml")
             assert (done.code, done.out) == (2, ""), done.err
@@ -316,12 +316,12 @@ def test_invalid_plan_is_refused(here: Path, before: str, after: str) -> None:
             assert len(done.err) < 3_000
 
 
-def test_plan_with_a_byte_order_mark_is_read(here: Path) -> None:
+def test_plan_with_a_byte_order_mark_is_read(workdir: Path) -> None:
     Path("plan.toml").write_text("\ufeff" + plan_text(), encoding="utf-8")
     assert read_plan(Path("plan.toml"), inspect_device("null")).runs
 
 
-def test_plan_of_many_runs_is_read_quickly(here: Path) -> None:
+def test_plan_of_many_runs_is_read_quickly(workdir: Path) -> None:
     head, first, *_ = plan_text().split("[[runs]]")
     runs = [first.replace('id = "0001', f'id = "{number}') for number in range(3_000)]
     Path("plan.toml").write_text(head + "".join("[[runs]]" + run for run in runs))
@@ -383,9 +383,9 @@ OPTIONS: list[tuple[str, ...]] = [
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: f"{option[0]} {option[-1]}")
-def test_invalid_number_is_a_usage_error(here: Path, option: tuple[str, ...]) -> None:
+def test_invalid_number_is_a_usage_error(workdir: Path, option: tuple[str, ...]) -> None:
     Path("series.csv").write_text("x\n" + "1\n2\n" * 50)
-    with unchanged(here):
+    with unchanged(workdir):
         for text in NO_NUMBERS:
             if option[-1] == "--seed" and text == "":
                 continue
@@ -441,9 +441,11 @@ def test_invalid_number_is_a_usage_error(here: Path, option: tuple[str, ...]) ->
     ],
     ids=lambda arguments: " ".join(map(str, arguments))[:60].strip().replace("/", "|"),
 )  # fmt: skip
-def test_impossible_argument_is_an_error_at_once(here: Path, arguments: tuple[object, ...]) -> None:
+def test_impossible_argument_is_an_error_at_once(
+    workdir: Path, arguments: tuple[object, ...]
+) -> None:
     check(attempt(*map(str, arguments)))
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -459,9 +461,9 @@ def test_impossible_argument_is_an_error_at_once(here: Path, arguments: tuple[ob
     ids=lambda arguments: repr(b" ".join(arguments))[2:40],
 )
 def test_argument_that_is_not_utf8_is_a_usage_error(
-    here: Path, arguments: tuple[bytes, ...]
+    workdir: Path, arguments: tuple[bytes, ...]
 ) -> None:
     check(attempt(*arguments), 2)
     done = attempt(*arguments, b"--json")
     assert json.loads(done.out)["error"]["exit_code"] == 2
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []

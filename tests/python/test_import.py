@@ -72,7 +72,7 @@ def experiment_names(folder: Path) -> list[tuple[str, str | None, float | None]]
     return [(each.pattern, each.parameter, each.value) for each in results.manifest.plan]
 
 
-def test_experiment_is_named_after_its_job(here: Path) -> None:
+def test_experiment_is_named_after_its_job(workdir: Path) -> None:
     """The prefix of a log names the measurement: before, after."""
     before = [write_fio_log(Path(f"before_clat.{job}.log"), 1e5 * job, seed=job) for job in (1, 2)]
     after = [
@@ -95,7 +95,7 @@ def test_experiment_is_named_after_its_job(here: Path) -> None:
     assert uflip("compare", "before", "turned", "--fail-if-slower", "5%").code == 0
 
 
-def test_names_contain_mode_and_kind_of_latency(here: Path) -> None:
+def test_names_contain_mode_and_kind_of_latency(workdir: Path) -> None:
     logs = [
         write_fio_log(Path("a_lat.1.log"), 1e5, 100),
         write_fio_log(Path("a_slat.1.log"), 1e5, 100),
@@ -115,7 +115,7 @@ def test_names_contain_mode_and_kind_of_latency(here: Path) -> None:
 
 @pytest.mark.parametrize(("took_ns", "depth"), [(4_000_000, 4), (70_000, 1)])
 def test_millisecond_timestamps_give_no_host_or_tick_warnings(
-    here: Path, took_ns: int, depth: int
+    workdir: Path, took_ns: int, depth: int
 ) -> None:
     """Millisecond timestamps are not timer ticks, and gaps between I/Os are not host stalls."""
     log = write_fio_log(Path("a_lat.1.log"), took_ns, depth=depth)
@@ -145,7 +145,7 @@ BOTH = "15, 17198, 26389, 1, 0, 0\n17, 16353, 16353, 0, 0, 0\n"
 
 
 @pytest.mark.parametrize("content", [AVERAGES, BOTH])
-def test_log_of_averages_is_refused(here: Path, content: str) -> None:
+def test_log_of_averages_is_refused(workdir: Path, content: str) -> None:
     Path("a_lat.1.log").write_text(content)
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert done.code == 5
@@ -158,7 +158,7 @@ def test_log_of_averages_is_refused(here: Path, content: str) -> None:
     assert not Path("out").exists()
 
 
-def test_advice_names_available_options(here: Path) -> None:
+def test_advice_names_available_options(workdir: Path) -> None:
     """Neither `import` nor `replay` has --state, so the advice does not name it."""
     write_fio_log(Path("a_lat.1.log"), 1e5, 100)
     assert uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q").code == 0
@@ -179,7 +179,7 @@ def test_advice_names_available_options(here: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.17_lat", "3.42_clat"])
-def test_fifth_field_is_the_offset_in_every_fio_version(here: Path, version: str) -> None:
+def test_fifth_field_is_the_offset_in_every_fio_version(workdir: Path, version: str) -> None:
     log = DATA / f"fio-{version}.1.log"
     assert uflip("import", "fio-log", log, "--out", "out", "-q").code == 0
     results = Results.load(Path("out"))
@@ -189,7 +189,7 @@ def test_fifth_field_is_the_offset_in_every_fio_version(here: Path, version: str
     assert np.asarray(run.trace().column("offset_bytes")).tolist() == offsets
 
 
-def test_log_of_mixed_versions_is_refused(here: Path) -> None:
+def test_log_of_mixed_versions_is_refused(workdir: Path) -> None:
     Path("a_lat.1.log").write_text("1, 900, 0, 4096, 0x2000\n2, 900, 0, 4096, 8192\n")
     done = uflip("import", "fio-log", "a_lat.1.log", "--out", "out", "-q")
     assert (done.code, Path("out").exists()) == (5, False)
@@ -212,7 +212,7 @@ def test_every_verb_reads_an_imported_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_log_of_the_installed_fio_is_imported(here: Path) -> None:
+def test_log_of_the_installed_fio_is_imported(workdir: Path) -> None:
     job = ["--name=j", "--rw=randrw", "--filename=target", "--size=1m", "--bs=4k"]
     subprocess.run(
         ["fio", *job, "--ioengine=psync", "--write_lat_log=j", "--log_offset=1"],

@@ -231,8 +231,8 @@ def profile(name: str, path: Path) -> Path:
     return path
 
 
-def test_profile_text_is_escaped_everywhere(here: Path) -> None:
-    path = profile("demo", here / "<uflipprobe onprobe='x'>=1&.toml")
+def test_profile_text_is_escaped_everywhere(workdir: Path) -> None:
+    path = profile("demo", workdir / "<uflipprobe onprobe='x'>=1&.toml")
     url = f"sim:{path.name}"
     out = ["run", url, "--only", "order", "--scale", "quick", "--state", "as-is", "--out", "r"]
     for arguments in (out, ["info", url], ["plan", url, "--scale", "quick"]):
@@ -249,8 +249,8 @@ def test_profile_text_is_escaped_everywhere(here: Path) -> None:
     assert not [each for each in drawn.iter() if "probe" in str(each.tag)]
 
 
-def test_open_channel_device_text_is_escaped(here: Path) -> None:
-    path = profile("dfc", here / "evil.toml")
+def test_open_channel_device_text_is_escaped(workdir: Path) -> None:
+    path = profile("dfc", workdir / "evil.toml")
     done = uflip("oc", f"sim:{path}", "--scale", "quick", "--only", "oc2", "--out", "r")
     assert done.code == 0, done.err
     assert OBEYED.search(done.out + done.err) is None
@@ -300,7 +300,7 @@ def test_open_channel_page_escapes_every_text() -> None:
         ("reproduce", TERMINAL),
     ],
 )
-def test_argument_is_escaped_on_terminal(here: Path, arguments: tuple[str, ...]) -> None:
+def test_argument_is_escaped_on_terminal(workdir: Path, arguments: tuple[str, ...]) -> None:
     for more in ((), ("--json",)):
         done = uflip(*arguments, *more)
         assert done.code in (2, 4, 5), done.err

@@ -44,7 +44,7 @@ def limited(limit_bytes: int, *arguments: object) -> subprocess.Popen[str]:
     ],
 )
 def test_run_too_long_for_memory_is_refused_before_first_io(
-    here: Path, arguments: tuple[str, ...]
+    workdir: Path, arguments: tuple[str, ...]
 ) -> None:
     process = limited(4 * GIB, "pattern", *arguments)
     _, err = process.communicate(timeout=120)
@@ -71,7 +71,7 @@ PER_IO = 16 + 8 * 17
 
 
 @pytest.mark.parametrize("output", [["--json"], ["--trace", "t.csv"], ["--trace", "t.parquet"]])
-def test_memory_use_is_independent_of_pattern_length(here: Path, output: list[str]) -> None:
+def test_memory_use_is_independent_of_pattern_length(workdir: Path, output: list[str]) -> None:
     """Lower the size of a read, so that a run of seconds is many times as long."""
     peaks, lengths = [], (100_000, 400_000)
     for ios in lengths:
@@ -91,7 +91,7 @@ def test_memory_use_is_independent_of_pattern_length(here: Path, output: list[st
     assert grown < whole / 3, peaks
 
 
-def test_io_budget_reserves_no_memory(here: Path) -> None:
+def test_io_budget_reserves_no_memory(workdir: Path) -> None:
     """Four thousand million I/Os are a budget; a mean that is known soon needs little of it."""
     process = limited(4 * GIB, "pattern", "sim:demo?blocks_per_die=64", "--pattern", "SR",
                       "--until-converged", "--max-ios", "4000000000", "--json")  # fmt: skip
@@ -99,7 +99,7 @@ def test_io_budget_reserves_no_memory(here: Path) -> None:
     assert process.returncode == 0, err + out
 
 
-def test_endless_run_stops_at_memory_limit(here: Path) -> None:
+def test_endless_run_stops_at_memory_limit(workdir: Path) -> None:
     """A null device hardly converges within 0.01 %; its trace grows until the limit is near."""
     process = limited(int(1.5 * GIB), "pattern", "null", "--pattern", "RR", "--until-converged",
                       "--half-width", "0.0001", "--max-ios", "4000000000")  # fmt: skip
@@ -108,8 +108,8 @@ def test_endless_run_stops_at_memory_limit(here: Path) -> None:
     assert "not enough memory for the trace" in err
 
 
-def test_finished_runs_survive_memory_exhaustion(here: Path) -> None:
-    plan = here / "plan.toml"
+def test_finished_runs_survive_memory_exhaustion(workdir: Path) -> None:
+    plan = workdir / "plan.toml"
     made = start("plan", "null", "--scale", "quick", "--only", "order", "--out", plan)
     _, err = made.communicate(timeout=60)
     assert made.returncode == 0, err
@@ -126,7 +126,7 @@ def test_finished_runs_survive_memory_exhaustion(here: Path) -> None:
     assert results.manifest.status == "failed"
 
 
-def test_missing_descriptors_are_a_plain_error(here: Path) -> None:
+def test_missing_descriptors_are_a_plain_error(workdir: Path) -> None:
     """From too few for the interpreter itself to enough for a queue."""
     options = ("--buffered", "--pattern", "RW", "--io-count", "10", "-q")
     assert start("pattern", "file:l.bin", "--size", "4MiB", *options).communicate()[1] == ""

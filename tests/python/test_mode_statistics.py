@@ -90,7 +90,7 @@ def test_run_has_statistics_of_each_mode(kind: str) -> None:
         assert statistics.components["first"] == statistics.by_mode["read"]["statistics"]
 
 
-def test_run_of_one_mode_is_not_split(here: Path) -> None:
+def test_run_of_one_mode_is_not_split(workdir: Path) -> None:
     done = uflip("pattern", DEVICE, "--pattern", "RW", "--io-count", "300", "--json")
     assert "by_mode" not in json.loads(done.out)
     with open_device(DEVICE) as device:
@@ -100,7 +100,7 @@ def test_run_of_one_mode_is_not_split(here: Path) -> None:
     assert statistics.by_mode["write"]["ios_per_s"] == statistics.ios_per_s
 
 
-def test_each_mode_is_in_the_text_of_a_pattern(here: Path) -> None:
+def test_each_mode_is_in_the_text_of_a_pattern(workdir: Path) -> None:
     arguments = ["pattern", DEVICE, "--pattern", "RR", "--mix", "RW", "--ratio", "3",
                  "--io-count", "100", "--trace", "t.csv"]  # fmt: skip
     done = uflip(*arguments)
@@ -112,7 +112,7 @@ def test_each_mode_is_in_the_text_of_a_pattern(here: Path) -> None:
         assert text in done.out
 
 
-def test_replay_reports_each_mode_in_every_output(here: Path) -> None:
+def test_replay_reports_each_mode_in_every_output(workdir: Path) -> None:
     Path("trace.iolog").write_text(trace_text(200))
     done = uflip("replay", "trace.iolog", DEVICE, "--out", "r")
     assert done.code == 0, done.err
@@ -147,7 +147,7 @@ def test_replay_reports_each_mode_in_every_output(here: Path) -> None:
     )
 
 
-def test_imported_log_has_each_mode(here: Path) -> None:
+def test_imported_log_has_each_mode(workdir: Path) -> None:
     lines = [f"{n}, {100_000 + 50_000 * (n % 2)}, {n % 2}, 4096, {n * 4096}" for n in range(1, 101)]
     Path("a_clat.1.log").write_text("\n".join([*lines, ""]))
     done = uflip("import", "fio-log", "a_clat.1.log", "--out", "r", "--json")
@@ -234,7 +234,7 @@ def test_large_distribution_is_approximated_within_its_precision(
                 assert value == pytest.approx(exact, rel=1e-9)
 
 
-def test_stored_mode_statistics_are_read_back(here: Path) -> None:
+def test_stored_mode_statistics_are_read_back(workdir: Path) -> None:
     Path("trace.iolog").write_text(trace_text(40))
     assert uflip("replay", "trace.iolog", DEVICE, "--out", "r", "-q").code == 0
     (path,) = Path("r/summaries").glob("0001-*.json")

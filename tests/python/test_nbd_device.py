@@ -25,13 +25,7 @@ DEVICE = "sim:demo?blocks_per_die=64&idle_free_blocks=0"
 URL = "nbd:unix:s"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_export_info_matches_server(here: Path) -> None:
+def test_export_info_matches_server(workdir: Path) -> None:
     with serving("null", DEVICE):
         first = json.loads(uflip("info", URL, "--json").out)
         other = json.loads(uflip("info", f"{URL}:exportname={DEVICE[4:]}", "--json").out)
@@ -42,7 +36,7 @@ def test_export_info_matches_server(here: Path) -> None:
     assert "no export of this name" in unknown.err
 
 
-def test_export_is_written_only_with_destroy(here: Path) -> None:
+def test_export_is_written_only_with_destroy(workdir: Path) -> None:
     write = ("pattern", URL, "--pattern", "SW", "--io-count", "16", "-q")
     with serving("null") as process:
         for refused in ((), ("--destroy", "nbd:unix:t"), ("--destroy", "s")):
@@ -56,7 +50,7 @@ def test_export_is_written_only_with_destroy(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("durability", "flushes"), [("cached", 0), ("fua", 0), ("flush:4", 4)])
-def test_durability_is_passed_to_server(here: Path, durability: str, flushes: int) -> None:
+def test_durability_is_passed_to_server(workdir: Path, durability: str, flushes: int) -> None:
     with serving("null") as process:
         options = ("--destroy", URL, "--durability", durability, "-q")
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "16", *options)
@@ -65,7 +59,7 @@ def test_durability_is_passed_to_server(here: Path, durability: str, flushes: in
     assert (export["writes"], export["flushes"]) == (16, flushes)
 
 
-def test_served_device_takes_its_virtual_time(here: Path) -> None:
+def test_served_device_takes_its_virtual_time(workdir: Path) -> None:
     options = ("--pattern", "SR", "--io-size", "32KiB", "--io-count", "64", "--json")
     with serving(DEVICE) as process:
         over_nbd = json.loads(uflip("pattern", URL, *options).out)["statistics"]
@@ -76,7 +70,7 @@ def test_served_device_takes_its_virtual_time(here: Path) -> None:
     assert over_nbd["mean_ns"] > export["simulated"]["mean_ns"]
 
 
-def test_benchmark_runs_on_export_with_parallel_processes(here: Path) -> None:
+def test_benchmark_runs_on_export_with_parallel_processes(workdir: Path) -> None:
     with serving("null", "--speed", "0"):
         run = ("run", URL, "--scale", "quick", "--only", "parallelism,order", "--state", "as-is")
         outcome = uflip(*run, "--pause", "0s", "--destroy", URL, "--out", "r", "-q")
@@ -85,7 +79,7 @@ def test_benchmark_runs_on_export_with_parallel_processes(here: Path) -> None:
     assert json.loads(uflip("show", "r", "--json").out)["device"]["kind"] == "nbd"
 
 
-def test_vanished_server_is_a_device_error(here: Path) -> None:
+def test_vanished_server_is_a_device_error(workdir: Path) -> None:
     outcome = uflip("info", URL)
     assert outcome.code == 4
     assert "cannot be used" in outcome.err
@@ -155,7 +149,7 @@ def serve_client(client: socket.socket, size: int, answers: int, drip_s: float |
 
 
 @pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 512])
-def test_impossible_export_size_is_a_device_error(here: Path, size: int) -> None:
+def test_impossible_export_size_is_a_device_error(workdir: Path, size: int) -> None:
     with fake_server(size):
         for verb in (("info",), ("pattern", "--pattern", "RR")):
             done = uflip(verb[0], URL, *verb[1:])
@@ -164,7 +158,7 @@ def test_impossible_export_size_is_a_device_error(here: Path, size: int) -> None
 
 
 @pytest.mark.parametrize("drip_s", [None, 0.02], ids=["silent", "dripping"])
-def test_silent_server_times_out(here: Path, drip_s: float | None) -> None:
+def test_silent_server_times_out(workdir: Path, drip_s: float | None) -> None:
     with fake_server(64 << 20, answers=3, drip_s=drip_s):
         began = time.monotonic()
         done = uflip("pattern", URL, "--pattern", "RR", "--io-count", "20", "--io-timeout", "200ms")
@@ -194,7 +188,7 @@ def nbdkit(*arguments: str) -> Iterator[None]:
         server.wait()
 
 
-def test_nbdkit_export_can_be_measured(here: Path) -> None:
+def test_nbdkit_export_can_be_measured(workdir: Path) -> None:
     with nbdkit("memory", "64M"):
         outcome = uflip("pattern", URL, "--pattern", "RW", "--io-count", "64", "--destroy", URL,
                         "--durability", "fua", "--json")  # fmt: skip
@@ -202,7 +196,7 @@ def test_nbdkit_export_can_be_measured(here: Path) -> None:
         assert json.loads(outcome.out)["device"]["capacity_bytes"] == 64 << 20
 
 
-def test_server_without_flush_is_never_flushed(here: Path) -> None:
+def test_server_without_flush_is_never_flushed(workdir: Path) -> None:
     """The protocol forbids it; a request for durability is refused before the first write."""
     log, to = Path("log").resolve(), ("--destroy", URL, "-q")
     writes = ("can_write=exit 0", f"pwrite=echo $4 >> {log}; cat >/dev/null")

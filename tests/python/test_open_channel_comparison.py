@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return begin(BenchmarkRequest(device=SMALL, scale="quick"), tmp_path_factory.mktemp("oc") / "r")
 
 
-def test_manifest_durability_follows_write_completion(folder: Path, here: Path) -> None:
+def test_manifest_durability_follows_write_completion(folder: Path, workdir: Path) -> None:
     """Older folders stored `cached`, then `fua`, for any device; comparing both warns."""
     command = ("oc", "run", f"{SMALL}&write_back=false", "--scale", "quick", "--only", "oc0")
     assert uflip(*command, "--out", "through", "-q").code == 0
@@ -37,7 +37,7 @@ def test_manifest_durability_follows_write_completion(folder: Path, here: Path) 
     assert "a write is complete when its data would survive a loss of power" in text
 
 
-def test_compare_finds_slower_reads_of_twin_device(folder: Path, here: Path) -> None:
+def test_compare_finds_slower_reads_of_twin_device(folder: Path, workdir: Path) -> None:
     """A twin with twice the cell read time differs only in reads."""
     options = ("--scale", "quick", "--only", "oc0,oc2,oc3", "--out")
     assert uflip("oc", "run", f"{SMALL}&read_ns=300us", *options, "twin", "-q").code == 0

@@ -59,7 +59,7 @@ def test_stored_results_match_measurement(folder: Path) -> None:
     assert loaded.measured.oc1.cycles > 10
 
 
-def test_command_log_is_not_reported_as_damaged_trace(folder: Path, here: Path) -> None:
+def test_command_log_is_not_reported_as_damaged_trace(folder: Path, workdir: Path) -> None:
     result = api.load(folder)
     run = result.runs[0]
     for read in (run.trace, run.response_time_ns, lambda: result.trace(run.id)):

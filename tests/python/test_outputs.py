@@ -96,12 +96,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(here: Path, finished: Path) -> Path:
+def workspace(workdir: Path, finished: Path) -> Path:
     """A folder with a thesis in it, and results."""
-    (here / "thesis").write_bytes(THESIS)
-    subprocess.run(["cp", "-a", finished, here / "r"], check=True)
-    (here / "trace.iolog").write_text("fio version 2 iolog\na read 0 4096\n")
-    return here
+    (workdir / "thesis").write_bytes(THESIS)
+    subprocess.run(["cp", "-a", finished, workdir / "r"], check=True)
+    (workdir / "trace.iolog").write_text("fio version 2 iolog\na read 0 4096\n")
+    return workdir
 
 
 # What a name can lead to; each makes it and returns the name.
@@ -317,10 +317,10 @@ def test_unwritable_folder_is_an_error_before_work(workspace: Path) -> None:
 # The module itself
 
 
-def test_file_created_or_changed_meanwhile_is_kept(here: Path) -> None:
-    free = outputs.check(here / "a.html", checksums.REPORT)
-    (here / "a.html").write_bytes(THESIS)
-    ours = here / "b.html"
+def test_file_created_or_changed_meanwhile_is_kept(workdir: Path) -> None:
+    free = outputs.check(workdir / "a.html", checksums.REPORT)
+    (workdir / "a.html").write_bytes(THESIS)
+    ours = workdir / "b.html"
     outputs.write(outputs.check(ours, checksums.REPORT), b"<p>")
     looked_at = outputs.check(ours, checksums.REPORT)
     ours.write_bytes(THESIS)
@@ -328,11 +328,11 @@ def test_file_created_or_changed_meanwhile_is_kept(here: Path) -> None:
         with pytest.raises(RefusedError, match="Somebody else"):
             outputs.write(target, b"<p>")
         assert target.path.read_bytes() == THESIS
-    assert sorted(path.name for path in here.iterdir()) == ["a.html", "b.html"]
+    assert sorted(path.name for path in workdir.iterdir()) == ["a.html", "b.html"]
 
 
-def test_one_of_concurrent_writers_wins(here: Path) -> None:
-    targets = [outputs.check(here / "a.csv", checksums.TABLE) for _ in range(8)]
+def test_one_of_concurrent_writers_wins(workdir: Path) -> None:
+    targets = [outputs.check(workdir / "a.csv", checksums.TABLE) for _ in range(8)]
     won, lost = [], []
 
     def work(number: int) -> None:
@@ -348,12 +348,12 @@ def test_one_of_concurrent_writers_wins(here: Path) -> None:
     for thread in threads:
         thread.join()
     assert (len(won), len(lost)) == (1, 7)
-    assert (here / "a.csv").read_bytes() == b"%d" % won[0] * 100_000
-    assert [path.name for path in here.iterdir()] == ["a.csv"]
+    assert (workdir / "a.csv").read_bytes() == b"%d" % won[0] * 100_000
+    assert [path.name for path in workdir.iterdir()] == ["a.csv"]
 
 
-def test_failed_write_keeps_the_old_file(here: Path) -> None:
-    target = outputs.check(here / "a.html", checksums.REPORT)
+def test_failed_write_keeps_the_old_file(workdir: Path) -> None:
+    target = outputs.check(workdir / "a.html", checksums.REPORT)
     outputs.write(target, b"<p>")
     whole = target.path.read_bytes()
     second = outputs.check(target.path, checksums.REPORT)
@@ -368,23 +368,23 @@ def test_failed_write_keeps_the_old_file(here: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fail(KeyboardInterrupt())
     assert target.path.read_bytes() == whole
-    assert [path.name for path in here.iterdir()] == ["a.html"]
+    assert [path.name for path in workdir.iterdir()] == ["a.html"]
 
 
-def test_replaced_file_keeps_its_mode(here: Path) -> None:
-    target = outputs.check(here / "a.html", checksums.REPORT)
+def test_replaced_file_keeps_its_mode(workdir: Path) -> None:
+    target = outputs.check(workdir / "a.html", checksums.REPORT)
     outputs.write(target, b"<p>")
     target.path.chmod(0o600)
     outputs.write(outputs.check(target.path, checksums.REPORT), b"<b>")
     assert stat.S_IMODE(target.path.stat().st_mode) == 0o600
 
 
-def test_seal_is_valid_for_one_kind(here: Path) -> None:
-    (here / "a").write_bytes(checksums.add_seal(b"x", checksums.REPORT))
-    assert checksums.has_valid_seal(here / "a", checksums.REPORT)
-    assert not checksums.has_valid_seal(here / "a", checksums.FIGURES[".svg"])
-    assert not checksums.has_valid_seal(here / "a", checksums.PLAN)
-    assert not checksums.has_valid_seal(here / "a", checksums.TRACE)
+def test_seal_is_valid_for_one_kind(workdir: Path) -> None:
+    (workdir / "a").write_bytes(checksums.add_seal(b"x", checksums.REPORT))
+    assert checksums.has_valid_seal(workdir / "a", checksums.REPORT)
+    assert not checksums.has_valid_seal(workdir / "a", checksums.FIGURES[".svg"])
+    assert not checksums.has_valid_seal(workdir / "a", checksums.PLAN)
+    assert not checksums.has_valid_seal(workdir / "a", checksums.TRACE)
 
 
 # Modules that open files for writing: new files and folders of `outputs`, or names of uflip's own.
@@ -454,7 +454,7 @@ def test_closed_standard_output_does_not_fail_command() -> None:
     assert subprocess.run(["sh", "-c", line], check=False, timeout=60).returncode == 0
 
 
-def test_nothing_is_created_in_a_result_folder(here: Path) -> None:
+def test_nothing_is_created_in_a_result_folder(workdir: Path) -> None:
     """Measured files, sockets, data files of served devices, a site."""
     stored.results(Path("r"))
     Path("aside").symlink_to("r")
@@ -479,7 +479,7 @@ def test_nothing_is_created_in_a_result_folder(here: Path) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["aside", "r"]
 
 
-def test_unwritable_standard_output_is_an_error(here: Path) -> None:
+def test_unwritable_standard_output_is_an_error(workdir: Path) -> None:
     """A full disk behind `>`: the error cannot go there, so it goes to standard error."""
     stored.results(Path("r"))
     for command, code, message in (

@@ -32,7 +32,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_closed_loop_beside_open_loop_keeps_its_causes(here: Path) -> None:
+def test_closed_loop_beside_open_loop_keeps_its_causes(workdir: Path) -> None:
     """A page of 4 KiB: controller 20 µs, cells 50 µs, channel 26.024 µs, link 14.628 µs."""
     done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--trace", "t.csv", "--json")
     assert done.code == 0, done.err
@@ -52,7 +52,7 @@ def test_closed_loop_beside_open_loop_keeps_its_causes(here: Path) -> None:
         assert int(row["response_time_ns"]) == 110_652
 
 
-def test_file_times_are_plausible(here: Path) -> None:
+def test_file_times_are_plausible(workdir: Path) -> None:
     closed = {**CLOSED, "target_size": 1 << 20}
     arriving = {**OPEN, "target_size": 1 << 20, "interval": 1_000_000}
     device = ["file:disk", "--size", "4MiB", "--buffered"]
@@ -68,7 +68,7 @@ def test_file_times_are_plausible(here: Path) -> None:
     assert sum(document["causes_ns"].values()) == pytest.approx(mean_ns)
 
 
-def test_impossible_times_are_found_although_proven(here: Path) -> None:
+def test_impossible_times_are_found_although_proven(workdir: Path) -> None:
     spec = spec_file(CLOSED, OPEN)
     done = uflip("pattern", DEVICE, "--spec", spec, "--inside", "r", "--json")
     assert done.code == 0, done.err
@@ -92,7 +92,7 @@ def test_impossible_times_are_found_although_proven(here: Path) -> None:
     assert "waited 20000 ns for its submission, in a closed loop" in checked.out
 
 
-def test_impossible_sums_and_completions_are_found(here: Path) -> None:
+def test_impossible_sums_and_completions_are_found(workdir: Path) -> None:
     done = uflip("pattern", DEVICE, "--spec", spec_file(CLOSED, OPEN), "--inside", "r", "--json")
     assert done.code == 0, done.err
     (run,) = Results.load(Path("r")).runs

@@ -99,7 +99,7 @@ def test_device_without_power_loss_model_is_refused(device: str, message: str) -
     assert message in done.err
 
 
-def test_snapshot_without_power_loss_model_suggests_new_snapshot(here: Path) -> None:
+def test_snapshot_without_power_loss_model_suggests_new_snapshot(workdir: Path) -> None:
     small = "sim:demo?blocks_per_die=64"
     assert uflip("prepare", small, "--state", "sequential", "--save", "a.snapshot").code == 0
     done = uflip("powercut", "sim:a.snapshot")

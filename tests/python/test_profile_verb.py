@@ -87,14 +87,14 @@ def test_profile_accepts_units_like_url(tmp_path: Path) -> None:
     assert json.loads(json.dumps(profile))["timing"]["erase_ns"] == 2_500_000
 
 
-def test_missing_profile_is_a_usage_error(here: Path) -> None:
+def test_missing_profile_is_a_usage_error(workdir: Path) -> None:
     """As a plan and a specification that are not there: it is no device that fails."""
     done = uflip("profile", "check", "missing.toml")
     assert done.code == 2
     assert "no such file" in done.err
 
 
-def test_duplicate_override_is_refused(here: Path) -> None:
+def test_duplicate_override_is_refused(workdir: Path) -> None:
     for url in ("sim:demo?gc=greedy&gc=cyclic", "sim:demo?gc=greedy&spare_factor=0.2&gc=greedy"):
         done = uflip("info", url)
         assert done.code == 2
@@ -102,11 +102,11 @@ def test_duplicate_override_is_refused(here: Path) -> None:
         assert "spare_factor" not in done.err.split("got", 1)[1]
 
 
-def test_existing_profile_is_replaced_only_by_force(here: Path) -> None:
-    (here / "mine.toml").write_text("mine")
+def test_existing_profile_is_replaced_only_by_force(workdir: Path) -> None:
+    (workdir / "mine.toml").write_text("mine")
     assert uflip("profile", "new", "sim:demo", "mine.toml").code == 3
     assert uflip("profile", "new", "sim:demo", "mine.toml", "--force").code == 0
-    assert (here / "mine.toml").read_text() != "mine"
+    assert (workdir / "mine.toml").read_text() != "mine"
 
 
 def test_zoned_device_cannot_be_prepared() -> None:

@@ -84,9 +84,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", [each for each in COMMANDS if each[0] not in NOT_TRIED], ids=str)
 def test_quiet_prints_results_only(
-    words: tuple[str, ...], results: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], results: Path, workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (here / "results").symlink_to(results)
+    (workdir / "results").symlink_to(results)
     monkeypatch.setenv("UFLIP_PROGRESS", "0.000001")
 
     def done(name: str, *options: str) -> tuple[list[str], str]:

@@ -58,14 +58,14 @@ def test_device_receives_ios_of_fio_trace(device: str, tmp_path: Path) -> None:
     assert uflip("verify", tmp_path / "out").code == 0
 
 
-def test_file_receives_ios_of_trace(here: Path) -> None:
+def test_file_receives_ios_of_trace(workdir: Path) -> None:
     _, trace = replayed(FIO, "file:scratch.bin", Path("out"), "--size", "4MiB")
     assert ios_of(trace) == lines_of(FIO)
     times = np.asarray(trace.column("response_time_ns"))
     assert (times > 0).all()
 
 
-def test_reading_trace_writes_nothing(here: Path) -> None:
+def test_reading_trace_writes_nothing(workdir: Path) -> None:
     Path("reads").write_text("fio version 2 iolog\na read 0 4096\na read 8192 4096\n")
     Path("mine").write_bytes(bytes(range(256)) * 64)
     replayed(Path("reads"), "file:mine", Path("out"))
@@ -78,7 +78,7 @@ def test_reading_trace_writes_nothing(here: Path) -> None:
 TRIMS = "fio version 2 iolog\na write 0 65536\na trim 0 32768\na read 0 4096\n"
 
 
-def test_trims_are_replayed_where_supported(here: Path) -> None:
+def test_trims_are_replayed_where_supported(workdir: Path) -> None:
     Path("trims").write_text(TRIMS)
     for device, size in ((SMALL, ()), ("file:scratch.bin", ("--size", "4MiB"))):
         results, trace = replayed(Path("trims"), device, Path(f"out-{device[:3]}"), *size)
@@ -106,7 +106,7 @@ def test_trace_of_unsupported_trims_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_trimming_trace_counts_as_writing(here: Path) -> None:
+def test_trimming_trace_counts_as_writing(workdir: Path) -> None:
     Path("trims").write_text("fio version 2 iolog\na trim 0 4096\n")
     Path("mine").write_bytes(b"x" * 8192)
     refused = uflip("replay", "trims", "file:mine", "--out", "other")
@@ -196,7 +196,7 @@ def test_damaged_io_list_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fresh_fio_trace_matches_its_ios(here: Path) -> None:
+def test_fresh_fio_trace_matches_its_ios(workdir: Path) -> None:
     job = ["--name=job", "--rw=randrw", "--filename=target", "--size=1m", "--bsrange=4k-64k"]
     subprocess.run(
         ["fio", *job, "--number_ios=100", "--ioengine=psync", "--write_iolog=log"],
@@ -221,7 +221,7 @@ def long_trace(path: Path) -> Path:
     ("device", "more"),
     [("file:scratch.bin", ("--size", "1MiB", "--buffered")), (SMALL, ())],
 )
-def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -> None:
+def test_killed_replay_resumes(device: str, more: tuple[str, ...], workdir: Path) -> None:
     trace, pacing = long_trace(Path("t.iolog")), ("--speed", "1", "--queue-depth", "4")
     whole = uflip("replay", trace, device, *more, *pacing, "--out", "whole", "-q")
     assert whole.code == 0, whole.err
@@ -252,7 +252,7 @@ def test_killed_replay_resumes(device: str, more: tuple[str, ...], here: Path) -
     assert uflip(*resume).code == 5, "it is complete"
 
 
-def test_replay_resumes_only_with_same_options(here: Path) -> None:
+def test_replay_resumes_only_with_same_options(workdir: Path) -> None:
     trace = long_trace(Path("t.iolog"))
     out = Path("out")
     process = start("replay", trace, "file:f", "--size", "1MiB", "--buffered", "--speed", "1",
@@ -280,7 +280,7 @@ def test_replay_resumes_only_with_same_options(here: Path) -> None:
     assert (out / "manifest.json").read_bytes() == before
 
 
-def test_reading_replay_resumes_without_writing(here: Path) -> None:
+def test_reading_replay_resumes_without_writing(workdir: Path) -> None:
     lines = "".join(f"{n * 2000} a read {n % 4 * 4096} 4096\n" for n in range(500))
     Path("reads").write_text(f"fio version 3 iolog\n0 a add\n0 a open\n{lines}")
     Path("mine").write_bytes(bytes(range(256)) * 64)
@@ -295,7 +295,7 @@ def test_reading_replay_resumes_without_writing(here: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_pattern_trace_is_replayed(here: Path, ending: str) -> None:
+def test_pattern_trace_is_replayed(workdir: Path, ending: str) -> None:
     options = ("--pattern", "RW", "--mix", "RR", "--ratio", 2, "--io-count", 40, "--seed", 7)
     for name in (f"trace.{ending}", "read.csv"):
         assert uflip("pattern", SMALL, *options, "--trace", name, "-q").code == 0
@@ -305,17 +305,17 @@ def test_pattern_trace_is_replayed(here: Path, ending: str) -> None:
             for r in csv.DictReader(file)
         ]
     assert len(expected) == 120
-    _, trace = replayed(Path(f"trace.{ending}"), SMALL, here / "out")
+    _, trace = replayed(Path(f"trace.{ending}"), SMALL, workdir / "out")
     assert ios_of(trace) == expected
     # In an open loop they arrive when they did: to the nanosecond.
     with Path("read.csv").open() as file:
         instants = [int(row["submit_ns"]) for row in csv.DictReader(file)]
-    open_loop, _ = replayed(Path(f"trace.{ending}"), SMALL, here / "open", "--speed", "1")
+    open_loop, _ = replayed(Path(f"trace.{ending}"), SMALL, workdir / "open", "--speed", "1")
     (entry,) = open_loop.manifest.plan
     assert entry.spec.list.span == instants[-1] - instants[0]
 
 
-def test_invalid_row_is_reported_with_its_number(here: Path) -> None:
+def test_invalid_row_is_reported_with_its_number(workdir: Path) -> None:
     head, row = "submit_ns,offset_bytes,io_size_bytes,mode\n", "0,0,4096,read\n"
     for wrong in ("1,100,4096,read", "1,0,4096,append", "-1,0,4096,read", "1,x,4096,read", "1,0"):
         Path("t.csv").write_text(head + row + wrong)
@@ -328,16 +328,16 @@ def test_invalid_row_is_reported_with_its_number(here: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_waits_are_reproduced(here: Path) -> None:
+def test_fio_waits_are_reproduced(workdir: Path) -> None:
     Path("target").write_bytes(bytes(1 << 20))
     lines = ("open", "wait 400 0", "read 0 4096", "wait 900 0", "read 4096 4096", "wait 600 0",
              "read 8192 4096", "wait 1200 0", "read 12288 4096", "close")  # fmt: skip
-    text = "".join(f"{here}/target {line}\n" for line in ("add", *lines))
+    text = "".join(f"{workdir}/target {line}\n" for line in ("add", *lines))
     Path("waits.iolog").write_text(f"fio version 2 iolog\n{text}")
     job = ["--name=w", "--read_iolog=waits.iolog", "--ioengine=psync", "--write_lat_log=w"]
     subprocess.run(["fio", *job, "--log_offset=1"], check=True, capture_output=True)
     logged = [line.split(", ") for line in Path("w_lat.1.log").read_text().splitlines()]
-    _, trace = replayed(Path("waits.iolog"), "sim:demo", here / "out", "--speed", "1")
+    _, trace = replayed(Path("waits.iolog"), "sim:demo", workdir / "out", "--speed", "1")
     begins = [begin // 1_000_000 for begin in columns(trace, "submit_ns")[0]]
     assert begins == [0, 500, 500, 800]
     fio_begins = [int(row[0]) - int(logged[0][0]) for row in logged]

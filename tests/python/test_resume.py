@@ -65,11 +65,11 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     ("finished", "state"), [(2, ()), (40, ("--state", "sequential")), (90, ("--state", "as-is"))]
 )
 def test_simulated_device_resumes_identically(
-    here: Path, finished: int, state: tuple[str, ...]
+    workdir: Path, finished: int, state: tuple[str, ...]
 ) -> None:
     arguments = (SMALL_SIM, "--scale", "quick", *state)
     assert uflip("run", *arguments, "--out", "whole", "--quiet").code == 0
-    killed(here / "cut", finished, *arguments)
+    killed(workdir / "cut", finished, *arguments)
     before = Results.load("cut")
     assert finished <= len(before.runs) < len(before.manifest.plan)
     done = uflip("run", "--resume", "cut", "--quiet")
@@ -129,39 +129,39 @@ def test_changed_file_is_refused(scratch: Path) -> None:
 # Where it may not
 
 
-def test_complete_folder_cannot_be_resumed(here: Path) -> None:
+def test_complete_folder_cannot_be_resumed(workdir: Path) -> None:
     arguments = (SMALL_SIM, "--only", "order", "--scale", "quick", "--out", "out", "--quiet")
     assert uflip("run", *arguments).code == 0
-    with unchanged(here):
+    with unchanged(workdir):
         done = uflip("run", "--resume", "out")
     assert (done.code, "These results are complete" in done.err) == (5, True)
 
 
-def test_foreign_folder_cannot_be_resumed(here: Path) -> None:
-    (here / "photos").mkdir()
-    (here / "photos" / "manifest.json").write_text('{"format": "photos"}')
+def test_foreign_folder_cannot_be_resumed(workdir: Path) -> None:
+    (workdir / "photos").mkdir()
+    (workdir / "photos" / "manifest.json").write_text('{"format": "photos"}')
     for folder in ("photos", "nothing"):
-        with unchanged(here):
+        with unchanged(workdir):
             done = uflip("run", "--resume", folder)
         assert done.code == 5, done.err
 
 
-def test_locked_folder_cannot_be_resumed(here: Path) -> None:
-    killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
-    held = lock.acquire(here / "out")
-    with unchanged(here):
+def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
+    killed(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
+    held = lock.acquire(workdir / "out")
+    with unchanged(workdir):
         done = uflip("run", "--resume", "out")
     assert (done.code, "Another process is at work" in done.err) == (5, True)
     lock.release(held)
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 
 
-def test_first_format_cannot_be_resumed(here: Path) -> None:
-    killed(here / "out", 2, SMALL_SIM, "--scale", "quick")
-    path = here / "out" / "manifest.json"
+def test_first_format_cannot_be_resumed(workdir: Path) -> None:
+    killed(workdir / "out", 2, SMALL_SIM, "--scale", "quick")
+    path = workdir / "out" / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 1}))
-    (here / "out" / "ledger.jsonl").unlink()
-    with unchanged(here):
+    (workdir / "out" / "ledger.jsonl").unlink()
+    with unchanged(workdir):
         done = uflip("run", "--resume", "out")
     assert (done.code, "cannot be resumed" in done.err) == (5, True)
 
@@ -176,22 +176,22 @@ def test_first_format_cannot_be_resumed(here: Path) -> None:
     ],
 )
 def test_options_cannot_change_on_resume(
-    here: Path, arguments: tuple[str, ...], where: str
+    workdir: Path, arguments: tuple[str, ...], where: str
 ) -> None:
-    killed(here / "out", 1, SMALL_SIM, "--scale", "quick")
+    killed(workdir / "out", 1, SMALL_SIM, "--scale", "quick")
     # Half a run, as a kill may leave it.
     last = Results.load("out").manifest.plan[-1].id
-    (here / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
-    with unchanged(here):
+    (workdir / "out" / "runs" / f".{last}.parquet.tmp").write_bytes(b"half")
+    with unchanged(workdir):
         done = uflip("run", "--resume", "out", *arguments)
     assert (done.code, where in done.err) == (2, True), done.err
 
 
-def test_resume_removes_only_temporary_files(here: Path) -> None:
-    killed(here / "out", 3, SMALL_SIM, "--scale", "quick")
+def test_resume_removes_only_temporary_files(workdir: Path) -> None:
+    killed(workdir / "out", 3, SMALL_SIM, "--scale", "quick")
     first = Results.load("out").manifest.plan[0].id
-    (here / "out" / "summaries").mkdir(exist_ok=True)
-    (here / "out" / "inside").mkdir(exist_ok=True)
+    (workdir / "out" / "summaries").mkdir(exist_ok=True)
+    (workdir / "out" / "inside").mkdir(exist_ok=True)
     names = [
         f"runs/.{first}.parquet.tmp", f"inside/.{first}.parquet.tmp",
         f"summaries/.{first}.json.tmp", f"summaries/.{first}.pyramid.npy.tmp",
@@ -199,14 +199,14 @@ def test_resume_removes_only_temporary_files(here: Path) -> None:
     ]  # fmt: skip
     others = ["summaries/.notes.tmp", "runs/.mine.parquet.tmp"]
     for name in (*names, *others):
-        (here / "out" / name).write_bytes(b"half")
+        (workdir / "out" / name).write_bytes(b"half")
     assert uflip("run", "--resume", "out", "-q").code == 0
-    remaining = {str(path.relative_to(here / "out")) for path in (here / "out").glob("*/.*")}
+    remaining = {str(path.relative_to(workdir / "out")) for path in (workdir / "out").glob("*/.*")}
     assert remaining == {*others}
 
 
-def test_benchmark_stopped_by_time_limit_resumes(here: Path) -> None:
-    del here
+def test_benchmark_stopped_by_time_limit_resumes(workdir: Path) -> None:
+    del workdir
     arguments = ("null", "--scale", "quick", "--only", "order", "--pause", "40ms")
     stopped = uflip("run", *arguments, "--max-time", "100ms", "--out", "out", "--json")
     document = json.loads(stopped.out)
@@ -280,11 +280,11 @@ def test_finished_plan_is_unchanged() -> None:
 
 
 @pytest.fixture
-def small_disk(here: Path) -> Iterator[Path]:
+def small_disk(workdir: Path) -> Iterator[Path]:
     """Mount a small file system, for the results only."""
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
         pytest.skip("a file system of its own needs root and mkfs.ext4")
-    image, folder = here / "disk.img", here / "disk"
+    image, folder = workdir / "disk.img", workdir / "disk"
     image.write_bytes(bytes(4 * MIB))
     folder.mkdir()
     subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)

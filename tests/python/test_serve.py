@@ -43,12 +43,6 @@ SMALL = "sim:demo?blocks_per_die=64"
 KIB, MIB = 1 << 10, 1 << 20
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A server of a device that takes no time, and of a simulated one that keeps no time."""
@@ -142,7 +136,7 @@ def test_options_are_answered(quick: Path) -> None:
         assert client.negotiate(LIST)[0][0] == SERVER
 
 
-def test_read_only_export_rejects_writes(here: Path) -> None:
+def test_read_only_export_rejects_writes(workdir: Path) -> None:
     with serving("null", "--read-only"), Client("s") as client:
         _, flags = client.go()
         assert flags & 2
@@ -152,7 +146,7 @@ def test_read_only_export_rejects_writes(here: Path) -> None:
         assert client.read(0, 512) == bytes(512)
 
 
-def test_socket_is_private_and_removed_at_exit(here: Path) -> None:
+def test_socket_is_private_and_removed_at_exit(workdir: Path) -> None:
     with serving("null") as process:
         assert stat.S_IMODE(Path("s").stat().st_mode) == 0o600
         document = stop_and_report(process)
@@ -160,14 +154,14 @@ def test_socket_is_private_and_removed_at_exit(here: Path) -> None:
     assert not Path("s").exists()
 
 
-def test_sigterm_stops_server_cleanly(here: Path) -> None:
+def test_sigterm_stops_server_cleanly(workdir: Path) -> None:
     with serving("null") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert not Path("s").exists()
 
 
-def test_json_error_names_the_command(here: Path) -> None:
+def test_json_error_names_the_command(workdir: Path) -> None:
     process = start("serve", "null", "--socket", "s", "--json")
     deadline = time.monotonic() + 20
     while not Path("s").exists():
@@ -180,14 +174,14 @@ def test_json_error_names_the_command(here: Path) -> None:
     assert (document["error"]["exit_code"], document["error"]["where"]) == (143, "uflip serve")
 
 
-def test_existing_file_at_socket_path_is_kept(here: Path) -> None:
+def test_existing_file_at_socket_path_is_kept(workdir: Path) -> None:
     Path("thesis").write_text("three years of work")
     outcome = uflip("serve", "null", "--socket", "thesis")
     assert outcome.code == 3
     assert Path("thesis").read_text() == "three years of work"
 
 
-def test_data_file_keeps_written_data(here: Path) -> None:
+def test_data_file_keeps_written_data(workdir: Path) -> None:
     with serving(SMALL, "--data", "disk"), Client("s") as client:
         size, _ = client.go()
         assert client.write(size - 512, b"\7" * 512, flags=FUA) == 0
@@ -201,7 +195,7 @@ def test_data_file_keeps_written_data(here: Path) -> None:
         assert client.read(0, 512) == b"\6" * 512
 
 
-def test_data_file_of_wrong_size_is_refused(here: Path) -> None:
+def test_data_file_of_wrong_size_is_refused(workdir: Path) -> None:
     Path("thesis").write_text("three years of work")
     outcome = uflip("serve", "null", "--socket", "s", "--data", "thesis")
     assert outcome.code == 3
@@ -209,7 +203,7 @@ def test_data_file_of_wrong_size_is_refused(here: Path) -> None:
     assert not Path("s").exists()
 
 
-def test_response_times_match_simulated_device(here: Path) -> None:
+def test_response_times_match_simulated_device(workdir: Path) -> None:
     """The server reports the virtual time that the same I/Os take on the device."""
     # Between two requests of a client a device is idle, if only for the way through the socket.
     device = f"{SMALL}&idle_free_blocks=0"
@@ -229,7 +223,7 @@ def test_response_times_match_simulated_device(here: Path) -> None:
     assert export["lag"]["count"] == 64
 
 
-def test_flushes_and_fua_wait_for_flash(here: Path) -> None:
+def test_flushes_and_fua_wait_for_flash(workdir: Path) -> None:
     """Of a device with a write cache, so slow that it is not emptied between two requests."""
     slower, program_ns, page = 500, 300_000, bytes(4 * KIB)
     device = f"{SMALL}&write_cache_bytes=262144&idle_free_blocks=0"
@@ -256,7 +250,7 @@ def test_flushes_and_fua_wait_for_flash(here: Path) -> None:
     assert simulated["p50_ns"] == 0
 
 
-def test_command_runs_against_served_device(here: Path) -> None:
+def test_command_runs_against_served_device(workdir: Path) -> None:
     outcome = start("serve", "null", "--socket", "s", "--run", 'test -S s && echo "$UFLIP_URI"')
     out, err = outcome.communicate(timeout=60)
     assert (outcome.returncode, out) == (0, "nbd+unix:///?socket=s\n"), err
@@ -279,7 +273,7 @@ def read_statistics(socket_path: str) -> dict[str, Any]:
     return statistics
 
 
-def test_statistics_are_served_on_status_socket(here: Path) -> None:
+def test_statistics_are_served_on_status_socket(workdir: Path) -> None:
     with serving("null", SMALL, "--stats", "stats"), Client("s") as client:
         client.go()
         assert client.write(0, bytes(8192)) == 0
@@ -294,7 +288,7 @@ def test_statistics_are_served_on_status_socket(here: Path) -> None:
     assert not Path("stats").exists()
 
 
-def test_statistics_show_idle_collection(here: Path) -> None:
+def test_statistics_show_idle_collection(workdir: Path) -> None:
     """It collects while idle; the statistics show it without a further request."""
     random_ = random.Random(3)
     with serving(SMALL, "--stats", "stats") as process:
@@ -314,7 +308,7 @@ def test_statistics_show_idle_collection(here: Path) -> None:
     assert last["blocks_collected_idle"] > before
 
 
-def test_recording_lists_reads_and_writes(here: Path) -> None:
+def test_recording_lists_reads_and_writes(workdir: Path) -> None:
     with serving("null", "--record", "did.csv") as process:
         with Client("s") as client:
             client.go()
@@ -335,7 +329,7 @@ def test_recording_lists_reads_and_writes(here: Path) -> None:
     assert refused.code == 3, "a recording is not replaced"
 
 
-def test_device_starts_in_state_and_is_saved(here: Path) -> None:
+def test_device_starts_in_state_and_is_saved(workdir: Path) -> None:
     empty = f"{SMALL}&state=empty"
     options = ("--speed", "0", "--state", "sequential", "--save", "after.snapshot")
     with serving(empty, *options) as process:

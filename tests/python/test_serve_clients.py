@@ -27,12 +27,6 @@ def tool(name: str) -> str:
     return path
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A server of a device that takes no time, and of a simulated one that keeps no time."""
@@ -72,7 +66,7 @@ NBDCOPY = [
 
 
 @pytest.mark.parametrize("options", NBDCOPY)
-def test_nbdcopy_copies_data_both_ways(here: Path, uri: str, options: str) -> None:
+def test_nbdcopy_copies_data_both_ways(workdir: Path, uri: str, options: str) -> None:
     Path("in").write_bytes(random.Random(3).randbytes(3 * MIB) + bytes(MIB))
     run(f"nbdcopy {options} in {uri}")
     run(f"qemu-img dd -f raw -O raw bs=1M count=4 if={uri} of=out")
@@ -84,7 +78,7 @@ def digest(path: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["raw", "qcow2", "vmdk", "vdi", "qed", "vpc", "vhdx", "parallels"])
-def test_qemu_img_converts_every_format(here: Path, uri: str, form: str) -> None:
+def test_qemu_img_converts_every_format(workdir: Path, uri: str, form: str) -> None:
     Path("in").write_bytes(random.Random(form).randbytes(2 * MIB))
     run(f"qemu-img convert -f raw -O {form} in image")
     run(f"qemu-img convert -n -f {form} -O raw image {uri}")
@@ -92,7 +86,7 @@ def test_qemu_img_converts_every_format(here: Path, uri: str, form: str) -> None
     assert digest("in") == digest("out")
 
 
-def test_qcow2_image_on_served_device_is_consistent(here: Path) -> None:
+def test_qcow2_image_on_served_device_is_consistent(workdir: Path) -> None:
     with serving(SMALL, "--speed", "0"):
         uri = "nbd+unix:///?socket=s"
         run(f"qemu-img create -f qcow2 {uri} 16M")
@@ -135,7 +129,7 @@ def test_qemu_io_reads_what_it_wrote(uri: str, script: str, at: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 16])
-def test_fio_verifies_every_checksum(here: Path, depth: int) -> None:
+def test_fio_verifies_every_checksum(workdir: Path, depth: int) -> None:
     """Half a minute at both depths; ten in `make soak` (UFLIP_SOAK=1)."""
     seconds = 300 if "UFLIP_SOAK" in os.environ else 15
     long = f"--time_based --runtime={seconds}"

@@ -27,13 +27,7 @@ KIB = 1 << 10
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def working(here: Path) -> Iterator[Client]:
+def working(workdir: Path) -> Iterator[Client]:
     """A client that has overwritten a full device, so that it collects garbage."""
     with serving(SMALL, "null", "--speed", "0", "--stats", "stats"), Client("s") as client:
         size, _ = client.go()
@@ -109,8 +103,8 @@ def test_page_shows_served_device(browser: "Browser", working: Client) -> None:
         assert watched.console_messages == []
 
 
-def test_nothing_is_served_without_socket(browser: "Browser", here: Path) -> None:
-    with explorer.serving([here]) as server:
+def test_nothing_is_served_without_socket(browser: "Browser", workdir: Path) -> None:
+    with explorer.serving([workdir]) as server:
         assert api(server, "served") == {"servers": []}
         watched = MonitoredPage(browser)
         watched.page.goto(f"{server.url}#/served")
@@ -119,7 +113,7 @@ def test_nothing_is_served_without_socket(browser: "Browser", here: Path) -> Non
         watched.context.close()
 
 
-def test_recording_is_replayed_and_explored(here: Path) -> None:
+def test_recording_is_replayed_and_explored(workdir: Path) -> None:
     random_ = random.Random(9)
     done = []
     with serving(SMALL, "--speed", "0", "--record", "did.csv") as process:
@@ -136,7 +130,7 @@ def test_recording_is_replayed_and_explored(here: Path) -> None:
         stop_and_report(process)
     outcome = uflip("replay", "did.csv", "sim:mtron", "--out", "again", "-q")
     assert outcome.code == 0, outcome.err
-    (run,) = Results.load(here / "again").runs
+    (run,) = Results.load(workdir / "again").runs
     trace = run.trace()
     offsets, sizes, modes = (
         np.asarray(trace.column(name)).tolist()
@@ -144,7 +138,7 @@ def test_recording_is_replayed_and_explored(here: Path) -> None:
     )
     assert list(zip(offsets, sizes, strict=True)) == [(at, size) for at, size, _ in done]
     assert len(set(zip(modes, (write for *_, write in done), strict=True))) == 2
-    with explorer.serving([here / "again"]) as server:
+    with explorer.serving([workdir / "again"]) as server:
         (row,) = api(server, "results")["results"]
         document = api(server, f"run?key={row['key']}&run={run.id}")
         assert document["io_count"] == 200

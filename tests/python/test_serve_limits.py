@@ -27,12 +27,6 @@ MIB = 1 << 20
 SMALL = "sim:demo?blocks_per_die=64"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def resident_bytes(process: int) -> int:
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
@@ -43,7 +37,7 @@ def is_readable(client: Client) -> bool:
 
 
 @pytest.mark.parametrize("socket_path", ["s", "t"], ids=["clients", "statistics"])
-def test_server_accepts_again_when_descriptors_are_free(here: Path, socket_path: str) -> None:
+def test_server_accepts_again_when_descriptors_are_free(workdir: Path, socket_path: str) -> None:
     """No client is connected meanwhile that could wake it by leaving."""
     with serving("null", "--stats", "t") as process:
         time.sleep(0.2)  # the probing client is gone by then
@@ -62,7 +56,7 @@ def test_server_accepts_again_when_descriptors_are_free(here: Path, socket_path:
         assert accepts_connections("s")
 
 
-def test_unread_replies_share_a_memory_limit(here: Path) -> None:
+def test_unread_replies_share_a_memory_limit(workdir: Path) -> None:
     """24 clients request 64 MiB each, 1.5 GiB in total; the server buffers at most a quarter."""
     with serving("null", "--speed", "0") as process, ExitStack() as stack:
         greedy = [stack.enter_context(Client("s")) for _ in range(24)]
@@ -86,7 +80,7 @@ def test_unread_replies_share_a_memory_limit(here: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [0, NO_HOLE], ids=["hole", "no hole"])
-def test_long_request_does_not_delay_others(here: Path, flags: int) -> None:
+def test_long_request_does_not_delay_others(workdir: Path, flags: int) -> None:
     """The answer to a short request that comes later comes first."""
     with serving("sim:demo?blocks_per_die=64", "--speed", "0") as process:
         with Client("s") as patient, Client("s") as other:
@@ -105,7 +99,7 @@ def test_long_request_does_not_delay_others(here: Path, flags: int) -> None:
         assert time.monotonic() - began < PATIENCE_S
 
 
-def test_stepwise_zeroing_is_exact(here: Path) -> None:
+def test_stepwise_zeroing_is_exact(workdir: Path) -> None:
     """Compare with bytes in memory, for ranges that begin and end next to each step."""
     size = 24 * MIB
     with serving(SMALL, "--speed", "0", "--data", "disk") as process, Client("s") as client:

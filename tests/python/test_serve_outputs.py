@@ -29,12 +29,6 @@ KEEP = ("--record", "did.csv", "--save", "after.snapshot")
 HEAD = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def qemu_io(*commands: str) -> str:
     """Make the command line of a client that does something to the first device."""
     if shutil.which("qemu-io") is None:
@@ -74,7 +68,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_failing_command_keeps_outputs_and_reports_error(here: Path, form: str) -> None:
+def test_failing_command_keeps_outputs_and_reports_error(workdir: Path, form: str) -> None:
     json_or_not = ("--json",) if form == "json" else ()
     program = f"{qemu_io('write 0 64k', 'read 4k 8k')}; exit 3"
     code, out, err = serve(program, *KEEP, *json_or_not)
@@ -92,7 +86,7 @@ def test_failing_command_keeps_outputs_and_reports_error(here: Path, form: str) 
         assert "lag max" in err, "the table"
 
 
-def test_failed_output_does_not_affect_others(here: Path) -> None:
+def test_failed_output_does_not_affect_others(workdir: Path) -> None:
     program = f"{qemu_io('write 0 64k')}; echo thesis > after.snapshot; exit 3"
     code, out, err = serve(program, *KEEP, "--json")
     assert code == 4, "that of what failed first"
@@ -110,7 +104,7 @@ def test_failed_output_does_not_affect_others(here: Path) -> None:
 
 
 def test_recording_on_full_disk_keeps_whole_lines(
-    here: Path,
+    workdir: Path,
 ) -> None:
     full, requests = 20_000, 1500
     with serving(SMALL, "--speed", "0", *KEEP) as process:
@@ -121,7 +115,7 @@ def test_recording_on_full_disk_keeps_whole_lines(
             client.go()
             for _ in range(requests):
                 assert client.write(0, bytes(512)) == 0
-            (temporary,) = here.glob(".did.csv*")
+            (temporary,) = workdir.glob(".did.csv*")
             assert eventually(lambda: temporary.stat().st_size > full * 0.9)
             time.sleep(0.3)  # it has failed, and been cut
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
@@ -143,7 +137,7 @@ def test_recording_on_full_disk_keeps_whole_lines(
 # Zeroes
 
 
-def test_zeroes_count_as_writes(here: Path) -> None:
+def test_zeroes_count_as_writes(workdir: Path) -> None:
     zeroes = qemu_io("write -z 0 32M", "write 64M 1M", "write -z 40M 4M", "discard 0 1M")
     with serving(SMALL, "--speed", "0", "--stats", "stats", "--record", "did.csv") as process:
         environment = os.environ | {"UFLIP_URI": "nbd+unix:///?socket=s"}
@@ -164,11 +158,11 @@ def test_zeroes_count_as_writes(here: Path) -> None:
         ["Write", str(40 * MIB), str(4 * MIB)],
     ]
     assert uflip("replay", "did.csv", SMALL, "--out", "again", "-q").code == 0
-    (run,) = Results.load(here / "again").runs
+    (run,) = Results.load(workdir / "again").runs
     assert run.trace().bytes_written == 37 * MIB
 
 
-def test_idle_export_reports_no_times(here: Path) -> None:
+def test_idle_export_reports_no_times(workdir: Path) -> None:
     code, out, err = serve("true", "--json")
     assert code == 0, err
     (export,) = json.loads(out)["exports"]
@@ -181,7 +175,7 @@ def test_idle_export_reports_no_times(here: Path) -> None:
     assert line.split()[-5:] == ["–"] * 5
 
 
-def test_operations_not_recorded_are_counted(here: Path) -> None:
+def test_operations_not_recorded_are_counted(workdir: Path) -> None:
     program = qemu_io("write 0 64k", "flush", "discard 0 1M", "discard 1M 1M")
     code, out, err = serve(program, "--record", "did.csv")
     assert code == 0, err
@@ -192,7 +186,7 @@ def test_operations_not_recorded_are_counted(here: Path) -> None:
     assert int(flushes.split()[0]) >= 1, "the client flushes at its end as well"
 
 
-def test_sparse_copy_is_recorded_completely(here: Path) -> None:
+def test_sparse_copy_is_recorded_completely(workdir: Path) -> None:
     if shutil.which("nbdcopy") is None:
         pytest.skip("nbdcopy is not installed")
     size = int(json.loads(uflip("info", SMALL, "--json").out)["capacity_bytes"])
@@ -215,7 +209,7 @@ def test_sparse_copy_is_recorded_completely(here: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signal_ends_command_group_and_keeps_outputs(
-    here: Path, number: signal.Signals, code: int
+    workdir: Path, number: signal.Signals, code: int
 ) -> None:
     began = "echo $$ > group; echo > began"
     program = f"{qemu_io('write 0 64k')}; sleep 1000 & sleep 1000 & {began}; sleep 1000"
@@ -241,7 +235,7 @@ def group_exists(group: int) -> bool:
     return True
 
 
-def test_command_is_served_while_it_ends(here: Path) -> None:
+def test_command_is_served_while_it_ends(workdir: Path) -> None:
     last = qemu_io("write 1M 4k")
     program = f"trap '{last.replace(chr(39), chr(34))}; exit 0' INT; echo > began; sleep 1000"
     process = start("serve", SMALL, "--socket", "s", "--run", program, *KEEP, "-q")
@@ -284,7 +278,7 @@ def run_in_terminal(program: str, *typed: tuple[bytes, bytes]) -> tuple[int, str
     ids=["reads", "Ctrl-C", "its own Ctrl-C", "Ctrl-Z"],
 )
 def test_command_reads_from_terminal(
-    here: Path, before: str, keys: bytes, code: int, expected: str
+    workdir: Path, before: str, keys: bytes, code: int, expected: str
 ) -> None:
     reads = f"{before}; echo ready; sed -u 's/^/read /'; echo over"
     exit_code, text = run_in_terminal(reads, (b"ready", b"on\n"), (b"read on", keys))
@@ -292,7 +286,7 @@ def test_command_reads_from_terminal(
     assert "lag max" in text
 
 
-def test_ctrl_c_ends_command_and_server(here: Path) -> None:
+def test_ctrl_c_ends_command_and_server(workdir: Path) -> None:
     code, text = run_in_terminal("echo ready; sleep 1000", (b"ready", b"\x03"))
     assert (code, "Interrupted" in text) == (130, True), text
     assert "lag max" in text
@@ -301,7 +295,7 @@ def test_ctrl_c_ends_command_and_server(here: Path) -> None:
 # A file that must be there
 
 
-def test_read_only_data_file_must_exist(here: Path) -> None:
+def test_read_only_data_file_must_exist(workdir: Path) -> None:
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
     assert done.code == 4
     assert "a file that is there" in done.err

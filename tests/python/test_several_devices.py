@@ -30,32 +30,34 @@ def times(folder: Path) -> dict[str, list[int]]:
 
 
 def test_each_device_gets_the_same_results_as_alone(
-    here: Path, make_file: Callable[..., Path]
+    workdir: Path, make_file: Callable[..., Path]
 ) -> None:
     make_file(64 * MIB)
     done = uflip("run", SMALL, OTHER, "file:scratch.bin", *QUICK, "--pause", "1ms", "--out", "all")
     assert done.code == 0, done.err
     assert "uflip explore all" in done.out
-    listing = document.read(here / "all")
+    listing = document.read(workdir / "all")
     assert [entry.device for entry in listing.devices] == [SMALL, OTHER, "file:scratch.bin"]
     for url, entry in zip((SMALL, OTHER), listing.devices, strict=False):
         single = uflip("run", url, *QUICK, "--pause", "1ms", "--out", "alone")
         assert single.code == 0, single.err
-        assert times(here / "all" / entry.folder) == times(here / "alone")
-        shutil.rmtree(here / "alone")
-    real = Results.load(here / "all" / "file-scratch.bin")
+        assert times(workdir / "all" / entry.folder) == times(workdir / "alone")
+        shutil.rmtree(workdir / "alone")
+    real = Results.load(workdir / "all" / "file-scratch.bin")
     assert (real.status, len(real.runs)) == ("complete", len(real.manifest.plan))
 
 
-def test_processes_and_threads_give_same_results(here: Path) -> None:
+def test_processes_and_threads_give_same_results(workdir: Path) -> None:
     for out, arguments in (("threads", ()), ("processes", ("--workers", "2"))):
         done = uflip("run", SMALL, OTHER, *QUICK, "--out", out, "-q", *arguments)
         assert done.code == 0, done.err
     for name in FOLDERS:
-        assert times(here / "threads" / name) == times(here / "processes" / name)
+        assert times(workdir / "threads" / name) == times(workdir / "processes" / name)
 
 
-def test_failing_device_does_not_stop_others(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_device_does_not_stop_others(
+    workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin = multi_device_task.begin
 
     def fails(request: Any, out: Path, *args: Any, **options: Any) -> Path:
@@ -79,10 +81,10 @@ def test_failing_device_does_not_stop_others(here: Path, monkeypatch: pytest.Mon
         resumed = uflip("run", "--resume", "out")
     assert resumed.code == 0, resumed.err
     assert [line.split()[1] for line in resumed.out.splitlines()[1:4]] == ["complete"] * 3
-    assert Results.load(here / "out" / "null").status == "complete"
+    assert Results.load(workdir / "out" / "null").status == "complete"
 
 
-def test_failures_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_reported(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> Path:
         raise DeviceError("It broke", where="somewhere", action="buy another")
 
@@ -113,22 +115,22 @@ def test_failures_are_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ids=str,
 )
 def test_invalid_arguments_are_refused_before_start(
-    here: Path, arguments: tuple[str, ...], code: int, text: str
+    workdir: Path, arguments: tuple[str, ...], code: int, text: str
 ) -> None:
-    (here / "thesis.txt").write_text("words " * 100_000)
-    with unchanged(here):
+    (workdir / "thesis.txt").write_text("words " * 100_000)
+    with unchanged(workdir):
         done = uflip("run", *arguments, "--out", "out")
     assert done.code == code, done.err
     assert text in done.err
 
 
-def test_each_device_needs_its_own_destroy(here: Path, make_file: Callable[..., Path]) -> None:
+def test_each_device_needs_its_own_destroy(workdir: Path, make_file: Callable[..., Path]) -> None:
     make_file(4 * MIB)
-    files = [here / "one.bin", here / "two.bin"]
+    files = [workdir / "one.bin", workdir / "two.bin"]
     for file in files:
         file.write_bytes(bytes(range(256)) * (4 * MIB // 256))
     arguments = ("file:one.bin", "file:two.bin", *QUICK, "--pause", "1ms", "--out", "out")
-    with unchanged(here):
+    with unchanged(workdir):
         refused = uflip("run", *arguments, "--destroy", "two.bin")
     assert refused.code == 3, refused.err
     assert "one.bin" in refused.err
@@ -141,7 +143,7 @@ def test_each_device_needs_its_own_destroy(here: Path, make_file: Callable[..., 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_real_devices_run_one_after_another(
-    here: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+    workdir: Path, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     """Files stand for drives; the test checks the order of runs, not their results."""
     running: set[str] = set()
@@ -164,7 +166,7 @@ def test_real_devices_run_one_after_another(
     monkeypatch.setattr(multi_device_task, "status_of", lambda _: "complete")
     devices = ["file:a.bin", "file:b.bin", SMALL, OTHER]
     for name in ("a.bin", "b.bin"):
-        (here / name).write_bytes(bytes(64 * MIB))
+        (workdir / name).write_bytes(bytes(64 * MIB))
     arguments = ("--together", "--jobs", "2") if together else ("--jobs", "2")
     tokens = ("--destroy", "a.bin", "--destroy", "b.bin")
     done = uflip("run", *devices, *QUICK, *arguments, *tokens, "--out", "out")
@@ -180,13 +182,13 @@ def test_real_devices_run_one_after_another(
 # Cut short
 
 
-def test_killed_benchmark_resumes_to_same_results(here: Path) -> None:
+def test_killed_benchmark_resumes_to_same_results(workdir: Path) -> None:
     devices = (SMALL, OTHER, "null")
     options = ("--scale", "quick", "--only", "mix")
     whole = uflip("run", *devices, *options, "--out", "whole", "-q")
     assert whole.code == 0, whole.err
     process = start("run", *devices, *options, "--out", "cut", "--jobs", "1", "-q")
-    first = here / "cut" / FOLDERS[0]
+    first = workdir / "cut" / FOLDERS[0]
     while not [*(first / "runs").glob("*.parquet")]:
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
@@ -196,12 +198,12 @@ def test_killed_benchmark_resumes_to_same_results(here: Path) -> None:
     assert resumed.code == 0, resumed.out
     assert {each["status"] for each in json.loads(resumed.out)["devices"]} == {"complete"}
     for name in FOLDERS:
-        assert times(here / "cut" / name) == times(here / "whole" / name)
+        assert times(workdir / "cut" / name) == times(workdir / "whole" / name)
 
 
-def test_ctrl_c_interrupts_all_devices(here: Path) -> None:
+def test_ctrl_c_interrupts_all_devices(workdir: Path) -> None:
     process = start("run", SMALL, OTHER, "--method", "paper", "--out", "out", "--jobs", "2")
-    folders = [here / "out" / entry for entry in FOLDERS]
+    folders = [workdir / "out" / entry for entry in FOLDERS]
     while not all([*(folder / "runs").glob("*.parquet")] for folder in folders):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
@@ -215,12 +217,12 @@ def test_ctrl_c_interrupts_all_devices(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc", ".", "a/b", ""])
-def test_device_list_cannot_lead_elsewhere(here: Path, name: str) -> None:
+def test_device_list_cannot_lead_elsewhere(workdir: Path, name: str) -> None:
     done = uflip("run", "null", "--jobs", "1", *QUICK, "--out", "out", "-q")
     assert done.code == 0, done.err
-    path = here / "out" / document.FILE_NAME
+    path = workdir / "out" / document.FILE_NAME
     content = msgspec.json.decode(path.read_bytes())
     content["devices"][0]["folder"] = name
     path.write_bytes(msgspec.json.encode(content))
-    with unchanged(here):
+    with unchanged(workdir):
         assert uflip("run", "--resume", "out").code == ResultsError.exit_code

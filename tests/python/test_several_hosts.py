@@ -98,7 +98,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
 
 
 @pytest.fixture
-def rack(started: Rack, here: Path) -> Rack:
+def rack(started: Rack, workdir: Path) -> Rack:
     """Both hosts with an unused drive."""
     for label in ("left", "right"):
         host = started.folder / label
@@ -116,10 +116,12 @@ def inode_of(results: Path) -> int:
     return Results.load(results).manifest.device.details.inode or 0
 
 
-def test_drives_are_measured_on_their_hosts_and_results_sent_back(rack: Rack, here: Path) -> None:
+def test_drives_are_measured_on_their_hosts_and_results_sent_back(
+    rack: Rack, workdir: Path
+) -> None:
     done = rack.run(*DRIVES, SIM, *QUICK, "--out", "all")
     assert done.code == 0, done.err + done.out
-    folders = [here / "all" / f"{label}-file-drive.bin" for label in ("left", "right")]
+    folders = [workdir / "all" / f"{label}-file-drive.bin" for label in ("left", "right")]
     for label, folder in zip(("left", "right"), folders, strict=True):
         assert Results.load(folder).status == "complete"
         assert not examine(folder).lost_runs
@@ -128,12 +130,12 @@ def test_drives_are_measured_on_their_hosts_and_results_sent_back(rack: Rack, he
         assert not (rack.folder / label / "results" / "sent").exists(), "nothing is left there"
     assert uflip("verify", *folders).code == 0
     assert uflip("run", SIM, *QUICK, "--out", "alone").code == 0
-    remote, local = here / "all" / "sim-demo-blocks-per-die-64", here / "alone"
+    remote, local = workdir / "all" / "sim-demo-blocks-per-die-64", workdir / "alone"
     for one, other in zip(Results.load(remote).runs, Results.load(local).runs, strict=True):
         assert (one.response_time_ns() == other.response_time_ns()).all()
 
 
-def test_guard_applies_on_the_host(rack: Rack, here: Path) -> None:
+def test_guard_applies_on_the_host(rack: Rack, workdir: Path) -> None:
     thesis = rack.folder / "right" / "thesis.bin"
     thesis.write_bytes(bytes(range(256)) * (16 * MIB // 256))
     before = thesis.read_bytes()
@@ -142,15 +144,15 @@ def test_guard_applies_on_the_host(rack: Rack, here: Path) -> None:
     assert done.code == 3, done.out + done.err
     assert "--destroy thesis.bin" in done.err
     assert thesis.read_bytes() == before
-    assert Results.load(here / "all" / "left-file-drive.bin").status == "complete"
+    assert Results.load(workdir / "all" / "left-file-drive.bin").status == "complete"
     resumed = rack.run("--resume", "all", "--destroy", "thesis.bin", "-q")
     assert resumed.code == 0, resumed.err
-    assert Results.load(here / "all" / "right-file-thesis.bin").status == "complete"
+    assert Results.load(workdir / "all" / "right-file-thesis.bin").status == "complete"
     assert thesis.read_bytes() != before
 
 
-def test_unreachable_host_is_refused_before_start(rack: Rack, here: Path) -> None:
-    with unchanged(here):
+def test_unreachable_host_is_refused_before_start(rack: Rack, workdir: Path) -> None:
+    with unchanged(workdir):
         unknown = rack.run("left@file:drive.bin", "middle@/dev/sdb", *QUICK, "--out", "all")
         without_scheduler = uflip("run", "left@file:drive.bin", "null", *QUICK, "--out", "all")
     assert (unknown.code, "left, right" in unknown.err) == (6, True), unknown.err
@@ -175,7 +177,7 @@ def under_way(rack: Rack, label: str) -> bool:
     return bool([*(rack.folder / label / "results").glob("sent/*/*/runs/*.parquet")])
 
 
-def test_killed_worker_resumes_its_drive(rack: Rack, here: Path) -> None:
+def test_killed_worker_resumes_its_drive(rack: Rack, workdir: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
     process = start("run", "left@file:drive.bin", *arguments, "--scheduler", rack.address)
     while not under_way(rack, "left"):
@@ -184,12 +186,12 @@ def test_killed_worker_resumes_its_drive(rack: Rack, here: Path) -> None:
     os.kill(worker_of(rack.folder / "left"), signal.SIGKILL)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, out + err
-    results = Results.load(here / "all" / "left-file-drive.bin")
+    results = Results.load(workdir / "all" / "left-file-drive.bin")
     assert results.status == "complete"
     assert len(results.manifest.resumed_utc) == 1, "it went on, and did not begin again"
 
 
-def test_interrupted_run_resumes_on_its_host(rack: Rack, here: Path) -> None:
+def test_interrupted_run_resumes_on_its_host(rack: Rack, workdir: Path) -> None:
     arguments = ("--scale", "quick", "--only", "order", "--pause", "300ms", "-q", "--out", "all")
     process = start("run", "right@file:drive.bin", *arguments, "--scheduler", rack.address)
     while not under_way(rack, "right"):
@@ -204,5 +206,5 @@ def test_interrupted_run_resumes_on_its_host(rack: Rack, here: Path) -> None:
         assert time.monotonic() < deadline, resumed.err
         time.sleep(0.5)
     assert resumed.code == 0, resumed.err + resumed.out
-    results = Results.load(here / "all" / "right-file-drive.bin")
+    results = Results.load(workdir / "all" / "right-file-drive.bin")
     assert (results.status, len(results.manifest.resumed_utc)) == ("complete", 1)

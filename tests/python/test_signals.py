@@ -69,7 +69,7 @@ def has_signal_handlers(process: subprocess.Popen[str]) -> bool:
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 @pytest.mark.parametrize("work", WORK)
-def test_signal_ends_a_command_in_order(here: Path, work: str, number: signal.Signals) -> None:
+def test_signal_ends_a_command_in_order(workdir: Path, work: str, number: signal.Signals) -> None:
     random_ = random.Random(f"{SEED} {work} {number}")
     process = start(*WORK[work])
     while not has_signal_handlers(process):
@@ -82,13 +82,13 @@ def test_signal_ends_a_command_in_order(here: Path, work: str, number: signal.Si
         return  # it was faster
     assert code == CODES[number], context
     assert "error: " in err, context
-    manifest = here / "out" / "manifest.json"
+    manifest = workdir / "out" / "manifest.json"
     if work in ("run", "waiting") and manifest.exists():
         assert json.loads(manifest.read_text())["status"] in ("interrupted", "complete"), context
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
-def test_signal_during_startup_ends_the_command(here: Path, number: signal.Signals) -> None:
+def test_signal_during_startup_ends_the_command(workdir: Path, number: signal.Signals) -> None:
     random_ = random.Random(f"{SEED} first {number}")
     for trial in range(4):
         # A folder each: on a fast machine the first one may exist already.
@@ -131,10 +131,10 @@ def test_signal_during_class_creation_ends_the_command() -> None:
     assert done.stderr.startswith("error: Interrupted"), done.stderr
 
 
-def test_interrupted_benchmark_is_resumed(here: Path) -> None:
+def test_interrupted_benchmark_is_resumed(workdir: Path) -> None:
     arguments = (SMALL_SIM, "--scale", "quick", "--only", "granularity,order")
     process = start("run", *arguments, "--out", "out", "-q")
-    while not list((here / "out" / "runs").glob("0*.parquet")):
+    while not list((workdir / "out" / "runs").glob("0*.parquet")):
         assert process.poll() is None
         time.sleep(0.002)
     code, err = send_and_wait(process, signal.SIGTERM)
@@ -147,7 +147,7 @@ def test_interrupted_benchmark_is_resumed(here: Path) -> None:
     assert Results.load("out").status == "complete"
 
 
-def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) -> None:
+def test_second_signal_ends_at_once(workdir: Path, make_file: Callable[..., Path]) -> None:
     """The first one waits for the current I/O; if that hangs, the second one ends the command."""
     process = start("pattern", SMALL_SIM, "--pattern", "RW", *LONG[:1], "3000000")
     while not has_signal_handlers(process):
@@ -162,9 +162,9 @@ def test_second_signal_ends_at_once(here: Path, make_file: Callable[..., Path]) 
 
 
 @needs_fuse
-def test_signal_is_handled_while_opening_a_hanging_file(here: Path) -> None:
+def test_signal_is_handled_while_opening_a_hanging_file(workdir: Path) -> None:
     """A thread that waits for FUSE cannot be interrupted; the message is printed before that."""
-    with hanging_file(here, HANG_S) as (image, trigger):
+    with hanging_file(workdir, HANG_S) as (image, trigger):
         trigger.mkdir()
         process = start("pattern", f"file:{image}", "--pattern", "RR", "--io-size", "4KiB")
         assert wait_until(lambda: not trigger.exists())
@@ -179,7 +179,7 @@ def test_signal_is_handled_while_opening_a_hanging_file(here: Path) -> None:
     assert process.returncode == 143
 
 
-def test_ignored_signal_stays_ignored(here: Path) -> None:
+def test_ignored_signal_stays_ignored(workdir: Path) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
@@ -192,20 +192,20 @@ def test_ignored_signal_stays_ignored(here: Path) -> None:
     assert code == 0, err
 
 
-def test_sigterm_removes_the_file_being_created(here: Path) -> None:
+def test_sigterm_removes_the_file_being_created(workdir: Path) -> None:
     process = start("pattern", "file:big.bin", "--size", "8GiB", "--pattern", "RR", "--buffered")
-    while not (here / "big.bin").exists():
+    while not (workdir / "big.bin").exists():
         assert process.poll() is None
         time.sleep(0.002)
     code, err = send_and_wait(process, signal.SIGTERM)
     assert code == 143, err
     assert "the file was removed" in err
-    assert not (here / "big.bin").exists()
+    assert not (workdir / "big.bin").exists()
 
 
 @pytest.mark.parametrize("present", [False, True])
 def test_signal_after_the_last_write_is_reported_correctly(
-    here: Path, monkeypatch: pytest.MonkeyPatch, present: bool
+    workdir: Path, monkeypatch: pytest.MonkeyPatch, present: bool
 ) -> None:
     if present:
         with open_device("file:made.bin", size="1MiB", buffered=True):
@@ -220,8 +220,8 @@ def test_signal_after_the_last_write_is_reported_correctly(
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
         open_device("file:made.bin", size="3MiB", buffered=True)
     if present:
-        assert (here / "made.bin").stat().st_size == 3 << 20
+        assert (workdir / "made.bin").stat().st_size == 3 << 20
         assert "extended to its full size" in caught.value.action
     else:
-        assert list(here.iterdir()) == []
+        assert list(workdir.iterdir()) == []
         assert caught.value.action == "the file was removed"

@@ -202,12 +202,12 @@ ZONED = {
     ],
 )
 def test_row_equals_single_run_for_every_mode(
-    url: str, spec: Spec, kinds: list[str], here: Path
+    url: str, spec: Spec, kinds: list[str], workdir: Path
 ) -> None:
     """The same numbers, whatever is done to the device, and those of each kind apart."""
     plain, _, override = url.partition("?")
     name, value = override.split("=")
-    (row,) = sweep(plain, spec, {name: [value]}, data=here / "rows")
+    (row,) = sweep(plain, spec, {name: [value]}, data=workdir / "rows")
     Path("spec.json").write_text(text_of(spec), encoding="utf-8")
     single = json.loads(uflip("pattern", url, "--spec", "spec.json", "--json").out)
     assert row.statistics == single["statistics"]
@@ -222,7 +222,7 @@ def test_row_equals_single_run_for_every_mode(
     else:
         assert row.times[kinds[0]] == row.statistics
         assert best([row], "mean") == row
-    assert read_data_set(here / "rows")[1] == {0: row}, "the stored row is the measured one"
+    assert read_data_set(workdir / "rows")[1] == {0: row}, "the stored row is the measured one"
     named = ("sweep", plain, "--vary", f"{name}={value}", "--spec", "spec.json")
     printed = uflip(*named, "--csv", "rows.csv", "-o", "rows.svg")
     assert printed.code == 0, printed.err
@@ -261,7 +261,7 @@ def test_column_with_too_few_ios_is_not_ranked() -> None:
     assert best(rows, "p50") is not None
 
 
-def test_best_point_is_printed(here: Path) -> None:
+def test_best_point_is_printed(workdir: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--best", "p50")
     document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--best", "p50", "--json").out)
     values = document["best"]["values"]
@@ -277,7 +277,7 @@ def test_best_point_is_printed(here: Path) -> None:
         assert (done.code, allowed in done.err) == (2, True), done.err
 
 
-def test_legend_stays_inside_figure(here: Path) -> None:
+def test_legend_stays_inside_figure(workdir: Path) -> None:
     from matplotlib.figure import Figure
 
     figures: list[Figure] = []
@@ -295,7 +295,7 @@ def test_legend_stays_inside_figure(here: Path) -> None:
     ]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(points_figure, "save", lambda figure, *_, **__: figures.append(figure))
-        draw_points(rows, "sim:demo", here / "x.svg")
+        draw_points(rows, "sim:demo", workdir / "x.svg")
     (figure,) = figures
     figure.draw_without_rendering()
     (legend,) = figure.legends
@@ -311,7 +311,7 @@ def test_legend_stays_inside_figure(here: Path) -> None:
 ARGUMENTS = ("--vary", "gc=greedy,cyclic", "--vary", "io_size=4k,16KiB", "--pattern", "RW")
 
 
-def test_rows_are_printed_written_and_drawn(here: Path) -> None:
+def test_rows_are_printed_written_and_drawn(workdir: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--csv", "rows.csv", "-o", "rows.svg")
     assert done.code == 0, done.err
     head, *lines = done.out.splitlines()
@@ -321,16 +321,16 @@ def test_rows_are_printed_written_and_drawn(here: Path) -> None:
     ]  # fmt: skip
     document = json.loads(uflip("sweep", URL, *ARGUMENTS, "--json").out)
     assert document["vary"] == {"gc": ["greedy", "cyclic"], "io_size": ["4k", "16KiB"]}
-    with (here / "rows.csv").open(encoding="utf-8") as file:
+    with (workdir / "rows.csv").open(encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     for row, line in zip(document["rows"], table, strict=True):
         assert line["gc"] == row["values"]["gc"]
         assert float(line["write_mean_ns"]) == row["writes"]["mean_ns"]
         assert line["read_mean_ns"] == ""
         assert int(line["blocks_erased"]) == row["counters"]["blocks_erased"]
-    figure = (here / "rows.svg").read_bytes()
+    figure = (workdir / "rows.svg").read_bytes()
     assert uflip("sweep", URL, *ARGUMENTS, "-o", "rows.svg").code == 0
-    assert (here / "rows.svg").read_bytes() == figure, "the same data, the same figure"
+    assert (workdir / "rows.svg").read_bytes() == figure, "the same data, the same figure"
 
 
 @pytest.mark.parametrize(
@@ -384,12 +384,12 @@ def test_varied_pattern_needs_no_option() -> None:
         assert uflip(*command, *wrong).code == 2, wrong
 
 
-def test_untimed_sweep_prints_no_times(here: Path) -> None:
+def test_untimed_sweep_prints_no_times(workdir: Path) -> None:
     done = uflip("sweep", URL, *ARGUMENTS, "--untimed", "-o", "wa.png")
     assert done.code == 0
     assert "p99" not in done.out
     assert "write amplification" in done.out
-    assert (here / "wa.png").is_file()
+    assert (workdir / "wa.png").is_file()
 
 
 @pytest.mark.parametrize(
@@ -406,13 +406,17 @@ def test_untimed_sweep_prints_no_times(here: Path) -> None:
     ],
 )
 def test_invalid_arguments_are_refused_before_any_work(
-    here: Path, arguments: list[str], code: int, words: list[str], monkeypatch: pytest.MonkeyPatch
+    workdir: Path,
+    arguments: list[str],
+    code: int,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (here / "there.csv").write_text("mine")
+    (workdir / "there.csv").write_text("mine")
     monkeypatch.setattr(
         "uflip.sweeping.measure_point.open_device", lambda *_: pytest.fail("it has begun")
     )
     done = uflip("sweep", URL, *arguments, "--pattern", "RW")
     assert done.code == code
     assert all(word in done.err for word in words), done.err
-    assert (here / "there.csv").read_text() == "mine"
+    assert (workdir / "there.csv").read_text() == "mine"

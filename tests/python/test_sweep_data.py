@@ -353,8 +353,8 @@ def test_interrupted_sweep_prints_resume_command(tmp_path: Path) -> None:
     assert f"--resume '{data}'" in err, err
 
 
-def test_existing_data_folder_names_its_option(here: Path) -> None:
-    (here / "taken").mkdir()
+def test_existing_data_folder_names_its_option(workdir: Path) -> None:
+    (workdir / "taken").mkdir()
     done = uflip("sweep", "sim:demo", "--vary", "gc=greedy", "--pattern", "RR", "--data", "taken")
     assert (done.code, "choose another --data" in done.err) == (5, True), done.err
     assert "--out" not in done.err

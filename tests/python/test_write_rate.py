@@ -55,7 +55,7 @@ def test_reads_wait_as_queueing_theory_predicts(percent: int) -> None:
     assert overall == pytest.approx(expected, rel=0.05)
 
 
-def test_suite_reports_cost_of_write_rate(here: Path) -> None:
+def test_suite_reports_cost_of_write_rate(workdir: Path) -> None:
     done = uflip("run", "sim:demo", "--suite", "today", "--scale", "quick", "--only", "write_rate",
                  "--out", "out", "-q")  # fmt: skip
     assert done.code == 0, done.err
