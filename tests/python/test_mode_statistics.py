@@ -139,7 +139,7 @@ def test_replay_reports_each_mode_in_every_output(workdir: Path) -> None:
     assert meanings["read_p50_ns"]["meaning"].endswith("of the reads alone")
     uflip("report", "r", "-o", "report.html")
     report = Path("report.html").read_text()
-    assert "Reads, writes and others apart" in report
+    assert "Reads, writes and other modes" in report
     folder = results.path.resolve()
     view = views.run(OpenResults(Folders([folder])), key_of(folder), run.id)["by_mode"]
     check_modes(

@@ -228,7 +228,7 @@ def test_real_device_is_not_called_simulated(tmp_path: Path) -> None:
     assert "null device" in page.text
     for meaningless in ("Key characteristics", "Pause between runs", "Phases", "Target spaces"):
         assert meaningless not in page.text
-    assert "What the time was spent on" not in page.text
+    assert "Time by cause" not in page.text
     assert "The harness itself takes 55 ns per I/O" in page.text
 
 
@@ -258,7 +258,7 @@ def test_device_names_are_escaped(tmp_path: Path) -> None:
 def test_interrupted_benchmark_has_a_report(tmp_path: Path) -> None:
     runs = [*stored.FOUR, stored.mix_run(5, "SR", "RR", 2)]
     page = report(stored.results(tmp_path / "r", runs, finished=2, status="interrupted"), tmp_path)
-    assert "The benchmark is interrupted: 2 of 5 runs are here." in page.text
+    assert "The benchmark is interrupted: 2 of 5 runs are included." in page.text
     assert "3 planned runs did not finish" in page.text
     assert runs[4].id in page.text
     assert "the benchmark ended before its runs" in page.text  # mix

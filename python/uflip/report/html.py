@@ -13,7 +13,7 @@ from uflip.report import sections
 from uflip.report.blocks import Block
 from uflip.report.data import Document, Traces, is_simulated
 from uflip.report.findings import headline
-from uflip.report.method import how_made
+from uflip.report.method import method_section
 from uflip.report.page import ReportPage, Section, render_page
 from uflip.results.summarise import describe_device
 from uflip.units import format_duration_ns
@@ -26,12 +26,12 @@ SECTIONS: list[tuple[str, str, Body]] = [
     ("key-figures", "Key figures", sections.key_figures),
     ("key-characteristics", "Key characteristics", sections.key_characteristics),
     ("design-hints", "Design hints", sections.design_hints),
-    ("baselines", "The baselines, I/O by I/O", sections.baselines),
+    ("baselines", "The baselines, every I/O", sections.baselines),
     ("micro-benchmarks", "The micro-benchmarks", sections.micro_benchmarks),
     ("summary", "Summary", sections.summary),
     ("warnings", "Warnings", sections.warnings),
     ("skipped", "Skipped and missing runs", sections.skipped),
-    ("method", "How these numbers were made", how_made),
+    ("method", "Method", method_section),
     ("provenance", "Provenance", sections.provenance),
 ]
 

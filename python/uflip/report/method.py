@@ -1,4 +1,4 @@
-"""The section *How these numbers were made*: state, phases, pause, run length, plan.
+"""The section *Method*: state, phases, pause, run length, plan.
 
 Each part is a function of the summary that returns a heading, a figure and text.
 """
@@ -18,7 +18,7 @@ Blocks = list[Block]
 Experiments = Mapping[str, Sequence[ExperimentSummary]]
 
 
-def how_made(document: Document, traces: Traces) -> Blocks:
+def method_section(document: Document, traces: Traces) -> Blocks:
     """Return the blocks of the section."""
     if document["device"].null:
         # A null device has no state, no phases and no after-effects.

@@ -90,7 +90,7 @@ def modes_tables(runs: Sequence[Run]) -> list[Table]:
     ]
     parameter = parameter_name(runs[0]["parameter"]) if rows else ""
     head = ["pattern", parameter, "", "I/Os", *TIMES.values(), "size", "IOPS", "MiB/s"]
-    caption = f"Reads, writes and others apart, {WITHOUT}"
+    caption = f"Reads, writes and other modes, {WITHOUT}"
     return [Table(head, rows, "lllr", caption)] if rows else []
 
 
@@ -157,7 +157,7 @@ def causes_tables(document: Summary) -> list[Table]:
     ]
     rows.append(["sum", *(format_ms(sum(run["time_spent_ns"].values())) for run in with_causes)])
     head = ["mean time per I/O [ms]", *(run["pattern"] for run in with_causes)]
-    return [Table(head, rows, "lr", "What the time was spent on"), *_counters_tables(with_causes)]
+    return [Table(head, rows, "lr", "Time by cause"), *_counters_tables(with_causes)]
 
 
 def _counters_tables(runs: Sequence[Run]) -> list[Table]:
@@ -170,7 +170,7 @@ def _counters_tables(runs: Sequence[Run]) -> list[Table]:
     ]
     rows.append(["write amplification", *(_plain(run["write_amplification"]) for run in counted)])
     head = ["device counter, over the whole run", *(run["pattern"] for run in counted)]
-    return [Table(head, rows, "lr", "What the device counted, start-up included")]
+    return [Table(head, rows, "lr", "Device counters, start-up included")]
 
 
 def every_experiment_table(document: Summary) -> Table:

@@ -61,7 +61,7 @@ def draw(baselines: Sequence[BaselineTrace], *, simulated: bool = True) -> Drawi
         simulated=simulated,
     )
     description = _describe(traces, [bars[0] for bars in both])
-    return drawn(chart, "spent", "What the time was spent on", description)
+    return drawn(chart, "spent", "Time by cause", description)
 
 
 def figure(document: Document, baselines: Traces) -> Figure | None:
@@ -71,7 +71,7 @@ def figure(document: Document, baselines: Traces) -> Figure | None:
         return None
     return Figure(
         "spent",
-        "What the time was spent on",
+        "Time by cause",
         drawing,
         "Why does it take so long? The parts of the response time as the simulator charged "
         "them, for all I/Os and for the slowest hundredth; the number beside a bar is the mean "
