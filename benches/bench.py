@@ -92,12 +92,12 @@ def writing(trace: _native.Trace, folder: str, name: str) -> Row:
     """Return the processor time to check and write a trace in memory; the reference is the time
     of columns with differences without compression.
     """
-    took = []
+    ns_per_io = []
     for number in range(9):
         begin = time.process_time()
         trace.write_parquet(str(Path(folder) / f"{name} {number}.parquet"), "{}")
-        took.append((time.process_time() - begin) * 1e9 / len(trace))
-    return row(f"writing a trace, {name}", min(took), "ns an I/O", 140.0, "<= reference")
+        ns_per_io.append((time.process_time() - begin) * 1e9 / len(trace))
+    return row(f"writing a trace, {name}", min(ns_per_io), "ns an I/O", 140.0, "<= reference")
 
 
 def size_of(
@@ -120,12 +120,12 @@ def verifying() -> list[Row]:
         for path in paths:
             path.write_bytes(content.tobytes())
         for name, some in (("one file", paths[:1]), ("four files", paths)):
-            took = []
+            durations_s = []
             for _ in range(5):
                 begin = time.perf_counter()
                 _native.digest_files([str(path) for path in some])
-                took.append(time.perf_counter() - begin)
-            rate = len(some) * len(content) / min(took) / 1e9
+                durations_s.append(time.perf_counter() - begin)
+            rate = len(some) * len(content) / min(durations_s) / 1e9
             rows.append(row(f"verifying results, {name}", rate, "GB/s", None, ">= 1"))
     return rows
 
@@ -145,11 +145,11 @@ def enforced_state() -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder
-        for how, target in (("made", "< 20"), ("from the cache", "< 1")):
+        for label, target in (("made", "< 20"), ("from the cache", "< 1")):
             begin = time.perf_counter()
             open_device("sim:memoright")
-            took = time.perf_counter() - begin
-            rows.append(row(f"sim:memoright, random state, {how}", took, "s", None, target))
+            duration_s = time.perf_counter() - begin
+            rows.append(row(f"sim:memoright, random state, {label}", duration_s, "s", None, target))
         del os.environ[FOLDER]
     return rows
 

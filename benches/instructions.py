@@ -73,8 +73,8 @@ def stages(load: str) -> tuple[dict[str, float], float, float]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "profile"
         valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
-        counted = [f"--toggle-collect=uflip_bench::loads::{name}" for name in ("timed", "untimed")]
-        command = [*valgrind, *counted, str(PROGRAM), load, str(PAGES)]
+        toggles = [f"--toggle-collect=uflip_bench::loads::{name}" for name in ("timed", "untimed")]
+        command = [*valgrind, *toggles, str(PROGRAM), load, str(PAGES)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         profile = out.read_text()
         counts, library = lines_of(profile)
@@ -98,18 +98,18 @@ def main() -> None:
 
 def table_of(loads: Sequence[str]) -> None:
     """Print a table with a column for each load."""
-    counted = [stages(load) for load in loads]
+    tables = [stages(load) for load in loads]
     print(f"| instructions a page | {' | '.join(loads)} |")
     print("|---" * (len(loads) + 1) + "|")
     for name, _ in STAGES:
-        if any(table[name] >= 1 for table, *_ in counted):
-            row(name, [table[name] for table, *_ in counted])
-    row("**together**", [sum(table.values()) for table, *_ in counted])
+        if any(table[name] >= 1 for table, *_ in tables):
+            row(name, [table[name] for table, *_ in tables])
+    row("**together**", [sum(table.values()) for table, *_ in tables])
     row(
         "of these, of arrays, options and comparisons that are inlined",
-        [of for _, of, _ in counted],
+        [of for _, of, _ in tables],
     )
-    programmed = [pages for *_, pages in counted]
+    programmed = [pages for *_, pages in tables]
     print(f"| pages programmed | {' | '.join(f'{pages:.2f}' for pages in programmed)} |")
 
 

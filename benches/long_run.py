@@ -56,11 +56,11 @@ def long_run_rows(row: Callable[..., Row], ios: int = IOS) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, "-c", PROGRAM, DEVICE, str(ios), folder]
         done = subprocess.run(program, check=True, capture_output=True, text=True)
-        took, before, peak = json.loads(done.stdout)
+        duration_s, before, peak = json.loads(done.stdout)
         path = Path(folder) / "run.parquet"
         windows = reading(path, ios)
         return [
-            row(name, ios / took / 1e6, "M/s", None, ""),
+            row(name, ios / duration_s / 1e6, "M/s", None, ""),
             row(f"{name}, memory in all", peak, "MiB", None, "< 1024"),
             row(f"{name}, more than before", peak - before, "MiB", None, ""),
             row(f"{name}, on disk", path.stat().st_size / ios, "bytes an I/O", None, "<= 10"),
@@ -73,14 +73,14 @@ def reading(path: Path, ios: int) -> list[float]:
     """Return times to read response times somewhere in a stored run [ms]."""
     from uflip import _native
 
-    trace, somewhere, took = _native.read_trace(str(path)), random.Random(1), []
+    trace, somewhere, durations_ms = _native.read_trace(str(path)), random.Random(1), []
     for _ in range(WINDOWS):
         first = somewhere.randrange(ios - WINDOW)
         begin = time.perf_counter()
         column = memoryview(trace.column("response_time_ns", first, first + WINDOW))
-        took.append((time.perf_counter() - begin) * 1e3)
+        durations_ms.append((time.perf_counter() - begin) * 1e3)
         assert len(column) == WINDOW
-    return took
+    return durations_ms
 
 
 def main() -> None:

@@ -141,10 +141,10 @@ def statistics_of(
 
 def window_between(before: MqsimRun | None, after: MqsimRun) -> WindowStatistics:
     """Return the window between the ends of a shorter and a longer run with the same begin."""
-    begun = 0 if before is None else before.serviced
+    warm_up_ios = 0 if before is None else before.serviced
     programs = after.programs - (0 if before is None else before.programs)
-    written = after.serviced - begun
-    times = after.response_us[begun:]
+    written = after.serviced - warm_up_ios
+    times = after.response_us[warm_up_ios:]
     return statistics_of(programs / written if programs else None, times)
 
 

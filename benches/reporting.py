@@ -39,19 +39,19 @@ def reporting_rows(row: Callable[..., Row], program: Path) -> list[Row]:
 def rows_of(row: Callable[..., Row], program: Path, results: Path) -> list[Row]:
     """Return the rows of commands on the results in a folder."""
     page = results.parent / "report.html"
-    again = results.parent / "again"
-    again.symlink_to(results)
+    link = results.parent / "again"
+    link.symlink_to(results)
     commands = {
         "show": ("show", results),
         "report": ("report", results, "-o", page, "--quiet"),
-        "compare": ("compare", results, again),
+        "compare": ("compare", results, link),
     }
     runs = len(list((results / "runs").glob("*.parquet")))
     rows = []
     for verb, arguments in commands.items():
         measured = [measure([program, *arguments]) for _ in range(TIMES + 1)][1:]
-        took, peak = (statistics.median(each) for each in zip(*measured, strict=True))
-        rows.append(row(f"uflip {verb}, {runs} runs", took, "s", None, "< 1"))
+        duration_s, peak = (statistics.median(each) for each in zip(*measured, strict=True))
+        rows.append(row(f"uflip {verb}, {runs} runs", duration_s, "s", None, "< 1"))
         rows.append(row(f"uflip {verb}, memory", peak, "MiB", None, ""))
     rows.append(row("uflip report, its page", page.stat().st_size / (1 << 20), "MiB", None, "< 5"))
     return rows
@@ -66,7 +66,7 @@ def measure(command: Sequence[object]) -> tuple[float, float]:
     begin = time.perf_counter()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, env=environment)
     _, status, used = os.wait4(process.pid, 0)
-    took = time.perf_counter() - begin
+    duration_s = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
-    return took, used.ru_maxrss / 1024
+    return duration_s, used.ru_maxrss / 1024

@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> None:
     name, folder, *options = arguments
     corpus = Path(folder)
     corpus.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        for number, content in enumerate(parsers.documents(Path(made))[name]):
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, content in enumerate(parsers.documents(Path(scratch))[name]):
             (corpus / f"document-{number}").write_bytes(content)
 
     def one(data: bytes) -> None:

@@ -48,9 +48,9 @@ def schemas() -> dict[Path, str]:
     """Return the text of each schema by its file."""
     _, parts = msgspec.json.schema_components(SPECIFICATIONS)
     texts = {}
-    for name, shape in DOCUMENTS.items():
+    for name, document_type in DOCUMENTS.items():
         (reference,), components = msgspec.json.schema_components(
-            [shape], schema_hook=_any_specification
+            [document_type], schema_hook=_any_specification
         )
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"} | reference
         schema["$defs"] = _used(reference, components | parts)
@@ -58,10 +58,10 @@ def schemas() -> dict[Path, str]:
     return texts
 
 
-def _any_specification(shape: type) -> dict[str, Any]:
+def _any_specification(field_type: type) -> dict[str, Any]:
     """Return the schema of a field that is a specification: one of its kinds."""
-    if shape is not spec.Spec:
-        raise NotImplementedError(shape)
+    if field_type is not spec.Spec:
+        raise NotImplementedError(field_type)
     return {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in SPECIFICATIONS]}
 
 

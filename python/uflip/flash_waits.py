@@ -146,8 +146,8 @@ def _writes(
 
 def _mostly(waits: NDArray[Any]) -> NDArray[Any]:
     """Return for each write but the last ones (n - `WINDOW_IOS`,) whether most of the next wait."""
-    counted = np.concatenate([[0], np.cumsum(waits)])
-    most: NDArray[Any] = 2 * (counted[WINDOW_IOS:] - counted[:-WINDOW_IOS]) > WINDOW_IOS
+    waits_before = np.concatenate([[0], np.cumsum(waits)])
+    most: NDArray[Any] = 2 * (waits_before[WINDOW_IOS:] - waits_before[:-WINDOW_IOS]) > WINDOW_IOS
     return most
 
 

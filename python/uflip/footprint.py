@@ -50,7 +50,7 @@ class Extents:
         """End of the last extent [bytes]; 0 without extents."""
         return int(self.ends[-1]) if len(self) else 0
 
-    def moved(self, distance: int) -> "Extents":
+    def shifted(self, distance: int) -> "Extents":
         """Return all extents moved by a distance [bytes]."""
         return Extents(self.begins + distance, self.ends + distance)
 
@@ -58,18 +58,18 @@ class Extents:
         """Return the extents rounded outwards to whole blocks."""
         return merge_extents(self.begins // block * block, -(-self.ends // block) * block)
 
-    def meets(self, other: "Extents") -> bool:
+    def overlaps(self, other: "Extents") -> bool:
         """Return whether the two overlap."""
-        return bool(len(self._common(other)))
+        return bool(len(self._overlapping(other)))
 
-    def common(self, other: "Extents") -> tuple[int, int]:
+    def first_overlap(self, other: "Extents") -> tuple[int, int]:
         """Return the first overlap, (begin, end) [bytes]."""
-        first = self._common(other)[0]
+        first = self._overlapping(other)[0]
         overlapped = np.searchsorted(other.ends, self.begins[first], side="right")
         begin = max(self.begins[first], other.begins[overlapped])
         return int(begin), int(min(self.ends[first], other.ends[overlapped]))
 
-    def _common(self, other: "Extents") -> NDArray[np.intp]:
+    def _overlapping(self, other: "Extents") -> NDArray[np.intp]:
         """Return the indices of the extents that overlap an extent of the other."""
         following = np.searchsorted(other.ends, self.begins, side="right")
         begins = np.append(other.begins, np.iinfo(np.int64).max)[following]
@@ -165,7 +165,7 @@ def _of_part(part: MixPart, count: int) -> Extents:
     one = _slots(part, slots, count)
     first = part.begin + part.shift
     return union(
-        Extents(one.begins * io_size, one.ends * io_size).moved(first + process * share)
+        Extents(one.begins * io_size, one.ends * io_size).shifted(first + process * share)
         for process in range(degree)
     )
 

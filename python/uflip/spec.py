@@ -285,10 +285,10 @@ def _parse_stop_value(name: str, value: Any) -> Any:
         return parse_duration(value, where=name)
     if name == "max_bytes_written":
         return parse_size(value, where=name)
-    return _whole(name, value) if name in STOP_COUNTS else parse_number(value, name, -1e9)
+    return _parse_integer(name, value) if name in STOP_COUNTS else parse_number(value, name, -1e9)
 
 
-def _whole(name: str, value: float | int | str) -> int:
+def _parse_integer(name: str, value: float | int | str) -> int:
     text_or_int = value if isinstance(value, SupportsIndex) else str(value)
     least = -(2**63) if name == "incr" else 0  # strides may be negative
     return parse_count(text_or_int, name, least)
@@ -371,5 +371,5 @@ def _read(parameters: Mapping[str, ParameterValue], allowed: tuple[str, ...]) ->
         elif name in DURATIONS:
             read[name] = parse_duration(value, where=name)
         else:
-            read[name] = _whole(name, value) if name in (*COUNTS, *MIX_ORDERS) else value
+            read[name] = _parse_integer(name, value) if name in (*COUNTS, *MIX_ORDERS) else value
     return read

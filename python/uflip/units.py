@@ -81,7 +81,7 @@ def parse_duration(value: str | SupportsIndex, where: str = "") -> int:
 
 def _read(thing: str, value: str | SupportsIndex, where: str) -> int:
     if not isinstance(value, str):
-        return _check_range(thing, _whole(thing, value, where), where)
+        return _check_range(thing, _integer(thing, value, where), where)
     try:
         with native_errors():
             return _native.read_quantity(thing, value)
@@ -90,7 +90,7 @@ def _read(thing: str, value: str | SupportsIndex, where: str) -> int:
         raise
 
 
-def _whole(thing: str, value: SupportsIndex, where: str) -> int:
+def _integer(thing: str, value: SupportsIndex, where: str) -> int:
     """Return an int of Python or numpy; reject bool and float, 4096.0 included."""
     try:
         return operator.index(() if isinstance(value, bool) else value)  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def parse_count(
     if isinstance(value, str):
         count = _read("count", value, where)
     else:
-        count = _whole("number", value, where)
+        count = _integer("number", value, where)
     if least <= count <= most:
         return count
     raise UsageError(

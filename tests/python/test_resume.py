@@ -111,7 +111,7 @@ def test_file_resumes_with_next_run_in_fresh_space(scratch: Path) -> None:
     extents += [written_sequentially(run.spec) for run in results.manifest.plan[cut:]]
     assert not any(run.reset_before for run in results.manifest.plan)
     for number, extent in enumerate(extents):
-        assert not any(extent.meets(other) for other in extents[number + 1 :])
+        assert not any(extent.overlaps(other) for other in extents[number + 1 :])
 
 
 def test_changed_file_is_refused(scratch: Path) -> None:
@@ -250,8 +250,8 @@ def test_resumed_plan_never_reuses_written_space(capacity: int) -> None:
             if run.reset_before:
                 used = NO_EXTENTS
             sequential, others = blocks_of(run.spec)
-            assert not sequential.meets(used), (cut, number)
-            assert not others.meets(used), (cut, number)
+            assert not sequential.overlaps(used), (cut, number)
+            assert not others.overlaps(used), (cut, number)
             assert written_sequentially(run.spec).end <= plan.target_size
             used = union([used, sequential])
 

@@ -229,9 +229,9 @@ def test_extents_behave_as_byte_sets(
         for each in bytes_a
         for byte in range(each // block * block, each // block * block + block)
     }
-    assert a.meets(b) == bool(bytes_a & bytes_b)
-    if a.meets(b):
-        begin, end = a.common(b)
+    assert a.overlaps(b) == bool(bytes_a & bytes_b)
+    if a.overlaps(b):
+        begin, end = a.first_overlap(b)
         assert set(range(begin, end)) <= bytes_a & bytes_b
         assert begin == min(bytes_a & bytes_b)
     assert all(later > end for later, end in zip(a.begins[1:], a.ends[:-1], strict=True))

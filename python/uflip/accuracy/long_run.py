@@ -167,12 +167,12 @@ def absorbed_bytes(info: DeviceInfo) -> int:
     profile = info.details.profile or {}
     buffered = int(profile.get("cache", {}).get("write_cache_bytes", 0))
     spare = max((info.details.flash_bytes or 0) - info.capacity_bytes, 0)
-    shape, slc = profile.get("geometry", {}), profile.get("slc_cache", {})
+    geometry, slc = profile.get("geometry", {}), profile.get("slc_cache", {})
     blocks = max(int(slc.get("slc_blocks_max", 0)), int(slc.get("slc_blocks", 0)))
     bits = int(profile.get("timing", {}).get("bits_per_cell", 1))
-    dies = int(shape.get("channels", 1)) * int(shape.get("dies_per_channel", 1))
-    planes = int(shape.get("planes_per_die", 1))
-    block = int(shape.get("pages_per_block", 0)) * int(shape.get("page_bytes", 0))
+    dies = int(geometry.get("channels", 1)) * int(geometry.get("dies_per_channel", 1))
+    planes = int(geometry.get("planes_per_die", 1))
+    block = int(geometry.get("pages_per_block", 0)) * int(geometry.get("page_bytes", 0))
     return buffered + spare + blocks * dies * planes * block // max(bits, 1)
 
 

@@ -107,11 +107,11 @@ def format_table(table: Sequence[AccuracyRow], worst: int) -> str:
     if len(table) > 1:
         whole = sum((row.accuracy for row in table), Accuracy())
         lines.append(_format_row("all", "", whole))
-    off = [line for row in table for line in _worst_deviations(row, worst)]
-    if off:
+    deviations = [line for row in table for line in _worst_deviations(row, worst)]
+    if deviations:
         lines += [
             "", "| device | scale | what is off | reported | long run | ratio |",
-            "|---|---|---|---|---|---|", *off,
+            "|---|---|---|---|---|---|", *deviations,
         ]  # fmt: skip
     return "\n".join(lines)
 

@@ -291,12 +291,12 @@ def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: 
     for number, (run, here) in enumerate(zip(runs, written, strict=True)):
         if run.reset_before:
             first, taken = number, NO_EXTENTS
-        if here.meets(taken):
-            other = next(n for n in range(first, number) if here.meets(written[n]))
+        if here.overlaps(taken):
+            other = next(n for n in range(first, number) if here.overlaps(written[n]))
             raise UsageError(
                 "Two runs write sequentially to the same target space",
                 where=f"{path}, runs {runs[other].id} and {run.id}",
-                got=f"both write bytes {' to '.join(map(str, here.common(written[other])))}",
+                got=f"both write bytes {' to '.join(map(str, here.first_overlap(written[other])))}",
                 allowed="runs that write sequentially to different bytes (uFLIP §4.2)",
                 action="move one of them, or give the second reset_before = true",
             )

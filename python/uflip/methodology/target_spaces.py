@@ -136,7 +136,11 @@ class SpaceAllocator:
                 continue
             for drawn in (other + _reader(spec).begin % half, other):
                 moved = _at(spec, offset, drawn)
-                if not all_but_written_sequentially(moved).in_blocks(BLOCK).meets(self._disturbed):
+                if (
+                    not all_but_written_sequentially(moved)
+                    .in_blocks(BLOCK)
+                    .overlaps(self._disturbed)
+                ):
                     return moved
         return None
 
@@ -167,7 +171,7 @@ class SpaceAllocator:
         taken, step = self._taken, self.block
         offset = -(-begin // step) * step
         while offset + span <= end:
-            here = shape.moved(offset)
+            here = shape.shifted(offset)
             last = np.searchsorted(taken.begins, here.ends, side="left")
             below = np.concatenate([[0], taken.ends])[last]
             met = below > here.begins
@@ -257,7 +261,7 @@ class SpaceDrawer:
             drawn = seed if attempt == 0 else run_seed(seed, "place", "", attempt)
             moved = _drawn(part, begin, size, drawn)
             target = Extents(np.array([moved.begin]), np.array([moved.end])).in_blocks(APART)
-            if not target.meets(self._taken):
+            if not target.overlaps(self._taken):
                 break
         self._taken = union([self._taken, target])
         return moved

@@ -72,11 +72,11 @@ def _half(context: Context, pattern: str, half: int, io_count: int) -> Basic:
     """Return one component, on the first or the second half of the device."""
     size = half_size(context.capacity, context.io_size)
     needed = min(size, io_count * context.io_size) if pattern in SEQUENTIAL_LABELS else size
-    needed = min(needed, _whole(LARGEST_TARGET, context.io_size)) if pattern == "SW" else needed
+    needed = min(needed, _whole_ios(LARGEST_TARGET, context.io_size)) if pattern == "SW" else needed
     return baseline(pattern, io_size=context.io_size, target_offset=half * size, target_size=needed)
 
 
-def _whole(size: int, io_size: int) -> int:
+def _whole_ios(size: int, io_size: int) -> int:
     """Return a size cut to whole I/Os, at least one [bytes]."""
     return max(size // io_size, 1) * io_size
 

@@ -293,15 +293,15 @@ def d_choices(*, spare_factor: float, pages_per_block: int, choices: int) -> flo
     return block / _solve.bisect(surplus, block * spare_factor, block)
 
 
-def _next_share(rate: float, above: float, choices: int) -> float:
+def _next_share(rate: float, share_above: float, choices: int) -> float:
     """Return the root s of rate (s - above) = 1 - s^d, by Newton's method from its right.
 
     The difference of the sides is convex and growing in s, so the steps go down and stop there.
     """
-    share = min(1.0, above + (1 - above**choices) / rate)
+    share = min(1.0, share_above + (1 - share_above**choices) / rate)
     while True:
         power: float = share ** (choices - 1)
-        excess = rate * (share - above) - 1 + share * power
+        excess = rate * (share - share_above) - 1 + share * power
         lower = share - excess / (rate + choices * power)
         if not lower < share:  # at the root rounding alone decides the last step
             return share

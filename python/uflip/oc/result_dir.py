@@ -50,8 +50,8 @@ class Logs:
 
 def _problem(job: PlannedRun, log: _native.FlashTrace) -> str | None:
     """Return why a log is not that of a job; None if it is."""
-    made = table_of(typed_spec(msgspec.json.decode(log.job_json)))
-    others = [key for key, value in table_of(job.spec).items() if made.get(key) != value]
+    logged = table_of(typed_spec(msgspec.json.decode(log.job_json)))
+    others = [key for key, value in table_of(job.spec).items() if logged.get(key) != value]
     if others:
         return f"the log of another job, by its '{others[0]}'"
     wears_out = "erase_ns" in log.columns

@@ -238,9 +238,9 @@ class _Experiment:
 
     def trial(self, combined: Together) -> tuple[float, ...]:
         """Return: converged, covered, falsely claimed, repetitions, I/Os."""
-        off = abs((combined["mean_ns"] or 0.0) - self.truth)
-        covered = off <= (combined["half_width_ns"] or 0.0)
-        is_off = not self.case.has_mean or off > AGREEMENT * self.truth
+        error = abs((combined["mean_ns"] or 0.0) - self.truth)
+        covered = error <= (combined["half_width_ns"] or 0.0)
+        is_off = not self.case.has_mean or error > AGREEMENT * self.truth
         converged = bool(combined["converged"])
         return (float(converged), covered, float(converged and is_off), len(self.runs), self.ios)
 
@@ -255,8 +255,10 @@ def _plan(cases: Sequence[int], first: int, seed: int) -> list[tuple[float, ...]
             one.make(count, first)
         means = plan_certainty([""] * len(every), [one.runs for one in every], None)
         for number, (one, mean) in enumerate(zip(every, means, strict=True)):
-            made = len(one.runs)
-            targets[number] = min(max(repetitions_for(mean, made) or 0, made), GROWTH * made)
+            runs_made = len(one.runs)
+            targets[number] = min(
+                max(repetitions_for(mean, runs_made) or 0, runs_made), GROWTH * runs_made
+            )
         if all(len(one.runs) == count for one, count in zip(every, targets, strict=True)):
             return [one.trial(mean) for one, mean in zip(every, means, strict=True)]
 

@@ -207,10 +207,10 @@ def analyse_moving(index: int, ios: int, repeats: int) -> MovingLevelShares:
     """Analyse a number of series of a family of `MOVING`, each of a number of I/Os."""
     trials = on_all(partial(_analyse_moving, index, ios), range(repeats))
     periods, phases, converged = zip(*trials, strict=True)
-    counted = Counter(phases).most_common()
+    phase_counts = Counter(phases).most_common()
     return MovingLevelShares(
         sum(periods) / repeats,
-        {phase: count / repeats for phase, count in counted},
+        {phase: count / repeats for phase, count in phase_counts},
         sum(converged) / repeats,
     )
 

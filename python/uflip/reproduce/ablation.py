@@ -126,11 +126,11 @@ def ablate(
     whole, ablations = score(rows[0]), []
     sources = profile_sources(profile)
     for (key, without), cells in zip(replacements.items(), rows[1:], strict=True):
-        now = None if cells is None else score(cells)
+        score_without = None if cells is None else score(cells)
         targets = tuple(sources[key].values)
         of_table = all(value.startswith(TABLE_3) for value in targets)
-        nothing = now is not None and of_table and now.is_as_good_as(whole)
-        ablations.append(Ablation(key, values[key], without, targets, now, nothing))
+        nothing = score_without is not None and of_table and score_without.is_as_good_as(whole)
+        ablations.append(Ablation(key, values[key], without, targets, score_without, nothing))
     return whole, ablations
 
 

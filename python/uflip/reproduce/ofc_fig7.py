@@ -141,8 +141,8 @@ def _first_three(data: WorkloadSequence) -> list[ReproductionRow]:
 
 
 def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
-    sequential, write, read, again = (data.step(number) for number in (2, 4, 5, 6))
-    rise = 100 * (again.kiops[-1] / again.kiops[1] - 1)
+    sequential, write, read, random_again = (data.step(number) for number in (2, 4, 5, 6))
+    rise = 100 * (random_again.kiops[-1] / random_again.kiops[1] - 1)
     return [
         stated(
             "ofc/step_4_first",
@@ -153,7 +153,7 @@ def _next_three(data: WorkloadSequence) -> list[ReproductionRow]:
         printed("ofc/step_4_slowest", min(write.kiops)),
         printed("ofc/random_writes_45", write.steady, what="#4 random writes, steady"),
         stated("ofc/step_5", read.steady / sequential.steady, below(1)),
-        stated("ofc/step_6", again.kiops[1] / read.steady, same(SAME)),
+        stated("ofc/step_6", random_again.kiops[1] / read.steady, same(SAME)),
         stated(
             "ofc/step_6_rises",
             rise,

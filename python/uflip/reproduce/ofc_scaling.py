@@ -64,7 +64,7 @@ class PipelinedScaling:
     freed_beside: float
 
 
-def shape(channels: int) -> dict[str, int]:
+def channel_keys(channels: int) -> dict[str, int]:
     """Return the keys of a device with a number of channels."""
     return {"channels": channels, "buses": max(1, channels // 2)}
 
@@ -127,11 +127,11 @@ def _measure_both(value_id: str) -> Pair:
 
 def _raw_rate(point: tuple[str, int]) -> float:
     mode, channels = point
-    return saturated(mode, profile=PROFILE, **RAW, **shape(channels))
+    return saturated(mode, profile=PROFILE, **RAW, **channel_keys(channels))
 
 
 def _scaled_rates(channels: int) -> dict[str, float]:
-    keys = shape(channels)
+    keys = channel_keys(channels)
     requests = outstanding(channels)
     rates = {
         "sequential reads": fits.sequential_reads(requests, profile=PROFILE, **keys),
@@ -203,7 +203,7 @@ def limit(mode: str, channels: int) -> float:
         interface_bytes_per_s=166e6, page_bytes=PAGE_BYTES, cell_ns=cell_ns, dies=2
     )
     bus = PAGE_BYTES / (PAGE_BYTES / 100e6 + setup_ns / 1e9)
-    buses = shape(channels)["buses"]
+    buses = channel_keys(channels)["buses"]
     rate = device_rate(channel_bytes_per_s=one, channels=channels, bus_bytes_per_s=bus, buses=buses)
     # The last page of a block is programmed as well, with metadata.
     host = 1 if mode == "read" else ofc.DATA_PAGES_PER_BLOCK / ofc.PAGES_PER_BLOCK

@@ -199,8 +199,8 @@ def _comparison(
         share = wider.share
     digits = rounds > share * abs(published)
     tolerance = f"±{rounds:g}" if digits else f"±{100 * share:g} %"
-    off = abs(ours - published)
+    difference = abs(ours - published)
     return ReproductionRow(
         what, unit, published, ours, ours / published - 1, tolerance,
-        off <= max(rounds, share * abs(published)), kind, value_id, fitted_by, note,
+        difference <= max(rounds, share * abs(published)), kind, value_id, fitted_by, note,
     )  # fmt: skip

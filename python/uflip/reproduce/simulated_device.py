@@ -122,8 +122,8 @@ class SimulatedDevice:
 
     def apply(self, spec: Spec) -> Counters:
         """Run a pattern in functional mode; return the counters."""
-        counted: Counters = self._device.apply(spec)
-        return counted
+        counters: Counters = self._device.apply(spec)
+        return counters
 
     def run(self, *specs: Spec) -> Window:
         """Run patterns one after another in the timed mode.

@@ -92,8 +92,8 @@ def _measure(policy: str, pages_per_block: int, url: str) -> tuple[float, float]
     gained = pages_per_block / expected  # host pages that a collected block makes room for
     warm_up = max(WARM_UP_SIZES * pages, WARM_UP_TURNS * blocks * gained)
     victims = MORE_VICTIMS.get(policy, COUNTED_VICTIMS)
-    counted = max(COUNTED_SIZES * pages, victims * gained)
-    for seed, ios in ((1, warm_up), (2, counted)):
+    counted_ios = max(COUNTED_SIZES * pages, victims * gained)
+    for seed, ios in ((1, warm_up), (2, counted_ios)):
         counters = device.apply(
             basic("write", "random", io_size=device.page_bytes, io_count=int(ios), seed=seed)
         )

@@ -90,12 +90,14 @@ def cliff(runs: Sequence[Run]) -> CacheCliff | None:
     if slow < CLIFF * fast:
         return None
     at = _intersection(fast, slow, times[-1], sizes[-1])
-    beyond = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
-    if not beyond:
+    beyond_cliff = [n for n in range(1, len(runs)) if times[n - 1] > BEYOND * fast * sizes[n - 1]]
+    if not beyond_cliff:
         # The last two are on different sides: the cliff is somewhere between them.
         return CacheCliff(fast, slow, at, sizes[-1] - sizes[-2])
     # Each pair of bursts beyond gives an estimate; their spread is the tolerance.
-    estimates = [_intersection(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond]
+    estimates = [
+        _intersection(fast, _slope(times, sizes, n), times[n], sizes[n]) for n in beyond_cliff
+    ]
     io_size = int(runs[0]["spec"]["io_size"])
     return CacheCliff(fast, slow, at, (max(estimates) - min(estimates)) / 2 + io_size)
 

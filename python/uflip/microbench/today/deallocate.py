@@ -33,7 +33,7 @@ QUICK = (0, 50, 100)
 PARTS = 256
 # Length limit of an I/O [bytes].
 MAX_TRIM_BYTES = 128 << 20
-WHOLE = 100
+PERCENT = 100
 # The writes are this fraction of the written space.
 SHARE = 2
 
@@ -60,7 +60,7 @@ def trim_bytes(context: Context) -> int:
 def deallocated_begin(context: Context, percent: int) -> int:
     """Return the offset of the deallocated part [bytes]: whole trims follow, to the last one."""
     size = trim_bytes(context)
-    return context.capacity // size * (WHOLE - percent) // WHOLE * size
+    return context.capacity // size * (PERCENT - percent) // PERCENT * size
 
 
 def _describe(context: Context, pattern: str, percent: int) -> Spec:

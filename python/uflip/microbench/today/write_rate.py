@@ -37,7 +37,7 @@ DEEPEST = 1024
 # A device that lags by this factor at the end does not keep up; chance alone is a few per cent.
 LATE = 1.2
 _NS_A_S = 1_000_000_000
-_WHOLE = 100
+_PERCENT = 100
 
 
 def experiments(context: Context) -> list[Experiment]:
@@ -65,16 +65,16 @@ def rate_of(percent: int) -> int:
     >>> rate_of(50), rate_of(99)
     (200, 19800)
     """
-    return round(READS_A_S * percent / (_WHOLE - percent))
+    return round(READS_A_S * percent / (_PERCENT - percent))
 
 
 def _describe(context: Context, percent: int) -> Mix:
     closed = loaded_mix(context, PATTERN, (context.io_size, context.io_size), percent)
     reads = QUICK_READS if context.quick else READS
-    ios = reads * _WHOLE // (_WHOLE - percent)
+    ios = reads * _PERCENT // (_PERCENT - percent)
     return closed.but(
         time="poisson",
-        interval=_NS_A_S * (_WHOLE - percent) // (READS_A_S * _WHOLE),
+        interval=_NS_A_S * (_PERCENT - percent) // (READS_A_S * _PERCENT),
         queue_depth=min(DEEPEST, context.info.deepest_queue),
         io_count=ios,
         io_ignore=ios // 8,

@@ -51,8 +51,8 @@ def _describe(context: Context, pattern: str, depth: int) -> Spec:
 def _counts(context: Context, depth: int) -> IoCounts:
     """Return a length that ignores the filling of the queue, and makes its emptying negligible."""
     plain = counts_within(context, WRITES, capacity_of(context))
-    fits = max(capacity_of(context) // context.io_size, 1)
-    ios = min(max(plain.io_count, ROUNDS * depth), fits)
+    ios_that_fit = max(capacity_of(context) // context.io_size, 1)
+    ios = min(max(plain.io_count, ROUNDS * depth), ios_that_fit)
     return IoCounts(ios, min(plain.io_ignore + depth - 1, ios - 1))
 
 

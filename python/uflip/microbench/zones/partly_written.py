@@ -20,7 +20,7 @@ from uflip.units import format_duration_ns
 WRITES = "SW"
 STANDARD = (1, 10, 25, 50, 75, 90, 100)
 QUICK = (1, 50, 100)
-WHOLE = 100
+PERCENT = 100
 # Number of zones in a mean; every device allows this number of active zones.
 ZONES, QUICK_ZONES = 8, 4
 
@@ -32,7 +32,7 @@ def zones_used(context: Context) -> int:
 
 def writes_per_zone(context: Context, percent: int) -> int:
     """Return the number of writes that fill a zone up to a share, at least one."""
-    return max(capacity_of(context) * percent // WHOLE // context.io_size, 1)
+    return max(capacity_of(context) * percent // PERCENT // context.io_size, 1)
 
 
 def layout_of(command: str, label: str) -> Callable[[Context], list[Experiment]]:

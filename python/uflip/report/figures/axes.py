@@ -32,9 +32,9 @@ def positions_of(values: Iterable[float]) -> dict[float, float]:
 
     Examples
     --------
-    >>> places_of([8, -1, 0, 1, 2])
+    >>> positions_of([8, -1, 0, 1, 2])
     {-1: -2.0, 0: -1.0, 1: 0.0, 2: 1.0, 8: 3.0}
-    >>> places_of([512, 1024])
+    >>> positions_of([512, 1024])
     {512: 9.0, 1024: 10.0}
     """
     ordered = sorted(set(values))
