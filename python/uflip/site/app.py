@@ -243,7 +243,7 @@ def _explain(app: FastAPI) -> None:
         parts = UnavailableError(
             "The database does not answer in time",
             where="the server",
-            action="try again in a minute; what was sent is not sent twice",
+            action="try again in a minute; sent data is not sent again",
         ).parts()
         return _answer(request, 503, parts)
 
@@ -255,8 +255,8 @@ def _explain(app: FastAPI) -> None:
             "The disk of the site is full" if is_full else "The site cannot use its files",
             where="the server",
             got=os.strerror(error.errno) if error.errno else "",
-            action="inform the operator of the site; the same command resumes later, and sends "
-            "nothing twice",
+            action="inform the operator of the site; the same command resumes later "
+            "without sending data again",
         ).parts()
         return _answer(request, 507 if is_full else 503, parts)
 

@@ -300,7 +300,7 @@ def _check_revision(revision: object, path: Path) -> None:
     supported = revisions()
     if revision not in supported:
         raise ResultsError(
-            "The backup is of a schema that this version of uflip does not know",
+            "This version of uflip does not support the schema of the backup",
             where=str(path),
             got=f"revision {revision}",
             allowed=", ".join(supported),

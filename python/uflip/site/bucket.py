@@ -51,7 +51,7 @@ class Bucket:
             from obstore.store import from_url
         except ImportError as error:
             raise UnavailableError(
-                "Keeping files in a bucket needs obstore",
+                "Storing files in a bucket needs obstore",
                 where=f"--store {url}",
                 got="a Python environment without it",
                 allowed="obstore",

@@ -178,7 +178,7 @@ class Client:
             import httpx
         except ImportError as error:
             raise UnavailableError(
-                "Talking to a site needs httpx",
+                "Connecting to a site needs httpx",
                 where=without_password(url),
                 allowed="httpx",
                 action="pip install 'uflip[site]'",
@@ -352,7 +352,7 @@ class Client:
             content += part
             if len(content) > MAX_ANSWER_BYTES or monotonic() > end:
                 raise UnavailableError(
-                    "The answer of the site has no end",
+                    "The answer of the site is too long or too slow",
                     where=self.url,
                     got=f"more than {len(content) >> 20} MiB",
                     allowed=f"{MAX_ANSWER_BYTES >> 20} MiB in {COMMIT_S:.0f} s",
@@ -372,7 +372,7 @@ class Client:
                 "The site does not answer",
                 where=self.url,
                 got=str(error) or type(error).__name__,
-                action="try again; what was sent is not sent twice",
+                action="try again; sent data is not sent again",
             ) from error
 
 

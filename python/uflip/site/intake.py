@@ -351,5 +351,5 @@ def _no_upload(submission: str) -> AbsentError:
     return AbsentError(
         "There is no such upload",
         where=submission,
-        action="begin one; a committed upload is a result, and no upload any more",
+        action="begin one; the commit turns an upload into a result",
     )

@@ -150,7 +150,7 @@ def page(  # noqa: PLR0917 -- parameters of a page
             where="per_page",
             got=str(most),
             allowed=f"1 to {MAX_PER_PAGE}",
-            action="turn more pages",
+            action="request fewer rows a page",
         )
     by = order[0]
     query = query.add_columns(by.column.label("sort_value"), unique.label("sort_row"))

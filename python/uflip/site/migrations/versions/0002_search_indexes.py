@@ -88,7 +88,7 @@ def _trigrams(connection: sa.Connection) -> None:
     available = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'")
     if not connection.scalar(available):
         raise UnavailableError(
-            "PostgreSQL lacks an extension that the site searches by",
+            "PostgreSQL lacks an extension that searches need",
             where="pg_trgm",
             got="a server without it",
             allowed="a server with the extensions that come with PostgreSQL",
