@@ -90,9 +90,9 @@ def has_role(account: Account | None, role: str) -> bool:
     return account is not None and ROLES.index(account.role) >= ROLES.index(role)
 
 
-def log_action(session: Session, account: str, action: str, what: str) -> None:
+def log_action(session: Session, account: str, action: str, subject: str) -> None:
     """Record an action of an account in the log."""
-    session.add(Audit(at_utc=utc_now(), account=account, action=action, what=what[:200]))
+    session.add(Audit(at_utc=utc_now(), account=account, action=action, what=subject[:200]))
 
 
 def _digest(token: str) -> str:

@@ -48,8 +48,8 @@ class Lanes:
         self.clocks = _split(by_clock, clock, len(operations.channels))
         # A die does one thing at a time: the next operation in the register begins when the cells
         # are free. Operations of several planes count once, for the first plane.
-        self.busy_from = _one_by_one(self.dies, operations)
-        self.occupied_from = _one_by_one(self.clocks, operations)
+        self.busy_from = _sequential_starts(self.dies, operations)
+        self.occupied_from = _sequential_starts(self.clocks, operations)
 
     def die_occupants(self, row: int) -> Whole:
         """Return the operations that occupied the die while an operation waited for it."""
@@ -119,10 +119,10 @@ def _numbered(io: Whole, numbers: Whole | None) -> Whole:
     return np.where(io >= 0, numbers[np.clip(io, 0, len(numbers) - 1)], -1)
 
 
-def _one_by_one(lanes: list[Whole], operations: Operations) -> Whole:
+def _sequential_starts(rows_by_lane: list[Whole], operations: Operations) -> Whole:
     """Return the start of each operation, not before the end of the previous one on its lane."""
     starts = operations.begin.copy()
-    for rows in lanes:
+    for rows in rows_by_lane:
         starts[rows[1:]] = np.maximum(operations.begin[rows[1:]], operations.end[rows[:-1]])
     return starts
 

@@ -91,7 +91,7 @@ class Trait:
 
 
 def slowest(
-    run: OpenRun, start: int, stop: int, shown: int = LISTED, *, traits: bool = True
+    run: OpenRun, start: int, stop: int, listed: int = LISTED, *, traits: bool = True
 ) -> Slowest:
     """Return the slowest I/Os of a stretch, and their common traits.
 
@@ -101,7 +101,7 @@ def slowest(
         The run.
     start, stop : int
         First and last number of the I/Os.
-    shown : int
+    listed : int
         Number of I/Os to list.
     traits : bool
         Whether to search for common traits.
@@ -117,7 +117,7 @@ def slowest(
     searched = traits and count > some
     common = _traits(run, start, stop, np.sort(numbers)) if searched else []
     return {
-        "ios": [io_view(run, int(number)) for number in numbers[:shown]],
+        "ios": [io_view(run, int(number)) for number in numbers[:listed]],
         "slow": some,
         "least_ns": least,
         "count": count,

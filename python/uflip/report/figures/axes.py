@@ -139,7 +139,7 @@ def round_ticks(low: float, high: float, most: int = MAX_ROUND_TICKS) -> list[fl
     if not high > low:
         return [float(low)]
     decade = int(np.floor(np.log10((high - low) / most)))
-    for step in (float(f"{of}e{decade + up}") for up in (0, 1) for of in (1, 2, 5)):
+    for step in (float(f"{digit}e{decade + power}") for power in (0, 1) for digit in (1, 2, 5)):
         first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
         if last - first < most:
             break

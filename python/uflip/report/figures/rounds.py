@@ -75,8 +75,8 @@ def _with_rounds(
     return [run for runs in experiments.values() for run in runs if any(run.get("rounds", ()))]
 
 
-def _value(of: RoundSummary, name: str) -> float | None:
-    value: float | None = of[name]  # type: ignore[literal-required]
+def _value(round_summary: RoundSummary, name: str) -> float | None:
+    value: float | None = round_summary[name]  # type: ignore[literal-required]
     return value
 
 

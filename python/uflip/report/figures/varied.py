@@ -67,8 +67,8 @@ def lines_of(points: Sequence[VariedPoint], name: str) -> dict[str, list[VariedP
         label = ", ".join(f"{key}={value}" for key, value in point.values.items() if key != name)
         lines.setdefault(label, []).append(point)
     return {
-        label_of_line: sorted(some, key=lambda one: float(one.values[name]))
-        for label_of_line, some in lines.items()
+        line_label: sorted(points_of_line, key=lambda one: float(one.values[name]))
+        for line_label, points_of_line in lines.items()
     }
 
 
