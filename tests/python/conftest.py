@@ -225,7 +225,7 @@ def browser() -> "Iterator[Browser]":
     """Start Chromium once for all tests of a file."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if path is None:
-        pytest.skip("there is no chromium")
+        pytest.skip("chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:

@@ -35,7 +35,7 @@ def touch_numbered_file(folder: Path, number: int) -> None:
 
 def kill_worker_once(folder: Path, tests_pid: int, point: int) -> int:
     """Kill the first worker that takes point 3; never the process of the tests."""
-    assert os.getpid() != tests_pid, "it is no worker that would die"
+    assert os.getpid() != tests_pid, "only a worker may be killed"
     if point == 3:
         try:
             (folder / str(point)).touch(exist_ok=False)

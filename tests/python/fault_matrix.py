@@ -101,7 +101,7 @@ class Cell:
 def why_impossible(kind: str, phase: str, operation: str) -> str | None:
     """Return why a cell cannot exist; None if it can."""
     if phase in ("plan", "state", "between") and operation in ("read", "trim"):
-        return "a target is made, and brought into a state, by writes and flushes alone"
+        return "a target is created and prepared by writes and flushes alone"
     if kind == "flush_lost" and operation != "flush":
         return "only a flush reports what a flush lost"
     if kind in ("short", "wrong_data") and operation in ("flush", "trim"):
@@ -113,15 +113,15 @@ def why_complete(kind: str, phase: str, operation: str) -> str | None:
     """Return why a benchmark continues despite the fault; None if it ends."""
     outside = phase in ("plan", "state", "between")
     reasons = {
-        "a device may be slow: it is what is measured": kind == "slow",
-        "what is measured is time; nobody looks at what was read": kind == "wrong_data",
-        "a flush that is interrupted is asked for again; nothing is measured then": (
+        "a device may be slow: its time is measured": kind == "slow",
+        "only time is measured; read data is not verified": kind == "wrong_data",
+        "an interrupted flush is repeated; it is not measured": (
             kind == "interrupted" and operation == "flush" and outside
         ),
         "a flush may have much to write, so it has no time limit": (
             kind == "hangs" and operation == "flush" and outside
         ),
-        "what was cut off is written by the state": (
+        "the enforced state writes the missing part": (
             kind == "size_changed" and outside and (operation == "write" or phase == "plan")
         ),
     }

@@ -72,7 +72,7 @@ def in_guest(command: str, folder: Path) -> tuple[int, str]:
         timeout=BOOTS_S, check=False,
     )  # fmt: skip
     printed, _, ending = done.stdout.partition("GUEST ENDED ")
-    assert ending, f"the guest did not come to an end:\n{printed[-4000:]}\n{done.stderr}"
+    assert ending, f"the guest did not end in order:\n{printed[-4000:]}\n{done.stderr}"
     return int(ending.split()[0]), printed
 
 

@@ -64,7 +64,7 @@ def command_cases() -> list[Case]:
     for path in sorted((HOSTILE / "commands").glob("*.txt")):
         for number, line in _lines(path):
             expected, _, command = line.partition(" ")
-            assert expected in WORDS, f"{path.name}:{number}: begins with one of {WORDS}"
+            assert expected in WORDS, f"{path.name}:{number}: must begin with one of {WORDS}"
             cases.append(Case(f"{path.name}:{number}", expected, command.strip()))
     return cases
 

@@ -103,7 +103,7 @@ def _library() -> Path:
     try:
         subprocess.run(command, check=True, capture_output=True)
     except FileNotFoundError:
-        pytest.skip("there is no C compiler")
+        pytest.skip("no C compiler is installed")
     return library
 
 

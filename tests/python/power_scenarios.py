@@ -143,7 +143,9 @@ def check_outputs(remaining: Path, acknowledged: Sequence[str], complete: Path) 
         if path.exists() or acknowledgement in acknowledged:
             assert path.read_bytes() == (complete / name).read_bytes(), name
     if (remaining / "exports" / "all").exists():
-        assert len([*(remaining / "exports" / "all").iterdir()]) == 2, "a folder is there whole"
+        assert len([*(remaining / "exports" / "all").iterdir()]) == 2, (
+            "a folder is complete or missing"
+        )
 
 
 # A saved device

@@ -97,7 +97,7 @@ class SiteServer:
         self.process = start("site", *serve, **self._limits()) if self.fresh else start_site(*serve)
         assert self.process.stdout is not None
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
-        assert readable, "it does not say where it listens"
+        assert readable, "it does not print its address"
         self.url = self.process.stdout.readline().strip()
         started = time.monotonic()
         while True:

@@ -120,7 +120,7 @@ def test_wide_run_is_compensated_by_other_repetitions() -> None:
     combined = combined_mean(wide)
     assert combined["half_width_ns"] == pytest.approx(7 / np.sqrt(3), abs=1e-3)
     assert combined["converged"] is True
-    assert combined_mean(wide[:1])["converged"] is False, "one is as wide as it is"
+    assert combined_mean(wide[:1])["converged"] is False, "one run has no others to average with"
     doubted = [each | {"reasons": ["drift", "interval_too_wide"]} for each in wide]
     assert combined_mean(doubted)["converged"] is False
 
@@ -281,7 +281,7 @@ def test_repetitions_use_different_target_offsets(seed: int) -> None:
             offsets.setdefault(key, set()).add(begin)
     assert len(offsets["locality", "RR", 32768, "random", "read"]) == 3
     assert len(offsets["mix", "SR/RW", 1, "sequential", "read"]) == 3
-    assert offsets["granularity", "RR", 512, "random", "read"] == {0}, "there is no other place"
+    assert offsets["granularity", "RR", 512, "random", "read"] == {0}, "no other offset is possible"
 
 
 def test_drawn_targets_of_a_mix_do_not_overlap() -> None:
@@ -316,7 +316,7 @@ def test_converged_experiments_agree_across_seeds(tmp_path: Path) -> None:
             }
         )
     converged = [name for name in by_seed[0] if all(one[name]["converged"] for one in by_seed)]
-    assert len(converged) > 10, "or nothing is compared"
+    assert len(converged) > 10, "too few experiments are compared"
     means = [[one[name]["mean_ns"] for one in by_seed] for name in converged]
     agree = [max(each) / min(each) - 1 <= AGREEMENT for each in means]
     assert all(agree), [name for name, does in zip(converged, agree, strict=True) if not does]

@@ -76,7 +76,7 @@ def test_percentile_intervals_cover_the_truth() -> None:
         analysis = analyse(np.exp(random.normal(10, 0.5, 2000)))
         shares = [each.share for each in analysis.percentiles]
         assert shares[:4] == [0.05, 0.5, 0.9, 0.95]
-        assert 0.999 not in shares, "99.9 % of 2,000 is decided by two"
+        assert 0.999 not in shares, "the 99.9th percentile of 2,000 values depends on two"
         for each in analysis.percentiles:
             truth = np.exp(10 + 0.5 * stats.norm.ppf(each.share))
             if each.share in covered:
@@ -92,7 +92,9 @@ def test_percentile_intervals_cover_the_truth() -> None:
 def test_startup_and_period_of_the_papers_device() -> None:
     analysis = analyse(noisy(MTRON))
     assert (analysis.phase, analysis.period_ios) == ("start-up", 3)
-    assert analysis.startup_ios in (125, 126, 127), "two cheap writes of the period look like it"
+    assert analysis.startup_ios in (125, 126, 127), (
+        "two cheap writes of the period look like the start-up"
+    )
     assert [round(level.share, 2) for level in analysis.levels] == [0.67, 0.33]
     assert analysis.converged
     assert abs(analysis.mean_ns - (2 * 4e5 + 27e6) / 3) <= (analysis.half_width_ns or 0) + 1e4
@@ -186,7 +188,7 @@ def test_msr_cambridge_trace_counts_in_100_ns(workdir: Path) -> None:
         10 * analyse(times).mean_ns
     )
     done = uflip("analyse", "named.csv", "--column", "Size")
-    assert "equal" in done.err, "another column is that column"
+    assert "equal" in done.err, "the named column is analysed"
     done = uflip("explore", "named.csv", "--no-browser")
     assert (done.code, "uflip replay FILE DEVICE" in done.err) == (2, True)
 

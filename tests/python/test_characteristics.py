@@ -151,7 +151,7 @@ def test_expensive_area_ends_at_a_significant_cost_increase() -> None:
 
 def test_no_locality_area() -> None:
     row = characteristics_with(locality=curve("RW", {32768: 0.1, MIB: 8.0, 2 * MIB: 9.0}))
-    assert row.locality == Finding("none", None, pytest.approx(20.0)), "one place is no area"
+    assert row.locality == Finding("none", None, pytest.approx(20.0)), "one I/O size is no area"
     assert key_row.cells(row.as_dict())[5] == "no"
 
 

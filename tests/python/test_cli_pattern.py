@@ -178,7 +178,7 @@ def test_queue_on_a_file_records_every_response_time(workdir: Path) -> None:
     arguments += ["--pattern", "RW", "--queue-depth", "8", "--io-size", "4k", "--io-count", "400"]
     done = uflip("pattern", *arguments, "--trace", "ios.csv", "--json")
     if done.code == EXIT_CODES["unavailable"][0]:
-        pytest.skip("this system gives no io_uring")
+        pytest.skip("this system does not support io_uring")
     assert done.code == 0, done.err
     with (workdir / "ios.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -195,7 +195,7 @@ def test_queue_depth_raises_throughput() -> None:
         for depth in (1, 16)
     )
     assert (one["spec"]["queue_depth"], many["spec"]["queue_depth"]) == (1, 16)
-    assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read side by side"
+    assert many["ios_per_s"] > 3 * one["ios_per_s"], "16 dies read in parallel"
 
 
 def test_random_mix_prints_its_share_and_both_patterns(workdir: Path) -> None:

@@ -311,7 +311,7 @@ def test_ctrl_c_removes_the_file_being_created(workdir: Path, verb: list[str]) -
     assert "creating file:" in err
     assert re.search(r"Interrupted after \d+ of 8192 MiB of the file were written", err)
     assert "the file was removed" in err
-    assert list(workdir.iterdir()) == [], "nothing is left of it"
+    assert list(workdir.iterdir()) == [], "the file is removed"
 
 
 def test_ctrl_c_restores_the_length_of_a_growing_file(scratch: Path) -> None:
@@ -356,7 +356,7 @@ def test_killed_benchmark_keeps_the_finished_runs(workdir: Path) -> None:
 def wait_for(condition: Any, timeout_s: float = 30.0) -> None:
     end = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < end, "the condition did not hold in time"
         time.sleep(0.02)
 
 

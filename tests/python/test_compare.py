@@ -585,4 +585,4 @@ def test_comparison_and_report_do_not_overwrite_each_other(
     assert uflip("report", first, "-o", str(page)).code == 3
     assert uflip(*compare, str(report)).code == 3
     assert (page.read_bytes(), report.read_bytes()) == written
-    assert uflip(*compare, str(page)).code == 0, "itself it does replace"
+    assert uflip(*compare, str(page)).code == 0, "a comparison replaces itself"

@@ -187,7 +187,9 @@ def test_characteristics_below_the_repeatability_are_withdrawn() -> None:
         "partitions": None,
         "factor": 2.0,
     }
-    assert withdrawn["in_place"]["verdict"] == "found", "forty times is more than four"
+    assert withdrawn["in_place"]["verdict"] == "found", (
+        "a factor of 40 exceeds the repeatability of 4"
+    )
     assert withdrawn["large_increments"] == row["large_increments"]
     assert withdraw_unrepeatable(row, {"SW": spread | {"factor": 1.2}}) == row
     assert withdraw_unrepeatable(row, {"SW": None}) == row

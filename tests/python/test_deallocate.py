@@ -237,7 +237,7 @@ def test_pattern_trims_a_file_and_a_loop_device(workdir: Path, loop: tuple[str, 
     trims = ("--mode", "trim", "--location", "ordered", "--incr", "2", "--io-size", "64KiB",
             "--target-offset", "1MiB", "--target-size", "1MiB", "--io-count", "8")  # fmt: skip
     refused = uflip("pattern", name, *trims)
-    assert refused.code == 3, "nobody has said that it may be destroyed"
+    assert refused.code == 3, "the destruction was not confirmed"
     token = str(report_block(name)["token"])
     done = uflip(
         "pattern", name, *trims, "--buffered", "--destroy", token, "--trace", "t.csv", "-q"
@@ -325,7 +325,7 @@ def test_deallocated_simulated_device_is_saved(workdir: Path) -> None:
             < timing["read_ns"] + timing["command_read_ns"]
         )
     done = uflip("deallocate", "file:f", "--size", "300MiB", "--buffered", "--json")
-    assert json.loads(done.out)["trims"] == 3, "two of 128 MiB, and the rest"
+    assert json.loads(done.out)["trims"] == 3, "two of 128 MiB, and one of 44 MiB"
     assert Path("f").stat().st_blocks * 512 <= MIB
 
 

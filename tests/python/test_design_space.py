@@ -208,7 +208,7 @@ def test_rows_are_printed_when_points_lack_a_measure() -> None:
     done = uflip(*arguments)
     document = json.loads(uflip(*arguments, "--json").out)
     with_p99 = sum(each["writes"]["p99_ns"] is not None for each in document["rows"])
-    assert with_p99 < 6, "the test needs runs that are over before"
+    assert with_p99 < 6, "the test needs runs that converge earlier"
     assert (done.code, f"p99 of {with_p99} of 6 points" in done.out) == (0, True), done.err
     assert (len(document["rows"]), document["sensitivity"]["indices"]) == (6, [])
     assert "--io-count" in document["sensitivity"]["doubt"]
@@ -233,7 +233,7 @@ def test_sensitivity_of_missing_measure_is_refused_before_work(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...], missing_measure: str
 ) -> None:
     def no_work(self: PlannedSweep, *_: object) -> list[SweepRow]:
-        raise AssertionError("work was begun")
+        raise AssertionError("a run was started")
 
     monkeypatch.setattr(PlannedSweep, "carry_out", no_work)
     done = uflip("sweep", URL, *arguments, "--sample", "sobol:2")

@@ -73,7 +73,7 @@ def test_cached_device_behaves_the_same(folder: Path, created: list[str]) -> Non
     assert len(created) == 2
     assert len(files(folder)) == 1
     assert behaviour(open_device(URL)) == expected, "a hit"
-    assert len(created) == 2, "nothing was made"
+    assert len(created) == 2, "no device was created"
 
 
 def test_enforced_state_is_cached(folder: Path, created: list[str]) -> None:
@@ -90,7 +90,7 @@ def test_enforced_state_is_cached(folder: Path, created: list[str]) -> None:
     assert len(files(folder)) == 2
     again, progress = enforced()
     assert again == expected
-    assert progress[0] == progress[1] > 0, "progress says that all is done"
+    assert progress[0] == progress[1] > 0, "progress reports completion at once"
     assert len(files(folder)) == 2
 
 
@@ -98,7 +98,7 @@ def test_used_device_is_not_cached(folder: Path) -> None:
     used = open_device(URL)
     used.run(baseline("RW", io_count=10))
     used.enforce(STATE)
-    assert len(files(folder)) == 1, "only the fresh one is kept"
+    assert len(files(folder)) == 1, "only the fresh device is cached"
     fresh = open_device(URL)
     fresh.enforce(STATE)
     assert fresh.counters() != used.counters()
@@ -109,7 +109,7 @@ def test_cache_key_includes_every_override(folder: Path) -> None:
         open_device(URL + query)
     assert len(files(folder)) == 5
     open_device(URL + "&state=empty")
-    assert len(files(folder)) == 5, "an empty device is made faster than read"
+    assert len(files(folder)) == 5, "an empty device is created faster than loaded"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "not a snapshot"])
@@ -142,7 +142,7 @@ def test_least_recently_used_is_evicted_first(
     monkeypatch.setenv(device_cache.SIZE, str(size))
     open_device(f"{URL}&seed=3")
     remaining = [entry.path for entry in device_cache.entries()]
-    assert cached[1].path not in remaining, "of seed 1, which nobody used since"
+    assert cached[1].path not in remaining, "seed 1, the least recently used"
     assert cached[0].path in remaining
     assert len(remaining) == 3
     assert sum(entry.size_bytes for entry in device_cache.entries()) <= size
@@ -181,7 +181,7 @@ def test_concurrent_opens_get_the_same_device(folder: Path) -> None:
     assert len(set(descriptions)) == 1
     assert len(descriptions) == 8
     assert len({json.dumps(json.loads(text)["statistics"]) for text in printed}) == 1
-    assert len(files(folder)) == 1, "and nothing half written beside it"
+    assert len(files(folder)) == 1, "and no partial file"
 
 
 def test_old_partial_files_are_removed(folder: Path) -> None:
@@ -192,7 +192,7 @@ def test_old_partial_files_are_removed(folder: Path) -> None:
     os.utime(old, (0, 0))
     open_device(URL)
     assert not old.exists()
-    assert new.exists(), "somebody may be writing it"
+    assert new.exists(), "a process may still write it"
     device_cache.clear()
     assert files(folder) == []
 

@@ -70,7 +70,7 @@ def test_samples_match_the_device_counters(results: Results) -> None:
     read_counters = results.runs[1].meta.counters
     assert read_counters is not None
     for name in ("pages_programmed", "pages_relocated", "blocks_erased"):
-        assert int(after.samples[name][-1]) == read_counters[name], "what is under way goes on"
+        assert int(after.samples[name][-1]) == read_counters[name], "background work continues"
 
 
 def test_samples_are_few_and_evenly_spaced(results: Results) -> None:
@@ -79,7 +79,9 @@ def test_samples_are_few_and_evenly_spaced(results: Results) -> None:
     steps = set(np.diff(ios)[:-1].tolist())
     assert len(steps) == 1
     assert steps.pop() == 16
-    assert len(device_log_of(results, 1).samples["ios"]) == 101, "all of a short one"
+    assert len(device_log_of(results, 1).samples["ios"]) == 101, (
+        "a short run has a sample for each I/O"
+    )
 
 
 def test_valid_pages_match_the_written_data(results: Results) -> None:
@@ -133,7 +135,7 @@ def test_explorer_figures_follow_from_the_device_log(results: Results) -> None:
     assert float((amplification * weights).sum() / weights.sum()) == pytest.approx(whole)
     assert sum(drawn["valid"]) == int((device_log.valid >= 0).sum())  # type: ignore[operator]
     assert np.array(drawn["erases"]).shape == (8, 64)
-    assert int(np.array(drawn["erases"]).sum()) == drawn["erased"], "a column a block"
+    assert int(np.array(drawn["erases"]).sum()) == drawn["erased"], "one column per block"
 
 
 @pytest.mark.parametrize("damage", ["byte", "cut", "gone"])

@@ -285,7 +285,7 @@ def test_write_in_a_pause_disturbs_the_next_run(target: Path) -> None:
     assert numbers["runs"] == [third]
     worst = {"opened": 1, "closed_by_writers": 1, "modified": 1}
     assert worst.items() <= numbers["worst"].items()
-    assert not Path("record.json").exists(), "it is in no state that anybody knows"
+    assert not Path("record.json").exists(), "the state of the target is unknown"
 
 
 def test_deleted_target_ends_the_benchmark_and_keeps_finished_runs(

@@ -237,7 +237,7 @@ def test_manifest_lists_are_bounded_and_of_equal_length(
     assert fault in caught.value.got or "length <=" in caught.value.got
     assert uflip("report", tmp_path / "r", "-o", tmp_path / "r.html").code == 5
     (listed,) = Listing(OpenResults(Folders([tmp_path / "r"]))).glances()
-    assert ("error" in listed) == (fault == "warnings"), "a row shows no more of it"
+    assert ("error" in listed) == (fault == "warnings"), "a row of the list reads warnings only"
 
 
 def test_manifest_round_trips(without_ledger: Path) -> None:

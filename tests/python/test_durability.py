@@ -108,7 +108,7 @@ def test_created_file_and_state_are_flushed(
     names = [call.name.removesuffix("64") for call in calls]
     last_write = max(position for position, name in enumerate(names) if name == "pwrite")
     assert "fdatasync" in names[last_write:]
-    assert names.count("fdatasync") == 2, "one behind the file, one behind the state"
+    assert names.count("fdatasync") == 2, "one after the file, one after the state"
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "pwritev2:dsync"])

@@ -43,7 +43,7 @@ def test_docstring_examples_print_their_output(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tests = doctests_of(name)
-    assert tests, "it has examples"
+    assert tests, "the module has no examples"
     failures: list[str] = []
     for number, test in enumerate(tests):
         (tmp_path / str(number)).mkdir()

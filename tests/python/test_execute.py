@@ -46,7 +46,7 @@ class Writer:
         self.lengths.append(len(trace))
 
     def note(self, key: str, value: Any) -> None:
-        raise AssertionError("nothing is found in this plan")
+        raise AssertionError("this plan has no calibration")
 
     def trace_of(self, run_id: str) -> Any:
         raise AssertionError("this plan has no baseline runs")

@@ -142,7 +142,7 @@ def test_local_scheduler_requires_a_certificate(
         pytest.raises(UnavailableError, match="does not answer"),
         cluster.connect(f"{scheme}://127.0.0.1:{port}"),
     ):
-        raise AssertionError("somebody was admitted")
+        raise AssertionError("a client without a certificate was admitted")
 
 
 def test_cluster_names_its_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_closed_generator_starts_no_more_tasks(executor: Executor, tmp_path: Pat
         time.sleep(0.3)  # tasks that had begun have ended
         started = len([*tmp_path.iterdir()])
         assert started < 2000
-        assert on_all(abs, [-1]) == [1], "the executor is there for the next"
+        assert on_all(abs, [-1]) == [1], "the executor accepts more work"
     assert len([*tmp_path.iterdir()]) - started < 100
 
 
@@ -315,7 +315,7 @@ def test_point_that_kills_every_worker_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_bundle_of_a_dead_worker_is_split() -> None:
     bundles = Bundles(20)
     first = bundles.next(100)
-    assert first == [[point] for point in range(8)], "nobody knows yet how long a point takes"
+    assert first == [[point] for point in range(8)], "the duration of a point is not known yet"
     bundles.took([0.1] * 8)
     five = bundles.next(1)[0]
     assert len(five) == 5

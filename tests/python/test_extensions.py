@@ -55,7 +55,7 @@ def test_added_micro_benchmark_appears_everywhere(distance: MicroBenchmark, tmp_
     only = ("--only", "baseline,distance", "--scale", "quick", "--state", "as-is")
     done = uflip("run", DEVICE, *only, "--out", out)
     assert done.code == 0, done.err
-    assert "that are measured" in done.out, "what does not fit is skipped, with its reason"
+    assert "that are measured" in done.out, "values that do not fit are skipped with a reason"
     # The terminal shows its title, its parameter, and its finding.
     assert "Distance   target_offset 0 B …" in done.out
     section = done.out[done.out.index("Distance ") :]

@@ -64,7 +64,7 @@ def test_benchmark_with_a_fault_ends_in_order(in_memory: Path, kind: str) -> Non
     results = run_cells(kind, in_memory)
     assert {(cell.phase, cell.operation) for cell in results} == set(cells(kind))
     for cell in results:
-        assert cell.met >= 1, f"it did not happen: {cell}"
+        assert cell.met >= 1, f"the fault was not met: {cell}"
         if why_complete(cell.kind, cell.phase, cell.operation) is None:
             check_failed_cell(cell)
         else:

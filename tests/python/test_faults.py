@@ -125,7 +125,7 @@ def test_fault_while_creating_the_folder_leaves_it_free_or_resumable(
         done = injector.run(*arguments, at=call.number, errno=errno_of("EIO"))
         check_end(done.returncode, done.stderr, f"{call}")
         check_resume(arguments, f"{call}")
-        assert not list(Path().glob(f".{OUT}-*")), f"{call}: something is left"
+        assert not list(Path().glob(f".{OUT}-*")), f"{call}: a temporary folder is left"
 
 
 def sample_evenly(calls: list[Call], count: int) -> list[Call]:

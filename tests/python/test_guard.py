@@ -85,7 +85,7 @@ def empty_loop_device() -> Iterator[str]:
     try:
         fcntl.ioctl(control, add, number)
         if not Path(f"/dev/loop{number}").exists():
-            pytest.skip("no node is made for a loop device")
+            pytest.skip("no device node is created for a loop device")
         yield f"/dev/loop{number}"
     finally:
         with suppress(OSError):
@@ -332,7 +332,7 @@ def test_ctrl_c_keeps_a_foreign_file_under_the_same_name(workdir: Path) -> None:
 @pytest.mark.parametrize("path", ["/proc/sys/kernel/domainname", "/sys/kernel/mm/lru_gen/enabled"])
 def test_kernel_pseudo_file_is_refused(path: str) -> None:
     if not Path(path).exists():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"{path} does not exist")
     before = Path(path).read_bytes()
     options = ("--size", "512", "--buffered", "--io-size", "512", "--io-count", "1")
     done = uflip("pattern", f"file:{path}", "--pattern", "SW", *options)

@@ -69,7 +69,7 @@ def test_device_creation_can_be_cancelled() -> None:
     overrides = {"state": "random", "random_overwrites": 100.0, "blocks_per_die": 8000}
     name, text, source = read_profile("demo")
     handle = _native.Device.sim(name, text, source, json.dumps(overrides))
-    assert not handle.wait(0.2), "it takes long"
+    assert not handle.wait(0.2), "the creation takes long"
     stopped = threading.Thread(target=handle.cancel)
     stopped.start()
     stopped.join()

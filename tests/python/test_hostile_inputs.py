@@ -251,7 +251,7 @@ def test_hostile_file_is_an_error(workdir: Path, reader: str) -> None:
             check(done)
         except AssertionError as error:
             raise AssertionError(f"{reader}: {name}") from error
-    assert sorted(workdir.iterdir()) == [workdir / path], "nothing was made"
+    assert sorted(workdir.iterdir()) == [workdir / path], "no file was created"
 
 
 def test_endless_spec_is_refused(workdir: Path) -> None:

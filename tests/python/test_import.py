@@ -130,7 +130,7 @@ def test_millisecond_timestamps_give_no_host_or_tick_warnings(
     mistaken = (
         find_ticks(begins, took) is not None if depth > 1 else np.mean(gaps > STALL_NS) > 0.001
     )
-    assert mistaken, "there is something to be mistaken about"
+    assert mistaken, "the raw timestamps look like ticks or stalls"
     opened = OpenRun(results, run)
     names = {name for (name, _), _ in slow_ios._marks(opened, 0, 3000, 0, 3000)}
     assert "position" in names

@@ -98,7 +98,7 @@ def test_slow_device_creation_estimates_its_remaining_time() -> None:
     making(600, 1000, 0)
     assert reported == [(600, 1000, 20_000_000_000)]
     making(990, 1000, 0)
-    assert reported[1:] == [(990, 1000, 555_555_555)], "from then on until it is made"
+    assert reported[1:] == [(990, 1000, 555_555_555)], "every later step is reported"
 
 
 @pytest.mark.parametrize("state", ["random", "sequential", "scattered"])
@@ -115,4 +115,4 @@ def test_creation_progress_counts_the_bytes_of_the_state(
     total = {"random": 3, "sequential": 1, "scattered": 2}[state] * capacity
     steps = [(done, goal) for done, goal in progress if done]
     assert steps[-1][1] == total
-    assert total <= steps[-1][0] < total + (128 << 10), "all of it is written"
+    assert total <= steps[-1][0] < total + (128 << 10), "the whole state is written"

@@ -78,7 +78,7 @@ def test_every_operation_matches_its_command(all_lanes: list[tuple[OpenRun, Lane
         np.maximum.at(ends, lanes.io, operations.sent_until)
         answered = column["submit_ns"].astype(np.int64) + column["response_time_ns"]
         after = answered - ends
-        assert (after == after[0]).all(), "what the card takes to answer"
+        assert (after == after[0]).all(), "the constant time of the card's answer"
 
 
 def test_luns_and_channels_do_one_operation_at_a_time(
@@ -154,7 +154,7 @@ def test_explorer_draws_the_operations(
     view = device_log_view(opened, key, run.run.id)
     assert view is not None
     written = [each for each in view["write_amplification"] if each is not None]
-    assert set(written) <= {1.0}, "nobody else writes"
+    assert set(written) <= {1.0}, "only the host writes"
 
 
 def test_samples_match_the_log(results: Results) -> None:
@@ -166,7 +166,9 @@ def test_samples_match_the_log(results: Results) -> None:
             device_log.samples["written_bytes"][-1]
         )
         assert bool(writes) == bool(device_log.samples["written_bytes"][-1])
-        assert (device_log.erases == device_log.erases_before).all(), "blocks are erased before"
+        assert (device_log.erases == device_log.erases_before).all(), (
+            "blocks are erased before the job"
+        )
 
 
 def test_device_log_is_in_the_ledger(results: Results) -> None:
