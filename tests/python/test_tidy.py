@@ -195,7 +195,7 @@ def name_of(path: Path) -> str:
 
 
 def of_each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
-    """A test that names every file of which a rule does not hold.
+    """Return a decorator that makes a test of a rule, which names every file that breaks it.
 
     A test for each of thousands of pairs would take longer than all that they look at.
     """
@@ -236,20 +236,20 @@ def part_of(path: Path) -> str:
 
 def imported_modules(tree: ast.AST) -> set[str]:
     """Full names of what a module imports, anywhere in it."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide where something comes from"
             module = node.module or ""
             names = (f"{module}.{alias.name}" for alias in node.names)
-            found.update(names if module == "uflip" else [module])
-    return found
+            modules.update(names if module == "uflip" else [module])
+    return modules
 
 
 @of_each(PACKAGED)
-def test_nothing_points_back(path: Path) -> None:
+def test_imports_follow_the_layers(path: Path) -> None:
     part = part_of(path)
     if part in EVERYTHING:
         return
@@ -259,23 +259,23 @@ def test_nothing_points_back(path: Path) -> None:
     assert used <= MAY_IMPORT[part], f"{part} must not import {used - MAY_IMPORT[part]}"
 
 
-def test_the_direction_has_no_circle() -> None:
-    left = dict(MAY_IMPORT)
-    while left:
-        ready = [part for part, needs in left.items() if not needs & left.keys()]
-        assert ready, f"these import each other: {sorted(left)}"
+def test_allowed_imports_have_no_cycle() -> None:
+    remaining = dict(MAY_IMPORT)
+    while remaining:
+        ready = [part for part, needs in remaining.items() if not needs & remaining.keys()]
+        assert ready, f"these import each other: {sorted(remaining)}"
         for part in ready:
-            del left[part]
+            del remaining[part]
 
 
 @of_each(PACKAGED)
-def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
+def test_heavy_libraries_are_imported_locally(path: Path) -> None:
     top = [node for node in tree_of(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {name.split(".")[0] for node in top for name in imported_modules(node)}
     assert names & HEAVY == set()
 
 
-def test_crates_depend_on_what_they_may() -> None:
+def test_crates_have_only_allowed_dependencies() -> None:
     manifests = sources("crates/*/Cargo.toml")
     assert {path.parent.name for path in manifests} == set(CRATES), "a crate is new, or is gone"
     for path in manifests:
@@ -286,8 +286,8 @@ def test_crates_depend_on_what_they_may() -> None:
         assert ours <= CRATES[path.parent.name], f"{path.parent.name} must not use {ours}"
 
 
-def test_what_is_built_without_tests_has_none() -> None:
-    """`test = false` saves a build; a test that was written there would never run."""
+def test_crates_built_without_tests_contain_none() -> None:
+    """`test = false` saves a build; a test in such a crate would never run."""
     without = []
     for manifest in sources("crates/*/Cargo.toml"):
         crate = tomllib.loads(manifest.read_text())
@@ -299,19 +299,19 @@ def test_what_is_built_without_tests_has_none() -> None:
     assert without == ["bench", "fuzz", "py"]
 
 
-def test_rooms_of_the_simulator_know_what_they_may() -> None:
+def test_simulator_modules_have_only_allowed_imports() -> None:
     arrows = dependencies_of(ROOT / "crates" / "sim")
     rooms = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
     assert rooms == set(ROOMS), "a room is new, or is gone"
-    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    outgoing: dict[str, set[str]] = {room: set() for room in ROOMS}
     for one, other in arrows:
         if one[0] != other[0]:
-            found[one[0]].add(other[0])
-    assert found == ROOMS, "an arrow is new, or is gone"
+            outgoing[one[0]].add(other[0])
+    assert outgoing == ROOMS, "an arrow is new, or is gone"
 
 
 @pytest.mark.parametrize("crate", sorted(CRATES))
-def test_modules_of_a_crate_have_no_circle(crate: str) -> None:
+def test_crate_modules_have_no_cycle(crate: str) -> None:
     circle = cycle_of(dependencies_of(ROOT / "crates" / crate))
     if crate in CIRCLES:
         assert circle, f"take {crate} out of CIRCLES"
@@ -319,7 +319,7 @@ def test_modules_of_a_crate_have_no_circle(crate: str) -> None:
         assert circle == [], f"these know each other: {circle}"
 
 
-def test_a_circle_of_modules_is_found() -> None:
+def test_module_cycle_is_found() -> None:
     a, b, c = ("x", "a"), ("x", "b", "low"), ("x", "b", "other")
     assert cycle_of({(a, b), (c, ("y",))}) == []
     assert cycle_of({(a, b), (c, a)}) == ["x::a", "x::b"], "b with all that lies below it"
@@ -330,7 +330,7 @@ def test_a_circle_of_modules_is_found() -> None:
 HASHED = "crates/sim/src/device/inflight_flushes.rs"
 
 
-def test_core_engine_and_sim_know_no_clock_and_no_hash_order() -> None:
+def test_core_engine_and_sim_use_no_clock_or_hash_order() -> None:
     forbidden = re.compile(r"\b(HashMap|HashSet|SystemTime|Instant|clock_gettime)\b")
     through = re.compile(r"pages\s*\.(?:iter|keys|values|drain|retain|into_)\w*\(\)\s*\.\w+[^(]*")
     for path in sources(
@@ -392,19 +392,19 @@ def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_functions_are_short() -> None:
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for path in [*PYTHON, *RUST]:
         of_language = rust_functions if path.suffix == ".rs" else python_functions
         for name, lines in of_language(path) if FROZEN not in path.parents else ():
             key = f"{name_of(path)}:{name}"
-            found[key] = max(lines, found.get(key, 0))
-    longer = {key: lines for key, lines in found.items() if lines > LONGEST_FUNCTION}
+            lengths[key] = max(lines, lengths.get(key, 0))
+    longer = {key: lines for key, lines in lengths.items() if lines > LONGEST_FUNCTION}
     grown = {key: n for key, n in longer.items() if n > LONG_FUNCTIONS.get(key, 0)}
     assert grown == {}, f"functions have at most {LONGEST_FUNCTION} lines without their docstring"
     assert LONG_FUNCTIONS.keys() <= longer.keys(), "take those that are short out of LONG_FUNCTIONS"
 
 
-def test_lines_of_functions_are_counted(tmp_path: Path) -> None:
+def test_function_lines_are_counted(tmp_path: Path) -> None:
     python, rust = tmp_path / "a.py", tmp_path / "a.rs"
     python.write_text('def f(\n    a: int,\n) -> None:\n    """Do.\n\n    It.\n    """\n    f(a)\n')
     rust.write_text(
@@ -415,7 +415,7 @@ def test_lines_of_functions_are_counted(tmp_path: Path) -> None:
     assert list(rust_functions(rust)) == [("declared", 3), ("f", 4)]
 
 
-# A tag of HTML or SVG. Text that holds one was made by hand, and nobody escapes what is in it.
+# A tag of HTML or SVG. Text that contains one was built by hand, without escaping.
 TAG = re.compile(
     r"</?(a|abbr|b|code|details|div|dl|figure|h[1-6]|i|img|li|ol|p|path|pre|rect|script|section"
     r"|small|span|style|summary|svg|table|tbody|td|th|thead|title|tr|ul)[ />]"
@@ -423,7 +423,7 @@ TAG = re.compile(
 
 
 @of_each(PACKAGED)
-def test_html_is_made_by_templates_only(path: Path) -> None:
+def test_only_templates_contain_html(path: Path) -> None:
     tree = tree_of(path)
     in_prose = {
         ast.get_docstring(node, clean=False)
@@ -457,19 +457,23 @@ UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
 LEFT = {"data": 1, "site": 0, "sweeping": 0}
 
 
-def untyped(room: str) -> int:
+def untyped(package: str) -> int:
     """Return their number in a folder of the package, or a file directly in it."""
-    paths = (PACKAGE / room).rglob("*.py") if (PACKAGE / room).is_dir() else [PACKAGE / room]
+    paths = (
+        (PACKAGE / package).rglob("*.py") if (PACKAGE / package).is_dir() else [PACKAGE / package]
+    )
     return sum(len(UNTYPED.findall(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def test_documents_have_types() -> None:
     rooms = {path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}
-    grown = {room: found for room in rooms if (found := untyped(room)) > LEFT.get(room, 0)}
+    grown = {
+        package: count for package in rooms if (count := untyped(package)) > LEFT.get(package, 0)
+    }
     assert grown == {}, f"no more than {LEFT}: give these documents types"
 
 
-def test_tables_are_laid_out_in_one_place() -> None:
+def test_only_one_module_lays_out_tables() -> None:
     """Columns of text are as wide as their widest cell: code that pads a cell lays out a table."""
     padding = re.compile(r"\.[lr]just\(")
     allowed = {"table.py": "the printer", "report/text.py": "sparklines are padded to one width"}
@@ -538,12 +542,12 @@ def labelled() -> list[Path]:
         "python/uflip/stats/summary.py",
     )
     policies = [*registered("pool/victim"), *registered("pool/alloc")]
-    found = [*microbench, *models, *ftls, *policies]
-    return sorted({*found, *(ROOT / name for name in others)})
+    modules = [*microbench, *models, *ftls, *policies]
+    return sorted({*modules, *(ROOT / name for name in others)})
 
 
 @of_each(labelled())
-def test_what_comes_from_a_paper_says_how_it_was_read(path: Path) -> None:
+def test_paper_modules_state_their_reading(path: Path) -> None:
     text = text_of(path)
     places = []
     for label in LABELS:
@@ -562,14 +566,14 @@ def test_no_file_has_unfinished_markers(path: Path) -> None:
 
 
 @of_each(sources("python/**/*.py", "docs/**/*.md", "README.md", "ARCHITECTURE.md"))
-def test_words_are_those_that_people_look_for(path: Path) -> None:
+def test_text_uses_terms_of_the_field(path: Path) -> None:
     for number, line in enumerate(text_of(path).splitlines(), start=1):
         for unusual, instead in UNUSUAL.items():
             assert not re.search(unusual, line), f"line {number}: say {instead}: {line.strip()}"
 
 
-def test_the_fuzz_targets_are_locked_to_what_the_crates_need() -> None:
-    """Nothing else notices before somebody fuzzes: they are a workspace of their own."""
+def test_fuzz_targets_have_a_current_lock_file() -> None:
+    """They are a separate workspace: no other check notices an outdated lock file."""
     locked = {
         package["name"]: {name.split()[0] for name in package.get("dependencies", ())}
         for package in tomllib.loads((ROOT / "fuzz/Cargo.lock").read_text())["package"]

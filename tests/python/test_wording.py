@@ -53,8 +53,8 @@ def room_of(path: Path) -> str:
 
 @cache
 def files() -> tuple[Path, ...]:
-    found = {path for pattern in GLOBS for path in ROOT.glob(pattern)} - {Path(__file__).resolve()}
-    return tuple(sorted(p for p in found if str(p.relative_to(ROOT)) not in GENERATED))
+    paths = {path for pattern in GLOBS for path in ROOT.glob(pattern)} - {Path(__file__).resolve()}
+    return tuple(sorted(p for p in paths if str(p.relative_to(ROOT)) not in GENERATED))
 
 
 def rooms() -> list[str]:
@@ -77,9 +77,9 @@ def phrases(paths: Iterable[Path]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("room", rooms())
-def test_a_room_has_no_avoided_phrase(room: str) -> None:
-    found = list(phrases(files_of(room)))
-    assert not found, "\n".join(found)
+def test_text_has_no_avoided_phrase(room: str) -> None:
+    problems = list(phrases(files_of(room)))
+    assert not problems, "\n".join(problems)
 
 
 def test_avoided_phrases_are_found(tmp_path: Path) -> None:
