@@ -174,9 +174,9 @@ def _counters(document: OneRun) -> list[tuple[str, str]]:
     counted = {name: value for name, value in counters.items() if value}
     text = ", ".join(f"{counter_name(name)} {format_count(n)}" for name, n in counted.items())
     # Unlike the times above: work for an I/O may happen long after it.
-    whole = ", of the whole run" if document["ignored"] else ""
-    amplified = "" if ratio is None else f"{ratio:.2f}{whole}"
-    return [("counters", text and text + whole), ("write amplification", amplified)]
+    scope = ", of the whole run" if document["ignored"] else ""
+    amplified = "" if ratio is None else f"{ratio:.2f}{scope}"
+    return [("counters", text and text + scope), ("write amplification", amplified)]
 
 
 def trace_output_path(path: Path, force: bool) -> "OutputPath":

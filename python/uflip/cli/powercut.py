@@ -114,8 +114,8 @@ def command(
         def show_creation(*_: int) -> None:
             sink.draw(len(losses), f"creating {url}")
 
-        def show_cut(made: int, *_: int) -> None:
-            text = f"cut {len(losses) + 1} of {cuts}  {format_count(made)} I/Os"
+        def show_cut(ios_done: int, *_: int) -> None:
+            text = f"cut {len(losses) + 1} of {cuts}  {format_count(ios_done)} I/Os"
             sink.draw(len(losses), text)
 
         show_creation()

@@ -99,8 +99,8 @@ class IoRate:
         self._samples.append((now, done))
         while len(self._samples) > 2 and now - self._samples[1][0] >= self.WINDOW_S:
             self._samples.popleft()
-        (since, before), passed = self._samples[0], now - self._samples[0][0]
-        if passed <= 0 or done < before:
+        (since, before), elapsed_s = self._samples[0], now - self._samples[0][0]
+        if elapsed_s <= 0 or done < before:
             return ""
         return f"{format_count(round((done - before) / (now - since)))} {self._unit}  "
 

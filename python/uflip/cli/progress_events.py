@@ -129,16 +129,16 @@ class StateProgressLine:
         self._enforcement, self._done_ios = enforcement, done_ios
         self._began = time.monotonic_ns()
 
-    def text(self, made: int, total: int) -> str:
+    def text(self, done_now: int, total: int) -> str:
         """Return the progress as text."""
-        done = made - self._done_ios
+        done = done_now - self._done_ios
         left_ns = (
-            (time.monotonic_ns() - self._began) * (total - made) / done
+            (time.monotonic_ns() - self._began) * (total - done_now) / done
             if done
-            else self._enforcement.time_ns * (1 - made / total)
+            else self._enforcement.time_ns * (1 - done_now / total)
         )
         name = f"{self._enforcement.request['state']} state"
-        return f"{format_duration_ns(left_ns)} left  {name}  {made / total:.0%}"
+        return f"{format_duration_ns(left_ns)} left  {name}  {done_now / total:.0%}"
 
 
 def announce_state(enforcement: Enforcement, done_ios: int = 0) -> str:
@@ -157,12 +157,12 @@ def announce_state(enforcement: Enforcement, done_ios: int = 0) -> str:
 def _announce_runs(plan: Plan, estimated: PlanEstimate, done: int) -> str:
     skipped = f", {len(plan.skipped)} skipped" if plan.skipped else ""
     open_ended = estimated.fewest.ios != estimated.ios
-    least = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
+    minimum = f" at most, {format_duration_ns(estimated.fewest.time_ns)} at least"
     finished = f" ({done} of them finished before)" if done else ""
     return (
         f"{plan.device.url}: {estimated.runs} runs{finished}{skipped}, "
         f"{format_count(estimated.ios)} I/Os, "
         f"{format_size(estimated.bytes_read)} to read, "
         f"{format_size(estimated.bytes_written)} to write, "
-        f"about {format_duration_ns(estimated.time_ns)}{least if open_ended else ''}"
+        f"about {format_duration_ns(estimated.time_ns)}{minimum if open_ended else ''}"
     )

@@ -157,12 +157,14 @@ def _ablate(profile: str, *, quiet: bool, as_json: bool) -> None:
     steps = len(ablation.removable(profile, values)) + 1
     with display(steps, quiet=quiet or as_json) as sink:
         on_step = with_time_left(sink, steps)
-        whole, ablations = ablation.ablate(profile, values, refit.RefitMeasurer(profile), on_step)
+        unablated, ablations = ablation.ablate(
+            profile, values, refit.RefitMeasurer(profile), on_step
+        )
     if as_json:
         each = [asdict(one) for one in ablations]
-        echo_json({"device": profile, "whole": asdict(whole), "constants": each})
+        echo_json({"device": profile, "whole": asdict(unablated), "constants": each})
         return
-    echo(ablation.text(profile, whole, ablations))
+    echo(ablation.text(profile, unablated, ablations))
 
 
 def _refit(

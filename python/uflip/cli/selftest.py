@@ -58,11 +58,11 @@ def _print(rows: "list[SelfTestRow]") -> None:
         for row in rows
     ]
     echo_table(("name", "expected", "measured", "deviation", "within"), cells)
-    outside = [row for row in rows if not row.within]
+    failed = [row for row in rows if not row.within]
     worst = max(abs(row.deviation) for row in rows)
-    if not outside:
+    if not failed:
         echo(f"\nall {len(rows)} within; largest deviation {worst:.2%}")
         return
-    echo(f"\n{len(outside)} of {len(rows)} not within; this is a bug in uflip")
-    for row in outside:
+    echo(f"\n{len(failed)} of {len(rows)} not within; this is a bug in uflip")
+    for row in failed:
         echo(f"  {row.device}")

@@ -233,15 +233,17 @@ def seed(
         for device in devices or default_devices():
             try:
                 with Watching(quiet=quiet or as_json) as watch:
-                    (made,) = seeded(site, [device], scale=scale, only=only or None, on_event=watch)
+                    (published,) = seeded(
+                        site, [device], scale=scale, only=only or None, on_event=watch
+                    )
             except DeviceError as error:  # it wore out; measure the others
                 failed.append((device, error))
                 echo(f"{device}: nothing published: {error.what}", err=True)
                 continue
-            done.append({"device": made.device, "id": made.result, "new": made.new})
+            done.append({"device": published.device, "id": published.result, "new": published.new})
             if not (quiet or as_json):
-                status = "published" if made.new else "already published"
-                echo(f"{made.device}: {status} as {made.result}")
+                status = "published" if published.new else "already published"
+                echo(f"{published.device}: {status} as {published.result}")
     finally:
         site.close()
     if as_json:

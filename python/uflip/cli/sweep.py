@@ -202,8 +202,8 @@ def command(
         if spec_file is None:
             parameters |= _varied_pattern(varied, parameters)
         spec = given_pattern(spec_file, parameters)
-        drawn, durability = read_sample(sample, sample_seed), durability_or_default(durability)
-        design = Design(str(device), spec, varied, drawn, durability, warm_up, not untimed)
+        durability, sampling = durability_or_default(durability), read_sample(sample, sample_seed)
+        design = Design(str(device), spec, varied, sampling, durability, warm_up, not untimed)
         planned = plan(design, data)
     design = planned.design
     requested = finding_options(by, pareto, sensitivity)

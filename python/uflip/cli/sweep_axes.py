@@ -50,10 +50,10 @@ def read_varied(arguments: Sequence[str]) -> Varied:
 
 def _range(text: str, match: re.Match[str]) -> list[Any] | Range:
     low, high = (_number(text, match[end]) for end in ("low", "high"))
-    whole = Range(low, high, match["log"] is not None)
-    whole.check(text)
+    full_range = Range(low, high, match["log"] is not None)
+    full_range.check(text)
     if match["step"] is None:
-        return whole
+        return full_range
     step = _number(text, match["step"])
     if step <= 0 or (high - low) / step > MAX_STEPS:
         raise UsageError(

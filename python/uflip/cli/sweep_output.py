@@ -20,10 +20,10 @@ STATISTICS = ("mean", "p50", "p99", "max")
 
 def impossible_line(planned: "PlannedSweep") -> str:
     """Return how many combinations of a sample make no device, and the reason for the first."""
-    count, drawn = len(planned.impossible), len(planned.impossible) + len(planned.points)
+    count, total = len(planned.impossible), len(planned.impossible) + len(planned.points)
     values, error = planned.impossible[0]
     first = " ".join(f"{name}={value}" for name, value in values.items())
-    return f"{count} of {drawn} combinations make no device; {first}: {error.what}"
+    return f"{count} of {total} combinations make no device; {first}: {error.what}"
 
 
 def print_rows(rows: "list[SweepRow]", names: list[str], others: Sequence[str] = ()) -> None:

@@ -207,10 +207,10 @@ def _summary_lines(commands: list[ZoneCommand], took_ns: list[int], *, dry_run: 
         if dry_run:
             lines.append(f"{command}: {zones}, not carried out")
             continue
-        took = [ns for one, ns in zip(commands, took_ns, strict=True) if one.command == command]
+        times_ns = [ns for one, ns in zip(commands, took_ns, strict=True) if one.command == command]
         lines.append(
-            f"{command}: {zones} in {format_duration_ns(sum(took))}, the longest "
-            f"{format_duration_ns(max(took))}"
+            f"{command}: {zones} in {format_duration_ns(sum(times_ns))}, the longest "
+            f"{format_duration_ns(max(times_ns))}"
         )
     return lines
 

@@ -64,8 +64,8 @@ def replay(url: str, workload: Workload, parameters: Parameters) -> Replayed:
     of_mode = {"read": response_ns[~writes], "write": response_ns[writes]}
     return Replayed(
         trace.elapsed_ns(),
-        {mode: len(some) for mode, some in of_mode.items()},
-        {mode: float(some.mean()) for mode, some in of_mode.items() if len(some)},
+        {mode: len(times_ns) for mode, times_ns in of_mode.items()},
+        {mode: float(times_ns.mean()) for mode, times_ns in of_mode.items() if len(times_ns)},
     )
 
 

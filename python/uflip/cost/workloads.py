@@ -97,8 +97,10 @@ class Parameters:
             size = self.growth**level
             coming = self.runs // size
             rounds = self.growth if level < self.levels - 1 else max(coming, 1)
-            whole, remainder = divmod(coming, rounds)
-            written += size * (whole * rounds * (rounds + 1) + remainder * (remainder + 1)) // 2
+            full_rounds, remainder = divmod(coming, rounds)
+            written += (
+                size * (full_rounds * rounds * (rounds + 1) + remainder * (remainder + 1)) // 2
+            )
         return written / self.runs
 
 
@@ -160,13 +162,13 @@ def _sort_ios(parameters: Parameters) -> Iterator[Io]:
     while len(runs) > 1:
         merged, out = [], 0
         for first in range(0, len(runs), parameters.fan_in):
-            some = [iter(run) for run in runs[first : first + parameters.fan_in]]
+            inputs = [iter(run) for run in runs[first : first + parameters.fan_in]]
             begin = out
-            while some:
-                one = draw.randrange(len(some))
-                offset = next(some[one], None)
+            while inputs:
+                chosen = draw.randrange(len(inputs))
+                offset = next(inputs[chosen], None)
                 if offset is None:
-                    some.pop(one)
+                    inputs.pop(chosen)
                     continue
                 yield "read", source + offset, block
                 yield "write", target + out, block

@@ -144,8 +144,8 @@ def count_disturbances(
 
 
 def _increase(before: TargetStatus, after: TargetStatus, key: Counted) -> int:
-    was, now = before[key], after[key]
-    return 0 if was is None or now is None else now - was
+    earlier, now = before[key], after[key]
+    return 0 if earlier is None or now is None else now - earlier
 
 
 def _sectors(traces: list[Trace]) -> tuple[int, int]:

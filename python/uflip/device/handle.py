@@ -249,11 +249,11 @@ class Device(Managed, Saved):
             self._enforce(state, skip_ios, on_progress)
             return
 
-        made = False
+        was_enforced = False
 
         def make() -> _native.Device:
-            nonlocal made
-            made = True
+            nonlocal was_enforced
+            was_enforced = True
             self._enforce(state, skip_ios, on_progress)
             return self._opened()
 
@@ -261,7 +261,7 @@ class Device(Managed, Saved):
         after = cache_key(before, "enforce", state)
         self._native = cached(after, make)
         self._state_name = after
-        if on_progress is not None and not made:
+        if on_progress is not None and not was_enforced:
             total = resolve_state(state, self.info).totals.total_ios
             on_progress(total, total, 0)
 

@@ -202,20 +202,20 @@ def _wait_for_file(
     """Wait until a file has the requested size."""
     done, total = 0, 0
 
-    def progress(made: int, all_mib: int, response_ns: int) -> None:
+    def progress(done_mib: int, all_mib: int, response_ns: int) -> None:
         nonlocal done, total
-        done, total = made, all_mib
+        done, total = done_mib, all_mib
         if on_progress is not None:
-            on_progress(made, all_mib, response_ns)
+            on_progress(done_mib, all_mib, response_ns)
 
     try:
         return run_native(make, progress, io_timeout_ns=io_timeout_ns)
     except KeyboardInterrupt:
         # A signal may come between the last write and the return of the device.
-        whole = 0 < done == total
-        if whole and not present:
+        is_complete = 0 < done == total
+        if is_complete and not present:
             Path(parse_url(url).name).resolve().unlink(missing_ok=True)
-        as_before = "extended to its full size" if whole else "as long as it was before"
+        as_before = "extended to its full size" if is_complete else "as long as it was before"
         raise InterruptedRun(
             f"Interrupted after {done} of {total} MiB of the file were written",
             where=url,

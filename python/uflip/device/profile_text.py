@@ -71,12 +71,12 @@ def profile_text(url: str, *, comments: bool = False) -> str:
 
 def _table(name: str, values: Mapping[str, object], keys: Mapping[str, Key], comments: bool) -> str:
     lines = [f"[{name}]"]
-    for key, about in keys.items():
+    for key, key_info in keys.items():
         if values.get(key) is None:
             continue
         if comments:
             lines += wrap(
-                plain_text(f"{about.meaning} ({about.allowed})"),
+                plain_text(f"{key_info.meaning} ({key_info.allowed})"),
                 WIDTH,
                 initial_indent="# ",
                 subsequent_indent="# ",

@@ -86,10 +86,10 @@ def device_number(info: DeviceInfo) -> tuple[int, int] | None:
     if not info.real:
         return None
     try:
-        about = Path(parse_url(info.url).name).stat()
+        status = Path(parse_url(info.url).name).stat()
     except OSError:
         return None
-    number = about.st_rdev if info.kind == "block" else about.st_dev
+    number = status.st_rdev if info.kind == "block" else status.st_dev
     return os.major(number), os.minor(number)
 
 

@@ -116,13 +116,13 @@ class Processes:
         except BrokenProcessPool:  # before all points were submitted
             self._end()
             return
-        broken = False
+        is_broken = False
         for future in completed(futures):
             if isinstance(future.exception(), BrokenProcessPool):
-                broken = True
+                is_broken = True
             else:
                 yield futures[future], future.result()
-        if broken:
+        if is_broken:
             self._end()
 
     def _running_pool(self) -> ProcessPoolExecutor:

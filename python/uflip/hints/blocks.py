@@ -59,8 +59,8 @@ def block_sizes(reads: Curve, writes: Curve, entry_bytes: int = ENTRY_BYTES) -> 
         return None
     best_read = max(reads, key=lambda size: usefulness(size, reads[size], entry_bytes))
     cost_per_byte = {size: mean.ns / size for size, mean in writes.items()}
-    least = min(cost_per_byte.values())
-    best_write = min(size for size, cost in cost_per_byte.items() if cost <= LIKE * least)
+    lowest = min(cost_per_byte.values())
+    best_write = min(size for size, cost in cost_per_byte.items() if cost <= LIKE * lowest)
     between = 2 ** round((log2(best_read) + log2(best_write)) / 2)
     return BlockSizes(best_read, best_write, between)
 
@@ -101,10 +101,10 @@ def smaller_writes(writes: Curve, limit: int) -> dict[int, Factor]:
     """
     cost_per_byte = {size: mean.times(1 / size) for size, mean in writes.items()}
     cheapest = min(cost_per_byte, key=lambda size: cost_per_byte[size].ns)
-    least = cost_per_byte[cheapest]
+    lowest = cost_per_byte[cheapest]
     return {
         # Its ratio to itself is exact.
-        size: mean_ratio(least, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
+        size: mean_ratio(lowest, mean) if size != cheapest else Factor(1.0, 1.0, 1.0)
         for size, mean in cost_per_byte.items()
         if size < limit
     }

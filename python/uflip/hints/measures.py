@@ -112,11 +112,11 @@ def mixes(lines: Lines) -> dict[tuple[str, int], Factor]:
         separate = baselines(lines, pattern.split("/")) if micro_benchmark == "mix" else None
         if separate is None:
             continue
-        often, seldom = separate
+        frequent, rare = separate
         for ratio, mean in curve.items():
             shares = (ratio / (ratio + 1), 1 / (ratio + 1))
             parts = sum_of_means(
-                part.times(share) for part, share in zip((often, seldom), shares, strict=True)
+                part.times(share) for part, share in zip((frequent, rare), shares, strict=True)
             )
             factors[pattern, ratio] = mean_ratio(mean, parts)
     return factors

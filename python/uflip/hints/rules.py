@@ -61,10 +61,10 @@ Row = KeyCharacteristics
 
 def latency(lines: Lines) -> Hint:
     """Return hint 1: latency of I/Os."""
-    about = (1, "I/Os have a latency: larger ones are beneficial, even for reads")
+    heading = (1, "I/Os have a latency: larger ones are beneficial, even for reads")
     factor, line = cost_of_small(lines), cost_line(lines.get("granularity SR", {}))
     if factor is None:
-        return _unknown(*about, "granularity", "reads of 4 KiB and of 32 KiB")
+        return _unknown(*heading, "granularity", "reads of 4 KiB and of 32 KiB")
     holds = factor.exceeds(REPEATS)
     numbers: Numbers = {**factor_numbers("cost_of_4_kib_over_32_kib", factor), "limit": REPEATS}
     because = (
@@ -83,7 +83,7 @@ def latency(lines: Lines) -> Hint:
             f"read {_block(half)} at a time for half of the rate that long reads reach, "
             f"{_block(most)} for nine tenths of it"
         )
-    return Hint(*about, verdict_of(holds), because, advice, numbers, "granularity")
+    return Hint(*heading, verdict_of(holds), because, advice, numbers, "granularity")
 
 
 def block_size(
@@ -92,11 +92,11 @@ def block_size(
     prices: tuple[float, float] | None = None,
 ) -> Hint:
     """Return hint 2: block size; prices are that of the device, and of a GiB of memory."""
-    about = (2, "Blocks of 32 KB are a good trade-off between reads and writes")
+    heading = (2, "Blocks of 32 KB are a good trade-off between reads and writes")
     reads, writes = (lines.get(f"granularity {pattern}", {}) for pattern in ("RR", "RW"))
     sizes = block_sizes(reads, writes, entry_bytes)
     if sizes is None:
-        return _unknown(*about, "granularity", "random reads and writes of several sizes")
+        return _unknown(*heading, "granularity", "random reads and writes of several sizes")
     larger = larger_reads(reads, LARGE_BYTES, entry_bytes)
     smaller = smaller_writes(writes, LARGE_BYTES)
     exceeded = True if larger is None else bool(larger) and most_decisive(larger, 1.0)[2]
@@ -130,7 +130,7 @@ def block_size(
             f"; five-minute rule: pages of {format_size(sizes.reads)} that are read again within "
             f"{format_duration_ns(interval * 1e9)} belong in memory"
         )
-    return Hint(*about, verdict_of(holds), because, "; ".join(parts), numbers, "granularity")
+    return Hint(*heading, verdict_of(holds), because, "; ".join(parts), numbers, "granularity")
 
 
 def _neither(one: bool | None, other: bool | None) -> bool | None:
@@ -142,13 +142,13 @@ def _neither(one: bool | None, other: bool | None) -> bool | None:
 
 def alignment(lines: Lines) -> Hint:
     """Return hint 3: alignment."""
-    about = (3, "Blocks should be aligned to flash pages; others have a severe penalty")
+    heading = (3, "Blocks should be aligned to flash pages; others have a severe penalty")
     by_pattern = {pattern: unaligned(lines, pattern) for pattern in PATTERNS}
     cases = {
         (p, shift): factor for p, factors in by_pattern.items() for shift, factor in factors.items()
     }
     if not cases:
-        return _unknown(*about, "alignment", "shifted I/Os")
+        return _unknown(*heading, "alignment", "shifted I/Os")
     (pattern, shift), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
         **factor_numbers("unaligned_over_aligned", factor), "pattern": pattern,
@@ -162,40 +162,40 @@ def alignment(lines: Lines) -> Hint:
         numbers["unit_bytes"] = unit
         advice = f"align to {format_size(unit)}"
     return Hint(
-        *about, verdict_of(beyond), because, advice if beyond is not None else "", numbers,
+        *heading, verdict_of(beyond), because, advice if beyond is not None else "", numbers,
         "alignment",
     )  # fmt: skip
 
 
 def focus(lines: Lines, row: Row) -> Hint:
     """Return hint 4: focused random writes."""
-    about = (4, "Random writes should be limited to a focused area")
+    heading = (4, "Random writes should be limited to a focused area")
     finding, cost = row["locality"], _random_over_sequential(lines)
     if cost is None or finding["verdict"] == "not_measured":
-        return _unknown(*about, "locality", "random writes within areas of several sizes")
+        return _unknown(*heading, "locality", "random writes within areas of several sizes")
     numbers: Numbers = {**factor_numbers("random_over_sequential", cost), "limit": LIKE}
     anywhere = f"random writes cost {format_factor(cost)} as much as sequential ones"
     beyond = cost.exceeds(LIKE)
     if beyond is False:
         advice = "random writes may go anywhere"
-        return Hint(*about, CONTRADICTED, anywhere, advice, numbers, "locality")
+        return Hint(*heading, CONTRADICTED, anywhere, advice, numbers, "locality")
     if beyond is None:
         because = anywhere + _doubt(cost, LIKE)
-        return Hint(*about, UNDECIDED, because, "", numbers, "locality")
+        return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
     if (open_reason := OPEN.get(finding["verdict"])) is not None:
         because = f"{anywhere}; undecided: {open_reason}"
-        return Hint(*about, UNDECIDED, because, "", numbers, "locality")
+        return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
     if finding["verdict"] == "none":
         advice = "avoid random writes: write sequentially, as a log does"
         because = (
             f"{anywhere}, and no area from {format_size(SMALLEST_AREA_BYTES)} on makes them cheap"
         )
-        return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
-    return _within(about, lines, _present(finding.get("locality_bytes")), anywhere, numbers)
+        return Hint(*heading, CONTRADICTED, because, advice, numbers, "locality")
+    return _within(heading, lines, _present(finding.get("locality_bytes")), anywhere, numbers)
 
 
 def _within(
-    about: tuple[int, str], lines: Lines, largest: float, anywhere: str, numbers: Numbers
+    heading: tuple[int, str], lines: Lines, largest: float, anywhere: str, numbers: Numbers
 ) -> Hint:
     """Return hint 4 for a device with areas without degradation: whether they are cheaper."""
     random, sequential = (_present(baseline(lines, pattern)) for pattern in ("RW", "SW"))
@@ -211,9 +211,9 @@ def _within(
         if holds is False and not is_smallest(smallest, SMALLEST_AREA_BYTES):
             because += "; undecided: smaller areas were not measured"
         if holds is None or not is_smallest(smallest, SMALLEST_AREA_BYTES):
-            return Hint(*about, UNDECIDED, because, "", numbers, "locality")
+            return Hint(*heading, UNDECIDED, because, "", numbers, "locality")
         advice = "random writes may go anywhere: no area is cheaper"
-        return Hint(*about, CONTRADICTED, because, advice, numbers, "locality")
+        return Hint(*heading, CONTRADICTED, because, advice, numbers, "locality")
     area = cheap[-1]
     worst = mean_ratio(max((curve[one] for one in cheap), key=lambda mean: mean.ns), sequential)
     numbers |= {"area_bytes": area, "cost_within_over_sequential": worst.value}
@@ -225,39 +225,39 @@ def _within(
         because += f", and within {format_size(after)}, the next that was measured, "
         because += format_ratio(mean_ratio(curve[after], sequential).value)
     advice = f"keep random writes within {format_size(area)} for a while, then move on"
-    return Hint(*about, CONFIRMED, because, advice, numbers, "locality")
+    return Hint(*heading, CONFIRMED, because, advice, numbers, "locality")
 
 
 def partitions(lines: Lines, row: Row) -> Hint:
     """Return hint 5: partitions."""
-    about = (5, "Sequential writes should be limited to a few partitions")
+    heading = (5, "Sequential writes should be limited to a few partitions")
     finding, sequential = row["partitions"], baseline(lines, "SW")
     if sequential is None or finding["verdict"] == "not_measured":
-        return _unknown(*about, "partitioning", "sequential writes to several partitions")
+        return _unknown(*heading, "partitioning", "sequential writes to several partitions")
     if (open_reason := OPEN.get(finding["verdict"])) is not None:
         because = f"undecided: {open_reason}"
-        return Hint(*about, UNDECIDED, because, "", {}, "partitioning")
+        return Hint(*heading, UNDECIDED, because, "", {}, "partitioning")
     numbers: Numbers = {
         "partitions": finding.get("partitions"), "cost_over_sequential": finding["factor"],
     }  # fmt: skip
     if finding["verdict"] == "none":
         because = "writes to two partitions cost far more than to one"
         advice = "write to one place at a time"
-        return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
+        return Hint(*heading, CONFIRMED, because, advice, numbers, "partitioning")
     many = round(_present(finding.get("partitions")))
     cost = format_ratio(_present(finding["factor"]))
     because = f"{many} partitions cost at most {cost} as much as one"
     if finding["verdict"] == "everywhere":
         because += ", and that is the largest number that was measured"
         advice = f"{many} places may be written in parallel"
-        return Hint(*about, CONTRADICTED, because, advice, numbers, "partitioning")
+        return Hint(*heading, CONTRADICTED, because, advice, numbers, "partitioning")
     curve = lines["partitioning SW"]
     after = next(value for value in curve if value > many)
     numbers["next_partitions"] = after
     because += f", {after}, the next that were measured, "
     because += format_ratio(mean_ratio(curve[after], sequential).value)
     advice = f"write to {many} places at a time (runs of a merge, levels, logs), not to {after}"
-    return Hint(*about, CONFIRMED, because, advice, numbers, "partitioning")
+    return Hint(*heading, CONFIRMED, because, advice, numbers, "partitioning")
 
 
 def _present(value: T | None) -> T:
@@ -268,33 +268,33 @@ def _present(value: T | None) -> T:
 
 def mixing(lines: Lines) -> Hint:
     """Return hint 6: mixes."""
-    about = (6, "Combining a limited number of patterns is acceptable")
+    heading = (6, "Combining a limited number of patterns is acceptable")
     cases = mixes(lines)
     if not cases:
-        return _unknown(*about, "mix", "mixes of two patterns")
+        return _unknown(*heading, "mix", "mixes of two patterns")
     (pattern, ratio), factor, beyond = most_decisive(cases, LIKE)
     numbers = {
         **factor_numbers("mix_over_its_parts", factor), "mix": pattern, "ratio": ratio,
         "limit": LIKE,
     }  # fmt: skip
-    often, seldom = (PATTERN_NAMES[part] for part in pattern.split("/"))
+    frequent, rare = (PATTERN_NAMES[part] for part in pattern.split("/"))
     because = (
-        f"{ratio} {often}{'s' * (ratio > 1)} per {seldom} cost {format_factor(factor)} as much as "
+        f"{ratio} {frequent}{'s' * (ratio > 1)} per {rare} cost {format_factor(factor)} as much as "
         "separately"
     )
     because += _doubt(factor, LIKE)
     advice = ""
     if beyond is not None:
         advice = (
-            f"keep {often}s and {seldom}s apart in time" if beyond else "patterns may be combined"
+            f"keep {frequent}s and {rare}s apart in time" if beyond else "patterns may be combined"
         )
     holds = None if beyond is None else not beyond
-    return Hint(*about, verdict_of(holds), because, advice, numbers, "mix")
+    return Hint(*heading, verdict_of(holds), because, advice, numbers, "mix")
 
 
 def waiting(lines: Lines) -> Hint:
     """Return hint 7: concurrent and delayed I/Os."""
-    about = (7, "Neither concurrent nor delayed I/Os improve the performance")
+    heading = (7, "Neither concurrent nor delayed I/Os improve the performance")
     parallel = {
         (pattern, degree): gain
         for pattern in PATTERNS
@@ -304,7 +304,7 @@ def waiting(lines: Lines) -> Hint:
     # Gain of a pause: the inverse of the cost of pause and I/O together.
     delayed = {pause: inverse(total) for pause, total in pauses(lines).items()}
     if not parallel or not delayed:
-        return _unknown(*about, "parallelism", "parallel processes, and pauses before writes")
+        return _unknown(*heading, "parallelism", "parallel processes, and pauses before writes")
     (pattern, degree), gain, concurrent = most_decisive(parallel, REPEATS)
     pause, saving, paused = most_decisive(delayed, REPEATS)
     numbers = {
@@ -329,7 +329,7 @@ def waiting(lines: Lines) -> Hint:
             advice = f"leave {format_duration_ns(pause)} between random writes" + (
                 f"; {advice}" if concurrent else ""
             )
-    return Hint(*about, verdict_of(holds), because, advice, numbers, "parallelism")
+    return Hint(*heading, verdict_of(holds), because, advice, numbers, "parallelism")
 
 
 def _block(size: float) -> str:

@@ -151,8 +151,8 @@ def _tables(info: DeviceInfo, plain: DeviceInfo) -> list[KeyTable]:
         values = info.profile_table.get(table) or {}
         usual = plain.profile_table.get(table) or {}
         rows = [
-            _row(key, about, values[key], usual.get(key), registry)
-            for key, about in keys.items()
+            _row(key, key_info, values[key], usual.get(key), registry)
+            for key, key_info in keys.items()
             if values.get(key) is not None
         ]
         if rows:
@@ -171,16 +171,16 @@ def _others(info: DeviceInfo) -> list[str]:
 
 
 def _row(
-    key: str, about: Key, value: object, usual: object, registry: Mapping[str, list[str]]
+    key: str, key_info: Key, value: object, usual: object, registry: Mapping[str, list[str]]
 ) -> KeyRow:
     return {
         "name": key,
         "value": _text(key, value),
         "usual": None if usual is None else _text(key, usual),
-        "unit": about.unit,
-        "allowed": plain_text(about.allowed),
-        "meaning": plain_text(about.meaning),
-        "choices": _choices(key, about, value, registry),
+        "unit": key_info.unit,
+        "allowed": plain_text(key_info.allowed),
+        "meaning": plain_text(key_info.meaning),
+        "choices": _choices(key, key_info, value, registry),
     }
 
 
@@ -191,11 +191,11 @@ def _text(key: str, value: object) -> str:
 
 
 def _choices(
-    key: str, about: Key, value: object, registry: Mapping[str, list[str]]
+    key: str, key_info: Key, value: object, registry: Mapping[str, list[str]]
 ) -> list[str] | None:
     if key in REGISTERED:
         return [*registry[key]]
     if isinstance(value, bool):
         return ["true", "false"]
-    words = WORDS.findall(about.allowed)
+    words = WORDS.findall(key_info.allowed)
     return words if words and value in words else None

@@ -59,9 +59,9 @@ def split_into_trims(info: DeviceInfo, begin: int, size: int | None) -> list[Bas
             f"{info.capacity_bytes} ({format_size(info.capacity_bytes)})",
             action="choose another range",
         )
-    whole = (end - begin) // LONGEST
-    pieces = [(begin, LONGEST, whole)] if whole else []
-    if remainder := end - begin - whole * LONGEST:
+    full_trims = (end - begin) // LONGEST
+    pieces = [(begin, LONGEST, full_trims)] if full_trims else []
+    if remainder := end - begin - full_trims * LONGEST:
         pieces.append((end - remainder, remainder, 1))
     return [
         Basic(

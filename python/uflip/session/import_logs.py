@@ -128,8 +128,8 @@ def _holds_averages(path: Path) -> bool:
     values = [field.strip() for field in fields]
     directions = (b"0", b"1", b"2")
     # With log_window_value=both the maximum follows the average, and the direction comes after it.
-    both = len(values) > 5 and values[2] not in directions and values[3] in directions
-    return len(values) >= 4 and values[4 if both else 3] == b"0"
+    has_maximum = len(values) > 5 and values[2] not in directions and values[3] in directions
+    return len(values) >= 4 and values[4 if has_maximum else 3] == b"0"
 
 
 Job = tuple[str, int]
@@ -192,15 +192,16 @@ def _device(paths: Sequence[Path], end: int) -> DeviceInfo:
 
 def _warnings(paths: Sequence[Path], summaries: Sequence[_Log]) -> list[WarningSummary]:
     warnings: list[WarningSummary] = []
-    without = [
+    logs_without_offsets = [
         path.name for path, each in zip(paths, summaries, strict=True) if not each["has_offsets"]
     ]
-    if without:
+    if logs_without_offsets:
         warnings.append(
             {
                 "code": "no_offsets",
-                "message": f"{len(without)} of {len(paths)} logs have no offsets of their I/Os",
-                "numbers": {"logs": without},
+                "message": f"{len(logs_without_offsets)} of {len(paths)} logs have no offsets of "
+                "their I/Os",
+                "numbers": {"logs": logs_without_offsets},
                 "advice": "run fio with log_offset=1",
             }
         )

@@ -223,8 +223,8 @@ def _batches(
         sequential = []
     for point in sequential:
         yield CallingThread(), [point]
-    if others := [replace(p, remote=elsewhere) for p in points if p not in sequential]:
-        yield executor, others
+    if concurrent := [replace(p, remote=elsewhere) for p in points if p not in sequential]:
+        yield executor, concurrent
 
 
 def _points(

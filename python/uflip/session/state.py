@@ -78,9 +78,11 @@ def _state_of_simulated(info: DeviceInfo, enforcement: Enforcement | None) -> De
         restored_id = state_of_profile(profile, snapshot)
         return replace(AS_IS, state_id=restored_id, known_from="snapshot")
     request = enforcement.request
-    whole = request["target_offset"] == 0 and request["target_size"] == info.capacity_bytes
+    covers_device = request["target_offset"] == 0 and request["target_size"] == info.capacity_bytes
     is_same_state = info.profile.state.state == request["state"]
-    if snapshot is not None or not (is_same_state and whole and _is_random_enough(info, request)):
+    if snapshot is not None or not (
+        is_same_state and covers_device and _is_random_enough(info, request)
+    ):
         return None
     return _device_state(enforcement.request, state_of_profile(profile), "profile")
 
