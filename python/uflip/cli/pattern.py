@@ -21,8 +21,8 @@ from uflip.cli.common import (
 )
 from uflip.cli.pattern_options import (
     OptionValue,
-    given_pattern,
     pattern_options,
+    requested_pattern,
     spec_option,
     stop_options,
 )
@@ -207,7 +207,7 @@ def _requested_spec(
     if preset is not None:
         return preset_batch(spec_file, parameters)
     refuse_batches(batches)
-    return given_pattern(spec_file, parameters)
+    return requested_pattern(spec_file, parameters)
 
 
 def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:

@@ -120,7 +120,7 @@ spec_option = click.option(
 )
 
 
-def given_pattern(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> Functions:
+def requested_pattern(spec_file: str | None, parameters: Mapping[str, OptionValue]) -> Functions:
     """Return the specification of the given options."""
     chosen = only_given(parameters)
     return parse_pattern(chosen) if spec_file is None else _read_spec(spec_file, chosen)

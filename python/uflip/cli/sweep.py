@@ -22,7 +22,7 @@ from uflip.cli.common import (
     quiet_option,
 )
 from uflip.cli.executor_options import executor_options, on_executor, with_time_left
-from uflip.cli.pattern_options import given_pattern, pattern_options, spec_option, stop_options
+from uflip.cli.pattern_options import pattern_options, requested_pattern, spec_option, stop_options
 from uflip.cli.progress_bars import display
 from uflip.cli.sweep_axes import FORMS, read_sample, read_varied
 from uflip.cli.sweep_findings import (
@@ -201,7 +201,7 @@ def command(
         varied = read_varied(vary)
         if spec_file is None:
             parameters |= _varied_pattern(varied, parameters)
-        spec = given_pattern(spec_file, parameters)
+        spec = requested_pattern(spec_file, parameters)
         durability, sampling = durability_or_default(durability), read_sample(sample, sample_seed)
         design = Design(str(device), spec, varied, sampling, durability, warm_up, not untimed)
         planned = plan(design, data)

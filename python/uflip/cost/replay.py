@@ -57,7 +57,7 @@ def replay(url: str, workload: Workload, parameters: Parameters) -> Replayed:
     with open_device(url) as device:
         _use_up_free_blocks(device)
         ios = _native_ios(workload.ios(parameters), device)
-        device.give(ios)
+        device.set_replay_ios(ios)
         trace = device.run(read_spec(ios.spec_json(1)))
         writes = np.asarray(trace.column("mode")) == 1
         response_ns = np.asarray(trace.column("response_time_ns")).astype(np.int64)

@@ -110,7 +110,7 @@ class Device(Managed, Saved):
         if duration > 0:
             run_native(lambda: self._opened().idle(duration))
 
-    def give(self, ios: _native.Ios) -> None:
+    def set_replay_ios(self, ios: _native.Ios) -> None:
         """Provide the I/Os of a list, which the specification of a replay only identifies.
 
         Parameters
@@ -165,7 +165,7 @@ class Device(Managed, Saved):
         spool_folder = None if spool is None else str(spool)
         inside = self.looks_inside or (samples and self.info.simulated)
         settings = self.durability, spool_folder, self._ios, inside, in_pieces
-        return self._finished(
+        return self._wait_for_result(
             lambda: self._opened().start(text, *settings), on_progress, measures=True
         )
 
@@ -193,11 +193,11 @@ class Device(Managed, Saved):
         """
         self._state_name = None
         texts = [text_of(spec) for spec in specs]
-        return self._finished(
+        return self._wait_for_result(
             lambda: self._opened().start_series(texts, self.durability), on_progress, measures=True
         )
 
-    def _finished(
+    def _wait_for_result(
         self,
         start: Callable[[], _native.Handle[T]],
         on_progress: OnProgress | None,
@@ -269,7 +269,7 @@ class Device(Managed, Saved):
         self, state: Mapping[str, object], skip_ios: int, on_progress: OnProgress | None
     ) -> None:
         text = json.dumps(state)
-        self._finished(lambda: self._opened().enforce(text, skip_ios), on_progress)
+        self._wait_for_result(lambda: self._opened().enforce(text, skip_ios), on_progress)
 
     def clone(self) -> "Device":
         """Return an independent copy of a simulated device, in the same state.

@@ -142,7 +142,7 @@ def replay(
     ):
         refuse_existing(folder)
         plan = replace(plan, device=device.info)
-        device.give(ios)
+        device.set_replay_ios(ios)
         record = record_of(device.info, request.device, request.record) if writable else None
         initial_state = known_state(device.info, None, record) or AS_IS
         new_benchmark_run(device, plan, folder, initial_state, record=record).carry_out(
@@ -202,7 +202,7 @@ def resume(
             on_event=on_event,
         )
         with run.device:
-            run.device.give(ios)
+            run.device.set_replay_ios(ios)
             run.carry_out(None, on_event)
     return folder
 
