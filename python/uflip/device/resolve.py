@@ -89,7 +89,7 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
             where="write_stream",
             got=f"{stream} on {info.url}",
             allowed="0: it keeps no writes apart",
-            action="simulate a device with write_streams, or omit write_stream",
+            action="simulate a device with write_streams, or leave write_stream out",
         )
 
 
