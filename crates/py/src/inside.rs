@@ -232,7 +232,7 @@ impl Recorder {
 fn columns_of(operations: &Operations, began: u64) -> Inside {
     let since = |at: u64| at.saturating_sub(began);
     let column = |name: &str, value: &dyn Fn(&Operation) -> u64| -> (String, Vec<u64>) {
-        (format!("op_{name}"), operations.kept.iter().map(value).collect())
+        (format!("op_{name}"), operations.operations.iter().map(value).collect())
     };
     let waits = |name: &str, value: &dyn Fn(&Wait) -> u64| -> (String, Vec<u64>) {
         (format!("wait_{name}"), operations.waits.iter().map(value).collect())

@@ -11,8 +11,8 @@ use crate::config::keys::InvalidKey;
 use crate::config::overrides::interface_of;
 use crate::config::sources::read_sources;
 use crate::config::tree::NOT_VALID;
-use crate::config::tree::tree_of;
-use crate::config::tree::{Content, Node};
+use crate::config::tree::parse_tree;
+use crate::config::tree::{NodeContent, ProfileNode};
 use crate::device::SimDevice;
 use crate::open_channel::{OpenChannelDevice, OpenChannelProfile};
 use crate::snapshot::SnapshotFile;
@@ -42,13 +42,13 @@ pub fn inspect_snapshot(path: &Path, interface: Option<&str>) -> Result<DeviceIn
 pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
     let mut found = match interface_of(text, source)? {
         "open_channel" => {
-            let root = tree_of(text, source, OpenChannelProfile::PAGE)?;
+            let root = parse_tree(text, source, OpenChannelProfile::PAGE)?;
             faults(&root, |profile: OpenChannelProfile| {
                 value_faults(&root, profile.invalid_keys(), || profile.check(source))
             })
         }
         _ => {
-            let root = tree_of(text, source, Profile::PAGE)?;
+            let root = parse_tree(text, source, Profile::PAGE)?;
             faults(&root, |profile: Profile| {
                 value_faults(&root, profile.invalid_keys(), || profile.check(source))
             })
@@ -59,7 +59,7 @@ pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
 }
 
 fn faults<P: serde::de::DeserializeOwned + Serialize>(
-    root: &Node,
+    root: &ProfileNode,
     check: impl FnOnce(P) -> Vec<Fault>,
 ) -> Vec<Fault> {
     let of_sources = read_sources(root).err().unwrap_or_default();
@@ -72,7 +72,7 @@ fn faults<P: serde::de::DeserializeOwned + Serialize>(
 
 /// Return the faults of invalid values; otherwise the fault found by `check`.
 fn value_faults(
-    root: &Node,
+    root: &ProfileNode,
     invalid_keys: Vec<InvalidKey>,
     check: impl FnOnce() -> Result<()>,
 ) -> Vec<Fault> {
@@ -83,7 +83,7 @@ fn value_faults(
 }
 
 /// Return the fault of an error, at the key that it is about.
-fn error_faults(root: &Node, checked: Result<()>) -> Vec<Fault> {
+fn error_faults(root: &ProfileNode, checked: Result<()>) -> Vec<Fault> {
     let Err(error) = checked else { return Vec::new() };
     let (what, _, got, allowed, _) = error.parts();
     let key = key_of(root, what, got).unwrap_or_default();
@@ -93,12 +93,14 @@ fn error_faults(root: &Node, checked: Result<()>) -> Vec<Fault> {
 
 /// Return the key that an error is about: one in quotes, one shown with its value, or an unknown
 /// name.
-fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
+fn key_of(root: &ProfileNode, what: &str, got: &str) -> Option<String> {
     let quoted = what.split('\'').skip(1).step_by(2);
     let shown = got.match_indices(" = ").filter_map(|(at, _)| got[..at].split(' ').next_back());
     let named = got.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-    let holds_it = |node: &Node| match (&node.content, named) {
-        (Content::Text(text), Some(name)) => text == name || text.split(':').next() == Some(name),
+    let holds_it = |node: &ProfileNode| match (&node.content, named) {
+        (NodeContent::Text(text), Some(name)) => {
+            text == name || text.split(':').next() == Some(name)
+        }
         _ => false,
     };
     let mut candidates = quoted.chain(shown);
@@ -108,7 +110,7 @@ fn key_of(root: &Node, what: &str, got: &str) -> Option<String> {
 }
 
 /// Return table, key and value of all entries of tables.
-fn keys_of(root: &Node) -> impl Iterator<Item = (&str, &str, &Node)> {
+fn keys_of(root: &ProfileNode) -> impl Iterator<Item = (&str, &str, &ProfileNode)> {
     let tables = root.table().into_iter().flatten().filter(|(name, _)| *name != "sources");
     tables.flat_map(|(name, node)| {
         let keys = node.table().into_iter().flatten();
@@ -116,13 +118,13 @@ fn keys_of(root: &Node) -> impl Iterator<Item = (&str, &str, &Node)> {
     })
 }
 
-fn key_fault(root: &Node, key: &str, got: String, allowed: String) -> Fault {
+fn key_fault(root: &ProfileNode, key: &str, got: String, allowed: String) -> Fault {
     let found = keys_of(root)
         .find(|(_, known, _)| *known == key)
         .map(|(table, _, node)| (node.line, format!("{table}.{key}"), &node.content));
     let (line, key, got) = match found {
-        Some((line, path, Content::Table(_))) => (line, path, got),
-        Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.shown())),
+        Some((line, path, NodeContent::Table(_))) => (line, path, got),
+        Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.describe())),
         None => (1, key.to_owned(), got),
     };
     Fault { what: NOT_VALID, line, key, got, allowed }
@@ -135,8 +137,8 @@ mod tests {
     use serde::de::DeserializeOwned;
 
     /// Return the keys that a type knows, from its error about an unknown key.
-    fn known<P: DeserializeOwned>(text: &str) -> Vec<String> {
-        let Err(faults) = read::<P>(&Node::parse(text).expect("TOML")) else {
+    fn known_keys<P: DeserializeOwned>(text: &str) -> Vec<String> {
+        let Err(faults) = read::<P>(&ProfileNode::parse(text).expect("TOML")) else {
             panic!("{text} is no profile")
         };
         let fault = faults.iter().find(|fault| fault.got.contains("no_such")).expect("a fault");
@@ -146,19 +148,19 @@ mod tests {
         known
     }
 
-    fn explains<P: DeserializeOwned>(keys: &Keys) {
+    fn check_explained<P: DeserializeOwned>(keys: &Keys) {
         let tables = keys.by_table();
         let explained: Vec<&str> = tables.keys().copied().collect();
-        assert_eq!(known::<P>("no_such_table = 1"), explained);
+        assert_eq!(known_keys::<P>("no_such_table = 1"), explained);
         for (table, explained) in tables {
             let text = format!("[{table}]\nno_such_key = 1");
-            assert_eq!(known::<P>(&text), explained, "[{table}]");
+            assert_eq!(known_keys::<P>(&text), explained, "[{table}]");
         }
     }
 
     #[test]
-    fn every_key_of_a_type_is_explained_and_nothing_else() {
-        explains::<Profile>(&BLOCK);
-        explains::<OpenChannelProfile>(&OPEN_CHANNEL);
+    fn every_key_is_documented() {
+        check_explained::<Profile>(&BLOCK);
+        check_explained::<OpenChannelProfile>(&OPEN_CHANNEL);
     }
 }

@@ -29,7 +29,7 @@ fn assert_parts(parts: &[u64], expected: &[(&str, u64)]) {
 }
 
 #[test]
-fn a_write_waits_for_the_program_that_makes_a_place_for_it() {
+fn full_cache_write_waits_for_flush_program() {
     // The flush begins with the write's arrival, so the write waits for all of it.
     let mut device = with(1, 1, "");
     assert_parts(&parts_of(&mut device, 0), &[("controller_ns", COMMAND), ("link_ns", LINK)]);
@@ -54,7 +54,7 @@ fn a_write_waits_for_the_program_that_makes_a_place_for_it() {
 }
 
 #[test]
-fn programs_before_it_on_the_die_are_waits_for_the_die() {
+fn earlier_programs_count_as_die_wait() {
     let mut device = with(1, 2, r#", "flush": "eager""#);
     (0..3).for_each(|page| drop(parts_of(&mut device, page)));
     device.wait_until(device.now() + Nanos(10 * FLASH));
@@ -184,7 +184,7 @@ fn charged(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'static str,
 }
 
 #[test]
-fn a_wait_for_the_cache_is_split_by_what_the_die_of_the_flushed_page_did() {
+fn cache_wait_is_split_by_work_of_flush_die() {
     let causes = SimBreakdown::CAUSES;
     for (name, mut device) in cached() {
         let merges = name.starts_with("fast");
@@ -194,7 +194,7 @@ fn a_wait_for_the_cache_is_split_by_what_the_die_of_the_flushed_page_did() {
             device.record_operations();
             let clocks = device.clocks();
             let all_parts = load(&mut device, 900, at_once);
-            let Operations { kept, waits, gaps, .. } = device.recorded_operations();
+            let Operations { operations: kept, waits, gaps, .. } = device.recorded_operations();
             assert_eq!(gaps, []);
             let (mut waited, mut explained) = (0, 0);
             for wait in

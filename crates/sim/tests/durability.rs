@@ -58,7 +58,7 @@ fn alone(device: &mut SimDevice, io: Io) -> (u64, u64) {
 }
 
 #[test]
-fn a_durable_write_takes_as_long_as_its_program_and_a_cached_one_as_long_as_the_cache() {
+fn durable_write_waits_for_program() {
     assert_eq!(times(&mut device(1, 8), "cached", 3), [TAKEN; 3]);
     assert_eq!(times(&mut device(1, 8), "fua", 3), [TAKEN + FLASH; 3]);
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_durable_write_takes_as_long_as_its_program_and_a_cached_one_as_long_as_the_
 }
 
 #[test]
-fn every_nth_write_waits_until_n_pages_are_programmed() {
+fn flush_every_nth_write_waits_for_n_programs() {
     for every in [1, 2, 5] {
         let found = times(&mut device(1, 8), &format!("flush:{every}"), 10);
         let wanted: Vec<u64> =
@@ -84,7 +84,7 @@ fn every_nth_write_waits_until_n_pages_are_programmed() {
 }
 
 #[test]
-fn where_capacitors_bring_the_cache_to_flash_nobody_waits() {
+fn power_loss_protection_removes_flush_wait() {
     let capacitors = |protection: bool| {
         format!(r#", "power_loss_protection": {protection}, "spare_read_bytes": 16"#)
     };
@@ -100,7 +100,7 @@ fn where_capacitors_bring_the_cache_to_flash_nobody_waits() {
 }
 
 #[test]
-fn who_waits_for_a_flush_says_so() {
+fn flush_wait_is_charged_to_its_cause() {
     let mut device = device(1, 8);
     device.set_durability("flush:2".parse().unwrap());
     assert_eq!(alone(&mut device, write(0, 4096)), (TAKEN, 0));
@@ -116,7 +116,7 @@ fn who_waits_for_a_flush_says_so() {
 }
 
 #[test]
-fn writes_to_one_page_are_absorbed_until_they_are_flushed() {
+fn cache_absorbs_rewrites_until_flush() {
     let mut device = device(1, 8);
     device.set_durability("flush:4".parse().unwrap());
     let found: Vec<u64> = (0..8).map(|_| alone(&mut device, write(7, 4096)).0).collect();
@@ -127,7 +127,7 @@ fn writes_to_one_page_are_absorbed_until_they_are_flushed() {
 }
 
 #[test]
-fn a_durable_write_to_a_page_in_the_cache_loses_nothing_of_it() {
+fn durable_write_keeps_cached_sectors() {
     let mut device = device(1, 8);
     let half = COMMAND + LINK / 2;
     assert_eq!(alone(&mut device, write(0, 2048)).0, half);
@@ -150,7 +150,7 @@ fn flush(device: &mut SimDevice) -> u64 {
 }
 
 #[test]
-fn a_flush_by_itself_takes_as_long_as_what_is_in_the_cache() {
+fn flush_command_waits_for_cached_pages() {
     let mut device = device(1, 8);
     assert_eq!(flush(&mut device), 0, "nothing is there");
     assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
@@ -167,7 +167,7 @@ fn a_flush_by_itself_takes_as_long_as_what_is_in_the_cache() {
 }
 
 #[test]
-fn a_flush_waits_for_its_turn_where_commands_come_one_by_one() {
+fn flush_command_is_serialised() {
     let demo = include_str!("../../../python/uflip/profiles/demo.toml");
     let overrides = r#"{"commands_at_once": 1, "command_write_ns": 10000, "state": "empty",
         "blocks_per_die": 64, "write_cache_bytes": 65536}"#;
@@ -182,7 +182,7 @@ fn a_flush_waits_for_its_turn_where_commands_come_one_by_one() {
 
 /// Single writes ask for durability, while other writes are in flight.
 #[test]
-fn one_write_is_durable_among_others_that_are_not() {
+fn durability_applies_to_single_write() {
     let rewritten = r#"{"rewrite_buffer": true, "spare_factor": 0.4}"#;
     let units = r#"{"write_cache_bytes": 0, "dies_per_channel": 1, "channels": 1}"#;
     let samsung = include_str!("../../../python/uflip/profiles/samsung.toml");

@@ -7,7 +7,7 @@ mod build;
 use build::code;
 
 #[test]
-fn comments_and_line_breaks_are_no_code() {
+fn fingerprint_ignores_comments_and_line_breaks() {
     let plain = "fn f(a: u32) -> u32 { a / 2 }";
     for same in [
         "fn f(a: u32) -> u32 { a / 2 } // half\n",
@@ -19,7 +19,7 @@ fn comments_and_line_breaks_are_no_code() {
 }
 
 #[test]
-fn code_and_what_is_in_quotes_is() {
+fn fingerprint_includes_code_and_strings() {
     for (text, kept) in [
         ("let a = \"// no  comment\"; // one", "let a = \"// no  comment\";"),
         ("let a = \"\\\" /*\"; b", "let a = \"\\\" /*\"; b"),
@@ -40,7 +40,7 @@ fn code_and_what_is_in_quotes_is() {
 }
 
 #[test]
-fn every_file_of_the_simulator_is_read_to_its_end() {
+fn fingerprint_reads_every_file() {
     // A quote mistaken for the start of a string would hide the rest: the last brace would not be
     // code.
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

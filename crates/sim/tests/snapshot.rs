@@ -29,7 +29,7 @@ fn refused(folder: &Path, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_cut_and_every_changed_byte_is_found() {
+fn truncated_or_changed_snapshot_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(saved(folder.path())).unwrap();
     for length in (0..whole.len()).step_by(997) {
@@ -58,7 +58,7 @@ fn with_header(file: &[u8], header: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_history_that_is_no_table_is_refused_although_its_sum_is_right() {
+fn invalid_header_history_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = std::fs::read(saved(folder.path())).unwrap();
     let mut header: serde_json::Value = serde_json::from_str(&header_of(&file)).unwrap();
@@ -72,7 +72,7 @@ fn a_history_that_is_no_table_is_refused_although_its_sum_is_right() {
 }
 
 #[test]
-fn a_file_of_another_kind_or_version_says_so() {
+fn foreign_file_or_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let other = refused(folder.path(), DEMO.as_bytes());
     assert!(other.contains("not a snapshot"), "{other}");
@@ -90,7 +90,7 @@ fn a_file_of_another_kind_or_version_says_so() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_nothing_is_left_behind() {
+fn save_never_overwrites_and_leaves_no_temporary() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path());
     let before = std::fs::read(&path).unwrap();
@@ -105,7 +105,7 @@ fn nothing_is_overwritten_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_file_says_what_is_in_it() {
+fn snapshot_header_describes_device() {
     let folder = tempfile::tempdir().unwrap();
     let path = saved(folder.path());
     let mut info = inspect_snapshot(&path, None).unwrap();
@@ -125,7 +125,7 @@ fn a_file_says_what_is_in_it() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_leaves_nothing_behind() {
+fn stopped_save_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let device = SimDevice::restore(&saved(folder.path())).unwrap();
     let path = folder.path().join("stopped.snapshot");

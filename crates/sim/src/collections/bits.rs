@@ -93,7 +93,7 @@ mod tests {
     proptest! {
         /// Compare with a set stored as booleans.
         #[test]
-        fn words_say_what_single_bits_say(
+        fn word_operations_match_single_bits(
             bits in prop::collection::vec(any::<bool>(), 130..300), first in 0usize..66,
             length in 1usize..=64, more in any::<u64>(), cut in (0usize..130, 0usize..130),
         ) {

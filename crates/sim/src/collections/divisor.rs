@@ -34,7 +34,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_divisor_divides(divisor in 1u32.., number in any::<u32>()) {
+        fn divisor_matches_division(divisor in 1u32.., number in any::<u32>()) {
             let by = Divisor::new(divisor);
             prop_assert_eq!(by.quotient(number), number / divisor);
             prop_assert_eq!(by.remainder(number), number % divisor);

@@ -16,7 +16,8 @@ struct Link {
 
 /// The ends of an order of slots.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Order {
+#[serde(rename = "Order")]
+pub(crate) struct LruEnds {
     oldest: u32,
     newest: u32,
     length: u32,
@@ -30,13 +31,13 @@ fn some(slot: u32) -> Option<u32> {
     (slot != NONE).then_some(slot)
 }
 
-impl Default for Order {
-    fn default() -> Order {
-        Order { oldest: NONE, newest: NONE, length: 0 }
+impl Default for LruEnds {
+    fn default() -> LruEnds {
+        LruEnds { oldest: NONE, newest: NONE, length: 0 }
     }
 }
 
-impl Order {
+impl LruEnds {
     #[inline]
     pub(crate) fn oldest(&self) -> Option<u32> {
         some(self.oldest)
@@ -61,7 +62,7 @@ impl Links {
 
     /// Add `slot`, which is in no order, to `order` as the newest.
     #[inline]
-    pub(crate) fn enter(&mut self, order: &mut Order, slot: u32) {
+    pub(crate) fn push_newest(&mut self, order: &mut LruEnds, slot: u32) {
         if slot as usize >= self.0.len() {
             self.0.resize(slot as usize + 1, Link { older: NONE, newer: NONE });
         }
@@ -76,7 +77,7 @@ impl Links {
 
     /// Remove `slot` from `order`.
     #[inline]
-    pub(crate) fn leave(&mut self, order: &mut Order, slot: u32) {
+    pub(crate) fn remove(&mut self, order: &mut LruEnds, slot: u32) {
         let Link { older, newer } = self.0[slot as usize];
         order.length -= 1;
         match older {
@@ -94,23 +95,23 @@ impl Links {
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Lru {
     links: Links,
-    order: Order,
+    order: LruEnds,
 }
 
 impl Lru {
     pub(crate) fn with_capacity(slots: usize) -> Lru {
-        Lru { links: Links::with_capacity(slots), order: Order::default() }
+        Lru { links: Links::with_capacity(slots), order: LruEnds::default() }
     }
 
     /// Add `slot`, which is not in the order, as the newest.
     #[inline]
     pub(crate) fn enter(&mut self, slot: u32) {
-        self.links.enter(&mut self.order, slot);
+        self.links.push_newest(&mut self.order, slot);
     }
 
     #[inline]
     pub(crate) fn leave(&mut self, slot: u32) {
-        self.links.leave(&mut self.order, slot);
+        self.links.remove(&mut self.order, slot);
     }
 
     /// Make `slot`, which is in the order, the newest.
@@ -147,7 +148,7 @@ mod tests {
     proptest! {
         /// Compare with a list that is searched linearly.
         #[test]
-        fn slots_are_in_the_order_of_use(uses in prop::collection::vec((0u32..12, 0u8..4), 0..200)) {
+        fn lru_orders_slots_by_use(uses in prop::collection::vec((0u32..12, 0u8..4), 0..200)) {
             let (mut lru, mut list) = (Lru::default(), Vec::new());
             for (slot, how) in uses {
                 match (list.contains(&slot), how) {

@@ -5,7 +5,7 @@ use uflip_core::{Error, Result};
 use super::{GcPart, Profile, Relocation};
 use crate::flash::geometry::{Geometry, Shape};
 use crate::flash::nand::PageOrder;
-use crate::ftl::zoned::Layout;
+use crate::ftl::zoned::ZoneLayout;
 use crate::ftl::{MERGING_FTLS, Merging, PageMapOptions, RelocationLoad};
 use crate::pool::alloc::Allocator;
 use crate::pool::victim::Victims;
@@ -41,14 +41,14 @@ impl Profile {
         match self.zones {
             None => geometry,
             Some(part) => {
-                let logical_pages = Layout::new(geometry, part).logical_pages() as u32;
+                let logical_pages = ZoneLayout::new(geometry, part).logical_pages() as u32;
                 geometry.with_shape(Shape { logical_pages, ..shape })
             }
         }
     }
 
     /// Return the geometry that the FTL uses: without replacement blocks.
-    pub(crate) fn known_geometry(&self) -> Geometry {
+    pub(crate) fn ftl_geometry(&self) -> Geometry {
         let whole = self.geometry();
         let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
         let kept = kept / self.geometry.planes_per_die;

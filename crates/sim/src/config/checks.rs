@@ -46,7 +46,7 @@ impl Profile {
         }
         self.check_tables(source)?;
         self.check_zones(source)?;
-        self.check_room(source, pages)?;
+        self.check_free_space(source, pages)?;
         self.check_memory(source)?;
         self.check_times(source, pages)?;
         if self.merges() {
@@ -66,25 +66,28 @@ impl Profile {
 
     /// Return the keys whose values are invalid by themselves or in combination.
     pub(crate) fn invalid_keys(&self) -> Vec<InvalidKey> {
-        let mut found = keys::BLOCK.invalid_keys(self);
-        let beside = self.find_invalid_combinations().into_iter();
-        let others: Vec<InvalidKey> =
-            beside.filter(|one| found.iter().all(|other| other.key != one.key)).collect();
-        found.extend(others);
-        found
+        let mut invalid = keys::BLOCK.invalid_keys(self);
+        let combinations = self.find_invalid_combinations().into_iter();
+        let others: Vec<InvalidKey> = combinations
+            .filter(|invalid_combination| {
+                invalid.iter().all(|other| other.key != invalid_combination.key)
+            })
+            .collect();
+        invalid.extend(others);
+        invalid
     }
 
     /// Find keys whose values are invalid in combination.
     fn find_invalid_combinations(&self) -> Vec<InvalidKey> {
         let part = &self.geometry;
-        let mut found = InvalidKeys::default();
+        let mut invalid = InvalidKeys::default();
         let planes = part.planes_per_die;
         let uneven = !part.blocks_per_die.is_multiple_of(planes);
         let allowed = format!("a divisor of blocks_per_die = {}", part.blocks_per_die);
-        found.reject_if(uneven, "planes_per_die", &planes, allowed);
+        invalid.reject_if(uneven, "planes_per_die", &planes, allowed);
         let metadata = part.metadata_pages;
         let too_many = metadata > 0 && metadata >= part.pages_per_block;
-        found.reject_if(
+        invalid.reject_if(
             too_many,
             "metadata_pages",
             &metadata,
@@ -93,34 +96,34 @@ impl Profile {
         let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
         let too_many = part.pages_per_block > most;
         let allowed = format!("at most {most}");
-        found.reject_if(too_many, "pages_per_block", &part.pages_per_block, allowed);
+        invalid.reject_if(too_many, "pages_per_block", &part.pages_per_block, allowed);
         let (sector, page) = (u64::from(part.sector_bytes), u64::from(part.page_bytes));
-        let odd = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
-        found.reject_if(odd, "sector_bytes", &sector, "a power of two from 512");
+        let invalid_sector = !sector.is_power_of_two() || sector < SECTOR_BYTES_MIN;
+        invalid.reject_if(invalid_sector, "sector_bytes", &sector, "a power of two from 512");
         let unfit = page < sector || !page.is_multiple_of(sector.max(1)) || page > PAGE_BYTES_MAX;
         let allowed = format!("whole sectors of {sector} bytes, at most {PAGE_BYTES_MAX} in all");
-        found.reject_if(!odd && unfit, "page_bytes", &page, allowed);
+        invalid.reject_if(!invalid_sector && unfit, "page_bytes", &page, allowed);
         let cache = self.cache.write_cache_bytes;
         let unfit = cache > 0 && (cache < page || page / sector.max(1) > CACHE_SECTORS_MAX);
         let allowed = format!("0, or a page and more; pages of up to {CACHE_SECTORS_MAX} sectors");
-        found.reject_if(!odd && unfit, "write_cache_bytes", &cache, allowed);
-        let unasked = part.page_order == Some(PageOrder::Any) && !self.merges();
+        invalid.reject_if(!invalid_sector && unfit, "write_cache_bytes", &cache, allowed);
+        let unsupported_order = part.page_order == Some(PageOrder::Any) && !self.merges();
         let allowed = "\"ascending\": this FTL programs the pages of a block in order";
-        found.reject_if(unasked, "page_order", &"any", allowed);
-        self.timing.find_invalid_cells(&mut found);
-        self.find_invalid_units(&mut found);
-        self.find_invalid_planes(&mut found);
-        self.find_invalid_errors(&mut found);
-        self.find_invalid_streams(&mut found);
-        self.find_invalid_slc(&mut found);
-        self.find_invalid_controller(&mut found);
-        self.find_invalid_power_loss(&mut found);
-        self.find_invalid_suspend(&mut found);
-        self.find_invalid_history(&mut found);
-        self.find_invalid_recovery(&mut found);
-        self.find_invalid_host(&mut found);
-        self.find_invalid_zones(&mut found);
-        found.0
+        invalid.reject_if(unsupported_order, "page_order", &"any", allowed);
+        self.timing.find_invalid_cells(&mut invalid);
+        self.find_invalid_units(&mut invalid);
+        self.find_invalid_planes(&mut invalid);
+        self.find_invalid_errors(&mut invalid);
+        self.find_invalid_streams(&mut invalid);
+        self.find_invalid_slc(&mut invalid);
+        self.find_invalid_controller(&mut invalid);
+        self.find_invalid_power_loss(&mut invalid);
+        self.find_invalid_suspend(&mut invalid);
+        self.find_invalid_history(&mut invalid);
+        self.find_invalid_recovery(&mut invalid);
+        self.find_invalid_host(&mut invalid);
+        self.find_invalid_zones(&mut invalid);
+        invalid.0
     }
 
     /// Reject tables and keys that the FTL would ignore.
@@ -207,7 +210,7 @@ impl Profile {
     }
 
     /// Check that the host has something to address.
-    fn check_room(&self, source: &str, pages: u64) -> Result<()> {
+    fn check_free_space(&self, source: &str, pages: u64) -> Result<()> {
         let spare = self.ftl.spare_factor;
         if !(0.0..1.0).contains(&spare) {
             return Err(Error::usage("The spare factor is outside [0, 1)")

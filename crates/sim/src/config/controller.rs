@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checks::InvalidKeys;
 use super::{Profile, TimingPart};
-use crate::timeline::{Completion, Rings};
+use crate::timeline::{CompletionNotice, Rings};
 
 /// The table `[rings]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct RingsPart {
     pub tx_entries: u32,
     /// RX entries per die: requests that have started and whose completion was not noticed.
     pub rx_entries: u32,
-    pub completion: Completion,
+    pub completion: CompletionNotice,
     /// Interrupt latency after a completion, or polling period.
     pub completion_ns: u64,
 }
@@ -49,7 +49,7 @@ impl Profile {
         })
     }
 
-    pub(super) fn find_invalid_controller(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_controller(&self, invalid: &mut InvalidKeys) {
         let timing = &self.timing;
         let no_bus = "no such key where buses = 0";
         for (key, value) in [
@@ -57,17 +57,27 @@ impl Profile {
             ("bus_write_setup_ns", timing.bus_write_setup_ns),
             ("memory_bytes_per_s", timing.memory_bytes_per_s),
         ] {
-            found.reject_if(value.is_some() && timing.buses == 0, key, &value.unwrap_or(0), no_bus);
+            invalid.reject_if(
+                value.is_some() && timing.buses == 0,
+                key,
+                &value.unwrap_or(0),
+                no_bus,
+            );
         }
         if let Some(part) = self.rings {
-            let never = part.completion == Completion::Polling && part.completion_ns == 0;
-            found.reject_if(never, "completion_ns", &0, "1 or more with completion = \"polling\"");
+            let never = part.completion == CompletionNotice::Polling && part.completion_ns == 0;
+            invalid.reject_if(
+                never,
+                "completion_ns",
+                &0,
+                "1 or more with completion = \"polling\"",
+            );
         }
         if let Some(gc) = &self.gc {
             let pages = gc.relocations_at_once.unwrap_or(1);
             let allowed = "1 with mapping units smaller than a flash page, whose neighbours are read together";
             let wrong = pages > 1 && self.units() > 1;
-            found.reject_if(wrong, "relocations_at_once", &pages, allowed);
+            invalid.reject_if(wrong, "relocations_at_once", &pages, allowed);
         }
     }
 }

@@ -54,24 +54,24 @@ fn is_none(what: &MultiPlane) -> bool {
 
 impl Profile {
     /// Find options that exclude multi-plane operations.
-    pub(super) fn find_invalid_planes(&self, found: &mut InvalidKeys) {
-        let of = self.geometry.multi_plane;
-        if is_none(&of) {
+    pub(super) fn find_invalid_planes(&self, invalid: &mut InvalidKeys) {
+        let multi_plane = self.geometry.multi_plane;
+        if is_none(&multi_plane) {
             return;
         }
-        let (alone, name) = (self.geometry.planes_per_die == 1, of.name());
+        let (single_plane, name) = (self.geometry.planes_per_die == 1, multi_plane.name());
         let allowed =
             "\"none\" where planes_per_die = 1: a command for several planes needs several";
-        found.reject_if(alone, "multi_plane", &name, allowed);
-        let apart = self.geometry.independent_planes;
+        invalid.reject_if(single_plane, "multi_plane", &name, allowed);
+        let independent = self.geometry.independent_planes;
         let allowed = "false with multi_plane: planes that work on their own take a command each";
-        found.reject_if(apart, "independent_planes", &apart, allowed);
+        invalid.reject_if(independent, "independent_planes", &independent, allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with multi_plane: until all planes begin to program, each holds its page in the \
                        register that would take the next";
-        found.reject_if(cached, "cache_program", &cached, allowed);
+        invalid.reject_if(cached, "cache_program", &cached, allowed);
         let allowed =
             "no [suspend] with multi_plane: a chip stops one array, and here several are at work";
-        found.reject_if(self.suspend.is_some(), "multi_plane", &name, allowed);
+        invalid.reject_if(self.suspend.is_some(), "multi_plane", &name, allowed);
     }
 }

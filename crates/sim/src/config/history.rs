@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use super::checks::InvalidKeys;
-use crate::flash::wear_out::{History, ScrubLimits};
+use crate::flash::wear_out::{BlockHistory, ScrubLimits};
 
 /// The table `[block_history]`, for flash that wears out.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -31,10 +31,11 @@ impl BlockHistoryPart {
 }
 
 impl Profile {
-    pub(super) fn block_history(&self) -> Option<History> {
+    pub(super) fn block_history(&self) -> Option<BlockHistory> {
         let part = self.block_history?;
         let blocks = self.geometry().blocks();
-        let history = History::new(blocks, part.retention_by_block, part.read_disturb_doubling);
+        let history =
+            BlockHistory::new(blocks, part.retention_by_block, part.read_disturb_doubling);
         let age_ns = part.scrub_age_s.map(|age_s| (age_s * 1e9) as u64);
         Some(history.scrubbed(ScrubLimits { reads: part.scrub_reads, age_ns }))
     }
@@ -44,35 +45,35 @@ impl Profile {
         self.block_history.is_some_and(|part| part.scrubs())
     }
 
-    pub(super) fn find_invalid_history(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_history(&self, invalid: &mut InvalidKeys) {
         let Some(part) = self.block_history else { return };
         let nothing = self.reliability.is_none();
         let allowed = "[reliability] and [recovery] beside [block_history]";
-        found.reject_if(nothing, "retention_by_block", &part.retention_by_block, allowed);
+        invalid.reject_if(nothing, "retention_by_block", &part.retention_by_block, allowed);
         let reads = part.scrub_reads.unwrap_or(1);
         let undisturbed = part.scrub_reads.is_some() && part.read_disturb_doubling.is_none();
         let allowed = "no such key without read_disturb_doubling: reads disturb nothing";
-        found.reject_if(undisturbed, "scrub_reads", &reads, allowed);
+        invalid.reject_if(undisturbed, "scrub_reads", &reads, allowed);
         let age = part.scrub_age_s.unwrap_or(1.0);
         let ageless = part.scrub_age_s.is_some() && !part.retention_by_block;
         let allowed = "no such key without retention_by_block: all data has one age";
-        found.reject_if(ageless, "scrub_age_s", &age, allowed);
+        invalid.reject_if(ageless, "scrub_age_s", &age, allowed);
         let allowed = "no such key with [zones], which keep their blocks until the host resets them: it moves its data";
-        found.reject_if(
+        invalid.reject_if(
             self.is_zoned() && part.scrub_reads.is_some(),
             "scrub_reads",
             &reads,
             allowed,
         );
-        found.reject_if(
+        invalid.reject_if(
             self.is_zoned() && part.scrub_age_s.is_some(),
             "scrub_age_s",
             &age,
             allowed,
         );
-        let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
-        let nowhere = part.scrubs() && self.merges() && kept == Some(0);
+        let spares = self.recovery.as_ref().and_then(|part| part.replacement_blocks);
+        let nowhere = part.scrubs() && self.merges() && spares == Some(0);
         let allowed = "1 or more a plane with scrub_reads or scrub_age_s: blocks are moved there";
-        found.reject_if(nowhere, "replacement_blocks", &0, allowed);
+        invalid.reject_if(nowhere, "replacement_blocks", &0, allowed);
     }
 }

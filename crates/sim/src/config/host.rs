@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Profile;
 use super::checks::InvalidKeys;
-use crate::timeline::Completion;
+use crate::timeline::CompletionNotice;
 
 /// The table `[host_queues]`: a separate queue for reads; waiting commands come from both queues in
 /// turn.
@@ -22,7 +22,7 @@ pub struct HostQueuesPart {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct InterruptsPart {
-    pub host_completion: Completion,
+    pub host_completion: CompletionNotice,
     /// Host latency after the interrupt, or polling period.
     pub host_completion_ns: u64,
     /// Number of completions per interrupt; an earlier one comes after the aggregation time.
@@ -37,18 +37,23 @@ impl Profile {
         self.host_queues.map_or(vec![1], |part| vec![part.read_weight, part.write_weight])
     }
 
-    pub(super) fn find_invalid_host(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_host(&self, invalid: &mut InvalidKeys) {
         if let Some(HostQueuesPart { read_weight, .. }) = self.host_queues {
-            let nobody = self.timing.commands_at_once == 0;
+            let unlimited = self.timing.commands_at_once == 0;
             let allowed = "no [host_queues] with commands_at_once = 0: no command waits";
-            found.reject_if(nobody, "read_weight", &read_weight, allowed);
+            invalid.reject_if(unlimited, "read_weight", &read_weight, allowed);
         }
         let Some(part) = self.interrupts else { return };
-        let polls = part.host_completion == Completion::Polling;
+        let polls = part.host_completion == CompletionNotice::Polling;
         let ns = part.host_completion_ns;
-        found.reject_if(polls && ns == 0, "host_completion_ns", &ns, "1 or more with \"polling\"");
+        invalid.reject_if(
+            polls && ns == 0,
+            "host_completion_ns",
+            &ns,
+            "1 or more with \"polling\"",
+        );
         let number = part.coalesced_completions;
-        found.reject_if(
+        invalid.reject_if(
             polls && number > 1,
             "coalesced_completions",
             &number,
@@ -56,6 +61,6 @@ impl Profile {
         );
         let ns = part.coalescing_ns;
         let allowed = "0 with coalesced_completions = 1";
-        found.reject_if(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
+        invalid.reject_if(ns > 0 && number == 1, "coalescing_ns", &ns, allowed);
     }
 }

@@ -107,14 +107,14 @@ impl Keys {
     /// Return the keys whose value is outside its range.
     pub(crate) fn invalid_keys(&'static self, profile: &impl Serialize) -> Vec<InvalidKey> {
         let profile = serde_json::to_value(profile).expect("a profile is plain data");
-        let given = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
+        let value_of = |table: &str, key: &str| profile.get(table).and_then(|table| table.get(key));
         let all = self.0.iter().flat_map(|(table, keys)| {
-            keys.iter().filter_map(move |(name, key)| Some((name, key, given(table, name)?)))
+            keys.iter().filter_map(move |(name, key)| Some((name, key, value_of(table, name)?)))
         });
-        all.filter(|(_, key, value)| !key.takes(value))
+        all.filter(|(_, key, value)| !key.allows(value))
             .map(|(name, key, value)| InvalidKey {
                 key: name,
-                got: shown(value),
+                got: describe(value),
                 allowed: key.allowed.replace('`', ""),
             })
             .collect()
@@ -123,10 +123,10 @@ impl Keys {
 
 impl Key {
     /// Return whether the range, if any, contains `value`. JSON cannot represent NaN or infinity.
-    fn takes(&self, value: &Value) -> bool {
+    fn allows(&self, value: &Value) -> bool {
         let number = value.as_f64();
-        match Range::parse(&self.allowed) {
-            Some(range) => number.is_some_and(|number| range.holds(number)),
+        match NumberRange::parse(&self.allowed) {
+            Some(range) => number.is_some_and(|number| range.contains(number)),
             None => !value.is_null(),
         }
     }
@@ -134,14 +134,14 @@ impl Key {
     /// Return a value in its range: one of the first few, or one of the named ones.
     fn drawn(&self, below: &mut impl FnMut(u64) -> u64) -> Value {
         let named: Vec<&str> = self.allowed.split('`').skip(1).step_by(2).collect();
-        match Range::parse(&self.allowed) {
+        match NumberRange::parse(&self.allowed) {
             None => named.get(below(named.len().max(1) as u64) as usize).map_or(0.into(), |name| {
                 name.parse::<bool>().map_or_else(|_| Value::from(*name), Value::from)
             }),
-            Some(Range { least, from: false, most, .. }) => {
+            Some(NumberRange { least, from: false, most, .. }) => {
                 (least.midpoint(most.min(least + 2.0))).into()
             }
-            Some(Range { least, most, to, .. }) => {
+            Some(NumberRange { least, most, to, .. }) => {
                 let many = (most - least).min(FEW) + f64::from(u8::from(to));
                 (least as u64 + below((many as u64).max(1))).into()
             }
@@ -149,7 +149,7 @@ impl Key {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn describe(value: &Value) -> String {
     match value {
         Value::Null => "not a number, or none that ends".into(),
         Value::Number(number) if number.is_f64() => {
@@ -161,7 +161,7 @@ fn shown(value: &Value) -> String {
 
 /// A range of numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Range {
+struct NumberRange {
     least: f64,
     /// Whether the lower end is included.
     from: bool,
@@ -169,14 +169,19 @@ struct Range {
     to: bool,
 }
 
-impl Range {
+impl NumberRange {
     /// Return the range that a text begins with.
-    fn parse(allowed: &str) -> Option<Range> {
+    fn parse(allowed: &str) -> Option<NumberRange> {
         let words: Vec<&str> =
             allowed.split_whitespace().map(|word| word.trim_end_matches([',', ';'])).collect();
         let number = |word: &str| word.parse::<f64>().ok();
         let range = |least: &str, from: bool, most: Option<f64>, to: bool| {
-            Some(Range { least: number(least)?, from, most: most.unwrap_or(f64::INFINITY), to })
+            Some(NumberRange {
+                least: number(least)?,
+                from,
+                most: most.unwrap_or(f64::INFINITY),
+                to,
+            })
         };
         match words[..] {
             ["above", least, "below", most, ..] => range(least, false, number(most), false),
@@ -192,7 +197,7 @@ impl Range {
         }
     }
 
-    fn holds(&self, number: f64) -> bool {
+    fn contains(&self, number: f64) -> bool {
         let above = number > self.least || self.from && number == self.least;
         above && (number < self.most || self.to && number == self.most)
     }
@@ -203,8 +208,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_read_as_people_read_it() {
-        let range = |least, from, most, to| Some(Range { least, from, most, to });
+    fn range_is_parsed() {
+        let range = |least, from, most, to| Some(NumberRange { least, from, most, to });
         let open = f64::INFINITY;
         for (text, expected) in [
             ("1 or more", range(1.0, true, open, false)),
@@ -221,11 +226,11 @@ mod tests {
             ("`true`, `false`", None),
             ("powers of two from 512", None),
         ] {
-            assert_eq!(Range::parse(text), expected, "{text}");
+            assert_eq!(NumberRange::parse(text), expected, "{text}");
         }
-        let share = Range::parse("0 up to, not including, 1").expect("a range");
-        assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.holds(it)), [false, true, true, false]);
-        let factor = Range::parse("above 0, up to 1").expect("a range");
-        assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.holds(it)), [false, true, true, false]);
+        let share = NumberRange::parse("0 up to, not including, 1").expect("a range");
+        assert_eq!([-0.1, 0.0, 0.9, 1.0].map(|it| share.contains(it)), [false, true, true, false]);
+        let factor = NumberRange::parse("above 0, up to 1").expect("a range");
+        assert_eq!([0.0, 1e-9, 1.0, 1.1].map(|it| factor.contains(it)), [false, true, true, false]);
     }
 }

@@ -142,7 +142,7 @@ impl Profile {
 
 /// Return the error of an I/O after the end of the clock.
 #[cold]
-pub(crate) fn clock_ran_out() -> Error {
+pub(crate) fn clock_overflow() -> Error {
     Error::new(ErrorKind::Device, "The clock of the simulated device has run out")
         .got(format!("an I/O after {} years", CLOCK_END_NS / YEAR_NS))
         .allowed("I/Os before that: times are counted in nanoseconds, in 64 bits")

@@ -12,7 +12,7 @@ impl Profile {
     pub(crate) fn merging_options(&self) -> MergingOptions<'_> {
         MergingOptions {
             name: &self.ftl.ftl,
-            geometry: self.known_geometry(),
+            geometry: self.ftl_geometry(),
             tables: self.tables(),
             durable: self.power_loss.is_some(),
         }

@@ -28,7 +28,7 @@ mod zones;
 pub use geometry::GeometryPart;
 pub(crate) use host::InterruptsPart;
 pub(crate) use limits::{
-    CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_ran_out,
+    CAPACITY_MAX, CLOCK_END_NS, PAGES_MAX, PASS_MAX_NS, YEAR_NS, clock_overflow,
 };
 pub use power_loss::PowerLossPart;
 pub use recovery::RecoveryPart;
@@ -37,7 +37,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uflip_core::Result;
 
-use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
+use crate::config::overrides::{check_interface, interface_of, source_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::flash::reliability::ReliabilityPart;
 use crate::ftl::{HotColdPart, MappingPart, Tables, with_tables};
@@ -247,13 +247,14 @@ pub struct WearPart {
 pub struct CachePart {
     /// 0: writes go straight to flash.
     pub write_cache_bytes: u64,
-    pub flush: Flush,
+    pub flush: FlushPolicy,
 }
 
 /// When a page leaves the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Flush {
+#[serde(rename = "Flush")]
+pub enum FlushPolicy {
     /// At once: the cache only hides the time of the program.
     Eager,
     /// When its place is needed, or the host is idle.
@@ -265,7 +266,7 @@ pub enum Flush {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct StatePart {
-    pub state: State,
+    pub state: InitialState,
     /// Amount of random writes in device sizes; with `random` they follow a sequential fill.
     pub random_overwrites: f64,
     pub seed: u64,
@@ -286,7 +287,8 @@ pub enum Relocation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum State {
+#[serde(rename = "State")]
+pub enum InitialState {
     /// As from the factory.
     Empty,
     /// Every logical page written once, in order.
@@ -312,7 +314,7 @@ impl Profile {
         let profile = with_overrides(&written, &keys::BLOCK, overrides, source)?;
         // If the file alone is valid, the error is due to the overrides.
         profile.check(source).map_err(|error| match written.check(source) {
-            Ok(()) => error.at(place_of(overrides, source)),
+            Ok(()) => error.at(source_of(overrides, source)),
             Err(_) => error,
         })?;
         Ok(profile)

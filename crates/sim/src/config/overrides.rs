@@ -66,12 +66,12 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     };
     let mut whole = serde_json::to_value(profile).expect("a profile is plain data");
     let (additions, changes) =
-        changes.into_iter().partition(|(key, _)| is_left_out(keys, &mut whole, key));
+        changes.into_iter().partition(|(key, _)| is_omitted(keys, &mut whole, key));
     whole = add::<P>(whole, keys, additions, source)?;
     for (key, value) in changes {
-        let known = override_keys(&whole);
+        let allowed_keys = override_keys(&whole);
         let Some(place) = find(&mut whole, &key) else {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let known: Vec<&str> = allowed_keys.iter().map(String::as_str).collect();
             let place = format!("?{key}={}", text_of(&value));
             let unknown = Error::unknown("key of a profile", &key, &known).at(place);
             return Err(match renamed(&key) {
@@ -94,7 +94,7 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
 }
 
 /// Return the name of a profile of `source` with `overrides` for errors, as in the device URL.
-pub(crate) fn place_of(overrides: &str, source: &str) -> String {
+pub(crate) fn source_of(overrides: &str, source: &str) -> String {
     let changes: Map<String, Value> = serde_json::from_str(overrides).unwrap_or_default();
     let pairs: Vec<String> =
         changes.iter().map(|(key, value)| format!("{key}={}", text_of(value))).collect();
@@ -107,7 +107,7 @@ fn text_of(value: &Value) -> String {
 }
 
 /// Return whether a profile may have `key`, and this one lacks it.
-fn is_left_out(keys: &Keys, whole: &mut Value, key: &str) -> bool {
+fn is_omitted(keys: &Keys, whole: &mut Value, key: &str) -> bool {
     keys.table_of(key).is_some() && find(whole, key).is_none()
 }
 

@@ -17,29 +17,29 @@ pub struct PowerLossPart {
 }
 
 impl Profile {
-    pub(super) fn find_invalid_power_loss(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_power_loss(&self, invalid: &mut InvalidKeys) {
         // Another check reports that zones exclude this table.
         let Some(part) = self.power_loss.filter(|_| !self.is_zoned()) else { return };
         let most = self.geometry.page_bytes.saturating_add(self.geometry.spare_bytes);
         let bytes = part.spare_read_bytes;
         let allowed = format!("1 to {most}, a page with its spare area");
-        found.reject_if(!(1..=most).contains(&bytes), "spare_read_bytes", &bytes, allowed);
+        invalid.reject_if(!(1..=most).contains(&bytes), "spare_read_bytes", &bytes, allowed);
         let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
         let got = exactly.unwrap_or(0);
         let allowed = "no such key with [power_loss]: it gives up data anyway";
-        found.reject_if(exactly.is_some(), "relocate_exactly", &got, allowed);
+        invalid.reject_if(exactly.is_some(), "relocate_exactly", &got, allowed);
         let least = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
         let allowed = "0 with [power_loss]: pages that are moved for nothing take the room of those that a \
                        collection cut short has still to move";
-        found.reject_if(least > 0, "relocate_at_least", &least, allowed);
+        invalid.reject_if(least > 0, "relocate_at_least", &least, allowed);
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =
             "false with [power_loss], unless power_loss_protection: nobody waits for the cells";
-        found.reject_if(register, "cache_program", &self.timing.cache_program, allowed);
+        invalid.reject_if(register, "cache_program", &self.timing.cache_program, allowed);
         let units = self.ftl.mapping_unit_bytes.unwrap_or(0);
         let allowed = "a flash page with [power_loss], unless power_loss_protection: units that are moved \
                        wait in memory for their flash page";
-        found.reject_if(volatile && self.units() > 1, "mapping_unit_bytes", &units, allowed);
+        invalid.reject_if(volatile && self.units() > 1, "mapping_unit_bytes", &units, allowed);
     }
 }

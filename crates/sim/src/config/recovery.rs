@@ -68,9 +68,9 @@ impl Profile {
         let ordered =
             |replaced: ReplacementTable| if in_order { replaced.in_order() } else { replaced };
         let Some((laws, recovery)) = self.wear_tables() else {
-            let stands_in = in_order || self.levels_beneath();
-            let own = || self.levelled(ordered(ReplacementTable::identity(geometry)));
-            return Ok(if stands_in { flash.replacing(own()) } else { flash });
+            let has_table = in_order || self.levels_replacements();
+            let identity = || self.levelled(ordered(ReplacementTable::identity(geometry)));
+            return Ok(if has_table { flash.replacing(identity()) } else { flash });
         };
         let options = WearOutOptions {
             seed: self.state.seed,
@@ -92,18 +92,18 @@ impl Profile {
             None => wear_out,
         };
         let flash = flash.wearing_out(wear_out, &self.bad_blocks(), recovery.fail_uncorrectable);
-        Ok(match self.replaced() {
+        Ok(match self.replacement_table() {
             Some(replaced) => flash.replacing(self.levelled(ordered(replaced))),
             None => flash,
         })
     }
 
     /// Return the replacement blocks of a merging FTL; `None` if a die has too few good blocks.
-    fn replaced(&self) -> Option<ReplacementTable> {
+    fn replacement_table(&self) -> Option<ReplacementTable> {
         let part = self.recovery.as_ref().filter(|_| self.merges())?;
         let retire_worn = part.retire == Retire::Blocks;
         ReplacementTable::new(
-            self.known_geometry(),
+            self.ftl_geometry(),
             &self.geometry(),
             &self.bad_blocks(),
             retire_worn,
@@ -111,12 +111,12 @@ impl Profile {
     }
 
     /// Return whether wear levelling works below a merging FTL.
-    fn levels_beneath(&self) -> bool {
+    fn levels_replacements(&self) -> bool {
         self.merges() && (self.wear.dynamic_wear_levelling || self.wear.static_wear_threshold > 0)
     }
 
     fn levelled(&self, replaced: ReplacementTable) -> ReplacementTable {
-        match self.levels_beneath() {
+        match self.levels_replacements() {
             true => {
                 replaced.levelled(self.wear.dynamic_wear_levelling, self.wear.static_wear_threshold)
             }
@@ -173,7 +173,7 @@ impl Profile {
                 "change it",
             );
         }
-        if self.replaced().is_none() {
+        if self.replacement_table().is_none() {
             return wrong(
                 format!(
                     "replacement_blocks = {kept}, with {} blocks that are bad from the factory",
@@ -197,16 +197,16 @@ impl Profile {
     }
 
     /// Find options that exclude error-aware allocation.
-    pub(super) fn find_invalid_errors(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_errors(&self, invalid: &mut InvalidKeys) {
         let by_errors = self.recovery.as_ref().is_some_and(|part| part.error_aware_allocation);
         let bound = self.merges() || self.is_zoned();
         let allowed = "false where a page has no choice of blocks: those of an FTL that merges, and of zones, follow \
                        from the address";
-        found.reject_if(by_errors && bound, "error_aware_allocation", &true, allowed);
+        invalid.reject_if(by_errors && bound, "error_aware_allocation", &true, allowed);
         let levels = self.wear.dynamic_wear_levelling;
         let allowed = "false with error_aware_allocation: the next free block is that with the fewest errors, or the \
                        least worn one";
-        found.reject_if(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
+        invalid.reject_if(by_errors && !bound && levels, "dynamic_wear_levelling", &true, allowed);
     }
 
     /// Return the factory bad blocks, in order.
@@ -251,12 +251,12 @@ impl Profile {
         self.check_replacement(source, recovery)
     }
 
-    pub(super) fn find_invalid_recovery(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_recovery(&self, invalid: &mut InvalidKeys) {
         let Some(part) = &self.recovery else { return };
         let shape = &self.geometry;
         let most = shape.pages_per_block.saturating_sub(shape.metadata_pages);
         let allowed = format!("1 to {most}, the data pages of a block");
         let least = part.usable_pages_min;
-        found.reject_if(least > most, "usable_pages_min", &least, allowed);
+        invalid.reject_if(least > most, "usable_pages_min", &least, allowed);
     }
 }

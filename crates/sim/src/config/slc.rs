@@ -41,16 +41,16 @@ impl Profile {
         flash_pages / self.timing.bits().max(1) * geometry.units()
     }
 
-    pub(super) fn find_invalid_slc(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_slc(&self, invalid: &mut InvalidKeys) {
         let Some(part) = self.slc_cache else { return };
         let bits = self.timing.bits();
         let pages = self.geometry.pages_per_block - self.geometry.metadata_pages.min(1);
         let allowed = "2 or more with [slc_cache], and as many pages in a block";
-        found.reject_if(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
+        invalid.reject_if(bits < 2 || pages < bits, "bits_per_cell", &bits, allowed);
         let most = self.geometry.blocks_per_die;
         let range = part.slc_blocks.max(1)..=most;
         let allowed = format!("{} to {most}: at least slc_blocks, and 1", range.start());
-        found.reject_if(
+        invalid.reject_if(
             !range.contains(&part.slc_blocks_max),
             "slc_blocks_max",
             &part.slc_blocks_max,
@@ -58,13 +58,13 @@ impl Profile {
         );
         let streams = self.ftl.write_streams.unwrap_or(1);
         let allowed = "1 with [slc_cache], which does not keep them apart";
-        found.reject_if(streams > 1, "write_streams", &streams, allowed);
+        invalid.reject_if(streams > 1, "write_streams", &streams, allowed);
         let load = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
         let allowed = "0 with [slc_cache], whose blocks hold fewer pages";
-        found.reject_if(load > 0, "relocate_at_least", &load, allowed);
+        invalid.reject_if(load > 0, "relocate_at_least", &load, allowed);
         let exactly = self.gc.as_ref().and_then(|gc| gc.relocate_exactly);
         let got = exactly.unwrap_or(0);
-        found.reject_if(
+        invalid.reject_if(
             exactly.is_some(),
             "relocate_exactly",
             &got,
@@ -72,6 +72,6 @@ impl Profile {
         );
         let wears = self.reliability.is_some();
         let allowed = "no [slc_cache] with [reliability]: its wear is not modelled";
-        found.reject_if(wears, "slc_blocks", &part.slc_blocks, allowed);
+        invalid.reject_if(wears, "slc_blocks", &part.slc_blocks, allowed);
     }
 }

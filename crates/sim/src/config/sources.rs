@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use uflip_core::Result;
 
 use crate::config::faults::{Fault, error_of, read};
-use crate::config::tree::Node;
-use crate::config::tree::tree_of;
+use crate::config::tree::ProfileNode;
+use crate::config::tree::parse_tree;
 
 const TABLE: &str = "sources";
 const DEFAULT: &str = "default";
@@ -47,7 +47,8 @@ pub enum SourceKind {
 /// The source of a constant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+#[serde(rename = "Source")]
+pub struct KeySource {
     /// Its kind.
     pub kind: SourceKind,
     /// The data sheet, the place in the paper, or the derivation.
@@ -58,7 +59,7 @@ pub struct Source {
     pub values: Vec<String>,
 }
 
-impl Source {
+impl KeySource {
     /// Return the missing field that its kind requires, if any.
     fn missing_field(&self) -> Option<&'static str> {
         use SourceKind::{Chosen, DataSheet, Fitted, Guess, Inferred, Off, Paper};
@@ -82,8 +83,8 @@ impl Source {
 ///
 /// # Errors
 /// A key without a source; a source without a key or without the fields of its kind.
-pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, Source>> {
-    let root = tree_of(text, source, PAGE)?;
+pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, KeySource>> {
+    let root = parse_tree(text, source, PAGE)?;
     read_sources(&root).map_err(|faults| error_of(&faults, source, PAGE))
 }
 
@@ -92,14 +93,14 @@ pub fn sources(text: &str, source: &str) -> Result<BTreeMap<String, Source>> {
 /// # Errors
 /// As [`sources`], all of them.
 pub(crate) fn read_sources(
-    root: &Node,
-) -> std::result::Result<BTreeMap<String, Source>, Vec<Fault>> {
+    root: &ProfileNode,
+) -> std::result::Result<BTreeMap<String, KeySource>, Vec<Fault>> {
     let nothing = BTreeMap::new();
     let whole = root.table().unwrap_or(&nothing);
     let table = whole.get(TABLE);
     let mut faults = Vec::new();
     let mut named = BTreeMap::new();
-    for (key, node) in table.and_then(Node::table).unwrap_or(&nothing) {
+    for (key, node) in table.and_then(ProfileNode::table).unwrap_or(&nothing) {
         match read_source(key, node) {
             Ok(source) => drop(named.insert(key.as_str(), (node.line, Some(source)))),
             Err(found) => {
@@ -141,8 +142,8 @@ pub(crate) fn read_sources(
 }
 
 /// Read a line of the table, and check the fields of its kind.
-fn read_source(key: &str, node: &Node) -> std::result::Result<Source, Vec<Fault>> {
-    let source: Source = read(node).map_err(|faults| {
+fn read_source(key: &str, node: &ProfileNode) -> std::result::Result<KeySource, Vec<Fault>> {
+    let source: KeySource = read(node).map_err(|faults| {
         let inside = |fault: Fault| Fault {
             what: "The source of a constant cannot be read",
             line: node.line,
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_has_its_own_source_or_the_default() {
+    fn sources_use_default_for_keys_without_own_source() {
         let table =
             "one = { kind = \"fitted\", values = [\"p/x\"] }\ndefault = { kind = \"guess\" }";
         let found = sources(&format!("{PARTS}[sources]\n{table}"), "my.toml").unwrap();
@@ -188,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_a_source_does_not_load() {
+    fn sources_reject_key_without_source() {
         let text = sources(PARTS, "my.toml").unwrap_err().to_string();
         assert!(text.contains("nothing in [sources] for one, two, three"), "{text}");
         assert!(error("one = { kind = \"guess\" }").contains("for two, three"));
     }
 
     #[test]
-    fn what_is_wrong_with_a_source_is_said() {
+    fn sources_name_the_fault() {
         let rest = "\ndefault = { kind = \"guess\" }";
         for (line, words) in [
             ("four = { kind = \"guess\" }", "'four'"),

@@ -15,14 +15,19 @@ impl Profile {
         RelocationFrontier::for_streams(gc.separate_streams, self.write_streams() as u8)
     }
 
-    pub(super) fn find_invalid_streams(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_streams(&self, invalid: &mut InvalidKeys) {
         let Some(part) = &self.hot_cold else { return };
         let streams = self.write_streams();
         let allowed = "2 with [hot_cold]: hot and cold";
-        found.reject_if(streams != 2, "write_streams", &streams, allowed);
+        invalid.reject_if(streams != 2, "write_streams", &streams, allowed);
         let filters = u64::from(part.bloom_filters);
         let most = filters * (filters + 1) / 2;
         let allowed = format!("1 to {most}, what all filters weigh together");
-        found.reject_if(u64::from(part.hot_weight) > most, "hot_weight", &part.hot_weight, allowed);
+        invalid.reject_if(
+            u64::from(part.hot_weight) > most,
+            "hot_weight",
+            &part.hot_weight,
+            allowed,
+        );
     }
 }

@@ -38,16 +38,16 @@ impl Profile {
         (all(part.program_suspend_ns), all(part.erase_suspend_ns))
     }
 
-    pub(super) fn find_invalid_suspend(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_suspend(&self, invalid: &mut InvalidKeys) {
         let Some(part) = self.suspend else { return };
         let nothing = part.program_suspend_ns.is_none() && part.erase_suspend_ns.is_none();
         let allowed = "program_suspend_ns, erase_suspend_ns or both beside it";
-        found.reject_if(nothing, "suspensions_max", &part.suspensions_max, allowed);
+        invalid.reject_if(nothing, "suspensions_max", &part.suspensions_max, allowed);
         let queue = self.timing.die_queue;
         let allowed = "\"reads_first\" with [suspend]: in other queues a read never goes first";
-        found.reject_if(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
+        invalid.reject_if(queue != DieQueue::ReadsFirst, "die_queue", &queue.name(), allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with [suspend]: a read finds no register that is free";
-        found.reject_if(cached, "cache_program", &cached, allowed);
+        invalid.reject_if(cached, "cache_program", &cached, allowed);
     }
 }

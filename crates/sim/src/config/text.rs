@@ -6,7 +6,7 @@ use uflip_core::{Error, Result};
 
 use crate::config::faults::{error_of, read};
 use crate::config::sources::read_sources;
-use crate::config::tree::{line_of, tree_of};
+use crate::config::tree::{line_of, parse_tree};
 
 /// Read a profile from the text of `source`; `page` documents its keys.
 ///
@@ -14,7 +14,7 @@ use crate::config::tree::{line_of, tree_of};
 /// Not TOML; or all keys that are unknown, missing or of the wrong kind, with lines and allowed
 /// values, and the errors of [`crate::config::sources`].
 pub(crate) fn read_toml<P: DeserializeOwned>(text: &str, source: &str, page: &str) -> Result<P> {
-    let root = tree_of(text, source, page)?;
+    let root = parse_tree(text, source, page)?;
     let profile = read(&root);
     let faults = [profile.as_ref().err().cloned(), read_sources(&root).err()];
     match (profile, faults.into_iter().flatten().flatten().collect::<Vec<_>>()) {

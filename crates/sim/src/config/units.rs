@@ -21,7 +21,7 @@ impl Profile {
     }
 
     /// Find units that do not fit their flash pages, and options that require such units.
-    pub(super) fn find_invalid_units(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_units(&self, invalid: &mut InvalidKeys) {
         let (page, sector) = (self.geometry.page_bytes, self.geometry.sector_bytes);
         if let Some(unit) = self.ftl.mapping_unit_bytes {
             let fits = unit > 0 && page.is_multiple_of(unit) && unit.is_multiple_of(sector.max(1));
@@ -29,22 +29,22 @@ impl Profile {
                 "whole sectors of {sector} bytes, up to {UNITS_MAX} of which make a page of {page} bytes"
             );
             let wrong = !fits || page / unit > UNITS_MAX;
-            found.reject_if(wrong, "mapping_unit_bytes", &unit, allowed);
+            invalid.reject_if(wrong, "mapping_unit_bytes", &unit, allowed);
         }
-        let many = self.sectors_sent() > u32::from(u16::MAX);
+        let too_many = self.sectors_sent() > u32::from(u16::MAX);
         let allowed = "false with pages of more than 65535 sectors";
-        found.reject_if(many, "partial_transfer", &true, allowed);
+        invalid.reject_if(too_many, "partial_transfer", &true, allowed);
         let gc = self.gc.as_ref();
         let copies = self.units() > 1 && gc.is_some_and(|gc| gc.copy_back);
         let allowed = "false with mapping units smaller than a flash page: a die copies whole pages, and \
                        cannot pack units of several";
-        found.reject_if(copies, "copy_back", &true, allowed);
+        invalid.reject_if(copies, "copy_back", &true, allowed);
         let load = gc.is_some_and(|gc| gc.relocate_at_least > 0 || gc.relocate_exactly.is_some());
         let got = self.ftl.mapping_unit_bytes.unwrap_or(page);
         let allowed = format!(
             "{page} with relocate_at_least and relocate_exactly: they count flash pages, which are moved \
              whatever they hold"
         );
-        found.reject_if(self.units() > 1 && load, "mapping_unit_bytes", &got, allowed);
+        invalid.reject_if(self.units() > 1 && load, "mapping_unit_bytes", &got, allowed);
     }
 }

@@ -4,7 +4,7 @@ use uflip_core::{Error, Result, format_bytes};
 
 use super::checks::InvalidKeys;
 use super::limits::PAGES_MAX;
-use super::{Flush, Profile, State};
+use super::{FlushPolicy, InitialState, Profile};
 use crate::ftl::{ZONED, ZonesPart};
 
 impl Profile {
@@ -21,14 +21,14 @@ impl Profile {
         blocks.checked_mul(block)
     }
 
-    pub(super) fn find_invalid_zones(&self, found: &mut InvalidKeys) {
+    pub(super) fn find_invalid_zones(&self, invalid: &mut InvalidKeys) {
         let Some(part) = self.zones else { return };
-        self.find_invalid_zone_layout(&part, found);
+        self.find_invalid_zone_layout(&part, invalid);
         let geometry = &self.geometry;
         let unit = geometry.page_bytes / self.units().max(1);
         let allowed =
             format!("{unit} with [zones], what the map counts in: nothing is read to be changed");
-        found.reject_if(
+        invalid.reject_if(
             geometry.sector_bytes != unit,
             "sector_bytes",
             &geometry.sector_bytes,
@@ -37,15 +37,15 @@ impl Profile {
         let spare = self.ftl.spare_factor;
         let allowed =
             "0 with [zones]: what the host cannot use is zone_bytes beyond what a zone holds";
-        found.reject_if(spare != 0.0, "spare_factor", &spare, allowed);
+        invalid.reject_if(spare != 0.0, "spare_factor", &spare, allowed);
         let metadata = geometry.metadata_pages;
-        found.reject_if(metadata > 0, "metadata_pages", &metadata, "0 with [zones]");
-        let random = !matches!(self.state.state, State::Empty | State::Sequential);
+        invalid.reject_if(metadata > 0, "metadata_pages", &metadata, "0 with [zones]");
+        let random = !matches!(self.state.state, InitialState::Empty | InitialState::Sequential);
         let allowed = "\"empty\" or \"sequential\" with [zones], which are written in order";
-        found.reject_if(random, "state", &"one of random writes", allowed);
-        let lazy = self.cache.write_cache_bytes > 0 && self.cache.flush != Flush::Eager;
+        invalid.reject_if(random, "state", &"one of random writes", allowed);
+        let lazy = self.cache.write_cache_bytes > 0 && self.cache.flush != FlushPolicy::Eager;
         let allowed = "\"eager\" with [zones]: what is reset must not be on its way";
-        found.reject_if(lazy, "flush", &"when_needed", allowed);
+        invalid.reject_if(lazy, "flush", &"when_needed", allowed);
         if let Some(recovery) = &self.recovery {
             let allowed = "0 with [zones]: no block stands in for another; what ends a zone is erase_steps_max";
             for (key, share) in [
@@ -53,23 +53,23 @@ impl Profile {
                 ("program_failures", recovery.program_failures),
                 ("erase_failures", recovery.erase_failures),
             ] {
-                found.reject_if(share != 0.0, key, &share, allowed);
+                invalid.reject_if(share != 0.0, key, &share, allowed);
             }
         }
         let gap = self.wear.static_wear_threshold;
         let allowed = "0 with [zones], which keep their blocks";
-        found.reject_if(gap > 0, "static_wear_threshold", &gap, allowed);
+        invalid.reject_if(gap > 0, "static_wear_threshold", &gap, allowed);
     }
 
     /// Find dies, blocks, stripes and sizes of zones that do not fit the flash.
-    fn find_invalid_zone_layout(&self, part: &ZonesPart, found: &mut InvalidKeys) {
+    fn find_invalid_zone_layout(&self, part: &ZonesPart, invalid: &mut InvalidKeys) {
         let divides = |part: u32, whole: u32| part > 0 && whole.is_multiple_of(part);
         let geometry = &self.geometry;
         let planes = geometry.planes_per_die.max(1);
         let dies =
             geometry.channels.saturating_mul(geometry.dies_per_channel).saturating_mul(planes);
         let allowed = format!("a divisor of the {dies} dies, of which each plane counts as one");
-        found.reject_if(
+        invalid.reject_if(
             !divides(part.dies_per_zone, dies),
             "dies_per_zone",
             &part.dies_per_zone,
@@ -78,10 +78,10 @@ impl Profile {
         let blocks = geometry.blocks_per_die / planes;
         let got = part.zone_blocks_per_die;
         let allowed = format!("a divisor of the {blocks} blocks of a die or plane");
-        found.reject_if(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
+        invalid.reject_if(!divides(got, blocks), "zone_blocks_per_die", &got, allowed);
         let pages = got.saturating_mul(geometry.pages_per_block);
         let allowed = format!("a divisor of the {pages} pages that a zone has on a die");
-        found.reject_if(
+        invalid.reject_if(
             !divides(part.stripe_pages, pages),
             "stripe_pages",
             &part.stripe_pages,
@@ -92,11 +92,11 @@ impl Profile {
         let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
         let allowed =
             format!("{least}, which a zone can hold, or more; whole pages of {page} bytes");
-        found.reject_if(!fits, "zone_bytes", &part.zone_bytes, allowed);
+        invalid.reject_if(!fits, "zone_bytes", &part.zone_bytes, allowed);
         let (open, active) = (part.max_open_zones, part.max_active_zones);
-        let more = active > 0 && (open == 0 || open > active);
+        let wrong_limit = active > 0 && (open == 0 || open > active);
         let allowed = format!("1 to {active}, as many as can be active");
-        found.reject_if(more, "max_open_zones", &open, allowed);
+        invalid.reject_if(wrong_limit, "max_open_zones", &open, allowed);
     }
 
     /// Check the tables of a zoned device as a whole.

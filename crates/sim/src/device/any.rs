@@ -1,10 +1,10 @@
 //! The three kinds of backends as one type.
 
 use crate::device::backend::Backend as _;
-use crate::device::merging::Merged;
-use crate::device::paged::Paged;
-use crate::device::zoned::Zoned;
-use crate::flash::geometry::{Lpn, Place};
+use crate::device::merging::MergingBackend;
+use crate::device::paged::PageMapBackend;
+use crate::device::zoned::ZonedBackend;
+use crate::flash::geometry::{Lpn, PageAddress};
 
 /// A page map, a merging FTL, or zones. The variant of a device never changes, so the branch is
 /// always predicted.
@@ -12,21 +12,21 @@ use crate::flash::geometry::{Lpn, Place};
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AnyBackend {
-    Paged(Paged),
-    Merged(Merged),
-    Zoned(Zoned),
+    Paged(PageMapBackend),
+    Merged(MergingBackend),
+    Zoned(ZonedBackend),
 }
 
 impl AnyBackend {
     /// Return whether a write may reserve the link ahead of time and overtake an earlier write.
     /// Zones and plans of whole writes need their writes in order.
     #[inline]
-    pub(crate) fn takes_ahead(&self) -> bool {
+    pub(crate) fn may_reserve_link(&self) -> bool {
         matches!(self, AnyBackend::Paged(_))
     }
 
     /// Return the mapped place of `page`.
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         match self {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
             AnyBackend::Merged(merged) => merged.lookup(page),
@@ -37,9 +37,9 @@ impl AnyBackend {
     #[inline]
     pub(crate) fn plans_whole_writes(&self) -> bool {
         match self {
-            AnyBackend::Paged(_) => Paged::PLANS_WHOLE_WRITES,
-            AnyBackend::Merged(_) => Merged::PLANS_WHOLE_WRITES,
-            AnyBackend::Zoned(_) => Zoned::PLANS_WHOLE_WRITES,
+            AnyBackend::Paged(_) => PageMapBackend::PLANS_WHOLE_WRITES,
+            AnyBackend::Merged(_) => MergingBackend::PLANS_WHOLE_WRITES,
+            AnyBackend::Zoned(_) => ZonedBackend::PLANS_WHOLE_WRITES,
         }
     }
 }

@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use uflip_core::{Error, Io, Mode, Result};
 
-use crate::device::event::{DeviceEvent, EventTag, Target};
+use crate::device::event::{CompletionTarget, DeviceEvent, EventTag};
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::timeline::Timeline;
 
 /// The flash and its timeline, which outlive each operation of an FTL.
@@ -25,8 +25,8 @@ pub(crate) struct Hardware<'a> {
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Write {
     pub(crate) page: Lpn,
-    pub(crate) extent: Extent,
-    pub(crate) target: Target,
+    pub(crate) extent: PageExtent,
+    pub(crate) target: CompletionTarget,
     /// Write-through: no acknowledged data of it may stay in memory.
     pub(crate) through: bool,
 }
@@ -42,10 +42,10 @@ impl Write {
 
 /// A page that an untimed I/O touches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct IoPage {
     pub(crate) mode: Mode,
     pub(crate) page: Lpn,
-    pub(crate) extent: Extent,
+    pub(crate) extent: PageExtent,
 }
 
 /// An FTL and the timing of its work.
@@ -55,7 +55,14 @@ pub(crate) trait Backend {
     const PLANS_WHOLE_WRITES: bool;
 
     /// Read `page` from `at` on; send `bytes` of it to the host.
-    fn read(&mut self, page: Lpn, bytes: u64, at: u64, target: Target, hardware: &mut Hardware<'_>);
+    fn read(
+        &mut self,
+        page: Lpn,
+        bytes: u64,
+        at: u64,
+        target: CompletionTarget,
+        hardware: &mut Hardware<'_>,
+    );
 
     /// Write a page from `at` on, when its data has arrived; may change its stream.
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>);
@@ -85,7 +92,7 @@ pub(crate) trait Backend {
     /// Write the data that is only in memory to flash, from `at` on, and report the end to
     /// `target`. Return false if there is no such data.
     #[inline]
-    fn drain(&mut self, _at: u64, _target: Target, _hardware: &mut Hardware<'_>) -> bool {
+    fn drain(&mut self, _at: u64, _target: CompletionTarget, _hardware: &mut Hardware<'_>) -> bool {
         false
     }
 
@@ -126,14 +133,14 @@ pub(crate) trait Backend {
     fn manage_untimed(&mut self, _io: &Io, _flash: &mut Flash) {}
 
     /// [`Backend::write`], untimed.
-    fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash);
+    fn write_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash);
 
     /// [`Backend::read`], untimed.
     fn read_untimed(&mut self, page: Lpn, flash: &mut Flash);
 
     /// Do a batch of I/Os untimed, in order.
-    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
-        for Piece { mode, page, extent } in pieces {
+    fn apply(&mut self, pieces: &[IoPage], flash: &mut Flash) {
+        for IoPage { mode, page, extent } in pieces {
             match mode {
                 Mode::Write => self.write_untimed(*page, extent, flash),
                 Mode::Read => self.read_untimed(*page, flash),

@@ -6,11 +6,11 @@ use crate::config::{GcPart, Profile};
 use crate::device::any::AnyBackend;
 use crate::device::cache::WriteCache;
 use crate::device::collector::Pace;
-use crate::device::jobs::Jobs;
-use crate::device::merging::Merged;
+use crate::device::jobs::PlanJobs;
+use crate::device::merging::MergingBackend;
 use crate::device::page_buffer::PageBuffer;
-use crate::device::paged::Paged;
-use crate::device::zoned::Zoned;
+use crate::device::paged::PageMapBackend;
+use crate::device::zoned::ZonedBackend;
 use crate::ftl::{Merging, PageMap};
 
 impl GcPart {
@@ -42,20 +42,20 @@ impl Profile {
         let geometry = self.geometry();
         let planes = geometry.shape().planes;
         if let Some(part) = self.zones {
-            return Ok(AnyBackend::Zoned(Zoned::new(geometry, part)));
+            return Ok(AnyBackend::Zoned(ZonedBackend::new(geometry, part)));
         }
         if self.merges() {
             let steps = self.streams.as_ref().map_or(0, |part| part.reads_per_step);
             let buffers = self.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
             let ftl = Merging::by_name(&self.merging_options())?;
-            let jobs = Jobs::new(planes, self.ftl.merges_side_by_side.unwrap_or(1));
-            return Ok(AnyBackend::Merged(Merged::new(ftl, jobs, steps, buffers)));
+            let jobs = PlanJobs::new(planes, self.ftl.merges_side_by_side.unwrap_or(1));
+            return Ok(AnyBackend::Merged(MergingBackend::new(ftl, jobs, steps, buffers)));
         }
         let gc = self.gc()?;
         let ftl = PageMap::new(self.ftl_options()?);
         let hosts = ftl.write_streams();
         let frontiers = self.relocation_frontier(gc).open_blocks(hosts);
         let gather = (self.units() > 1).then(|| PageBuffer::new(planes, hosts, frontiers));
-        Ok(AnyBackend::Paged(Paged::new(ftl, geometry.shape(), gc.pace(), gather)))
+        Ok(AnyBackend::Paged(PageMapBackend::new(ftl, geometry.shape(), gc.pace(), gather)))
     }
 }

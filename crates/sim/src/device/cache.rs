@@ -23,10 +23,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::inflight_flushes::{InflightFlushes, Sectors};
-use crate::config::Flush;
+use crate::config::FlushPolicy;
 use crate::device::event::{EPOCHS, Epoch, PageIdx};
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// A page to be written to flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,18 +41,20 @@ pub(crate) struct Flushed {
 
 impl Flushed {
     /// Return the sectors of its page to be written to flash.
-    pub(crate) fn extent(&self) -> Extent {
-        Extent::single(self.page, self.whole, self.stream)
+    pub(crate) fn extent(&self) -> PageExtent {
+        PageExtent::single(self.page, self.whole, self.stream)
     }
 }
 
 /// The write cache. It keeps no time: its caller reports events.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteCache {
-    places: usize,
-    flush: Flush,
+    #[serde(rename = "places")]
+    capacity: usize,
+    flush: FlushPolicy,
     /// Number of pages that are flushed together.
-    together: usize,
+    #[serde(rename = "together")]
+    flush_pages: usize,
     /// Mask of all sectors of a page.
     whole: Sectors,
     /// Dirty pages that wait for a flush: their valid sectors, and the stream of the first write.
@@ -60,7 +62,8 @@ pub(crate) struct WriteCache {
     /// FIFO order of the dirty pages. A page that was trimmed meanwhile is missing in `dirty`.
     order: VecDeque<Lpn>,
     /// Pages that are being flushed; they stay until they are on flash.
-    leaving: InflightFlushes,
+    #[serde(rename = "leaving")]
+    inflight: InflightFlushes,
     /// Number of those pages, which still occupy a place, by epoch; the current epoch last.
     epochs: VecDeque<usize>,
     /// The number of the first of these epochs.
@@ -76,15 +79,20 @@ pub(crate) struct WriteCache {
 impl WriteCache {
     /// Create a cache of `places` pages of `sectors` sectors (at most 64) that flushes `together`
     /// pages at once.
-    pub(crate) fn new(places: usize, sectors: u32, flush: Flush, together: usize) -> WriteCache {
+    pub(crate) fn new(
+        capacity: usize,
+        sectors: u32,
+        flush: FlushPolicy,
+        flush_pages: usize,
+    ) -> WriteCache {
         WriteCache {
-            places,
+            capacity,
             flush,
-            together,
+            flush_pages,
             whole: u64::MAX >> (64 - sectors),
             dirty: BTreeMap::new(),
             order: VecDeque::new(),
-            leaving: InflightFlushes::default(),
+            inflight: InflightFlushes::default(),
             epochs: VecDeque::from([0]),
             oldest: 0,
             waiting: VecDeque::new(),
@@ -96,20 +104,20 @@ impl WriteCache {
     /// Accept `sectors` of `page` from the host. Return false if there is no free place: then they
     /// wait.
     pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors, stream: u8) -> bool {
-        let taken = self.absorb(page, sectors)
+        let accepted = self.absorb(page, sectors)
             || self.waiting.is_empty() && self.put(page, sectors, stream);
-        if !taken {
+        if !accepted {
             self.waiting.push_back((host, page, sectors, stream));
         }
-        taken
+        accepted
     }
 
     /// Move the host page that has waited longest into the cache, if there is a free place.
     pub(crate) fn admit(&mut self) -> Option<PageIdx> {
         let (host, page, sectors, stream) = *self.waiting.front()?;
-        let taken = self.absorb(page, sectors) || self.put(page, sectors, stream);
-        taken.then(|| self.waiting.pop_front());
-        taken.then_some(host)
+        let accepted = self.absorb(page, sectors) || self.put(page, sectors, stream);
+        accepted.then(|| self.waiting.pop_front());
+        accepted.then_some(host)
     }
 
     /// Return the host page that has waited longest.
@@ -118,13 +126,13 @@ impl WriteCache {
     }
 
     fn absorb(&mut self, page: Lpn, sectors: Sectors) -> bool {
-        let there = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
-        self.absorbed += u64::from(there);
-        there
+        let hit = self.dirty.get_mut(&page).map(|(there, _)| *there |= sectors).is_some();
+        self.absorbed += u64::from(hit);
+        hit
     }
 
     fn put(&mut self, page: Lpn, sectors: Sectors, stream: u8) -> bool {
-        let fits = self.dirty.len() + self.flushing() < self.places;
+        let fits = self.dirty.len() + self.flushing() < self.capacity;
         if fits {
             self.dirty.insert(page, (sectors, stream));
             self.order.push_back(page);
@@ -139,16 +147,16 @@ impl WriteCache {
     /// Return the next page to write to flash. Its place is free after [`WriteCache::flushed`].
     pub(crate) fn next_flush(&mut self) -> Option<Flushed> {
         let now = match self.flush {
-            Flush::Eager => true,
-            Flush::WhenNeeded => {
-                self.idle || self.flushing() < self.waiting.len().next_multiple_of(self.together)
+            FlushPolicy::Eager => true,
+            FlushPolicy::WhenNeeded => {
+                self.idle || self.flushing() < self.waiting.len().next_multiple_of(self.flush_pages)
             }
         };
         if !now {
             return None;
         }
         while let Some(page) = self.order.pop_front() {
-            if let Some(flushed) = self.expel(page) {
+            if let Some(flushed) = self.evict(page) {
                 return Some(flushed);
             }
         }
@@ -156,9 +164,9 @@ impl WriteCache {
     }
 
     /// Remove `page` from the dirty pages, if it is there, to write it to flash now.
-    pub(crate) fn expel(&mut self, page: Lpn) -> Option<Flushed> {
+    pub(crate) fn evict(&mut self, page: Lpn) -> Option<Flushed> {
         let (sectors, stream) = self.dirty.remove(&page)?;
-        self.leaving.begin(page, sectors);
+        self.inflight.begin(page, sectors);
         let present = self.epochs.back_mut().expect("there always is one");
         *present += 1;
         let epoch = self.oldest.wrapping_add(self.epochs.len() as Epoch - 1);
@@ -167,7 +175,7 @@ impl WriteCache {
 
     /// Record that `page` is on flash; its flush began in `epoch`.
     pub(crate) fn flushed(&mut self, page: Lpn, epoch: Epoch) {
-        self.leaving.end(page);
+        self.inflight.end(page);
         // An event tag stores the epoch modulo `EPOCHS`; fewer epochs are in progress.
         let place = epoch.wrapping_sub(self.oldest) % EPOCHS;
         self.epochs[place as usize] -= 1;
@@ -194,11 +202,11 @@ impl WriteCache {
     }
 
     /// Remove all pages at once: return them in order, with their valid sectors.
-    pub(crate) fn empty(&mut self) -> Vec<Flushed> {
+    pub(crate) fn drain(&mut self) -> Vec<Flushed> {
         let was_idle = std::mem::replace(&mut self.idle, true);
         let pages = std::iter::from_fn(|| self.next_flush()).collect();
         (self.idle, self.epochs) = (was_idle, VecDeque::from([0]));
-        self.leaving.clear();
+        self.inflight.clear();
         pages
     }
 
@@ -210,13 +218,13 @@ impl WriteCache {
     /// Return whether a read of `sectors` of `page` needs no flash access.
     pub(crate) fn holds(&self, page: Lpn, sectors: Sectors) -> bool {
         let waits = self.dirty.get(&page).map_or(0, |(there, _)| *there);
-        (waits | self.leaving.sectors(page)) & sectors == sectors
+        (waits | self.inflight.sectors(page)) & sectors == sectors
     }
 
     /// Remove the data of `page` (trim).
     pub(crate) fn trim(&mut self, page: Lpn) {
         self.dirty.remove(&page);
-        self.leaving.trim(page);
+        self.inflight.trim(page);
     }
 }
 
@@ -237,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn small_writes_to_one_page_cost_one_program() {
-        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded, 1);
+    fn cache_merges_small_writes_to_one_program() {
+        let mut cache = WriteCache::new(2, 8, FlushPolicy::WhenNeeded, 1);
         assert!((0..8).all(|sector| offer(&mut cache, 7, 1 << sector)));
         assert!(cache.holds(Lpn(7), ALL));
         assert_eq!((cache.absorbed, flushes(&mut cache)), (7, vec![]));
@@ -250,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cache_makes_the_host_wait_for_the_oldest_page() {
-        let mut cache = WriteCache::new(2, 8, Flush::WhenNeeded, 1);
+    fn full_cache_waits_for_flush_of_oldest_page() {
+        let mut cache = WriteCache::new(2, 8, FlushPolicy::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL) && offer(&mut cache, 2, 0x0f));
         assert!(!offer(&mut cache, 3, ALL) && !offer(&mut cache, 4, ALL));
         assert_eq!(flushes(&mut cache), [(1, true), (2, false)], "one for each that waits");
@@ -264,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_not_overtaken() {
-        let mut cache = WriteCache::new(1, 8, Flush::Eager, 1);
+    fn cache_admits_waiting_pages_in_order() {
+        let mut cache = WriteCache::new(1, 8, FlushPolicy::Eager, 1);
         assert!(offer(&mut cache, 1, ALL));
         assert_eq!(flushes(&mut cache), [(1, true)]);
         assert!(!offer(&mut cache, 2, ALL));
@@ -275,12 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_flush_waits_for_what_was_there_and_for_nothing_later() {
-        let mut cache = WriteCache::new(4, 8, Flush::WhenNeeded, 1);
+    fn flush_waits_for_earlier_pages_only() {
+        let mut cache = WriteCache::new(4, 8, FlushPolicy::WhenNeeded, 1);
         assert_eq!(cache.end_epoch(), None, "nothing is there");
         let flushed = |cache: &mut WriteCache, page| {
             assert!(offer(cache, page, ALL));
-            cache.expel(Lpn(page)).expect("it was there").epoch
+            cache.evict(Lpn(page)).expect("it was there").epoch
         };
         let (one, two) = (flushed(&mut cache, 1), flushed(&mut cache, 2));
         let first = cache.end_epoch().expect("two pages are under way");
@@ -295,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_read_from_the_cache_until_all_of_it_is_on_flash() {
-        let mut cache = WriteCache::new(4, 8, Flush::Eager, 1);
+    fn cache_serves_reads_until_page_is_flushed() {
+        let mut cache = WriteCache::new(4, 8, FlushPolicy::Eager, 1);
         assert!(offer(&mut cache, 1, 0x0f));
         assert_eq!(flushes(&mut cache), [(1, false)]);
         assert!(offer(&mut cache, 1, 0xf0));
@@ -312,8 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_trimmed_is_never_written() {
-        let mut cache = WriteCache::new(1, 8, Flush::WhenNeeded, 1);
+    fn cache_never_flushes_trimmed_page() {
+        let mut cache = WriteCache::new(1, 8, FlushPolicy::WhenNeeded, 1);
         assert!(offer(&mut cache, 1, ALL));
         cache.trim(Lpn(1));
         assert!(offer(&mut cache, 2, ALL), "its place is free at once");

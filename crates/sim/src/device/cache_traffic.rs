@@ -6,11 +6,11 @@ use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Write;
 use super::cache::{Flushed, WriteCache};
-use super::event::{Epoch, PageIdx, Target};
+use super::event::{CompletionTarget, Epoch, PageIdx};
 use super::inflight_flushes::Sectors;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{DieIdx, Lpn};
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 impl SimDevice {
     pub(super) fn set_cache_idle(&mut self, idle: bool) {
@@ -28,20 +28,20 @@ impl SimDevice {
 
     fn write_flushed(&mut self, flushed: Flushed, at: u64) {
         let Flushed { page, epoch, .. } = flushed;
-        self.events.contents.iter_mut().for_each(|contents| contents.leaves_cache(page.0));
+        self.events.contents.iter_mut().for_each(|contents| contents.page_left_cache(page.0));
         let extent = flushed.extent();
         let through = false; // an I/O that waits for it waits for its epoch
-        let write = Write { page, extent, target: Target::flush(page, epoch), through };
-        self.write::<Full>(write, at);
+        let write = Write { page, extent, target: CompletionTarget::flush(page, epoch), through };
+        self.write::<AllFeatures>(write, at);
     }
 
     /// Flush the cached pages of a write that bypasses the cache.
-    pub(super) fn expel(&mut self, extent: Extent, at: u64) {
+    pub(super) fn evict(&mut self, extent: PageExtent, at: u64) {
         if self.backend.plans_whole_writes() && self.flash.has_scrubs(at) {
-            self.events.reach(at); // a scrub begins now
+            self.events.advance_to(at); // a scrub begins now
         }
         for page in extent.touched().map(Lpn) {
-            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.expel(page)) {
+            if let Some(flushed) = self.cache.as_mut().and_then(|cache| cache.evict(page)) {
                 self.write_flushed(flushed, at);
             }
         }
@@ -54,13 +54,13 @@ impl SimDevice {
         while let Some(cache) = &self.cache
             && let Some(held) = self.durable.release(|until| cache.is_over(until))
         {
-            self.has_waited(held.page, held.since, page, at);
+            self.record_cache_wait(held.page, held.since, page, at);
             self.fail_if_worn_out(held.page);
             self.drain(held.page, at, at);
         }
         while let Some(index) = self.cache.as_mut().and_then(WriteCache::admit) {
-            self.has_waited(index, self.host.page_of(index).arrived, page, at);
-            self.ended::<Full>(index, at);
+            self.record_cache_wait(index, self.host.page_of(index).arrived, page, at);
+            self.ended::<AllFeatures>(index, at);
         }
         let first = self.cache.as_ref().and_then(WriteCache::first_waiting);
         let arrived = first.map(|index| self.host.page_of(index).arrived);
@@ -70,7 +70,7 @@ impl SimDevice {
 
     /// Charge the host page `index` for its wait for a cache place, from `since` until `flushed`
     /// was on flash at `at`.
-    fn has_waited(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
+    fn record_cache_wait(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
         let die = self.die_of_flush(flushed, at);
         let merges = matches!(self.backend, AnyBackend::Merged(_));
         self.events.spent_on_flush(index.account(), die, merges, since, at);

@@ -21,23 +21,24 @@
 
 use std::collections::VecDeque;
 
-use crate::device::event::{DeviceEvent, EventTag, Target};
+use crate::device::event::{CompletionTarget, DeviceEvent, EventTag};
 use crate::device::page_buffer::PageBuffer;
 use crate::device::timed_flash::TimedFlash;
-use crate::flash::fast_path::{FastPath, Full};
-use crate::flash::geometry::{Place, PlaneIdx};
+use crate::flash::fast_path::{AllFeatures, FastPath};
+use crate::flash::geometry::{PageAddress, PlaneIdx};
 use crate::flash::media::Flash;
-use crate::ftl::{Collection, Item, PageMap};
-use crate::timeline::{Kind, Op, Purpose, Timeline, Timing};
+use crate::ftl::{CollectedPage, Collection, PageMap};
+use crate::timeline::{Op, OpKind, Purpose, Timeline, Timing};
 
 /// The collections in progress, at most one per plane.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Collector {
-    jobs: Vec<Option<Job>>,
-    under_way: u32,
+    jobs: Vec<Option<CollectionJob>>,
+    #[serde(rename = "under_way")]
+    active: u32,
     pace: Pace,
     /// Per plane: pages being read ahead, after the page that its job waits for.
-    ahead: Vec<VecDeque<Item>>,
+    ahead: Vec<VecDeque<CollectedPage>>,
     /// Planes that wait for another plane of their channel to finish, in FIFO order, and the number
     /// of collecting planes per channel. Both are empty if channels have no limit.
     waiting: VecDeque<PlaneIdx>,
@@ -58,18 +59,20 @@ pub(crate) struct Pace {
 }
 
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Job {
+#[serde(rename = "Job")]
+struct CollectionJob {
     collection: Collection,
-    step: Step,
+    step: CollectionStep,
 }
 
 /// The event that a job waits for.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-enum Step {
+#[serde(rename = "Step")]
+enum CollectionStep {
     /// The processor's planning, and the read of the metadata page.
     Beginning,
     /// The read of this page.
-    Reading(Item),
+    Reading(CollectedPage),
     /// The programs of the victim's data: a power loss must not find the victim erased before them.
     Settling,
     /// The erase.
@@ -77,14 +80,14 @@ enum Step {
 }
 
 /// The parts of the device that a step uses.
-pub(crate) struct Parts<'a> {
+pub(crate) struct CollectorContext<'a> {
     pub(crate) ftl: &'a mut PageMap,
     pub(crate) flash: &'a mut Flash,
     pub(crate) events: &'a mut Timeline<EventTag>,
     pub(crate) gather: Option<&'a mut PageBuffer>,
 }
 
-impl Parts<'_> {
+impl CollectorContext<'_> {
     fn channel_of(&self, plane: PlaneIdx) -> usize {
         self.flash.geometry.channel_of(plane)
     }
@@ -96,11 +99,12 @@ impl Parts<'_> {
         plane: PlaneIdx,
         at: u64,
     ) -> (&mut PageMap, TimedFlash<'_, M>) {
-        let media = TimedFlash::made(self.flash, self.events, at, Target::collection(plane));
+        let media =
+            TimedFlash::for_path(self.flash, self.events, at, CompletionTarget::collection(plane));
         if M::MINIMAL {
             return (self.ftl, media);
         }
-        (self.ftl, media.gathering(self.gather.as_deref_mut()))
+        (self.ftl, media.with_page_buffer(self.gather.as_deref_mut()))
     }
 }
 
@@ -108,7 +112,7 @@ impl Collector {
     pub(crate) fn new(planes: u32, channels: u32, pace: Pace) -> Collector {
         Collector {
             jobs: vec![None; planes as usize],
-            under_way: 0,
+            active: 0,
             pace,
             ahead: vec![VecDeque::new(); if pace.pages > 1 { planes as usize } else { 0 }],
             waiting: VecDeque::new(),
@@ -119,7 +123,7 @@ impl Collector {
 
     /// Return whether `plane` collects, or waits for its channel to do so.
     #[inline]
-    pub(crate) fn collects(&self, plane: PlaneIdx) -> bool {
+    pub(crate) fn is_collecting(&self, plane: PlaneIdx) -> bool {
         self.jobs[plane.0 as usize].is_some() || self.waiting.contains(&plane)
     }
 
@@ -129,17 +133,17 @@ impl Collector {
     }
 
     /// Return whether any plane collects.
-    pub(crate) fn collects_any(&self) -> bool {
-        self.under_way > 0
+    pub(crate) fn is_collecting_any(&self) -> bool {
+        self.active > 0
     }
 
     /// Return whether every plane collects.
-    pub(crate) fn collects_all(&self) -> bool {
-        self.under_way as usize == self.jobs.len()
+    pub(crate) fn is_collecting_all(&self) -> bool {
+        self.active as usize == self.jobs.len()
     }
 
     /// Start idle time at `at`: planes collect ahead towards their goal.
-    pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut Parts<'_>) {
+    pub(crate) fn begin_idle(&mut self, at: u64, parts: &mut CollectorContext<'_>) {
         self.idle = true;
         parts.ftl.set_idle(true);
         self.begin_ahead(at, parts);
@@ -153,7 +157,7 @@ impl Collector {
 
     /// Start planes that are below their goal. This includes planes that had reached it:
     /// relocations of other planes may have used their free blocks.
-    fn begin_ahead(&mut self, at: u64, parts: &mut Parts<'_>) {
+    fn begin_ahead(&mut self, at: u64, parts: &mut CollectorContext<'_>) {
         for plane in (0..self.jobs.len() as u32).map(PlaneIdx) {
             let ftl = &parts.ftl;
             let due = ftl.has_fewer_free(plane, self.pace.idle_goal)
@@ -168,8 +172,13 @@ impl Collector {
     /// Start to collect a block of `plane`, unless it already collects. Return false if that gains
     /// nothing.
     #[inline]
-    pub(crate) fn begin(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        if self.collects(plane) {
+    pub(crate) fn begin(
+        &mut self,
+        plane: PlaneIdx,
+        at: u64,
+        parts: &mut CollectorContext<'_>,
+    ) -> bool {
+        if self.is_collecting(plane) {
             return false;
         }
         if self.pace.blocks.is_some_and(|most| self.busy[parts.channel_of(plane)] >= most) {
@@ -179,14 +188,15 @@ impl Collector {
         self.begin_now(plane, at, parts)
     }
 
-    fn begin_now(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) -> bool {
-        let (ftl, mut media) = parts.media::<Full>(plane, at);
+    fn begin_now(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) -> bool {
+        let (ftl, mut media) = parts.media::<AllFeatures>(plane, at);
         let Some(collection) = ftl.begin_collection(plane, &mut media) else {
             return false;
         };
-        parts.events.collects_pages(parts.ftl.valid_in_victim(&collection));
-        self.jobs[plane.0 as usize] = Some(Job { collection, step: Step::Beginning });
-        self.under_way += 1;
+        parts.events.log_collected_pages(parts.ftl.valid_in_victim(&collection));
+        self.jobs[plane.0 as usize] =
+            Some(CollectionJob { collection, step: CollectionStep::Beginning });
+        self.active += 1;
         parts.flash.counters.blocks_collected_idle += u64::from(self.idle);
         self.busy.get_mut(parts.channel_of(plane)).into_iter().for_each(|busy| *busy += 1);
         true
@@ -194,7 +204,7 @@ impl Collector {
 
     /// Start waiting planes of `channel` after one of its planes has finished.
     #[cold]
-    fn start_waiting_planes(&mut self, channel: usize, at: u64, parts: &mut Parts<'_>) {
+    fn start_waiting_planes(&mut self, channel: usize, at: u64, parts: &mut CollectorContext<'_>) {
         self.busy[channel] -= 1;
         let most = self.pace.blocks.expect("channels have a limit");
         while self.busy[channel] < most
@@ -208,11 +218,16 @@ impl Collector {
 
     /// Take the next step of the collection of `plane`: the event it waited for occurred at `at`.
     #[inline(always)]
-    pub(crate) fn step<M: FastPath>(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+    pub(crate) fn step<M: FastPath>(
+        &mut self,
+        plane: PlaneIdx,
+        at: u64,
+        parts: &mut CollectorContext<'_>,
+    ) {
         let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
         match job.step {
-            Step::Beginning | Step::Settling => {}
-            Step::Reading(item) => {
+            CollectionStep::Beginning | CollectionStep::Settling => {}
+            CollectionStep::Reading(item) => {
                 if !M::MINIMAL
                     && let Some(gather) = &mut parts.gather
                 {
@@ -225,21 +240,21 @@ impl Collector {
                 let mut next = Some(item);
                 while let Some(item) = next {
                     ftl.relocate(&mut job.collection, item, &mut media);
-                    media.beside = true;
+                    media.is_shared_read = true;
                     if M::MINIMAL {
                         break;
                     }
                     next = ftl.next_in_flash_page(&mut job.collection, item);
                 }
             }
-            Step::Erasing => return self.finish(plane, at, parts),
+            CollectionStep::Erasing => return self.finish(plane, at, parts),
         }
         if !M::MINIMAL && self.pace.pages > 1 {
             return self.read_ahead(plane, at, parts);
         }
         match parts.ftl.next_item(&mut job.collection) {
             Some(item) => {
-                job.step = Step::Reading(item);
+                job.step = CollectionStep::Reading(item);
                 read::<M>(parts, &job.collection, item.from, at);
             }
             None => job.erase(at, parts),
@@ -248,7 +263,7 @@ impl Collector {
 
     /// Keep several pages of a block in progress: read as many as `Pace` allows.
     #[inline(never)]
-    fn read_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+    fn read_ahead(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
         let job = self.jobs[plane.0 as usize].as_mut().expect("a step belongs to a collection");
         let ahead = &mut self.ahead[plane.0 as usize];
         // The page that the job waits for is not among them.
@@ -256,24 +271,25 @@ impl Collector {
             && let Some(item) = parts.ftl.next_item(&mut job.collection)
         {
             ahead.push_back(item);
-            read::<Full>(parts, &job.collection, item.from, at);
+            read::<AllFeatures>(parts, &job.collection, item.from, at);
         }
         match ahead.pop_front() {
-            Some(item) => job.step = Step::Reading(item),
+            Some(item) => job.step = CollectionStep::Reading(item),
             None => job.erase(at, parts),
         }
     }
 
-    fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut Parts<'_>) {
+    fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
         let job = self.jobs[plane.0 as usize].take().expect("it was being collected");
-        self.under_way -= 1;
-        let (ftl, mut media) = parts.media::<Full>(plane, at);
+        self.active -= 1;
+        let (ftl, mut media) = parts.media::<AllFeatures>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
             self.start_waiting_planes(parts.channel_of(plane), at, parts);
         }
         // Relocated pages may have used up what was just gained.
-        let due = parts.ftl.wants_collection::<Full>(plane) || parts.ftl.has_scrub_waiting(plane);
+        let due =
+            parts.ftl.wants_collection::<AllFeatures>(plane) || parts.ftl.has_scrub_waiting(plane);
         if due {
             self.begin(plane, at, parts);
         }
@@ -286,8 +302,8 @@ impl Collector {
     pub(crate) fn end_untimed(&mut self, ftl: &mut PageMap, flash: &mut Flash) {
         let Collector { jobs, ahead, .. } = self;
         for (plane, job) in jobs.iter_mut().enumerate() {
-            let Some(Job { mut collection, step }) = job.take() else { continue };
-            if let Step::Reading(item) = step {
+            let Some(CollectionJob { mut collection, step }) = job.take() else { continue };
+            if let CollectionStep::Reading(item) = step {
                 ftl.relocate(&mut collection, item, flash);
             }
             for item in ahead.get_mut(plane).into_iter().flat_map(|ahead| ahead.drain(..)) {
@@ -295,7 +311,7 @@ impl Collector {
             }
             ftl.collect_rest(collection, flash);
         }
-        self.under_way = 0;
+        self.active = 0;
         self.waiting.clear();
         self.busy.fill(0);
     }
@@ -308,25 +324,25 @@ impl Collection {
     }
 }
 
-impl Job {
+impl CollectionJob {
     /// Erase the victim after its last move, once its data is safe elsewhere.
     #[inline(never)]
-    fn erase(&mut self, at: u64, parts: &mut Parts<'_>) {
+    fn erase(&mut self, at: u64, parts: &mut CollectorContext<'_>) {
         let Collection { plane, victim, .. } = self.collection;
         let token = DeviceEvent::Collect(plane).into();
-        let settled = matches!(self.step, Step::Settling);
-        if !settled && parts.events.waits_for_programs(token) {
-            self.step = Step::Settling;
+        let settled = matches!(self.step, CollectionStep::Settling);
+        if !settled && parts.events.wait_for_programs(token) {
+            self.step = CollectionStep::Settling;
             return;
         }
-        self.step = Step::Erasing;
+        self.step = CollectionStep::Erasing;
         // A victim with data that found no space is not erased: the device is at its end of life.
         if parts.events.contents.is_some() && parts.ftl.holds_valid(victim) {
             return parts.events.remind(at, token);
         }
         let erase_ns = parts.events.timing.erase_ns + parts.flash.erase_extra_ns(victim);
         let writes = parts.events.contents.as_mut().map_or(0, |flash| flash.erase(victim));
-        let first = parts.flash.geometry.place(victim, 0);
+        let first = parts.flash.geometry.address_at(victim, 0);
         let die = parts.flash.geometry.die_at(first);
         let op = Op::inside(die, erase_ns, Purpose::Erase, token).on(first);
         parts.events.issue(at, Op { writes, ..op });
@@ -336,8 +352,13 @@ impl Job {
 /// Read a page to be moved, once the processor has planned it. With copy-back the data stays in its
 /// die.
 #[inline(always)]
-fn read<M: FastPath>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u64) {
-    let Parts { ftl, flash, events, .. } = parts;
+fn read<M: FastPath>(
+    parts: &mut CollectorContext<'_>,
+    of: &Collection,
+    from: PageAddress,
+    at: u64,
+) {
+    let CollectorContext { ftl, flash, events, .. } = parts;
     let (die, token) =
         (flash.geometry.die_at_of::<M>(from), DeviceEvent::Collect(from.plane).into());
     let purpose = if M::MINIMAL { Purpose::Relocation } else { of.purpose() };
@@ -347,11 +368,11 @@ fn read<M: FastPath>(parts: &mut Parts<'_>, of: &Collection, from: Place, at: u6
         None => events.timing.cells.read_page(|| flash.geometry.flash_page_in_block(from)),
     };
     let (kind, transfers) = match events.timing.read_transfers {
-        _ if events.timing.copy_back => (Kind::Inside, 1),
+        _ if events.timing.copy_back => (OpKind::Inside, 1),
         1 if !M::MINIMAL && flash.geometry.units() > 1 => {
-            (Kind::Read, ftl.valid_in_flash_page(from.page) as u16)
+            (OpKind::Read, ftl.valid_in_flash_page(from.page) as u16)
         }
-        whole => (Kind::Read, whole),
+        whole => (OpKind::Read, whole),
     };
     let op = Op { kind, transfers, ..Op::read(die, read_ns, purpose, token) };
     let op = if M::MINIMAL { op } else { op.on(from) };

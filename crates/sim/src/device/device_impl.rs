@@ -10,9 +10,9 @@ use super::any::dispatch;
 use super::backend::{Backend, Hardware};
 use super::durable::CompletionRule;
 use super::{ANNOUNCED, SimDevice};
-use crate::flash::fast_path::{Full, Minimal};
+use crate::flash::fast_path::{AllFeatures, Minimal};
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::{Extent, NO_PAGES};
+use crate::ftl::extent::{NO_PAGES, PageExtent};
 use crate::timeline::breakdown::SimBreakdown;
 
 impl Device for SimDevice {
@@ -54,7 +54,7 @@ impl Device for SimDevice {
     #[inline]
     fn prefetch(&mut self, request: &Io) {
         let shape = self.flash.geometry.shape();
-        let pages = Extent::of_io(request, u64::from(shape.page_bytes)).touched();
+        let pages = PageExtent::of_io(request, u64::from(shape.page_bytes)).touched();
         if pages.end > shape.logical_pages || !request.mode.moves_data() {
             return;
         }
@@ -87,7 +87,7 @@ impl Device for SimDevice {
             request = &admitted;
         }
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
-        let extent = Extent::of_io(request, page_bytes);
+        let extent = PageExtent::of_io(request, page_bytes);
         let rule = match request.mode {
             Mode::Read => CompletionRule::Accepted,
             Mode::Write => self.durable.completion_rule(),
@@ -142,13 +142,13 @@ impl SimDevice {
 
     /// Add a request to the host interface.
     #[inline(always)]
-    fn enqueue(&mut self, request: &Io, extent: Extent, rule: CompletionRule) -> Ticket {
+    fn enqueue(&mut self, request: &Io, extent: PageExtent, rule: CompletionRule) -> Ticket {
         let now = self.now;
         let (io, ticket) = self.host.submit(*request, extent, now, rule);
         if self.is_minimal() {
             self.begin::<Minimal>(io, request, extent, now);
-        } else if !self.interface.is_limited() || self.interface.admits(io, request.mode) {
-            self.begin::<Full>(io, request, extent, now);
+        } else if !self.interface.is_limited() || self.interface.admit(io, request.mode) {
+            self.begin::<AllFeatures>(io, request, extent, now);
         }
         ticket
     }

@@ -44,14 +44,15 @@ pub(crate) struct Durable {
     /// Number of writes since the durability was set.
     written: u64,
     /// The last pages of I/Os that wait for a flush, oldest first.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldCompletion>,
     /// Capacitors protect all accepted data from a power loss.
     protected: bool,
 }
 
 /// The last page of an I/O that completes when a flush does.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Held {
+#[serde(rename = "Held")]
+pub(crate) struct HeldCompletion {
     pub(crate) page: PageIdx,
     pub(crate) since: u64,
     pub(crate) until: Epoch,
@@ -91,7 +92,7 @@ impl Durable {
         }
     }
 
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: HeldCompletion) {
         self.held.push_back(held);
     }
 
@@ -101,7 +102,7 @@ impl Durable {
     }
 
     /// Remove and return the oldest waiting I/O if `is_over` holds for its epoch.
-    pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<Held> {
+    pub(crate) fn release(&mut self, is_over: impl Fn(Epoch) -> bool) -> Option<HeldCompletion> {
         let over = is_over(self.held.front()?.until);
         if over { self.held.pop_front() } else { None }
     }

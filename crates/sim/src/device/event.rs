@@ -188,32 +188,37 @@ impl From<EventTag> for u64 {
 /// The target of a flash operation: which event its completion raises, when, and which account it
 /// charges.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Target {
+#[serde(rename = "Target")]
+pub(crate) struct CompletionTarget {
     pub(crate) token: EventTag,
     pub(crate) report: Report,
     pub(crate) account: Option<AccountIdx>,
 }
 
-impl Target {
+impl CompletionTarget {
     /// Return the target of a page of a host I/O: its end is reported as soon as it is known.
     #[inline]
-    pub(crate) fn host(page: PageIdx) -> Target {
+    pub(crate) fn host(page: PageIdx) -> CompletionTarget {
         let account = Some(page.account());
-        Target { token: DeviceEvent::PageDone(page).into(), report: Report::WhenKnown, account }
+        CompletionTarget {
+            token: DeviceEvent::PageDone(page).into(),
+            report: Report::WhenKnown,
+            account,
+        }
     }
 
     /// Return an operation with this target whose times are charged elsewhere.
     #[inline]
     pub(crate) fn op(self) -> Op<EventTag> {
-        let Target { token, report, account } = self;
+        let CompletionTarget { token, report, account } = self;
         Op { report, account, ..Op::timed_elsewhere(token) }
     }
 
     /// Return the same target for work that failed.
-    pub(crate) fn failed(self) -> Target {
+    pub(crate) fn failed(self) -> CompletionTarget {
         match self.token.event() {
             DeviceEvent::PageDone(page) => {
-                Target { token: DeviceEvent::PageFailed(page).into(), ..self }
+                CompletionTarget { token: DeviceEvent::PageFailed(page).into(), ..self }
             }
             _ => self,
         }
@@ -221,13 +226,13 @@ impl Target {
 
     /// Return [`Target::failed`] if `failed`, else the target itself.
     #[inline]
-    pub(crate) fn failed_if(self, failed: bool) -> Target {
+    pub(crate) fn failed_if(self, failed: bool) -> CompletionTarget {
         if failed { self.failed() } else { self }
     }
 
     /// Return the target of a page that leaves the write cache.
-    pub(crate) fn flush(page: Lpn, epoch: Epoch) -> Target {
-        Target {
+    pub(crate) fn flush(page: Lpn, epoch: Epoch) -> CompletionTarget {
+        CompletionTarget {
             token: DeviceEvent::Flushed(epoch, page).into(),
             report: Report::AtEnd,
             account: None,
@@ -235,13 +240,21 @@ impl Target {
     }
 
     /// Return the target of a host page that waits for buffered data to reach flash.
-    pub(crate) fn drained(page: PageIdx) -> Target {
-        Target { token: DeviceEvent::Drained(page).into(), report: Report::AtEnd, account: None }
+    pub(crate) fn drained(page: PageIdx) -> CompletionTarget {
+        CompletionTarget {
+            token: DeviceEvent::Drained(page).into(),
+            report: Report::AtEnd,
+            account: None,
+        }
     }
 
     /// Return the target of the garbage collection of a plane.
     #[inline]
-    pub(crate) fn collection(plane: PlaneIdx) -> Target {
-        Target { token: DeviceEvent::Collect(plane).into(), report: Report::AtEnd, account: None }
+    pub(crate) fn collection(plane: PlaneIdx) -> CompletionTarget {
+        CompletionTarget {
+            token: DeviceEvent::Collect(plane).into(),
+            report: Report::AtEnd,
+            account: None,
+        }
     }
 }

@@ -14,9 +14,9 @@ use super::SimDevice;
 use super::any::{AnyBackend, dispatch};
 use super::backend::{Backend, Hardware};
 use super::cache::WriteCache;
-use super::durable::Held;
-use super::event::{DeviceEvent, IoIdx, PageIdx, Target};
-use crate::flash::fast_path::Full;
+use super::durable::HeldCompletion;
+use super::event::{CompletionTarget, DeviceEvent, IoIdx, PageIdx};
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::Lpn;
 use crate::timeline::Timing;
 
@@ -42,27 +42,27 @@ impl SimDevice {
     pub(super) fn command_without_data_processed(&mut self, index: IoIdx, io: &Io, at: u64) {
         match io.mode {
             Mode::Trim => self.trim_processed(index, io, at),
-            _ => self.zone_taken_in(index, io, at),
+            _ => self.zone_command_accepted(index, io, at),
         }
     }
 
     /// Execute a trim after its command has been processed: the data it covers is gone.
     #[cold]
     fn trim_processed(&mut self, index: IoIdx, io: &Io, at: u64) {
-        self.events.reach(at);
+        self.events.advance_to(at);
         self.host.command_processed(index, at);
         self.trim(io.offset, io.size);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<Full>(page, at);
+        self.ended::<AllFeatures>(page, at);
     }
 
     /// Start a flush at `at`. It waits for all acknowledged data.
     #[cold]
     pub(super) fn begin_flush(&mut self, index: IoIdx, at: u64) {
-        self.events.reach(at);
+        self.events.advance_to(at);
         self.host.command_processed(index, at);
         let page = self.host.page(index, Lpn(0), at, &mut self.events.accounts);
-        self.ended::<Full>(page, at);
+        self.ended::<AllFeatures>(page, at);
     }
 
     /// End the last page of an I/O when all data is durable; all of the I/O's data was accepted at
@@ -80,7 +80,7 @@ impl SimDevice {
         self.fail_if_worn_out(index);
         if let Some(until) = self.cache.as_mut().and_then(WriteCache::end_epoch) {
             self.events.awaits_flush(end);
-            return self.durable.hold(Held { page: index, since: end, until });
+            return self.durable.hold(HeldCompletion { page: index, since: end, until });
         }
         self.drain(index, end, taken);
     }
@@ -98,8 +98,7 @@ impl SimDevice {
     pub(super) fn drain(&mut self, index: PageIdx, end: u64, at: u64) {
         let SimDevice { backend, flash, events, host, .. } = self;
         let hardware = &mut Hardware { flash, events };
-        let waits =
-            dispatch!(backend, backend => backend.drain(at, Target::drained(index), hardware));
+        let waits = dispatch!(backend, backend => backend.drain(at, CompletionTarget::drained(index), hardware));
         if let AnyBackend::Merged(merged) = backend
             && merged.cannot_write_back()
         {
@@ -109,7 +108,7 @@ impl SimDevice {
             // It waits from that time on.
             host.arrived(index, end);
         } else {
-            self.end::<Full>(index, end);
+            self.end::<AllFeatures>(index, end);
         }
     }
 
@@ -119,6 +118,6 @@ impl SimDevice {
         let die = self.events.programmed_until(None, at);
         let merges = matches!(self.backend, AnyBackend::Merged(_));
         self.events.spent_on_flush(index.account(), die, merges, since, at);
-        self.end::<Full>(index, at);
+        self.end::<AllFeatures>(index, at);
     }
 }

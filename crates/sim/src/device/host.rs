@@ -14,13 +14,13 @@ use crate::collections::slab;
 use crate::device::durable::CompletionRule;
 use crate::device::event::{IoIdx, PageIdx};
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::timeline::breakdown::{Account as _, Cause, SimBreakdown};
 
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct HostIo {
     io: Io,
-    extent: Extent,
+    extent: PageExtent,
     ticket: Ticket,
     submitted: u64,
     /// When the controller had processed its command.
@@ -53,9 +53,9 @@ pub(crate) struct Host {
     pages: Vec<HostPage>,
     unused_pages: Vec<u32>,
     /// The completion that is due first. At queue depth 1 no other is ever needed.
-    first: First,
+    first: FirstCompletion,
     /// The others, by completion time, then by ticket.
-    later: BinaryHeap<Reverse<Done>>,
+    later: BinaryHeap<Reverse<PendingCompletion>>,
     outstanding: u32,
     /// Number of I/Os whose end is unknown, and how many of them are reads.
     open: u32,
@@ -67,18 +67,19 @@ pub(crate) struct Host {
 }
 
 /// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
-type Done = (u64, Ticket, IoIdx);
+type PendingCompletion = (u64, Ticket, IoIdx);
 
 /// The end of an I/O that is not known.
 const NEVER: u64 = u64::MAX;
 
 /// The I/O that completes first; [`NEVER`] without one.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct First(Done);
+#[serde(rename = "First")]
+struct FirstCompletion(PendingCompletion);
 
-impl Default for First {
-    fn default() -> First {
-        First((NEVER, Ticket(u64::MAX), IoIdx(u32::MAX)))
+impl Default for FirstCompletion {
+    fn default() -> FirstCompletion {
+        FirstCompletion((NEVER, Ticket(u64::MAX), IoIdx(u32::MAX)))
     }
 }
 
@@ -120,7 +121,7 @@ impl Host {
     pub(crate) fn submit(
         &mut self,
         io: Io,
-        extent: Extent,
+        extent: PageExtent,
         now: u64,
         rule: CompletionRule,
     ) -> (IoIdx, Ticket) {
@@ -145,7 +146,7 @@ impl Host {
     }
 
     #[inline]
-    pub(crate) fn io(&self, index: IoIdx) -> (Io, Extent) {
+    pub(crate) fn io(&self, index: IoIdx) -> (Io, PageExtent) {
         let HostIo { io, extent, .. } = self.ios[index.0 as usize];
         (io, extent)
     }
@@ -168,7 +169,7 @@ impl Host {
 
     /// Return the pages that the I/O touches.
     #[inline]
-    pub(crate) fn extent(&self, index: IoIdx) -> Extent {
+    pub(crate) fn extent(&self, index: IoIdx) -> PageExtent {
         self.ios[index.0 as usize].extent
     }
 
@@ -224,7 +225,7 @@ impl Host {
     }
 
     /// Count a page of the I/O as read together with an earlier page, without an end of its own.
-    pub(crate) fn read_along(&mut self, index: IoIdx) {
+    pub(crate) fn add_read_unit(&mut self, index: IoIdx) {
         self.ios[index.0 as usize].pages_left -= 1;
     }
 
@@ -233,7 +234,7 @@ impl Host {
     #[inline(always)]
     pub(crate) fn ended(&mut self, index: PageIdx, end: u64) -> Option<(Mode, u64)> {
         let of = self.page_ended(index, end)?;
-        Some(self.end_is_known(of))
+        Some(self.record_end(of))
     }
 
     /// Like [`Host::ended`] where completion needs an interrupt: return the I/O and its end.
@@ -243,11 +244,11 @@ impl Host {
     }
 
     /// Notify the host at `at` that the I/O has completed; return the page that has its account.
-    pub(crate) fn notified(&mut self, of: IoIdx, at: u64) -> PageIdx {
+    pub(crate) fn notify(&mut self, of: IoIdx, at: u64) -> PageIdx {
         let io = &mut self.ios[of.0 as usize];
         io.end = at;
         let last = io.last;
-        self.end_is_known(of);
+        self.record_end(of);
         last
     }
 
@@ -269,7 +270,7 @@ impl Host {
     }
 
     #[inline(always)]
-    fn end_is_known(&mut self, of: IoIdx) -> (Mode, u64) {
+    fn record_end(&mut self, of: IoIdx) -> (Mode, u64) {
         let io = &self.ios[of.0 as usize];
         self.open -= 1;
         let mode = io.io.mode;
@@ -277,10 +278,10 @@ impl Host {
         let (end, ticket) = (io.end, io.ticket);
         let done = (end, ticket, of);
         if self.first.0.0 == NEVER {
-            self.first = First(done);
+            self.first = FirstCompletion(done);
         } else {
-            let First(first) = self.first;
-            self.first = First(first.min(done));
+            let FirstCompletion(first) = self.first;
+            self.first = FirstCompletion(first.min(done));
             self.later.push(Reverse(first.max(done)));
         }
         (mode, end)
@@ -315,7 +316,10 @@ impl Host {
         let (end, ticket, index) = std::mem::take(&mut self.first).0;
         assert!(end != NEVER, "something is outstanding");
         if !self.later.is_empty() {
-            self.first = self.later.pop().map_or_else(First::default, |Reverse(done)| First(done));
+            self.first = self
+                .later
+                .pop()
+                .map_or_else(FirstCompletion::default, |Reverse(done)| FirstCompletion(done));
         }
         let HostIo { submitted, last, .. } = self.ios[index.0 as usize];
         self.unused_ios.push(index.0);

@@ -17,7 +17,8 @@ pub(crate) type Sectors = u64;
 
 /// A page that is being flushed.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
-struct Page {
+#[serde(rename = "Page")]
+struct InflightPage {
     /// The sectors being flushed; empty after a trim.
     sectors: Sectors,
     /// Number of flushes in progress.
@@ -29,12 +30,12 @@ struct Page {
 #[serde(transparent)]
 pub(super) struct InflightFlushes {
     #[serde(serialize_with = "in_order")]
-    pages: HashMap<Lpn, Page, BuildHasherDefault<Mixed>>,
+    pages: HashMap<Lpn, InflightPage, BuildHasherDefault<PageHasher>>,
 }
 
 /// Serialize in page order: equal states give equal bytes.
 fn in_order<S: Serializer>(
-    pages: &HashMap<Lpn, Page, BuildHasherDefault<Mixed>>,
+    pages: &HashMap<Lpn, InflightPage, BuildHasherDefault<PageHasher>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     pages.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
@@ -44,21 +45,21 @@ impl InflightFlushes {
     /// Begin a flush of `sectors` of `page`.
     #[inline]
     pub(super) fn begin(&mut self, page: Lpn, sectors: Sectors) {
-        let there = self.pages.entry(page).or_default();
-        there.sectors |= sectors;
-        there.flushes += 1;
+        let entry = self.pages.entry(page).or_default();
+        entry.sectors |= sectors;
+        entry.flushes += 1;
     }
 
     /// End a flush of `page`. With several in progress it is unknown which one: all sectors stay
     /// until the last ends.
     #[inline]
     pub(super) fn end(&mut self, page: Lpn) {
-        let Entry::Occupied(mut there) = self.pages.entry(page) else {
+        let Entry::Occupied(mut entry) = self.pages.entry(page) else {
             unreachable!("a page that was flushed had left the cache")
         };
-        there.get_mut().flushes -= 1;
-        if there.get().flushes == 0 {
-            there.remove();
+        entry.get_mut().flushes -= 1;
+        if entry.get().flushes == 0 {
+            entry.remove();
         }
     }
 
@@ -81,9 +82,9 @@ impl InflightFlushes {
 
 /// A hasher of page numbers: one multiplication (Fibonacci hashing, Knuth).
 #[derive(Clone, Default)]
-pub(super) struct Mixed(u64);
+pub(super) struct PageHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for PageHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -5,7 +5,7 @@ use super::SimDevice;
 use super::any::AnyBackend;
 use super::event::{DeviceEvent, EventTag};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
-use crate::timeline::log::{Operations, Work};
+use crate::timeline::log::{OpSource, Operations};
 
 impl SimDevice {
     /// Record every flash operation from now on. I/Os are numbered from here as well.
@@ -21,7 +21,7 @@ impl SimDevice {
     /// Note an I/O that was submitted at `begin` and ended at `end`: a long log keeps only the
     /// operations around the slowest I/Os.
     pub fn note_completion(&mut self, begin: u64, end: u64) {
-        self.events.completed(begin, end);
+        self.events.log_completion(begin, end);
     }
 
     /// Stop recording; return the operations since [`SimDevice::record_operations`].
@@ -81,10 +81,10 @@ impl SimDevice {
 }
 
 /// Return the purpose of the operation of an event tag.
-fn work_of(token: u64) -> Work {
+fn work_of(token: u64) -> OpSource {
     match EventTag::from(token).event() {
-        DeviceEvent::Collect(plane) => Work::Collection(plane.0),
-        DeviceEvent::StepDone(job, _) => Work::Plan(job.0),
-        _ => Work::Other,
+        DeviceEvent::Collect(plane) => OpSource::Collection(plane.0),
+        DeviceEvent::StepDone(job, _) => OpSource::Plan(job.0),
+        _ => OpSource::Other,
     }
 }

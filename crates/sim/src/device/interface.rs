@@ -30,17 +30,20 @@ use crate::device::event::IoIdx;
 pub(crate) struct Interface {
     /// Maximum number of commands at once; 0: unlimited.
     at_once: u32,
-    under_way: u32,
+    #[serde(rename = "under_way")]
+    active: u32,
     /// One queue for all, or one for reads and one for the rest.
-    queues: Vec<Queue>,
+    queues: Vec<HostQueue>,
     /// The queue whose turn it is, and the commands left in its turn.
     turn: usize,
-    left: u32,
+    #[serde(rename = "left")]
+    turn_left: u32,
 }
 
 /// A queue of the host, and its number of commands per turn (weight).
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Queue {
+#[serde(rename = "Queue")]
+struct HostQueue {
     weight: u32,
     waiting: VecDeque<IoIdx>,
 }
@@ -48,9 +51,9 @@ struct Queue {
 impl Interface {
     /// Create one queue per weight.
     pub(crate) fn new(at_once: u32, weights: &[u32]) -> Interface {
-        let queue = |weight: &u32| Queue { weight: *weight, waiting: VecDeque::new() };
+        let queue = |weight: &u32| HostQueue { weight: *weight, waiting: VecDeque::new() };
         let queues = weights.iter().map(queue).collect();
-        Interface { at_once, queues, left: weights[0], ..Interface::default() }
+        Interface { at_once, queues, turn_left: weights[0], ..Interface::default() }
     }
 
     /// Return whether a command may ever have to wait.
@@ -60,16 +63,16 @@ impl Interface {
     }
 
     /// Admit `io` now if possible; otherwise queue it and return false.
-    pub(crate) fn admits(&mut self, io: IoIdx, mode: Mode) -> bool {
-        let room = self.under_way < self.at_once;
-        if room {
-            self.under_way += 1;
+    pub(crate) fn admit(&mut self, io: IoIdx, mode: Mode) -> bool {
+        let admitted = self.active < self.at_once;
+        if admitted {
+            self.active += 1;
         } else {
             let of_rest = usize::from(mode != Mode::Read);
             let last = self.queues.len() - 1;
             self.queues[of_rest.min(last)].waiting.push_back(io);
         }
-        room
+        admitted
     }
 
     /// Return the next command to admit, after a completion.
@@ -77,23 +80,23 @@ impl Interface {
         // One full round, plus the rest of the current turn.
         for _ in 0..=self.queues.len() {
             let queue = &mut self.queues[self.turn];
-            if self.left > 0
+            if self.turn_left > 0
                 && let Some(next) = queue.waiting.pop_front()
             {
-                self.left -= 1;
+                self.turn_left -= 1;
                 return Some(next);
             }
             self.turn = (self.turn + 1) % self.queues.len();
-            self.left = self.queues[self.turn].weight;
+            self.turn_left = self.queues[self.turn].weight;
         }
-        self.under_way -= 1;
+        self.active -= 1;
         None
     }
 
     /// Reset: no command is in progress.
     pub(crate) fn reset(&mut self) {
-        let nobody = self.queues.iter().all(|queue| queue.waiting.is_empty());
-        debug_assert!(nobody, "every I/O has ended");
-        self.under_way = 0;
+        let is_empty = self.queues.iter().all(|queue| queue.waiting.is_empty());
+        debug_assert!(is_empty, "every I/O has ended");
+        self.active = 0;
     }
 }

@@ -23,7 +23,7 @@ use super::any::dispatch;
 use super::backend::{Backend, Hardware};
 use super::event::{DeviceEvent, IoIdx, PageIdx};
 use crate::config::InterruptsPart;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::timeline::breakdown::{Account as _, Cause};
 
 /// Completions that the host has not been notified of.
@@ -74,7 +74,7 @@ impl SimDevice {
             && let Some(next) = self.interface.next()
         {
             let (io, extent) = self.host.io(next);
-            self.begin::<Full>(next, &io, extent, at);
+            self.begin::<AllFeatures>(next, &io, extent, at);
         }
         if ended.mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
@@ -100,7 +100,7 @@ impl SimDevice {
         let InterruptsPart { host_completion, host_completion_ns, .. } = interrupts.of;
         let notified_at = host_completion.noticed(at, host_completion_ns);
         for (io, posted) in interrupts.waiting.drain(..) {
-            let last = host.notified(io, notified_at);
+            let last = host.notify(io, notified_at);
             events.accounts[last.0 as usize].add(Cause::Controller, notified_at - posted);
         }
     }

@@ -6,11 +6,11 @@ use super::SimDevice;
 use super::any::{AnyBackend, dispatch};
 use super::backend::{Backend, Hardware, Write};
 use super::cache_traffic::{bytes_in, sectors_of};
-use super::event::{DeviceEvent, EventTag, IoIdx, PageIdx, Target};
+use super::event::{CompletionTarget, DeviceEvent, EventTag, IoIdx, PageIdx};
 use super::host::HostPage;
-use crate::flash::fast_path::{FastPath, Full, Minimal};
+use crate::flash::fast_path::{AllFeatures, FastPath, Minimal};
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::timeline::breakdown::Cause;
 
 /// Events per moved page, and the smallest event budget of a device.
@@ -23,14 +23,14 @@ impl SimDevice {
     /// processed later. False for a write-through request with a cache: its pages first leave the
     /// cache.
     #[inline(always)]
-    fn is_next_on_the_link<M: FastPath>(&self, index: IoIdx, request: &Io) -> bool {
+    fn may_reserve_link<M: FastPath>(&self, index: IoIdx, request: &Io) -> bool {
         let in_order = self.events.timing.writes_in_order;
         if M::MINIMAL {
             return request.mode == Mode::Write && in_order && !self.host.has_open_reads();
         }
-        let alone = !self.host.has_open_reads() && self.backend.takes_ahead();
-        let past_a_cache = self.cache.is_some() && self.host.is_write_through(index);
-        request.mode == Mode::Write && in_order && alone && !past_a_cache
+        let may_reserve = !self.host.has_open_reads() && self.backend.may_reserve_link();
+        let bypasses_cache = self.cache.is_some() && self.host.is_write_through(index);
+        request.mode == Mode::Write && in_order && may_reserve && !bypasses_cache
     }
 
     /// Return whether the device has no optional feature, and nothing records its work.
@@ -41,15 +41,15 @@ impl SimDevice {
 
     /// Return when the processor has processed the command of `request`, which arrives at `at`.
     #[inline(always)]
-    fn command(&mut self, request: &Io, at: u64) -> u64 {
+    fn process_command(&mut self, request: &Io, at: u64) -> u64 {
         let timing = &self.events.timing;
         if request.mode != Mode::Read {
             let latency = timing.command_write_latency_ns;
             return self.events.process(at, timing.command_write_ns, latency);
         }
-        let goes_on = request.offset.0 == self.read_end;
+        let is_sequential = request.offset.0 == self.read_end;
         self.read_end = request.offset.0 + request.size.0;
-        let seek_ns = if goes_on { 0 } else { timing.seek_read_ns };
+        let seek_ns = if is_sequential { 0 } else { timing.seek_read_ns };
         let latency = timing.command_read_latency_ns;
         self.events.process(at, timing.command_read_ns + seek_ns, latency)
     }
@@ -61,7 +61,7 @@ impl SimDevice {
         if self.is_minimal() {
             self.settle_of::<Minimal>(until)
         } else {
-            self.settle_of::<Full>(until)
+            self.settle_of::<AllFeatures>(until)
         }
     }
 
@@ -95,7 +95,7 @@ impl SimDevice {
     /// pages. The budget stops a corrupt snapshot from looping for ever.
     #[inline]
     pub(super) fn reset_event_budget(&mut self) {
-        self.events.allow(self.event_budget);
+        self.events.set_event_budget(self.event_budget);
     }
 
     /// Return the event budget of [`SimDevice::reset_event_budget`].
@@ -112,7 +112,7 @@ impl SimDevice {
             if self.is_minimal() {
                 self.catch_up::<Minimal>(until);
             } else {
-                self.catch_up::<Full>(until);
+                self.catch_up::<AllFeatures>(until);
             }
         }
     }
@@ -158,25 +158,25 @@ impl SimDevice {
         match event {
             DeviceEvent::CommandProcessed(index) => {
                 let (io, extent) = self.host.io(index);
-                self.command_processed::<Full>(index, &io, extent, at);
+                self.command_processed::<AllFeatures>(index, &io, extent, at);
             }
-            DeviceEvent::DataInMemory(page) => self.arrived::<Full>(page, at),
-            DeviceEvent::PageDone(page) => self.ended::<Full>(page, at),
+            DeviceEvent::DataInMemory(page) => self.arrived::<AllFeatures>(page, at),
+            DeviceEvent::PageDone(page) => self.ended::<AllFeatures>(page, at),
             DeviceEvent::PageFailed(page) => {
                 self.host.fail(page);
-                self.ended::<Full>(page, at);
+                self.ended::<AllFeatures>(page, at);
             }
             DeviceEvent::Flushed(epoch, page) => self.flushed(page, epoch, at),
             DeviceEvent::CommandSlotFreed => {
                 if let Some(next) = self.interface.next() {
                     let (io, extent) = self.host.io(next);
-                    self.begin::<Full>(next, &io, extent, at);
+                    self.begin::<AllFeatures>(next, &io, extent, at);
                 }
             }
             DeviceEvent::Drained(page) => self.drained(page, at),
             DeviceEvent::CompletionPosted(io) => self.posted(io, at),
             DeviceEvent::CoalescingTimeout(raised) => self.coalesced(raised, at),
-            DeviceEvent::Collect(plane) => self.collect::<Full>(at, plane),
+            DeviceEvent::Collect(plane) => self.collect::<AllFeatures>(at, plane),
             DeviceEvent::PlanStart(_)
             | DeviceEvent::MovePlanned(..)
             | DeviceEvent::ProgramsDone(_)
@@ -192,12 +192,18 @@ impl SimDevice {
 
     /// Start an admitted I/O at `at`: the processor processes its command.
     #[inline(always)]
-    pub(super) fn begin<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    pub(super) fn begin<M: FastPath>(
+        &mut self,
+        index: IoIdx,
+        io: &Io,
+        extent: PageExtent,
+        at: u64,
+    ) {
         if extent.touched().is_empty() {
             return self.begin_without_data(index, io, at);
         }
-        let command_processed = self.command(io, at);
-        if command_processed > at && !self.is_next_on_the_link::<M>(index, io) {
+        let command_processed = self.process_command(io, at);
+        if command_processed > at && !self.may_reserve_link::<M>(index, io) {
             self.events.remind(command_processed, DeviceEvent::CommandProcessed(index).into());
         } else {
             self.command_processed::<M>(index, io, extent, command_processed);
@@ -207,7 +213,13 @@ impl SimDevice {
     /// Continue an I/O whose command has been processed: read its pages, or send their data over
     /// the link.
     #[inline(always)]
-    fn command_processed<M: FastPath>(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    fn command_processed<M: FastPath>(
+        &mut self,
+        index: IoIdx,
+        io: &Io,
+        extent: PageExtent,
+        at: u64,
+    ) {
         self.flash.clock = at;
         self.host.command_processed(index, at);
         match io.mode {
@@ -217,7 +229,7 @@ impl SimDevice {
         }
         let write_through = !M::MINIMAL && self.host.is_write_through(index);
         if write_through {
-            self.expel(extent, at);
+            self.evict(extent, at);
         }
         if !M::MINIMAL
             && (self.cache.is_none() || write_through)
@@ -233,13 +245,14 @@ impl SimDevice {
 
     /// Write the pages of an I/O back to back, without pages of another I/O between them.
     #[inline(always)]
-    fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
-        self.events.reach(at);
+    fn write_as_one(&mut self, index: IoIdx, io: &Io, extent: PageExtent, at: u64) {
+        self.events.advance_to(at);
         for page in extent.touched().map(Lpn) {
-            let (of_host, end) = self.send::<Full>(index, io, page, at);
+            let (of_host, end) = self.send::<AllFeatures>(index, io, page, at);
             self.note_arrival(of_host);
-            let (target, through) = (Target::host(of_host), self.host.is_write_through(index));
-            self.write::<Full>(Write { page, extent, target, through }, end);
+            let (target, through) =
+                (CompletionTarget::host(of_host), self.host.is_write_through(index));
+            self.write::<AllFeatures>(Write { page, extent, target, through }, end);
         }
     }
 
@@ -253,12 +266,12 @@ impl SimDevice {
             events.assign_account(of_host.account(), || host.number_of(index));
         }
         let end = events.send(at, bytes_in(io, page.0, page_bytes));
-        events.spent(Some(of_host.account()), Cause::Link, end - at);
+        events.charge_account(Some(of_host.account()), Cause::Link, end - at);
         (of_host, end)
     }
 
     /// Read the pages of an I/O.
-    fn read(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    fn read(&mut self, index: IoIdx, io: &Io, extent: PageExtent, at: u64) {
         if self.flash.geometry.units() > 1 {
             return self.read_units(index, io, extent, at);
         }
@@ -269,7 +282,7 @@ impl SimDevice {
             let page = Lpn(page);
             let of_host = host.page(index, page, at, &mut events.accounts);
             events.assign_account(of_host.account(), || host.number_of(index));
-            let target = Target::host(of_host);
+            let target = CompletionTarget::host(of_host);
             let cached = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, page_bytes, *sector_bytes))
             });
@@ -288,7 +301,8 @@ impl SimDevice {
         let HostPage { of, page, .. } = self.host.page_of(index);
         if M::MINIMAL {
             let extent = self.host.extent(of);
-            let write = Write { page, extent, target: Target::host(index), through: false };
+            let write =
+                Write { page, extent, target: CompletionTarget::host(index), through: false };
             return self.write::<M>(write, at);
         }
         self.note_arrival(index);
@@ -308,7 +322,7 @@ impl SimDevice {
         }
         let extent = self.host.extent(of);
         let through = self.host.is_write_through(of);
-        self.write::<M>(Write { page, extent, target: Target::host(index), through }, at);
+        self.write::<M>(Write { page, extent, target: CompletionTarget::host(index), through }, at);
     }
 
     #[inline(always)]

@@ -14,24 +14,25 @@
 use uflip_core::Error;
 
 use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::event::{DeviceEvent, Target};
-use crate::device::jobs::{Jobs, Line, Order, issue_host_command};
+use crate::device::event::{CompletionTarget, DeviceEvent};
+use crate::device::jobs::{PlanClass, PlanJobs, PlanRequest, issue_host_command};
 use crate::device::planned_write::Written;
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::{Merging, read_only};
 
 /// The FTL and its plans.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Merged {
+#[serde(rename = "Merged")]
+pub(crate) struct MergingBackend {
     pub(super) ftl: Merging,
     /// The current plan; kept to avoid allocations.
     #[serde(skip)]
     pub(super) plan: Plan,
-    pub(super) jobs: Jobs,
+    pub(super) jobs: PlanJobs,
     /// Idle-time steps begin until then.
     idle_until: u64,
     /// Host reads per reclaiming step (0: none), and host reads since the last step.
@@ -40,7 +41,7 @@ pub(crate) struct Merged {
     /// Whether a write to exactly the extent of the last write stays in memory.
     pub(super) buffers: bool,
     /// Extent of the last write, and whether memory has a newer version than the flash.
-    last: Option<Extent>,
+    last: Option<PageExtent>,
     dirty: bool,
     /// A block has failed without a replacement: the device is read-only.
     pub(super) read_only: bool,
@@ -50,12 +51,17 @@ pub(crate) struct Merged {
     pub(super) contents: Option<(Box<Contents>, Origin)>,
     /// Places of all pages, if a block has failed without a replacement and flash contents are
     /// recorded.
-    pub(super) at_end: Option<Vec<Option<Place>>>,
+    pub(super) at_end: Option<Vec<Option<PageAddress>>>,
 }
 
-impl Merged {
-    pub(crate) fn new(ftl: Merging, jobs: Jobs, reads_per_step: u32, buffers: bool) -> Merged {
-        Merged {
+impl MergingBackend {
+    pub(crate) fn new(
+        ftl: Merging,
+        jobs: PlanJobs,
+        reads_per_step: u32,
+        buffers: bool,
+    ) -> MergingBackend {
+        MergingBackend {
             ftl,
             plan: Plan::default(),
             jobs,
@@ -90,7 +96,7 @@ impl Merged {
     }
 
     /// Return the place of `page` in the FTL's geometry.
-    pub(super) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(super) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         match &self.at_end {
             None => self.ftl.lookup(page),
             Some(places) => places[page.0 as usize],
@@ -102,8 +108,8 @@ impl Merged {
     fn absorbs(&mut self, write: &Write) -> bool {
         let Write { page, extent, through, .. } = write;
         if extent.begin() == page.0 {
-            let again = self.last == Some(*extent) && extent.is_whole();
-            self.dirty = again && !through;
+            let is_rewrite = self.last == Some(*extent) && extent.is_whole();
+            self.dirty = is_rewrite && !through;
             self.last = Some(*extent);
         }
         self.dirty
@@ -114,8 +120,8 @@ impl Merged {
     fn flush(
         &mut self,
         ready: u64,
-        extent: Option<&Extent>,
-        target: Option<Target>,
+        extent: Option<&PageExtent>,
+        target: Option<CompletionTarget>,
         hardware: &mut Hardware<'_>,
     ) -> bool {
         let Some(last) = self.last.filter(|last| self.dirty && Some(last) != extent) else {
@@ -128,8 +134,8 @@ impl Merged {
             self.execute(Written::Kept(last), hardware);
         }
         let target = target.map(|target| target.failed_if(self.read_only));
-        let order = Order { ready, target, read_bytes: None, scrubs: false };
-        self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
+        let order = PlanRequest { ready, target, read_bytes: None, scrubs: false };
+        self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware);
         true
     }
 
@@ -144,8 +150,8 @@ impl Merged {
         hardware.flash.counters.merges_idle += self.plan.merges();
         self.execute(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
-            let order = Order { ready, target: None, read_bytes: None, scrubs: false };
-            self.jobs.queue(&mut self.plan, order, Merged::idle_line(hardware), hardware);
+            let order = PlanRequest { ready, target: None, read_bytes: None, scrubs: false };
+            self.jobs.queue(&mut self.plan, order, MergingBackend::idle_class(hardware), hardware);
         }
         // A step that only updates tables takes no time, but the clock must advance.
         worked.then_some(ready + 1)
@@ -154,7 +160,7 @@ impl Merged {
     /// Return whether an idle-time step may begin.
     #[inline]
     fn may_step(&self, at: u64, hardware: &Hardware<'_>) -> bool {
-        at < self.idle_until && self.jobs.is_free(Merged::idle_line(hardware))
+        at < self.idle_until && self.jobs.is_free(MergingBackend::idle_class(hardware))
     }
 
     /// Do idle-time steps one after the other while the host is idle.
@@ -168,7 +174,7 @@ impl Merged {
     }
 
     /// Write `page` untimed.
-    fn write_now(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
+    fn write_page_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash) {
         if self.at_end.is_some() {
             return;
         }
@@ -178,7 +184,7 @@ impl Merged {
     }
 }
 
-impl Backend for Merged {
+impl Backend for MergingBackend {
     const PLANS_WHOLE_WRITES: bool = true;
 
     #[inline]
@@ -187,7 +193,7 @@ impl Backend for Merged {
         page: Lpn,
         bytes: u64,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
         hardware: &mut Hardware<'_>,
     ) {
         self.plan_read(page);
@@ -195,12 +201,12 @@ impl Backend for Merged {
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
         let order =
-            Order { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
+            PlanRequest { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
         match self.plan.only() {
             Some(command) => issue_host_command(command, 0, order, hardware),
             // Programs and erases that make space for a map page are queued.
             None if !self.plan.records().is_empty() => {
-                self.jobs.queue(&mut self.plan, order, Line::Path, hardware);
+                self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware);
             }
             // The controller alone answers a read of a page that was never written, once it knows
             // that.
@@ -227,13 +233,13 @@ impl Backend for Merged {
         self.ftl.write(page, &extent, &mut self.plan);
         self.execute(Written::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
-        let order = Order { ready, target: Some(target), read_bytes: None, scrubs: false };
+        let order = PlanRequest { ready, target: Some(target), read_bytes: None, scrubs: false };
         let record = self.plan.records().first().copied().unwrap_or(0);
-        match self.plan.only().filter(|_| self.jobs.is_free(Line::Path)) {
+        match self.plan.only().filter(|_| self.jobs.is_free(PlanClass::Foreground)) {
             Some(command) => {
                 issue_host_command(command, record, order, hardware);
             }
-            None => self.jobs.queue(&mut self.plan, order, Line::Path, hardware),
+            None => self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware),
         }
     }
 
@@ -252,8 +258,8 @@ impl Backend for Merged {
 
     #[inline]
     fn handle_event(&mut self, event: DeviceEvent, at: u64, hardware: &mut Hardware<'_>) {
-        let alone = !self.may_step(at, hardware);
-        let until = if alone { hardware.events.undisturbed_until() } else { 0 };
+        let may_run_ahead = !self.may_step(at, hardware);
+        let until = if may_run_ahead { hardware.events.undisturbed_until() } else { 0 };
         self.jobs.handle_event(event, at, until, hardware);
         self.reclaim_while_idle(hardware.events.now(), hardware);
     }
@@ -276,10 +282,10 @@ impl Backend for Merged {
         read_only()
     }
 
-    fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
+    fn drain(&mut self, at: u64, target: CompletionTarget, hardware: &mut Hardware<'_>) -> bool {
         // Buffered data may be on its way to flash already.
         self.flush(at, None, Some(target), hardware)
-            || self.buffers && hardware.events.waits_for_programs(target.token)
+            || self.buffers && hardware.events.wait_for_programs(target.token)
     }
 
     fn begin_idle(&mut self, now: u64, until: u64, hardware: &mut Hardware<'_>) {
@@ -297,14 +303,14 @@ impl Backend for Merged {
     fn end_untimed(&mut self, flash: &mut Flash) {
         self.jobs.clear();
         if let Some(last) = self.last.take().filter(|_| self.dirty) {
-            last.pages().for_each(|page| self.write_now(page, &last, flash));
+            last.pages().for_each(|page| self.write_page_untimed(page, &last, flash));
         }
         self.dirty = false;
     }
 
     #[inline]
-    fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
-        self.write_now(page, extent, flash);
+    fn write_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash) {
+        self.write_page_untimed(page, extent, flash);
     }
 
     #[inline]

@@ -60,9 +60,9 @@ use crate::device::host::Host;
 use crate::device::interface::Interface;
 use crate::device::interrupts::Interrupts;
 use crate::flash::contents::Origin;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::media::Flash;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::snapshot::not_described;
 use crate::timeline::Timeline;
 
@@ -156,7 +156,7 @@ impl SimDevice {
             announced: Default::default(),
             announcements: 0,
         };
-        device.keep_contents(&profile);
+        device.track_contents(&profile);
         device.minimal = device.is_built_minimal();
         device.do_untimed(precondition::writes(&profile).take_while(|io| !is_stopped(io.size)))?;
         if is_stopped(Bytes(0)) {
@@ -200,7 +200,7 @@ impl SimDevice {
         self.reset_event_budget();
         while !self.host.is_settled() {
             match self.events.next(u64::MAX) {
-                Some((at, token)) => self.dispatch::<Full>(at, token),
+                Some((at, token)) => self.dispatch::<AllFeatures>(at, token),
                 // Units of several streams may wait in page buffers that no further write fills.
                 None => self.fail_stuck_ios(),
             }
@@ -220,7 +220,7 @@ impl SimDevice {
         let SimDevice { backend, flash, cache, .. } = self;
         let applied = dispatch!(backend, backend => {
             backend.end_untimed(flash);
-            for flushed in cache.iter_mut().flat_map(WriteCache::empty) {
+            for flushed in cache.iter_mut().flat_map(WriteCache::drain) {
                 backend.write_untimed(flushed.page, &flushed.extent(), flash);
             }
             untimed::apply(backend, flash, ios)
@@ -250,7 +250,7 @@ impl SimDevice {
     pub fn trim(&mut self, offset: Bytes, size: Bytes) {
         let page_bytes = u64::from(self.flash.geometry.shape().page_bytes);
         let io = Io { offset, size, mode: Mode::Write, stream: 0 };
-        let covered = Extent::of_io(&io, page_bytes).covered();
+        let covered = PageExtent::of_io(&io, page_bytes).covered();
         if self.cache.is_some() {
             let SimDevice { backend, flash, events, .. } = self;
             let (at, hardware) = (events.now(), &mut Hardware { flash, events });

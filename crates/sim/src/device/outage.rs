@@ -3,7 +3,7 @@
 use uflip_core::{Device as _, Io, Nanos, Result};
 
 use super::{PowerCut, Recovery, SimDevice};
-use crate::config::{CLOCK_END_NS, clock_ran_out};
+use crate::config::{CLOCK_END_NS, clock_overflow};
 
 /// A power loss from beginning to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -29,7 +29,7 @@ impl SimDevice {
         at: Nanos,
     ) -> Result<Outage> {
         if at.0 >= CLOCK_END_NS {
-            return Err(clock_ran_out().at(&self.info.url));
+            return Err(clock_overflow().at(&self.info.url));
         }
         let (mut under_way, mut ios_completed) = (0, 0);
         let mut ios = ios.fuse();

@@ -1,13 +1,13 @@
 //! Allocation of free pages for host writes. A write joins the backlog if no plane has a free page.
 
 use super::backend::{Hardware, Write};
-use super::paged::Paged;
+use super::paged::PageMapBackend;
 use super::write_backlog::{Attempt, PendingWrite};
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::PlaneIdx;
 use crate::timeline::breakdown::Cause;
 
-impl Paged {
+impl PageMapBackend {
     /// Try to allocate on `plane`; `None` if it has neither a free page nor anything to collect.
     #[inline]
     fn try_plane(
@@ -16,14 +16,14 @@ impl Paged {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Option<Attempt> {
-        if self.ftl.has_room::<Full>(plane) {
+        if self.ftl.has_free_page::<AllFeatures>(plane) {
             self.ftl.reset_urgency();
             return Some(Attempt::FreePage(plane));
         }
-        if self.collector.collects(plane) {
-            return Some(Attempt::NoRoom);
+        if self.collector.is_collecting(plane) {
+            return Some(Attempt::NoSpace);
         }
-        let (collector, mut parts) = self.split(hardware);
+        let (collector, mut parts) = self.split_collector(hardware);
         collector.begin(plane, at, &mut parts).then_some(Attempt::CollectionBegun)
     }
 
@@ -32,21 +32,21 @@ impl Paged {
     #[cold]
     fn try_other_planes(
         &mut self,
-        turn: PlaneIdx,
+        preferred: PlaneIdx,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
         loop {
-            let mut planes = self.ftl.planes_from(turn);
+            let mut planes = self.ftl.planes_from(preferred);
             if let Some(attempt) = planes.find_map(|plane| self.try_plane(plane, at, hardware)) {
                 return attempt;
             }
-            if self.collector.collects_any() {
-                return Attempt::NoRoom;
+            if self.collector.is_collecting_any() {
+                return Attempt::NoSpace;
             }
             if !self.ftl.overrule_policy() {
                 self.ftl.end_of_life();
-                return Attempt::NoRoom;
+                return Attempt::NoSpace;
             }
         }
     }
@@ -56,20 +56,20 @@ impl Paged {
     #[cold]
     pub(super) fn allocate(
         &mut self,
-        turn: PlaneIdx,
+        preferred: PlaneIdx,
         others_wait: &mut bool,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
-        let attempt = match self.try_plane(turn, at, hardware) {
+        let attempt = match self.try_plane(preferred, at, hardware) {
             Some(attempt) => attempt,
-            None if *others_wait => Attempt::NoRoom,
+            None if *others_wait => Attempt::NoSpace,
             None => {
                 *others_wait = true;
-                self.try_other_planes(turn, at, hardware)
+                self.try_other_planes(preferred, at, hardware)
             }
         };
-        *others_wait &= matches!(attempt, Attempt::NoRoom);
+        *others_wait &= matches!(attempt, Attempt::NoSpace);
         attempt
     }
 
@@ -81,62 +81,66 @@ impl Paged {
         let nowhere = self.ftl.no_plane_has_space();
         debug_assert!(
             !nowhere
-                || self.ftl.planes_from(PlaneIdx(0)).all(|plane| !self.ftl.has_room::<Full>(plane)),
+                || self
+                    .ftl
+                    .planes_from(PlaneIdx(0))
+                    .all(|plane| !self.ftl.has_free_page::<AllFeatures>(plane)),
             "a plane has room, and none was to have any"
         );
-        if nowhere && self.collector.collects_all() {
-            return self.waiting.end_pass();
+        if nowhere && self.collector.is_collecting_all() {
+            return self.backlog.end_pass();
         }
         let (goes_on, collector) = (self.ftl.host_plane_in_progress(), &self.collector);
-        self.waiting.resume_pass(|plane| nowhere && collector.collects(goes_on.unwrap_or(plane)));
+        self.backlog
+            .resume_pass(|plane| nowhere && collector.is_collecting(goes_on.unwrap_or(plane)));
     }
 
     /// Retry the waiting pages after a collection step.
     #[cold]
     pub(super) fn retry_backlog(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        self.in_vain += 1;
+        self.steps_without_progress += 1;
         // If two passes over the device gained nothing, more will not either.
         let shape = *hardware.flash.geometry.shape();
         let steps = u64::from(shape.planes * shape.blocks_per_plane)
             * u64::from(hardware.flash.geometry.data_pages() + 2);
-        if self.in_vain > self.ftl.max_attempts(steps) {
+        if self.steps_without_progress > self.ftl.max_attempts(steps) {
             if self.ftl.overrule_policy() {
-                self.in_vain = 0;
+                self.steps_without_progress = 0;
             } else {
                 self.ftl.end_of_life();
             }
         }
         let mut others_wait = false;
-        self.waiting.begin_pass();
+        self.backlog.begin_pass();
         self.choose_candidates();
         while !self.ftl.is_read_only()
-            && let Some(turn) = self.waiting.next()
+            && let Some(preferred) = self.backlog.next()
         {
-            self.serve(self.waiting.stream());
+            self.serve(self.backlog.stream());
             // A partly filled flash page is filled up first.
-            let turn = self.ftl.host_plane_in_progress().unwrap_or(turn);
+            let turn = self.ftl.host_plane_in_progress().unwrap_or(preferred);
             match self.allocate(turn, &mut others_wait, at, hardware) {
-                Attempt::NoRoom => {
-                    self.waiting.keep();
+                Attempt::NoSpace => {
+                    self.backlog.skip_candidate();
                     continue; // nothing has changed
                 }
-                Attempt::CollectionBegun => self.waiting.keep(),
+                Attempt::CollectionBegun => self.backlog.skip_candidate(),
                 Attempt::FreePage(plane) => {
                     let ftl = &self.ftl;
-                    let mut waiter = self.waiting.take(|next, one_more| {
+                    let mut waiter = self.backlog.take_candidate(|next, one_more| {
                         next.iter().for_each(|page| ftl.prefetch_old(*page));
                         one_more.iter().for_each(|page| ftl.prefetch(*page));
                     });
                     if hardware.events.contents.is_some() {
-                        waiter = self.waiting.swap_for_oldest(waiter);
+                        waiter = self.backlog.swap_for_oldest(waiter);
                     }
                     let PendingWrite { write, since, .. } = waiter;
-                    self.in_vain = 0;
+                    self.steps_without_progress = 0;
                     let Write { page, target, .. } = write;
-                    hardware.events.spent(target.account, Cause::FreePage, at - since);
+                    hardware.events.charge_account(target.account, Cause::FreePage, at - since);
                     let die = hardware.flash.geometry.die_of(plane);
                     hardware.events.waited_for_page(target.account, die, page, since, at);
-                    self.write_to::<Full>(plane, &write, at, hardware);
+                    self.write_to::<AllFeatures>(plane, &write, at, hardware);
                     self.pad_late_unit(write.through, at, hardware);
                 }
             }
@@ -150,8 +154,8 @@ impl Paged {
     /// Fail all waiting pages: the device is read-only.
     #[cold]
     pub(super) fn fail_backlog(&mut self, at: u64, hardware: &mut Hardware<'_>) {
-        for PendingWrite { write, since, .. } in self.waiting.drain() {
-            hardware.events.spent(write.target.account, Cause::FreePage, at - since);
+        for PendingWrite { write, since, .. } in self.backlog.drain() {
+            hardware.events.charge_account(write.target.account, Cause::FreePage, at - since);
             hardware.events.end(at, at, write.target.failed().op());
         }
     }

@@ -21,8 +21,8 @@ use std::hint::cold_path;
 use std::ops::Range;
 
 use crate::device::backend::Write;
-use crate::device::event::Target;
-use crate::flash::geometry::{Lpn, Place, PlaneIdx};
+use crate::device::event::CompletionTarget;
+use crate::flash::geometry::{Lpn, PageAddress, PlaneIdx};
 
 /// The flash pages that are being gathered, and those being programmed.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -33,28 +33,32 @@ pub(crate) struct PageBuffer {
     /// Buffer indices for host units and for relocated units.
     host: usize,
     moved: usize,
-    open: Vec<Page>,
-    under_way: Vec<Page>,
+    open: Vec<GatheredPage>,
+    #[serde(rename = "under_way")]
+    inflight: Vec<GatheredPage>,
     unused: Vec<u32>,
     /// Number of pages sent to flash so far.
     sent: u64,
-    drains: Vec<Drain>,
+    drains: Vec<PendingDrain>,
     /// Partial writes whose unit is being read first (read-modify-write).
     modifying: Vec<Option<Write>>,
     /// Indices of those that were cancelled.
-    forgotten: Vec<u32>,
+    #[serde(rename = "forgotten")]
+    cancelled: Vec<u32>,
     /// Writes to units that are being read for an earlier write, in FIFO order, and since when they
     /// wait.
     behind: Vec<(Write, u64)>,
     /// Flush as soon as possible: these writes and the backlog.
-    pub(crate) hurry: bool,
+    #[serde(rename = "hurry")]
+    pub(crate) urgent: bool,
 }
 
 /// A flash page.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
-struct Page {
+#[serde(rename = "Page")]
+struct GatheredPage {
     /// Targets that wait for its program, and since when.
-    waits: Vec<(Target, u64)>,
+    waits: Vec<(CompletionTarget, u64)>,
     /// It holds acknowledged data that is in memory only.
     volatile: bool,
     /// Its number among the pages sent to flash.
@@ -63,19 +67,21 @@ struct Page {
 
 /// A flush that waits for pages to reach flash.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Drain {
-    target: Target,
+#[serde(rename = "Drain")]
+struct PendingDrain {
+    target: CompletionTarget,
     /// Number of pages sent before `until` that are not on flash yet.
-    left: usize,
+    #[serde(rename = "left")]
+    pages_left: usize,
     until: u64,
 }
 
 /// The consequences of a completed page program.
 pub(crate) struct Programmed {
     /// Targets that waited, and since when. The last one's time is charged as it passes.
-    pub(crate) waits: Vec<(Target, u64)>,
+    pub(crate) waits: Vec<(CompletionTarget, u64)>,
     /// Targets of the flushes that are complete.
-    pub(crate) drained: Vec<Target>,
+    pub(crate) drained: Vec<CompletionTarget>,
 }
 
 impl PageBuffer {
@@ -87,15 +93,15 @@ impl PageBuffer {
             kinds,
             host: 0,
             moved: if frontiers > 0 { usize::from(hosts) } else { 0 },
-            open: vec![Page::default(); kinds * planes as usize],
-            under_way: Vec::new(),
+            open: vec![GatheredPage::default(); kinds * planes as usize],
+            inflight: Vec::new(),
             unused: Vec::new(),
             sent: 0,
             drains: Vec::new(),
             modifying: Vec::new(),
-            forgotten: Vec::new(),
+            cancelled: Vec::new(),
             behind: Vec::new(),
-            hurry: false,
+            urgent: false,
         }
     }
 
@@ -104,7 +110,7 @@ impl PageBuffer {
     }
 
     /// Assign the host units that follow to `stream`.
-    pub(crate) fn serve(&mut self, stream: u8) {
+    pub(crate) fn select_stream(&mut self, stream: u8) {
         self.host = usize::from(stream);
     }
 
@@ -115,7 +121,13 @@ impl PageBuffer {
 
     /// Add a host unit to the buffer of its page, which may have to wait for the program. Return
     /// whether its write completes now.
-    pub(crate) fn add(&mut self, to: Place, target: Target, at: u64, waits: bool) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        to: PageAddress,
+        target: CompletionTarget,
+        at: u64,
+        waits: bool,
+    ) -> bool {
         let index = self.index(to.plane, false);
         let ends = target.account.is_some() && !waits;
         let page = &mut self.open[index];
@@ -130,9 +142,9 @@ impl PageBuffer {
     /// charged as it passes; `None` if nothing waits for its program.
     pub(crate) fn send_to_flash(
         &mut self,
-        to: Place,
+        to: PageAddress,
         relocated: bool,
-    ) -> Option<(u32, Option<(Target, u64)>)> {
+    ) -> Option<(u32, Option<(CompletionTarget, u64)>)> {
         let index = self.index(to.plane, relocated);
         let page = &mut self.open[index];
         if page.waits.is_empty() && !page.volatile {
@@ -140,11 +152,11 @@ impl PageBuffer {
         }
         let number = self.unused.pop().unwrap_or_else(|| {
             cold_path();
-            self.under_way.push(Page::default());
-            self.under_way.len() as u32 - 1
+            self.inflight.push(GatheredPage::default());
+            self.inflight.len() as u32 - 1
         });
-        std::mem::swap(page, &mut self.under_way[number as usize]);
-        let sent = &mut self.under_way[number as usize];
+        std::mem::swap(page, &mut self.inflight[number as usize]);
+        let sent = &mut self.inflight[number as usize];
         sent.number = self.sent;
         self.sent += 1;
         Some((number, sent.waits.last().copied()))
@@ -152,16 +164,16 @@ impl PageBuffer {
 
     /// Handle the completion of a page program. Return its vector with [`PageBuffer::put_back`].
     pub(crate) fn programmed(&mut self, number: u32) -> Programmed {
-        let page = &mut self.under_way[number as usize];
+        let page = &mut self.inflight[number as usize];
         let waits = std::mem::take(&mut page.waits);
         let mut drained = Vec::new();
         if std::mem::take(&mut page.volatile) {
             let number = page.number;
             for drain in self.drains.iter_mut().filter(|drain| number < drain.until) {
-                drain.left -= 1;
+                drain.pages_left -= 1;
             }
             self.drains.retain(|drain| {
-                let over = drain.left == 0;
+                let over = drain.pages_left == 0;
                 drained.extend(over.then_some(drain.target));
                 !over
             });
@@ -171,15 +183,15 @@ impl PageBuffer {
     }
 
     /// Recycle a vector, so that the next page allocates nothing.
-    pub(crate) fn put_back(&mut self, mut waits: Vec<(Target, u64)>) {
+    pub(crate) fn recycle(&mut self, mut waits: Vec<(CompletionTarget, u64)>) {
         waits.clear();
         if let Some(number) = self.unused.last() {
-            self.under_way[*number as usize].waits = waits;
+            self.inflight[*number as usize].waits = waits;
         }
     }
 
     /// Return whether a target waits for a page that is being gathered.
-    pub(crate) fn is_waited_for(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         self.open.iter().any(|page| !page.waits.is_empty())
     }
 
@@ -192,12 +204,12 @@ impl PageBuffer {
 
     /// Let `target` wait until all acknowledged data that was sent is on flash. Return false
     /// without such data.
-    pub(crate) fn drain(&mut self, target: Target) -> bool {
-        let left = self.under_way.iter().filter(|page| page.volatile).count();
-        if left > 0 {
-            self.drains.push(Drain { target, left, until: self.sent });
+    pub(crate) fn drain(&mut self, target: CompletionTarget) -> bool {
+        let pages_left = self.inflight.iter().filter(|page| page.volatile).count();
+        if pages_left > 0 {
+            self.drains.push(PendingDrain { target, pages_left, until: self.sent });
         }
-        left > 0
+        pages_left > 0
     }
 
     /// Register a partial write whose unit is read first; return its index for the event.
@@ -212,15 +224,15 @@ impl PageBuffer {
     /// Return the unit that was read, and its write; `None` for a cancelled write.
     pub(crate) fn modified(&mut self, index: u32) -> (Lpn, Option<Write>) {
         let write = self.modifying[index as usize].take().expect("it was read for a write");
-        let gone = self.forgotten.iter().position(|forgotten| *forgotten == index);
-        if let Some(place) = gone {
-            self.forgotten.swap_remove(place);
+        let cancelled = self.cancelled.iter().position(|forgotten| *forgotten == index);
+        if let Some(place) = cancelled {
+            self.cancelled.swap_remove(place);
         }
-        (write.page, Some(write).filter(|_| gone.is_none()))
+        (write.page, Some(write).filter(|_| cancelled.is_none()))
     }
 
     /// Let `write` wait until its unit has been read for an earlier write.
-    pub(crate) fn wait_behind(&mut self, write: Write, at: u64) {
+    pub(crate) fn queue_behind(&mut self, write: Write, at: u64) {
         self.behind.push((write, at));
     }
 
@@ -234,20 +246,20 @@ impl PageBuffer {
     /// Cancel writes to `pages` that have left the write cache and whose unit is being read; return
     /// them.
     pub(crate) fn cancel_trimmed(&mut self, pages: &Range<u32>) -> Vec<Write> {
-        let mut gone = Vec::new();
+        let mut cancelled = Vec::new();
         for (index, slot) in (0..).zip(&self.modifying) {
             let write = slot.filter(|write| write.has_left_cache(pages));
-            if let Some(write) = write.filter(|_| !self.forgotten.contains(&index)) {
-                gone.push(write);
-                self.forgotten.push(index);
+            if let Some(write) = write.filter(|_| !self.cancelled.contains(&index)) {
+                cancelled.push(write);
+                self.cancelled.push(index);
             }
         }
         self.behind.retain(|(write, _)| {
-            let stays = !write.has_left_cache(pages);
-            gone.extend((!stays).then_some(*write));
-            stays
+            let remains = !write.has_left_cache(pages);
+            cancelled.extend((!remains).then_some(*write));
+            remains
         });
-        gone
+        cancelled
     }
 
     /// Return whether any read-modify-write is in progress.
@@ -263,12 +275,12 @@ impl PageBuffer {
     /// Prepare untimed mode: drop all waits. Return the writes whose units were being read, and
     /// those behind them.
     pub(crate) fn end(&mut self) -> Vec<Write> {
-        let pages = self.open.iter_mut().chain(&mut self.under_way);
-        pages.for_each(|page| *page = Page::default());
-        self.unused = (0..self.under_way.len() as u32).collect();
+        let pages = self.open.iter_mut().chain(&mut self.inflight);
+        pages.for_each(|page| *page = GatheredPage::default());
+        self.unused = (0..self.inflight.len() as u32).collect();
         self.drains.clear();
-        self.hurry = false;
-        let forgotten = std::mem::take(&mut self.forgotten);
+        self.urgent = false;
+        let forgotten = std::mem::take(&mut self.cancelled);
         let writes = (0..).zip(self.modifying.drain(..));
         let behind = self.behind.drain(..).map(|(write, _)| write);
         writes

@@ -5,42 +5,45 @@ use std::ops::Range;
 
 use uflip_core::{Error, Mode};
 
-use crate::device::backend::{Backend, Hardware, Piece, Write};
-use crate::device::collector::{Collector, Pace, Parts};
-use crate::device::event::{DeviceEvent, Target};
+use crate::device::backend::{Backend, Hardware, IoPage, Write};
+use crate::device::collector::{Collector, CollectorContext, Pace};
+use crate::device::event::{CompletionTarget, DeviceEvent};
 use crate::device::page_buffer::PageBuffer;
 use crate::device::timed_flash::TimedFlash;
 use crate::device::write_backlog::{Attempt, PendingWrite, WriteBacklog};
-use crate::flash::fast_path::{FastPath, Full};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{Lpn, PlaneIdx, Shape};
 use crate::flash::media::{Flash, Media as _};
 use crate::ftl::PageMap;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The page map, and the collections in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Paged {
+#[serde(rename = "Paged")]
+pub(crate) struct PageMapBackend {
     pub(super) ftl: PageMap,
     pub(super) collector: Collector,
     /// Pages that wait for a free page.
-    pub(super) waiting: WriteBacklog,
+    #[serde(rename = "waiting")]
+    pub(super) backlog: WriteBacklog,
     /// Collection steps since a waiting page last got a free page.
-    pub(super) in_vain: u64,
+    #[serde(rename = "in_vain")]
+    pub(super) steps_without_progress: u64,
     /// Page buffers, if the mapping unit is smaller than a flash page.
     pub(super) gather: Option<Box<PageBuffer>>,
 }
 
-impl Paged {
+impl PageMapBackend {
     /// Create the backend; planes collect at `pace`.
     pub(crate) fn new(
         ftl: PageMap,
         shape: &Shape,
         pace: Pace,
         gather: Option<PageBuffer>,
-    ) -> Paged {
+    ) -> PageMapBackend {
         let collector = Collector::new(shape.planes, shape.channels, pace);
         let (waiting, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
-        Paged { ftl, collector, waiting, in_vain: 0, gather }
+        PageMapBackend { ftl, collector, backlog: waiting, steps_without_progress: 0, gather }
     }
 
     /// Return whether map and collector have no optional feature: see [`crate::flash::fast_path`].
@@ -54,13 +57,13 @@ impl Paged {
     }
 
     #[inline]
-    pub(super) fn split<'a>(
+    pub(super) fn split_collector<'a>(
         &'a mut self,
         hardware: &'a mut Hardware<'_>,
-    ) -> (&'a mut Collector, Parts<'a>) {
+    ) -> (&'a mut Collector, CollectorContext<'a>) {
         let Hardware { flash, events } = hardware;
         let gather = self.gather.as_deref_mut();
-        (&mut self.collector, Parts { ftl: &mut self.ftl, flash, events, gather })
+        (&mut self.collector, CollectorContext { ftl: &mut self.ftl, flash, events, gather })
     }
 
     /// Write to `plane`, which has a free page.
@@ -76,20 +79,20 @@ impl Paged {
         if !M::MINIMAL
             && let Some(gather) = &mut self.gather
         {
-            gather.serve(self.ftl.selected_role());
+            gather.select_stream(self.ftl.selected_role());
         }
         // With page buffers, the rest of a partly written unit has been read already.
         let whole = !M::MINIMAL && self.gather.is_some() || extent.covers(*page);
-        let mut media = TimedFlash::<M>::made(hardware.flash, hardware.events, at, *target);
+        let mut media = TimedFlash::<M>::for_path(hardware.flash, hardware.events, at, *target);
         if !M::MINIMAL {
-            media = media.gathering(self.gather.as_deref_mut());
+            media = media.with_page_buffer(self.gather.as_deref_mut());
             media.through = *through;
         }
         if !self.ftl.write_to(plane, *page, whole, &mut media) {
             return hardware.events.end(at, at, target.failed().op());
         }
         if self.ftl.wants_collection::<M>(plane) {
-            let (collector, mut parts) = self.split(hardware);
+            let (collector, mut parts) = self.split_collector(hardware);
             collector.begin(plane, at, &mut parts);
         }
     }
@@ -106,20 +109,20 @@ impl Paged {
             self.serve(write.extent.stream());
             // Keep writes to one logical page in order: a later write may not overtake one that
             // waits.
-            let in_order = hardware.events.contents.is_some() && !self.waiting.is_empty();
-            if let Some(plane) = in_order.then(|| self.waiting.plane_of(write.page)).flatten() {
-                return self.waiting.add(plane, *write, at);
+            let in_order = hardware.events.contents.is_some() && !self.backlog.is_empty();
+            if let Some(plane) = in_order.then(|| self.backlog.plane_of(write.page)).flatten() {
+                return self.backlog.push(plane, *write, at);
             }
         }
-        let turn = self.ftl.choose_plane::<M>(write.page);
-        let attempt = match self.ftl.has_room::<M>(turn) {
-            true => Attempt::FreePage(turn),
-            false => self.allocate(turn, &mut false, at, hardware),
+        let preferred = self.ftl.choose_plane::<M>(write.page);
+        let attempt = match self.ftl.has_free_page::<M>(preferred) {
+            true => Attempt::FreePage(preferred),
+            false => self.allocate(preferred, &mut false, at, hardware),
         };
         match attempt {
             Attempt::FreePage(plane) => self.write_to::<M>(plane, write, at, hardware),
-            Attempt::CollectionBegun | Attempt::NoRoom => {
-                self.waiting.add(turn, *write, at);
+            Attempt::CollectionBegun | Attempt::NoSpace => {
+                self.backlog.push(preferred, *write, at);
                 if self.ftl.is_read_only() {
                     self.fail_backlog(at, hardware);
                 }
@@ -135,15 +138,15 @@ impl Paged {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        let (collector, mut parts) = self.split(hardware);
+        let (collector, mut parts) = self.split_collector(hardware);
         collector.step::<M>(plane, at, &mut parts);
-        if !self.waiting.is_empty() {
+        if !self.backlog.is_empty() {
             self.retry_backlog(at, hardware);
         }
     }
 }
 
-impl Backend for Paged {
+impl Backend for PageMapBackend {
     const PLANS_WHOLE_WRITES: bool = false;
 
     #[inline]
@@ -152,17 +155,18 @@ impl Backend for Paged {
         page: Lpn,
         bytes: u64,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
         hardware: &mut Hardware<'_>,
     ) {
-        let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let mut media =
+            TimedFlash::new(hardware.flash, hardware.events, at, target).with_host_transfer(bytes);
         let collected = self.ftl.fetch_entry(page, &mut media);
         match self.ftl.lookup(page) {
             Some(from) => media.read(from),
-            None => media.answer(),
+            None => media.answer_unwritten(),
         }
         if let Some(plane) = collected {
-            let (collector, mut parts) = self.split(hardware);
+            let (collector, mut parts) = self.split_collector(hardware);
             collector.begin(plane, at, &mut parts);
         }
     }
@@ -177,14 +181,14 @@ impl Backend for Paged {
         if self.gather.is_some() {
             return self.gather(write, at, hardware);
         }
-        self.allocate_and_write::<Full>(write, at, hardware);
+        self.allocate_and_write::<AllFeatures>(write, at, hardware);
     }
 
     fn pad_for_flush(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         self.pad_all(at, hardware);
     }
 
-    fn drain(&mut self, at: u64, target: Target, hardware: &mut Hardware<'_>) -> bool {
+    fn drain(&mut self, at: u64, target: CompletionTarget, hardware: &mut Hardware<'_>) -> bool {
         self.drain_gathered(at, target, hardware)
     }
 
@@ -193,7 +197,7 @@ impl Backend for Paged {
         let DeviceEvent::Collect(plane) = event else {
             return self.handle_sub_page_event(event, at, hardware);
         };
-        self.step::<Full>(plane, at, hardware);
+        self.step::<AllFeatures>(plane, at, hardware);
     }
 
     #[inline]
@@ -208,7 +212,7 @@ impl Backend for Paged {
 
     fn begin_idle(&mut self, now: u64, _until: u64, hardware: &mut Hardware<'_>) {
         self.scrub_if_due(now, hardware);
-        let (collector, mut parts) = self.split(hardware);
+        let (collector, mut parts) = self.split_collector(hardware);
         collector.begin_idle(now, &mut parts);
     }
 
@@ -222,7 +226,7 @@ impl Backend for Paged {
         if self.pad_waited_for(at, hardware) {
             return;
         }
-        assert!(!self.waiting.is_empty(), "an I/O under way ends, or waits for a page");
+        assert!(!self.backlog.is_empty(), "an I/O under way ends, or waits for a page");
         self.ftl.end_of_life();
         self.fail_backlog(at, hardware);
     }
@@ -239,7 +243,7 @@ impl Backend for Paged {
     fn end_untimed(&mut self, flash: &mut Flash) {
         self.collector.end_untimed(&mut self.ftl, flash);
         let gathers = self.gather.is_some();
-        for PendingWrite { write: Write { page, extent, .. }, .. } in self.waiting.drain() {
+        for PendingWrite { write: Write { page, extent, .. }, .. } in self.backlog.drain() {
             self.ftl.write(page, gathers || extent.covers(page), extent.stream(), flash);
         }
         for Write { page, extent, .. } in self.gather.iter_mut().flat_map(|gather| gather.end()) {
@@ -248,7 +252,7 @@ impl Backend for Paged {
     }
 
     #[inline]
-    fn write_untimed(&mut self, page: Lpn, extent: &Extent, flash: &mut Flash) {
+    fn write_untimed(&mut self, page: Lpn, extent: &PageExtent, flash: &mut Flash) {
         let stream = self.ftl.stream_of(page, extent.stream());
         self.ftl.write(page, extent.covers(page), stream, flash);
     }
@@ -260,11 +264,11 @@ impl Backend for Paged {
         }
     }
 
-    fn apply(&mut self, pieces: &[Piece], flash: &mut Flash) {
+    fn apply(&mut self, pieces: &[IoPage], flash: &mut Flash) {
         for run in pieces.chunk_by(|one, next| one.mode == next.mode) {
             match run[0].mode {
                 Mode::Write => {
-                    let pages = run.iter().map(|Piece { page, extent, .. }| {
+                    let pages = run.iter().map(|IoPage { page, extent, .. }| {
                         (*page, extent.covers(*page), extent.stream())
                     });
                     self.ftl.write_all(pages, flash);
@@ -278,9 +282,9 @@ impl Backend for Paged {
     #[cold]
     fn drop_trimmed_writes(&mut self, pages: Range<u32>, at: u64, hardware: &mut Hardware<'_>) {
         let read = self.gather.iter_mut().flat_map(|gather| gather.cancel_trimmed(&pages));
-        let waiting = self.waiting.remove_trimmed(&pages).into_iter().map(|waiter| waiter.write);
+        let waiting = self.backlog.remove_trimmed(&pages).into_iter().map(|waiter| waiter.write);
         for Write { page, target, .. } in read.chain(waiting) {
-            hardware.events.contents.iter_mut().for_each(|contents| contents.drop_leaving(page.0));
+            hardware.events.contents.iter_mut().for_each(|contents| contents.forget_flush(page.0));
             hardware.events.end(at, at, target.op());
         }
     }

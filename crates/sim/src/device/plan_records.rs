@@ -6,13 +6,13 @@
 //! version on flash.
 
 use super::backend::Hardware;
-use super::event::Target;
-use super::jobs::Line;
-use super::merging::Merged;
+use super::event::CompletionTarget;
+use super::jobs::PlanClass;
+use super::merging::MergingBackend;
 use super::planned_write::Written;
 use crate::flash::contents::plan_notes::notes_of;
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
 
@@ -21,7 +21,7 @@ use crate::flash::plan::Plan;
 pub(super) fn execute(
     plan: &mut Plan,
     pages: impl Iterator<Item = (u32, Origin)>,
-    of_map: impl Fn(Place) -> Option<u32>,
+    of_map: impl Fn(PageAddress) -> Option<u32>,
     time: bool,
     flash: &mut Flash,
     contents: &mut Contents,
@@ -32,24 +32,33 @@ pub(super) fn execute(
     contents.decide_notes(notes, pages, of_map, time, &flash.nand)
 }
 
-impl Merged {
+impl MergingBackend {
     /// Record that the page of a write stays in memory.
     #[inline]
-    pub(super) fn record_buffered(&self, page: Lpn, target: Target, hardware: &mut Hardware<'_>) {
+    pub(super) fn record_buffered(
+        &self,
+        page: Lpn,
+        target: CompletionTarget,
+        hardware: &mut Hardware<'_>,
+    ) {
         if let Some(contents) = &mut hardware.events.contents {
-            contents.hold_in_memory(page.0, Merged::origin(target));
+            contents.mark_in_memory(page.0, MergingBackend::origin(target));
         }
     }
 
     /// Return the origin of the version that a write creates.
-    fn origin(target: Target) -> Origin {
+    fn origin(target: CompletionTarget) -> Origin {
         target.account.map_or(Origin::Cache, |account| Origin::Account(account.number()))
     }
 
     /// Return the queue of idle-time steps.
     #[inline]
-    pub(super) fn idle_line(hardware: &Hardware<'_>) -> Line {
-        if hardware.events.contents.is_some() { Line::Path } else { Line::Beside }
+    pub(super) fn idle_class(hardware: &Hardware<'_>) -> PlanClass {
+        if hardware.events.contents.is_some() {
+            PlanClass::Foreground
+        } else {
+            PlanClass::Background
+        }
     }
 
     /// Execute the plan, which programs `written` for the host.
@@ -69,21 +78,21 @@ impl Merged {
         let contents = events.contents.as_mut().expect("it is kept what is on flash");
         let pages: Vec<(u32, Origin)> = match written {
             Written::Nothing => Vec::new(),
-            Written::Page(page, target) => vec![(page.0, Merged::origin(target))],
+            Written::Page(page, target) => vec![(page.0, MergingBackend::origin(target))],
             Written::Kept(extent) => {
                 extent.pages().map(|page| (page.0, Origin::InMemory)).collect()
             }
         };
         let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
         let records = execute(&mut self.plan, pages.into_iter(), of_map, true, flash, contents);
-        self.plan.keep_records(records);
+        self.plan.set_records(records);
         if let Written::Page(page, _) = written
             && self.buffers
             && !flash.is_used_up()
         {
             contents.release_from_memory(page.0); // its buffered version is older
         }
-        self.ends(flash, contents);
+        self.handle_wear_out(flash, contents);
     }
 
     /// Execute the plan untimed; it programs `page` for the host, if any.
@@ -95,7 +104,7 @@ impl Merged {
                 let page = page.map(|page| (page.0, origin)).into_iter();
                 let of_map = |to| self.ftl.page_of_map(to).map(|page| page.0);
                 execute(&mut self.plan, page, of_map, false, flash, &mut contents);
-                self.ends(flash, &contents);
+                self.handle_wear_out(flash, &contents);
                 self.contents = Some((contents, origin));
             }
         }
@@ -108,27 +117,27 @@ impl Merged {
         let Some(contents) = &mut events.contents else { return };
         let notes = flash.notes();
         let records = contents.decide_notes(notes, std::iter::empty(), |_| None, true, &flash.nand);
-        self.plan.keep_records(records);
+        self.plan.set_records(records);
     }
 
     /// Handle a block failure without a replacement. The last plan was not completed, so the FTL's
     /// tables are wrong.
-    fn ends(&mut self, flash: &Flash, contents: &Contents) {
+    fn handle_wear_out(&mut self, flash: &Flash, contents: &Contents) {
         if flash.is_used_up() && self.at_end.is_none() {
             let of_host = (0..flash.geometry.shape().logical_pages).map(Lpn);
             let held = |page: &Lpn| self.ftl.lookup(*page).is_some();
             let held: Vec<bool> = of_host.map(|page| held(&page)).collect();
-            self.has_ended(contents, |page| held[page]);
+            self.keep_readable(contents, |page| held[page]);
         }
     }
 
     /// From now on read the newest version on flash of the pages for which `held` is true.
-    pub(super) fn has_ended(&mut self, contents: &Contents, held: impl Fn(usize) -> bool) {
+    pub(super) fn keep_readable(&mut self, contents: &Contents, held: impl Fn(usize) -> bool) {
         let geometry = contents.geometry();
         let of_host = geometry.shape().logical_pages as usize;
         let newest = contents.newest_decided().into_iter().take(of_host).enumerate();
         let places =
-            newest.map(|(page, at)| at.filter(|_| held(page)).map(|at| geometry.place_of(at)));
+            newest.map(|(page, at)| at.filter(|_| held(page)).map(|at| geometry.address_of(at)));
         self.at_end = Some(places.collect());
         self.read_only = true;
     }

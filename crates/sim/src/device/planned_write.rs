@@ -1,15 +1,15 @@
 //! The host pages that a plan of a merging FTL programs.
 
-use super::event::Target;
+use super::event::CompletionTarget;
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The host pages that a plan programs.
 #[derive(Clone, Copy)]
 pub(super) enum Written {
     Nothing,
     /// A page that has arrived for this target.
-    Page(Lpn, Target),
+    Page(Lpn, CompletionTarget),
     /// The buffered pages.
-    Kept(Extent),
+    Kept(PageExtent),
 }

@@ -14,9 +14,9 @@ use super::SimDevice;
 use super::any::AnyBackend;
 use super::event::PageIdx;
 use super::interface::Interface;
-use crate::config::{CLOCK_END_NS, Profile, clock_ran_out};
+use crate::config::{CLOCK_END_NS, Profile, clock_overflow};
 use crate::flash::contents::{Contents, Origin};
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{Lpn, PageAddress};
 use crate::timeline::Timeline;
 
 /// The losses of a power cut.
@@ -38,12 +38,13 @@ pub struct PowerCut {
     /// Host pages whose newest version that reached the device is not on flash.
     pub pages_lost: u32,
     /// Trimmed pages that can be read again.
-    pub pages_come_back: u32,
+    #[serde(rename = "pages_come_back")]
+    pub pages_resurrected: u32,
 }
 
 impl SimDevice {
     /// Record the flash contents if the profile allows power losses.
-    pub(super) fn keep_contents(&mut self, profile: &Profile) {
+    pub(super) fn track_contents(&mut self, profile: &Profile) {
         if profile.power_loss.is_none() {
             return;
         }
@@ -54,7 +55,7 @@ impl SimDevice {
             }
             AnyBackend::Zoned(_) => return,
         };
-        let mut contents = Contents::new(profile.known_geometry(), pages);
+        let mut contents = Contents::new(profile.ftl_geometry(), pages);
         if self.flash.replaces_blocks() {
             contents.track_physical_blocks(&self.flash.geometry, self.flash.is_ordered());
             self.flash.record_notes();
@@ -63,19 +64,19 @@ impl SimDevice {
             contents.list_defects(&self.flash.geometry);
             contents.list_all(&self.flash.nand, &[]);
         }
-        self.events.keep_contents(Box::new(contents));
+        self.events.set_contents(Box::new(contents));
     }
 
     /// Record that the data of a host page has arrived.
     #[inline(always)]
     pub(super) fn note_arrival(&mut self, index: PageIdx) {
         if self.events.contents.is_some() {
-            self.note_down_arrival(index);
+            self.record_arrival(index);
         }
     }
 
     #[inline(never)]
-    fn note_down_arrival(&mut self, index: PageIdx) {
+    fn record_arrival(&mut self, index: PageIdx) {
         let page = self.host.page_of(index);
         let is_cached = self.cache.is_some() && !self.host.is_write_through(page.of);
         if let Some(contents) = &mut self.events.contents {
@@ -104,7 +105,7 @@ impl SimDevice {
             && let Some((mut contents, _)) = merged.contents.take()
         {
             contents.apply_all();
-            self.events.keep_contents(contents);
+            self.events.set_contents(contents);
         }
     }
 
@@ -112,7 +113,7 @@ impl SimDevice {
     #[cold]
     pub(super) fn why_refused(&self) -> Error {
         if self.refuses_from == CLOCK_END_NS {
-            return clock_ran_out().at(&self.info.url);
+            return clock_overflow().at(&self.info.url);
         }
         Error::usage("The device has no power or has not recovered yet")
             .at(&self.info.url)
@@ -138,12 +139,12 @@ impl SimDevice {
                 .got("a profile without [power_loss]")
                 .action("add ?power_loss_protection=false&spare_read_bytes=16 to its name"));
         };
-        let known = self.now.max(self.events.now());
-        if at.0 < known {
+        let latest = self.now.max(self.events.now());
+        if at.0 < latest {
             return Err(Error::usage("Power cannot be cut in the past")
                 .at(&self.info.url)
                 .got(format!("{} ns", at.0))
-                .allowed(format!("{known} ns and later: earlier events are simulated already"))
+                .allowed(format!("{latest} ns and later: earlier events are simulated already"))
                 .action("cut it now, or look ahead no further than the cut"));
         }
         self.advance(at.0);
@@ -155,11 +156,11 @@ impl SimDevice {
         if let Some(defects) = contents.defects() {
             self.flash.reset_after_power_loss(defects.listed(), contents.erased_blocks());
         }
-        let image = contents.read();
-        let come_back = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());
-        let pages_come_back = come_back.count() as u32;
+        let image = contents.read_image();
+        let resurrected = trimmed.iter().filter(|page| image.map[page.0 as usize].is_some());
+        let pages_resurrected = resurrected.count() as u32;
         let ios_under_way = self.lose_memory(&profile, at.0);
-        self.events.keep_contents(contents);
+        self.events.set_contents(contents);
         Ok(PowerCut {
             at,
             ios_under_way,
@@ -168,7 +169,7 @@ impl SimDevice {
             pages_not_begun: cut.not_begun,
             blocks_half_erased: cut.half_erased,
             pages_lost: cut.lost,
-            pages_come_back,
+            pages_resurrected,
         })
     }
 
@@ -179,7 +180,7 @@ impl SimDevice {
     }
 
     /// Return the place of a host page in the FTL's geometry.
-    pub(super) fn place_of(&self, page: Lpn) -> Option<Place> {
+    pub(super) fn place_of(&self, page: Lpn) -> Option<PageAddress> {
         match &self.backend {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),
             AnyBackend::Merged(merged) => merged.lookup(page),
@@ -191,7 +192,7 @@ impl SimDevice {
     fn lose_memory(&mut self, profile: &Profile, at: u64) -> u32 {
         self.backend = profile.backend().expect("the device was made of it");
         self.events = Timeline::new(self.flash.geometry, profile.timing());
-        self.events.reach(at);
+        self.events.advance_to(at);
         let absorbed = self.cache.as_ref().map_or(0, |cache| cache.absorbed);
         self.cache = profile.write_cache();
         self.cache.iter_mut().for_each(|cache| cache.absorbed = absorbed);

@@ -4,7 +4,7 @@
 
 use uflip_core::{Bytes, Io, Mode, StateOptions};
 
-use crate::config::{Profile, State};
+use crate::config::{InitialState, Profile};
 
 /// The largest random write: the flash block of uFLIP §4.1.
 const LARGEST_BYTES: u64 = 128 << 10;
@@ -14,10 +14,10 @@ fn sizes(profile: &Profile) -> (u64, u64) {
     let shape = *profile.geometry().shape();
     let capacity = u64::from(shape.logical_pages) * u64::from(shape.page_bytes);
     let random = match profile.state.state {
-        State::Random | State::Scattered => {
+        InitialState::Random | InitialState::Scattered => {
             (capacity as f64 * profile.state.random_overwrites) as u64
         }
-        State::Empty | State::Sequential => 0,
+        InitialState::Empty | InitialState::Sequential => 0,
     };
     (capacity, random)
 }
@@ -26,10 +26,10 @@ fn sizes(profile: &Profile) -> (u64, u64) {
 pub(crate) fn bytes(profile: &Profile) -> Bytes {
     let (capacity, random) = sizes(profile);
     Bytes(match profile.state.state {
-        State::Empty => 0,
+        InitialState::Empty => 0,
         _ if profile.zones.is_some() => capacity,
-        State::Scattered => random,
-        State::Sequential | State::Random => capacity + random,
+        InitialState::Scattered => random,
+        InitialState::Sequential | InitialState::Random => capacity + random,
     })
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
     let shape = *profile.geometry().shape();
     let (capacity, random) = sizes(profile);
     let (sector, largest) = match profile.state.state {
-        State::Scattered => (shape.page_bytes, u64::from(shape.page_bytes)),
+        InitialState::Scattered => (shape.page_bytes, u64::from(shape.page_bytes)),
         _ => (profile.geometry.sector_bytes, LARGEST_BYTES),
     };
     let options = StateOptions {
@@ -46,7 +46,7 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
         target_size: Bytes(capacity),
         sector: Bytes(u64::from(sector)),
         io_size_max: Bytes(largest),
-        fill: matches!(profile.state.state, State::Sequential | State::Random),
+        fill: matches!(profile.state.state, InitialState::Sequential | InitialState::Random),
         random_bytes: Bytes(random),
         seed: profile.state.seed,
     };
@@ -59,7 +59,7 @@ pub(crate) fn writes(profile: &Profile) -> impl Iterator<Item = Io> + use<> {
 fn zone_writes(profile: &Profile, zone_bytes: u64) -> impl Iterator<Item = Io> + use<> {
     let shape = *profile.geometry().shape();
     let end = match profile.state.state {
-        State::Empty => 0,
+        InitialState::Empty => 0,
         _ => u64::from(shape.logical_pages) * u64::from(shape.page_bytes),
     };
     let capacity = profile.zone_capacity_bytes().expect("it was checked");

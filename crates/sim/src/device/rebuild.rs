@@ -16,7 +16,7 @@
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::plan_records;
-use super::scan::Done;
+use super::scan::RecoveryOp;
 use crate::config::Profile;
 use crate::flash::contents::Contents;
 use crate::flash::contents::survey::Survey;
@@ -39,10 +39,10 @@ impl SimDevice {
         let mut records = Vec::new();
         if !self.flash.is_used_up() {
             let geometry = *contents.geometry();
-            let found = Survey::new(contents, geometry, |block| ftl.group_of(block));
-            found.dropped().iter().for_each(|block| plan.erase(*block));
+            let survey = Survey::new(contents, geometry, |block| ftl.group_of(block));
+            survey.dropped().iter().for_each(|block| plan.erase(*block));
             plan.barrier();
-            ftl.rebuild(&found, &mut plan);
+            ftl.rebuild(&survey, &mut plan);
             let (pages, flash) = (std::iter::empty(), &mut self.flash);
             records = plan_records::execute(&mut plan, pages, |_| None, time, flash, contents);
         }
@@ -52,7 +52,7 @@ impl SimDevice {
         let AnyBackend::Merged(merged) = &mut self.backend else { unreachable!("it merges") };
         (merged.ftl, merged.at_end, merged.read_only) = (ftl, None, false);
         if self.flash.is_used_up() {
-            merged.has_ended(contents, |_| true);
+            merged.keep_readable(contents, |_| true);
         }
         (plan, records)
     }
@@ -69,7 +69,7 @@ impl SimDevice {
             stand_in.as_ref().is_none_or(|named| named[block.0 as usize].is_some())
         };
         for block in blocks.filter(is_there) {
-            let erased = |page| contents.is_erased(geometry.place(block, page).page);
+            let erased = |page| contents.is_erased(geometry.address_at(block, page).page);
             let mut pages = (0..geometry.shape().pages_per_block).rev();
             let end = pages.find(|page| !erased(*page)).map_or(0, |last| last + 1);
             self.flash.restore_pages(block, end, |page| !erased(page));
@@ -86,7 +86,7 @@ impl SimDevice {
     /// Complete those of `records` that end by `at` according to `steps`; one in progress is torn.
     pub(super) fn do_until(
         &mut self,
-        (records, steps): (&[u32], &[Done]),
+        (records, steps): (&[u32], &[RecoveryOp]),
         at: u64,
         contents: &mut Contents,
     ) {

@@ -24,21 +24,21 @@ use uflip_core::{Error, Nanos, Result};
 use super::SimDevice;
 use super::any::{AnyBackend, dispatch};
 use super::backend::Backend as _;
-use super::scan::{DoneKind, Scan};
+use super::scan::{RecoveryOpKind, Scan};
 use crate::config::{CLOCK_END_NS, Profile};
 use crate::flash::contents::{Contents, Origin};
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::media::CollectMedia as _;
 use crate::flash::plan::Plan;
 use crate::ftl::BlockUse;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The result and the duration of a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Recovery {
     /// When recovery began, and when the device was ready.
     #[serde(rename = "began_ns")]
-    pub began: Nanos,
+    pub begin: Nanos,
     /// See `began`.
     #[serde(rename = "ready_ns")]
     pub ready: Nanos,
@@ -82,7 +82,7 @@ impl SimDevice {
         let profile = self.lost_power()?;
         let mut contents = self.events.contents.take().expect("it lost power");
         let mut scan = Scan::read_spare_areas(&self.flash, &contents, &profile, self.now);
-        let (began, read) = (self.now, scan.end);
+        let (begin, read) = (self.now, scan.end);
         let erases = scan.repeat_erases();
         let erased = scan.end;
         let Scan { spare_areas, metadata_pages, .. } = scan;
@@ -101,32 +101,33 @@ impl SimDevice {
         let merged = scan.end;
         scan.list(&listed);
         let listed = scan.end;
-        let put_back = contents.take_saved();
-        scan.put_back(put_back.len());
+        let saved_pages = contents.take_saved();
+        scan.rewrite_saved_pages(saved_pages.len());
         let ready = scan.end;
-        self.events.keep_contents(contents);
+        self.events.set_contents(contents);
         self.flash.clock = ready;
-        if !put_back.is_empty() {
-            self.put_back(&put_back);
+        if !saved_pages.is_empty() {
+            self.restore_saved_pages(&saved_pages);
         }
-        self.events.reach(ready);
+        self.events.advance_to(ready);
         (self.now, self.refuses_from) = (ready, CLOCK_END_NS);
         let of_host = (0..self.flash.geometry.shape().logical_pages).map(Lpn);
         let pages_found = of_host.filter(|page| self.place_of(*page).is_some()).count() as u64;
         Ok(Recovery {
-            began: Nanos(began),
+            begin: Nanos(begin),
             ready: Nanos(ready),
-            reading: Nanos(read - began),
+            reading: Nanos(read - begin),
             erasing: Nanos(erased - read + listed - merged),
             merging: Nanos(merged - erased),
             putting_back: Nanos(ready - listed),
             spare_areas_read: spare_areas,
             metadata_pages_read: metadata_pages,
             blocks_erased: erases.len() as u64,
-            pages_merged: steps.iter().filter(|step| step.what == DoneKind::Copied).count() as u64,
-            blocks_dropped: steps.iter().filter(|step| step.what == DoneKind::Erased).count()
+            pages_merged: steps.iter().filter(|step| step.what == RecoveryOpKind::Copied).count()
                 as u64,
-            pages_put_back: put_back.len() as u64,
+            blocks_dropped: steps.iter().filter(|step| step.what == RecoveryOpKind::Erased).count()
+                as u64,
+            pages_put_back: saved_pages.len() as u64,
             pages_found,
         })
     }
@@ -145,7 +146,7 @@ impl SimDevice {
         let erased = scan.end;
         if erased <= at.0 && !contents.has_saved() {
             let mut ready = self.clone();
-            ready.events.keep_contents(contents.clone());
+            ready.events.set_contents(contents.clone());
             ready.recover()?;
             // Merges and defect lists take time, too.
             if ready.now <= at.0 {
@@ -163,9 +164,9 @@ impl SimDevice {
             let steps = Scan::clocks(&self.flash, &profile, erased).execute(&plan);
             self.do_until((&records, &steps), at.0, &mut contents);
         }
-        self.events.keep_contents(contents);
+        self.events.set_contents(contents);
         self.now = self.now.max(at.0);
-        self.events.reach(self.now);
+        self.events.advance_to(self.now);
         Ok(false)
     }
 
@@ -219,11 +220,11 @@ impl SimDevice {
     }
 
     /// Write the pages that capacitors saved.
-    fn put_back(&mut self, pages: &[u32]) {
+    fn restore_saved_pages(&mut self, pages: &[u32]) {
         self.hand_over_contents(Origin::Newest);
         let mut unplaced = Vec::new();
         for page in pages {
-            let (page, extent) = (Lpn(*page), Extent::single(Lpn(*page), true, 0));
+            let (page, extent) = (Lpn(*page), PageExtent::single(Lpn(*page), true, 0));
             let (before, version) =
                 (self.flash.counters.host_pages_written, self.version_of(page.0));
             let SimDevice { backend, flash, .. } = self;
@@ -237,7 +238,7 @@ impl SimDevice {
             // A merging FTL has recorded its own work.
             let at = self.place_of(page).filter(|_| matches!(self.backend, AnyBackend::Paged(_)));
             let contents = self.events.contents.as_mut().expect("it lost power");
-            contents.stays_saved(page.0, at, version);
+            contents.mark_saved(page.0, at, version);
         }
     }
 

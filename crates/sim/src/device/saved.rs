@@ -34,7 +34,7 @@ impl Snapshot for SimDevice {
             && self.has_zones() == profile.zones.is_some()
     }
 
-    fn described(mut self, info: DeviceInfo) -> SimDevice {
+    fn with_description(mut self, info: DeviceInfo) -> SimDevice {
         self.info = info;
         self.minimal = self.is_built_minimal();
         self.event_budget = SimDevice::event_budget(&self.flash.geometry);

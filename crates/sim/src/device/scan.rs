@@ -4,7 +4,7 @@
 use crate::collections::bits;
 use crate::config::Profile;
 use crate::flash::contents::{BlockCondition, Contents};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress, PlaneIdx};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::{Cmd, Plan};
@@ -22,15 +22,15 @@ enum ProgramOrder {
 
 /// An operation of the recovery, and its time.
 #[derive(Clone, Copy)]
-pub(super) struct Done {
-    pub(super) what: DoneKind,
+pub(super) struct RecoveryOp {
+    pub(super) what: RecoveryOpKind,
     pub(super) begin: u64,
     pub(super) end: u64,
 }
 
 /// Kind of operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum DoneKind {
+pub(super) enum RecoveryOpKind {
     Copied,
     Erased,
     /// An unplanned operation: a program that failed, or a defect list.
@@ -69,7 +69,7 @@ impl<'a> Scan<'a> {
         if contents.defects().is_some() {
             scan.read_lists();
         }
-        for (block, found) in (0..).map(BlockIdx).zip(contents.on_flash()) {
+        for (block, found) in (0..).map(BlockIdx).zip(contents.block_states()) {
             if !contents.is_listed(block) {
                 scan.scan_block(block, found, contents);
             }
@@ -119,8 +119,8 @@ impl<'a> Scan<'a> {
             },
             end: at,
         };
-        scan.clocks.reach(at);
-        scan.clocks.allow(u64::MAX);
+        scan.clocks.advance_to(at);
+        scan.clocks.set_event_budget(u64::MAX);
         scan
     }
 
@@ -140,7 +140,7 @@ impl<'a> Scan<'a> {
     pub(super) fn list(&mut self, blocks: &[BlockIdx]) {
         let program_ns = self.clocks.timing.cells.program_page(0);
         for block in blocks {
-            let die = self.die_at(self.flash.geometry.place(*block, 0));
+            let die = self.die_at(self.flash.geometry.address_at(*block, 0));
             let op = Op::program(die, program_ns, Purpose::Metadata, 0);
             let (transfers, report) = (self.page_transfers, Report::AtEnd);
             self.clocks.issue(self.end, Op { transfers, report, ..op });
@@ -158,7 +158,7 @@ impl<'a> Scan<'a> {
         let geometry = self.flash.geometry;
         let units = geometry.units();
         if geometry.shape().metadata_pages > 0 {
-            let metadata = geometry.place(block, geometry.data_pages());
+            let metadata = geometry.address_at(block, geometry.data_pages());
             if contents.is_readable(metadata.page) {
                 self.metadata_pages += 1;
                 return self.read(metadata, self.page_transfers);
@@ -182,25 +182,25 @@ impl<'a> Scan<'a> {
         };
         for page in (0..read).step_by(units as usize) {
             self.spare_areas += 1;
-            self.read(geometry.place(block, page), self.spare_transfers);
+            self.read(geometry.address_at(block, page), self.spare_transfers);
         }
     }
 
-    fn read(&mut self, from: Place, transfers: u16) {
+    fn read(&mut self, from: PageAddress, transfers: u16) {
         let read_ns = self.read_ns(from);
         let op = Op::read(self.die_at(from), read_ns, Purpose::Metadata, 0).on(from);
         self.clocks.issue(self.end, Op { transfers, ..op });
     }
 
-    fn die_at(&self, place: Place) -> DieIdx {
+    fn die_at(&self, place: PageAddress) -> DieIdx {
         self.flash.geometry.die_at(place)
     }
 
-    fn read_ns(&self, from: Place) -> u64 {
+    fn read_ns(&self, from: PageAddress) -> u64 {
         let geometry = &self.flash.geometry;
         let cells = &self.clocks.timing.cells;
-        let usual = || cells.read_page(|| geometry.flash_page_in_block(from));
-        self.flash.slc_ns(from.block).map_or_else(usual, |(read_ns, _)| read_ns)
+        let default_ns = || cells.read_page(|| geometry.flash_page_in_block(from));
+        self.flash.slc_ns(from.block).map_or_else(default_ns, |(read_ns, _)| read_ns)
     }
 
     /// Wait for all operations so far.
@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
         while let Some((at, _)) = self.clocks.next(u64::MAX) {
             self.end = self.end.max(at);
         }
-        self.clocks.reach(self.end);
+        self.clocks.advance_to(self.end);
     }
 
     /// Repeat the interrupted erases after the scan; return the end of each.
@@ -225,7 +225,7 @@ impl<'a> Scan<'a> {
     fn erase(&mut self, blocks: &[(BlockIdx, u64)]) -> Vec<(usize, u64)> {
         let begin = self.end;
         for (index, (block, extra_ns)) in (0..).zip(blocks) {
-            let first = self.flash.geometry.place(*block, 0);
+            let first = self.flash.geometry.address_at(*block, 0);
             let die = self.die_at(first);
             let erase_ns = self.clocks.timing.erase_ns + extra_ns;
             let op = Op::inside(die, erase_ns, Purpose::Erase, index);
@@ -236,22 +236,22 @@ impl<'a> Scan<'a> {
             ends.push((index as usize, at));
             self.end = self.end.max(at);
         }
-        self.clocks.reach(self.end);
+        self.clocks.advance_to(self.end);
         ends
     }
 
     /// Execute `plan`: erase blocks in parallel, copy pages one after the other. Return the
     /// programs and erases in the order of the plan.
-    pub(super) fn execute(&mut self, plan: &Plan) -> Vec<Done> {
-        let mut done = Vec::new();
+    pub(super) fn execute(&mut self, plan: &Plan) -> Vec<RecoveryOp> {
+        let mut operations = Vec::new();
         let mut erases = Vec::new();
         for command in plan.commands() {
             if !matches!(command, Cmd::Erase { .. } | Cmd::Count(_) | Cmd::Barrier | Cmd::Settle) {
-                self.erase_all(&mut erases, &mut done);
+                self.erase_all(&mut erases, &mut operations);
             }
             match *command {
                 Cmd::Erase { block, extra_ns } => erases.push((block, extra_ns)),
-                Cmd::Copy { from, to } => self.copy(from, to, &mut done),
+                Cmd::Copy { from, to } => self.copy(from, to, &mut operations),
                 Cmd::FailedRead(from) => {
                     let read_ns = self.read_ns(from);
                     let read = Op::read(self.die_at(from), read_ns, Purpose::Retry, 0);
@@ -260,41 +260,52 @@ impl<'a> Scan<'a> {
                     self.wait();
                 }
                 Cmd::FailedProgram(to) | Cmd::List(to) => {
-                    self.program(to, None, DoneKind::Other, &mut done);
+                    self.program(to, None, RecoveryOpKind::Other, &mut operations);
                 }
                 Cmd::CopySet { from, to, set } => {
                     let words = plan.words(set);
                     for page in bits::members(words, 0, 64 * words.len()) {
                         let (from, to) = (from.behind(page as u32), to.behind(page as u32));
-                        self.copy(from, to, &mut done);
+                        self.copy(from, to, &mut operations);
                     }
                 }
                 Cmd::CopyRow(row) => {
-                    plan.row(row).moves().for_each(|(from, to)| self.copy(from, to, &mut done));
+                    plan.row(row)
+                        .moves()
+                        .for_each(|(from, to)| self.copy(from, to, &mut operations));
                 }
                 Cmd::Count(_) | Cmd::Barrier | Cmd::Settle => {}
                 other => unreachable!("{other:?} is not done to recover"),
             }
         }
-        self.erase_all(&mut erases, &mut done);
-        done
+        self.erase_all(&mut erases, &mut operations);
+        operations
     }
 
-    fn erase_all(&mut self, erases: &mut Vec<(BlockIdx, u64)>, done: &mut Vec<Done>) {
+    fn erase_all(&mut self, erases: &mut Vec<(BlockIdx, u64)>, done: &mut Vec<RecoveryOp>) {
         let (begin, first) = (self.end, done.len());
-        done.resize(first + erases.len(), Done { what: DoneKind::Erased, begin, end: begin });
+        done.resize(
+            first + erases.len(),
+            RecoveryOp { what: RecoveryOpKind::Erased, begin, end: begin },
+        );
         for (index, end) in self.erase(erases) {
             done[first + index].end = end;
         }
         erases.clear();
     }
 
-    fn copy(&mut self, from: Place, to: Place, done: &mut Vec<Done>) {
+    fn copy(&mut self, from: PageAddress, to: PageAddress, done: &mut Vec<RecoveryOp>) {
         let read = Op::read(self.die_at(from), self.read_ns(from), Purpose::Merge, 0);
-        self.program(to, Some(read), DoneKind::Copied, done);
+        self.program(to, Some(read), RecoveryOpKind::Copied, done);
     }
 
-    fn program(&mut self, to: Place, read: Option<Op<u64>>, what: DoneKind, done: &mut Vec<Done>) {
+    fn program(
+        &mut self,
+        to: PageAddress,
+        read: Option<Op<u64>>,
+        what: RecoveryOpKind,
+        done: &mut Vec<RecoveryOp>,
+    ) {
         let (begin, transfers) = (self.end, self.page_transfers);
         let read = read.map(|read| Op { transfers, ..read });
         let page = self.flash.geometry.page_in_block(to);
@@ -306,11 +317,11 @@ impl<'a> Scan<'a> {
             None => self.clocks.issue(begin, program),
         }
         self.wait();
-        done.push(Done { what, begin, end: self.end });
+        done.push(RecoveryOp { what, begin, end: self.end });
     }
 
     /// Read the pages that capacitors saved, and program them, the dies in turn.
-    pub(super) fn put_back(&mut self, pages: usize) {
+    pub(super) fn rewrite_saved_pages(&mut self, pages: usize) {
         let geometry = self.flash.geometry;
         let (page_transfers, planes) = (self.page_transfers, geometry.shape().planes);
         let flash_pages = pages.div_ceil(geometry.units() as usize) as u32;

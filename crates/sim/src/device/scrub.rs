@@ -3,12 +3,12 @@
 //! for it has a cause of its own: `scrub_ns`.
 
 use crate::device::backend::Hardware;
-use crate::device::jobs::Order;
-use crate::device::merging::Merged;
-use crate::device::paged::Paged;
+use crate::device::jobs::PlanRequest;
+use crate::device::merging::MergingBackend;
+use crate::device::paged::PageMapBackend;
 use crate::flash::geometry::PlaneIdx;
 
-impl Paged {
+impl PageMapBackend {
     /// Start scrubs of the blocks that are due at `at`.
     pub(super) fn begin_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
@@ -16,14 +16,14 @@ impl Paged {
         }
         for plane in (0..hardware.flash.geometry.shape().planes).map(PlaneIdx) {
             if self.ftl.has_scrub_waiting(plane) {
-                let (collector, mut parts) = self.split(hardware);
+                let (collector, mut parts) = self.split_collector(hardware);
                 collector.begin(plane, at, &mut parts);
             }
         }
     }
 }
 
-impl Merged {
+impl MergingBackend {
     /// Plan scrubs of the blocks that are due at `at`.
     pub(super) fn plan_scrubs(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         while let Some(block) = hardware.flash.next_scrub(at) {
@@ -34,8 +34,8 @@ impl Merged {
             hardware.flash.scrub(block, &mut self.plan);
             if !self.plan.is_timeless() {
                 self.note_scrub(hardware);
-                let order = Order::of_scrub(at);
-                let line = Merged::idle_line(hardware);
+                let order = PlanRequest::of_scrub(at);
+                let line = MergingBackend::idle_class(hardware);
                 self.jobs.queue(&mut self.plan, order, line, hardware);
             }
         }

@@ -6,60 +6,61 @@ use crate::device::SimDevice;
 use crate::device::any::AnyBackend;
 use crate::device::backend::{Hardware, Write};
 use crate::device::cache_traffic::{bytes_in, sectors_of};
-use crate::device::event::{DeviceEvent, IoIdx, Target};
+use crate::device::event::{CompletionTarget, DeviceEvent, IoIdx};
 use crate::device::page_buffer::{PageBuffer, Programmed};
-use crate::device::paged::Paged;
+use crate::device::paged::PageMapBackend;
 use crate::device::timed_flash::TimedFlash;
-use crate::flash::fast_path::Full;
-use crate::flash::geometry::{Lpn, Place, PlaneIdx};
+use crate::flash::fast_path::AllFeatures;
+use crate::flash::geometry::{Lpn, PageAddress, PlaneIdx};
 use crate::flash::media::Media as _;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::timeline::Report;
 use crate::timeline::breakdown::Cause;
 
 /// Units of an I/O that lie in one flash page and are read together.
 struct UnitGroup {
     /// The first unit; its host page stands for all.
-    from: Place,
-    target: Target,
+    from: PageAddress,
+    target: CompletionTarget,
     bytes: u64,
     /// Number of further units.
-    beside: u16,
+    more_units: u16,
 }
 
 impl SimDevice {
     /// Read the units of an I/O; combine neighbours in one flash page.
-    pub(super) fn read_units(&mut self, index: IoIdx, io: &Io, extent: Extent, at: u64) {
+    pub(super) fn read_units(&mut self, index: IoIdx, io: &Io, extent: PageExtent, at: u64) {
         let SimDevice { backend, flash, events, host, cache, sector_bytes, .. } = self;
         let hardware = &mut Hardware { flash, events };
         let unit_bytes = u64::from(hardware.flash.geometry.shape().page_bytes);
-        let mut together: Option<UnitGroup> = None;
+        let mut group: Option<UnitGroup> = None;
         for page in extent.touched().map(Lpn) {
             let bytes = bytes_in(io, page.0, unit_bytes);
             let in_cache = cache.as_ref().is_some_and(|cache| {
                 cache.holds(page, sectors_of(io, page, unit_bytes, *sector_bytes))
             });
             let from = backend.unit_on_flash(page).filter(|_| !in_cache);
-            let flash_page = |place: Place| hardware.flash.geometry.flash_page(place.page);
-            if let (Some(from), Some(group)) = (from, &mut together)
+            let flash_page = |place: PageAddress| hardware.flash.geometry.flash_page(place.page);
+            if let (Some(from), Some(group)) = (from, &mut group)
                 && flash_page(from) == flash_page(group.from)
             {
                 hardware.flash.read(from);
-                group.beside += 1;
+                group.more_units += 1;
                 group.bytes += bytes;
-                host.read_along(index);
+                host.add_read_unit(index);
                 continue;
             }
-            let target = Target::host(host.page(index, page, at, &mut hardware.events.accounts));
-            if let Some(group) = together.take() {
+            let target =
+                CompletionTarget::host(host.page(index, page, at, &mut hardware.events.accounts));
+            if let Some(group) = group.take() {
                 group.read(at, hardware);
             }
             match from {
-                Some(from) => together = Some(UnitGroup { from, target, bytes, beside: 0 }),
+                Some(from) => group = Some(UnitGroup { from, target, bytes, more_units: 0 }),
                 None => hardware.events.deliver(at, at, bytes, target.op()),
             }
         }
-        if let Some(group) = together {
+        if let Some(group) = group {
             group.read(at, hardware);
         }
     }
@@ -68,9 +69,9 @@ impl SimDevice {
 impl AnyBackend {
     /// Return the place of a unit on flash; `None` if it was never written or is buffered.
     #[inline]
-    fn unit_on_flash(&self, page: Lpn) -> Option<Place> {
+    fn unit_on_flash(&self, page: Lpn) -> Option<PageAddress> {
         match self {
-            AnyBackend::Paged(Paged { ftl, .. }) => {
+            AnyBackend::Paged(PageMapBackend { ftl, .. }) => {
                 ftl.lookup(page).filter(|from| !ftl.is_in_open_flash_page(*from))
             }
             AnyBackend::Zoned(zoned) => zoned.lookup(page),
@@ -81,20 +82,21 @@ impl AnyBackend {
 
 impl UnitGroup {
     fn read(self, at: u64, hardware: &mut Hardware<'_>) {
-        let UnitGroup { from, target, bytes, beside } = self;
-        let media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let UnitGroup { from, target, bytes, more_units: beside } = self;
+        let media =
+            TimedFlash::new(hardware.flash, hardware.events, at, target).with_host_transfer(bytes);
         media.read_together(from, beside);
     }
 }
 
-impl Paged {
+impl PageMapBackend {
     /// Assign the host pages that follow to `stream`.
     #[inline]
     pub(super) fn serve(&mut self, stream: u8) {
         if self.ftl.has_write_streams() {
             self.ftl.select_stream(stream);
             self.ftl.bypass_cache(false);
-            self.gather.iter_mut().for_each(|gather| gather.serve(stream));
+            self.gather.iter_mut().for_each(|gather| gather.select_stream(stream));
         }
     }
 
@@ -103,16 +105,16 @@ impl Paged {
     pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
         let Write { page, extent, target, through } = *write;
         if let Some(gather) = self.gather.as_mut().filter(|gather| gather.modifies_unit(page)) {
-            return gather.wait_behind(*write, at);
+            return gather.queue_behind(*write, at);
         }
         let old = if extent.covers(page) { None } else { self.ftl.lookup(page) };
         let old = old.filter(|from| !self.ftl.is_in_open_flash_page(*from));
         if let (Some(from), Some(gather)) = (old, &mut self.gather) {
             let token = DeviceEvent::UnitRead(gather.modify(*write)).into();
-            let target = Target { token, report: Report::AtEnd, ..target };
+            let target = CompletionTarget { token, report: Report::AtEnd, ..target };
             return TimedFlash::new(hardware.flash, hardware.events, at, target).modify(from);
         }
-        self.allocate_and_write::<Full>(write, at, hardware);
+        self.allocate_and_write::<AllFeatures>(write, at, hardware);
         if through && target.account.is_some() && extent.ends_with(page) {
             self.pad_pages(false, at, hardware);
         }
@@ -123,7 +125,7 @@ impl Paged {
         while let Some((write, since)) =
             self.gather.as_mut().and_then(|gather| gather.next_behind(unit))
         {
-            hardware.events.spent(write.target.account, Cause::ReadToModify, at - since);
+            hardware.events.charge_account(write.target.account, Cause::ReadToModify, at - since);
             self.gather(&write, at, hardware);
             self.pad_late_unit(write.through, at, hardware);
         }
@@ -133,8 +135,8 @@ impl Paged {
     /// durable: no other unit would fill it.
     pub(super) fn pad_late_unit(&mut self, through: bool, at: u64, hardware: &mut Hardware<'_>) {
         let Some(gather) = &mut self.gather else { return };
-        if through || gather.hurry {
-            gather.hurry &= gather.modifies() || !self.waiting.is_empty();
+        if through || gather.urgent {
+            gather.urgent &= gather.modifies() || !self.backlog.is_empty();
             self.pad_pages(false, at, hardware);
         }
     }
@@ -150,9 +152,9 @@ impl Paged {
             self.serve(stream);
             let Some(gather) = self.gather.as_deref_mut() else { return };
             if gather.has_data(plane, volatile) {
-                let target = Target::collection(plane);
+                let target = CompletionTarget::collection(plane);
                 let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target)
-                    .gathering(Some(gather));
+                    .with_page_buffer(Some(gather));
                 self.ftl.pad(plane, &mut media);
             }
         }
@@ -163,7 +165,7 @@ impl Paged {
     #[cold]
     pub(super) fn pad_waited_for(&mut self, at: u64, hardware: &mut Hardware<'_>) -> bool {
         let is_waited_for =
-            |paged: &Paged| paged.gather.as_deref().is_some_and(PageBuffer::is_waited_for);
+            |paged: &PageMapBackend| paged.gather.as_deref().is_some_and(PageBuffer::has_waiters);
         let filled = is_waited_for(self);
         if filled {
             self.pad_pages(false, at, hardware);
@@ -177,7 +179,7 @@ impl Paged {
     pub(super) fn pad_all(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         self.pad_pages(false, at, hardware);
         if let Some(gather) = &mut self.gather {
-            gather.hurry = gather.modifies() || !self.waiting.is_empty();
+            gather.urgent = gather.modifies() || !self.backlog.is_empty();
         }
     }
 
@@ -186,7 +188,7 @@ impl Paged {
     pub(super) fn drain_gathered(
         &mut self,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
         hardware: &mut Hardware<'_>,
     ) -> bool {
         self.pad_pages(true, at, hardware);
@@ -206,7 +208,7 @@ impl Paged {
             DeviceEvent::UnitRead(index) => {
                 let (unit, write) = gather.modified(index);
                 if let Some(write) = &write {
-                    self.allocate_and_write::<Full>(write, at, hardware);
+                    self.allocate_and_write::<AllFeatures>(write, at, hardware);
                 }
                 self.pad_late_unit(write.is_some_and(|write| write.through), at, hardware);
                 self.write_queued_behind(unit, at, hardware);
@@ -217,11 +219,15 @@ impl Paged {
                 // The target that is charged the whole time comes first.
                 for (index, (target, since)) in waits.iter().enumerate().rev() {
                     if index < last {
-                        hardware.events.spent(target.account, Cause::CacheWait, at - since);
+                        hardware.events.charge_account(
+                            target.account,
+                            Cause::CacheWait,
+                            at - since,
+                        );
                     }
                     hardware.events.end(at, at, target.op());
                 }
-                gather.put_back(waits);
+                gather.recycle(waits);
                 for target in drained {
                     hardware.events.end(at, at, target.op());
                 }

@@ -6,10 +6,10 @@
 
 use uflip_core::{Io, Mode, Result};
 
-use crate::device::backend::{Backend, Piece};
+use crate::device::backend::{Backend, IoPage};
 use crate::flash::geometry::Lpn;
 use crate::flash::media::Flash;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// Number of I/Os in a batch.
 const BATCH: usize = 64;
@@ -30,10 +30,10 @@ pub(crate) fn apply<B: Backend>(
     let mut refused = None;
     loop {
         batch.clear();
-        let mut alone = None;
+        let mut command = None;
         for io in ios.by_ref().take(BATCH) {
             if !io.mode.moves_data() {
-                alone = Some(io);
+                command = Some(io);
                 break;
             }
             let io = match backend.admit_untimed(&io, page_bytes) {
@@ -43,11 +43,11 @@ pub(crate) fn apply<B: Backend>(
                     break;
                 }
             };
-            let (mode, extent) = (io.mode, Extent::of_io(&io, page_bytes));
+            let (mode, extent) = (io.mode, PageExtent::of_io(&io, page_bytes));
             let pages = extent.touched().map(Lpn);
-            batch.extend(pages.map(|page| Piece { mode, page, extent }));
+            batch.extend(pages.map(|page| IoPage { mode, page, extent }));
         }
-        if batch.is_empty() && alone.is_none() && refused.is_none() {
+        if batch.is_empty() && command.is_none() && refused.is_none() {
             return Ok(());
         }
         batch.iter().for_each(|piece| backend.prefetch(piece.page));
@@ -59,10 +59,10 @@ pub(crate) fn apply<B: Backend>(
         if let Some(error) = refused {
             return Err(error);
         }
-        if let Some(io) = alone {
+        if let Some(io) = command {
             let io = backend.admit_untimed(&io, page_bytes)?;
             if io.mode == Mode::Trim {
-                let covered = Extent::of_io(&io, page_bytes).covered();
+                let covered = PageExtent::of_io(&io, page_bytes).covered();
                 covered.for_each(|page| backend.trim(Lpn(page)));
             } else {
                 backend.manage_untimed(&io, flash);

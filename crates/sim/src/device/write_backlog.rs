@@ -24,11 +24,12 @@ pub(crate) struct WriteBacklog {
     /// Per plane whose turn it was: its waiting writes in FIFO order.
     queues: Vec<VecDeque<PendingWrite>>,
     /// Number of writes added so far.
-    came: u64,
+    #[serde(rename = "came")]
+    added: u64,
     /// Number of writes that wait.
     length: usize,
     #[serde(skip)]
-    pass: Pass,
+    pass: BacklogPass,
 }
 
 /// A write that waits for a free page.
@@ -49,16 +50,16 @@ pub(crate) enum Attempt {
     CollectionBegun,
     /// The write waits and nothing has changed; another attempt on the same plane gives the same
     /// result.
-    NoRoom,
+    NoSpace,
 }
 
 /// Progress of a pass over the backlog; empty outside a pass.
 #[derive(Clone, Default, Debug)]
-struct Pass {
+struct BacklogPass {
     /// The next write to try, for each plane that is not in `in_vain`: number and plane.
     next: BinaryHeap<Reverse<(u64, u32)>>,
     /// Planes without a candidate until something changes.
-    in_vain: Vec<u32>,
+    blocked: Vec<u32>,
     /// The write that is being tried.
     tried: (u64, u32),
     /// All writes before this number have been tried.
@@ -68,7 +69,7 @@ struct Pass {
 impl WriteBacklog {
     pub(crate) fn new(planes: u32) -> WriteBacklog {
         let queues = vec![VecDeque::new(); planes as usize];
-        WriteBacklog { queues, came: 0, length: 0, pass: Pass::default() }
+        WriteBacklog { queues, added: 0, length: 0, pass: BacklogPass::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -76,9 +77,9 @@ impl WriteBacklog {
     }
 
     /// Add a write at `since`; it was the turn of `plane`.
-    pub(crate) fn add(&mut self, plane: PlaneIdx, write: Write, since: u64) {
-        self.queues[plane.0 as usize].push_back(PendingWrite { number: self.came, write, since });
-        self.came += 1;
+    pub(crate) fn push(&mut self, plane: PlaneIdx, write: Write, since: u64) {
+        self.queues[plane.0 as usize].push_back(PendingWrite { number: self.added, write, since });
+        self.added += 1;
         self.length += 1;
     }
 
@@ -91,42 +92,42 @@ impl WriteBacklog {
 
     /// Remove waiting writes to `pages` that have left the write cache; return them in FIFO order.
     pub(crate) fn remove_trimmed(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         for queue in &mut self.queues {
             queue.retain(|one| {
-                let stays = !one.write.has_left_cache(pages);
-                gone.extend((!stays).then_some(*one));
-                stays
+                let remains = !one.write.has_left_cache(pages);
+                removed.extend((!remains).then_some(*one));
+                remains
             });
         }
-        self.length -= gone.len();
-        gone.sort_unstable_by_key(|waiter| waiter.number);
-        gone
+        self.length -= removed.len();
+        removed.sort_unstable_by_key(|waiter| waiter.number);
+        removed
     }
 
     /// Start a pass; [`WriteBacklog::resume_pass`] chooses the candidates.
     pub(crate) fn begin_pass(&mut self) {
         self.end_pass();
         self.pass.from = 0;
-        self.pass.in_vain.extend(0..self.queues.len() as u32);
+        self.pass.blocked.extend(0..self.queues.len() as u32);
     }
 
     /// End the pass.
     pub(crate) fn end_pass(&mut self) {
         self.pass.next.clear();
-        self.pass.in_vain.clear();
+        self.pass.blocked.clear();
     }
 
     /// Resume after a change: the queue of each plane gets a candidate, except planes for which
     /// `waits` predicts failure.
     pub(crate) fn resume_pass(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
-        let Pass { next, in_vain, from, .. } = &mut self.pass;
-        let mut stay = 0;
+        let BacklogPass { next, blocked: in_vain, from, .. } = &mut self.pass;
+        let mut still_blocked = 0;
         for at in 0..in_vain.len() {
             let plane = in_vain[at];
             if waits(PlaneIdx(plane)) {
-                in_vain[stay] = plane;
-                stay += 1;
+                in_vain[still_blocked] = plane;
+                still_blocked += 1;
                 continue;
             }
             let queue = &self.queues[plane as usize];
@@ -134,7 +135,7 @@ impl WriteBacklog {
                 next.push(Reverse((waiter.number, plane)));
             }
         }
-        in_vain.truncate(stay);
+        in_vain.truncate(still_blocked);
     }
 
     /// Return the plane whose turn it was for the next candidate. Call `keep` or `take` afterwards.
@@ -151,41 +152,44 @@ impl WriteBacklog {
     }
 
     /// Leave the candidate in its queue; the queue is skipped until something changes.
-    pub(crate) fn keep(&mut self) {
-        self.pass.in_vain.push(self.pass.tried.1);
+    pub(crate) fn skip_candidate(&mut self) {
+        self.pass.blocked.push(self.pass.tried.1);
     }
 
     /// Remove the candidate, which gets a page: a change. Call `coming` with the next two pages of
     /// its queue.
-    pub(crate) fn take(&mut self, coming: impl FnOnce(Option<Lpn>, Option<Lpn>)) -> PendingWrite {
+    pub(crate) fn take_candidate(
+        &mut self,
+        coming: impl FnOnce(Option<Lpn>, Option<Lpn>),
+    ) -> PendingWrite {
         let (number, plane) = self.pass.tried;
         let queue = &mut self.queues[plane as usize];
         let at = position_of(queue, number);
-        let taken = queue.remove(at).expect("who is tried waits");
+        let pending = queue.remove(at).expect("who is tried waits");
         let page = |at| queue.get(at).map(|waiter: &PendingWrite| waiter.write.page);
         coming(page(at), page(at + 1));
         self.length -= 1;
-        self.pass.in_vain.push(plane);
-        taken
+        self.pass.blocked.push(plane);
+        pending
     }
 
     /// If older writes of the same logical page wait, return the oldest instead. Each of the others
     /// takes the place of the one before it.
-    pub(crate) fn swap_for_oldest(&mut self, mut taken: PendingWrite) -> PendingWrite {
+    pub(crate) fn swap_for_oldest(&mut self, mut candidate: PendingWrite) -> PendingWrite {
         let queue = &mut self.queues[self.pass.tried.1 as usize];
-        let PendingWrite { number, write: Write { page, .. }, .. } = taken;
+        let PendingWrite { number, write: Write { page, .. }, .. } = candidate;
         let before = queue.iter_mut().take_while(|one| one.number < number);
         let mut same: Vec<&mut PendingWrite> =
             before.filter(|one| one.write.page == page).collect();
-        for one in same.iter_mut().rev() {
-            std::mem::swap(&mut one.write, &mut taken.write);
-            std::mem::swap(&mut one.since, &mut taken.since);
+        for earlier in same.iter_mut().rev() {
+            std::mem::swap(&mut earlier.write, &mut candidate.write);
+            std::mem::swap(&mut earlier.since, &mut candidate.since);
             // The allocation uses the stream of the place in the queue.
-            let stream = one.write.extent.stream();
-            one.write.extent.set_stream(taken.write.extent.stream());
-            taken.write.extent.set_stream(stream);
+            let stream = earlier.write.extent.stream();
+            earlier.write.extent.set_stream(candidate.write.extent.stream());
+            candidate.write.extent.set_stream(stream);
         }
-        taken
+        candidate
     }
 
     /// Remove all writes and return them in FIFO order.
@@ -215,8 +219,8 @@ fn position_of(queue: &VecDeque<PendingWrite>, number: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::event::Target;
-    use crate::ftl::extent::Extent;
+    use crate::device::event::CompletionTarget;
+    use crate::ftl::extent::PageExtent;
     use proptest::prelude::*;
 
     const DIES: u32 = 5;
@@ -251,15 +255,15 @@ mod tests {
     }
 
     fn write(page: u32) -> Write {
-        let (page, extent) = (Lpn(page), Extent::single(Lpn(page), true, 0));
-        Write { page, extent, target: Target::collection(PlaneIdx(0)), through: false }
+        let (page, extent) = (Lpn(page), PageExtent::single(Lpn(page), true, 0));
+        Write { page, extent, target: CompletionTarget::collection(PlaneIdx(0)), through: false }
     }
 
     proptest! {
         /// Compare with a single queue that is tried completely in each pass, with and without
         /// predictions.
         #[test]
-        fn who_finds_a_place_is_who_would_if_all_were_tried(
+        fn backlog_pass_matches_trying_every_write(
             seed in any::<u64>(), known in any::<bool>(), steps in prop::collection::vec(0..=2 * DIES, 1..300),
         ) {
             let (mut waiting, mut world) = (WriteBacklog::new(DIES), World(seed));
@@ -267,7 +271,7 @@ mod tests {
             for (number, step) in (0..).zip(steps) {
                 if step < 2 * DIES {
                     all.push_back((number, step % DIES));
-                    waiting.add(PlaneIdx(step % DIES), write(number), 0);
+                    waiting.push(PlaneIdx(step % DIES), write(number), 0);
                     continue;
                 }
                 let mut expected = Vec::new();
@@ -284,11 +288,11 @@ mod tests {
                 while let Some(plane) = waiting.next() {
                     match world.try_for(plane.0) {
                         Try::Waits => {
-                            waiting.keep();
+                            waiting.skip_candidate();
                             continue;
                         }
-                        Try::Changes => waiting.keep(),
-                        Try::Found => found.push(waiting.take(|_, _| ()).write.page.0),
+                        Try::Changes => waiting.skip_candidate(),
+                        Try::Found => found.push(waiting.take_candidate(|_, _| ()).write.page.0),
                     }
                     waiting.resume_pass(|plane| known && world.would_wait(plane.0));
                 }

@@ -5,7 +5,7 @@ use uflip_core::{Io, Result, ZoneReport};
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::no_zones;
-use super::event::{IoIdx, Target};
+use super::event::{CompletionTarget, IoIdx};
 use crate::flash::geometry::Lpn;
 
 impl SimDevice {
@@ -37,13 +37,13 @@ impl SimDevice {
     /// Do a zone command that the controller has processed. The I/O ends with the last flash
     /// operation.
     #[cold]
-    pub(super) fn zone_taken_in(&mut self, index: IoIdx, io: &Io, at: u64) {
-        self.events.reach(at);
+    pub(super) fn zone_command_accepted(&mut self, index: IoIdx, io: &Io, at: u64) {
+        self.events.advance_to(at);
         self.host.command_processed(index, at);
         let SimDevice { backend, flash, events, host, .. } = self;
         let AnyBackend::Zoned(zoned) = backend else { unreachable!("it was admitted") };
         let first = Lpn((io.offset.0 / u64::from(flash.geometry.shape().page_bytes)) as u32);
-        let lost = zoned.has_lost(first);
+        let lost = zoned.is_lost(first);
         let work = if lost { Vec::new() } else { zoned.manage(io, flash) };
         host.has_pages(index, work.len());
         if work.is_empty() {
@@ -51,12 +51,12 @@ impl SimDevice {
             if lost {
                 host.fail(page);
             }
-            return self.ended::<crate::flash::fast_path::Full>(page, at);
+            return self.ended::<crate::flash::fast_path::AllFeatures>(page, at);
         }
         for work in work {
             let page = host.page(index, Lpn(0), at, &mut events.accounts);
             events.assign_account(page.account(), || host.number_of(index));
-            let op = work.op(&flash.geometry, &events.timing, Target::host(page));
+            let op = work.op(&flash.geometry, &events.timing, CompletionTarget::host(page));
             events.issue(at, op);
         }
     }

@@ -25,20 +25,23 @@ use uflip_core::{
 };
 
 use crate::device::backend::{Backend, Hardware, Write};
-use crate::device::event::{DeviceEvent, EventTag, Target};
+use crate::device::event::{CompletionTarget, DeviceEvent, EventTag};
 use crate::device::timed_flash::TimedFlash;
-use crate::flash::geometry::{Geometry, Lpn, Place};
+use crate::flash::geometry::{Geometry, Lpn, PageAddress};
 use crate::flash::media::{CollectMedia as _, Flash, Media as _};
-use crate::ftl::extent::Extent;
-use crate::ftl::zoned::{Layout, ZoneStates, ZonesPart};
+use crate::ftl::extent::PageExtent;
+use crate::ftl::zoned::{ZoneLayout, ZoneStates, ZonesPart};
 use crate::timeline::{Op, Purpose, Timing};
 
 /// Progress of a zone's data.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Content {
+#[serde(rename = "Content")]
+struct ZoneProgress {
     /// Pages accepted, and those of them whose data has not arrived.
-    taken: u32,
-    coming: u32,
+    #[serde(rename = "taken")]
+    accepted: u32,
+    #[serde(rename = "coming")]
+    pending: u32,
     /// Pages on flash; the other pages that have arrived wait in the buffer.
     programmed: u32,
     resets: u64,
@@ -46,27 +49,34 @@ struct Content {
 
 /// The zones and their data.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Zoned {
-    layout: Layout,
-    book: ZoneStates,
-    contents: Vec<Content>,
+#[serde(rename = "Zoned")]
+pub(crate) struct ZonedBackend {
+    layout: ZoneLayout,
+    #[serde(rename = "book")]
+    states: ZoneStates,
+    contents: Vec<ZoneProgress>,
 }
 
 /// Work of a die for a zone command. The NAND state already includes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Work {
+pub(crate) enum ZoneWork {
     /// Erase the block that begins here; the number is its extra time compared with a new block.
-    Erase(Place, u64),
+    Erase(PageAddress, u64),
     /// Program the flash page that ends here.
-    Program(Place),
+    Program(PageAddress),
 }
 
-impl Work {
+impl ZoneWork {
     /// Return the operation of this work; its end is reported to `target`.
-    pub(crate) fn op(self, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
+    pub(crate) fn op(
+        self,
+        geometry: &Geometry,
+        timing: &Timing,
+        target: CompletionTarget,
+    ) -> Op<EventTag> {
         match self {
-            Work::Program(place) => program_op(place, geometry, timing, target),
-            Work::Erase(first, extra_ns) => {
+            ZoneWork::Program(place) => program_op(place, geometry, timing, target),
+            ZoneWork::Erase(first, extra_ns) => {
                 let erase_ns = timing.erase_ns + extra_ns;
                 let die = geometry.die_at(first);
                 report_to(Op::inside(die, erase_ns, Purpose::Erase, target.token), target).on(first)
@@ -75,13 +85,13 @@ impl Work {
     }
 }
 
-impl Zoned {
-    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Zoned {
-        let layout = Layout::new(geometry, part);
+impl ZonedBackend {
+    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> ZonedBackend {
+        let layout = ZoneLayout::new(geometry, part);
         let (zones, capacity) = (layout.zones(), layout.capacity());
-        Zoned {
-            book: ZoneStates::new(zones, capacity, part.max_open_zones, part.max_active_zones),
-            contents: vec![Content::default(); zones as usize],
+        ZonedBackend {
+            states: ZoneStates::new(zones, capacity, part.max_open_zones, part.max_active_zones),
+            contents: vec![ZoneProgress::default(); zones as usize],
             layout,
         }
     }
@@ -100,8 +110,8 @@ impl Zoned {
             Zone {
                 start_bytes: start,
                 capacity_bytes: bytes(self.layout.capacity()),
-                write_pointer_bytes: Bytes(start.0 + bytes(self.book.pointer(number)).0),
-                state: self.book.state(number),
+                write_pointer_bytes: Bytes(start.0 + bytes(self.states.pointer(number)).0),
+                state: self.states.state(number),
                 resets: Some(self.contents[number as usize].resets),
             }
         };
@@ -120,7 +130,7 @@ impl Zoned {
         match io.mode {
             Mode::Read => {
                 let last = Lpn(((io.offset.0 + io.size.0 - 1) / page_bytes) as u32);
-                let offline = |zone| self.book.state(zone) == ZoneState::Offline;
+                let offline = |zone| self.states.state(zone) == ZoneState::Offline;
                 if (zone..=self.layout.zone_of(last).0).any(offline) {
                     return Err(refused(ZoneStatus::Offline.error("read")));
                 }
@@ -129,11 +139,11 @@ impl Zoned {
             Mode::Write | Mode::Append => {
                 let pages = (io.size.0 / page_bytes) as u32;
                 let at = (io.mode == Mode::Write).then_some(page);
-                let outcome = self.book.write(zone, at, pages);
+                let outcome = self.states.write(zone, at, pages);
                 let at = outcome.map_err(|status| refused(status.error(io.mode.name())))?;
                 let content = &mut self.contents[zone as usize];
-                content.taken += pages;
-                content.coming += pages;
+                content.accepted += pages;
+                content.pending += pages;
                 let offset = u64::from(zone * self.layout.size() + at) * page_bytes;
                 Ok(Io { offset: Bytes(offset), mode: Mode::Write, ..*io })
             }
@@ -152,14 +162,14 @@ impl Zoned {
                             .action("name where a zone begins, and its size"),
                     ));
                 }
-                if self.contents[zone as usize].coming > 0 {
+                if self.contents[zone as usize].pending > 0 {
                     return Err(refused(
                         Error::usage(format!("A {} of a zone with writes in flight", mode.name()))
                             .got("writes to it that have not ended")
                             .action("wait for them"),
                     ));
                 }
-                let outcome = self.book.manage(zone, mode);
+                let outcome = self.states.manage(zone, mode);
                 outcome.map_err(|status| refused(status.error(mode.name())))?;
                 self.note(zone, mode);
                 Ok(*io)
@@ -172,19 +182,19 @@ impl Zoned {
         let content = &mut self.contents[zone as usize];
         match mode {
             Mode::Reset => {
-                let was_used = content.taken > 0 || content.programmed > 0;
+                let was_used = content.accepted > 0 || content.programmed > 0;
                 let resets = content.resets + u64::from(was_used);
-                *content = Content { resets, ..Content::default() };
+                *content = ZoneProgress { resets, ..ZoneProgress::default() };
             }
             Mode::Finish => {
-                content.programmed = self.layout.finished(content.taken);
+                content.programmed = self.layout.finished(content.accepted);
             }
             _ => {}
         }
     }
 
     /// Do the zone command `io`, which was accepted; return the flash work.
-    pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash) -> Vec<Work> {
+    pub(crate) fn manage(&mut self, io: &Io, flash: &mut Flash) -> Vec<ZoneWork> {
         let page_bytes = u64::from(flash.geometry.shape().page_bytes);
         let (zone, _) = self.layout.zone_of(Lpn((io.offset.0 / page_bytes) as u32));
         match io.mode {
@@ -195,24 +205,27 @@ impl Zoned {
     }
 
     /// Erase the zone's blocks that hold anything.
-    fn erase(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
+    fn erase(&mut self, zone: u32, flash: &mut Flash) -> Vec<ZoneWork> {
         let mut work = Vec::new();
         let mut is_lost = false;
         for block in self.layout.blocks(zone) {
             if !flash.nand.is_erased(block) {
-                work.push(Work::Erase(flash.geometry.place(block, 0), flash.erase_extra_ns(block)));
+                work.push(ZoneWork::Erase(
+                    flash.geometry.address_at(block, 0),
+                    flash.erase_extra_ns(block),
+                ));
                 is_lost |= !flash.erase(block);
             }
         }
         if is_lost {
-            self.book.lose(zone);
+            self.states.lose(zone);
         }
         work
     }
 
     /// Pad the open flash page, or the rest of the zone. The flash state determines what is
     /// missing, because other commands may have been accepted since.
-    fn pad(&mut self, zone: u32, flash: &mut Flash) -> Vec<Work> {
+    fn pad(&mut self, zone: u32, flash: &mut Flash) -> Vec<ZoneWork> {
         let from = self.layout.blocks(zone).map(|block| flash.nand.next_page(block)).sum();
         let end = self.layout.finished(from);
         let mut work = Vec::new();
@@ -220,7 +233,7 @@ impl Zoned {
             let place = self.layout.place(zone, page);
             flash.pad(place);
             if flash.geometry.ends_flash_page(place.page) {
-                work.push(Work::Program(place));
+                work.push(ZoneWork::Program(place));
             }
         }
         work
@@ -228,25 +241,25 @@ impl Zoned {
 
     /// Return the place of `page` on flash; `None` if it was never written or is buffered.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (zone, page) = self.layout.zone_of(page);
-        let Content { taken, programmed, .. } = self.contents[zone as usize];
+        let ZoneProgress { accepted: taken, programmed, .. } = self.contents[zone as usize];
         (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
     }
 
     /// Return whether the zone of `page` was lost by an earlier reset.
-    pub(crate) fn has_lost(&self, page: Lpn) -> bool {
-        self.book.state(self.layout.zone_of(page).0) == ZoneState::Offline
+    pub(crate) fn is_lost(&self, page: Lpn) -> bool {
+        self.states.state(self.layout.zone_of(page).0) == ZoneState::Offline
     }
 
     /// Add `page` to the buffer; if it fills a flash page, return its place for the program.
     #[inline]
-    fn take(&mut self, page: Lpn, flash: &mut Flash) -> Option<Place> {
+    fn take(&mut self, page: Lpn, flash: &mut Flash) -> Option<PageAddress> {
         let (zone, page) = self.layout.zone_of(page);
         let place = self.layout.place(zone, page);
         flash.program(place, None);
         let content = &mut self.contents[zone as usize];
-        content.coming -= 1;
+        content.pending -= 1;
         let full = flash.geometry.ends_flash_page(place.page);
         if full {
             content.programmed = page + 1;
@@ -257,7 +270,12 @@ impl Zoned {
 
 /// Return a program of the flash page that ends with `place`; its end is reported to `target`.
 #[inline]
-fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target) -> Op<EventTag> {
+fn program_op(
+    place: PageAddress,
+    geometry: &Geometry,
+    timing: &Timing,
+    target: CompletionTarget,
+) -> Op<EventTag> {
     let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
     let transfers = timing.program_transfers;
     let die = geometry.die_at(place);
@@ -266,12 +284,12 @@ fn program_op(place: Place, geometry: &Geometry, timing: &Timing, target: Target
 }
 
 #[inline]
-fn report_to(op: Op<EventTag>, target: Target) -> Op<EventTag> {
-    let Target { report, account, .. } = target;
+fn report_to(op: Op<EventTag>, target: CompletionTarget) -> Op<EventTag> {
+    let CompletionTarget { report, account, .. } = target;
     Op { report, account, ..op }
 }
 
-impl Backend for Zoned {
+impl Backend for ZonedBackend {
     const PLANS_WHOLE_WRITES: bool = false;
 
     #[inline]
@@ -280,21 +298,22 @@ impl Backend for Zoned {
         page: Lpn,
         bytes: u64,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
         hardware: &mut Hardware<'_>,
     ) {
         let place = self.lookup(page);
-        let mut media = TimedFlash::new(hardware.flash, hardware.events, at, target).sending(bytes);
+        let mut media =
+            TimedFlash::new(hardware.flash, hardware.events, at, target).with_host_transfer(bytes);
         match place {
             Some(from) => media.read(from),
-            None => media.answer(),
+            None => media.answer_unwritten(),
         }
     }
 
     #[inline]
     fn write(&mut self, write: &mut Write, at: u64, hardware: &mut Hardware<'_>) {
-        if self.has_lost(write.page) {
-            self.contents[self.layout.zone_of(write.page).0 as usize].coming -= 1;
+        if self.is_lost(write.page) {
+            self.contents[self.layout.zone_of(write.page).0 as usize].pending -= 1;
             return hardware.events.end(at, at, write.target.failed().op());
         }
         match self.take(write.page, hardware.flash) {
@@ -332,7 +351,7 @@ impl Backend for Zoned {
     }
 
     #[inline]
-    fn write_untimed(&mut self, page: Lpn, _extent: &Extent, flash: &mut Flash) {
+    fn write_untimed(&mut self, page: Lpn, _extent: &PageExtent, flash: &mut Flash) {
         self.take(page, flash);
     }
 

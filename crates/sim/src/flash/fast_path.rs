@@ -16,12 +16,12 @@ pub(crate) trait FastPath {
 pub(crate) struct Minimal;
 
 /// A device with any features.
-pub(crate) struct Full;
+pub(crate) struct AllFeatures;
 
 impl FastPath for Minimal {
     const MINIMAL: bool = true;
 }
 
-impl FastPath for Full {
+impl FastPath for AllFeatures {
     const MINIMAL: bool = false;
 }

@@ -64,17 +64,18 @@ pub struct DieIdx(pub u32);
 
 /// A physical page together with its block and plane, so that no code divides to find them again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Place {
+#[serde(rename = "Place")]
+pub(crate) struct PageAddress {
     pub(crate) page: Ppn,
     pub(crate) block: BlockIdx,
     pub(crate) plane: PlaneIdx,
 }
 
-impl Place {
+impl PageAddress {
     /// Return the page that is `pages` further on in its block.
     #[inline]
-    pub(crate) fn behind(self, pages: u32) -> Place {
-        Place { page: Ppn(self.page.0 + pages), ..self }
+    pub(crate) fn behind(self, pages: u32) -> PageAddress {
+        PageAddress { page: Ppn(self.page.0 + pages), ..self }
     }
 }
 
@@ -182,7 +183,7 @@ impl Geometry {
 
     /// Return the number of a page's flash page within its block.
     #[inline]
-    pub(crate) fn flash_page_in_block(&self, place: Place) -> u32 {
+    pub(crate) fn flash_page_in_block(&self, place: PageAddress) -> u32 {
         self.units_to_flash_pages(self.page_in_block(place))
     }
 
@@ -199,13 +200,13 @@ impl Geometry {
 
     /// Return the resource on which operations on this page are executed.
     #[inline]
-    pub(crate) fn die_at(&self, place: Place) -> DieIdx {
+    pub(crate) fn die_at(&self, place: PageAddress) -> DieIdx {
         self.die_of(place.plane)
     }
 
     /// [`Geometry::die_at`], specialized for the fast path.
     #[inline(always)]
-    pub(crate) fn die_at_of<M: FastPath>(&self, place: Place) -> DieIdx {
+    pub(crate) fn die_at_of<M: FastPath>(&self, place: PageAddress) -> DieIdx {
         if M::MINIMAL { DieIdx(place.plane.0) } else { self.die_at(place) }
     }
 
@@ -256,12 +257,12 @@ impl Geometry {
 
     /// Return the number of a page within its block.
     #[inline]
-    pub(crate) fn page_in_block(&self, place: Place) -> u32 {
+    pub(crate) fn page_in_block(&self, place: PageAddress) -> u32 {
         place.page.0 - self.first_page(place.block).0
     }
 
     /// Return the number of a page's block within its plane.
-    pub(crate) fn block_in_plane(&self, place: Place) -> u32 {
+    pub(crate) fn block_in_plane(&self, place: PageAddress) -> u32 {
         place.block.0 - place.plane.0 * self.shape.blocks_per_plane
     }
 
@@ -277,20 +278,20 @@ impl Geometry {
 
     /// Return the place of `page`.
     #[inline]
-    pub(crate) fn place_of(&self, page: Ppn) -> Place {
-        self.place_in(self.block_of(page), page)
+    pub(crate) fn address_of(&self, page: Ppn) -> PageAddress {
+        self.address_in(self.block_of(page), page)
     }
 
     /// Return the place of `page`, which is in `block`.
     #[inline]
-    pub(crate) fn place_in(&self, block: BlockIdx, page: Ppn) -> Place {
-        Place { page, block, plane: self.plane_of(block) }
+    pub(crate) fn address_in(&self, block: BlockIdx, page: Ppn) -> PageAddress {
+        PageAddress { page, block, plane: self.plane_of(block) }
     }
 
     /// Return the place of page `offset` of `block`.
     #[inline]
-    pub(crate) fn place(&self, block: BlockIdx, offset: u32) -> Place {
-        self.place_in(block, Ppn(self.first_page(block).0 + offset))
+    pub(crate) fn address_at(&self, block: BlockIdx, offset: u32) -> PageAddress {
+        self.address_in(block, Ppn(self.first_page(block).0 + offset))
     }
 
     /// Return every block of `plane`.
@@ -310,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planes_are_counted_over_the_channels_first() {
+    fn planes_are_numbered_channel_first() {
         let geometry = Geometry::from(Shape {
             channels: 3,
             planes: 6,
@@ -324,7 +325,7 @@ mod tests {
             (0..6).map(|plane| geometry.channel_of(PlaneIdx(plane))).collect();
         assert_eq!(channels, [0, 1, 2, 0, 1, 2]);
         let page = Ppn((3 * 5 + 2) * 7 + 4);
-        let place = geometry.place_of(page);
+        let place = geometry.address_of(page);
         assert_eq!((place.page, place.plane), (page, PlaneIdx(3)));
         assert_eq!(place.block, BlockIdx(3 * 5 + 2));
         assert_eq!(geometry.page_in_block(place), 4);

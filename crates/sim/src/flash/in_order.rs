@@ -20,14 +20,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place};
-use crate::flash::moves::Piece;
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
+use crate::flash::moves::RowPiece;
 
 /// The tables of all blocks of an FTL. A block with every page at its place has no table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct InOrder {
     pages_per_block: u32,
-    blocks: Vec<Filled>,
+    blocks: Vec<BlockFill>,
     /// Tables: per page of the FTL its physical page in the block, or [`NOWHERE`]; and the unused tables.
     tables: Vec<Vec<u16>>,
     unused: Vec<u32>,
@@ -36,12 +36,13 @@ pub(super) struct InOrder {
 /// The fill state of a block: its number of programmed pages, and its table, or [`NONE`]. Stored together
 /// because both are read together.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Filled {
+#[serde(rename = "Filled")]
+struct BlockFill {
     table: u32,
     next: u16,
 }
 
-const ERASED: Filled = Filled { table: NONE, next: 0 };
+const ERASED: BlockFill = BlockFill { table: NONE, next: 0 };
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
 
@@ -58,13 +59,13 @@ impl InOrder {
 
     /// Whether the page of the FTL at `place` is programmed at its own place.
     #[inline]
-    pub(super) fn is_in_place(&self, place: Place) -> bool {
-        let Filled { table, next } = self.blocks[place.block.0 as usize];
+    pub(super) fn is_in_place(&self, place: PageAddress) -> bool {
+        let BlockFill { table, next } = self.blocks[place.block.0 as usize];
         table == NONE && self.offset(place) < u32::from(next)
     }
 
     /// Return the page of the block that holds the FTL's page at `place`, which was programmed.
-    pub(super) fn page(&self, place: Place) -> u32 {
+    pub(super) fn page(&self, place: PageAddress) -> u32 {
         let offset = self.offset(place);
         if self.is_in_place(place) {
             return offset;
@@ -79,35 +80,35 @@ impl InOrder {
 
     /// Assign the FTL's page at `place` to the next page of its block.
     #[inline]
-    pub(super) fn take(&mut self, place: Place) {
+    pub(super) fn allocate(&mut self, place: PageAddress) {
         let offset = self.offset(place);
         let block = &mut self.blocks[place.block.0 as usize];
         let next = block.next;
         block.next += 1;
         if block.table != NONE || offset != u32::from(next) {
-            self.take_elsewhere(place.block, offset, next);
+            self.allocate_out_of_place(place.block, offset, next);
         }
     }
 
     /// Whether the pages of `piece` are at their places in the source block, and will be in the target block.
     #[inline]
-    pub(super) fn can_move(&self, piece: &Piece) -> bool {
-        let Piece { from, to, first, pages } = *piece;
-        let Filled { table, next } = self.blocks[from.0 as usize];
+    pub(super) fn can_move(&self, piece: &RowPiece) -> bool {
+        let RowPiece { from, to, first, pages } = *piece;
+        let BlockFill { table, next } = self.blocks[from.0 as usize];
         let is_in_place = table == NONE && first + pages <= u32::from(next);
-        let Filled { table, next } = self.blocks[to.0 as usize];
+        let BlockFill { table, next } = self.blocks[to.0 as usize];
         is_in_place && table == NONE && first == u32::from(next)
     }
 
     /// Record the move of `piece`, which [`InOrder::can_move`] accepted.
     #[inline]
-    pub(super) fn record_move(&mut self, piece: &Piece) {
+    pub(super) fn record_move(&mut self, piece: &RowPiece) {
         self.blocks[piece.to.0 as usize].next += piece.pages as u16;
     }
 
     /// Record that the FTL's page `offset` of `block` is on its page `next`.
     #[inline(never)]
-    fn take_elsewhere(&mut self, block: BlockIdx, offset: u32, next: u16) {
+    fn allocate_out_of_place(&mut self, block: BlockIdx, offset: u32, next: u16) {
         if self.blocks[block.0 as usize].table == NONE {
             self.blocks[block.0 as usize].table = self.table_in_order(next);
         }
@@ -122,13 +123,17 @@ impl InOrder {
 
     /// Clear the table of `block`, which was erased.
     pub(super) fn erased(&mut self, block: BlockIdx) {
-        let Filled { table, .. } = std::mem::replace(&mut self.blocks[block.0 as usize], ERASED);
+        let BlockFill { table, .. } = std::mem::replace(&mut self.blocks[block.0 as usize], ERASED);
         self.unused.extend(Some(table).filter(|table| *table != NONE));
     }
 
     /// Restore `block` after a power loss from its `programmed` pages, which are assumed to have been
     /// programmed in the order of their places. Returns their number.
-    pub(super) fn found(&mut self, block: BlockIdx, programmed: impl Fn(u32) -> bool) -> u32 {
+    pub(super) fn rebuild_block(
+        &mut self,
+        block: BlockIdx,
+        programmed: impl Fn(u32) -> bool,
+    ) -> u32 {
         self.erased(block);
         let kept: Vec<u32> =
             (0..self.pages_per_block).filter(|offset| programmed(*offset)).collect();
@@ -140,12 +145,12 @@ impl InOrder {
                 self.tables[table as usize][*offset as usize] = page;
             }
         }
-        self.blocks[block.0 as usize] = Filled { table, next: next as u16 };
+        self.blocks[block.0 as usize] = BlockFill { table, next: next as u16 };
         next
     }
 
     #[inline]
-    fn offset(&self, place: Place) -> u32 {
+    fn offset(&self, place: PageAddress) -> u32 {
         place.page.0 - place.block.0 * self.pages_per_block
     }
 
@@ -169,7 +174,7 @@ mod tests {
     use crate::flash::geometry::Shape;
 
     #[test]
-    fn a_page_is_where_it_was_programmed_and_nowhere_after_an_erase() {
+    fn table_follows_programs_until_erase() {
         let geometry = Geometry::from(Shape {
             channels: 1,
             planes: 1,
@@ -179,13 +184,13 @@ mod tests {
             page_bytes: 4096,
             logical_pages: 6,
         });
-        let place = |page| geometry.place(BlockIdx(1), page);
+        let place = |page| geometry.address_at(BlockIdx(1), page);
         let mut table = InOrder::new(&geometry);
-        [0, 2, 3, 1].into_iter().for_each(|page| table.take(place(page)));
+        [0, 2, 3, 1].into_iter().for_each(|page| table.allocate(place(page)));
         assert_eq!([0, 2, 3, 1].map(|page| table.page(place(page))), [0, 1, 2, 3]);
         table.erased(BlockIdx(1));
-        table.take(place(5));
-        table.take(place(0));
+        table.allocate(place(5));
+        table.allocate(place(0));
         assert_eq!([5, 0].map(|page| table.page(place(page))), [0, 1]);
         assert!(std::panic::catch_unwind(|| table.page(place(2))).is_err());
     }

@@ -81,15 +81,15 @@ impl Levelling {
     /// Note that a page of `block` is programmed next. If it is the first, and another erased block is less
     /// worn, returns that block, with which it is swapped.
     #[inline]
-    pub(super) fn programs(&mut self, block: BlockIdx) -> Option<BlockIdx> {
+    pub(super) fn programmed(&mut self, block: BlockIdx) -> Option<BlockIdx> {
         if self.wear[block.0 as usize] == HOLDS_DATA {
             return None;
         }
-        self.fills(block.0)
+        self.filled(block.0)
     }
 
     #[inline(never)]
-    fn fills(&mut self, block: u32) -> Option<BlockIdx> {
+    fn filled(&mut self, block: u32) -> Option<BlockIdx> {
         let wear = std::mem::replace(&mut self.wear[block as usize], HOLDS_DATA);
         let plane = self.plane_of(block);
         let erased = &mut self.erased[plane];
@@ -148,7 +148,7 @@ mod tests {
     /// block is the least worn of the erased blocks of its plane, and the moved block the least worn of those
     /// with data.
     #[test]
-    fn what_is_chosen_is_what_a_look_at_all_blocks_finds() {
+    fn levelling_choice_matches_full_scan() {
         let logical = Geometry::from(Shape {
             channels: 1,
             planes: 2,
@@ -176,13 +176,13 @@ mod tests {
                     .filter(|other| !holds[*other])
                     .map(|other| wear[stands_in[other]])
                     .min();
-                if let Some(other) = levelling.programs(at) {
+                if let Some(other) = levelling.programmed(at) {
                     stands_in.swap(block, other.0 as usize);
                     changed += 1;
                 }
                 assert_eq!(Some(wear[stands_in[block]]), least);
                 holds[block] = true;
-                assert_eq!(levelling.programs(at), None, "it is no longer erased");
+                assert_eq!(levelling.programmed(at), None, "it is no longer erased");
                 continue;
             }
             holds[block] = false;

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use crate::flash::geometry::{BlockIdx, Place};
-use crate::flash::places::Places;
+use crate::flash::geometry::{BlockIdx, PageAddress};
+use crate::flash::places::PageAddresses;
 
 /// A range of the data that a plan stores beside its commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Span {
+#[serde(rename = "Span")]
+pub(crate) struct PlanSpan {
     first: u32,
     length: u32,
 }
@@ -19,13 +20,13 @@ pub(crate) struct RowIdx(pub(super) u32);
 /// A page to program, and the page that it is copied from; `None`: from memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Move {
-    pub(crate) from: Option<Place>,
-    pub(crate) to: Place,
+    pub(crate) from: Option<PageAddress>,
+    pub(crate) to: PageAddress,
 }
 
-impl Span {
-    pub(super) fn new(first: usize, end: usize) -> Span {
-        Span { first: first as u32, length: (end - first) as u32 }
+impl PlanSpan {
+    pub(super) fn new(first: usize, end: usize) -> PlanSpan {
+        PlanSpan { first: first as u32, length: (end - first) as u32 }
     }
 
     /// Return the range as indices.
@@ -39,27 +40,28 @@ impl Span {
 /// At most 64 pages that move from their place in one unit to their place in another: the lowest bit of
 /// `pages` stands for the first place of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Row {
-    pub(crate) from: Places,
-    pub(crate) to: Places,
+#[serde(rename = "Row")]
+pub(crate) struct PageRow {
+    pub(crate) from: PageAddresses,
+    pub(crate) to: PageAddresses,
     pub(crate) pages: u64,
 }
 
 /// Consecutive pages of a row within one block, from `first` on, that move to the same places of another
 /// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct RowPiece {
     pub(crate) from: BlockIdx,
     pub(crate) to: BlockIdx,
     pub(crate) first: u32,
     pub(crate) pages: u32,
 }
 
-impl Row {
+impl PageRow {
     /// Return the source and the target of each page, in order.
     #[inline]
-    pub(crate) fn moves(&self) -> impl Iterator<Item = (Place, Place)> + use<> {
-        let Row { from, to, pages } = *self;
+    pub(crate) fn moves(&self) -> impl Iterator<Item = (PageAddress, PageAddress)> + use<> {
+        let PageRow { from, to, pages } = *self;
         let length = 64 - pages.leading_zeros() as usize;
         let places = (0..length).zip(from.zip(to));
         places.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, places)| places)
@@ -67,8 +69,8 @@ impl Row {
 
     /// Return the moves plane by plane; `None` in place of moves that do not form a [`Piece`].
     #[inline]
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Option<Piece>> + use<> {
-        let Row { from, to, pages } = *self;
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Option<RowPiece>> + use<> {
+        let PageRow { from, to, pages } = *self;
         let planes = from.planes;
         let alike = (from.turn, from.page, planes) == (to.turn, to.page, to.planes);
         // The pages on the plane that has the first of them.
@@ -85,11 +87,11 @@ impl Row {
             let plane = from.turn + at - if next { planes } else { 0 };
             let page = from.page + before + u32::from(next);
             let ends_inside = page + count <= from.pages_per_block;
-            let block = |places: &Places| {
+            let block = |places: &PageAddresses| {
                 let plane = places.first_plane + plane * places.planes_apart;
                 BlockIdx(plane * places.blocks_per_plane + places.block)
             };
-            let piece = Piece { from: block(&from), to: block(&to), first: page, pages: count };
+            let piece = RowPiece { from: block(&from), to: block(&to), first: page, pages: count };
             (alike && whole && ends_inside).then_some(piece)
         })
     }
@@ -101,10 +103,10 @@ mod tests {
 
     use super::*;
 
-    fn places(planes: u32, block: u32, page: u32, turn: u32) -> Places {
+    fn places(planes: u32, block: u32, page: u32, turn: u32) -> PageAddresses {
         let (planes_apart, first_plane, blocks_per_plane, pages_per_block) = (2, 1, 8, 16);
         let turn = turn % planes;
-        Places {
+        PageAddresses {
             first_plane,
             planes_apart,
             planes,
@@ -119,20 +121,20 @@ mod tests {
     proptest! {
         /// Moves plane by plane equal moves page by page, in the order of each plane.
         #[test]
-        fn pieces_are_the_moves_of_each_plane(
+        fn row_pieces_match_moves(
             planes in 1u32..9, page in (0u32..16, 0u32..2), turn in (0u32..8, 0u32..2), pages in any::<u64>(),
             holes in any::<bool>(), length in 1u32..64,
         ) {
             let from = places(planes, 2, page.0, turn.0);
             let to = places(planes, 5, (page.0 + page.1).min(15), turn.0 + turn.1);
             let pages = if holes { pages } else { u64::MAX >> (64 - length) };
-            let row = Row { from, to, pages };
+            let row = PageRow { from, to, pages };
             prop_assert_eq!(row.moves().count(), pages.count_ones() as usize);
-            let found: Option<Vec<Piece>> = row.pieces().collect();
+            let found: Option<Vec<RowPiece>> = row.pieces().collect();
             let Some(found) = found else { return Ok(()) };
             for piece in &found {
                 let of_piece = row.moves().filter(|(from, _)| from.block == piece.from);
-                let moves: Vec<(Place, Place)> = of_piece.collect();
+                let moves: Vec<(PageAddress, PageAddress)> = of_piece.collect();
                 prop_assert_eq!(moves.len(), piece.pages as usize);
                 for (page, (from, to)) in (piece.first..).zip(&moves) {
                     prop_assert_eq!(to.block, piece.to);
@@ -145,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn whole_clusters_come_in_pieces() {
-        let row = Row { from: places(4, 2, 3, 1), to: places(4, 5, 3, 1), pages: 0xffff };
+    fn whole_cluster_is_split_into_pieces() {
+        let row = PageRow { from: places(4, 2, 3, 1), to: places(4, 5, 3, 1), pages: 0xffff };
         let pieces: Vec<_> = row.pieces().collect();
         assert_eq!(pieces.len(), 4);
         assert!(pieces.iter().all(|piece| piece.is_some_and(|piece| piece.pages == 4)));
-        let other = Row { to: places(4, 5, 4, 1), ..row };
+        let other = PageRow { to: places(4, 5, 4, 1), ..row };
         assert!(other.pieces().all(|piece| piece.is_none()));
     }
 }

@@ -2,13 +2,13 @@
 //! order, for the recorded content of the flash. An executed plan gives the physical places; a note gives
 //! their meaning for the FTL.
 
-use crate::flash::geometry::{BlockIdx, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, PageAddress, Ppn};
 
 /// A program or an erase.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     /// The FTL's page `to` was programmed in the physical block `by`, or that failed.
-    Program { to: Place, by: BlockIdx, holds: PageContent, fails: bool },
+    Program { to: PageAddress, by: BlockIdx, holds: PageContent, fails: bool },
     /// The next of `pages` pages of `old` was copied to `into`. `failed`: `old` also has a page whose program
     /// failed. `ends`: the move that this copy completes, if any.
     Copy { old: BlockIdx, into: BlockIdx, pages: u32, failed: bool, ends: Option<BlockMove> },
@@ -32,5 +32,5 @@ pub(crate) enum PageContent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockMove {
     pub(crate) logical: BlockIdx,
-    pub(crate) failed: Option<Place>,
+    pub(crate) failed: Option<PageAddress>,
 }

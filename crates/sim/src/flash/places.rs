@@ -1,10 +1,11 @@
 //! The places of the consecutive pages of a merge unit, found without dividing.
 
-use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
 /// The pages of a unit from one of them on. The iterator does not end with the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Places {
+#[serde(rename = "Places")]
+pub(crate) struct PageAddresses {
     /// The plane of the first page of a row, and the distance between consecutive planes.
     pub(crate) first_plane: u32,
     pub(crate) planes_apart: u32,
@@ -17,22 +18,22 @@ pub(crate) struct Places {
     pub(crate) turn: u32,
 }
 
-impl Places {
+impl PageAddresses {
     /// Return the next place.
     #[inline]
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> PageAddress {
         let plane = self.first_plane + self.turn * self.planes_apart;
         let block = plane * self.blocks_per_plane + self.block;
         let page = Ppn(block * self.pages_per_block + self.page);
-        Place { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
+        PageAddress { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
     }
 }
 
-impl Iterator for Places {
-    type Item = Place;
+impl Iterator for PageAddresses {
+    type Item = PageAddress;
 
     #[inline]
-    fn next(&mut self) -> Option<Place> {
+    fn next(&mut self) -> Option<PageAddress> {
         let place = self.place();
         self.turn += 1;
         if self.turn == self.planes {

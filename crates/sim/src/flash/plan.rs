@@ -12,9 +12,9 @@
 
 use crate::collections::bits;
 pub(crate) use crate::flash::counted::{Counted, Merge};
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::geometry::{BlockIdx, PageAddress};
 pub(crate) use crate::flash::moves::Move;
-use crate::flash::moves::{Row, RowIdx, Span};
+use crate::flash::moves::{PageRow, PlanSpan, RowIdx};
 
 /// A command of a merging FTL. The tag is as wide as the fields: after a tag of one byte everything would be
 /// copied together with the padding, at odd addresses, and would wait for preceding stores.
@@ -22,46 +22,46 @@ use crate::flash::moves::{Row, RowIdx, Span};
 #[repr(u32)]
 pub(crate) enum Cmd {
     /// Read a page for the host.
-    Read(Place),
+    Read(PageAddress),
     /// Program `to` with data of the host; the rest of the page comes from `rest` if given. It begins when
     /// all earlier commands of the firmware have ended, and later ones begin after it.
     Program {
-        to: Place,
-        rest: Option<Place>,
+        to: PageAddress,
+        rest: Option<PageAddress>,
     },
     /// Move a page.
     Copy {
-        from: Place,
-        to: Place,
+        from: PageAddress,
+        to: PageAddress,
     },
     /// Move several pages of a block to the same places of another. `from` and `to` are the first pages of
     /// the blocks.
     CopySet {
-        from: Place,
-        to: Place,
-        set: Span,
+        from: PageAddress,
+        to: PageAddress,
+        set: PlanSpan,
     },
     /// Move pages of a unit to their places in another, in order, each like [`Cmd::Copy`].
     CopyRow(RowIdx),
     /// Move pages one after the other, reading ahead.
-    CopyStream(Span),
+    CopyStream(PlanSpan),
     /// Erase a block; a worn one takes `extra_ns` longer than a new one.
     Erase {
         block: BlockIdx,
         extra_ns: u64,
     },
     /// Program a page of the firmware's map.
-    ProgramMap(Place),
+    ProgramMap(PageAddress),
     /// Read a mapping page.
-    LoadMap(Place),
+    LoadMap(PageAddress),
     /// Program mapping pages one after the other, reading ahead their unchanged entries.
-    StoreMap(Span),
+    StoreMap(PlanSpan),
     /// A read that must be retried, or a program that must be repeated elsewhere. FTLs never request them;
     /// executed plans on flash that wears out may contain them.
-    FailedRead(Place),
-    FailedProgram(Place),
+    FailedRead(PageAddress),
+    FailedProgram(PageAddress),
     /// Program the list of defects of the plane of this page; only if the content of the flash is tracked.
-    List(Place),
+    List(PageAddress),
     /// Takes no time.
     Count(Counted),
     /// Later commands begin when all earlier ones have ended.
@@ -87,13 +87,14 @@ pub(crate) struct Plan {
     words: Vec<u64>,
     /// The moves of streams.
     moves: Vec<Move>,
-    rows: Vec<Row>,
+    rows: Vec<PageRow>,
     /// If the content of the flash is tracked: a record of every programmed page and every erased block, in
     /// order.
     records: Vec<u32>,
     /// The blocks that the FTL named, if they can be replaced by others and the content of the flash is
     /// tracked.
-    pub(super) asked: Vec<BlockIdx>,
+    #[serde(rename = "asked")]
+    pub(super) requested: Vec<BlockIdx>,
     /// Number of commands that take time; and the number of commands after which the firmware requests no
     /// more.
     timed: u32,
@@ -109,7 +110,7 @@ impl Plan {
         self.moves.clear();
         self.rows.clear();
         self.records.clear();
-        self.asked.clear();
+        self.requested.clear();
         (self.timed, self.merges_until) = (0, 0);
     }
 
@@ -151,7 +152,7 @@ impl Plan {
 
     /// Add a command of the host.
     #[inline]
-    fn host(&mut self, command: Cmd) {
+    fn set_host_command(&mut self, command: Cmd) {
         self.commands.push(command);
         self.timed += 1;
     }
@@ -164,7 +165,7 @@ impl Plan {
     }
 
     /// See [`Plan::records`].
-    pub(crate) fn keep_records(&mut self, records: Vec<u32>) {
+    pub(crate) fn set_records(&mut self, records: Vec<u32>) {
         self.records = records;
     }
 
@@ -176,18 +177,18 @@ impl Plan {
 
     /// Return the pages of a set, 64 a word.
     #[inline]
-    pub(crate) fn words(&self, set: Span) -> &[u64] {
+    pub(crate) fn words(&self, set: PlanSpan) -> &[u64] {
         &self.words[set.range()]
     }
 
     /// Return the moves of a stream.
     #[inline]
-    pub(crate) fn moves(&self, stream: Span) -> &[Move] {
+    pub(crate) fn moves(&self, stream: PlanSpan) -> &[Move] {
         &self.moves[stream.range()]
     }
 
     #[inline]
-    pub(crate) fn row(&self, row: RowIdx) -> &Row {
+    pub(crate) fn row(&self, row: RowIdx) -> &PageRow {
         &self.rows[row.0 as usize]
     }
 
@@ -199,19 +200,19 @@ impl Plan {
 
     /// Read `from` for the host.
     #[inline]
-    pub(crate) fn read(&mut self, from: Place) {
-        self.host(Cmd::Read(from));
+    pub(crate) fn read(&mut self, from: PageAddress) {
+        self.set_host_command(Cmd::Read(from));
     }
 
     /// Program `to` with host data; the rest of the page comes from `rest` if given.
     #[inline]
-    pub(crate) fn program(&mut self, to: Place, rest: Option<Place>) {
-        self.host(Cmd::Program { to, rest });
+    pub(crate) fn program(&mut self, to: PageAddress, rest: Option<PageAddress>) {
+        self.set_host_command(Cmd::Program { to, rest });
     }
 
     /// Move the page `from` to `to`.
     #[inline]
-    pub(crate) fn copy(&mut self, from: Place, to: Place) {
+    pub(crate) fn copy(&mut self, from: PageAddress, to: PageAddress) {
         self.merge(Cmd::Copy { from, to });
     }
 
@@ -220,8 +221,8 @@ impl Plan {
     #[inline]
     pub(crate) fn copy_set(
         &mut self,
-        from: Place,
-        to: Place,
+        from: PageAddress,
+        to: PageAddress,
         set: &[u64],
         first: usize,
         pages: usize,
@@ -229,34 +230,34 @@ impl Plan {
         let begin = self.words.len();
         let word = |at: usize| bits::word(set, first + at, (pages - at).min(64));
         self.words.extend((0..pages).step_by(64).map(word));
-        let set = Span::new(begin, self.words.len());
+        let set = PlanSpan::new(begin, self.words.len());
         self.merge(Cmd::CopySet { from, to, set });
     }
 
     /// [`Plan::copy`] each page of `row`, in order.
     #[inline]
-    pub(crate) fn copy_row(&mut self, row: Row) {
+    pub(crate) fn copy_row(&mut self, row: PageRow) {
         self.rows.push(row);
         self.merge(Cmd::CopyRow(RowIdx(self.rows.len() as u32 - 1)));
     }
 
     /// [`Plan::copy`] several pages, each from its first place to its second, as one stream.
-    pub(crate) fn copy_stream(&mut self, pages: &[(Place, Place)]) {
+    pub(crate) fn copy_stream(&mut self, pages: &[(PageAddress, PageAddress)]) {
         let moves = pages.iter().map(|(from, to)| Move { from: Some(*from), to: *to });
-        let stream = self.keep(moves);
+        let stream = self.store_moves(moves);
         self.merge(Cmd::CopyStream(stream));
     }
 
     /// Like [`Plan::copy_stream`], with pages in the form of a plan.
     pub(crate) fn copy_stream_of(&mut self, pages: &[Move]) {
-        let stream = self.keep(pages.iter().copied());
+        let stream = self.store_moves(pages.iter().copied());
         self.merge(Cmd::CopyStream(stream));
     }
 
-    fn keep(&mut self, moves: impl Iterator<Item = Move>) -> Span {
+    fn store_moves(&mut self, moves: impl Iterator<Item = Move>) -> PlanSpan {
         let begin = self.moves.len();
         self.moves.extend(moves);
-        Span::new(begin, self.moves.len())
+        PlanSpan::new(begin, self.moves.len())
     }
 
     /// Erase `block`.
@@ -272,17 +273,17 @@ impl Plan {
     }
 
     /// Record a read of `from` that must be retried.
-    pub(crate) fn add_failed_read(&mut self, from: Place) {
+    pub(crate) fn add_failed_read(&mut self, from: PageAddress) {
         self.merge(Cmd::FailedRead(from));
     }
 
     /// Record a failed program of `to`.
-    pub(crate) fn add_failed_program(&mut self, to: Place) {
+    pub(crate) fn add_failed_program(&mut self, to: PageAddress) {
         self.merge(Cmd::FailedProgram(to));
     }
 
     /// Program the list of defects of the plane of `at`.
-    pub(crate) fn list(&mut self, at: Place) {
+    pub(crate) fn list(&mut self, at: PageAddress) {
         self.merge(Cmd::List(at));
     }
 
@@ -292,24 +293,24 @@ impl Plan {
     }
 
     /// Program a page of the firmware's map at `to`.
-    pub(crate) fn program_map(&mut self, to: Place) {
+    pub(crate) fn program_map(&mut self, to: PageAddress) {
         self.merge(Cmd::ProgramMap(to));
     }
 
     /// Read a mapping page.
-    pub(crate) fn load_map(&mut self, from: Place) {
+    pub(crate) fn load_map(&mut self, from: PageAddress) {
         self.merge(Cmd::LoadMap(from));
     }
 
     /// Program mapping pages; their unchanged entries come from the second place if given.
-    pub(crate) fn store_map(&mut self, pages: &[(Place, Option<Place>)]) {
-        let stream = self.keep(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
+    pub(crate) fn store_map(&mut self, pages: &[(PageAddress, Option<PageAddress>)]) {
+        let stream = self.store_moves(pages.iter().map(|(to, from)| Move { from: *from, to: *to }));
         self.merge(Cmd::StoreMap(stream));
     }
 
     /// Like [`Plan::store_map`], with pages in the form of a plan.
     pub(crate) fn store_map_of(&mut self, pages: &[Move]) {
-        let stream = self.keep(pages.iter().copied());
+        let stream = self.store_moves(pages.iter().copied());
         self.merge(Cmd::StoreMap(stream));
     }
 

@@ -6,13 +6,13 @@ use super::plan::{Cmd, Plan};
 impl Plan {
     /// Record the blocks of the plan `asked`, which this plan executes with replaced blocks.
     pub(crate) fn record_requested(&mut self, asked: &Plan) {
-        asked.blocks(|block| self.asked.push(block));
+        asked.blocks(|block| self.requested.push(block));
     }
 
     /// Call `each` for all blocks that the plan reads, programs or erases; also with the FTL's block numbers,
     /// if the content of the flash is tracked by those.
     pub(crate) fn blocks(&self, mut each: impl FnMut(BlockIdx)) {
-        self.asked.iter().for_each(|block| each(*block));
+        self.requested.iter().for_each(|block| each(*block));
         for command in self.commands() {
             match *command {
                 Cmd::Read(at)

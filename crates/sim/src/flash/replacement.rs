@@ -22,10 +22,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx};
 use crate::flash::in_order::InOrder;
 use crate::flash::levelling::Levelling;
-use crate::flash::moves::{Piece, Row};
+use crate::flash::moves::{PageRow, RowPiece};
 use crate::flash::notes::Note;
 use crate::flash::plan::Plan;
 
@@ -55,7 +55,7 @@ pub(crate) struct ReplacementTable {
     #[serde(skip)]
     pub(super) planned: Option<Box<Plan>>,
     #[serde(skip)]
-    pieces: Vec<Piece>,
+    pieces: Vec<RowPiece>,
 }
 
 impl ReplacementTable {
@@ -124,32 +124,32 @@ impl ReplacementTable {
 
     /// Return the place in `whole` of the FTL's page at `place`.
     #[inline(always)]
-    pub(crate) fn place(&self, place: Place, whole: &Geometry) -> Place {
+    pub(crate) fn place(&self, place: PageAddress, whole: &Geometry) -> PageAddress {
         if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_in_place(place)) {
             return place;
         }
         let own = || self.logical.page_in_block(place);
         let page = self.in_order.as_ref().map_or_else(own, |table| table.page(place));
-        whole.place(self.block(place.block), page)
+        whole.address_at(self.block(place.block), page)
     }
 
     /// Note that the FTL's page at `place` is programmed next.
     #[inline]
-    pub(super) fn take(&mut self, place: Place) {
+    pub(super) fn allocate(&mut self, place: PageAddress) {
         if let Some(table) = &mut self.in_order {
-            table.take(place);
+            table.allocate(place);
         }
         if let Some(levelling) = &mut self.levelling
-            && let Some(other) = levelling.programs(place.block)
+            && let Some(other) = levelling.programmed(place.block)
         {
-            self.change_places(place.block, other);
+            self.swap(place.block, other);
         }
     }
 
     /// Whether `row` can move piece by piece: no block is replaced, its pages are at their places in the
     /// source and will be in the target, and no notes are recorded.
     #[inline]
-    pub(super) fn collect_pieces(&mut self, row: &Row) -> bool {
+    pub(super) fn collect_pieces(&mut self, row: &PageRow) -> bool {
         let is_minimal = self.is_identity && self.levelling.is_none() && !self.records_notes;
         let Some(table) = self.in_order.as_ref().filter(|_| is_minimal) else { return false };
         self.pieces.clear();
@@ -164,14 +164,14 @@ impl ReplacementTable {
 
     /// Move its pieces, and return them.
     #[inline]
-    pub(super) fn take_pieces(&mut self) -> &[Piece] {
+    pub(super) fn take_pieces(&mut self) -> &[RowPiece] {
         let table = self.in_order.as_mut().expect("it moves piece by piece");
         self.pieces.iter().for_each(|piece| table.record_move(piece));
         &self.pieces
     }
 
     /// Swap the physical blocks of two blocks.
-    pub(super) fn change_places(&mut self, one: BlockIdx, other: BlockIdx) {
+    pub(super) fn swap(&mut self, one: BlockIdx, other: BlockIdx) {
         self.physical.swap(one.0 as usize, other.0 as usize);
         self.is_identity = false;
     }
@@ -200,13 +200,13 @@ impl ReplacementTable {
 
     /// Restore the programmed pages of the FTL's `block`; returns their number, if pages are programmed in
     /// order under an FTL that writes in any order.
-    pub(super) fn found(
+    pub(super) fn rebuild(
         &mut self,
         block: BlockIdx,
         programmed: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         let table = self.in_order.as_mut()?;
-        Some(table.found(block, programmed))
+        Some(table.rebuild_block(block, programmed))
     }
 
     /// Restore the table after a power loss. `named` is the physical block of each of the FTL's blocks, if
@@ -265,7 +265,7 @@ impl ReplacementTable {
     }
 
     /// Add `erased`, the former physical block of `block`, to the end of the reserve of its plane.
-    pub(super) fn give_back(&mut self, block: BlockIdx, erased: BlockIdx) {
+    pub(super) fn release(&mut self, block: BlockIdx, erased: BlockIdx) {
         self.reserve[self.logical.plane_of(block).0 as usize].insert(0, erased);
     }
 

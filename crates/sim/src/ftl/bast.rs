@@ -22,10 +22,10 @@ use super::log_part::{LogPart, check_log};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::lru::Lru;
 use crate::flash::contents::survey::{Holding, Survey};
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// Data blocks and their log blocks.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) struct Bast {
     data: DataBlocks,
     most: usize,
     /// Log blocks in use; `unused` lists the free entries.
-    logs: Vec<Log>,
+    logs: Vec<BastLog>,
     unused: Vec<u32>,
     /// Per logical block: its log block, or [`NONE`].
     log_of: Vec<u32>,
@@ -44,7 +44,8 @@ pub(crate) struct Bast {
 
 /// The log block of a data block.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Log {
+#[serde(rename = "Log")]
+struct BastLog {
     block: BlockIdx,
     logical: u32,
     /// Number of pages written to it.
@@ -81,18 +82,18 @@ impl MergingFtl for Bast {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         self.lookup_log(page).or_else(|| self.data.lookup(page))
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
         if let Some(place) = self.data.erased_place(page) {
-            plan.program(place, extent.rest(page, || self.lookup(page)));
+            plan.program(place, extent.merge_source(page, || self.lookup(page)));
             self.data.set_programmed(page);
             self.forget(page);
             return;
@@ -147,7 +148,7 @@ impl Bast {
     }
 
     #[inline]
-    fn lookup_log(&self, page: Lpn) -> Option<Place> {
+    fn lookup_log(&self, page: Lpn) -> Option<PageAddress> {
         let log = self.log_of[self.data.logical_block(page) as usize];
         if log == NONE {
             return None;
@@ -157,8 +158,8 @@ impl Bast {
         (slot != NO_PAGE).then(|| self.slot(log.block, u32::from(slot)))
     }
 
-    fn slot(&self, block: BlockIdx, slot: u32) -> Place {
-        self.geometry.place(block, slot)
+    fn slot(&self, block: BlockIdx, slot: u32) -> PageAddress {
+        self.geometry.address_at(block, slot)
     }
 
     /// Drop the version of `page` in the log, if there is one.
@@ -185,7 +186,7 @@ impl Bast {
         let pages = self.geometry.shape().pages_per_block as usize;
         let log = self.unused.pop().unwrap_or_else(|| {
             let newest = vec![NO_PAGE; pages];
-            self.logs.push(Log { block, logical, next: 0, in_order: true, newest });
+            self.logs.push(BastLog { block, logical, next: 0, in_order: true, newest });
             self.logs.len() as u32 - 1
         });
         let books = &mut self.logs[log as usize];
@@ -198,7 +199,7 @@ impl Bast {
 
     /// Restore a log block from `found`; merges it if it is full.
     fn restore_log(&mut self, log: u32, found: &Survey<'_>, plan: &mut Plan) {
-        let Log { block, logical, .. } = self.logs[log as usize];
+        let BastLog { block, logical, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
         let next = found.programmed(block);
         let mut in_order = true;
@@ -218,8 +219,8 @@ impl Bast {
         }
     }
 
-    fn append(&mut self, log: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {
-        let rest = extent.rest(page, || self.lookup(page));
+    fn append(&mut self, log: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+        let rest = extent.merge_source(page, || self.lookup(page));
         let offset = self.offset(page);
         let books = &mut self.logs[log as usize];
         let slot = books.next;
@@ -239,7 +240,7 @@ impl Bast {
 
     /// Merge the newest version of every page of a data block, as cheaply as its log allows.
     fn merge(&mut self, log: u32, plan: &mut Plan) {
-        let Log { block, logical, next, in_order, .. } = self.logs[log as usize];
+        let BastLog { block, logical, next, in_order, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
         let target = if in_order { block } else { self.data.take_free(self.data.home(logical)) };
         plan.count_merge(match (in_order, next as usize == pages.len()) {
@@ -272,7 +273,7 @@ impl Bast {
     fn erase(&mut self, block: Option<BlockIdx>, plan: &mut Plan) {
         if let Some(block) = block {
             plan.erase(block);
-            self.data.give_back(block);
+            self.data.release(block);
         }
     }
 }

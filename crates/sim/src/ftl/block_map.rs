@@ -14,10 +14,10 @@ use uflip_core::Result;
 
 use super::{FtlOptions, MergingFtl};
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The map of blocks; no other state is needed.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -40,11 +40,11 @@ impl MergingFtl for BlockMap {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         self.data.lookup(page)
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -64,7 +64,7 @@ impl MergingFtl for BlockMap {
             plan.barrier();
             plan.erase(old);
             plan.barrier();
-            self.data.give_back(old);
+            self.data.release(old);
         }
     }
 
@@ -84,11 +84,11 @@ impl MergingFtl for BlockMap {
 
 impl BlockMap {
     /// Write `page` to a new block of `logical`, with every page that `extent` does not bring later.
-    fn merge(&mut self, logical: u32, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn merge(&mut self, logical: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let old_page = self.data.lookup(page);
         let block = self.data.take_free(self.data.home(logical));
         let kept = |other: &Lpn| *other != page && !extent.brings_after(page, *other);
-        let others: Vec<(Lpn, Place)> = self
+        let others: Vec<(Lpn, PageAddress)> = self
             .data
             .pages_of(logical)
             .map(Lpn)
@@ -102,7 +102,7 @@ impl BlockMap {
         }
         plan.count_merge(Merge::Full);
         plan.barrier();
-        let rest = extent.rest(page, || old_page);
+        let rest = extent.merge_source(page, || old_page);
         plan.program(self.data.place_in(block, page), rest);
         self.data.set_programmed(page);
         if self.durable {
@@ -110,7 +110,7 @@ impl BlockMap {
         } else if let Some(old) = old_block {
             plan.barrier();
             plan.erase(old);
-            self.data.give_back(old);
+            self.data.release(old);
         }
     }
 }

@@ -8,7 +8,7 @@
 use uflip_core::{Error, Result};
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::plan::Plan;
 use crate::ftl::FtlOptions;
 use crate::pool::free::FreePool;
@@ -88,14 +88,14 @@ impl DataBlocks {
 
     /// Return the place of `page` in `block`.
     #[inline]
-    pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> Place {
+    pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> PageAddress {
         let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
-        self.geometry.place(block, page.0 - first)
+        self.geometry.address_at(block, page.0 - first)
     }
 
     /// Return the place of `page`, if its newest version is in its data block.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let block = self
             .block_of(self.logical_block(page))
             .filter(|_| bits::has(&self.valid, page.0 as usize));
@@ -105,7 +105,7 @@ impl DataBlocks {
     /// Return the place where `page` can be written in its data block, if that exists and the place is still
     /// erased.
     #[inline]
-    pub(crate) fn erased_place(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn erased_place(&self, page: Lpn) -> Option<PageAddress> {
         if bits::has(&self.programmed, page.0 as usize) {
             return None;
         }
@@ -156,7 +156,7 @@ impl DataBlocks {
         assert!(first < end, "a logical block has pages");
         let old = self.block_of(logical);
         if let Some(from) = old {
-            let (from, to) = (self.geometry.place(from, 0), self.geometry.place(to, 0));
+            let (from, to) = (self.geometry.address_at(from, 0), self.geometry.address_at(to, 0));
             plan.copy_set(from, to, &self.valid, first, end - first);
         }
         // The new block has exactly the copied pages programmed.
@@ -184,7 +184,7 @@ impl DataBlocks {
     }
 
     /// Add `block`, which was erased, to the free blocks.
-    pub(crate) fn give_back(&mut self, block: BlockIdx) {
+    pub(crate) fn release(&mut self, block: BlockIdx) {
         self.free.put(self.geometry.plane_of(block).0, block.0);
     }
 

@@ -85,7 +85,7 @@ impl DataBlocks {
         plan.barrier();
         for old in old {
             plan.erase(old);
-            self.give_back(old);
+            self.release(old);
         }
         plan.barrier();
     }

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use uflip_core::Io;
 
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{Lpn, PageAddress};
 
 /// The logical pages that one host write covers. FTLs that move several pages at once check whether the host
 /// brings all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Extent {
+#[serde(rename = "Extent")]
+pub(crate) struct PageExtent {
     /// The first page that is covered, in whole or in part.
     begin: u32,
     /// The first page that is covered as a whole.
@@ -24,13 +25,14 @@ pub(crate) struct Extent {
 }
 
 /// The extent of a request without data: a flush, a trim.
-pub(crate) const NO_PAGES: Extent = Extent { begin: 0, first: 0, end: 0, until: 0, stream: 0 };
+pub(crate) const NO_PAGES: PageExtent =
+    PageExtent { begin: 0, first: 0, end: 0, until: 0, stream: 0 };
 
-impl Extent {
+impl PageExtent {
     /// Return the extent of `io` on pages of `page_bytes`. Shifts instead of dividing if possible: a division
     /// takes as long as the rest of a small I/O.
     #[inline]
-    pub(crate) fn of_io(io: &Io, page_bytes: u64) -> Extent {
+    pub(crate) fn of_io(io: &Io, page_bytes: u64) -> PageExtent {
         let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
         let shift = page_bytes.trailing_zeros();
         let (begin, end, is_before, is_behind) = if page_bytes >> shift == 1 {
@@ -43,7 +45,7 @@ impl Extent {
         };
         let (begin, end) = (begin as u32, end as u32);
         let (first, until) = (begin + u32::from(is_before), end + u32::from(is_behind));
-        Extent { begin, first, end, until, stream: io.stream }
+        PageExtent { begin, first, end, until, stream: io.stream }
     }
 
     /// Return the pages that are touched.
@@ -54,9 +56,9 @@ impl Extent {
 
     /// Return the extent of a single page, covered as a whole or in part.
     #[inline]
-    pub(crate) fn single(page: Lpn, whole: bool, stream: u8) -> Extent {
+    pub(crate) fn single(page: Lpn, whole: bool, stream: u8) -> PageExtent {
         let (begin, end) = (page.0, page.0 + u32::from(whole));
-        Extent { begin, first: begin, end, until: begin + 1, stream }
+        PageExtent { begin, first: begin, end, until: begin + 1, stream }
     }
 
     /// Return its write stream.
@@ -101,7 +103,11 @@ impl Extent {
     /// Return the place of the old version, `old`, that supplies the rest of `page`; `None` if the host
     /// brings all of it.
     #[inline]
-    pub(crate) fn rest(&self, page: Lpn, old: impl FnOnce() -> Option<Place>) -> Option<Place> {
+    pub(crate) fn merge_source(
+        &self,
+        page: Lpn,
+        old: impl FnOnce() -> Option<PageAddress>,
+    ) -> Option<PageAddress> {
         if self.covers(page) { None } else { old() }
     }
 

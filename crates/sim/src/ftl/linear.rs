@@ -22,11 +22,11 @@ use uflip_core::{Error, Result};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
-use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
+use crate::pool::units::{FreeUnits, Journal, UnitLayout, UnitIdx};
 
 /// The linear FTL of low-end sticks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct LinearPart {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Linear {
     part: LinearPart,
-    layout: Layout,
+    layout: UnitLayout,
     free: FreeUnits,
     journal: Journal,
     /// Per logical unit: its data unit.
@@ -78,17 +78,18 @@ struct OpenUnit {
     /// The offset at which it was opened.
     base: u32,
     /// Rewritten pages, each round in a unit of its own, at their offsets.
-    replacements: Vec<Replacement>,
+    replacements: Vec<UnitReplacement>,
 }
 
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Replacement {
+#[serde(rename = "Replacement")]
+struct UnitReplacement {
     unit: UnitIdx,
     /// One bit a page.
     programmed: Vec<u64>,
 }
 
-impl Replacement {
+impl UnitReplacement {
     fn has(&self, offset: u32) -> bool {
         bits::has(&self.programmed, offset as usize)
     }
@@ -103,8 +104,8 @@ impl OpenUnit {
     }
 }
 
-fn layout(part: &LinearPart, geometry: Geometry) -> Result<Layout> {
-    Layout::new(geometry, part.unit_bytes, part.cluster_bytes, part.banks, false)
+fn layout(part: &LinearPart, geometry: Geometry) -> Result<UnitLayout> {
+    UnitLayout::new(geometry, part.unit_bytes, part.cluster_bytes, part.banks, false)
 }
 
 impl MergingFtl for Linear {
@@ -147,7 +148,7 @@ impl MergingFtl for Linear {
         }
     }
 
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         if !bits::has(&self.live, page.0 as usize) {
             return None;
         }
@@ -157,14 +158,14 @@ impl MergingFtl for Linear {
         unit.map(|unit| self.layout.place(unit, offset))
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         if self.active != Some(logical) {
             self.active = Some(logical);
             self.store_map(self.part.switch_map_pages, plan);
         }
         let index = self.open_for(page, extent, plan);
-        let rest = extent.rest(page, || self.lookup(page));
+        let rest = extent.merge_source(page, || self.lookup(page));
         let open = &mut self.open[index];
         let first = logical * self.layout.unit_pages;
         if offset == open.run.next() || open.run.ends_below(page, extent, first) {
@@ -223,7 +224,7 @@ impl Linear {
     }
 
     /// Return an open unit that can take `page`: the one that is open, if it can, or a new one.
-    fn open_for(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) -> usize {
+    fn open_for(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) -> usize {
         let (logical, offset) = self.unit_of(page);
         if let Some(index) = self.open.iter().position(|open| open.logical == logical) {
             if self.takes(index, page, extent) {
@@ -244,7 +245,7 @@ impl Linear {
     }
 
     /// Whether an open unit can take `page` without a merge.
-    fn takes(&self, index: usize, page: Lpn, extent: &Extent) -> bool {
+    fn takes(&self, index: usize, page: Lpn, extent: &PageExtent) -> bool {
         let open = &self.open[index];
         let (logical, offset) = self.unit_of(page);
         let first = logical * self.layout.unit_pages;
@@ -260,13 +261,13 @@ impl Linear {
     }
 
     /// Rewrite page `offset`, which an open unit already has.
-    fn replace(&mut self, index: usize, offset: u32, rest: Option<Place>, plan: &mut Plan) {
+    fn replace(&mut self, index: usize, offset: u32, rest: Option<PageAddress>, plan: &mut Plan) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
         if round == open.replacements.len() {
             let unit = self.free.take(self.layout.home(open.logical), plan);
             let programmed = vec![0; self.layout.unit_pages.div_ceil(64) as usize];
-            open.replacements.push(Replacement { unit, programmed });
+            open.replacements.push(UnitReplacement { unit, programmed });
         }
         let replacement = &mut open.replacements[round];
         plan.program(self.layout.place(replacement.unit, offset), rest);

@@ -18,7 +18,7 @@
 //! it.
 //! **Ambiguous**: the paper does not say how large the protected segment is; half of the entries here.
 
-use crate::collections::lru::{Links, Order};
+use crate::collections::lru::{Links, LruEnds};
 
 /// The policy that selects the entry to evict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -43,21 +43,22 @@ pub(crate) const fn segment_bytes(entries: u32) -> u64 {
 pub(crate) struct MappingCache {
     /// Per logical page: the slot of its entry, or `NONE`.
     slot_of: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     capacity: usize,
     /// Entries requested once, and entries requested again.
-    segments: [Order; 2],
+    segments: [LruEnds; 2],
     links: Links,
     protected_most: u32,
     entries_a_page: u32,
     /// Per mapping page: its changed entries.
-    changed_of: Vec<Order>,
+    changed_of: Vec<LruEnds>,
     changes: Links,
     batch: bool,
 }
 
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Slot {
+#[serde(rename = "Slot")]
+struct CacheSlot {
     page: u32,
     segment: u8,
     changed: bool,
@@ -85,11 +86,11 @@ impl MappingCache {
             slot_of: vec![NONE; pages as usize],
             slots: Vec::with_capacity(capacity),
             capacity,
-            segments: [Order::default(); 2],
+            segments: [LruEnds::default(); 2],
             links: Links::with_capacity(capacity),
             protected_most: protected as u32,
             entries_a_page,
-            changed_of: vec![Order::default(); pages.div_ceil(entries_a_page) as usize],
+            changed_of: vec![LruEnds::default(); pages.div_ceil(entries_a_page) as usize],
             changes: Links::default(),
             batch,
         }
@@ -151,7 +152,7 @@ impl MappingCache {
     pub(crate) fn insert(&mut self, page: u32) {
         let slot = match self.leaves_next() {
             None => {
-                self.slots.push(Slot { page, segment: PROBATION, changed: false });
+                self.slots.push(CacheSlot { page, segment: PROBATION, changed: false });
                 self.slots.len() - 1
             }
             Some(slot) => {
@@ -174,7 +175,7 @@ impl MappingCache {
         }
         if !std::mem::replace(&mut self.slots[slot as usize].changed, true) {
             let mapping_page = self.mapping_page_of(page) as usize;
-            self.changes.enter(&mut self.changed_of[mapping_page], slot);
+            self.changes.push_newest(&mut self.changed_of[mapping_page], slot);
         }
         true
     }
@@ -200,19 +201,19 @@ impl MappingCache {
     fn forget_change(&mut self, slot: u32) {
         if std::mem::replace(&mut self.slots[slot as usize].changed, false) {
             let mapping_page = self.mapping_page_of(self.slots[slot as usize].page) as usize;
-            self.changes.leave(&mut self.changed_of[mapping_page], slot);
+            self.changes.remove(&mut self.changed_of[mapping_page], slot);
         }
     }
 
     fn unlink(&mut self, slot: u32) {
         let segment = self.slots[slot as usize].segment;
-        self.links.leave(&mut self.segments[usize::from(segment)], slot);
+        self.links.remove(&mut self.segments[usize::from(segment)], slot);
     }
 
     /// Put `slot`, which is in no list, at the newest end of `segment`.
     fn link(&mut self, slot: u32, segment: u8) {
         self.slots[slot as usize].segment = segment;
-        self.links.enter(&mut self.segments[usize::from(segment)], slot);
+        self.links.push_newest(&mut self.segments[usize::from(segment)], slot);
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A reference: lists that are searched from end to end, newest first.
-    struct Naive {
+    struct NaiveCache {
         probation: Vec<u32>,
         protected: Vec<u32>,
         capacity: usize,
@@ -234,7 +235,7 @@ mod tests {
     /// Entries of a mapping page in these tests.
     const ENTRIES: u32 = 4;
 
-    impl Naive {
+    impl NaiveCache {
         fn contains(&self, page: u32) -> bool {
             self.probation.contains(&page) || self.protected.contains(&page)
         }
@@ -276,13 +277,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cache_does_what_plain_lists_do(
+        fn mapping_cache_matches_list_model(
             capacity in 1usize..20, segmented in any::<bool>(), batch in any::<bool>(),
             requests in prop::collection::vec((0u32..40, any::<bool>(), 0u32..20), 1..400),
         ) {
             let policy = if segmented { CachePolicy::SegmentedLru } else { CachePolicy::Lru };
             let mut cache = MappingCache::new(40, capacity, ENTRIES, policy, batch);
-            let mut naive = Naive {
+            let mut naive = NaiveCache {
                 probation: vec![], protected: vec![], capacity,
                 protected_most: if segmented { capacity / 2 } else { 0 }, changed: vec![], batch,
             };
@@ -315,7 +316,7 @@ mod tests {
 
     /// A small hot set among scans: pages requested twice survive a scan.
     #[test]
-    fn segments_resist_a_scan() {
+    fn segmented_lru_resists_scan() {
         let hits = |policy| {
             let mut cache = MappingCache::new(1000, 20, ENTRIES, policy, true);
             let mut hits = 0;

@@ -19,16 +19,16 @@ pub(crate) mod zoned;
 use uflip_core::{Error, Result};
 
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 pub(crate) use crate::pool::blocks::BlockUse;
 #[cfg(test)]
 pub(crate) use mapping_cache::CachePolicy;
 pub(crate) use mapping_cache::segment_bytes;
 pub(crate) use options::{FtlOptions, MergingOptions, Tables, with_tables};
-pub(crate) use page_map::{Collection, Item, PageMap, PageMapOptions, RelocationLoad};
+pub(crate) use page_map::{CollectedPage, Collection, PageMap, PageMapOptions, RelocationLoad};
 pub use page_map::{HotColdPart, MappingPart, Retire};
 pub(crate) use page_map::{MappingOptions, RESERVED_FOR_MAPPING, RetirementOptions};
 pub(crate) use page_map::{SlcOptions, mapping_pages, read_only};
@@ -53,16 +53,16 @@ pub(crate) trait MergingFtl: Sized {
     fn new(options: &FtlOptions<'_, Self::Table>) -> Self;
 
     /// Return the place of `page`; `None` if it was never written.
-    fn lookup(&self, page: Lpn) -> Option<Place>;
+    fn lookup(&self, page: Lpn) -> Option<PageAddress>;
 
     /// Return the place of `page` for a timed read; adds the map reads that this needs to `plan`.
     #[inline]
-    fn find(&mut self, page: Lpn, _plan: &mut Plan) -> Option<Place> {
+    fn find(&mut self, page: Lpn, _plan: &mut Plan) -> Option<PageAddress> {
         self.lookup(page)
     }
 
     /// Write `page` of the host write `extent`, after the merges that this needs.
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan);
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan);
 
     /// Discard the content of `page` (TRIM).
     fn trim(&mut self, page: Lpn);
@@ -82,7 +82,7 @@ pub(crate) trait MergingFtl: Sized {
     }
 
     /// Return which map page is stored at `to`, numbered after the host's pages.
-    fn page_of_map(&self, _to: Place) -> Option<Lpn> {
+    fn page_of_map(&self, _to: PageAddress) -> Option<Lpn> {
         None
     }
 
@@ -176,17 +176,17 @@ macro_rules! ftls {
                 }
             }
 
-            pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+            pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.lookup(page)),+ }
             }
 
             #[inline]
-            pub(crate) fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
+            pub(crate) fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<PageAddress> {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.find(page, plan)),+ }
             }
 
             #[inline]
-            pub(crate) fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+            pub(crate) fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.write(page, extent, plan)),+ }
             }
 
@@ -207,7 +207,7 @@ macro_rules! ftls {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.map_pages()),+ }
             }
 
-            pub(crate) fn page_of_map(&self, to: Place) -> Option<Lpn> {
+            pub(crate) fn page_of_map(&self, to: PageAddress) -> Option<Lpn> {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.page_of_map(to)),+ }
             }
 

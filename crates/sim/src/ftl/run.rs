@@ -7,7 +7,7 @@
 //! ```
 
 use crate::flash::geometry::Lpn;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// Pages in `low..high`, except those that the current host write has still to bring: `missing.0..missing.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -44,7 +44,7 @@ impl Run {
     /// Whether `page` begins a host write that ends just below the run, in a unit that starts at page
     /// `first`.
     #[inline]
-    pub(crate) fn ends_below(&self, page: Lpn, extent: &Extent, first: u32) -> bool {
+    pub(crate) fn ends_below(&self, page: Lpn, extent: &PageExtent, first: u32) -> bool {
         self.missing.0 >= self.missing.1 && extent.is_last_before(page, first + self.low)
     }
 

@@ -23,9 +23,9 @@ use super::log_part::{LogPart, check_log};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::huge;
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 use crate::flash::plan::{Merge, Plan};
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::pool::free::FreePool;
 
 /// Superblocks, and the map of their pages.
@@ -36,7 +36,7 @@ pub(crate) struct Superblock {
     logical_blocks: u32,
     most_updates: u32,
     updates: u32,
-    groups: Vec<Group>,
+    groups: Vec<SuperblockGroup>,
     /// Per logical page: its place; per flash page: its logical page.
     map: Vec<u32>,
     reverse: Vec<u32>,
@@ -47,13 +47,15 @@ pub(crate) struct Superblock {
 
 /// A superblock.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Group {
+#[serde(rename = "Group")]
+struct SuperblockGroup {
     /// Its blocks and the valid pages of each; the last one is open.
     blocks: Vec<(BlockIdx, u32)>,
     /// The next page of the open block; the pages of a block if there is no open one.
     next: u32,
     /// Number of its blocks that do not count as update blocks.
-    own: u32,
+    #[serde(rename = "own")]
+    own_blocks: u32,
     written: u64,
 }
 
@@ -73,10 +75,10 @@ impl MergingFtl for Superblock {
         let shape = geometry.shape();
         let blocks = shape.logical_pages.div_ceil(shape.pages_per_block);
         let per_group = part.superblock_blocks.min(blocks);
-        let group = |first: u32| Group {
+        let group = |first: u32| SuperblockGroup {
             blocks: Vec::with_capacity(per_group as usize + 2),
             next: shape.pages_per_block,
-            own: per_group.min(blocks - first),
+            own_blocks: per_group.min(blocks - first),
             written: 0,
         };
         Superblock {
@@ -94,19 +96,19 @@ impl MergingFtl for Superblock {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let group = self.group_of(page);
         self.writes += 1;
         self.groups[group].written = self.writes;
         if self.groups[group].next == self.geometry.shape().pages_per_block {
-            self.make_room(group, plan);
+            self.make_free_page(group, plan);
         }
-        let rest = extent.rest(page, || self.lookup(page));
+        let rest = extent.merge_source(page, || self.lookup(page));
         let to = self.take_page(group);
         plan.program(to, rest);
         self.place(group, page, to);
@@ -122,8 +124,8 @@ impl MergingFtl for Superblock {
         let pages = self.geometry.shape().pages_per_block;
         for block in found.blocks() {
             self.free.retain(|free| free != block.0);
-            let places = (0..pages).map(|page| self.geometry.place(block, page));
-            let held: Vec<(Place, Lpn, bool)> = places
+            let places = (0..pages).map(|page| self.geometry.address_at(block, page));
+            let held: Vec<(PageAddress, Lpn, bool)> = places
                 .filter_map(|at| found.page_at(at).map(|(page, newest)| (at, page, newest)))
                 .collect();
             let group = self.group_of(held[0].1);
@@ -138,7 +140,7 @@ impl MergingFtl for Superblock {
             let group = &mut self.groups[group];
             group.blocks.push((block, valid));
             (group.next, group.written) = (found.programmed(block), self.writes);
-            self.updates += u32::from(group.blocks.len() as u32 > group.own);
+            self.updates += u32::from(group.blocks.len() as u32 > group.own_blocks);
         }
         while self.updates > self.most_updates {
             self.shrink_oldest(plan);
@@ -155,7 +157,7 @@ impl MergingFtl for Superblock {
             self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
         let mapped = self.map.iter().filter(|at| **at != NOWHERE).count();
         assert_eq!(valid as usize, mapped, "as many valid pages as mapped ones");
-        let over = |group: &Group| (group.blocks.len() as u32).saturating_sub(group.own);
+        let over = |group: &SuperblockGroup| (group.blocks.len() as u32).saturating_sub(group.own_blocks);
         assert_eq!(self.groups.iter().map(over).sum::<u32>(), self.updates);
         assert!(self.updates <= self.most_updates);
     }
@@ -169,15 +171,15 @@ impl Superblock {
     }
 
     /// Return the next page of the open block of `group`, which has one.
-    fn take_page(&mut self, group: usize) -> Place {
+    fn take_page(&mut self, group: usize) -> PageAddress {
         let group = &mut self.groups[group];
         let (block, _) = *group.blocks.last().expect("an open block");
         group.next += 1;
-        self.geometry.place(block, group.next - 1)
+        self.geometry.address_at(block, group.next - 1)
     }
 
     /// Place `page` in the open block of `group`.
-    fn place(&mut self, group: usize, page: Lpn, to: Place) {
+    fn place(&mut self, group: usize, page: Lpn, to: PageAddress) {
         self.invalidate(group, page);
         self.map[page.0 as usize] = to.page.0;
         self.reverse[to.page.0 as usize] = page.0;
@@ -193,15 +195,15 @@ impl Superblock {
     }
 
     /// Open a block for `group`, whose open block is full.
-    fn make_room(&mut self, group: usize, plan: &mut Plan) {
+    fn make_free_page(&mut self, group: usize, plan: &mut Plan) {
         self.erase_empty(group, plan);
-        if (self.groups[group].blocks.len() as u32) < self.groups[group].own {
+        if (self.groups[group].blocks.len() as u32) < self.groups[group].own_blocks {
             self.open(group);
             return;
         }
         if self.updates == self.most_updates {
             plan.begin_reclaim();
-            if self.groups[group].blocks.len() as u32 > self.groups[group].own {
+            if self.groups[group].blocks.len() as u32 > self.groups[group].own_blocks {
                 self.collect(group, plan);
                 return;
             }
@@ -217,7 +219,7 @@ impl Superblock {
         let group = &mut self.groups[group];
         group.blocks.push((block, 0));
         group.next = 0;
-        self.updates += u32::from(group.blocks.len() as u32 > group.own);
+        self.updates += u32::from(group.blocks.len() as u32 > group.own_blocks);
     }
 
     /// Erase the blocks of `group` without valid pages; its open block is full.
@@ -230,7 +232,7 @@ impl Superblock {
 
     fn erase(&mut self, group: usize, index: usize, plan: &mut Plan) {
         let group = &mut self.groups[group];
-        self.updates -= u32::from(group.blocks.len() as u32 > group.own);
+        self.updates -= u32::from(group.blocks.len() as u32 > group.own_blocks);
         let (block, _) = group.blocks.remove(index);
         plan.barrier();
         plan.erase(block);
@@ -241,11 +243,11 @@ impl Superblock {
     /// Collect update blocks of the superblock that was written longest ago, until it has none.
     fn shrink_oldest(&mut self, plan: &mut Plan) {
         let updated =
-            |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own;
+            |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own_blocks;
         let oldest =
             (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
         let oldest = oldest.expect("somebody has the update blocks");
-        while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own {
+        while self.groups[oldest].blocks.len() as u32 > self.groups[oldest].own_blocks {
             self.collect(oldest, plan);
         }
     }
@@ -280,7 +282,7 @@ impl Superblock {
                 self.open(group);
             }
             let to = self.take_page(group);
-            plan.copy(self.geometry.place_of(Ppn(at)), to);
+            plan.copy(self.geometry.address_of(Ppn(at)), to);
             self.place(group, Lpn(page), to);
         }
         assert_eq!(moved, valid, "a block has as many valid pages as are counted");
@@ -299,7 +301,7 @@ mod tests {
     /// Superblocks of two blocks of a page each; a snapshot file claims that one is an update block.
     #[test]
     #[should_panic(expected = "a superblock with an update block has a page that is not valid")]
-    fn a_superblock_of_which_all_pages_are_valid_is_not_collected_for_ever() {
+    fn fully_valid_superblock_is_not_collected_endlessly() {
         let geometry = Geometry::from(Shape {
             channels: 1,
             planes: 1,
@@ -318,10 +320,10 @@ mod tests {
         let options = MergingOptions::bare("superblock", geometry);
         let mut ftl = Superblock::new(&options.with(&part));
         let write = |ftl: &mut Superblock, page| {
-            ftl.write(Lpn(page), &Extent::single(Lpn(page), true, 0), &mut Plan::default());
+            ftl.write(Lpn(page), &PageExtent::single(Lpn(page), true, 0), &mut Plan::default());
         };
         (0..4).for_each(|page| write(&mut ftl, page));
-        ftl.groups[0].own = 1;
+        ftl.groups[0].own_blocks = 1;
         ftl.updates = ftl.most_updates;
         write(&mut ftl, 2);
     }

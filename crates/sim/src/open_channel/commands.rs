@@ -17,7 +17,7 @@ use uflip_core::random::{mix, uniform};
 use uflip_core::{AddressStatus, FlashGeometry, FlashIo, FlashOp, FlashStatus, Ppa, Ticket};
 
 use super::device::OpenChannelDevice;
-use super::outstanding::PageIdx;
+use super::outstanding::CommandPageIdx;
 use super::profile::MediaPart;
 use crate::flash::nand::Violation;
 use crate::timeline::breakdown::Cause;
@@ -34,12 +34,12 @@ impl OpenChannelDevice {
             let to = from + group_length(io.op(), &ppas[from..]);
             let page = self.outstanding.page(command, number, &mut self.timeline.accounts);
             self.timeline.assign_account(page.account(), || self.outstanding.number_of(command));
-            let ended = match io.op() {
+            let end = match io.op() {
                 FlashOp::Write => self.write(ppas, from..to, &mut status, page),
                 FlashOp::Read => self.read(ppas, from..to, &mut status, page),
                 FlashOp::Erase => self.erase(ppas[from], from, &mut status, page),
             };
-            if let Some(end) = ended {
+            if let Some(end) = end {
                 self.page_ended(page, end);
             }
             (from, number) = (to, number + 1);
@@ -50,29 +50,29 @@ impl OpenChannelDevice {
 
     /// Handle the end of `page` at `end`.
     #[inline]
-    pub(super) fn page_ended(&mut self, page: PageIdx, end: u64) {
+    pub(super) fn page_ended(&mut self, page: CommandPageIdx, end: u64) {
         let accounts = &mut self.timeline.accounts;
         self.outstanding.page_ended(page, end, self.threads.completion_ns, accounts);
     }
 
     /// Pass the shared submission path, which is the only cost of a rejected page; return the end.
     #[inline]
-    fn submit(&mut self, page: PageIdx) -> u64 {
+    fn submit(&mut self, page: CommandPageIdx) -> u64 {
         // Events computed ahead have been handled.
         let now = self.now.max(self.timeline.now());
         let taken = self.timeline.process(now, self.threads.submission_ns, 0);
-        self.timeline.spent(Some(page.account()), Cause::Controller, taken - self.now);
+        self.timeline.charge_account(Some(page.account()), Cause::Controller, taken - self.now);
         taken
     }
 
     /// Pass the submission path and the channel thread; return when. All earlier pages have arrived
     /// there.
     #[inline]
-    fn dispatch(&mut self, at: Ppa, page: PageIdx) -> u64 {
+    fn dispatch(&mut self, at: Ppa, page: CommandPageIdx) -> u64 {
         let taken = self.submit(page);
         let thread = &mut self.channels[usize::from(at.channel)];
         let ready = thread.process(taken, self.threads.dispatch_ns);
-        self.timeline.spent(Some(page.account()), Cause::Dispatch, ready - taken);
+        self.timeline.charge_account(Some(page.account()), Cause::Dispatch, ready - taken);
         self.timeline.catch_up(self.die(at), ready);
         ready
     }
@@ -83,7 +83,7 @@ impl OpenChannelDevice {
         ppas: &[Ppa],
         range: std::ops::Range<usize>,
         status: &mut FlashStatus,
-        page: PageIdx,
+        page: CommandPageIdx,
     ) -> Option<u64> {
         let group = &ppas[range.clone()];
         let at = group[0];
@@ -122,7 +122,7 @@ impl OpenChannelDevice {
         if self.write_back {
             return Some(sent);
         }
-        self.timeline.spent(account, Cause::CellProgram, program_ns);
+        self.timeline.charge_account(account, Cause::CellProgram, program_ns);
         Some(sent + program_ns)
     }
 
@@ -132,7 +132,7 @@ impl OpenChannelDevice {
         ppas: &[Ppa],
         range: std::ops::Range<usize>,
         status: &mut FlashStatus,
-        page: PageIdx,
+        page: CommandPageIdx,
     ) -> Option<u64> {
         let geometry = self.geometry;
         // All addresses are of one page: the first sector's state applies to all.
@@ -192,7 +192,8 @@ impl OpenChannelDevice {
         let op = Op::read(die, self.part.read_ns, Purpose::HostRead, page);
         let (again, account) = (retries as u16, Some(page.account()));
         let report = Report::WhenKnown;
-        self.timeline.arrive_at_die(ready, Op { transfers: sectors, again, account, report, ..op });
+        self.timeline
+            .arrive_at_die(ready, Op { transfers: sectors, retries: again, account, report, ..op });
         None
     }
 
@@ -209,7 +210,7 @@ impl OpenChannelDevice {
         at: Ppa,
         index: usize,
         status: &mut FlashStatus,
-        page: PageIdx,
+        page: CommandPageIdx,
     ) -> Option<u64> {
         let names_a_block = (at.plane, at.page, at.sector) == (0, 0, 0);
         if !names_a_block || !self.geometry.contains(at) {

@@ -9,11 +9,11 @@ use uflip_core::{
     Ticket,
 };
 
-use super::outstanding::{FlashCompletion, Outstanding, PageIdx};
+use super::outstanding::{CommandPageIdx, FlashCompletion, OutstandingCommands};
 use super::profile::{MediaPart, OpenChannelProfile};
 use super::threads::{Thread, ThreadTimes};
-use crate::config::{CLOCK_END_NS, clock_ran_out};
-use crate::flash::geometry::{BlockIdx, DieIdx, Place};
+use crate::config::{CLOCK_END_NS, clock_overflow};
+use crate::flash::geometry::{BlockIdx, DieIdx, PageAddress};
 use crate::flash::media::Flash;
 use crate::snapshot::{self, Snapshot, not_described};
 use crate::timeline::Timeline;
@@ -44,9 +44,9 @@ pub struct OpenChannelDevice {
     pub(super) threads: ThreadTimes,
     /// The thread of each channel.
     pub(super) channels: Vec<Thread>,
-    pub(super) timeline: Timeline<PageIdx, FlashBreakdown>,
+    pub(super) timeline: Timeline<CommandPageIdx, FlashBreakdown>,
     #[serde(rename = "under_way")]
-    pub(super) outstanding: Outstanding,
+    pub(super) outstanding: OutstandingCommands,
     /// Random numbers for retries.
     pub(super) rng: Xoshiro256PlusPlus,
     pub(super) now: u64,
@@ -61,7 +61,7 @@ impl OpenChannelDevice {
         let geometry = profile.geometry();
         let flash = profile.flash()?;
         let mut timeline = Timeline::new(flash.geometry, profile.timing());
-        timeline.allow(u64::MAX);
+        timeline.set_event_budget(u64::MAX);
         Ok(OpenChannelDevice {
             info: OpenChannelDevice::inspect(name, profile),
             geometry,
@@ -72,7 +72,7 @@ impl OpenChannelDevice {
             threads: profile.threads(),
             channels: vec![Thread::default(); geometry.channels as usize],
             timeline,
-            outstanding: Outstanding::default(),
+            outstanding: OutstandingCommands::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
             now: 0,
         })
@@ -131,10 +131,10 @@ impl OpenChannelDevice {
 
     /// Return the sector at `at`.
     #[inline]
-    pub(super) fn place(&self, at: Ppa) -> Place {
+    pub(super) fn place(&self, at: Ppa) -> PageAddress {
         let geometry = &self.geometry;
         let sector = geometry.sector_of_page(at.plane, at.sector);
-        self.flash.geometry.place(self.block(at), at.page * geometry.write_sectors() + sector)
+        self.flash.geometry.address_at(self.block(at), at.page * geometry.write_sectors() + sector)
     }
 
     /// Return when the first command is answered, if that is by `before` and nothing is submitted
@@ -168,7 +168,7 @@ impl Device for OpenChannelDevice {
 
     fn submit(&mut self, request: &FlashIo) -> Result<Ticket> {
         if self.now >= CLOCK_END_NS {
-            return Err(clock_ran_out().at(&self.info.url));
+            return Err(clock_overflow().at(&self.info.url));
         }
         Ok(self.execute(request))
     }
@@ -219,8 +219,8 @@ impl Snapshot for OpenChannelDevice {
             && self.channels.len() == self.geometry.channels as usize
     }
 
-    fn described(mut self, info: DeviceInfo) -> OpenChannelDevice {
-        self.timeline.allow(u64::MAX);
+    fn with_description(mut self, info: DeviceInfo) -> OpenChannelDevice {
+        self.timeline.set_event_budget(u64::MAX);
         OpenChannelDevice { info, ..self }
     }
 

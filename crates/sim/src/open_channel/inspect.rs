@@ -2,7 +2,7 @@
 
 use super::OpenChannelDevice;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
-use crate::timeline::log::{Operations, Work};
+use crate::timeline::log::{OpSource, Operations};
 
 impl OpenChannelDevice {
     /// Record every flash operation from now on. Commands are numbered from here as well.
@@ -13,13 +13,13 @@ impl OpenChannelDevice {
         assert!(self.outstanding.is_empty(), "no command may be outstanding");
         self.outstanding.number_from_here();
         // The host places the data: all work is for commands.
-        self.timeline.begin_log(self.now, |_| Work::Other);
+        self.timeline.begin_log(self.now, |_| OpSource::Other);
     }
 
     /// Note a command that was submitted at `begin` and ended at `end`: a long log keeps only the
     /// operations around the slowest.
     pub fn note_completion(&mut self, begin: u64, end: u64) {
-        self.timeline.completed(begin, end);
+        self.timeline.log_completion(begin, end);
     }
 
     /// Stop recording; return the operations since [`OpenChannelDevice::record_operations`].

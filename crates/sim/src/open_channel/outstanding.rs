@@ -14,31 +14,34 @@ pub(super) type FlashCompletion = Completion<FlashBreakdown, FlashStatus>;
 
 /// A page, or a block, of an outstanding command; its account has the same number.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct PageIdx(u32);
+#[serde(rename = "PageIdx")]
+pub(super) struct CommandPageIdx(u32);
 
-impl PageIdx {
+impl CommandPageIdx {
     pub(super) fn account(self) -> AccountIdx {
         AccountIdx::new(self.0)
     }
 }
 
-impl From<PageIdx> for u64 {
-    fn from(page: PageIdx) -> u64 {
+impl From<CommandPageIdx> for u64 {
+    fn from(page: CommandPageIdx) -> u64 {
         page.0.into()
     }
 }
 
-impl From<u64> for PageIdx {
-    fn from(word: u64) -> PageIdx {
-        PageIdx(word as u32)
+impl From<u64> for CommandPageIdx {
+    fn from(word: u64) -> CommandPageIdx {
+        CommandPageIdx(word as u32)
     }
 }
 
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Command {
+#[serde(rename = "Command")]
+struct OutstandingCommand {
     completion: FlashCompletion,
     /// Number of unfinished pages, plus 1 until all have been submitted.
-    left: u32,
+    #[serde(rename = "left")]
+    pages_left: u32,
     /// The latest end of a page, and that page.
     last: (u64, u32),
 }
@@ -46,20 +49,21 @@ struct Command {
 /// All outstanding commands.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "UnderWay")]
-pub(super) struct Outstanding {
-    commands: Vec<Command>,
+pub(super) struct OutstandingCommands {
+    commands: Vec<OutstandingCommand>,
     unused: Vec<u32>,
     /// Number of commands whose end is unknown.
     open: u32,
     /// Commands whose end is known, by completion time, then by ticket.
-    ended: BinaryHeap<Reverse<(u64, Ticket, u32)>>,
+    #[serde(rename = "ended")]
+    completed: BinaryHeap<Reverse<(u64, Ticket, u32)>>,
     tickets: u64,
     /// Number of the first command that is numbered for a recording.
     #[serde(skip)]
     first_numbered: u64,
 }
 
-impl Outstanding {
+impl OutstandingCommands {
     /// Begin a command at `now`; return its index.
     pub(super) fn begin(&mut self, now: u64) -> u32 {
         let completion = Completion {
@@ -71,7 +75,7 @@ impl Outstanding {
         };
         self.tickets += 1;
         self.open += 1;
-        let command = Command { completion, left: 1, last: (0, 0) };
+        let command = OutstandingCommand { completion, pages_left: 1, last: (0, 0) };
         match self.unused.pop() {
             Some(place) => {
                 self.commands[place as usize] = command;
@@ -101,14 +105,14 @@ impl Outstanding {
         place: u32,
         number: usize,
         accounts: &mut Vec<FlashBreakdown>,
-    ) -> PageIdx {
-        self.commands[place as usize].left += 1;
+    ) -> CommandPageIdx {
+        self.commands[place as usize].pages_left += 1;
         let index = place as usize * VECTOR_MAX + number;
         if accounts.len() <= index {
             accounts.resize(index + 1, FlashBreakdown::default());
         }
         accounts[index] = FlashBreakdown::default();
-        PageIdx(index as u32)
+        CommandPageIdx(index as u32)
     }
 
     /// Record that all pages of the command at `place` have been submitted, with the `status` of
@@ -123,8 +127,8 @@ impl Outstanding {
     ) -> Ticket {
         let command = &mut self.commands[place as usize];
         command.completion.status = status;
-        command.left -= 1;
-        let (ticket, complete) = (command.completion.ticket, command.left == 0);
+        command.pages_left -= 1;
+        let (ticket, complete) = (command.completion.ticket, command.pages_left == 0);
         if complete {
             self.complete(place, answer_ns, accounts);
         }
@@ -135,7 +139,7 @@ impl Outstanding {
     #[inline]
     pub(super) fn page_ended(
         &mut self,
-        page: PageIdx,
+        page: CommandPageIdx,
         end: u64,
         answer_ns: u64,
         accounts: &mut [FlashBreakdown],
@@ -143,8 +147,8 @@ impl Outstanding {
         let (place, number) = (page.0 / VECTOR_MAX as u32, page.0 % VECTOR_MAX as u32);
         let command = &mut self.commands[place as usize];
         command.last = command.last.max((end, number));
-        command.left -= 1;
-        if command.left == 0 {
+        command.pages_left -= 1;
+        if command.pages_left == 0 {
             self.complete(place, answer_ns, accounts);
         }
     }
@@ -159,13 +163,13 @@ impl Outstanding {
         let completion = &mut command.completion;
         completion.breakdown = *account;
         completion.completed = Nanos(end + answer_ns);
-        self.ended.push(Reverse((end + answer_ns, completion.ticket, place)));
+        self.completed.push(Reverse((end + answer_ns, completion.ticket, place)));
         self.open -= 1;
     }
 
     /// Return whether no command is outstanding.
     pub(super) fn is_empty(&self) -> bool {
-        self.open == 0 && self.ended.is_empty()
+        self.open == 0 && self.completed.is_empty()
     }
 
     /// Return whether the end of some command is unknown.
@@ -177,12 +181,12 @@ impl Outstanding {
     /// Return the earliest known completion time.
     #[inline]
     pub(super) fn first(&self) -> Option<u64> {
-        self.ended.peek().map(|Reverse((completed, ..))| *completed)
+        self.completed.peek().map(|Reverse((completed, ..))| *completed)
     }
 
     /// Remove it.
     pub(super) fn take(&mut self) -> Option<FlashCompletion> {
-        let Reverse((_, _, place)) = self.ended.pop()?;
+        let Reverse((_, _, place)) = self.completed.pop()?;
         self.unused.push(place);
         Some(self.commands[place as usize].completion)
     }

@@ -8,7 +8,7 @@ use uflip_core::{Error, FlashGeometry, Result, SECTOR_BYTES_MIN};
 use super::failures::FailuresPart;
 use super::threads::ThreadTimes;
 use crate::config::keys::{self, InvalidKey};
-use crate::config::overrides::{check_interface, interface_of, place_of, with_overrides};
+use crate::config::overrides::{check_interface, interface_of, source_of, with_overrides};
 use crate::config::text::read_toml;
 use crate::config::{CAPACITY_MAX, PAGES_MAX, PASS_MAX_NS, YEAR_NS};
 use crate::flash::reliability::ReliabilityPart;
@@ -22,14 +22,14 @@ pub struct OpenChannelProfile {
     /// `open_channel`, which distinguishes it from the profile of a block device.
     pub interface: String,
     pub description: String,
-    pub geometry: GeometryPart,
+    pub geometry: OpenChannelGeometryPart,
     pub media: MediaPart,
     pub controller: ControllerPart,
     pub reliability: ReliabilityPart,
     /// Failures other than wear; none: no such failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailuresPart>,
-    pub state: StatePart,
+    pub state: OpenChannelStatePart,
     /// Sources of the values: not part of the device; read by [`crate::config::sources`].
     #[serde(default, skip_serializing)]
     sources: IgnoredAny,
@@ -39,7 +39,7 @@ pub struct OpenChannelProfile {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
-pub struct GeometryPart {
+pub struct OpenChannelGeometryPart {
     pub channels: u32,
     pub luns_per_channel: u32,
     pub planes: u32,
@@ -94,7 +94,7 @@ pub struct ControllerPart {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
-pub struct StatePart {
+pub struct OpenChannelStatePart {
     /// Earlier erases of every block.
     pub erases: u32,
     pub seed: u64,
@@ -118,7 +118,7 @@ impl OpenChannelProfile {
         let written: OpenChannelProfile = read_toml(text, source, Self::PAGE)?;
         let profile = with_overrides(&written, &keys::OPEN_CHANNEL, overrides, source)?;
         profile.check(source).map_err(|error| match written.check(source) {
-            Ok(()) => error.at(place_of(overrides, source)),
+            Ok(()) => error.at(source_of(overrides, source)),
             Err(_) => error,
         })?;
         Ok(profile)

@@ -7,7 +7,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::reliability::Reliability;
-use crate::flash::wear_out::{Grain, History, WearOut, WearOutOptions, chance};
+use crate::flash::wear_out::{BlockHistory, Grain, WearOut, WearOutOptions, chance};
 
 /// Pages per MLC cell; the second is worse.
 const PAGES_OF_A_CELL: u32 = 2;
@@ -62,7 +62,7 @@ impl OpenChannelProfile {
         let doubling = failures.and_then(|part| part.read_disturb_doubling);
         let mut wear_out = WearOut::new(self.laws()?, geometry, options);
         if ages || doubling.is_some() {
-            wear_out = wear_out.with_history(History::new(blocks, ages, doubling));
+            wear_out = wear_out.with_history(BlockHistory::new(blocks, ages, doubling));
         }
         let share = chance(failures.map_or(0.0, |part| part.factory_bad_share));
         let is_bad = |block: &BlockIdx| WearOut::is_factory_bad(seed, share, *block);

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx, Ppn};
 use crate::pool::free::FreePool;
 
 /// The content of a stripe.
@@ -31,13 +31,14 @@ pub(crate) struct Stripes {
     /// Erased stripes, the one erased longest ago first.
     free: FreePool,
     /// The stripes being filled, with data and with the map.
-    data: Filling,
-    map: Filling,
+    data: OpenStripe,
+    map: OpenStripe,
 }
 
 /// A stripe that is being filled.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Filling {
+#[serde(rename = "Filling")]
+struct OpenStripe {
     stripe: Option<u32>,
     next: u32,
     /// Stripes with the same content, this one included.
@@ -48,7 +49,7 @@ impl Stripes {
     /// Create erased stripes over `width` planes each, which divides the number of planes.
     pub(crate) fn new(geometry: Geometry, width: u32) -> Stripes {
         let stripes = Stripes::count(&geometry, width);
-        let none = Filling { stripe: None, next: 0, stripes: 0 };
+        let none = OpenStripe { stripe: None, next: 0, stripes: 0 };
         Stripes {
             geometry,
             width,
@@ -87,7 +88,7 @@ impl Stripes {
         if what == StripeContent::Data { self.data.stripes } else { self.map.stripes }
     }
 
-    fn filling(&mut self, what: StripeContent) -> &mut Filling {
+    fn filling(&mut self, what: StripeContent) -> &mut OpenStripe {
         if what == StripeContent::Data { &mut self.data } else { &mut self.map }
     }
 
@@ -115,7 +116,7 @@ impl Stripes {
 
     /// Allocate the next page of the open stripe; it counts as valid.
     #[inline]
-    pub(crate) fn take_page(&mut self, what: StripeContent) -> Place {
+    pub(crate) fn take_page(&mut self, what: StripeContent) -> PageAddress {
         let filling = self.filling(what);
         let (stripe, offset) = (filling.stripe.expect("one was opened"), filling.next);
         filling.next += 1;
@@ -127,7 +128,7 @@ impl Stripes {
 
     /// Mark the page at `at` as invalid.
     #[inline]
-    pub(crate) fn invalidate(&mut self, at: Place) {
+    pub(crate) fn invalidate(&mut self, at: PageAddress) {
         bits::remove(&mut self.valid, at.page.0 as usize);
         let stripe = self.stripe_of(at);
         self.counts[stripe as usize] -= 1;
@@ -143,7 +144,7 @@ impl Stripes {
 
     /// Return the place of page `offset` of `stripe`, if it is valid.
     #[inline]
-    pub(crate) fn valid_place(&self, stripe: u32, offset: u32) -> Option<Place> {
+    pub(crate) fn valid_place(&self, stripe: u32, offset: u32) -> Option<PageAddress> {
         Some(self.place(stripe, offset)).filter(|at| bits::has(&self.valid, at.page.0 as usize))
     }
 
@@ -155,25 +156,25 @@ impl Stripes {
     }
 
     /// Return the erased `stripe`, which holds no valid page, to the free pool.
-    pub(crate) fn give_back(&mut self, stripe: u32) {
+    pub(crate) fn release(&mut self, stripe: u32) {
         let what = std::mem::replace(&mut self.holds[stripe as usize], StripeContent::Nothing);
         self.filling(what).stripes -= 1;
         self.free.put(0, stripe);
     }
 
     #[inline]
-    fn place(&self, stripe: u32, offset: u32) -> Place {
+    fn place(&self, stripe: u32, offset: u32) -> PageAddress {
         let shape = self.geometry.shape();
         let (group, block) = (stripe / shape.blocks_per_plane, stripe % shape.blocks_per_plane);
         let (row, column) = (offset / self.width, offset % self.width);
         let plane = group * self.width + column;
         let block = BlockIdx(plane * shape.blocks_per_plane + block);
         let page = Ppn(block.0 * shape.pages_per_block + row);
-        Place { page, block, plane: PlaneIdx(plane) }
+        PageAddress { page, block, plane: PlaneIdx(plane) }
     }
 
     /// Mark the page at `at`, of a filled stripe, as valid.
-    pub(crate) fn set_valid(&mut self, at: Place) {
+    pub(crate) fn set_valid(&mut self, at: PageAddress) {
         bits::insert(&mut self.valid, at.page.0 as usize);
         let stripe = self.stripe_of(at);
         self.counts[stripe as usize] += 1;
@@ -188,7 +189,7 @@ impl Stripes {
 
     /// Return the stripe of a page.
     #[inline]
-    pub(crate) fn stripe_of(&self, at: Place) -> u32 {
+    pub(crate) fn stripe_of(&self, at: PageAddress) -> u32 {
         let blocks_per_plane = self.geometry.shape().blocks_per_plane;
         at.plane.0 / self.width * blocks_per_plane + (at.block.0 - at.plane.0 * blocks_per_plane)
     }
@@ -200,7 +201,7 @@ impl Stripes {
         mapped.for_each(|page| bits::insert(&mut valid, page.0 as usize));
         assert_eq!(self.valid, valid, "the mapped pages and no others are valid");
         for (stripe, count) in (0u32..).zip(&self.counts) {
-            let valid: Vec<Place> =
+            let valid: Vec<PageAddress> =
                 (0..self.pages).filter_map(|offset| self.valid_place(stripe, offset)).collect();
             assert_eq!(valid.len(), *count as usize);
             assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));

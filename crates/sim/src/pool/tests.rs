@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::units::{Layout, UnitIdx};
+use super::units::{UnitIdx, UnitLayout};
 use crate::flash::geometry::{Geometry, Shape};
 
 /// Two banks of two planes each, units of two blocks of each. Every page occurs once, in blocks of the unit,
 /// from whichever page the iteration starts.
 #[test]
-fn pages_one_after_the_other_are_where_each_of_them_is() {
+fn address_iterator_matches_single_addresses() {
     let geometry = Geometry::from(Shape {
         channels: 2,
         planes: 4,
@@ -19,7 +19,7 @@ fn pages_one_after_the_other_are_where_each_of_them_is() {
         logical_pages: 48,
     });
     for own_channels in [true, false] {
-        let layout = Layout::new(geometry, 24 * 4096, 4 * 4096, 2, own_channels).unwrap();
+        let layout = UnitLayout::new(geometry, 24 * 4096, 4 * 4096, 2, own_channels).unwrap();
         for unit in (0..8).map(UnitIdx) {
             let places: Vec<_> = layout.places(unit, 0).take(24).collect();
             for offset in 0..24 {
@@ -33,7 +33,7 @@ fn pages_one_after_the_other_are_where_each_of_them_is() {
             }
             assert_eq!(places.iter().map(|place| place.page.0).collect::<BTreeSet<_>>().len(), 24);
             for place in places {
-                assert_eq!(geometry.place_of(place.page), place);
+                assert_eq!(geometry.address_of(place.page), place);
                 assert_eq!(layout.unit_of(place.block), Some(unit));
             }
         }

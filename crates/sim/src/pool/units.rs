@@ -15,8 +15,8 @@
 
 use uflip_core::{Error, Result, format_bytes};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place};
-use crate::flash::places::Places;
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
+use crate::flash::places::PageAddresses;
 use crate::flash::plan::Plan;
 use crate::pool::free::FreePool;
 
@@ -28,7 +28,8 @@ pub(crate) struct UnitIdx(pub(crate) u32);
 
 /// The layout of merge units over the planes, checked to fit.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Layout {
+#[serde(rename = "Layout")]
+pub(crate) struct UnitLayout {
     geometry: Geometry,
     pub(crate) unit_pages: u32,
     pub(crate) cluster_pages: u32,
@@ -39,7 +40,7 @@ pub(crate) struct Layout {
     per_bank: u32,
 }
 
-impl Layout {
+impl UnitLayout {
     /// Create a layout of units of `unit_bytes` on `banks` banks, filled in clusters.
     ///
     /// # Errors
@@ -50,7 +51,7 @@ impl Layout {
         cluster_bytes: u32,
         banks: u32,
         own_channels: bool,
-    ) -> Result<Layout> {
+    ) -> Result<UnitLayout> {
         let shape = geometry.shape();
         let page = shape.page_bytes;
         let bytes = |bytes: u32| format_bytes(u64::from(bytes));
@@ -98,7 +99,7 @@ impl Layout {
         let blocks_per_plane = unit_pages / shape.pages_per_block / planes_per_bank;
         let per_bank = shape.blocks_per_plane / blocks_per_plane;
         let cluster_pages = cluster_bytes / page;
-        Ok(Layout {
+        Ok(UnitLayout {
             geometry,
             unit_pages,
             cluster_pages,
@@ -156,19 +157,19 @@ impl Layout {
 
     /// Return the place of page `offset` of `unit`.
     #[inline]
-    pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> Place {
+    pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> PageAddress {
         self.places(unit, offset).place()
     }
 
     /// Return the places of the pages of `unit` from page `offset` on.
     #[inline]
-    pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> Places {
+    pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> PageAddresses {
         let shape = self.geometry.shape();
         let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
         let (first_plane, planes_apart) =
             if self.own_channels { (bank, self.banks) } else { (bank * self.planes_per_bank, 1) };
         let row = offset / self.planes_per_bank;
-        Places {
+        PageAddresses {
             first_plane,
             planes_apart,
             planes: self.planes_per_bank,
@@ -204,7 +205,7 @@ impl Layout {
 /// The free merge units.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FreeUnits {
-    layout: Layout,
+    layout: UnitLayout,
     /// Per bank: erased units.
     clean: FreePool,
     /// Per bank: units that must be erased before they are used.
@@ -215,7 +216,7 @@ pub(crate) struct FreeUnits {
 
 impl FreeUnits {
     /// Create the pool with every unit of the device erased.
-    pub(crate) fn new(layout: Layout, keeps_one: bool) -> FreeUnits {
+    pub(crate) fn new(layout: UnitLayout, keeps_one: bool) -> FreeUnits {
         FreeUnits {
             layout,
             keeps_one,
@@ -257,7 +258,7 @@ impl FreeUnits {
     }
 
     /// Add `unit`, which was erased.
-    pub(crate) fn give_back(&mut self, unit: UnitIdx) {
+    pub(crate) fn release(&mut self, unit: UnitIdx) {
         self.clean.put(self.layout.bank_of(unit), unit.0);
     }
 
@@ -290,7 +291,7 @@ impl FreeUnits {
 /// The journal of map changes: pages in order, in two alternating units of bank 0.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Journal {
-    layout: Layout,
+    layout: UnitLayout,
     unit: Option<UnitIdx>,
     next: u32,
 }
@@ -299,7 +300,7 @@ impl Journal {
     /// Units of bank 0 that the journal needs: one being filled, and one being erased.
     pub(crate) const UNITS: u32 = 2;
 
-    pub(crate) fn new(layout: Layout) -> Journal {
+    pub(crate) fn new(layout: UnitLayout) -> Journal {
         Journal { layout, unit: None, next: 0 }
     }
 

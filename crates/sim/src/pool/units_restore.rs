@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use super::units::{FreeUnits, Layout, UnitIdx};
+use super::units::{FreeUnits, UnitIdx, UnitLayout};
 use crate::flash::contents::survey::Survey;
 use crate::flash::geometry::{BlockIdx, Lpn};
 use crate::flash::plan::{Merge, Plan};
@@ -25,7 +25,7 @@ pub(crate) struct FoundUnits {
     logged: Vec<u32>,
 }
 
-impl Layout {
+impl UnitLayout {
     /// Return the number of the unit that contains `block`; `u32::MAX` if no unit does.
     pub(crate) fn group_of(&self, block: BlockIdx) -> u32 {
         self.unit_of(block).map_or(u32::MAX, |unit| unit.0)
@@ -106,7 +106,7 @@ impl Layout {
     fn erase(&self, units: &[UnitIdx], free: &mut FreeUnits, plan: &mut Plan) {
         for unit in units {
             self.blocks(*unit).for_each(|block| plan.erase(block));
-            free.give_back(*unit);
+            free.release(*unit);
         }
         plan.barrier();
     }

@@ -20,12 +20,12 @@ const HEADER_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct SnapshotFile {
     path: PathBuf,
     file: File,
-    header: Part,
-    state: Part,
+    header: SnapshotSection,
+    state: SnapshotSection,
 }
 
 #[derive(Clone, Copy)]
-struct Part {
+struct SnapshotSection {
     bytes: u64,
     hash: u64,
 }
@@ -48,7 +48,7 @@ impl SnapshotFile {
             return Err(unreadable(&not_regular()));
         }
         let length = found.len();
-        let none = Part { bytes: 0, hash: 0 };
+        let none = SnapshotSection { bytes: 0, hash: 0 };
         let mut opened = SnapshotFile { path: path.to_owned(), file, header: none, state: none };
         let mut fixed = [0; FIXED_BYTES as usize];
         let begun = opened.file.read_exact(&mut fixed);
@@ -59,8 +59,8 @@ impl SnapshotFile {
                 .action("check its name"));
         }
         let number = |at: usize| u64::from_le_bytes(fixed[at..at + 8].try_into().expect("8 bytes"));
-        opened.header = Part { bytes: number(8), hash: number(16) };
-        opened.state = Part { bytes: number(24), hash: number(32) };
+        opened.header = SnapshotSection { bytes: number(8), hash: number(16) };
+        opened.state = SnapshotSection { bytes: number(24), hash: number(32) };
         if opened.header.bytes > HEADER_BYTES_MAX {
             return Err(opened.damaged("a header without an end"));
         }
@@ -83,7 +83,7 @@ impl SnapshotFile {
             .action("make it again; nothing of it can be relied on")
     }
 
-    fn read(&mut self, at: u64, part: Part) -> Result<Vec<u8>> {
+    fn read(&mut self, at: u64, part: SnapshotSection) -> Result<Vec<u8>> {
         // A sparse file may claim any size.
         let room = uflip_core::available_bytes();
         if part.bytes > room {

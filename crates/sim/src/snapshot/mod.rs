@@ -130,7 +130,7 @@ pub trait Snapshot: Device + Serialize + DeserializeOwned {
 
     /// Set the description of a device of which only the state was read.
     #[must_use]
-    fn described(self, info: DeviceInfo) -> Self;
+    fn with_description(self, info: DeviceInfo) -> Self;
 
     /// Write the device to the new file `path`: complete and synced, or not at all.
     ///
@@ -202,7 +202,7 @@ pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
     if !device.matches_profile(&profile) {
         return Err(file.damaged("a state of another device than the one that is described"));
     }
-    Ok(device.described(info))
+    Ok(device.with_description(info))
 }
 
 fn write_to<D: Snapshot>(

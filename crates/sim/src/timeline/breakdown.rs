@@ -190,7 +190,7 @@ mod tests {
 
     /// Every cause that dies and channels charge has a column.
     #[test]
-    fn a_cause_adds_to_the_column_that_tells_it() {
+    fn causes_add_to_their_columns() {
         let mut block = SimBreakdown::default();
         [Cause::DieWait, Cause::ReadWait, Cause::ProgramWait]
             .into_iter()

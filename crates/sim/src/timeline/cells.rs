@@ -40,17 +40,18 @@ const EVEN: u64 = u64::MAX / 3;
 
 /// A page type: the index of a page among those that share its cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Kind(u8);
+#[serde(rename = "Kind")]
+pub(crate) struct PageType(u8);
 
 /// Times by page type: the first, those between, the last [ns].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ByKind {
+pub(crate) struct ByPageType {
     pub(crate) low: u64,
     pub(crate) middle: u64,
     pub(crate) high: u64,
 }
 
-impl ByKind {
+impl ByPageType {
     fn table(self, bits: u32) -> [u64; BITS_MAX as usize] {
         let mut table = [self.middle; BITS_MAX as usize];
         table[bits as usize - 1] = self.high;
@@ -72,7 +73,7 @@ pub(crate) struct Cells {
 
 impl Cells {
     /// Create the times of cells with `bits` bits (pages), from 1 to [`BITS_MAX`].
-    pub(crate) fn new(bits: u32, read: ByKind, program: ByKind) -> Cells {
+    pub(crate) fn new(bits: u32, read: ByPageType, program: ByPageType) -> Cells {
         let read_ns = read.table(bits);
         let read_alike = read_ns[..bits as usize].iter().all(|ns| *ns == read.low);
         Cells { bits, read_ns, program_ns: program.table(bits), read_alike }
@@ -80,14 +81,14 @@ impl Cells {
 
     /// Return the page type of a page of a block.
     #[inline]
-    pub(crate) fn kind(&self, page: u32) -> Kind {
+    pub(crate) fn kind(&self, page: u32) -> PageType {
         // A division by a run-time constant takes as long as all the rest.
-        Kind(KINDS[self.bits as usize - 1][page as usize % PERIOD])
+        PageType(KINDS[self.bits as usize - 1][page as usize % PERIOD])
     }
 
     /// Return the read time of this page type.
     #[inline]
-    pub(crate) fn read(&self, kind: Kind) -> u64 {
+    pub(crate) fn read(&self, kind: PageType) -> u64 {
         self.read_ns[usize::from(kind.0)]
     }
 
@@ -111,7 +112,7 @@ impl Cells {
     }
 
     #[inline]
-    fn moved_of(&self, kind: Kind) -> u64 {
+    fn moved_of(&self, kind: PageType) -> u64 {
         self.read(kind) + self.program_ns[usize::from(kind.0)]
     }
 
@@ -120,7 +121,7 @@ impl Cells {
     pub(crate) fn all_moved(&self, set: &[u64]) -> u64 {
         let of_kind = |kind, mask: u64| {
             let pages: u32 = set.iter().map(|word| (word & mask).count_ones()).sum();
-            u64::from(pages) * self.moved_of(Kind(kind))
+            u64::from(pages) * self.moved_of(PageType(kind))
         };
         match self.bits {
             1 => of_kind(0, u64::MAX),
@@ -134,11 +135,11 @@ impl Cells {
 mod tests {
     use super::*;
 
-    const READ: ByKind = ByKind { low: 1, middle: 2, high: 3 };
-    const PROGRAM: ByKind = ByKind { low: 10, middle: 20, high: 30 };
+    const READ: ByPageType = ByPageType { low: 1, middle: 2, high: 3 };
+    const PROGRAM: ByPageType = ByPageType { low: 10, middle: 20, high: 30 };
 
     #[test]
-    fn pages_that_share_cells_take_turns() {
+    fn page_types_alternate_within_block() {
         for (bits, kinds) in [
             (1, [1, 1, 1, 1, 1, 1]),
             (2, [1, 3, 1, 3, 1, 3]),
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_pages_takes_as_long_as_its_pages() {
+    fn page_set_time_is_sum_of_pages() {
         for bits in 1..=BITS_MAX {
             let cells = Cells::new(bits, READ, PROGRAM);
             for set in [

@@ -47,7 +47,7 @@ impl Channel {
     }
 
     /// Remove the announced operation for which `it` holds; return it and its arrival time.
-    pub(super) fn take_out(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
+    pub(super) fn take_matching(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
         let place = self.announced.iter().position(|(_, index)| it(*index))?;
         Some(self.announced.remove(place))
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_sends_the_page_that_was_planned_first_when_its_turn_comes() {
+    fn channel_serves_plan_in_planning_order() {
         let mut channel = Channel { lane: Lane { free_at: 11 }, ..Channel::default() };
         // Two of plan 1, one of no plan, and another of plan 1 which comes too late to be first.
         let turns = [Some((1, 7)), None, Some((1, 3)), Some((1, 2))];

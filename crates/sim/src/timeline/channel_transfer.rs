@@ -2,9 +2,9 @@
 
 use std::hint::cold_path;
 
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Account, Lane, MultiPlane, Op, Stage, Timeline, Timing, UNKNOWN};
-use crate::flash::fast_path::{FastPath, Full};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::timeline::breakdown::Cause;
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
@@ -31,7 +31,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Like [`Timeline::announce`], for an operation that has arrived but may not be next.
     #[inline(never)]
     pub(super) fn announce_arrived(&mut self, at: u64, op: Op<T>) {
-        self.announce::<Full>(at, self.after(&op), op);
+        self.announce::<AllFeatures>(at, self.after(&op), op);
     }
 
     /// Serve all operations that have arrived at `channel` by `now`, in order.
@@ -59,7 +59,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let (die, mut end) = (op.die, op.ends);
         if !M::MINIMAL && self.planes.is_some() {
             cold_path();
-            return self.has_channel(index, at, now);
+            return self.channel_granted(index, at, now);
         }
         if !M::MINIMAL && timing.cache_program && op.is_host_program() {
             end = dies[die.0 as usize].program(end, op.cell_ns);
@@ -67,12 +67,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if !M::MINIMAL && self.writes_down {
             cold_path();
             let op = &self.ops[index as usize];
-            let begin = if op.kind == Kind::Read { at - op.cell_ns } else { at };
-            self.write_down(op.die, op.what(), begin, end);
+            let begin = if op.kind == OpKind::Read { at - op.cell_ns } else { at };
+            self.record_op(op.die, op.summary(), begin, end);
         }
         self.hold::<M>(die, end, now);
         if !M::MINIMAL && self.timing.suspend.is_some() {
-            self.programs(index, now);
+            self.begin_suspendable(index, now);
         }
     }
 
@@ -92,7 +92,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     fn next_in_turn(&mut self, channel: usize, now: u64) -> Option<(u64, u32)> {
         let Timeline { ops, channels, .. } = self;
         let index =
-            channels[channel].take_in_plan_order(now, |index| ops[index as usize].turn())?;
+            channels[channel].take_in_plan_order(now, |index| ops[index as usize].plan_turn())?;
         Some((ops[index as usize].arrived, index))
     }
 
@@ -103,11 +103,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         debug_assert!(arrived <= at, "nothing leaves its channel before it came there");
         if ends == UNKNOWN {
             if !M::MINIMAL {
-                self.leaving = Some(index);
+                self.sending = Some(index);
             }
             self.serve::<M>(self.dies[die.0 as usize].channel as usize, at);
             // Its cells are busy, or were suspended; then its slot may already be reused.
-            if !M::MINIMAL && self.leaving.take().is_none() {
+            if !M::MINIMAL && self.sending.take().is_none() {
                 return;
             }
         }
@@ -121,11 +121,11 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         // Not copied as a whole: a value just written in parts is slow to read together.
         let Op { kind, link_bytes, next, report, token, .. } = self.ops[index as usize];
-        if !M::MINIMAL && kind == Kind::Program && self.planes.is_some() {
+        if !M::MINIMAL && kind == OpKind::Program && self.planes.is_some() {
             cold_path();
-            return self.is_loaded(at, index);
+            return self.register_loaded(at, index);
         }
-        let over_bus = !M::MINIMAL && kind == Kind::Read && !self.buses.is_empty();
+        let over_bus = !M::MINIMAL && kind == OpKind::Read && !self.buses.is_empty();
         if over_bus || link_bytes > 0 || !M::MINIMAL && self.descriptors.is_some() {
             return self.move_off_channel(at, index, over_bus);
         }
@@ -145,14 +145,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return for how long after its transfer the operation's end need not be known.
     fn after(&self, op: &Op<T>) -> u64 {
         let asked = self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();
-        if op.kind == Kind::Read || asked { 0 } else { op.cell_ns }
+        if op.kind == OpKind::Read || asked { 0 } else { op.cell_ns }
     }
 
     /// Reschedule the operation, which was not served yet: the channel is busy until then.
     #[inline(never)]
     fn reschedule(&mut self, index: u32) {
         let op = &self.ops[index as usize];
-        let length = self.timing.over_channel::<Full, T>(op);
+        let length = self.timing.over_channel::<AllFeatures, T>(op);
         let after = self.after(op);
         let lane = self.channels[self.dies[op.die.0 as usize].channel as usize].lane;
         self.calendar.arrive(lane.free_at + length + after, index);
@@ -175,7 +175,7 @@ pub(super) fn transfer<M: FastPath, T, A: Account>(
     // The cells of a read came before; those of a page in the register follow.
     let cached = !M::MINIMAL && timing.cache_program && op.is_host_program();
     let together = !M::MINIMAL && timing.multi_plane != MultiPlane::None;
-    let later = op.kind == Kind::Read || cached || together;
+    let later = op.kind == OpKind::Read || cached || together;
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);
@@ -191,7 +191,7 @@ pub(super) fn transfer<M: FastPath, T, A: Account>(
 #[inline(always)]
 pub(super) fn charge<T, A: Account>(accounts: &mut [A], op: &Op<T>, cause: Cause, ns: u64) {
     if let Some(account) = op.account {
-        accounts[account.index()].add(op.lump.unwrap_or(cause), ns);
+        accounts[account.index()].add(op.charge_as.unwrap_or(cause), ns);
     }
 }
 
@@ -225,7 +225,7 @@ impl Timing {
     /// Return the additional channel time of read retries; one transfer takes `once`.
     #[inline(always)]
     fn retry_time<T>(&self, op: &Op<T>, once: u64) -> u64 {
-        if op.again == 0 { 0 } else { u64::from(op.again) * (op.cell_ns + once) }
+        if op.retries == 0 { 0 } else { u64::from(op.retries) * (op.cell_ns + once) }
     }
 
     /// Return the channel time of the operation.

@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Account, Op, Stage, Timeline};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
@@ -29,20 +29,21 @@ use crate::timeline::breakdown::Cause;
 /// How the firmware notices completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Completion {
+#[serde(rename = "Completion")]
+pub enum CompletionNotice {
     /// By an interrupt, with this delay.
     Interrupt,
     /// By polling with this period.
     Polling,
 }
 
-impl Completion {
+impl CompletionNotice {
     /// Return when a completion at `end` is noticed: `ns` after it by interrupt, or at the next
     /// poll.
     pub(crate) fn noticed(self, end: u64, ns: u64) -> u64 {
         match self {
-            Completion::Interrupt => end + ns,
-            Completion::Polling => end.next_multiple_of(ns),
+            CompletionNotice::Interrupt => end + ns,
+            CompletionNotice::Polling => end.next_multiple_of(ns),
         }
     }
 }
@@ -52,7 +53,7 @@ impl Completion {
 pub(crate) struct Rings {
     pub(crate) tx_entries: u32,
     pub(crate) rx_entries: u32,
-    pub(crate) completion: Completion,
+    pub(crate) completion: CompletionNotice,
     /// Interrupt latency, or polling period [ns].
     pub(crate) completion_ns: u64,
 }
@@ -65,37 +66,39 @@ impl Rings {
 }
 
 /// Order in which completions are noticed: time of notice, die, end, and sequence number.
-type Order = (u64, DieIdx, u64, u64);
+type NoticeOrder = (u64, DieIdx, u64, u64);
 
 /// The rings of all dies, and the firmware's state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Descriptors<T> {
     rings: Rings,
-    dies: Vec<Pair<T>>,
+    dies: Vec<DieRings<T>>,
     /// Requests that wait in the firmware, in order: the TX ring of the first is full.
     held: VecDeque<Op<T>>,
-    over: BTreeMap<Order, Op<T>>,
+    over: BTreeMap<NoticeOrder, Op<T>>,
     /// Number of completions so far.
     posted: u64,
 }
 
 /// The rings of a die.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Pair<T> {
+#[serde(rename = "Pair")]
+struct DieRings<T> {
     tx: VecDeque<Op<T>>,
     /// Number of requests started whose completion was not noticed.
-    begun: u32,
+    #[serde(rename = "begun")]
+    running: u32,
 }
 
 impl<T> Descriptors<T> {
     pub(super) fn new(rings: Rings, dies: u32) -> Descriptors<T> {
-        let dies = (0..dies).map(|_| Pair { tx: VecDeque::new(), begun: 0 }).collect();
+        let dies = (0..dies).map(|_| DieRings { tx: VecDeque::new(), running: 0 }).collect();
         Descriptors { rings, dies, held: VecDeque::new(), over: BTreeMap::new(), posted: 0 }
     }
 
     /// Start the next request of `die` if the RX ring has a free entry.
     fn begin(&mut self, die: DieIdx) -> Option<Op<T>> {
-        let Pair { tx, begun } = &mut self.dies[die.0 as usize];
+        let DieRings { tx, running: begun } = &mut self.dies[die.0 as usize];
         if *begun == self.rings.rx_entries {
             return None;
         }
@@ -105,7 +108,7 @@ impl<T> Descriptors<T> {
     }
 
     /// Put the firmware's next request on its TX ring if that has a free entry; return its die.
-    fn put_next(&mut self) -> Option<DieIdx> {
+    fn submit_next(&mut self) -> Option<DieIdx> {
         let die = self.held.front()?.die;
         let tx = &mut self.dies[die.0 as usize].tx;
         if tx.len() == self.rings.tx_entries as usize {
@@ -119,7 +122,7 @@ impl<T> Descriptors<T> {
     fn notice(&mut self, now: u64) -> Option<Op<T>> {
         let first = self.over.first_entry().filter(|first| first.key().0 <= now)?;
         let op = first.remove();
-        self.dies[op.die.0 as usize].begun -= 1;
+        self.dies[op.die.0 as usize].running -= 1;
         Some(op)
     }
 }
@@ -149,18 +152,18 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn submit(&mut self, at: u64, op: Op<T>) {
         self.descriptors().held.push_back(Op { arrived: at, ..op });
-        self.pass_on(at, op.die);
+        self.begin_next(at, op.die);
     }
 
     /// Use entries that may be free, on the rings of `die` and for waiting requests.
-    fn pass_on(&mut self, at: u64, mut die: DieIdx) {
+    fn begin_next(&mut self, at: u64, mut die: DieIdx) {
         loop {
             while let Some(op) = self.descriptors().begin(die) {
                 self.charge(&op, Cause::Controller, at - op.arrived);
-                let stage = if op.kind == Kind::Program { Stage::BusIn } else { Stage::Ring };
+                let stage = if op.kind == OpKind::Program { Stage::BusIn } else { Stage::Ring };
                 self.begin(at, Op { stage, ..op });
             }
-            match self.descriptors().put_next() {
+            match self.descriptors().submit_next() {
                 Some(next) => die = next,
                 None => return,
             }
@@ -186,7 +189,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn notice(&mut self, now: u64) {
         while let Some(op) = self.descriptors().notice(now) {
-            self.pass_on(now, op.die);
+            self.begin_next(now, op.die);
             if op.link_bytes > 0 {
                 self.begin(now, Op { stage: Stage::Link, ..op });
             } else {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 
 use super::op::{Op, Purpose, Stage};
-use super::suspend::Running;
+use super::suspend::RunningOp;
 
 /// Priority of the operations that wait for a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -69,7 +69,7 @@ pub(super) struct Die<T> {
     pub(super) register_free_at: u64,
     pub(super) cells_free_at: u64,
     /// The last started suspendable operation.
-    pub(super) running: Running,
+    pub(super) running: RunningOp,
     pub(super) channel: u32,
     /// Ends and purposes of the operations before; some may be over.
     before: Vec<(u64, Purpose)>,
@@ -88,7 +88,7 @@ impl<T> Die<T> {
             cached: false,
             register_free_at: 0,
             cells_free_at: 0,
-            running: Running::default(),
+            running: RunningOp::default(),
             channel: channel as u32,
             before: Vec::new(),
             ring: VecDeque::new(),

@@ -27,9 +27,9 @@
 
 use std::collections::VecDeque;
 
-use super::op::{Noted, Purpose};
+use super::op::{OpSummary, Purpose};
 use super::{Account, AccountIdx, Timeline};
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{DieIdx, Lpn};
 use crate::timeline::breakdown::Cause;
 
@@ -127,7 +127,7 @@ impl History {
 
     /// Record that `die` is busy from `begin` to `end`; the time is `now`.
     #[inline]
-    pub(super) fn add(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64, now: u64) {
+    pub(super) fn add(&mut self, die: DieIdx, what: OpSummary, begin: u64, end: u64, now: u64) {
         let busy = Busy { begin, end, cell_ns: what.cell_ns, purpose: what.purpose };
         self.dies[die.0 as usize].add(busy, self.keep_from.min(now));
     }
@@ -208,7 +208,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         at: u64,
     ) {
         if let Some((log, account)) = self.log.as_mut().zip(account) {
-            log.had_no_page(account, die, page, since, at);
+            log.record_page_wait(account, die, page, since, at);
         }
         if let Some(history) = &mut self.history {
             let (from, until) = &mut history.dies[die.0 as usize].no_free_page;
@@ -237,7 +237,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         at: u64,
     ) {
         if let Some((log, die)) = self.log.as_mut().zip(die) {
-            log.had_no_cache(account, die, page, since, at);
+            log.record_cache_wait(account, die, page, since, at);
         }
     }
 
@@ -256,7 +256,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Some((history, die)) = history.as_mut().zip(die) else {
             return account.add(Cause::CacheWait, at - since);
         };
-        let once = timing.transfer::<Full>(timing.program_transfers);
+        let once = timing.transfer::<AllFeatures>(timing.program_transfers);
         history.explain(die, beside, (since, at), |spent, ns| match spent {
             // The program of the page that freed the place.
             Spent::Busy(busy) if busy.end == at && busy.purpose == Purpose::HostWrite => {
@@ -266,7 +266,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 account.add(Cause::Transfer, sent);
                 account.add(Cause::ChannelWait, ns - cells - sent);
             }
-            Spent::Busy(busy) => account.add(busy.purpose.wait(), ns),
+            Spent::Busy(busy) => account.add(busy.purpose.wait_cause(), ns),
             Spent::NoFreePage => account.add(Cause::FreePage, ns),
             Spent::Idle => account.add(Cause::CacheWait, ns),
         });
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_split_into_what_the_die_did_and_when_it_was_idle() {
+    fn wait_is_split_by_die_work_and_idle_time() {
         let mut die = DieHistory::default();
         die.add(busy(0, 10, Purpose::HostWrite), 0);
         die.add(busy(10, 30, Purpose::Relocation), 0);
@@ -312,7 +312,7 @@ mod tests {
     proptest! {
         /// Compare with a table that has an entry per nanosecond. Times of planes may overlap.
         #[test]
-        fn every_nanosecond_is_charged_once(
+        fn wait_time_is_charged_exactly_once(
             lengths in prop::collection::vec((0u64..12, 0u64..9, 0u64..4), 1..40), from in 0u64..200, long in 1u64..200,
         ) {
             let purposes =

@@ -22,7 +22,7 @@
 
 use super::die_queue::UNKNOWN;
 use super::{Account, Op, Purpose, Timeline};
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
@@ -30,7 +30,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Serve all arrivals at the channel of `die` up to `at`; none will follow before `at`.
     #[inline]
     pub(crate) fn catch_up(&mut self, die: DieIdx, at: u64) {
-        self.serve::<Full>(self.dies[die.0 as usize].channel as usize, at);
+        self.serve::<AllFeatures>(self.dies[die.0 as usize].channel as usize, at);
     }
 
     /// Return whether the last operation of `die`, which has caught up to `at`, is a program that
@@ -44,7 +44,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Let `op` arrive at its die at `at`; the die has caught up to then.
     #[inline]
     pub(crate) fn arrive_at_die(&mut self, at: u64, op: Op<T>) {
-        self.join_die_queue::<Full>(at, op);
+        self.join_die_queue::<AllFeatures>(at, op);
     }
 
     /// Let the program `op` arrive at its channel and die at `at`; both have caught up to then. The
@@ -56,10 +56,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let held = self.channels[channel].lane.free_at.max(at);
         self.charge(&op, Cause::ChannelWait, held - at);
         while self.dies[die].free_at == UNKNOWN {
-            self.let_read_pass(channel, op.die, at);
+            self.start_waiting_read(channel, op.die, at);
         }
         let begin = self.charge_known(held, &op);
-        let once = self.timing.transfer::<Full>(op.transfers);
+        let once = self.timing.transfer::<AllFeatures>(op.transfers);
         self.charge(&op, Cause::DieSwitch, turn_ns);
         self.charge(&op, Cause::Transfer, once);
         let sent = begin + turn_ns + once;
@@ -76,10 +76,10 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Transfer the data that `die` reads over its held channel, when it has been read.
     #[inline(never)]
-    fn let_read_pass(&mut self, channel: usize, die: DieIdx, now: u64) {
+    fn start_waiting_read(&mut self, channel: usize, die: DieIdx, now: u64) {
         let Timeline { channels, ops, .. } = self;
-        let read = channels[channel].take_out(|index| ops[index as usize].die == die);
+        let read = channels[channel].take_matching(|index| ops[index as usize].die == die);
         let (at, index) = read.expect("a die that waits for its channel is on the list of that");
-        self.serve_one::<Full>(channel, at, index, now);
+        self.serve_one::<AllFeatures>(channel, at, index, now);
     }
 }

@@ -18,20 +18,20 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use super::AccountIdx;
-use super::op::{Kind, Noted, Purpose};
+use super::op::{OpKind, OpSummary, Purpose};
 pub use super::recorded_op::{Operation, Operations, Wait};
 use crate::flash::geometry::{DieIdx, Lpn, PlaneIdx};
 
 /// Number of operations that are kept or dropped together.
-const STRETCH: usize = 4096;
+const SEGMENT_OPS: usize = 4096;
 /// Maximum number of stretches: half a million operations, 40 MB.
-const STRETCHES: usize = 128;
+const SEGMENTS_MAX: usize = 128;
 /// Number of newest stretches that are never dropped, because their I/Os have not ended.
-const SPARED: usize = 2;
+const RECENT_SEGMENTS: usize = 2;
 
 /// The purpose of an operation without an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work {
+pub(crate) enum OpSource {
     /// The current collection of a die.
     Collection(u32),
     /// The plan at this index.
@@ -41,7 +41,7 @@ pub(crate) enum Work {
 
 /// An operation that waits, or that has its die and waits for the channel.
 #[derive(Clone, Copy, Default, Debug)]
-struct Pending {
+struct PendingOp {
     at: u64,
     requester: Requester,
     /// It waited, and its die has just been handed over to it.
@@ -57,7 +57,7 @@ struct Requester {
 }
 
 #[derive(Clone, Debug)]
-struct Stretch {
+struct LogSegment {
     number: u64,
     from: u64,
     until: u64,
@@ -67,11 +67,11 @@ struct Stretch {
     waits: Vec<Wait>,
 }
 
-impl Stretch {
-    fn new(number: u64) -> Stretch {
-        let operations = Vec::with_capacity(STRETCH);
+impl LogSegment {
+    fn new(number: u64) -> LogSegment {
+        let operations = Vec::with_capacity(SEGMENT_OPS);
         let waits = Vec::new();
-        Stretch { number, from: u64::MAX, until: 0, slowest: 0, operations, waits }
+        LogSegment { number, from: u64::MAX, until: 0, slowest: 0, operations, waits }
     }
 }
 
@@ -86,8 +86,8 @@ struct Gap {
 
 /// The log of a device.
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
-    work_of: fn(u64) -> Work,
+pub(crate) struct OpLog {
+    work_of: fn(u64) -> OpSource,
     /// The I/O of each account, the collection of each die, and each plan.
     accounts: Vec<u32>,
     collections: Vec<Requester>,
@@ -96,29 +96,29 @@ pub(crate) struct Log {
     /// Collections, and the valid pages of their victims at the start.
     valid: Vec<(u32, u32)>,
     /// The mirrored die queues, and the operation that has each die or is next.
-    rings: Vec<VecDeque<Pending>>,
-    holders: Vec<Pending>,
+    rings: Vec<VecDeque<PendingOp>>,
+    holders: Vec<PendingOp>,
     /// The operations of a multi-plane operation, by page.
-    beside: Vec<(NonZeroU32, Pending)>,
-    stretches: VecDeque<Stretch>,
+    multi_plane: Vec<(NonZeroU32, PendingOp)>,
+    segments: VecDeque<LogSegment>,
     gaps: Vec<Gap>,
-    begun: u64,
+    segments_begun: u64,
 }
 
 /// Times of an operation.
-pub(super) struct Times {
+pub(super) struct OpTimes {
     pub(super) begin: u64,
     pub(super) sent: u64,
     pub(super) sent_until: u64,
     pub(super) end: u64,
 }
 
-impl Log {
+impl OpLog {
     /// Create a log for die queues in which operations arrived at the times `waiting`.
-    pub(super) fn new(work_of: fn(u64) -> Work, waiting: Vec<Vec<u64>>) -> Log {
-        let asked = |at| Pending { at, ..Pending::default() };
+    pub(super) fn new(work_of: fn(u64) -> OpSource, waiting: Vec<Vec<u64>>) -> OpLog {
+        let asked = |at| PendingOp { at, ..PendingOp::default() };
         let dies = waiting.len();
-        Log {
+        OpLog {
             work_of,
             accounts: Vec::new(),
             collections: vec![Requester::default(); dies],
@@ -127,10 +127,10 @@ impl Log {
             valid: Vec::new(),
             rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
             holders: vec![asked(u64::MAX); dies],
-            beside: Vec::new(),
-            stretches: VecDeque::from([Stretch::new(0)]),
+            multi_plane: Vec::new(),
+            segments: VecDeque::from([LogSegment::new(0)]),
             gaps: Vec::new(),
-            begun: 1,
+            segments_begun: 1,
         }
     }
 
@@ -140,18 +140,23 @@ impl Log {
     }
 
     /// Record the start of a collection of `block` on `die`.
-    pub(super) fn collects(&mut self, die: u32, block: u32) {
+    pub(super) fn begin_collection(&mut self, die: u32, block: u32) {
         self.jobs += 1;
         self.collections[die as usize] = Requester { io: 0, job: self.jobs, block: block + 1 };
     }
 
     /// Record the number of valid pages of the last collection's victim.
-    pub(super) fn collects_pages(&mut self, valid: u32) {
+    pub(super) fn set_collected_pages(&mut self, valid: u32) {
         self.valid.push((self.jobs - 1, valid));
     }
 
     /// Record a plan at index `place`: its account, and the first block that it erases.
-    pub(super) fn plans(&mut self, place: u32, account: Option<AccountIdx>, block: Option<u32>) {
+    pub(super) fn begin_plan(
+        &mut self,
+        place: u32,
+        account: Option<AccountIdx>,
+        block: Option<u32>,
+    ) {
         self.jobs += 1;
         let io = account.map_or(0, |account| self.io_of(account));
         let block = block.map_or(0, |block| block + 1);
@@ -162,59 +167,77 @@ impl Log {
         self.accounts.get(account.index()).copied().unwrap_or(0)
     }
 
-    fn asked(&self, at: u64, token: u64, account: Option<AccountIdx>) -> Pending {
+    fn pending_op(&self, at: u64, token: u64, account: Option<AccountIdx>) -> PendingOp {
         let mut requester = match (self.work_of)(token) {
-            Work::Collection(die) => self.collections.get(die as usize).copied(),
-            Work::Plan(place) => self.plans.get(place as usize).copied(),
-            Work::Other => None,
+            OpSource::Collection(die) => self.collections.get(die as usize).copied(),
+            OpSource::Plan(place) => self.plans.get(place as usize).copied(),
+            OpSource::Other => None,
         }
         .unwrap_or_default();
         if let Some(account) = account {
             requester.io = self.io_of(account);
         }
-        Pending { at, requester, is_next: false }
+        PendingOp { at, requester, is_next: false }
     }
 
     /// Record that an operation waits for `die` from `at` on.
-    pub(super) fn waits(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
-        let asked = self.asked(at, token, account);
+    pub(super) fn record_wait(
+        &mut self,
+        at: u64,
+        die: u32,
+        token: u64,
+        account: Option<AccountIdx>,
+    ) {
+        let asked = self.pending_op(at, token, account);
         self.rings[die as usize].push_back(asked);
     }
 
     /// Record that the operation at index `place` of the queue of `die` is next.
-    pub(super) fn is_next(&mut self, die: usize, place: usize) {
+    pub(super) fn take_from_queue(&mut self, die: usize, place: usize) {
         let next = self.rings[die].remove(place).unwrap_or_default();
-        self.holders[die] = Pending { is_next: true, ..next };
+        self.holders[die] = PendingOp { is_next: true, ..next };
     }
 
     /// Record that an operation has `die`; it came at `at` if it did not wait.
-    pub(super) fn begins(&mut self, at: u64, die: u32, token: u64, account: Option<AccountIdx>) {
+    pub(super) fn record_begin(
+        &mut self,
+        at: u64,
+        die: u32,
+        token: u64,
+        account: Option<AccountIdx>,
+    ) {
         let waited = std::mem::take(&mut self.holders[die as usize].is_next);
         if !waited {
-            self.holders[die as usize] = self.asked(at, token, account);
+            self.holders[die as usize] = self.pending_op(at, token, account);
         }
     }
 
     /// Record that the operation on `page`, which just got `die`, may share it.
-    pub(super) fn may_share_die(&mut self, die: u32, page: Option<NonZeroU32>) {
-        self.beside.extend(page.map(|page| (page, self.holders[die as usize])));
+    pub(super) fn join_multi_plane(&mut self, die: u32, page: Option<NonZeroU32>) {
+        self.multi_plane.extend(page.map(|page| (page, self.holders[die as usize])));
     }
 
     /// Record the end of the operation on `die` or its `plane`.
-    pub(super) fn ends(&mut self, die: DieIdx, plane: PlaneIdx, what: Noted, times: &Times) {
-        let Times { begin, sent, sent_until, end } = *times;
-        let beside = self.beside.iter().position(|(page, _)| Some(*page) == what.page);
+    pub(super) fn record_end(
+        &mut self,
+        die: DieIdx,
+        plane: PlaneIdx,
+        what: OpSummary,
+        times: &OpTimes,
+    ) {
+        let OpTimes { begin, sent, sent_until, end } = *times;
+        let beside = self.multi_plane.iter().position(|(page, _)| Some(*page) == what.page);
         if let Some(place) = beside {
-            self.holders[die.0 as usize] = self.beside.swap_remove(place).1;
+            self.holders[die.0 as usize] = self.multi_plane.swap_remove(place).1;
         }
-        let Pending { at, requester, .. } = self.holders[die.0 as usize];
+        let PendingOp { at, requester, .. } = self.holders[die.0 as usize];
         let Requester { io, job, block } = requester;
         // An operation that had its die when the log began counts as one that did not wait.
         let asked = at.min(begin);
-        let kind = if what.rest { Operations::REST } else { what.kind as u8 };
+        let kind = if what.is_remainder { Operations::REST } else { what.kind as u8 };
         let purpose = what.purpose as u8;
         let (cells, plane) = (what.cell_ns, plane.0);
-        self.keep(Operation {
+        self.store(Operation {
             asked,
             begin,
             end,
@@ -232,11 +255,10 @@ impl Log {
 
     /// Record that the operation of `die`, which was to end at `end`, is suspended at `stop`; other
     /// work may start at `next`.
-    pub(super) fn is_suspended(&mut self, die: u32, stop: u64, end: u64, next: u64) {
+    pub(super) fn record_suspension(&mut self, die: u32, stop: u64, end: u64, next: u64) {
         let requester = self.holders[die as usize].requester;
-        self.rings[die as usize].push_front(Pending { at: stop, requester, is_next: false });
-        let kept =
-            self.stretches.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
+        self.rings[die as usize].push_front(PendingOp { at: stop, requester, is_next: false });
+        let kept = self.segments.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
         let last = kept.into_iter().find(|operation| operation.plane == die);
         if let Some(operation) = last.filter(|operation| operation.end == end) {
             (operation.end, operation.cells) = (next, operation.cells - (end - next));
@@ -244,10 +266,10 @@ impl Log {
     }
 
     /// Record other work of `die` from `begin` to `end`.
-    pub(super) fn was_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
-        let (kind, purpose, cells) = (Kind::Inside as u8, purpose as u8, end - begin);
+    pub(super) fn record_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
+        let (kind, purpose, cells) = (OpKind::Inside as u8, purpose as u8, end - begin);
         let asked = begin;
-        self.keep(Operation {
+        self.store(Operation {
             asked,
             begin,
             end,
@@ -259,15 +281,15 @@ impl Log {
         });
     }
 
-    fn keep(&mut self, operation: Operation) {
-        let mut newest = self.stretches.back_mut().expect("there always is one");
-        if newest.operations.len() == STRETCH {
-            if self.stretches.len() == STRETCHES {
-                self.drop_one();
+    fn store(&mut self, operation: Operation) {
+        let mut newest = self.segments.back_mut().expect("there always is one");
+        if newest.operations.len() == SEGMENT_OPS {
+            if self.segments.len() == SEGMENTS_MAX {
+                self.drop_segment();
             }
-            self.stretches.push_back(Stretch::new(self.begun));
-            self.begun += 1;
-            newest = self.stretches.back_mut().expect("it was put there");
+            self.segments.push_back(LogSegment::new(self.segments_begun));
+            self.segments_begun += 1;
+            newest = self.segments.back_mut().expect("it was put there");
         }
         newest.from = newest.from.min(operation.asked);
         newest.until = newest.until.max(operation.end);
@@ -276,7 +298,7 @@ impl Log {
 
     /// Record that a page of the I/O of `account` waited for a free page of `die`, to program
     /// `page`.
-    pub(super) fn had_no_page(
+    pub(super) fn record_page_wait(
         &mut self,
         account: AccountIdx,
         die: DieIdx,
@@ -290,7 +312,7 @@ impl Log {
 
     /// Record that a page of the I/O of `account` waited for the write cache until `page` was on
     /// `die`. Of successive waits of one I/O the last is kept.
-    pub(super) fn had_no_cache(
+    pub(super) fn record_cache_wait(
         &mut self,
         account: AccountIdx,
         die: DieIdx,
@@ -299,7 +321,7 @@ impl Log {
         until: u64,
     ) {
         let (io, kind) = (self.io_of(account), 1);
-        let newest = self.stretches.back_mut().expect("there always is one");
+        let newest = self.segments.back_mut().expect("there always is one");
         if let Some(last) = newest.waits.last()
             && (last.io, last.kind, last.until) == (io, kind, until)
         {
@@ -311,14 +333,14 @@ impl Log {
 
     fn wait(&mut self, wait: Wait) {
         if wait.from < wait.until {
-            self.stretches.back_mut().expect("there always is one").waits.push(wait);
+            self.segments.back_mut().expect("there always is one").waits.push(wait);
         }
     }
 
     /// Record an I/O that was submitted at `begin` and ended at `end`.
-    pub(super) fn completed(&mut self, begin: u64, end: u64) {
-        let beside = |stretch: &&mut Stretch| stretch.until >= begin;
-        for stretch in self.stretches.iter_mut().rev().take_while(beside) {
+    pub(super) fn record_completion(&mut self, begin: u64, end: u64) {
+        let beside = |stretch: &&mut LogSegment| stretch.until >= begin;
+        for stretch in self.segments.iter_mut().rev().take_while(beside) {
             if stretch.from <= end {
                 stretch.slowest = stretch.slowest.max(end - begin);
             }
@@ -326,10 +348,10 @@ impl Log {
     }
 
     /// Drop the stretch with the shortest overlapping response times; of several the last.
-    fn drop_one(&mut self) {
-        let old = self.stretches.iter().take(STRETCHES - SPARED).enumerate();
+    fn drop_segment(&mut self) {
+        let old = self.segments.iter().take(SEGMENTS_MAX - RECENT_SEGMENTS).enumerate();
         let place = old.rev().min_by_key(|(_, stretch)| stretch.slowest).map_or(0, |(at, _)| at);
-        let Some(Stretch { number, from, until, .. }) = self.stretches.remove(place) else {
+        let Some(LogSegment { number, from, until, .. }) = self.segments.remove(place) else {
             return;
         };
         let after = self.gaps.partition_point(|gap| gap.first < number);
@@ -347,15 +369,15 @@ impl Log {
 
     pub(super) fn finish(self) -> Operations {
         let (mut kept, mut waits) = (Vec::new(), Vec::new());
-        for stretch in self.stretches {
+        for stretch in self.segments {
             kept.extend(stretch.operations);
             waits.extend(stretch.waits);
         }
         let gone: u64 = self.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
         let gaps = self.gaps.iter().map(|gap| (gap.from, gap.until)).collect();
         Operations {
-            all: kept.len() as u64 + gone * STRETCH as u64,
-            kept,
+            all: kept.len() as u64 + gone * SEGMENT_OPS as u64,
+            operations: kept,
             gaps,
             waits,
             valid: self.valid,

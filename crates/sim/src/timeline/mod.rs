@@ -62,21 +62,21 @@ use std::num::NonZeroU32;
 
 use crate::collections::slab;
 use crate::flash::contents::Contents;
-use crate::flash::fast_path::{FastPath, Full};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{Geometry, PlaneIdx};
 pub(crate) use crate::timeline::breakdown::AccountIdx;
 use crate::timeline::breakdown::{Account, SimBreakdown};
 use calendar::{Calendar, EventKind};
 use cells::Cells;
 use channel::Channel;
-pub use descriptors::Completion;
+pub use descriptors::CompletionNotice;
 use descriptors::Descriptors;
 pub(crate) use descriptors::Rings;
 pub use die_queue::DieQueue;
 use die_queue::{Die, UNKNOWN};
 use history::History;
-use log::Log;
-pub(crate) use op::{Kind, Op, Purpose, Report, Stage};
+use log::OpLog;
+pub(crate) use op::{Op, OpKind, Purpose, Report, Stage};
 pub use planes::MultiPlane;
 use planes::Planes;
 use shared_resources::{Lane, link_ns};
@@ -153,7 +153,7 @@ pub(crate) struct Timeline<T, A = SimBreakdown> {
     unused: Vec<u32>,
     /// The operation that may leave its channel now; cleared when its cells start.
     #[serde(skip)]
-    leaving: Option<u32>,
+    sending: Option<u32>,
     /// The next report; its time may lie in the future. Further reports, which are rare, follow in
     /// order.
     #[serde(rename = "told")]
@@ -171,7 +171,7 @@ pub(crate) struct Timeline<T, A = SimBreakdown> {
     planes: Option<Box<Planes<T>>>,
     /// The operation log, if operations are recorded.
     #[serde(skip)]
-    log: Option<Box<Log>>,
+    log: Option<Box<OpLog>>,
     /// The flash contents, if power may be cut.
     pub(crate) contents: Option<Box<Contents>>,
     /// Whether there is a log or contents.
@@ -196,7 +196,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             calendar: Calendar::default(),
             ops: Vec::new(),
             unused: Vec::new(),
-            leaving: None,
+            sending: None,
             next_report: None,
             later_reports: VecDeque::new(),
             dies: (0..shape.planes)
@@ -242,13 +242,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Set the event budget: at most `most` events until the next call; more mean an endless loop.
     #[inline]
-    pub(crate) fn allow(&mut self, most: u64) {
-        self.calendar.allow(most);
+    pub(crate) fn set_event_budget(&mut self, most: u64) {
+        self.calendar.set_event_budget(most);
     }
 
     /// Advance the clock to `at`: no event before it is left or will be added.
-    pub(crate) fn reach(&mut self, at: u64) {
-        self.calendar.reach(at);
+    pub(crate) fn advance_to(&mut self, at: u64) {
+        self.calendar.advance_to(at);
     }
 
     /// Return whether an event or a report is due by `until`.
@@ -261,7 +261,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// if it was requested as soon as known.
     #[inline(always)]
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, T)> {
-        self.next_of::<Full>(until)
+        self.next_of::<AllFeatures>(until)
     }
 
     /// Like [`Timeline::next`], for a given [`FastPath`].
@@ -277,7 +277,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             let event = self.calendar.take(until)?;
             let at = event.at;
             match event.what() {
-                EventKind::Tell(token) => return Some((at, token)),
+                EventKind::Report(token) => return Some((at, token)),
                 EventKind::Arrive(index) => self.arrive::<M>(at, index),
                 EventKind::Release(die) => self.start_next::<M>(at, at, die),
                 EventKind::Notice => {
@@ -291,7 +291,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Start `op` at `at`, which is not earlier than the last event.
     #[inline(always)]
     pub(crate) fn issue(&mut self, at: u64, op: Op<T>) {
-        self.issue_of::<Full>(at, op);
+        self.issue_of::<AllFeatures>(at, op);
     }
 
     /// Like [`Timeline::issue`], for a given [`FastPath`].
@@ -333,7 +333,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Start `op` at `at`, which is not earlier than `now`.
     #[inline(always)]
     pub(crate) fn issue_when(&mut self, at: u64, now: u64, op: Op<T>) {
-        self.issue_when_of::<Full>(at, now, op);
+        self.issue_when_of::<AllFeatures>(at, now, op);
     }
 
     /// Like [`Timeline::issue_when`], for a given [`FastPath`].

@@ -8,7 +8,8 @@ use crate::timeline::breakdown::Cause;
 
 /// Kind of die operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Kind {
+#[serde(rename = "Kind")]
+pub(crate) enum OpKind {
     /// Cells first, then the channel.
     Read,
     /// The channel first, then cells.
@@ -35,7 +36,7 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     /// Return the cause of another operation's wait for it.
-    pub(crate) fn wait(self) -> Cause {
+    pub(crate) fn wait_cause(self) -> Cause {
         match self {
             Purpose::HostRead => Cause::ReadWait,
             Purpose::HostWrite => Cause::ProgramWait,
@@ -92,7 +93,7 @@ pub(crate) enum Stage {
 /// One flash operation.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Op<T> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: OpKind,
     pub(crate) purpose: Purpose,
     pub(crate) stage: Stage,
     pub(crate) report: Report,
@@ -102,13 +103,15 @@ pub(crate) struct Op<T> {
     /// Number of pages transferred over the channel.
     pub(crate) transfers: u16,
     /// Number of read retries, each including its transfer, while it holds its die and channel.
-    pub(crate) again: u16,
+    #[serde(rename = "again")]
+    pub(crate) retries: u16,
     pub(crate) account: Option<AccountIdx>,
     /// It belongs to a plan. Its token contains the plan in the upper half and its position in the
     /// lower; a channel serves the operations of a plan in this order.
     pub(crate) in_turn: bool,
     /// Everything is charged to this cause, if given.
-    pub(crate) lump: Option<Cause>,
+    #[serde(rename = "lump")]
+    pub(crate) charge_as: Option<Cause>,
     /// Bytes of a read that go to the host.
     pub(crate) link_bytes: u32,
     /// Record of its change of the flash contents; 0: none.
@@ -127,38 +130,38 @@ pub(crate) struct Op<T> {
 
 /// The recorded part of an operation.
 #[derive(Clone, Copy)]
-pub(super) struct Noted {
-    pub(super) kind: Kind,
+pub(super) struct OpSummary {
+    pub(super) kind: OpKind,
     pub(super) purpose: Purpose,
     pub(super) cell_ns: u64,
     pub(super) transfers: u16,
     pub(super) writes: u32,
     pub(super) page: Option<NonZeroU32>,
     /// It is the rest of a suspended operation.
-    pub(super) rest: bool,
+    pub(super) is_remainder: bool,
 }
 
 impl<T> Op<T> {
     /// Return the recorded part; a separate value, so that an operation that is not recorded may
     /// stay in registers.
     #[inline]
-    pub(super) fn what(&self) -> Noted {
+    pub(super) fn summary(&self) -> OpSummary {
         let Op { kind, purpose, cell_ns, transfers, writes, page, .. } = *self;
         let rest = self.stage == Stage::Cells;
-        Noted { kind, purpose, cell_ns, transfers, writes, page, rest }
+        OpSummary { kind, purpose, cell_ns, transfers, writes, page, is_remainder: rest }
     }
 
     /// Return whether it programs a host page.
     #[inline]
     pub(crate) fn is_host_program(&self) -> bool {
-        self.kind == Kind::Program && self.purpose == Purpose::HostWrite
+        self.kind == OpKind::Program && self.purpose == Purpose::HostWrite
     }
 }
 
 impl<T: Copy + Into<u64>> Op<T> {
     /// Return its plan and its position in the plan.
     #[inline]
-    pub(crate) fn turn(&self) -> Option<(u32, u32)> {
+    pub(crate) fn plan_turn(&self) -> Option<(u32, u32)> {
         let token: u64 = self.token.into();
         self.in_turn.then_some(((token >> 32) as u32, token as u32))
     }
@@ -169,17 +172,17 @@ impl<T: Copy> Op<T> {
     #[inline]
     pub(crate) fn read(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
         Op {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             purpose,
             stage: Stage::Ring,
             report: Report::AtEnd,
             die,
             cell_ns,
             transfers: 1,
-            again: 0,
+            retries: 0,
             account: None,
             in_turn: false,
-            lump: None,
+            charge_as: None,
             link_bytes: 0,
             writes: 0,
             page: None,
@@ -194,18 +197,18 @@ impl<T: Copy> Op<T> {
     #[inline]
     pub(crate) fn program(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
         let read = Op::read(die, cell_ns, purpose, token);
-        Op { kind: Kind::Program, stage: Stage::BusIn, report: Report::Never, ..read }
+        Op { kind: OpKind::Program, stage: Stage::BusIn, report: Report::Never, ..read }
     }
 
     /// Create an operation that occupies `die` for `cell_ns` without a channel.
     #[inline]
     pub(crate) fn inside(die: DieIdx, cell_ns: u64, purpose: Purpose, token: T) -> Op<T> {
-        Op { kind: Kind::Inside, ..Op::read(die, cell_ns, purpose, token) }
+        Op { kind: OpKind::Inside, ..Op::read(die, cell_ns, purpose, token) }
     }
 
     /// Remove the channel transfer: half of a copy-back.
     pub(crate) fn inside_the_die(self) -> Op<T> {
-        Op { kind: Kind::Inside, stage: Stage::Ring, ..self }
+        Op { kind: OpKind::Inside, stage: Stage::Ring, ..self }
     }
 
     /// Create an operation whose time is determined elsewhere: only its end is reported, or its

@@ -26,10 +26,10 @@
 
 use std::num::NonZeroU32;
 
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Account, DieQueue, Op, Timeline};
-use crate::flash::fast_path::Full;
-use crate::flash::geometry::{DieIdx, Place, Ppn};
+use crate::flash::fast_path::AllFeatures;
+use crate::flash::geometry::{DieIdx, PageAddress, Ppn};
 use crate::timeline::breakdown::Cause;
 
 /// Multi-plane capability of a die.
@@ -62,12 +62,13 @@ impl MultiPlane {
 /// Multi-plane state of all dies.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Planes<T> {
-    dies: Vec<Together<T>>,
+    dies: Vec<MultiPlaneOp<T>>,
 }
 
 /// The multi-plane operation of a die.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Together<T> {
+#[serde(rename = "Together")]
+struct MultiPlaneOp<T> {
     /// Its operations.
     all: Vec<Op<T>>,
     /// Number of pages not yet transferred over the channel.
@@ -80,7 +81,7 @@ struct Together<T> {
 
 impl<T: Copy> Planes<T> {
     pub(super) fn new(dies: u32) -> Planes<T> {
-        let none = Together { all: Vec::new(), to_send: 0, loads: false, loaded: Vec::new() };
+        let none = MultiPlaneOp { all: Vec::new(), to_send: 0, loads: false, loaded: Vec::new() };
         Planes { dies: vec![none; dies as usize] }
     }
 }
@@ -88,24 +89,24 @@ impl<T: Copy> Planes<T> {
 impl<T> Op<T> {
     /// Set the page, or the block's first page, of the operation.
     #[inline]
-    pub(crate) fn on(self, place: Place) -> Op<T> {
+    pub(crate) fn on(self, place: PageAddress) -> Op<T> {
         Op { page: NonZeroU32::new(place.page.0 + 1), ..self }
     }
 }
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
-    fn together(&mut self, die: DieIdx) -> &mut Together<T> {
+    fn op_of(&mut self, die: DieIdx) -> &mut MultiPlaneOp<T> {
         let planes = self.planes.as_mut().expect("planes work together");
         &mut planes.dies[die.0 as usize]
     }
 
     /// Return the place of `op` on flash.
-    fn place_of(&self, op: &Op<T>) -> Option<Place> {
-        op.page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)))
+    fn place_of(&self, op: &Op<T>) -> Option<PageAddress> {
+        op.page.map(|page| self.geometry.address_of(Ppn(page.get() - 1)))
     }
 
     /// Return whether the planes of a die can do `op` together with `all`.
-    fn suits(&self, all: &[Op<T>], op: &Op<T>) -> bool {
+    fn is_compatible(&self, all: &[Op<T>], op: &Op<T>) -> bool {
         let first = &all[0];
         if (op.kind, op.purpose, op.cell_ns) != (first.kind, first.purpose, first.cell_ns) {
             return false;
@@ -115,7 +116,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             let Some(beside) = self.place_of(other) else { return false };
             let geometry = &self.geometry;
             let page = |place| geometry.flash_page_in_block(place);
-            let block = |place: Place| geometry.block_in_plane(place);
+            let block = |place: PageAddress| geometry.block_in_plane(place);
             let addressed = match self.timing.multi_plane {
                 MultiPlane::None => false,
                 MultiPlane::AnyPage => true,
@@ -138,40 +139,41 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn join_queue_of_planes(&mut self, at: u64, op: Op<T>) {
         let die = op.die;
-        let Together { all, loads, .. } = self.together(die);
+        let MultiPlaneOp { all, loads, .. } = self.op_of(die);
         if *loads {
             let all = std::mem::take(all);
             let ring = &self.dies[die.0 as usize].ring;
-            let joins = self.suits(&all, &op) && ring.iter().all(|other| self.may_pass(&op, other));
-            self.together(die).all = all;
+            let joins =
+                self.is_compatible(&all, &op) && ring.iter().all(|other| self.may_pass(&op, other));
+            self.op_of(die).all = all;
             if joins {
-                self.note_beside(at, &op);
-                let together = self.together(die);
+                self.record_other_planes(at, &op);
+                let together = self.op_of(die);
                 together.all.push(op);
                 together.to_send += 1;
-                return self.announce::<Full>(at, 0, op);
+                return self.announce::<AllFeatures>(at, 0, op);
             }
         }
-        self.wait::<Full>(at, op);
+        self.wait::<AllFeatures>(at, op);
     }
 
     /// Start the operation together with those that suit it among the waiting ones.
     #[inline(never)]
     pub(super) fn start_together(&mut self, at: u64, op: Op<T>) {
         let die = op.die;
-        let mut all = std::mem::take(&mut self.together(die).all);
+        let mut all = std::mem::take(&mut self.op_of(die).all);
         all.clear();
-        self.note_beside(at, &op);
+        self.record_other_planes(at, &op);
         all.push(op);
         let mut place = 0;
         while let Some(next) = self.dies[die.0 as usize].ring.get(place).copied() {
             let mut before = self.dies[die.0 as usize].ring.iter().take(place);
-            if self.suits(&all, &next) && before.all(|other| self.may_pass(&next, other)) {
+            if self.is_compatible(&all, &next) && before.all(|other| self.may_pass(&next, other)) {
                 self.dies[die.0 as usize].take(place);
                 if let Some(log) = &mut self.log {
-                    log.is_next(die.0 as usize, place);
+                    log.take_from_queue(die.0 as usize, place);
                 }
-                self.note_beside(at, &next);
+                self.record_other_planes(at, &next);
                 all.push(next);
             } else {
                 place += 1;
@@ -179,38 +181,38 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         let state = &mut self.dies[die.0 as usize];
         (state.held_since, state.purpose, state.cached) = (at, op.purpose, false);
-        if op.kind == Kind::Inside {
-            self.work_inside(at, &all);
+        if op.kind == OpKind::Inside {
+            self.start_internal(at, &all);
             // Operations without duration are over, and the next may have begun.
-            let together = self.together(die);
+            let together = self.op_of(die);
             if together.all.is_empty() {
                 all.clear();
                 together.all = all;
             }
             return;
         }
-        let (reads, count) = (op.kind == Kind::Read, all.len());
-        let together = self.together(die);
+        let (reads, count) = (op.kind == OpKind::Read, all.len());
+        let together = self.op_of(die);
         (together.to_send, together.loads, together.all) = (count as u32, !reads, all);
         for place in 0..count {
-            let op = self.together(die).all[place];
+            let op = self.op_of(die).all[place];
             if reads {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
             }
-            self.announce::<Full>(if reads { at + op.cell_ns } else { at }, 0, op);
+            self.announce::<AllFeatures>(if reads { at + op.cell_ns } else { at }, 0, op);
         }
     }
 
     /// Do operations without a channel on all planes.
-    fn work_inside(&mut self, at: u64, all: &[Op<T>]) {
+    fn start_internal(&mut self, at: u64, all: &[Op<T>]) {
         let end = at + all[0].cell_ns;
         for op in all {
             self.charge(op, op.purpose.cause(), op.cell_ns);
             if self.writes_down {
-                self.write_down(op.die, op.what(), at, end);
+                self.record_op(op.die, op.summary(), at, end);
             }
         }
-        self.hold::<Full>(all[0].die, end, at);
+        self.hold::<AllFeatures>(all[0].die, end, at);
         for op in all {
             self.finish_without_transfer(end, at, *op);
         }
@@ -219,29 +221,29 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Start the channel transfer of the operation, which arrived at `at`: the last read transfer
     /// frees the die.
     #[inline(never)]
-    pub(super) fn has_channel(&mut self, index: u32, at: u64, now: u64) {
+    pub(super) fn channel_granted(&mut self, index: u32, at: u64, now: u64) {
         let Op { kind, die, ends, cell_ns, .. } = self.ops[index as usize];
-        if kind == Kind::Program {
+        if kind == OpKind::Program {
             // Others may join until it is transferred.
             return;
         }
         if self.writes_down {
-            self.write_down(die, self.ops[index as usize].what(), at - cell_ns, ends);
+            self.record_op(die, self.ops[index as usize].summary(), at - cell_ns, ends);
         }
-        let together = self.together(die);
+        let together = self.op_of(die);
         together.to_send -= 1;
         if together.to_send == 0 {
-            self.hold::<Full>(die, ends, now);
+            self.hold::<AllFeatures>(die, ends, now);
         }
     }
 
     /// Handle a page that has reached the register of its plane: after the last one the cells
     /// start.
     #[inline(never)]
-    pub(super) fn is_loaded(&mut self, at: u64, index: u32) {
+    pub(super) fn register_loaded(&mut self, at: u64, index: u32) {
         let op = self.take(index);
         let (die, end) = (op.die, at + op.cell_ns);
-        let together = self.together(die);
+        let together = self.op_of(die);
         together.loaded.push((op, at));
         together.to_send -= 1;
         if together.to_send > 0 {
@@ -254,23 +256,23 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.charge(op, Cause::DieWait, at - since);
             self.charge(op, Cause::CellProgram, op.cell_ns);
             if self.writes_down {
-                self.write_down_sent(op.die, op.what(), op.arrived, *since, end);
+                self.record_sent_op(op.die, op.summary(), op.arrived, *since, end);
             }
         }
-        self.hold::<Full>(die, end, at);
+        self.hold::<AllFeatures>(die, end, at);
         for (op, _) in loaded.drain(..) {
             self.finish_without_transfer(end, at, op);
         }
-        self.together(die).loaded = loaded;
+        self.op_of(die).loaded = loaded;
     }
 
     /// Record that an operation got its die, possibly together with others.
-    fn note_beside(&mut self, at: u64, op: &Op<T>) {
+    fn record_other_planes(&mut self, at: u64, op: &Op<T>) {
         if self.watched {
             self.note_begin(at, op.die.0, op.token.into(), op.account);
         }
         if let Some(log) = &mut self.log {
-            log.may_share_die(op.die.0, op.page);
+            log.join_multi_plane(op.die.0, op.page);
         }
     }
 }

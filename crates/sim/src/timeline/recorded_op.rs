@@ -52,7 +52,7 @@ pub struct Wait {
 #[derive(Clone, Default, Debug)]
 pub struct Operations {
     /// The kept operations, in the order in which their ends became known.
-    pub kept: Vec<Operation>,
+    pub operations: Vec<Operation>,
     /// Time ranges with dropped operations, in order: every dropped operation overlaps one.
     pub gaps: Vec<(u64, u64)>,
     /// Number of operations, kept or dropped.

@@ -1,23 +1,23 @@
 //! Recording of operations: in the log of a timeline, and in the flash contents.
 
 use super::die_queue::UNKNOWN;
-use super::log::{Log, Operations, Times, Work};
-use super::op::{Kind, Noted, Op};
+use super::log::{OpLog, OpSource, OpTimes, Operations};
+use super::op::{Op, OpKind, OpSummary};
 use super::{Account, AccountIdx, Timeline};
 use crate::flash::contents::Contents;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{DieIdx, PlaneIdx, Ppn};
 
 impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Record every operation from `now` on, which is not before the last event. `work_of` returns
     /// the purpose of a token.
-    pub(crate) fn begin_log(&mut self, now: u64, work_of: fn(u64) -> Work) {
+    pub(crate) fn begin_log(&mut self, now: u64, work_of: fn(u64) -> OpSource) {
         let waiting =
             self.dies.iter().map(|die| die.ring.iter().map(|op| op.arrived).collect()).collect();
-        let mut log = Log::new(work_of, waiting);
+        let mut log = OpLog::new(work_of, waiting);
         for (die, state) in (0..).zip(&self.dies) {
             if state.free_at > now && state.free_at != UNKNOWN {
-                log.was_busy(
+                log.record_busy(
                     die,
                     state.purpose,
                     state.held_since.min(state.free_at),
@@ -38,14 +38,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         for (die, state) in (0..).zip(&self.dies) {
             // It has its die, and its end is unknown.
             if state.free_at == UNKNOWN && state.held_since < now {
-                log.was_busy(die, state.purpose, state.held_since, now);
+                log.record_busy(die, state.purpose, state.held_since, now);
             }
         }
         log.finish()
     }
 
     /// Record the flash contents from now on.
-    pub(crate) fn keep_contents(&mut self, contents: Box<Contents>) {
+    pub(crate) fn set_contents(&mut self, contents: Box<Contents>) {
         self.contents = Some(contents);
         (self.watched, self.writes_down) = (true, true);
     }
@@ -61,7 +61,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Record that the cells of a suspendable operation have ended at `at`.
     #[inline]
-    pub(super) fn cells_end(&mut self, record: u32, at: u64) {
+    pub(super) fn record_cells_end(&mut self, record: u32, at: u64) {
         if record != 0 {
             self.note_cells(record, at, at);
         }
@@ -70,12 +70,12 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return whether `token` will be reported when all programs issued so far have ended. False if
     /// programs are not recorded, or all have ended.
     #[inline]
-    pub(crate) fn waits_for_programs(&mut self, token: T) -> bool {
-        self.contents.is_some() && self.waits_for_records(token)
+    pub(crate) fn wait_for_programs(&mut self, token: T) -> bool {
+        self.contents.is_some() && self.wait_for_records(token)
     }
 
     #[inline(never)]
-    fn waits_for_records(&mut self, token: T) -> bool {
+    fn wait_for_records(&mut self, token: T) -> bool {
         let Timeline { contents, calendar, .. } = self;
         let Some(contents) = contents else { return false };
         let until = contents.after_programs(token.into());
@@ -87,7 +87,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Return whether `token` will be reported when all programs issued before `record` have ended;
     /// false if all have.
-    pub(crate) fn waits_before(&mut self, record: u32, token: T) -> bool {
+    pub(crate) fn wait_for_earlier_programs(&mut self, record: u32, token: T) -> bool {
         let Timeline { contents, calendar, .. } = self;
         let contents = contents.as_mut().expect("it made the record");
         let until = contents.after_programs_before(record, token.into());
@@ -98,7 +98,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// Record that the cells are busy until `end`; a suspendable operation has no known end.
-    fn note_record(&mut self, what: Noted, end: u64) {
+    fn note_record(&mut self, what: OpSummary, end: u64) {
         let begin = end - what.cell_ns;
         let suspend = self.timing.suspend.as_ref();
         if suspend.is_none_or(|suspend| suspend.stop_ns(what.kind, what.purpose).is_none()) {
@@ -117,37 +117,37 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     }
 
     /// Record an I/O that was submitted at `begin` and ended at `end`.
-    pub(crate) fn completed(&mut self, begin: u64, end: u64) {
+    pub(crate) fn log_completion(&mut self, begin: u64, end: u64) {
         if let Some(log) = &mut self.log {
-            log.completed(begin, end);
+            log.record_completion(begin, end);
         }
     }
 
     /// Record the start of a collection of `block` on `die`.
     #[inline]
-    pub(crate) fn collects(&mut self, die: u32, block: u32) {
+    pub(crate) fn log_collection(&mut self, die: u32, block: u32) {
         if let Some(log) = &mut self.log {
-            log.collects(die, block);
+            log.begin_collection(die, block);
         }
     }
 
     /// Record the number of valid pages of the last collection's victim.
-    pub(crate) fn collects_pages(&mut self, valid: u16) {
+    pub(crate) fn log_collected_pages(&mut self, valid: u16) {
         if let Some(log) = &mut self.log {
-            log.collects_pages(valid.into());
+            log.set_collected_pages(valid.into());
         }
     }
 
     /// Record a plan at index `place`: its account, and the first block that it erases.
     #[inline]
-    pub(crate) fn plans(
+    pub(crate) fn log_plan(
         &mut self,
         place: u32,
         account: Option<AccountIdx>,
         block: impl FnOnce() -> Option<u32>,
     ) {
         if let Some(log) = &mut self.log {
-            log.plans(place, account, block());
+            log.begin_plan(place, account, block());
         }
     }
 
@@ -155,7 +155,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[cold]
     pub(super) fn note_wait(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
-            log.waits(at, die, token, of);
+            log.record_wait(at, die, token, of);
         }
     }
 
@@ -163,7 +163,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[cold]
     pub(super) fn note_begin(&mut self, at: u64, die: u32, token: u64, of: Option<AccountIdx>) {
         if let Some(log) = &mut self.log {
-            log.begins(at, die, token, of);
+            log.record_begin(at, die, token, of);
         }
     }
 
@@ -172,25 +172,26 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[cold]
     pub(super) fn note_holding(&mut self, op: &Op<T>, [at, held, begin, sent]: [u64; 4]) {
         let Some(log) = &mut self.log else { return };
-        log.begins(at, op.die.0, op.token.into(), op.account);
-        let times = Times { begin, sent: held, sent_until: sent, end: sent + op.cell_ns };
-        log.ends(op.die, PlaneIdx(op.die.0), op.what(), &times);
+        log.record_begin(at, op.die.0, op.token.into(), op.account);
+        let times = OpTimes { begin, sent: held, sent_until: sent, end: sent + op.cell_ns };
+        log.record_end(op.die, PlaneIdx(op.die.0), op.summary(), &times);
     }
 
     /// Record that the operation has `die` from `begin` to `end`; its channel transfer was the last
     /// one.
     #[inline(never)]
-    pub(super) fn write_down(&mut self, die: DieIdx, what: Noted, begin: u64, end: u64) {
+    pub(super) fn record_op(&mut self, die: DieIdx, what: OpSummary, begin: u64, end: u64) {
         let lane = self.channels[self.dies[die.0 as usize].channel as usize].lane;
-        let sent_until = if what.kind == Kind::Inside || what.rest { 0 } else { lane.free_at };
-        self.write_down_sent(die, what, begin, sent_until, end);
+        let sent_until =
+            if what.kind == OpKind::Inside || what.is_remainder { 0 } else { lane.free_at };
+        self.record_sent_op(die, what, begin, sent_until, end);
     }
 
     /// Like `write_down`, with its channel until `sent_until`; 0: no transfer.
-    pub(super) fn write_down_sent(
+    pub(super) fn record_sent_op(
         &mut self,
         die: DieIdx,
-        what: Noted,
+        what: OpSummary,
         begin: u64,
         sent_until: u64,
         end: u64,
@@ -202,16 +203,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             history.add(die, what, begin, end, self.calendar.now);
         }
         let Some(log) = &mut self.log else { return };
-        let length = self.timing.transfer::<Full>(what.transfers);
+        let length = self.timing.transfer::<AllFeatures>(what.transfers);
         let sent = sent_until.saturating_sub(length);
         // The log keeps multi-plane operations by page.
         let page = what.page.filter(|_| self.planes.is_some());
-        let plane = page.map(|page| self.geometry.place_of(Ppn(page.get() - 1)).plane);
-        log.ends(
+        let plane = page.map(|page| self.geometry.address_of(Ppn(page.get() - 1)).plane);
+        log.record_end(
             die,
             plane.unwrap_or(PlaneIdx(die.0)),
             what,
-            &Times { begin, sent, sent_until, end },
+            &OpTimes { begin, sent, sent_until, end },
         );
     }
 }

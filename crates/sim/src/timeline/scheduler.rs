@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 
 use super::channel_transfer::{charge, transfer};
 use super::die_queue::{Die, UNKNOWN};
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Account, DieQueue, Op, Purpose, Report, Stage, Timeline};
-use crate::flash::fast_path::{FastPath, Full};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::DieIdx;
 use crate::timeline::breakdown::Cause;
 
@@ -38,7 +38,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn begin(&mut self, at: u64, mut op: Op<T>) {
         match op.stage {
             Stage::Submit => self.submit(at, op),
-            Stage::BusIn if self.buses.is_empty() => self.join_die_queue::<Full>(at, op),
+            Stage::BusIn if self.buses.is_empty() => self.join_die_queue::<AllFeatures>(at, op),
             Stage::BusIn if self.timing.memory_ns > 0 => {
                 let end = self.memory(at, &op);
                 op.stage = Stage::Bus;
@@ -49,9 +49,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 op.stage = Stage::Ring;
                 self.begin_when(end, at, op);
             }
-            Stage::Ring => self.join_die_queue::<Full>(at, op),
+            Stage::Ring => self.join_die_queue::<AllFeatures>(at, op),
             Stage::Channel => unreachable!("who has a die arrives at a channel by its list"),
-            Stage::Cells => self.cells_over(at, op),
+            Stage::Cells => self.cells_ended(at, op),
             Stage::BusOut => {
                 let end = self.bus(at, &op);
                 if self.timing.memory_ns > 0 {
@@ -122,7 +122,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let start = self.dies[op.die.0 as usize].register_free_at.max(at);
         self.charge(&op, Cause::DieWait, start - at);
         self.dies[op.die.0 as usize].record_successor(at);
-        self.start::<Full>(start, at, op);
+        self.start::<AllFeatures>(start, at, op);
     }
 
     /// Append the operation to its die's queue; its start is unknown.
@@ -156,7 +156,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let mut since = at;
         dies[op.die.0 as usize].known().for_each(|(until, holder)| {
             if until > since {
-                charge(accounts, op, holder.wait(), until - since);
+                charge(accounts, op, holder.wait_cause(), until - since);
                 since = until;
             }
         });
@@ -194,7 +194,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if state.accounted > 0 {
             for op in &state.ring {
                 let waited = at - op.arrived.max(state.held_since);
-                charge(accounts, op, state.purpose.wait(), waited);
+                charge(accounts, op, state.purpose.wait_cause(), waited);
             }
         }
         state.record_successor(now);
@@ -205,7 +205,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
         if let Some(log) = &mut self.log {
             cold_path();
-            log.is_next(die.0 as usize, place);
+            log.take_from_queue(die.0 as usize, place);
         }
         if next.stage == Stage::Cells {
             cold_path();
@@ -232,13 +232,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             state.cells_free_at = state.free_at;
         }
         let end = match op.kind {
-            Kind::Read => {
+            OpKind::Read => {
                 self.charge(&op, Cause::CellRead, op.cell_ns);
                 return self.announce::<M>(at + op.cell_ns, 0, op);
             }
-            Kind::Program if at > now && cached => return self.announce::<M>(at, 0, op),
-            Kind::Program if at > now => return self.announce::<M>(at, op.cell_ns, op),
-            Kind::Program => {
+            OpKind::Program if at > now && cached => return self.announce::<M>(at, 0, op),
+            OpKind::Program if at > now => return self.announce::<M>(at, op.cell_ns, op),
+            OpKind::Program => {
                 let channel = state.channel as usize;
                 self.serve::<M>(channel, at);
                 // Another operation of its plan may arrive at this very time.
@@ -252,7 +252,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
                 let Timeline { channels, accounts, timing, .. } = self;
                 transfer::<M, T, A>(&mut channels[channel].lane, at, &op, timing, accounts)
             }
-            Kind::Inside => {
+            OpKind::Inside => {
                 self.charge(&op, op.purpose.cause(), op.cell_ns);
                 at + op.cell_ns
             }
@@ -263,7 +263,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let held = if cached { self.dies[op.die.0 as usize].program(end, op.cell_ns) } else { end };
         if !M::MINIMAL && self.writes_down {
             cold_path();
-            self.write_down(op.die, op.what(), at, held);
+            self.record_op(op.die, op.summary(), at, held);
         }
         self.hold::<M>(op.die, held, now);
         if !M::MINIMAL && self.descriptors.is_some() {
@@ -337,7 +337,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.calendar.arrive(at, index);
         } else {
             self.calendar.count();
-            self.arrive::<Full>(at, index);
+            self.arrive::<AllFeatures>(at, index);
         }
     }
 

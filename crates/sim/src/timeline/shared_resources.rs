@@ -1,8 +1,8 @@
 //! Resources shared by all dies that serve one request at a time: the processor, the link, and
 //! others.
 
-use super::{Account, AccountIdx, Kind, Op, Timeline, Timing};
-use crate::flash::fast_path::Full;
+use super::{Account, AccountIdx, Op, OpKind, Timeline, Timing};
+use crate::flash::fast_path::AllFeatures;
 use crate::timeline::breakdown::Cause;
 
 /// A FIFO resource that serves one request at a time.
@@ -47,8 +47,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     pub(super) fn bus(&mut self, at: u64, op: &Op<T>) -> u64 {
         let bus = self.dies[op.die.0 as usize].channel as usize % self.buses.len();
         let Timing { bus_ns, bus_read_setup_ns, bus_write_setup_ns, .. } = self.timing;
-        let setup = if op.kind == Kind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
-        let length = setup + self.timing.length::<Full>(bus_ns, op.transfers);
+        let setup = if op.kind == OpKind::Read { bus_read_setup_ns } else { bus_write_setup_ns };
+        let length = setup + self.timing.length::<AllFeatures>(bus_ns, op.transfers);
         let end = self.buses[bus].take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end
@@ -56,7 +56,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Transfer a page to or from the controller's memory; return the end.
     pub(super) fn memory(&mut self, at: u64, op: &Op<T>) -> u64 {
-        let length = self.timing.length::<Full>(self.timing.memory_ns, op.transfers);
+        let length = self.timing.length::<AllFeatures>(self.timing.memory_ns, op.transfers);
         let end = self.memory.take(at, length) + length;
         self.charge(op, Cause::Bus, end - at);
         end
@@ -70,7 +70,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Charge `ns` of a host page's time to `cause`.
     #[inline]
-    pub(crate) fn spent(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
+    pub(crate) fn charge_account(&mut self, account: Option<AccountIdx>, cause: Cause, ns: u64) {
         if let Some(account) = account {
             self.accounts[account.index()].add(cause, ns);
         }

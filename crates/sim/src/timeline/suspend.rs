@@ -21,9 +21,9 @@
 //! **Ambiguous**: a read that comes while the page of a program is on the channel: that program is
 //! suspended as soon as its cells begin.
 
-use super::op::Kind;
+use super::op::OpKind;
 use super::{Account, Op, Purpose, Stage, Timeline};
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::DieIdx;
 
 /// The operations that host reads may suspend.
@@ -38,10 +38,10 @@ pub(crate) struct Suspend {
 
 impl Suspend {
     /// Return the time to stop an operation, if it can be suspended.
-    pub(super) fn stop_ns(&self, kind: Kind, purpose: Purpose) -> Option<u64> {
+    pub(super) fn stop_ns(&self, kind: OpKind, purpose: Purpose) -> Option<u64> {
         match (kind, purpose) {
-            (Kind::Program, _) => self.program_ns,
-            (Kind::Inside, Purpose::Erase) => self.erase_ns,
+            (OpKind::Program, _) => self.program_ns,
+            (OpKind::Inside, Purpose::Erase) => self.erase_ns,
             _ => None,
         }
     }
@@ -49,7 +49,8 @@ impl Suspend {
 
 /// An operation on its die that may be suspended.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Running {
+#[serde(rename = "Running")]
+pub(super) struct RunningOp {
     index: u32,
     /// Its end; 0 while it is suspended. If the die becomes free at another time, it does something
     /// else.
@@ -65,13 +66,13 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let can_be =
             self.timing.suspend.and_then(|suspend| suspend.stop_ns(op.kind, op.purpose)).is_some();
         if self.writes_down {
-            self.write_down(op.die, op.what(), begin, end);
+            self.record_op(op.die, op.summary(), begin, end);
         }
         if can_be {
             self.dies[op.die.0 as usize].running.suspended = 0;
             return self.run(end, now, op);
         }
-        self.hold::<Full>(op.die, end, now);
+        self.hold::<AllFeatures>(op.die, end, now);
         self.finish_without_transfer(end, now, op);
     }
 
@@ -84,24 +85,24 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.calendar.arrive(end, index);
         let running = &mut self.dies[die.0 as usize].running;
         (running.index, running.ends) = (index, end);
-        self.hold::<Full>(die, end, now);
+        self.hold::<AllFeatures>(die, end, now);
     }
 
     /// Let a stored operation, which now has the channel, have its die until its end.
     #[inline(never)]
-    pub(super) fn programs(&mut self, index: u32, now: u64) {
+    pub(super) fn begin_suspendable(&mut self, index: u32, now: u64) {
         let op = &mut self.ops[index as usize];
         let suspend = self.timing.suspend.expect("who asks knows");
-        if op.kind == Kind::Read || suspend.stop_ns(op.kind, op.purpose).is_none() {
+        if op.kind == OpKind::Read || suspend.stop_ns(op.kind, op.purpose).is_none() {
             return;
         }
         op.stage = Stage::Cells;
-        self.leaving = self.leaving.filter(|leaving| *leaving != index);
+        self.sending = self.sending.filter(|leaving| *leaving != index);
         let (die, ends) = (op.die, op.ends);
         self.calendar.withdraw_arrival(index);
         self.calendar.arrive(ends, index);
         let state = &mut self.dies[die.0 as usize];
-        state.running = Running { index, ends, suspended: 0 };
+        state.running = RunningOp { index, ends, suspended: 0 };
         if state.ring.iter().any(|other| other.purpose == Purpose::HostRead) {
             self.suspend(now, die);
         }
@@ -111,7 +112,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     #[inline(never)]
     pub(super) fn suspend(&mut self, now: u64, die: DieIdx) {
         let state = &mut self.dies[die.0 as usize];
-        let Running { index, ends, suspended } = state.running;
+        let RunningOp { index, ends, suspended } = state.running;
         let Some(suspend) = self.timing.suspend.filter(|suspend| suspended < suspend.most) else {
             return;
         };
@@ -128,7 +129,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let next = stop + stop_ns;
         // Another operation may end at the time at which this one would have ended.
         (state.free_at, state.running) =
-            (next, Running { index, ends: 0, suspended: suspended + 1 });
+            (next, RunningOp { index, ends: 0, suspended: suspended + 1 });
         state.accounted += u32::from(op.account.is_some());
         state.ring.push_front(Op { cell_ns: ends - stop, arrived: stop, ..op });
         self.unused.push(index);
@@ -136,7 +137,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.calendar.withdraw_release(die);
         self.calendar.release(next, die);
         if let Some(log) = &mut self.log {
-            log.is_suspended(die.0, stop, ends, next);
+            log.record_suspension(die.0, stop, ends, next);
         }
         if let Some(history) = &mut self.history {
             history.suspend(die, ends, next);
@@ -153,15 +154,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             self.note_begin(at, op.die.0, op.token.into(), op.account);
         }
         if self.writes_down {
-            self.write_down(op.die, op.what(), at, end);
+            self.record_op(op.die, op.summary(), at, end);
         }
         self.run(end, at, op);
     }
 
     /// End the cell work of a suspendable operation at `at`.
     #[inline(never)]
-    pub(super) fn cells_over(&mut self, at: u64, op: Op<T>) {
-        self.cells_end(op.writes, at);
+    pub(super) fn cells_ended(&mut self, at: u64, op: Op<T>) {
+        self.record_cells_end(op.writes, at);
         self.finish_without_transfer(at, at, op);
     }
 

@@ -47,7 +47,7 @@ fn device_parts(breakdown: &uflip_sim::SimBreakdown) -> Vec<u64> {
 const MERGE: u64 = COMMAND + LINK + (PAGES - 1) * MOVE + TRANSFER + PROGRAM + ERASE;
 
 #[test]
-fn a_merge_takes_the_sum_of_its_steps() {
+fn merge_time_is_sum_of_steps() {
     let mut device = block_map(2, "{}");
     let (response, parts) = alone(&mut device, write(0));
     assert_eq!(response, MERGE);
@@ -57,7 +57,7 @@ fn a_merge_takes_the_sum_of_its_steps() {
 }
 
 #[test]
-fn a_read_beside_a_merge_begins_when_its_die_is_free() {
+fn read_during_merge_waits_for_its_die() {
     let mut device = block_map(2, "{}");
     let (alone, _) = alone(&mut device, read(1));
     assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
@@ -73,7 +73,7 @@ fn a_read_beside_a_merge_begins_when_its_die_is_free() {
 }
 
 #[test]
-fn merges_of_different_blocks_go_on_side_by_side_where_the_profile_says_so() {
+fn merges_of_different_blocks_run_concurrently() {
     let of = |ios: &[Io]| {
         let mut device = block_map(2, r#"{"merges_side_by_side": 2}"#);
         let done = at_once(&mut device, ios);
@@ -102,7 +102,7 @@ fn merges_of_different_blocks_go_on_side_by_side_where_the_profile_says_so() {
 }
 
 #[test]
-fn a_read_on_the_die_that_merges_waits_for_a_page_and_not_for_the_block() {
+fn read_waits_for_one_merge_page() {
     let mut device = block_map(2, "{}");
     let done = at_once(&mut device, &[write(0), read(2)]);
     // It arrives while the first page is read, and is next after that.
@@ -113,7 +113,7 @@ fn a_read_on_the_die_that_merges_waits_for_a_page_and_not_for_the_block() {
 }
 
 #[test]
-fn the_processor_plans_one_page_and_takes_commands_in_between() {
+fn processor_interleaves_commands_with_merge_planning() {
     let relocate = 1_000_000;
     let mut device = block_map(2, &format!(r#"{{"relocate_ns": {relocate}}}"#));
     // A page moves while the processor plans the next.
@@ -133,7 +133,7 @@ fn the_processor_plans_one_page_and_takes_commands_in_between() {
 }
 
 #[test]
-fn a_read_goes_before_the_next_page_of_a_merge_where_reads_come_first() {
+fn reads_first_overtakes_next_merge_page() {
     let response = |queue: &str| {
         let mut device = block_map(2, &format!(r#"{{"die_queue": "{queue}"}}"#));
         device.submit(&write(0)).unwrap();
@@ -151,7 +151,7 @@ fn a_read_goes_before_the_next_page_of_a_merge_where_reads_come_first() {
 }
 
 #[test]
-fn a_register_takes_the_next_page_while_one_is_programmed() {
+fn cache_program_loads_next_page_during_program() {
     for profile_of in [block_map as fn(u32, &str) -> SimDevice, page_map] {
         let mut device = profile_of(1, r#"{"cache_program": true, "state": "empty"}"#);
         let (one, _) = alone(&mut device, io(Mode::Write, 0, 1));

@@ -34,7 +34,7 @@ fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<u64> {
 }
 
 #[test]
-fn a_pipelined_processor_takes_the_next_command_while_the_last_is_on_its_way() {
+fn pipelined_processor_overlaps_commands() {
     const LATENCY: u64 = 100_000;
     let latency = format!(r#"{{"command_read_latency_ns": {LATENCY}}}"#);
     let mut device = device(8, 1, "sequential", &latency);
@@ -47,7 +47,7 @@ fn a_pipelined_processor_takes_the_next_command_while_the_last_is_on_its_way() {
 }
 
 #[test]
-fn transfers_are_set_up_on_the_bus_and_memory_is_at_its_end() {
+fn bus_setup_and_memory_add_to_transfers() {
     const MEMORY: u64 = 8_192; // 4096 bytes at 500 MB/s
     let overrides = format!(
         r#"{{{BUSES}, "bus_read_setup_ns": 700, "bus_write_setup_ns": 900,
@@ -62,7 +62,7 @@ fn transfers_are_set_up_on_the_bus_and_memory_is_at_its_end() {
 }
 
 #[test]
-fn a_receive_ring_of_one_entry_serialises_its_die() {
+fn rx_ring_of_one_entry_serialises_die() {
     const NOTICED: u64 = 5_000;
     let ends = |rx| {
         let overrides = format!("{{{BUSES}, {}}}", rings(8, rx, "interrupt", NOTICED));
@@ -77,7 +77,7 @@ fn a_receive_ring_of_one_entry_serialises_its_die() {
 }
 
 #[test]
-fn a_full_transmit_ring_keeps_the_firmware_from_dies_that_are_free() {
+fn full_tx_ring_delays_idle_dies() {
     const PAGE: u64 = READ + TRANSFER;
     // Pages 0, 2 and 4 are on one die, page 1 is on the other.
     let reads = [0, 2, 4, 1].map(|page| io(Mode::Read, page, 1));
@@ -92,7 +92,7 @@ fn a_full_transmit_ring_keeps_the_firmware_from_dies_that_are_free() {
 }
 
 #[test]
-fn a_poll_notices_what_has_ended_before_it() {
+fn poll_notices_earlier_completions() {
     const PERIOD: u64 = 90_000;
     let overrides = format!("{{{}}}", rings(8, 8, "polling", PERIOD));
     let mut polled = device(1, 1, "empty", &overrides);
@@ -112,7 +112,7 @@ fn a_poll_notices_what_has_ended_before_it() {
 }
 
 #[test]
-fn polls_add_half_their_period_on_average() {
+fn polling_adds_half_a_period_on_average() {
     const PERIOD: u64 = 1_000;
     let overrides = format!("{{{}}}", rings(8, 8, "polling", PERIOD));
     let mut polled = device(1, 1, "sequential", &overrides);
@@ -143,7 +143,7 @@ fn erased_after(limit: Option<u32>, ns: u64) -> u64 {
 }
 
 #[test]
-fn blocks_side_by_side_take_the_time_of_one() {
+fn concurrent_block_collections_take_time_of_one() {
     for (limit, at_once) in [(None, 4), (Some(4), 4), (Some(9), 4), (Some(2), 2), (Some(1), 1)] {
         for rounds in 1..=4 / at_once {
             assert_eq!(erased_after(limit, rounds * ERASE - 1), (rounds - 1) * at_once);
@@ -154,7 +154,7 @@ fn blocks_side_by_side_take_the_time_of_one() {
 }
 
 #[test]
-fn pages_that_are_moved_at_once_share_the_latency_of_the_processor() {
+fn concurrent_relocations_share_processor_latency() {
     const LATENCY: u64 = 1_000_000;
     const PAGE: u64 = READ + TRANSFER;
     let moved_after = |at_once: u32, ns: u64| {
@@ -179,7 +179,7 @@ fn pages_that_are_moved_at_once_share_the_latency_of_the_processor() {
 }
 
 #[test]
-fn a_controller_that_cannot_be_is_refused() {
+fn invalid_controller_is_refused() {
     let refused = |overrides: &str| {
         let text = profile(1, 1, "empty");
         Profile::parse(&text, "test", overrides).unwrap_err().to_string()

@@ -29,7 +29,7 @@ fn made(more: &str) -> SimDevice {
 }
 
 #[test]
-fn a_segment_comes_from_flash_once_and_from_the_host_for_each_look_up() {
+fn map_segment_is_read_from_flash_once() {
     for (more, look_up) in [("", 0), (r#", "host_memory_read_ns": 1000"#, ANSWER + LINE)] {
         let mut device = made(more);
         let reading = COMMAND + READ + TRANSFER + LINK;
@@ -48,7 +48,7 @@ fn a_segment_comes_from_flash_once_and_from_the_host_for_each_look_up() {
 }
 
 #[test]
-fn a_cache_that_holds_no_segment_is_refused() {
+fn mapping_cache_without_segment_is_refused() {
     let refused = |more: &str| {
         let text = profile(1, 2, "sequential");
         let error = Profile::parse(&text, "test", &overrides(more)).unwrap_err();

@@ -28,7 +28,7 @@ fn order(changes: &str, commands: &str) -> String {
 }
 
 #[test]
-fn commands_come_from_the_queues_in_turn_as_their_weights_say() {
+fn queues_are_served_by_weight() {
     let commands = "rrrrrrrrwwwwwwww";
     assert_eq!(order("", commands), commands, "one queue: first come, first served");
     // The first command is admitted before any other waits, and uses no turn.
@@ -41,7 +41,7 @@ fn commands_come_from_the_queues_in_turn_as_their_weights_say() {
 }
 
 #[test]
-fn an_interrupt_waits_for_others_and_no_longer_than_its_time() {
+fn interrupt_is_coalesced_up_to_timeout() {
     let alone_ns = COMMAND + READ + TRANSFER + LINK;
     let read = io(Mode::Read, 3, 1);
     let heard = |number: u32, wait: u64| {
@@ -92,7 +92,7 @@ fn ends(changes: &str, seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn the_host_hears_of_ends_when_a_few_lines_say_so() {
+fn notifications_match_small_model() {
     for seed in 1..=5 {
         let plain = ends("{}", seed);
         assert!(plain.is_sorted());
@@ -110,7 +110,7 @@ fn the_host_hears_of_ends_when_a_few_lines_say_so() {
 /// With more outstanding commands than an interrupt covers, commands still end at the rate of the
 /// dies, in groups. With one command at a time and long waits they do not.
 #[test]
-fn a_full_queue_hides_what_an_interrupt_waits_for() {
+fn full_host_queue_hides_coalescing_time() {
     let changes = r#"{"host_completion": "interrupt", "host_completion_ns": 0, "coalesced_completions": 4, "coalescing_ns": 1000000}"#;
     let rate = |changes: &str, depth: u64| {
         let mut device = device(changes);
@@ -133,7 +133,7 @@ fn a_full_queue_hides_what_an_interrupt_waits_for() {
 }
 
 #[test]
-fn queues_of_which_nobody_waits_in_any_are_refused() {
+fn invalid_host_queue_keys_are_refused() {
     for (changes, words) in [
         (r#"{"read_weight": 1, "write_weight": 1}"#, "commands_at_once"),
         (r#"{"commands_at_once": 4, "read_weight": 0, "write_weight": 1}"#, "1 or more"),

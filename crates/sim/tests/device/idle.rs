@@ -6,7 +6,7 @@ use uflip_sim::SimDevice;
 use super::{COMMAND, LINK, PROGRAM, TRANSFER, device, io, random_writes};
 
 #[test]
-fn collection_in_idle_time_makes_the_next_writes_cheap() {
+fn idle_gc_speeds_up_next_writes() {
     let mean = |responses: &[u64]| responses.iter().sum::<u64>() as f64 / responses.len() as f64;
     let mut device = device(2, 2, "random");
     random_writes(&mut device, 1_000, 1);
@@ -23,7 +23,7 @@ fn collection_in_idle_time_makes_the_next_writes_cheap() {
 }
 
 #[test]
-fn a_device_with_an_io_under_way_is_not_left_alone() {
+fn outstanding_io_prevents_idle_work() {
     let mut device = device(2, 2, "random");
     random_writes(&mut device, 1_000, 1);
     let ahead = |device: &SimDevice| device.counters().unwrap().blocks_collected_idle;

@@ -24,7 +24,7 @@ fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
 /// times, and the 50 others never, one of these moves: its 16 pages are read and programmed in the erased block, then it
 /// is erased itself. The write that had its turn waits for that; a transfer goes in beside the cells of the page before.
 #[test]
-fn a_block_that_moves_takes_the_time_of_its_copies_and_its_erase() {
+fn levelling_move_time_is_copies_and_erase() {
     let without = rewrites("{}", 200);
     let with = rewrites(r#"{"static_wear_threshold": 3}"#, 200);
     let usual = without[0].0;

@@ -20,7 +20,7 @@ fn map_on_flash() -> SimDevice {
 }
 
 #[test]
-fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_read() {
+fn unwritten_page_read_costs_mapping_read() {
     const TRANSFER: u64 = 5_120;
     let mut device = map_on_flash();
     let page =
@@ -45,7 +45,7 @@ fn a_page_that_was_never_written_is_known_to_be_so_once_its_page_of_the_map_is_r
 /// writes one entry back. The pages reserved for the map are used up after 192 of them. Then older
 /// ones are collected, and the cache continues as an LRU list.
 #[test]
-fn reads_of_a_map_on_flash_hit_as_often_as_in_a_list() {
+fn mapping_hits_match_list_model() {
     const CACHED: u64 = 1_000;
     let overrides = format!(
         r#"{{"ftl": "dftl", "mapping_cache_bytes": {}, "mapping_cache_policy": "lru",

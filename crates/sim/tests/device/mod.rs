@@ -91,7 +91,7 @@ fn part(parts: &[u64], name: &str) -> u64 {
 }
 
 #[test]
-fn one_page_takes_the_sum_of_its_steps() {
+fn page_time_is_sum_of_steps() {
     let mut device = device(1, 1, "empty");
     let (write, _) = alone(&mut device, io(Mode::Write, 0, 1));
     assert_eq!(write, COMMAND + LINK + TRANSFER + PROGRAM);
@@ -102,7 +102,7 @@ fn one_page_takes_the_sum_of_its_steps() {
 }
 
 #[test]
-fn pages_on_one_die_wait_for_each_other() {
+fn pages_on_one_die_are_serialised() {
     let mut device = device(1, 1, "empty");
     let (write, parts) = alone(&mut device, io(Mode::Write, 0, 3));
     assert_eq!(write, COMMAND + LINK + 3 * (TRANSFER + PROGRAM));
@@ -110,7 +110,7 @@ fn pages_on_one_die_wait_for_each_other() {
 }
 
 #[test]
-fn dies_of_one_channel_share_it_and_program_at_the_same_time() {
+fn dies_share_channel_and_program_in_parallel() {
     let mut device = device(1, 4, "empty");
     let (write, parts) = alone(&mut device, io(Mode::Write, 0, 4));
     assert_eq!(write, COMMAND + LINK + 4 * TRANSFER + PROGRAM);
@@ -126,13 +126,13 @@ fn reads_of_two_planes(independent: bool) -> u64 {
 }
 
 #[test]
-fn planes_read_at_the_same_time_where_they_work_on_their_own() {
+fn independent_planes_read_in_parallel() {
     assert_eq!(reads_of_two_planes(true), COMMAND + READ + 2 * TRANSFER + LINK);
     assert_eq!(reads_of_two_planes(false), COMMAND + 2 * (READ + TRANSFER) + LINK);
 }
 
 #[test]
-fn a_read_overtakes_what_waits_for_its_die_where_reads_come_first() {
+fn reads_first_overtakes_waiting_programs() {
     let response = |queue: &str| {
         let overrides = format!(r#"{{"die_queue": "{queue}"}}"#);
         let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
@@ -154,7 +154,7 @@ fn a_read_overtakes_what_waits_for_its_die_where_reads_come_first() {
 }
 
 #[test]
-fn an_interface_for_one_command_at_a_time_lets_nothing_overlap() {
+fn single_command_interface_serialises_ios() {
     for (at_once, commands) in [(1, 8), (2, 8), (3, 7)] {
         let overrides = format!(r#"{{"commands_at_once": {at_once}}}"#);
         let profile = Profile::parse(&profile(4, 2, "sequential"), "test", &overrides).unwrap();
@@ -186,7 +186,7 @@ fn an_interface_for_one_command_at_a_time_lets_nothing_overlap() {
 
 /// Two pages are on two channels, and the next two on the other die of each.
 #[test]
-fn pages_go_round_the_channels_and_then_the_dies() {
+fn pages_are_striped_channel_first() {
     for (pages, transfers) in [(2, 1), (4, 2)] {
         let mut device = device(2, 2, "empty");
         let (write, _) = alone(&mut device, io(Mode::Write, 0, pages));
@@ -195,7 +195,7 @@ fn pages_go_round_the_channels_and_then_the_dies() {
 }
 
 #[test]
-fn channels_work_at_the_same_time() {
+fn channels_run_in_parallel() {
     let mut device = device(4, 1, "empty");
     let (write, _) = alone(&mut device, io(Mode::Write, 0, 4));
     assert_eq!(write, COMMAND + 4 * LINK + TRANSFER + PROGRAM, "the link is the only thing shared");
@@ -204,7 +204,7 @@ fn channels_work_at_the_same_time() {
 }
 
 #[test]
-fn a_part_of_a_page_is_read_before_it_is_written() {
+fn partial_write_reads_page_first() {
     let mut device = device(2, 1, "empty");
     let half = Io { offset: Bytes(512), size: Bytes(1024), mode: Mode::Write, stream: 0 };
     let (first, _) = alone(&mut device, half);
@@ -216,7 +216,7 @@ fn a_part_of_a_page_is_read_before_it_is_written() {
 }
 
 #[test]
-fn sequential_reads_are_bound_by_the_channel() {
+fn sequential_reads_are_channel_bound() {
     // One channel, enough dies to hide every cell read: a page leaves every TRANSFER.
     let mut device = device(1, 8, "sequential");
     let pages = 256;
@@ -233,7 +233,7 @@ fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_full_device_pays_for_collection_and_says_so() {
+fn full_device_charges_gc_wait() {
     let mut device = device(2, 2, "random");
     assert_eq!(device.counters().unwrap().blocks_erased, 0, "its history is not part of a run");
     let responses = random_writes(&mut device, 2_000, 1);
@@ -245,13 +245,13 @@ fn a_full_device_pays_for_collection_and_says_so() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_times() {
+fn times_are_deterministic_by_seed() {
     let run = || random_writes(&mut device(2, 2, "random"), 3_000, 9);
     assert_eq!(run(), run());
 }
 
 #[test]
-fn two_devices_live_side_by_side() {
+fn devices_are_independent() {
     let mut one = device(2, 2, "random");
     let mut copy = one.clone();
     let mut other = device(1, 2, "empty");
@@ -261,14 +261,14 @@ fn two_devices_live_side_by_side() {
 }
 
 #[test]
-fn a_device_name_can_override_a_key() {
+fn device_name_overrides_key() {
     let overrides = r#"{"spare_factor": "0.4", "gc": "cyclic", "idle_free_blocks": "0"}"#;
     let profile = Profile::parse(&profile(2, 2, "empty"), "test", overrides).unwrap();
     assert_eq!((profile.ftl.spare_factor, profile.gc.unwrap().idle_free_blocks), (0.4, 0));
 }
 
 #[test]
-fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
+fn write_cache_acknowledges_early_and_merges_small_writes() {
     let overrides = r#"{"write_cache_bytes": "16384"}"#;
     let profile = Profile::parse(&profile(1, 1, "empty"), "test", overrides).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
@@ -291,7 +291,7 @@ fn a_write_cache_answers_before_the_flash_and_absorbs_small_writes() {
 }
 
 #[test]
-fn trimming_nothing_changes_nothing() {
+fn empty_trim_changes_nothing() {
     let mut device = device(1, 1, "sequential");
     let (before, _) = alone(&mut device, io(Mode::Read, 0, 1));
     device.trim(Bytes(0), Bytes(0));
@@ -300,7 +300,7 @@ fn trimming_nothing_changes_nothing() {
 
 /// Announcements change nothing observable, whether the announced I/O follows or not.
 #[test]
-fn announcements_change_nothing() {
+fn prefetch_changes_no_times() {
     let run = |announced: bool| {
         let mut device = device(2, 2, "random");
         let pages = device.info().capacity_bytes.0 / 4096;

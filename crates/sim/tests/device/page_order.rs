@@ -22,7 +22,7 @@ fn programmed(device: &mut SimDevice, page: u64) -> u64 {
 }
 
 #[test]
-fn pages_go_to_their_places_or_to_the_next_page_of_the_block() {
+fn page_order_selects_page_offset_or_next_page() {
     let mut any = device("any");
     assert_eq!([5, 4, 7, 2].map(|page| programmed(&mut any, page)), [HIGH, PROGRAM, HIGH, PROGRAM]);
     let mut ordered = device("ascending");
@@ -35,7 +35,7 @@ fn pages_go_to_their_places_or_to_the_next_page_of_the_block() {
 }
 
 #[test]
-fn a_merge_puts_pages_in_order_again() {
+fn merge_restores_page_order() {
     // Logical pages 3, 1 and 2 are on pages 0, 1 and 2. A merge moves 1 and 2 to pages 0 and 1 of a
     // new block, and 3, which the host rewrites, to page 2: low, high, low.
     let mut device = device("ascending");
@@ -49,7 +49,7 @@ fn a_merge_puts_pages_in_order_again() {
 }
 
 #[test]
-fn what_is_written_in_order_takes_the_same_either_way() {
+fn page_order_does_not_affect_sequential_writes() {
     let [mut any, mut ordered] = ["any", "ascending"].map(device);
     for round in 0..3 {
         let first = (round % 2) * PAGES;
@@ -62,7 +62,7 @@ fn what_is_written_in_order_takes_the_same_either_way() {
 }
 
 #[test]
-fn an_ftl_that_goes_in_order_cannot_be_told_otherwise() {
+fn in_order_ftl_refuses_any_page_order() {
     let error = Profile::parse(&profile(1, 1, "empty"), "test", r#"{"page_order": "any"}"#);
     let text = error.unwrap_err().to_string();
     assert!(text.contains("'page_order'") && text.contains("in order"), "{text}");

@@ -27,7 +27,7 @@ fn tlc(ftl: &str) -> SimDevice {
 const WRITE: u64 = COMMAND + LINK + TRANSFER;
 
 #[test]
-fn every_page_of_a_block_takes_the_time_of_its_type() {
+fn page_time_depends_on_page_type() {
     for ftl in ["page_map", "block_map"] {
         let mut device = tlc(ftl);
         for page in 0..2 * PAGES {
@@ -48,7 +48,7 @@ fn every_page_of_a_block_takes_the_time_of_its_type() {
 }
 
 #[test]
-fn a_sequential_fill_takes_the_mean_of_the_types() {
+fn sequential_fill_takes_mean_program_time() {
     // Blocks of 16 pages: six of the first type, five of each other one.
     let mut device = tlc("page_map");
     let begin = device.now();
@@ -61,7 +61,7 @@ fn a_sequential_fill_takes_the_mean_of_the_types() {
 }
 
 #[test]
-fn what_is_left_of_a_page_is_read_in_the_time_of_its_type() {
+fn partial_write_reads_with_time_of_page_type() {
     for ftl in ["page_map", "block_map"] {
         let mut device = tlc(ftl);
         for page in 0..3 {
@@ -80,7 +80,7 @@ fn what_is_left_of_a_page_is_read_in_the_time_of_its_type() {
 }
 
 #[test]
-fn times_of_pages_that_there_are_not_are_refused() {
+fn times_of_missing_page_types_are_refused() {
     let refused = |overrides: &str| {
         Profile::parse(&profile(1, 1, "empty"), "test", overrides).unwrap_err().to_string()
     };

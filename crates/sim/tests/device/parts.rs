@@ -26,7 +26,7 @@ fn link(sectors: u64) -> u64 {
 }
 
 #[test]
-fn a_read_sends_the_sectors_that_are_wanted_and_no_more() {
+fn read_transfers_requested_sectors_only() {
     for more in [
         "",
         r#", "die_queue": "reads_first""#,
@@ -47,7 +47,7 @@ fn a_read_sends_the_sectors_that_are_wanted_and_no_more() {
 }
 
 #[test]
-fn each_sector_brings_its_share_of_the_spare_area() {
+fn partial_transfer_includes_spare_bytes() {
     let mut device = made(r#", "spare_bytes": 1000"#);
     let page = (16_384 + 1000) * 10;
     for sectors in [1, 3, SECTORS] {
@@ -57,7 +57,7 @@ fn each_sector_brings_its_share_of_the_spare_area() {
 }
 
 #[test]
-fn of_two_pages_each_sends_its_own() {
+fn two_page_read_transfers_each_part() {
     let mut device = made("");
     let (read, _) = alone(&mut device, io(Mode::Read, SECTORS - 3, 8));
     let (first, second) = (PAGE * 3 / SECTORS, PAGE * 5 / SECTORS);
@@ -70,7 +70,7 @@ fn of_two_pages_each_sends_its_own() {
 
 /// Bus and memory take half and a quarter of the channel's time for 4096 bytes.
 #[test]
-fn buses_and_memory_carry_no_more_than_the_channel() {
+fn bus_and_memory_carry_partial_transfers() {
     let mut device =
         made(r#", "buses": 1, "bus_bytes_per_s": 200000000, "memory_bytes_per_s": 400000000"#);
     for sectors in [1, 8, SECTORS] {
@@ -81,7 +81,7 @@ fn buses_and_memory_carry_no_more_than_the_channel() {
 }
 
 #[test]
-fn what_is_programmed_or_read_to_be_modified_is_a_whole_page() {
+fn programs_and_modify_reads_transfer_whole_pages() {
     let mut device = made("");
     let (write, _) = alone(&mut device, io(Mode::Write, 0, SECTORS));
     assert_eq!(write, COMMAND + link(SECTORS) + PAGE + PROGRAM);
@@ -93,7 +93,7 @@ fn what_is_programmed_or_read_to_be_modified_is_a_whole_page() {
 /// A dirty entry is evicted from the controller's memory: its map page is read and programmed, and
 /// then the requested one is read.
 #[test]
-fn a_page_of_the_map_is_read_as_a_whole() {
+fn mapping_page_is_transferred_whole() {
     let map = r#", "ftl": "dftl", "mapping_cache_bytes": 8, "mapping_cache_policy": "lru", "mapping_batch_update": false, "idle_free_blocks": 0"#;
     let mut device = made(map);
     let (read, parts) = alone(&mut device, io(Mode::Read, 100 * SECTORS, 8));
@@ -103,7 +103,7 @@ fn a_page_of_the_map_is_read_as_a_whole() {
 }
 
 #[test]
-fn an_ftl_that_merges_sends_what_is_wanted_and_plans_whole_pages() {
+fn merging_ftl_transfers_requested_sectors_only() {
     for ftl in ["bast", "fast", "superblock"] {
         let log = "log = { log_blocks = 8, superblock_blocks = 1, compat = \"none\" }";
         let text = of_ftl(ftl, &profile(1, 1, "sequential"));

@@ -18,7 +18,7 @@ fn made(planes: u64, rule: &str, state: &str) -> SimDevice {
 }
 
 #[test]
-fn a_row_is_read_with_one_command() {
+fn multi_plane_read_takes_one_command() {
     for planes in [2, 4] {
         for rule in RULES {
             let (read, parts) =
@@ -33,7 +33,7 @@ fn a_row_is_read_with_one_command() {
 }
 
 #[test]
-fn a_row_is_programmed_with_one_command_whose_pages_join_while_others_are_sent() {
+fn multi_plane_program_joins_pages_during_transfer() {
     for planes in [2, 4] {
         for rule in RULES {
             let (write, parts) =
@@ -49,7 +49,7 @@ fn a_row_is_programmed_with_one_command_whose_pages_join_while_others_are_sent()
 }
 
 #[test]
-fn a_die_that_is_always_asked_writes_a_row_for_each_program() {
+fn saturated_die_programs_all_planes() {
     let rows = 40;
     for planes in [1, 2, 4] {
         let rule = if planes == 1 { "none" } else { "same_block" };
@@ -69,7 +69,7 @@ fn a_die_that_is_always_asked_writes_a_row_for_each_program() {
 }
 
 #[test]
-fn what_cannot_be_beside_planes_that_work_together_is_refused() {
+fn multi_plane_refuses_incompatible_keys() {
     for (changes, key) in [
         (r#""planes_per_die": 1"#, "multi_plane"),
         (r#""planes_per_die": 2, "independent_planes": true"#, "independent_planes"),

@@ -51,7 +51,7 @@ fn trace(device: &mut SimDevice, at_once: u64, seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_device_that_is_recorded_does_what_one_that_is_not_does() {
+fn recording_changes_no_times() {
     let text = profile(2, 3, "random");
     for overrides in PLAIN {
         let plain = SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap());

@@ -6,7 +6,7 @@ use uflip_sim::Profile;
 use super::profile;
 
 #[test]
-fn a_bad_profile_is_refused_with_the_reason() {
+fn invalid_profile_is_refused_with_reason() {
     let message = |text: &str, overrides: &str| {
         let error = Profile::parse(text, "my.toml", overrides).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
@@ -68,7 +68,7 @@ fn a_bad_profile_is_refused_with_the_reason() {
 }
 
 #[test]
-fn bad_merging_ftls_are_refused_with_the_reason() {
+fn invalid_merging_ftl_is_refused_with_reason() {
     let base = profile(2, 2, "empty")
         .replace(", allocator = \"round_robin\"", "")
         .lines()

@@ -54,7 +54,7 @@ fn work_ns(amplification: f64) -> f64 {
 }
 
 #[test]
-fn collections_that_are_due_find_room_beside_a_host_that_always_wants_more() {
+fn due_collections_find_free_pages_under_full_load() {
     for more in ["", r#", "relocation": "same_die""#] {
         let (alone, _) = steady(made(0, more), 1);
         for (cache_bytes, outstanding) in [(4 << 20, 1), (0, 256)] {

@@ -44,7 +44,7 @@ fn read(page: u64) -> Io {
 const ALONE: u64 = COMMAND + READ + TRANSFER + LINK;
 
 #[test]
-fn a_block_is_moved_beside_the_host_when_it_was_read_so_often() {
+fn read_limit_scrubs_block_in_background() {
     for ftl in ["page_map", "block_map"] {
         let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
         let before = counted(&device);
@@ -72,7 +72,7 @@ fn a_block_is_moved_beside_the_host_when_it_was_read_so_often() {
 
 /// Pages that are read R times a second have their block scrubbed every `LIMIT`/R seconds.
 #[test]
-fn a_block_that_is_read_at_a_rate_is_moved_at_that_rate_over_the_limit() {
+fn scrub_rate_matches_read_rate() {
     for ftl in ["page_map", "block_map"] {
         let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
         let (rate, seconds) = (50, 40);
@@ -90,7 +90,7 @@ fn a_block_that_is_read_at_a_rate_is_moved_at_that_rate_over_the_limit() {
 /// Uniform reads scrub each block once per `LIMIT` reads: PAGES/LIMIT pages are programmed per page
 /// read. Each block's remainder is less than one more scrub.
 #[test]
-fn scrubbing_alone_programs_pages_of_a_block_over_the_limit_for_each_read() {
+fn scrub_programs_match_read_rate() {
     for ftl in ["page_map", "block_map"] {
         let mut device = device(ftl, &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
         let before = counted(&device);
@@ -115,7 +115,7 @@ fn scrubbing_alone_programs_pages_of_a_block_over_the_limit_for_each_read() {
 }
 
 #[test]
-fn all_that_is_old_is_moved_once_every_age() {
+fn age_limit_scrubs_all_data_once_per_age() {
     for (ftl, blocks) in [("page_map", 51), ("block_map", 52)] {
         let mut device = device(ftl, r#"{"scrub_age_s": 100.0}"#);
         let begin = device.now().0;
@@ -137,7 +137,7 @@ fn all_that_is_old_is_moved_once_every_age() {
 /// With a slow link the end of a read is known early: an I/O that comes meanwhile is served before
 /// the block is moved, whose metadata page is read first.
 #[test]
-fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_it() {
+fn scrub_does_not_delay_earlier_commands() {
     let slow = 4_096_000;
     let changes =
         format!(r#"{{"scrub_reads": {LIMIT}, "metadata_pages": 1, "link_bytes_per_s": 1000000}}"#);
@@ -160,7 +160,7 @@ fn what_comes_before_a_read_has_ended_does_not_wait_for_the_scrub_that_follows_i
 }
 
 #[test]
-fn what_is_erased_before_is_not_moved() {
+fn erased_block_is_not_scrubbed() {
     let mut device = device("page_map", &format!(r#"{{"scrub_reads": {LIMIT}}}"#));
     let before = counted(&device);
     // Each block is read less often than the limit, and rewritten.
@@ -180,7 +180,7 @@ fn what_is_erased_before_is_not_moved() {
 }
 
 #[test]
-fn a_scrub_for_the_sake_of_nothing_is_refused() {
+fn scrub_without_limit_is_refused() {
     for (ftl, changes, key) in [
         ("page_map", r#"{"scrub_reads": 0}"#, "scrub_reads"),
         ("page_map", r#"{"scrub_age_s": 0.0}"#, "scrub_age_s"),

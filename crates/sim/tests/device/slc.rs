@@ -40,7 +40,7 @@ fn rest(device: &mut SimDevice, ns: u64) {
 }
 
 #[test]
-fn a_burst_is_quick_for_as_many_pages_as_the_blocks_of_the_cache_hold() {
+fn slc_burst_is_fast_for_cache_capacity() {
     for (dies, blocks) in [(1, 1), (1, 4), (2, 4), (4, 3)] {
         let mut device = made(dies, blocks, blocks, "");
         let holds = u64::from(dies) * blocks * SLC_PAGES;
@@ -52,14 +52,14 @@ fn a_burst_is_quick_for_as_many_pages_as_the_blocks_of_the_cache_hold() {
 }
 
 #[test]
-fn a_dynamic_cache_takes_the_blocks_that_are_free_and_leaves_one() {
+fn dynamic_slc_cache_uses_free_blocks() {
     // Of 64 blocks one is the reserve, and one is left for writes that bypass the cache.
     assert_eq!(quick(&mut made(1, 0, 64, ""), 330), 62 * SLC_PAGES);
     assert_eq!(quick(&mut made(1, 0, 10, ""), 100), 10 * SLC_PAGES);
 }
 
 #[test]
-fn a_page_is_read_as_its_cells_are() {
+fn slc_pages_read_at_slc_speed() {
     let mut device = made(1, 2, 2, "");
     quick(&mut device, 1);
     assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + SLC_READ + TRANSFER + LINK);
@@ -69,7 +69,7 @@ fn a_page_is_read_as_its_cells_are() {
 }
 
 #[test]
-fn idle_time_folds_a_block_of_each_die_after_the_other() {
+fn idle_time_folds_one_block_per_die() {
     for (idle, folded) in
         [(FOLD - 1, 0), (FOLD, 1), (3 * FOLD - 1, 2), (3 * FOLD, 3), (9 * FOLD, 4)]
     {
@@ -88,7 +88,7 @@ fn idle_time_folds_a_block_of_each_die_after_the_other() {
 }
 
 #[test]
-fn pages_that_are_written_again_in_the_cache_are_not_folded() {
+fn overwritten_slc_pages_are_not_folded() {
     let mut device = made(1, 4, 4, "");
     for _ in 0..4 * SLC_PAGES {
         alone(&mut device, io(Mode::Write, 7, 1));
@@ -99,7 +99,7 @@ fn pages_that_are_written_again_in_the_cache_are_not_folded() {
 }
 
 #[test]
-fn what_is_folded_while_the_host_is_idle_is_counted_so() {
+fn idle_folds_are_counted_as_idle() {
     let mut device = made(1, 4, 4, "");
     quick(&mut device, 4 * SLC_PAGES);
     rest(&mut device, 9 * FOLD);
@@ -108,7 +108,7 @@ fn what_is_folded_while_the_host_is_idle_is_counted_so() {
 }
 
 #[test]
-fn units_are_gathered_in_the_cache_as_elsewhere() {
+fn slc_cache_gathers_units() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096"#;
     let mut device = made(1, 2, 2, more);
     let units = 4 * 2 * SLC_PAGES;
@@ -122,7 +122,7 @@ fn units_are_gathered_in_the_cache_as_elsewhere() {
 }
 
 #[test]
-fn a_flash_page_that_has_begun_past_the_cache_is_filled_before_that_is_used_again() {
+fn partial_page_past_slc_cache_is_filled_first() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096, "separate_streams": true"#;
     let holds = 4 * 2 * SLC_PAGES * 4;
     for begun in 0..4 {
@@ -149,7 +149,7 @@ fn a_flash_page_that_has_begun_past_the_cache_is_filled_before_that_is_used_agai
 }
 
 #[test]
-fn a_cache_that_makes_no_device_is_refused() {
+fn invalid_slc_cache_is_refused() {
     let refused = |keys: &str| {
         let overrides = format!(r#"{{"slc_read_ns": 1, "slc_program_ns": 1, {keys}}}"#);
         let text = profile(1, 1, "empty");

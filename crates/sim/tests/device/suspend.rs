@@ -50,7 +50,7 @@ fn write() -> Io {
 }
 
 #[test]
-fn a_read_waits_until_the_program_has_stopped_and_that_goes_on_behind_it() {
+fn suspended_program_resumes_after_read() {
     let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + 100_000]);
     assert_eq!(done[1].0, ALONE + STOP);
     assert_eq!(part(&done[1].1, "die_wait_ns"), STOP);
@@ -60,7 +60,7 @@ fn a_read_waits_until_the_program_has_stopped_and_that_goes_on_behind_it() {
 }
 
 #[test]
-fn a_program_that_would_be_over_before_it_has_stopped_does_not_stop() {
+fn ending_program_is_not_suspended() {
     for left in [1, STOP] {
         let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + PROGRAM - left]);
         assert_eq!(done[1].0, ALONE + left);
@@ -69,7 +69,7 @@ fn a_program_that_would_be_over_before_it_has_stopped_does_not_stop() {
 }
 
 #[test]
-fn a_read_beside_the_transfer_stops_the_program_as_it_begins() {
+fn read_during_transfer_suspends_program_at_start() {
     let early = 10_000;
     let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS - early]);
     assert_eq!(done[1].0, ALONE + early + STOP);
@@ -77,7 +77,7 @@ fn a_read_beside_the_transfer_stops_the_program_as_it_begins() {
 }
 
 #[test]
-fn reads_that_come_meanwhile_follow_and_stop_nothing_again() {
+fn reads_during_suspension_share_it() {
     let first = PROGRAMS + 100_000;
     let done = beside_a_write(&mut one_die(1), &write(), &[first, first + STOP + 1000]);
     assert_eq!(done[2].0, ALONE + READS - 1000);
@@ -85,7 +85,7 @@ fn reads_that_come_meanwhile_follow_and_stop_nothing_again() {
 }
 
 #[test]
-fn nothing_is_suspended_more_often_than_that() {
+fn suspensions_are_limited() {
     let first = PROGRAMS + 100_000;
     // The remaining program time at its resumption; the second read comes 50 us later.
     let goes_on = first + STOP + READS;
@@ -99,7 +99,7 @@ fn nothing_is_suspended_more_often_than_that() {
 }
 
 #[test]
-fn the_erase_of_a_merge_stops_for_a_read() {
+fn merge_erase_is_suspended_by_read() {
     let text = of_ftl("block_map", &profile(1, 1, "sequential"));
     // The block has 16 pages, of which 15 move before the new one is programmed.
     let moved = READS + TRANSFER + PROGRAM;
@@ -111,7 +111,7 @@ fn the_erase_of_a_merge_stops_for_a_read() {
 }
 
 #[test]
-fn whatever_is_suspended_beside_others_on_its_channel_ends() {
+fn suspended_ops_on_shared_channel_end() {
     let text = include_str!("../../../../python/uflip/profiles/demo.toml");
     let today = r#"{"channels": 8, "dies_per_channel": 4, "blocks_per_die": 128, "page_bytes": 16384,
         "pages_per_block": 16, "mapping_unit_bytes": 4096, "partial_transfer": true, "spare_factor": 0.21875,

@@ -30,7 +30,7 @@ fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
 }
 
 #[test]
-fn the_write_that_fills_a_flash_page_up_takes_it_to_the_flash() {
+fn filling_write_programs_flash_page() {
     let mut device = device("");
     let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
     assert_eq!(writes(&mut device, 8), [page, page].concat());
@@ -42,7 +42,7 @@ fn the_write_that_fills_a_flash_page_up_takes_it_to_the_flash() {
 }
 
 #[test]
-fn a_read_of_a_unit_sends_that_unit_alone_where_pages_are_sent_in_parts() {
+fn unit_read_transfers_one_unit() {
     for (parts, sent) in [("true", 1), ("false", UNITS)] {
         let mut device = device(&format!(r#", "partial_transfer": {parts}"#));
         writes(&mut device, 6);
@@ -59,7 +59,7 @@ fn a_read_of_a_unit_sends_that_unit_alone_where_pages_are_sent_in_parts() {
 }
 
 #[test]
-fn dies_take_turns_a_flash_page_at_a_time() {
+fn dies_alternate_per_flash_page() {
     let mut device = made(2, "empty", "");
     writes(&mut device, 16);
     // Units 0 to 3 and 8 to 11 are on one die, the others on the other.
@@ -70,7 +70,7 @@ fn dies_take_turns_a_flash_page_at_a_time() {
 }
 
 #[test]
-fn who_wants_a_unit_to_be_durable_has_its_page_filled_up() {
+fn durable_unit_write_pads_page() {
     let mut fua = device("");
     fua.set_durability("fua".parse().unwrap());
     assert_eq!(writes(&mut fua, 3), [TAKEN + FLASH; 3]);
@@ -91,7 +91,7 @@ fn who_wants_a_unit_to_be_durable_has_its_page_filled_up() {
 }
 
 #[test]
-fn the_write_cache_holds_units_and_sends_flash_pages() {
+fn write_cache_gathers_units_to_flash_pages() {
     for flush in ["eager", "when_needed"] {
         let mut device = device(&format!(r#", "write_cache_bytes": 32768, "flush": "{flush}""#));
         device.set_durability("flush:6".parse().unwrap());
@@ -114,7 +114,7 @@ fn the_write_cache_holds_units_and_sends_flash_pages() {
 }
 
 #[test]
-fn a_part_of_a_unit_is_read_before_it_is_written() {
+fn partial_unit_write_reads_unit_first() {
     let mut device = device(r#", "partial_transfer": true"#);
     writes(&mut device, 4);
     let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write, stream: 0 };
@@ -127,7 +127,7 @@ fn a_part_of_a_unit_is_read_before_it_is_written() {
 }
 
 #[test]
-fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
+fn partial_unit_writes_are_serialised() {
     let mut device = device(r#", "partial_transfer": true"#);
     writes(&mut device, 4);
     let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write, stream: 0 };
@@ -149,7 +149,7 @@ fn a_part_of_a_unit_waits_for_one_that_came_before_it() {
 
 /// Seven flash pages of a block hold data: its halves have four and three, and no page is in both.
 #[test]
-fn halves_of_a_block_are_whole_flash_pages() {
+fn half_block_holds_whole_flash_pages() {
     let text = marginal_flash(&profile(1, 3, "empty"));
     for retire in ["halves", "parity", "pages"] {
         let mut retired = 0;
@@ -193,7 +193,7 @@ fn random_ios(pages: u64, count: u64, seed: u64) -> Vec<Io> {
 /// On one die, the boundaries of flash pages do not affect relocation: a map with unit-sized pages
 /// moves the same data.
 #[test]
-fn units_are_moved_as_pages_of_their_size_would_be() {
+fn unit_relocation_matches_small_pages() {
     for gc in ["greedy", "cyclic", "cost_benefit"] {
         let more = format!(r#", "gc": "{gc}", "pages_per_block": 8"#);
         let mut units = made(1, "sequential", &more);
@@ -222,7 +222,7 @@ fn amplification(mut device: SimDevice) -> f64 {
 }
 
 #[test]
-fn units_written_in_time_amplify_as_pages_of_their_size_would() {
+fn timed_unit_write_amplification_matches_small_pages() {
     for (dies, relocation) in [(1, "same_die"), (2, "allocator"), (4, "same_die")] {
         let more = format!(
             r#""gc": "greedy", "relocation": "{relocation}", "separate_streams": false,
@@ -238,7 +238,7 @@ fn units_written_in_time_amplify_as_pages_of_their_size_would() {
 }
 
 #[test]
-fn units_that_fit_no_flash_page_are_refused() {
+fn unit_size_must_divide_flash_page() {
     let refused = |more: &str| {
         let overrides = format!(r#"{{"page_bytes": 16384{more}}}"#);
         let made = Profile::parse(&profile(1, 1, "empty"), "test", &overrides);

@@ -29,7 +29,7 @@ fn device(changes: &str) -> SimDevice {
 }
 
 #[test]
-fn spare_areas_say_for_which_block_another_stands_in() {
+fn recovery_restores_block_replacements() {
     let mut device = device(
         r#"{"power_loss_protection": false, "spare_read_bytes": 16, "program_failures": 0.0005,
         "erase_failures": 0.005, "static_wear_threshold": 1}"#,
@@ -57,7 +57,7 @@ fn write(block: u64) -> Io {
 }
 
 #[test]
-fn flash_without_fault_takes_as_long_as_flash_that_does_not_wear() {
+fn faultless_wearing_flash_adds_no_time() {
     let mut device = device("{}");
     let merge = (PAGES - 1) * (READ + 2 * TRANSFER + PROGRAM);
     let (response, parts) = alone(&mut device, write(0));
@@ -67,7 +67,7 @@ fn flash_without_fault_takes_as_long_as_flash_that_does_not_wear() {
 }
 
 #[test]
-fn a_page_with_errors_is_read_again() {
+fn read_retries_take_time() {
     // At first far more errors than can be corrected, and almost none in a read retry.
     let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1}"#);
     let again = READ + TRANSFER;
@@ -80,7 +80,7 @@ fn a_page_with_errors_is_read_again() {
 }
 
 #[test]
-fn a_page_that_stays_wrong_fails_the_read_and_no_merge() {
+fn uncorrectable_page_fails_read_but_not_merge() {
     let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1, "read_retries": 0}"#);
     device.submit(&io(Mode::Read, 5, 1)).unwrap();
     let error = device.complete().unwrap_err();
@@ -90,7 +90,7 @@ fn a_page_that_stays_wrong_fails_the_read_and_no_merge() {
 }
 
 #[test]
-fn a_longer_erase_is_waited_for() {
+fn write_waits_for_slowed_erase() {
     let changes = r#"{"erase_step_cycles": 500, "erase_step_ns": 70000, "erase_steps_max": 9}"#;
     let plain = alone(&mut device("{}"), write(0)).0;
     // Two erase steps: it was erased a thousand times before.
@@ -99,7 +99,7 @@ fn a_longer_erase_is_waited_for() {
 
 /// On one die nothing runs in parallel: a write takes as long as all the work for it.
 #[test]
-fn a_failure_costs_what_is_done_about_it() {
+fn failure_time_is_that_of_its_handling() {
     let (mut failures, mut ended) = (0, 0);
     for seed in 0..40 {
         let mut device = device(&format!(
@@ -127,7 +127,7 @@ fn a_failure_costs_what_is_done_about_it() {
 }
 
 #[test]
-fn a_device_without_a_block_in_reserve_ends_read_only() {
+fn device_without_spare_block_turns_read_only() {
     let mut device = device(r#"{"erase_failures": 0.999999, "replacement_blocks": 3}"#);
     // The fourth block that cannot be erased is one too many.
     for number in 0..3 {
@@ -164,7 +164,7 @@ fn marginal(changes: &str) -> SimDevice {
 
 /// Data written untimed has the device's current age, like data written in time.
 #[test]
-fn what_is_written_without_time_is_fresh() {
+fn untimed_writes_are_fresh() {
     let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
     let seven = Nanos(7_000_000_000_000);
     device.wait_until(seven);
@@ -180,7 +180,7 @@ fn what_is_written_without_time_is_fresh() {
 /// Data saved by capacitors, or merged by recovery, counts as written at power-up, not at the
 /// device's last activity.
 #[test]
-fn what_is_written_when_power_is_back_is_fresh() {
+fn data_written_by_recovery_is_fresh() {
     let seven = Nanos(7_000_000_000_000);
     let keys =
         r#""retention_doubling_s": 1000, "retention_by_block": true, "spare_read_bytes": 16"#;
@@ -229,7 +229,7 @@ pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
 }
 
 #[test]
-fn a_block_is_as_old_as_its_oldest_page_and_young_when_it_was_moved() {
+fn relocation_resets_block_age() {
     let mut device = marginal(r#""retention_doubling_s": 1000, "retention_by_block": true"#);
     assert_eq!(retries(&mut device, 5), 0, "it was just handed over");
     device.wait_until(Nanos(7_000_000_000_000));
@@ -243,7 +243,7 @@ fn a_block_is_as_old_as_its_oldest_page_and_young_when_it_was_moved() {
 }
 
 #[test]
-fn what_was_there_at_the_hand_over_is_older() {
+fn initial_data_has_configured_age() {
     let aged = r#""retention_doubling_s": 1000, "retention_by_block": true, "data_age_s": 7000"#;
     let mut device = marginal(aged);
     assert_eq!(retries(&mut device, 5), 1);
@@ -252,7 +252,7 @@ fn what_was_there_at_the_hand_over_is_older() {
 }
 
 #[test]
-fn reads_disturb_their_block_until_it_is_erased() {
+fn read_disturb_lasts_until_erase() {
     let mut device = marginal(r#""read_disturb_doubling": 10, "retention_by_block": false"#);
     for _ in 0..10 {
         assert_eq!(retries(&mut device, 5), 0, "at most twice the errors");

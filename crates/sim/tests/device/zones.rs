@@ -43,7 +43,7 @@ pub(super) fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> I
 }
 
 #[test]
-fn a_page_takes_the_sum_of_its_steps() {
+fn zone_page_time_is_sum_of_steps() {
     let mut device = device(1, 1, 1, "{}");
     let (took, parts) = alone(&mut device, io(Mode::Write, 0, 1));
     assert_eq!(took, COMMAND + LINK + TRANSFER + PROGRAM);
@@ -84,7 +84,7 @@ fn rate(device: &mut SimDevice, zones: &[u64]) -> f64 {
 }
 
 #[test]
-fn zones_on_dies_of_their_own_add_up_until_the_channel_is_full() {
+fn zones_on_separate_dies_scale_to_channel_rate() {
     const ALONE: u64 = COMMAND + LINK + TRANSFER + PROGRAM;
     for zones in [1, 2, 4, 8, 16] {
         let mut device = device(1, 16, 1, "{}");
@@ -100,7 +100,7 @@ fn zones_on_dies_of_their_own_add_up_until_the_channel_is_full() {
 }
 
 #[test]
-fn a_reset_erases_what_holds_anything_on_all_dies_at_a_time() {
+fn zone_reset_erases_written_blocks_in_parallel() {
     let mut device = device(2, 2, 4, "{}");
     let reset = zone(&device, Mode::Reset, 0);
     assert_eq!(alone(&mut device, reset).0, COMMAND, "nothing to erase");
@@ -118,7 +118,7 @@ fn a_reset_erases_what_holds_anything_on_all_dies_at_a_time() {
 }
 
 #[test]
-fn a_finish_programs_what_is_left_or_nothing() {
+fn zone_finish_pads_only_when_configured() {
     let mut padded = device(1, 1, 1, "{}");
     alone(&mut padded, io(Mode::Write, 0, 10));
     let finish = zone(&padded, Mode::Finish, 0);
@@ -137,7 +137,7 @@ fn a_finish_programs_what_is_left_or_nothing() {
 
 /// Untimed mode counts the same as timed mode.
 #[test]
-fn commands_to_zones_do_the_same_without_time() {
+fn untimed_zone_commands_match_timed() {
     for units in ["{}", r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024}"#] {
         let mut timed = device(2, 1, 2, units);
         let mut untimed = timed.clone();
@@ -159,7 +159,7 @@ fn commands_to_zones_do_the_same_without_time() {
 }
 
 #[test]
-fn units_wait_in_the_buffer_of_their_zone_for_their_flash_page() {
+fn zone_buffer_gathers_units() {
     let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "partial_transfer": true}"#;
     let mut device = device(1, 1, 1, keys);
     let unit =
@@ -190,7 +190,7 @@ fn units_wait_in_the_buffer_of_their_zone_for_their_flash_page() {
 }
 
 #[test]
-fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
+fn zone_errors_match_standard() {
     let mut device = device(1, 4, 1, r#"{"max_open_zones": 1, "max_active_zones": 2}"#);
     let (size, none) = (2 * BLOCK, 1);
     let refused = |device: &mut SimDevice, io: Io| device.submit(&io).unwrap_err().to_string();
@@ -225,7 +225,7 @@ fn what_a_zone_does_not_take_is_told_as_the_standard_does() {
 }
 
 #[test]
-fn a_device_may_come_with_full_zones() {
+fn device_may_start_with_full_zones() {
     let mut device = device(2, 2, 2, r#"{"state": "sequential"}"#);
     let zones = device.zones().unwrap().unwrap().zones;
     assert!(zones.iter().all(|zone| zone.state == ZoneState::Full) && zones.len() == 128);
@@ -260,7 +260,7 @@ fn any_command(device: &SimDevice, rng: &mut Xoshiro256PlusPlus) -> (Io, u64) {
 /// Random commands to several zones, many at a time. Every accepted command completes once, the
 /// parts of its response time add up, and exactly the written and padded pages are programmed.
 #[test]
-fn whatever_is_asked_everything_ends_and_nothing_is_programmed_in_vain() {
+fn random_zone_commands_end_without_surplus_programs() {
     let keys = r#"{"mapping_unit_bytes": 1024, "sector_bytes": 1024, "max_open_zones": 3,
         "max_active_zones": 4, "write_cache_bytes": 8192, "flush": "eager"}"#;
     for (seed, keys) in [(1, "{\"max_open_zones\": 3, \"max_active_zones\": 4}"), (2, keys)] {

@@ -16,7 +16,7 @@ fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
 
 /// Commands after a reset that loses their zone fail.
 #[test]
-fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
+fn writes_behind_failed_reset_fail() {
     for mode in [Mode::Write, Mode::Append, Mode::Finish, Mode::Reset] {
         // The erase would need its second step, and no block may have more than one.
         let steps = r#"{"erase_step_cycles": 500, "erase_step_ns": 1, "erase_steps_max": 1}"#;
@@ -41,7 +41,7 @@ fn what_was_admitted_behind_a_reset_that_loses_its_zone_fails() {
 
 /// The data of a zone ages from its first page on, and reads disturb it, until a reset.
 #[test]
-fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
+fn zone_age_is_that_of_oldest_page() {
     let seven = Nanos(7_000_000_000_000);
     let mut device = marginal(
         r#"{"retention_doubling_s": 1000, "retention_by_block": true, "read_disturb_doubling": 1000000}"#,
@@ -75,7 +75,7 @@ fn a_zone_is_as_old_as_its_oldest_page_until_it_is_reset() {
 }
 
 #[test]
-fn zones_keep_no_account_for_a_loss_of_power_whatever_else_is_changed() {
+fn zoned_device_refuses_power_loss() {
     let text = zoned(&of_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
     let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16, "cache_program": true}"#;
     let refused = Profile::parse(&text, "test", keys).unwrap_err().to_string();
@@ -83,7 +83,7 @@ fn zones_keep_no_account_for_a_loss_of_power_whatever_else_is_changed() {
 }
 
 #[test]
-fn nothing_moves_what_is_in_a_zone() {
+fn zoned_device_refuses_scrub() {
     for key in [r#""scrub_reads": 5, "read_disturb_doubling": 10"#, r#""scrub_age_s": 5"#] {
         let refused =
             marginal(&format!(r#"{{"retention_by_block": true, {key}}}"#)).unwrap_err().to_string();

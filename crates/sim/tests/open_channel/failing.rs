@@ -39,7 +39,7 @@ fn is_about(count: usize, of: usize, chance: f64) -> bool {
 }
 
 #[test]
-fn a_read_is_saved_by_reading_again_where_that_has_fewer_errors() {
+fn retry_corrects_failed_read() {
     const PAGES: u32 = 500;
     let written = |more: &str| {
         let mut device = rated(more);
@@ -77,7 +77,7 @@ fn a_read_is_saved_by_reading_again_where_that_has_fewer_errors() {
 }
 
 #[test]
-fn writes_fail_as_often_as_the_profile_says_and_leave_nothing_to_read() {
+fn write_failures_match_profile() {
     let mut device = rated(&failures(1.0, 0.0, 0.02, 0.0));
     let mut failed = 0;
     let all: Vec<Ppa> = blocks(&device).collect();
@@ -103,7 +103,7 @@ fn writes_fail_as_often_as_the_profile_says_and_leave_nothing_to_read() {
 }
 
 #[test]
-fn erases_fail_as_often_as_the_profile_says_and_retire_their_block() {
+fn erase_failures_match_profile_and_retire_block() {
     let mut device = rated(&failures(1.0, 0.05, 0.0, 0.1));
     let all: Vec<Ppa> = blocks(&device).collect();
     let bad = |block: &Ppa, device: &OpenChannelDevice| device.block_state(*block).unwrap().retired;
@@ -127,7 +127,7 @@ fn erases_fail_as_often_as_the_profile_says_and_retire_their_block() {
 }
 
 #[test]
-fn reads_disturb_their_block_until_it_is_erased() {
+fn read_disturb_lasts_until_erase() {
     let disturbed = format!("{}, \"read_disturb_doubling\": 200", failures(1.0, 0.0, 0.0, 0.0));
     let mut device = rated(&format!(r#""rber_rated": 9e-4, "retries_max": 0, {disturbed}"#));
     let first = page(&device, at(0, 0));
@@ -149,7 +149,7 @@ fn reads_disturb_their_block_until_it_is_erased() {
 }
 
 #[test]
-fn a_table_of_failures_says_what_is_wrong_with_it() {
+fn invalid_failures_table_names_fault() {
     use uflip_sim::OpenChannelProfile;
     let wrong = |overrides: String| {
         let parsed = OpenChannelProfile::parse(super::DFC, "dfc.toml", &format!("{{{overrides}}}"));

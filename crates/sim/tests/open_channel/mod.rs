@@ -46,7 +46,7 @@ fn at(block: u32, page: u32) -> Ppa {
 }
 
 #[test]
-fn every_mistake_of_the_host_is_the_status_of_its_address() {
+fn host_errors_set_address_status() {
     let mut device = small();
     let first = page(&device, at(0, 0));
     let all = |status: AddressStatus| vec![status; 8];
@@ -67,7 +67,7 @@ fn every_mistake_of_the_host_is_the_status_of_its_address() {
 }
 
 #[test]
-fn good_addresses_of_a_bad_vector_are_done() {
+fn valid_addresses_of_failed_vector_are_executed() {
     let mut device = small();
     let mut vector = page(&device, at(0, 0));
     vector.extend(page(&device, at(1, 3)));
@@ -79,7 +79,7 @@ fn good_addresses_of_a_bad_vector_are_done() {
 }
 
 #[test]
-fn a_block_that_cannot_be_erased_is_retired() {
+fn unerasable_block_is_retired() {
     let mut device = device(r#"{"erase_step_cycles": 1, "erase_steps_max": 1}"#);
     let mut times = Vec::new();
     for expected in [AddressStatus::Done, AddressStatus::Done, AddressStatus::EraseFailed] {
@@ -98,7 +98,7 @@ fn a_block_that_cannot_be_erased_is_retired() {
 
 /// Times computed by hand from the numbers of the profile.
 #[test]
-fn one_command_takes_what_the_profile_says() {
+fn command_times_match_profile() {
     let mut device = device(r#"{"program_spread_permille": 0, "quick_low_pages": 0}"#);
     let transfer = 32_768 * 1_000_000_000 / 50_400_000;
     let threads = 35_000 + 5_000 + 40_000;
@@ -115,7 +115,7 @@ fn one_command_takes_what_the_profile_says() {
 }
 
 #[test]
-fn a_read_that_failed_fails_again_until_the_block_is_erased() {
+fn failed_read_fails_until_erase() {
     let mut device = device(r#"{"erases": 20000, "erase_steps_max": 1000}"#);
     let mut failures = 0;
     for number in 0..200 {
@@ -131,7 +131,7 @@ fn a_read_that_failed_fails_again_until_the_block_is_erased() {
 }
 
 #[test]
-fn reads_of_worn_cells_take_longer_with_nothing_else_under_way() {
+fn worn_cells_read_slower_on_idle_device() {
     let transfer = 32_768 * 1_000_000_000 / 50_400_000;
     let threads = 35_000 + 5_000 + 40_000;
     for (erases, some_fail) in [(0, false), (20_000, true)] {
@@ -156,7 +156,7 @@ fn reads_of_worn_cells_take_longer_with_nothing_else_under_way() {
 }
 
 #[test]
-fn a_block_that_was_erased_as_often_as_can_be_counted_is_erased_once_more() {
+fn erase_count_saturates() {
     let overrides = r#"{"erases": 4294967295, "erase_step_cycles": 0}"#;
     let mut device = device(overrides);
     let (_, statuses) = command(&mut device, FlashOp::Erase, &[at(0, 0)]);
@@ -241,7 +241,7 @@ proptest! {
     /// Statuses match the oracle; every ticket completes once, in time order; the clock never goes
     /// back; parts sum to the response time; the same seed gives the same run.
     #[test]
-    fn swarm(
+    fn random_commands_match_oracle(
         channels in 1u32..5, luns in 1u32..4, planes in 1u32..3, sectors in 1u32..5,
         blocks in 1u32..4, pages in 1u32..9, depth in 1usize..9, write_back: bool, seed: u64,
     ) {
@@ -293,7 +293,7 @@ fn run(overrides: &str, depth: usize, seed: u64) -> Result<Vec<(Ticket, u64)>, T
 }
 
 #[test]
-fn a_profile_says_what_is_wrong_with_it() {
+fn invalid_profile_names_fault() {
     let wrong = |overrides: &str| {
         OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap_err().to_string()
     };

@@ -17,16 +17,16 @@ use super::DFC;
 
 /// The state of a channel: when its thread and its bus are free, and the LUN of its last write.
 #[derive(Clone, Copy, Default)]
-struct Channel {
+struct ChannelClock {
     thread: u64,
     bus: u64,
     wrote: Option<u8>,
 }
 
-struct Clocks {
+struct CardClocks {
     profile: OpenChannelProfile,
     submission: u64,
-    channels: Vec<Channel>,
+    channels: Vec<ChannelClock>,
     /// The operations of each LUN in order, each with its end.
     luns: Vec<Vec<(u64, FlashOp)>>,
     erases: std::collections::BTreeMap<(u8, u8, u32), u64>,
@@ -35,13 +35,13 @@ struct Clocks {
 }
 
 /// Time by cause.
-type Parts = std::collections::BTreeMap<&'static str, u64>;
+type TimeByCause = std::collections::BTreeMap<&'static str, u64>;
 
-impl Clocks {
-    fn new(profile: OpenChannelProfile, geometry: &FlashGeometry) -> Clocks {
-        Clocks {
+impl CardClocks {
+    fn new(profile: OpenChannelProfile, geometry: &FlashGeometry) -> CardClocks {
+        CardClocks {
             submission: 0,
-            channels: vec![Channel::default(); geometry.channels as usize],
+            channels: vec![ChannelClock::default(); geometry.channels as usize],
             luns: vec![vec![(0, FlashOp::Read)]; geometry.luns() as usize],
             erases: Default::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(profile.state.seed),
@@ -51,8 +51,8 @@ impl Clocks {
     }
 
     /// Return when a command for `at` that arrives `now` ends, and its time by cause.
-    fn serve(&mut self, op: FlashOp, at: Ppa, now: u64) -> (u64, Parts) {
-        let mut parts = Parts::new();
+    fn serve(&mut self, op: FlashOp, at: Ppa, now: u64) -> (u64, TimeByCause) {
+        let mut parts = TimeByCause::new();
         let OpenChannelProfile { controller, media, geometry, reliability, .. } = &self.profile;
         let transfer = transfer_ns(&self.profile);
         let channel = &mut self.channels[usize::from(at.channel)];
@@ -128,7 +128,7 @@ fn transfer_ns(profile: &OpenChannelProfile) -> u64 {
 }
 
 /// Add the wait for a LUN from `since` on to `parts`, each part by the operation that occupies the LUN.
-fn charge_wait(parts: &mut Parts, operations: &[(u64, FlashOp)], mut since: u64) {
+fn charge_wait(parts: &mut TimeByCause, operations: &[(u64, FlashOp)], mut since: u64) {
     for (until, op) in operations {
         let cause = match op {
             FlashOp::Read => "read_wait_ns",
@@ -191,7 +191,7 @@ fn one_at_a_time(overrides: &str, seed: u64) -> Result<(), TestCaseError> {
     let profile = OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap();
     let mut device = OpenChannelDevice::new("dfc", &profile).unwrap();
     let geometry = *device.geometry();
-    let mut clocks = Clocks::new(profile, &geometry);
+    let mut clocks = CardClocks::new(profile, &geometry);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     for number in 0..200 {
         let op = [FlashOp::Write, FlashOp::Write, FlashOp::Read, FlashOp::Erase]
@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn commands_take_what_clocks_in_the_order_of_submission_say(
+    fn single_commands_match_clock_model(
         channels in 1u32..4, luns in 1u32..4, planes in 1u32..3, sectors in 1u32..5,
         rate in 1_000_000u64..1_000_000_000, write_back: bool, switch in 0u64..400_000,
         thread in 0u64..50_000, dispatch in 0u64..50_000, quick in 0u32..4, spread in 0u64..300,
@@ -250,6 +250,6 @@ proptest! {
 }
 
 #[test]
-fn so_do_those_of_the_card() {
+fn card_profile_matches_clock_model() {
     one_at_a_time("{}", 7).unwrap();
 }

@@ -19,7 +19,7 @@ use super::one_at_a_time::program_ns;
 use super::{DFC, page};
 
 /// A page or a block of a command.
-struct Job {
+struct PageJob {
     op: FlashOp,
     at: Ppa,
     end: u64,
@@ -28,7 +28,7 @@ struct Job {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Happens {
+enum JobEvent {
     Arrives(usize),
     HasData(usize),
     IsSent(usize),
@@ -36,13 +36,13 @@ enum Happens {
 }
 
 #[derive(Default)]
-struct Lun {
+struct LunQueue {
     queue: VecDeque<usize>,
     works: bool,
 }
 
 #[derive(Default)]
-struct Channel {
+struct ChannelQueue {
     queue: VecDeque<usize>,
     held_by: Option<usize>,
     sends: bool,
@@ -50,27 +50,27 @@ struct Channel {
     thread: u64,
 }
 
-struct Queues {
+struct CardQueues {
     profile: OpenChannelProfile,
     now: u64,
-    events: BinaryHeap<Reverse<(u64, usize, Happens)>>,
+    events: BinaryHeap<Reverse<(u64, usize, JobEvent)>>,
     order: usize,
-    jobs: Vec<Job>,
-    luns: Vec<Lun>,
-    channels: Vec<Channel>,
+    jobs: Vec<PageJob>,
+    luns: Vec<LunQueue>,
+    channels: Vec<ChannelQueue>,
     submission: u64,
 }
 
-impl Queues {
-    fn new(profile: OpenChannelProfile) -> Queues {
+impl CardQueues {
+    fn new(profile: OpenChannelProfile) -> CardQueues {
         let (channels, luns) = (profile.geometry.channels, profile.geometry.luns_per_channel);
-        Queues {
+        CardQueues {
             now: 0,
             events: BinaryHeap::new(),
             order: 0,
             jobs: Vec::new(),
-            luns: (0..channels * luns).map(|_| Lun::default()).collect(),
-            channels: (0..channels).map(|_| Channel::default()).collect(),
+            luns: (0..channels * luns).map(|_| LunQueue::default()).collect(),
+            channels: (0..channels).map(|_| ChannelQueue::default()).collect(),
             submission: 0,
             profile,
         }
@@ -82,7 +82,7 @@ impl Queues {
             + usize::from(at.lun)
     }
 
-    fn plan(&mut self, at: u64, happens: Happens) {
+    fn plan(&mut self, at: u64, happens: JobEvent) {
         self.order += 1;
         self.events.push(Reverse((at, self.order, happens)));
     }
@@ -94,21 +94,21 @@ impl Queues {
         let channel = &mut self.channels[usize::from(at.channel)];
         channel.thread = channel.thread.max(self.submission) + controller.submission_thread_ns;
         let ready = channel.thread;
-        self.jobs.push(Job { op, at, end: 0, disturbed: false });
-        self.plan(ready, Happens::Arrives(self.jobs.len() - 1));
+        self.jobs.push(PageJob { op, at, end: 0, disturbed: false });
+        self.plan(ready, JobEvent::Arrives(self.jobs.len() - 1));
     }
 
     fn run(&mut self) {
         while let Some(Reverse((at, _, happens))) = self.events.pop() {
             self.now = at;
             match happens {
-                Happens::Arrives(job) => self.arrives(job),
-                Happens::HasData(job) => {
+                JobEvent::Arrives(job) => self.arrives(job),
+                JobEvent::HasData(job) => {
                     self.channels[usize::from(self.jobs[job].at.channel)].queue.push_back(job);
                     self.give_channel(job);
                 }
-                Happens::IsSent(job) => self.is_sent(job),
-                Happens::IsOver(job) => self.leaves(job),
+                JobEvent::IsSent(job) => self.is_sent(job),
+                JobEvent::IsOver(job) => self.leaves(job),
             }
         }
     }
@@ -133,8 +133,8 @@ impl Queues {
         let happens = match self.jobs[first].op {
             _ if self.luns[lun].works => return,
             FlashOp::Write => return,
-            FlashOp::Read => (self.now + media.read_ns, Happens::HasData(first)),
-            FlashOp::Erase => (self.now + media.erase_ns, Happens::IsOver(first)),
+            FlashOp::Read => (self.now + media.read_ns, JobEvent::HasData(first)),
+            FlashOp::Erase => (self.now + media.erase_ns, JobEvent::IsOver(first)),
         };
         self.luns[lun].works = true;
         self.plan(happens.0, happens.1);
@@ -172,7 +172,7 @@ impl Queues {
     fn send(&mut self, job: usize) {
         let lun = self.lun(job);
         let OpenChannelProfile { geometry, controller, media, .. } = &self.profile;
-        let Job { op, at, disturbed, .. } = self.jobs[job];
+        let PageJob { op, at, disturbed, .. } = self.jobs[job];
         let bytes = u64::from(geometry.planes * geometry.sectors_per_page * geometry.sector_bytes);
         let once = bytes * 1_000_000_000 / controller.channel_bytes_per_s;
         let channel = &mut self.channels[usize::from(at.channel)];
@@ -191,18 +191,18 @@ impl Queues {
             channel.wrote = Some(at.lun);
             self.luns[lun].works = true;
         }
-        self.plan(self.now + once + more, Happens::IsSent(job));
+        self.plan(self.now + once + more, JobEvent::IsSent(job));
     }
 
     fn is_sent(&mut self, job: usize) {
-        let Job { op, at, .. } = self.jobs[job];
+        let PageJob { op, at, .. } = self.jobs[job];
         self.channels[usize::from(at.channel)].sends = false;
         if op == FlashOp::Read {
             return self.leaves(job);
         }
         self.channels[usize::from(at.channel)].held_by = None;
         self.jobs[job].end = self.now;
-        self.plan(self.now + program_ns(&self.profile, at.page), Happens::IsOver(job));
+        self.plan(self.now + program_ns(&self.profile, at.page), JobEvent::IsOver(job));
         self.give_channel(job);
     }
 
@@ -250,7 +250,7 @@ fn under_way(overrides: &str, seed: u64, pause: u64) -> Result<(), TestCaseError
     let controller = &profile.controller;
     let back = controller.media_completion_thread_ns + controller.host_completion_thread_ns;
     let mut device = OpenChannelDevice::new("dfc", &profile).unwrap();
-    let mut queues = Queues::new(profile.clone());
+    let mut queues = CardQueues::new(profile.clone());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (mut commands, mut got) = (Vec::new(), std::collections::BTreeMap::new());
     for _ in 0..120 {
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn commands_under_way_end_when_queues_say(
+    fn concurrent_commands_match_queue_model(
         channels in 1u32..4, luns in 1u32..5, rate in 20_000_000u64..200_000_000, write_back: bool,
         switch in 0u64..400_000, thread in 1_000u64..50_000, dispatch in 1_000u64..50_000,
         read in 50_000u64..250_000, again: bool, seed: u64, pause in 10_000u64..3_000_000,

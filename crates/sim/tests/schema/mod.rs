@@ -172,7 +172,7 @@ fn types() -> String {
 }
 
 #[test]
-fn the_types_are_those_of_the_schema() {
+fn snapshot_types_match_schema() {
     let path = data(&format!("schema-{}.txt", snapshot::SCHEMA));
     let now = types();
     if std::env::var_os(RENEW).is_some() {
@@ -195,7 +195,7 @@ fn the_types_are_those_of_the_schema() {
 
 /// A file with another schema is rejected with its number; see `snapshot.rs`.
 #[test]
-fn a_file_of_this_schema_is_read_whatever_wrote_it() {
+fn snapshot_of_schema_1_is_read() {
     let path = data("schema-1.snapshot");
     if snapshot::SCHEMA != 1 {
         let error = SimDevice::restore(&path).expect_err("of another schema");

@@ -14,22 +14,22 @@ use serde::ser::{
 /// Record every type in `value`: `Struct.3.field: type`, `Enum::2.Variant: type`.
 pub fn write_down(value: &impl Serialize, met: &mut BTreeSet<String>) {
     let lines = Rc::new(RefCell::new(std::mem::take(met)));
-    value.serialize(Types { lines: Rc::clone(&lines) }).expect("nothing is refused");
+    value.serialize(TypeRecorder { lines: Rc::clone(&lines) }).expect("nothing is refused");
     *met = lines.take();
 }
 
 #[derive(Clone)]
-struct Types {
+struct TypeRecorder {
     lines: Rc<RefCell<BTreeSet<String>>>,
 }
 
-impl Types {
+impl TypeRecorder {
     // Every type of a device is instantiated here, so keep this function small.
-    fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, Refused> {
+    fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, UnsupportedType> {
         value.serialize(self.clone())
     }
 
-    fn some(inner: Result<String, Refused>) -> Result<String, Refused> {
+    fn some(inner: Result<String, UnsupportedType>) -> Result<String, UnsupportedType> {
         Ok(format!("Option<{}>", inner?))
     }
 
@@ -38,8 +38,8 @@ impl Types {
         &self,
         of: &str,
         place: String,
-        inner: Result<String, Refused>,
-    ) -> Result<String, Refused> {
+        inner: Result<String, UnsupportedType>,
+    ) -> Result<String, UnsupportedType> {
         self.line(format!("{place}: {}", inner?));
         Ok(of.into())
     }
@@ -48,32 +48,32 @@ impl Types {
         self.lines.borrow_mut().insert(line);
     }
 
-    fn parts(&self, of: String, whole: String) -> Parts {
-        Parts { types: self.clone(), of, whole, count: 0, inner: BTreeSet::new() }
+    fn parts(&self, of: String, whole: String) -> CompositeType {
+        CompositeType { types: self.clone(), of, whole, count: 0, inner: BTreeSet::new() }
     }
 }
 
 /// A kind of value that no device has.
 #[derive(Debug)]
-struct Refused(String);
+struct UnsupportedType(String);
 
-impl Display for Refused {
+impl Display for UnsupportedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for UnsupportedType {}
 
-impl serde::ser::Error for Refused {
-    fn custom<T: Display>(text: T) -> Refused {
-        Refused(text.to_string())
+impl serde::ser::Error for UnsupportedType {
+    fn custom<T: Display>(text: T) -> UnsupportedType {
+        UnsupportedType(text.to_string())
     }
 }
 
 /// A value of several parts; the name of the whole is its type.
-struct Parts {
-    types: Types,
+struct CompositeType {
+    types: TypeRecorder,
     /// Prefix of its parts; empty if the parts form the type.
     of: String,
     whole: String,
@@ -81,13 +81,21 @@ struct Parts {
     inner: BTreeSet<String>,
 }
 
-impl Parts {
-    fn part<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Refused> {
+impl CompositeType {
+    fn part<T: Serialize + ?Sized>(
+        &mut self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), UnsupportedType> {
         let part = self.types.of(value);
         self.take(name, part)
     }
 
-    fn take(&mut self, name: &str, part: Result<String, Refused>) -> Result<(), Refused> {
+    fn take(
+        &mut self,
+        name: &str,
+        part: Result<String, UnsupportedType>,
+    ) -> Result<(), UnsupportedType> {
         let part = part?;
         if self.of.is_empty() {
             self.inner.insert(part);
@@ -99,7 +107,7 @@ impl Parts {
         Ok(())
     }
 
-    fn named(self) -> Result<String, Refused> {
+    fn named(self) -> Result<String, UnsupportedType> {
         if !self.of.is_empty() {
             return Ok(self.whole);
         }
@@ -110,22 +118,22 @@ impl Parts {
 
 macro_rules! plain {
     ($($method:ident: $type:ty),+ $(,)?) => {
-        $(fn $method(self, _: $type) -> Result<String, Refused> {
+        $(fn $method(self, _: $type) -> Result<String, UnsupportedType> {
             Ok(stringify!($type).into())
         })+
     };
 }
 
-impl Serializer for Types {
+impl Serializer for TypeRecorder {
     type Ok = String;
-    type Error = Refused;
-    type SerializeSeq = Parts;
-    type SerializeTuple = Parts;
-    type SerializeTupleStruct = Parts;
-    type SerializeTupleVariant = Parts;
-    type SerializeMap = Parts;
-    type SerializeStruct = Parts;
-    type SerializeStructVariant = Parts;
+    type Error = UnsupportedType;
+    type SerializeSeq = CompositeType;
+    type SerializeTuple = CompositeType;
+    type SerializeTupleStruct = CompositeType;
+    type SerializeTupleVariant = CompositeType;
+    type SerializeMap = CompositeType;
+    type SerializeStruct = CompositeType;
+    type SerializeStructVariant = CompositeType;
 
     plain! {
         serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
@@ -138,23 +146,28 @@ impl Serializer for Types {
         false
     }
 
-    fn serialize_none(self) -> Result<String, Refused> {
+    fn serialize_none(self) -> Result<String, UnsupportedType> {
         Ok("Option".into())
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, Refused> {
-        Types::some(self.of(value))
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, UnsupportedType> {
+        TypeRecorder::some(self.of(value))
     }
 
-    fn serialize_unit(self) -> Result<String, Refused> {
+    fn serialize_unit(self) -> Result<String, UnsupportedType> {
         Ok("()".into())
     }
 
-    fn serialize_unit_struct(self, name: &'static str) -> Result<String, Refused> {
+    fn serialize_unit_struct(self, name: &'static str) -> Result<String, UnsupportedType> {
         Ok(name.into())
     }
 
-    fn serialize_unit_variant(self, of: &str, at: u32, name: &str) -> Result<String, Refused> {
+    fn serialize_unit_variant(
+        self,
+        of: &str,
+        at: u32,
+        name: &str,
+    ) -> Result<String, UnsupportedType> {
         self.line(format!("{of}::{at}.{name}"));
         Ok(of.into())
     }
@@ -163,7 +176,7 @@ impl Serializer for Types {
         self,
         name: &'static str,
         value: &T,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, UnsupportedType> {
         self.newtype(name, name.into(), self.of(value))
     }
 
@@ -173,19 +186,23 @@ impl Serializer for Types {
         at: u32,
         name: &'static str,
         value: &T,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, UnsupportedType> {
         self.newtype(of, format!("{of}::{at}.{name}"), self.of(value))
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Parts, Refused> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(String::new(), "Vec".into()))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Parts, Refused> {
+    fn serialize_tuple(self, length: usize) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(String::new(), format!("tuple{length}")))
     }
 
-    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<Parts, Refused> {
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(name.into(), name.into()))
     }
 
@@ -195,15 +212,19 @@ impl Serializer for Types {
         at: u32,
         name: &'static str,
         _: usize,
-    ) -> Result<Parts, Refused> {
+    ) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(format!("{of}::{at}.{name}"), of.into()))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Parts, Refused> {
+    fn serialize_map(self, _: Option<usize>) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(String::new(), "Map".into()))
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Parts, Refused> {
+    fn serialize_struct(
+        self,
+        name: &'static str,
+        _: usize,
+    ) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(name.into(), name.into()))
     }
 
@@ -213,22 +234,22 @@ impl Serializer for Types {
         at: u32,
         name: &'static str,
         _: usize,
-    ) -> Result<Parts, Refused> {
+    ) -> Result<CompositeType, UnsupportedType> {
         Ok(self.parts(format!("{of}::{at}.{name}"), of.into()))
     }
 }
 
 macro_rules! elements {
     ($($trait:ident::$method:ident),+ $(,)?) => {
-        $(impl $trait for Parts {
+        $(impl $trait for CompositeType {
             type Ok = String;
-            type Error = Refused;
+            type Error = UnsupportedType;
 
-            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), UnsupportedType> {
                 self.part("", value)
             }
 
-            fn end(self) -> Result<String, Refused> {
+            fn end(self) -> Result<String, UnsupportedType> {
                 self.named()
             }
         })+
@@ -242,19 +263,19 @@ elements! {
 
 macro_rules! fields {
     ($($trait:ident),+ $(,)?) => {
-        $(impl $trait for Parts {
+        $(impl $trait for CompositeType {
             type Ok = String;
-            type Error = Refused;
+            type Error = UnsupportedType;
 
             fn serialize_field<T: Serialize + ?Sized>(
                 &mut self,
                 name: &'static str,
                 value: &T,
-            ) -> Result<(), Refused> {
+            ) -> Result<(), UnsupportedType> {
                 self.part(name, value)
             }
 
-            fn end(self) -> Result<String, Refused> {
+            fn end(self) -> Result<String, UnsupportedType> {
                 self.named()
             }
         })+
@@ -263,22 +284,22 @@ macro_rules! fields {
 
 fields! { SerializeStruct, SerializeStructVariant }
 
-impl SerializeMap for Parts {
+impl SerializeMap for CompositeType {
     type Ok = String;
-    type Error = Refused;
+    type Error = UnsupportedType;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), UnsupportedType> {
         self.part("", key)
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), UnsupportedType> {
         if self.count == 0 {
-            return Err(Refused::custom("a value without a key"));
+            return Err(UnsupportedType::custom("a value without a key"));
         }
         self.part("", value)
     }
 
-    fn end(self) -> Result<String, Refused> {
+    fn end(self) -> Result<String, UnsupportedType> {
         self.named()
     }
 }

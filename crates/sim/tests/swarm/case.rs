@@ -8,16 +8,16 @@ use uflip_sim::Profile;
 
 /// A test case.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Case {
+pub struct SwarmCase {
     /// Its base profile: a shipped one, or one that once broke something.
     pub base: String,
     pub overrides: Map<String, Value>,
-    pub host: Host,
+    pub host: HostLoad,
 }
 
 /// The load of the host.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Host {
+pub struct HostLoad {
     pub seed: u64,
     /// Maximum number of outstanding I/Os.
     pub depth: u32,
@@ -38,7 +38,7 @@ pub fn hostile() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/profiles")
 }
 
-impl Case {
+impl SwarmCase {
     /// Return the text of the profile.
     pub fn text(&self) -> String {
         let file = format!("{}.toml", self.base);
@@ -55,7 +55,7 @@ impl Case {
     }
 
     /// Parse a line.
-    pub fn parse(line: &str) -> Case {
+    pub fn parse(line: &str) -> SwarmCase {
         let (device, host) = line.split_once(" host ").expect("DEVICE host seed=N depth=N");
         let device = device.trim().strip_prefix("sim:").expect("sim:NAME");
         let (base, pairs) = device.split_once('?').unwrap_or((device, ""));
@@ -66,18 +66,18 @@ impl Case {
             let word = host.split_whitespace().find_map(|word| word.strip_prefix(name));
             word.and_then(|text| text.parse().ok()).expect("seed=N depth=N")
         };
-        let host = Host { seed: number("seed="), depth: number("depth=") as u32 };
-        Case { base: base.to_owned(), overrides, host }
+        let host = HostLoad { seed: number("seed="), depth: number("depth=") as u32 };
+        SwarmCase { base: base.to_owned(), overrides, host }
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for SwarmCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let pair = |(key, value): (&String, &Value)| format!("{key}={}", text(value));
         let pairs: Vec<String> = self.overrides.iter().map(pair).collect();
         let mark = if pairs.is_empty() { "" } else { "?" };
-        let Host { seed, depth } = self.host;
+        let HostLoad { seed, depth } = self.host;
         write!(f, "sim:{}{mark}{} host seed={seed} depth={depth}", self.base, pairs.join("&"))
     }
 }

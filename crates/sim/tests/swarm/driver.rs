@@ -9,7 +9,7 @@ use uflip_sim::SimDevice;
 use super::live::{pages_of, spent, work};
 
 /// A host with its load.
-pub struct Driver<'a> {
+pub struct HostDriver<'a> {
     pub rng: &'a mut Xoshiro256PlusPlus,
     pub sector: u64,
     pub sectors: u64,
@@ -26,10 +26,10 @@ pub struct Driver<'a> {
     pub spent: bool,
 }
 
-impl Driver<'_> {
-    pub fn new<'a>(device: &SimDevice, rng: &'a mut Xoshiro256PlusPlus) -> Driver<'a> {
+impl HostDriver<'_> {
+    pub fn new<'a>(device: &SimDevice, rng: &'a mut Xoshiro256PlusPlus) -> HostDriver<'a> {
         let info = device.info();
-        Driver {
+        HostDriver {
             rng,
             sector: info.sector_bytes.0,
             sectors: info.capacity_bytes.0 / info.sector_bytes.0,

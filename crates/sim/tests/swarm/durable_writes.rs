@@ -4,12 +4,12 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus};
 use uflip_core::{Device, Io, Nanos};
 use uflip_sim::SimDevice;
 
-use super::driver::Driver;
+use super::driver::HostDriver;
 use super::live::spent;
 
 /// How a host requests durability.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum DurabilityRequest {
     /// For every write: FUA, or a flush after it.
     Always(&'static str),
     /// For this write alone, while it is submitted.
@@ -18,8 +18,12 @@ enum Asked {
     ByCommand,
 }
 
-const WAYS: [Asked; 4] =
-    [Asked::Always("fua"), Asked::Always("flush:1"), Asked::OfOne, Asked::ByCommand];
+const WAYS: [DurabilityRequest; 4] = [
+    DurabilityRequest::Always("fua"),
+    DurabilityRequest::Always("flush:1"),
+    DurabilityRequest::OfOne,
+    DurabilityRequest::ByCommand,
+];
 
 /// Do one I/O after another; check that all durable data is on flash. Idle time, in which a device
 /// empties its memory, must not add any host data there.
@@ -27,7 +31,7 @@ pub fn check_durable(device: &mut SimDevice, seed: u64) {
     // Only every fourth seed calls this function.
     let asked = WAYS[(seed / 4 % 4) as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut driver = Driver::new(device, &mut rng);
+    let mut driver = HostDriver::new(device, &mut rng);
     let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
     for _ in 0..10 {
         let first = driver.io(false);
@@ -45,14 +49,15 @@ pub fn check_durable(device: &mut SimDevice, seed: u64) {
     }
 }
 
-fn done(device: &mut SimDevice, io: &Io, asked: Asked) -> uflip_core::Result<()> {
-    let usual = if let Asked::Always(durability) = asked { durability } else { "cached" };
-    let while_submitted = if matches!(asked, Asked::OfOne) { "fua" } else { usual };
+fn done(device: &mut SimDevice, io: &Io, asked: DurabilityRequest) -> uflip_core::Result<()> {
+    let usual =
+        if let DurabilityRequest::Always(durability) = asked { durability } else { "cached" };
+    let while_submitted = if matches!(asked, DurabilityRequest::OfOne) { "fua" } else { usual };
     device.set_durability(while_submitted.parse().expect("one of the forms"));
     let submitted = device.submit(io);
     device.set_durability(usual.parse().expect("one of the forms"));
     submitted.and_then(|_| device.complete())?;
-    if matches!(asked, Asked::ByCommand) {
+    if matches!(asked, DurabilityRequest::ByCommand) {
         device.submit_flush();
         device.complete()?;
     }

@@ -9,10 +9,10 @@ use twox_hash::XxHash3_64;
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{Profile, SimDevice, Snapshot};
 
-use super::case::{Case, Host};
+use super::case::{HostLoad, SwarmCase};
 use super::draw;
 use super::live::{drive, end, flash_pages, quiet};
-use super::watch::Watch;
+use super::watch::Watchdog;
 
 /// Larger devices take long and test no more.
 const PAGES_MAX: u64 = 1 << 11;
@@ -25,7 +25,7 @@ const FIXED_BYTES: usize = 40;
 ///
 /// # Panics
 /// If one does anything forbidden; the message reproduces it.
-pub fn tried(seed: u64, cases: u64, watch: &Watch) {
+pub fn tried(seed: u64, cases: u64, watch: &Watchdog) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (mut refused, mut lived, mut spent) = (0, 0, 0);
     for index in 0.. {
@@ -37,9 +37,9 @@ pub fn tried(seed: u64, cases: u64, watch: &Watch) {
             let line = format!("change {number} of {case}, which is {index} of seed {seed}");
             watch.begin(line.clone());
             match changed(&whole, number, index, folder.path()) {
-                Ok(Changed::Refused) => refused += 1,
-                Ok(Changed::Lived) => lived += 1,
-                Ok(Changed::Spent) => spent += 1,
+                Ok(ForgedSnapshot::Refused) => refused += 1,
+                Ok(ForgedSnapshot::Lived) => lived += 1,
+                Ok(ForgedSnapshot::Spent) => spent += 1,
                 Err(why) => panic!("{line}: {why}"),
             }
         }
@@ -54,7 +54,7 @@ pub fn tried(seed: u64, cases: u64, watch: &Watch) {
 
 /// Repeat the modification of a line printed by `tried`; return false if the line is not of that
 /// form.
-pub fn again(line: &str, watch: &Watch) -> bool {
+pub fn again(line: &str, watch: &Watchdog) -> bool {
     let numbers = || {
         let number = line.strip_prefix("change ")?.split(' ').next()?.parse().ok()?;
         let (index, seed) = line.rsplit_once(", which is ")?.1.split_once(" of seed ")?;
@@ -65,9 +65,9 @@ pub fn again(line: &str, watch: &Watch) -> bool {
     let whole = saved(&draw::case(seed, index), folder.path()).expect("a device that is saved");
     watch.begin(line.to_owned());
     let outcome = match changed(&whole, number, index, folder.path()) {
-        Ok(Changed::Refused) => "refused".to_owned(),
-        Ok(Changed::Lived) => "lived".to_owned(),
-        Ok(Changed::Spent) => "broke a rule".to_owned(),
+        Ok(ForgedSnapshot::Refused) => "refused".to_owned(),
+        Ok(ForgedSnapshot::Lived) => "lived".to_owned(),
+        Ok(ForgedSnapshot::Spent) => "broke a rule".to_owned(),
         Err(why) => format!("broken {why:?}"),
     };
     watch.end();
@@ -76,7 +76,7 @@ pub fn again(line: &str, watch: &Watch) -> bool {
 }
 
 /// Return the snapshot of a device with outstanding I/Os.
-fn saved(case: &Case, folder: &Path) -> Option<Vec<u8>> {
+fn saved(case: &SwarmCase, folder: &Path) -> Option<Vec<u8>> {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
     let profile = Profile::parse(&case.text(), &case.base, &overrides).ok()?;
     if flash_pages(&profile) > PAGES_MAX {
@@ -91,7 +91,7 @@ fn saved(case: &Case, folder: &Path) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-enum Changed {
+enum ForgedSnapshot {
     Refused,
     Lived,
     Spent,
@@ -99,7 +99,7 @@ enum Changed {
 
 /// Try modification number `number` of a file; return the outcome, or an error for forbidden
 /// behaviour.
-fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Changed, String> {
+fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<ForgedSnapshot, String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(index << 8 | number);
     let mut file = whole.to_vec();
     let summed = !number.is_multiple_of(4);
@@ -107,12 +107,12 @@ fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Chang
     let path = folder.join("changed.snapshot");
     std::fs::write(&path, &file).expect("a file of ours");
     let mut device = match quiet(|| SimDevice::restore(&path))? {
-        Err(_) => return Ok(Changed::Refused),
+        Err(_) => return Ok(ForgedSnapshot::Refused),
         Ok(_) if !summed => return Err("a change was not seen".into()),
         Ok(device) => device,
     };
-    let host = Host { seed: 1 + number, depth: 8 };
-    Ok(quiet(|| end(&mut device, &host)).map_or(Changed::Spent, |_| Changed::Lived))
+    let host = HostLoad { seed: 1 + number, depth: 8 };
+    Ok(quiet(|| end(&mut device, &host)).map_or(ForgedSnapshot::Spent, |_| ForgedSnapshot::Lived))
 }
 
 /// Modify some bytes, with or without new checksums.

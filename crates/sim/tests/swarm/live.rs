@@ -14,12 +14,12 @@ use std::sync::Once;
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Counters, Device, Durability, Error, ErrorKind, Nanos};
-use uflip_sim::{Profile, SimDevice, Snapshot, State};
+use uflip_sim::{InitialState, Profile, SimDevice, Snapshot};
 
-use super::case::{Case, Host};
-use super::driver::Driver;
+use super::case::{HostLoad, SwarmCase};
+use super::driver::HostDriver;
 use super::durable_writes;
-use super::watch::Watch;
+use super::watch::Watchdog;
 
 /// Devices with more pages are only read and checked: they would take too long.
 const PAGES_MAX: u64 = 1 << 17;
@@ -37,7 +37,7 @@ const SAVED: u64 = 4;
 
 /// The outcome of a case.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// It was rejected; the first line is the reason.
     Refused(String),
     /// It is valid, but too large or too slow to be tried here.
@@ -50,22 +50,22 @@ pub enum Outcome {
     Broken(String),
 }
 
-impl Outcome {
+impl CaseOutcome {
     /// Return a summary in a word or two.
     pub fn line(&self) -> String {
         match self {
-            Outcome::Refused(why) => format!("refused {why:?}"),
-            Outcome::Large => "large".into(),
-            Outcome::Lived(hash) => format!("lived {hash:016x}"),
-            Outcome::Spent(hash) => format!("spent {hash:016x}"),
-            Outcome::Broken(why) => format!("broken {why:?}"),
+            CaseOutcome::Refused(why) => format!("refused {why:?}"),
+            CaseOutcome::Large => "large".into(),
+            CaseOutcome::Lived(hash) => format!("lived {hash:016x}"),
+            CaseOutcome::Spent(hash) => format!("spent {hash:016x}"),
+            CaseOutcome::Broken(why) => format!("broken {why:?}"),
         }
     }
 }
 
 /// The number of cases by outcome.
 #[derive(Default)]
-pub struct Tally {
+pub struct OutcomeCounts {
     refused: u64,
     large: u64,
     lived: u64,
@@ -73,21 +73,21 @@ pub struct Tally {
     broken: u64,
 }
 
-impl Tally {
-    pub fn count(&mut self, outcome: &Outcome) {
+impl OutcomeCounts {
+    pub fn count(&mut self, outcome: &CaseOutcome) {
         *match outcome {
-            Outcome::Refused(_) => &mut self.refused,
-            Outcome::Large => &mut self.large,
-            Outcome::Lived(_) => &mut self.lived,
-            Outcome::Spent(_) => &mut self.spent,
-            Outcome::Broken(_) => &mut self.broken,
+            CaseOutcome::Refused(_) => &mut self.refused,
+            CaseOutcome::Large => &mut self.large,
+            CaseOutcome::Lived(_) => &mut self.lived,
+            CaseOutcome::Spent(_) => &mut self.spent,
+            CaseOutcome::Broken(_) => &mut self.broken,
         } += 1;
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for OutcomeCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { refused, large, lived, spent, broken } = self;
+        let OutcomeCounts { refused, large, lived, spent, broken } = self;
         write!(
             f,
             "{lived} lived, {spent} spent, {refused} refused, {large} too large, {broken} broken"
@@ -96,11 +96,11 @@ impl fmt::Display for Tally {
 }
 
 /// Try a case; if `limited`, skip a slow one.
-pub fn live(case: &Case, limited: bool, watch: &Watch) -> Outcome {
+pub fn live(case: &SwarmCase, limited: bool, watch: &Watchdog) -> CaseOutcome {
     watch.begin(case.to_string());
     let outcome = quiet(|| tried(case, limited));
     watch.end();
-    outcome.unwrap_or_else(Outcome::Broken)
+    outcome.unwrap_or_else(CaseOutcome::Broken)
 }
 
 thread_local! {
@@ -134,22 +134,22 @@ pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-fn tried(case: &Case, limited: bool) -> Outcome {
+fn tried(case: &SwarmCase, limited: bool) -> CaseOutcome {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
     let profile = match Profile::parse(&case.text(), &case.base, &overrides) {
         Ok(profile) => profile,
         Err(error) => {
             let text = error.to_string();
             assert_eq!(error.kind(), ErrorKind::Usage, "{text}");
-            return Outcome::Refused(text.lines().next().unwrap_or_default().to_owned());
+            return CaseOutcome::Refused(text.lines().next().unwrap_or_default().to_owned());
         }
     };
     if limited && (flash_pages(&profile) > PAGES_MAX || is_laborious(&profile, case)) {
-        return Outcome::Large;
+        return CaseOutcome::Large;
     }
     let mut device = match SimDevice::new("swarm", profile) {
         Ok(device) => device,
-        Err(error) => return Outcome::Spent(spent(&error)),
+        Err(error) => return CaseOutcome::Spent(spent(&error)),
     };
     if case.host.seed % SAVED == 1 {
         durable_writes::check_durable(&mut device.clone(), case.host.seed);
@@ -157,7 +157,7 @@ fn tried(case: &Case, limited: bool) -> Outcome {
     let mut again = device.clone();
     let seen = drive(&mut device, &case.host, STEPS);
     assert_eq!(drive(&mut again, &case.host, STEPS), seen, "the same seed, the same bytes");
-    let later = Host { seed: case.host.seed ^ 1, ..case.host };
+    let later = HostLoad { seed: case.host.seed ^ 1, ..case.host };
     let mut restored = case.host.seed.is_multiple_of(SAVED).then(|| restored(&device));
     let mut copy = device.clone();
     let end = end(&mut device, &later);
@@ -167,7 +167,7 @@ fn tried(case: &Case, limited: bool) -> Outcome {
     }
     let mut hash = DefaultHasher::new();
     (seen.hash, end).hash(&mut hash);
-    if seen.spent { Outcome::Spent(hash.finish()) } else { Outcome::Lived(hash.finish()) }
+    if seen.spent { CaseOutcome::Spent(hash.finish()) } else { CaseOutcome::Lived(hash.finish()) }
 }
 
 /// Return the flash pages of a device of `profile`.
@@ -178,17 +178,17 @@ pub fn flash_pages(profile: &Profile) -> u64 {
 }
 
 /// Return whether preconditioning of `profile` exceeds the limit.
-fn is_laborious(profile: &Profile, case: &Case) -> bool {
+fn is_laborious(profile: &Profile, case: &SwarmCase) -> bool {
     let overwrites = match profile.state.state {
-        State::Empty => return false,
-        State::Sequential => 0.0,
-        State::Random | State::Scattered => profile.state.random_overwrites,
+        InitialState::Empty => return false,
+        InitialState::Sequential => 0.0,
+        InitialState::Random | InitialState::Scattered => profile.state.random_overwrites,
     };
     let mut empty = profile.clone();
-    empty.state.state = State::Empty;
+    empty.state.state = InitialState::Empty;
     let mut device = SimDevice::new("swarm", empty).expect("an accepted device");
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(case.host.seed);
-    let mut driver = Driver::new(&device, &mut rng);
+    let mut driver = HostDriver::new(&device, &mut rng);
     let sectors = driver.sectors as f64 * (1.0 + overwrites);
     let mut left = 1 + sectors as u64;
     while left > 0 && !driver.spent {
@@ -203,7 +203,7 @@ fn is_laborious(profile: &Profile, case: &Case) -> bool {
 
 /// The visible results of a device.
 #[derive(PartialEq, Debug)]
-pub struct Seen {
+pub struct DeviceResults {
     hash: u64,
     spent: bool,
 }
@@ -244,7 +244,7 @@ fn restored(device: &SimDevice) -> SimDevice {
 }
 
 /// Complete outstanding I/Os, and continue with another host; return a hash of all results.
-pub fn end(device: &mut SimDevice, host: &Host) -> u64 {
+pub fn end(device: &mut SimDevice, host: &HostLoad) -> u64 {
     let mut hash = DefaultHasher::new();
     let mut rest = |device: &mut SimDevice| {
         while let Some(due) = device.next_completion(Nanos(u64::MAX)) {
@@ -263,9 +263,9 @@ pub fn end(device: &mut SimDevice, host: &Host) -> u64 {
 
 /// Run a host with up to `depth` outstanding I/Os: random and sequential phases, pauses, TRIM and
 /// untimed bursts.
-pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
+pub fn drive(device: &mut SimDevice, host: &HostLoad, steps: u64) -> DeviceResults {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(host.seed);
-    let mut driver = Driver::new(device, &mut rng);
+    let mut driver = HostDriver::new(device, &mut rng);
     let before = work(device);
     let trims = host.seed % 5 == 2;
     for step in 0..steps {
@@ -294,7 +294,7 @@ pub fn drive(device: &mut SimDevice, host: &Host, steps: u64) -> Seen {
     let counters = device.counters().expect("a simulated device counts");
     check(&counters);
     format!("{counters:?} {}", device.now()).hash(&mut driver.hash);
-    Seen { hash: driver.hash.finish(), spent: driver.spent }
+    DeviceResults { hash: driver.hash.finish(), spent: driver.spent }
 }
 
 /// Check that nothing is programmed or erased without a reason.

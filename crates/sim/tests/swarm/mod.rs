@@ -25,9 +25,9 @@ mod open_channel;
 mod shrink;
 mod watch;
 
-use case::{Case, Host};
-use live::Outcome;
-use watch::Watch;
+use case::{HostLoad, SwarmCase};
+use live::CaseOutcome;
+use watch::Watchdog;
 
 /// Number of cases in `make test`; `make soak` tries many more.
 const CASES: u64 = 600;
@@ -47,13 +47,13 @@ fn drawn() -> (u64, u64) {
 }
 
 #[test]
-fn every_device_that_is_accepted_lives_or_says_that_it_is_spent() {
+fn accepted_devices_live_or_report_worn_out() {
     if let Ok(lines) = std::env::var("UFLIP_SWARM_CASE") {
         return lines.lines().for_each(again);
     }
     let (cases, seed) = drawn();
-    let (watch, lists) = (Watch::new(), std::env::var("UFLIP_SWARM_LIST").is_ok());
-    let mut tally = live::Tally::default();
+    let (watch, lists) = (Watchdog::new(), std::env::var("UFLIP_SWARM_LIST").is_ok());
+    let mut tally = live::OutcomeCounts::default();
     let mut broken = Vec::new();
     for index in 0..cases {
         let case = draw::case(seed, index);
@@ -62,7 +62,7 @@ fn every_device_that_is_accepted_lives_or_says_that_it_is_spent() {
         if lists {
             println!("{index} {} {case}", outcome.line());
         }
-        if let Outcome::Broken(why) = outcome {
+        if let CaseOutcome::Broken(why) = outcome {
             let (least, why) = shrink::shrink(case, why, &watch);
             eprintln!("{least}\n    {why}");
             broken.push(format!("{least}\n    {why}"));
@@ -73,7 +73,7 @@ fn every_device_that_is_accepted_lives_or_says_that_it_is_spent() {
 }
 
 #[test]
-fn every_ftl_of_the_list_is_drawn() {
+fn every_ftl_is_drawn() {
     let mut left: Vec<&str> = uflip_sim::FTLS.to_vec();
     for index in 0..150 {
         let case = draw::case(1, index);
@@ -90,7 +90,7 @@ fn every_ftl_of_the_list_is_drawn() {
 }
 
 #[test]
-fn every_open_channel_device_that_is_accepted_lives() {
+fn accepted_open_channel_devices_live() {
     let (cases, seed) = drawn();
     let accepted = (0..cases).filter(|index| open_channel::tried(seed, *index)).count();
     eprintln!("{accepted} of {cases} open-channel devices were accepted");
@@ -98,26 +98,26 @@ fn every_open_channel_device_that_is_accepted_lives() {
 }
 
 #[test]
-fn every_changed_snapshot_is_refused_or_a_device() {
+fn forged_snapshot_is_refused_or_usable() {
     let (cases, seed) = drawn();
-    forge::tried(seed, cases, &Watch::new());
+    forge::tried(seed, cases, &Watchdog::new());
 }
 
 #[test]
-fn what_once_broke_something_is_refused_or_lives() {
-    let watch = Watch::new();
-    let lines = ONCE.lines().filter(|line| line.starts_with("sim:")).map(Case::parse);
-    let mut tally = live::Tally::default();
+fn regression_cases_are_refused_or_live() {
+    let watch = Watchdog::new();
+    let lines = ONCE.lines().filter(|line| line.starts_with("sim:")).map(SwarmCase::parse);
+    let mut tally = live::OutcomeCounts::default();
     for case in lines.chain(profiles()) {
         let outcome = live::live(&case, false, &watch);
         tally.count(&outcome);
-        assert!(!matches!(outcome, Outcome::Broken(_)), "{case}: {}", outcome.line());
+        assert!(!matches!(outcome, CaseOutcome::Broken(_)), "{case}: {}", outcome.line());
     }
     eprintln!("{tally}");
 }
 
 /// Return cases of `tests/hostile/profiles`, with several hosts.
-fn profiles() -> impl Iterator<Item = Case> {
+fn profiles() -> impl Iterator<Item = SwarmCase> {
     let mut names: Vec<_> = std::fs::read_dir(case::hostile())
         .expect("a folder")
         .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
@@ -125,24 +125,24 @@ fn profiles() -> impl Iterator<Item = Case> {
     names.sort();
     assert!(names.len() >= 41, "{} profiles", names.len());
     names.into_iter().flat_map(|base| {
-        [(4, 1), (5, 2), (6, 8), (7, 32)].map(|(seed, depth)| Case {
+        [(4, 1), (5, 2), (6, 8), (7, 32)].map(|(seed, depth)| SwarmCase {
             base: base.clone(),
             overrides: serde_json::Map::new(),
-            host: Host { seed, depth },
+            host: HostLoad { seed, depth },
         })
     })
 }
 
 /// Repeat the case of a line, and shrink it.
 fn again(line: &str) {
-    let watch = Watch::new();
+    let watch = Watchdog::new();
     if forge::again(line, &watch) {
         return;
     }
-    let case = Case::parse(line);
+    let case = SwarmCase::parse(line);
     let outcome = live::live(&case, false, &watch);
     println!("{} {case}", outcome.line());
-    if let Outcome::Broken(why) = outcome {
+    if let CaseOutcome::Broken(why) = outcome {
         let (least, why) = shrink::shrink(case, why, &watch);
         println!("  least: {least}\n    {why}");
     }

@@ -37,7 +37,7 @@ pub fn tried(seed: u64, index: u64) -> bool {
             return true;
         }
         let mut device = OpenChannelDevice::new("swarm", &profile).expect("an accepted device");
-        let mut driver = Driver::new(hosts);
+        let mut driver = VectorDriver::new(hosts);
         (0..COMMANDS / 2).for_each(|_| driver.step(&mut device));
         let copies = [device.clone(), restored(&device)];
         let lived = driver.clone().end(&mut device);
@@ -104,17 +104,17 @@ fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
 
 /// A host with up to 16 outstanding commands.
 #[derive(Clone)]
-struct Driver {
+struct VectorDriver {
     rng: Xoshiro256PlusPlus,
     seen: Vec<String>,
     outstanding: u32,
     last: Nanos,
 }
 
-impl Driver {
-    fn new(seed: u64) -> Driver {
+impl VectorDriver {
+    fn new(seed: u64) -> VectorDriver {
         let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Driver { rng, seen: Vec::new(), outstanding: 0, last: Nanos(0) }
+        VectorDriver { rng, seen: Vec::new(), outstanding: 0, last: Nanos(0) }
     }
 
     /// Do one step: a command, a completion, or a pause.

@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use super::case::Case;
-use super::live::{Outcome, live};
-use super::watch::Watch;
+use super::case::SwarmCase;
+use super::live::{CaseOutcome, live};
+use super::watch::Watchdog;
 
 /// Return the shortest case that fails like `case`, and its failure.
-pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {
+pub fn shrink(case: SwarmCase, why: String, watch: &Watchdog) -> (SwarmCase, String) {
     let (mut best, mut why) = (case, why);
     let mut tried = 0;
     'again: loop {
@@ -17,7 +17,7 @@ pub fn shrink(case: Case, why: String, watch: &Watch) -> (Case, String) {
             if tried > 300 {
                 return (best, why);
             }
-            if let Outcome::Broken(because) = live(&simpler, true, watch)
+            if let CaseOutcome::Broken(because) = live(&simpler, true, watch)
                 && kind(&because) == kind(&why)
             {
                 (best, why) = (simpler, because);
@@ -34,7 +34,7 @@ fn kind(why: &str) -> String {
 }
 
 /// Return cases that are simpler in one point, the most promising first.
-fn simpler_than(case: &Case) -> Vec<Case> {
+fn simpler_than(case: &SwarmCase) -> Vec<SwarmCase> {
     let mut cases = Vec::new();
     for key in case.overrides.keys() {
         let mut without = case.clone();

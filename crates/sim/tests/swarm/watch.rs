@@ -11,12 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MEMORY_MAX: u64 = 4 << 30;
 
 /// The watchdog.
-pub struct Watch {
+pub struct Watchdog {
     trying: Arc<Mutex<Option<(String, Duration)>>>,
 }
 
-impl Watch {
-    pub fn new() -> Watch {
+impl Watchdog {
+    pub fn new() -> Watchdog {
         let trying: Arc<Mutex<Option<(String, Duration)>>> = Arc::default();
         let seen = Arc::downgrade(&trying);
         std::thread::spawn(move || {
@@ -36,7 +36,7 @@ impl Watch {
                 std::thread::sleep(Duration::from_millis(200));
             }
         });
-        Watch { trying }
+        Watchdog { trying }
     }
 
     /// Start the case `line`.

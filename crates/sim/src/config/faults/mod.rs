@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use uflip_core::Error;
 
 use crate::config::keys::renamed;
-use crate::config::tree::{NOT_VALID, Node};
-use reader::{At, ReadError};
+use crate::config::tree::{NOT_VALID, ProfileNode};
+use reader::{NodeDeserializer, ReadError};
 
 /// A fault of a profile.
 #[derive(Clone, Debug, Serialize)]
@@ -64,23 +64,23 @@ impl Display for Fault {
     }
 }
 
-type Path = Vec<String>;
+type KeyPath = Vec<String>;
 
 /// Read `root` into a type.
 ///
 /// # Errors
 /// Every missing, unknown or invalid key, by line.
-pub(crate) fn read<P: DeserializeOwned>(root: &Node) -> Result<P, Vec<Fault>> {
-    let log = Log::default();
+pub(crate) fn read<P: DeserializeOwned>(root: &ProfileNode) -> Result<P, Vec<Fault>> {
+    let log = FaultLog::default();
     loop {
-        let at = At { node: Some(root), line: 1, path: Path::new(), log: &log };
+        let at = NodeDeserializer { node: Some(root), line: 1, path: KeyPath::new(), log: &log };
         match P::deserialize(at) {
             Ok(value) => {
                 let faults = log.into_faults();
                 return if faults.is_empty() { Ok(value) } else { Err(faults) };
             }
             Err(error) => {
-                if !log.take(error) {
+                if !log.record(error) {
                     return Err(log.into_faults());
                 }
             }
@@ -90,25 +90,25 @@ pub(crate) fn read<P: DeserializeOwned>(root: &Node) -> Result<P, Vec<Fault>> {
 
 /// The faults found so far.
 #[derive(Default)]
-struct Log {
-    faults: RefCell<BTreeMap<Path, Fault>>,
+struct FaultLog {
+    faults: RefCell<BTreeMap<KeyPath, Fault>>,
     /// Faulty places, which are accepted as any requested type.
-    filled: RefCell<BTreeSet<Path>>,
+    filled: RefCell<BTreeSet<KeyPath>>,
 }
 
-impl Log {
+impl FaultLog {
     /// Record a error; return whether reading can restart: not if the same place fails again.
-    fn take(&self, error: ReadError) -> bool {
+    fn record(&self, error: ReadError) -> bool {
         let ReadError { mut path, line, got, allowed, .. } = error;
         path.reverse();
         let key = path.join(".");
         let fault = Fault { what: NOT_VALID, line: line.unwrap_or(1), key, got, allowed };
-        let goes_on = self.filled.borrow_mut().insert(path.clone());
+        let is_new = self.filled.borrow_mut().insert(path.clone());
         self.faults.borrow_mut().entry(path).or_insert(fault);
-        goes_on
+        is_new
     }
 
-    fn unknown(&self, path: Path, line: usize, known: &[&str]) {
+    fn record_unknown(&self, path: KeyPath, line: usize, known: &[&str]) {
         let name = path.last().map_or("", String::as_str);
         let now = renamed(name).map(|now| format!(", which was renamed to `{now}`"));
         let got = format!("unknown key `{name}`{}", now.unwrap_or_default());
@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// Record what a faulty place should have contained.
-    fn record_expected(&self, path: &Path, what: impl Into<String>) {
+    fn record_expected(&self, path: &KeyPath, what: impl Into<String>) {
         if let Some(fault) = self.faults.borrow_mut().get_mut(path)
             && fault.allowed.is_empty()
         {

@@ -9,37 +9,42 @@ use serde::de::{DeserializeSeed, Expected, IntoDeserializer, MapAccess, SeqAcces
 use serde::de::{Unexpected, Visitor};
 use uflip_core::Quantity;
 
-use super::{Log, Path};
-use crate::config::tree::{Content, Node};
+use super::{FaultLog, KeyPath};
+use crate::config::tree::{NodeContent, ProfileNode};
 
 /// A place of the tree; without a node it is accepted as any requested type.
-pub(super) struct At<'a> {
-    pub(super) node: Option<&'a Node>,
+pub(super) struct NodeDeserializer<'a> {
+    pub(super) node: Option<&'a ProfileNode>,
     pub(super) line: usize,
-    pub(super) path: Path,
-    pub(super) log: &'a Log,
+    pub(super) path: KeyPath,
+    pub(super) log: &'a FaultLog,
 }
 
-impl<'a> At<'a> {
-    fn content(&self) -> Option<&'a Content> {
+impl<'a> NodeDeserializer<'a> {
+    fn content(&self) -> Option<&'a NodeContent> {
         let filled = self.log.filled.borrow().contains(&self.path);
         self.node.filter(|_| !filled).map(|node| &node.content)
     }
 
-    fn below(&self, key: &str, node: Option<&'a Node>) -> At<'a> {
+    fn below(&self, key: &str, node: Option<&'a ProfileNode>) -> NodeDeserializer<'a> {
         let path = self.path.iter().cloned().chain([key.to_owned()]).collect();
-        At { node, line: node.map_or(self.line, |node| node.line), path, log: self.log }
+        NodeDeserializer {
+            node,
+            line: node.map_or(self.line, |node| node.line),
+            path,
+            log: self.log,
+        }
     }
 
     fn key(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
-    fn error(&self, content: &Content, allowed: impl Into<String>) -> ReadError {
+    fn error(&self, content: &NodeContent, allowed: impl Into<String>) -> ReadError {
         let got = if self.path.is_empty() {
-            content.shown()
+            content.describe()
         } else {
-            format!("`{}` is {}", self.key(), content.shown())
+            format!("`{}` is {}", self.key(), content.describe())
         };
         let path = self.path.iter().rev().cloned().collect();
         ReadError { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
@@ -61,11 +66,11 @@ impl<'a> At<'a> {
                 self.log.record_expected(&self.path, allowed);
                 1
             }
-            (Some(Content::Whole(number)), _) => *number,
-            (Some(Content::Text(text)), Some(quantity)) => {
+            (Some(NodeContent::Whole(number)), _) => *number,
+            (Some(NodeContent::Text(text)), Some(quantity)) => {
                 quantity.read(text).map_err(|error| {
                     let (what, _, _, written, _) = error.parts();
-                    let error = self.error(&Content::Text(text.clone()), written);
+                    let error = self.error(&NodeContent::Text(text.clone()), written);
                     ReadError { got: format!("{}: {what}", error.got), ..error }
                 })?
             }
@@ -77,7 +82,7 @@ impl<'a> At<'a> {
         };
         visited.map_err(|error: ReadError| {
             let allowed = self.whole_allowed(&error.allowed);
-            self.error(&Content::Whole(number), allowed)
+            self.error(&NodeContent::Whole(number), allowed)
         })
     }
 }
@@ -87,7 +92,7 @@ const WHOLE: &str = "a whole number";
 /// The reason why reading stopped; the path is in reverse order.
 #[derive(Debug)]
 pub(super) struct ReadError {
-    pub(super) path: Path,
+    pub(super) path: KeyPath,
     pub(super) line: Option<usize>,
     pub(super) got: String,
     pub(super) allowed: String,
@@ -98,11 +103,11 @@ pub(super) struct ReadError {
 impl ReadError {
     fn new(got: impl Display, allowed: impl Into<String>) -> ReadError {
         let (got, allowed) = (got.to_string(), allowed.into());
-        ReadError { path: Path::new(), line: None, got, allowed, named: false }
+        ReadError { path: KeyPath::new(), line: None, got, allowed, named: false }
     }
 
     /// Add the place `at` to the path.
-    fn inside(mut self, at: &At) -> ReadError {
+    fn inside(mut self, at: &NodeDeserializer) -> ReadError {
         if !self.named {
             self.path.extend(at.path.iter().rev().cloned());
             (self.line, self.named) = (Some(at.line), true);
@@ -153,7 +158,7 @@ macro_rules! whole_numbers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for At<'_> {
+impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
     type Error = ReadError;
 
     whole_numbers! {
@@ -167,9 +172,9 @@ impl<'de> Deserializer<'de> for At<'_> {
                 self.log.record_expected(&self.path, "a number");
                 visitor.visit_f64(1.0)
             }
-            Some(Content::Real(number)) if number.is_finite() => visitor.visit_f64(*number),
-            Some(Content::Whole(number)) => visitor.visit_f64(*number as f64),
-            Some(content @ Content::Real(_)) => Err(self.error(content, "finite numbers")),
+            Some(NodeContent::Real(number)) if number.is_finite() => visitor.visit_f64(*number),
+            Some(NodeContent::Whole(number)) => visitor.visit_f64(*number as f64),
+            Some(content @ NodeContent::Real(_)) => Err(self.error(content, "finite numbers")),
             Some(content) => Err(self.error(content, "a number")),
         }
     }
@@ -184,7 +189,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 self.log.record_expected(&self.path, "true, false");
                 visitor.visit_bool(false)
             }
-            Some(Content::Truth(truth)) => visitor.visit_bool(*truth),
+            Some(NodeContent::Truth(truth)) => visitor.visit_bool(*truth),
             Some(content) => Err(self.error(content, "true, false")),
         }
     }
@@ -195,7 +200,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 self.log.record_expected(&self.path, "a text in quotes");
                 visitor.visit_str("")
             }
-            Some(Content::Text(text)) => visitor.visit_str(text),
+            Some(NodeContent::Text(text)) => visitor.visit_str(text),
             Some(content) => Err(self.error(content, "a text in quotes")),
         }
     }
@@ -215,7 +220,7 @@ impl<'de> Deserializer<'de> for At<'_> {
                 self.log.record_expected(&self.path, names.join(", "));
                 names.first().copied().unwrap_or_default().into_deserializer()
             }
-            Some(Content::Text(text)) if names.contains(&text.as_str()) => {
+            Some(NodeContent::Text(text)) if names.contains(&text.as_str()) => {
                 text.as_str().into_deserializer()
             }
             Some(content) => return Err(self.error(content, names.join(", "))),
@@ -233,19 +238,19 @@ impl<'de> Deserializer<'de> for At<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        known: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        let keys = format!("a table with {}", known.join(", "));
-        let found = match self.content() {
+        let keys = format!("a table with {}", fields.join(", "));
+        let entries = match self.content() {
             None => {
                 self.log.record_expected(&self.path, keys);
-                known.iter().map(|key| ((*key).to_owned(), None)).collect()
+                fields.iter().map(|key| ((*key).to_owned(), None)).collect()
             }
-            Some(Content::Table(table)) => self.keys(table, known),
+            Some(NodeContent::Table(table)) => self.keys(table, fields),
             Some(content) => return Err(self.error(content, keys)),
         };
-        let keys = Keys { at: &self, left: found.into_iter(), next: None };
+        let keys = TableAccess { at: &self, left: entries.into_iter(), next: None };
         visitor.visit_map(keys).map_err(|error| error.inside(&self))
     }
 
@@ -253,10 +258,10 @@ impl<'de> Deserializer<'de> for At<'_> {
         match self.content() {
             None => {
                 self.log.record_expected(&self.path, "a list");
-                visitor.visit_seq(Items { at: &self, left: [].iter() })
+                visitor.visit_seq(ArrayAccess { at: &self, left: [].iter() })
             }
-            Some(Content::List(parts)) => {
-                visitor.visit_seq(Items { at: &self, left: parts.iter() })
+            Some(NodeContent::List(parts)) => {
+                visitor.visit_seq(ArrayAccess { at: &self, left: parts.iter() })
             }
             Some(content) => Err(self.error(content, "a list")),
         }
@@ -276,16 +281,16 @@ impl<'de> Deserializer<'de> for At<'_> {
     }
 }
 
-impl<'a> At<'a> {
+impl<'a> NodeDeserializer<'a> {
     /// Return the known keys of `table` with those that are missing; record others as faults.
     fn keys(
         &self,
-        table: &'a BTreeMap<String, Node>,
+        table: &'a BTreeMap<String, ProfileNode>,
         known: &[&str],
-    ) -> Vec<(String, Option<&'a Node>)> {
+    ) -> Vec<(String, Option<&'a ProfileNode>)> {
         for (key, node) in table.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
             let path = self.below(key, Some(node)).path;
-            self.log.unknown(path, node.line, known);
+            self.log.record_unknown(path, node.line, known);
         }
         let filled = self.log.filled.borrow();
         let found = known.iter().filter_map(|key| match table.get(*key) {
@@ -296,13 +301,13 @@ impl<'a> At<'a> {
     }
 }
 
-struct Keys<'b, 'a> {
-    at: &'b At<'a>,
-    left: std::vec::IntoIter<(String, Option<&'a Node>)>,
-    next: Option<(String, Option<&'a Node>)>,
+struct TableAccess<'b, 'a> {
+    at: &'b NodeDeserializer<'a>,
+    left: std::vec::IntoIter<(String, Option<&'a ProfileNode>)>,
+    next: Option<(String, Option<&'a ProfileNode>)>,
 }
 
-impl<'de> MapAccess<'de> for Keys<'_, '_> {
+impl<'de> MapAccess<'de> for TableAccess<'_, '_> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -323,12 +328,12 @@ impl<'de> MapAccess<'de> for Keys<'_, '_> {
     }
 }
 
-struct Items<'b, 'a> {
-    at: &'b At<'a>,
-    left: std::slice::Iter<'a, Node>,
+struct ArrayAccess<'b, 'a> {
+    at: &'b NodeDeserializer<'a>,
+    left: std::slice::Iter<'a, ProfileNode>,
 }
 
-impl<'de> SeqAccess<'de> for Items<'_, '_> {
+impl<'de> SeqAccess<'de> for ArrayAccess<'_, '_> {
     type Error = ReadError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -336,8 +341,12 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
         seed: T,
     ) -> Result<Option<T::Value>, ReadError> {
         let Some(node) = self.left.next() else { return Ok(None) };
-        let at =
-            At { node: Some(node), line: node.line, path: self.at.path.clone(), log: self.at.log };
+        let at = NodeDeserializer {
+            node: Some(node),
+            line: node.line,
+            path: self.at.path.clone(),
+            log: self.at.log,
+        };
         seed.deserialize(at).map(Some)
     }
 }

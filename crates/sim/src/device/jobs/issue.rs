@@ -2,11 +2,11 @@
 
 use std::hint::cold_path;
 
-use super::order::Order;
-use super::phase::{NONE, Phase, Step, StepKind};
-use super::site::Site;
+use super::order::PlanRequest;
+use super::phase::{NONE, PlanPhase, PlanStep, StepKind};
+use super::site::LayoutSite;
 use crate::device::backend::Hardware;
-use crate::device::event::{DeviceEvent, EventTag, JobIdx, StepIdx, Target};
+use crate::device::event::{CompletionTarget, DeviceEvent, EventTag, JobIdx, StepIdx};
 use crate::flash::plan::Cmd;
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
@@ -17,14 +17,14 @@ use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
 pub(crate) fn issue_host_command(
     command: Cmd,
     record: u32,
-    order: Order,
+    order: PlanRequest,
     hardware: &mut Hardware<'_>,
 ) {
     let Hardware { flash, events } = hardware;
     let geometry = &flash.geometry;
-    let Order { ready, target, read_bytes, .. } = order;
+    let PlanRequest { ready, target, read_bytes, .. } = order;
     let target = target.expect("a host request has a target");
-    let mut step = Step::of_host(command, Site { geometry, timing: &events.timing });
+    let mut step = PlanStep::of_host(command, LayoutSite { geometry, timing: &events.timing });
     step.record = record;
     serve_step(&step, target, read_bytes, ready, events.now(), events);
 }
@@ -32,18 +32,18 @@ pub(crate) fn issue_host_command(
 /// Read or program the host page from `at` on, and report the end to `target`.
 #[inline(always)]
 pub(super) fn serve_step(
-    step: &Step,
-    target: Target,
+    step: &PlanStep,
+    target: CompletionTarget,
     read_bytes: Option<u64>,
     at: u64,
     now: u64,
     events: &mut Timeline<EventTag>,
 ) {
-    let Target { token, report, account } = target;
+    let CompletionTarget { token, report, account } = target;
     let link_bytes = read_bytes.unwrap_or(0) as u32;
     let mut op = Op { report, account, link_bytes, ..step.op(token, &events.timing) };
     op.transfers = read_bytes.map_or(op.transfers, |bytes| events.transfers_of(bytes));
-    match step.read_before(account, token, &events.timing) {
+    match step.rest_read(account, token, &events.timing) {
         None => events.issue_when(at, now, op),
         Some(before) => {
             cold_path();
@@ -52,7 +52,7 @@ pub(super) fn serve_step(
     }
 }
 
-impl Phase {
+impl PlanPhase {
     /// Start all steps without dependencies.
     pub(super) fn start(
         &mut self,
@@ -74,7 +74,7 @@ impl Phase {
     }
 
     /// Handle a step that the processor has planned.
-    pub(super) fn planned(
+    pub(super) fn step_planned(
         &mut self,
         index: JobIdx,
         step: StepIdx,
@@ -87,7 +87,7 @@ impl Phase {
     }
 
     /// Handle the end of a step that the phase waited for.
-    pub(super) fn stepped(
+    pub(super) fn step_ended(
         &mut self,
         index: JobIdx,
         step: StepIdx,
@@ -95,7 +95,7 @@ impl Phase {
         at: u64,
         events: &mut Timeline<EventTag>,
     ) -> Option<Purpose> {
-        let Step { feeds, counts, purpose, .. } = *self.step(step.0);
+        let PlanStep { feeds, counts, purpose, .. } = *self.step(step.0);
         if feeds != NONE {
             self.release(feeds, |number, step| issue(index, number, step, account, at, events));
         }
@@ -109,7 +109,7 @@ impl Phase {
 fn issue(
     job: JobIdx,
     number: u32,
-    step: &Step,
+    step: &PlanStep,
     account: Option<AccountIdx>,
     at: u64,
     events: &mut Timeline<EventTag>,
@@ -121,7 +121,7 @@ fn issue(
     let account = account.filter(|_| step.purpose == Purpose::HostWrite);
     let in_turn = step.purpose != Purpose::HostWrite;
     let op = Op { report, account, in_turn, ..step.op(token, &events.timing) };
-    match step.read_before(account, token, &events.timing) {
+    match step.rest_read(account, token, &events.timing) {
         None => events.issue(at, op),
         Some(before) => {
             cold_path();
@@ -130,10 +130,10 @@ fn issue(
     }
 }
 
-impl Step {
+impl PlanStep {
     #[inline]
     fn op(&self, token: EventTag, timing: &Timing) -> Op<EventTag> {
-        let Step { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
+        let PlanStep { what, die, at, cell_ns, purpose, record: writes, .. } = *self;
         let op = match what {
             StepKind::Read => Op::read(die, cell_ns, purpose, token),
             StepKind::Program => Op::program(die, cell_ns, purpose, token),
@@ -145,7 +145,7 @@ impl Step {
 
     /// Read the rest of a partly written host page before its program.
     #[inline]
-    fn read_before(
+    fn rest_read(
         &self,
         account: Option<AccountIdx>,
         token: EventTag,
@@ -154,6 +154,6 @@ impl Step {
         let (die, kind) = self.rest?;
         let read = Op::read(die, timing.cells.read(kind), Purpose::HostWrite, token);
         let transfers = timing.program_transfers;
-        Some(Op { account, transfers, lump: Some(Cause::ReadToModify), ..read })
+        Some(Op { account, transfers, charge_as: Some(Cause::ReadToModify), ..read })
     }
 }

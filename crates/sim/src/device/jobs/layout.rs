@@ -1,20 +1,20 @@
 //! Layout of a plan's phase: steps in plan order, with the steps of each die chained.
 
-use super::phase::{NONE, Phase, Step, StepKind, Tails};
+use super::phase::{NONE, PlanPhase, PlanStep, StepKind, Tails};
 use crate::collections::bits;
-use crate::device::jobs::site::Site;
-use crate::flash::geometry::{DieIdx, Place};
+use crate::device::jobs::site::LayoutSite;
+use crate::flash::geometry::{DieIdx, PageAddress};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::timeline::{DieQueue, MultiPlane, Purpose};
 
-impl Phase {
+impl PlanPhase {
     /// Lay out the commands of `plan` that start together, from index `from` on; return the index
     /// of the first other command.
     pub(super) fn lay_out(
         &mut self,
         plan: &Plan,
         from: usize,
-        site: Site<'_>,
+        site: LayoutSite<'_>,
         tails: &mut Tails,
         moves: Purpose,
     ) -> usize {
@@ -42,7 +42,7 @@ impl Phase {
                 Cmd::Erase { .. } if self.programs => break,
                 _ => {
                     of_host = Some(command.is_of_host());
-                    Layout { phase: self, site, tails, records, moves }.add(command, plan);
+                    PhaseLayout { phase: self, site, tails, records, moves }.add(command, plan);
                 }
             }
             next += 1;
@@ -53,22 +53,22 @@ impl Phase {
 }
 
 /// A phase during its layout.
-struct Layout<'a, 'b> {
-    phase: &'a mut Phase,
-    site: Site<'b>,
+struct PhaseLayout<'a, 'b> {
+    phase: &'a mut PlanPhase,
+    site: LayoutSite<'b>,
     tails: &'a mut Tails,
     records: &'a [u32],
     /// Purpose of the dies' page moves.
     moves: Purpose,
 }
 
-impl Layout<'_, '_> {
+impl PhaseLayout<'_, '_> {
     fn add(&mut self, command: &Cmd, plan: &Plan) {
         let timing = self.site.timing;
         match *command {
             Cmd::Read(_) | Cmd::Program { .. } => {
-                let Step { what, purpose, die, at, cell_ns, rest, .. } =
-                    Step::of_host(*command, self.site);
+                let PlanStep { what, purpose, die, at, cell_ns, rest, .. } =
+                    PlanStep::of_host(*command, self.site);
                 let step = self.push(what, purpose, die, cell_ns, true);
                 self.phase.steps[step as usize].at = at;
                 self.phase.steps[step as usize].rest = rest;
@@ -81,7 +81,7 @@ impl Layout<'_, '_> {
             Cmd::CopyRow(row) => plan.row(row).moves().for_each(|(from, to)| self.copy(from, to)),
             Cmd::CopyStream(pages) => self.stream(plan.moves(pages), self.moves),
             Cmd::Erase { block, extra_ns } => {
-                let first = self.site.geometry.place(block, 0);
+                let first = self.site.geometry.address_at(block, 0);
                 let erase_ns = timing.erase_ns + extra_ns;
                 let step = self.push_at(StepKind::Inside, Purpose::Erase, first, erase_ns, true);
                 let record = self.record(step);
@@ -112,7 +112,14 @@ impl Layout<'_, '_> {
     }
 
     /// Like [`Layout::push`], for one page or block.
-    fn push_at(&mut self, what: StepKind, purpose: Purpose, at: Place, ns: u64, ends: bool) -> u32 {
+    fn push_at(
+        &mut self,
+        what: StepKind,
+        purpose: Purpose,
+        at: PageAddress,
+        ns: u64,
+        ends: bool,
+    ) -> u32 {
         let die = self.site.geometry.die_at(at);
         let step = self.push(what, purpose, die, ns, ends);
         self.phase.steps[step as usize].at = Some(at);
@@ -128,7 +135,7 @@ impl Layout<'_, '_> {
         cell_ns: u64,
         ends: bool,
     ) -> u32 {
-        let Phase { steps, open, .. } = self.phase;
+        let PlanPhase { steps, open, .. } = self.phase;
         let index = steps.len() as u32;
         let (last, ending) = &mut self.tails[die.0 as usize];
         let before = steps.get_mut(std::mem::replace(last, index) as usize);
@@ -137,9 +144,9 @@ impl Layout<'_, '_> {
         if ends {
             // An earlier step of the same kind on the same die ends earlier, unless its planes are
             // independent.
-            let alike = steps.get_mut(std::mem::replace(ending, index) as usize);
+            let earlier = steps.get_mut(std::mem::replace(ending, index) as usize);
             let in_order = self.site.timing.multi_plane == MultiPlane::None;
-            let alike = alike.filter(|other| (other.what, other.purpose) == (what, purpose));
+            let alike = earlier.filter(|other| (other.what, other.purpose) == (what, purpose));
             let alike = alike.filter(|_| in_order);
             if let Some(alike) = alike.filter(|_| purpose != Purpose::HostWrite) {
                 alike.counts = false;
@@ -148,7 +155,7 @@ impl Layout<'_, '_> {
             *open += 1;
         }
         let (record, rest, feeds, next, counts, at) = (0, None, NONE, NONE, ends, None);
-        steps.push(Step {
+        steps.push(PlanStep {
             what,
             purpose,
             die,
@@ -173,14 +180,14 @@ impl Layout<'_, '_> {
         Some(record)
     }
 
-    fn program(&mut self, to: Place, purpose: Purpose) -> u32 {
+    fn program(&mut self, to: PageAddress, purpose: Purpose) -> u32 {
         let step = self.push_at(StepKind::Program, purpose, to, self.site.program_ns(to), true);
         self.record(step);
         step
     }
 
     /// Add the read of a page to be moved; [`Layout::feed`] connects it.
-    fn read_to_move(&mut self, from: Place, purpose: Purpose) -> u32 {
+    fn read_to_move(&mut self, from: PageAddress, purpose: Purpose) -> u32 {
         self.push_at(StepKind::Read, purpose, from, self.site.read_ns(from), false)
     }
 
@@ -201,20 +208,20 @@ impl Layout<'_, '_> {
     }
 
     /// Return whether moving a page from `from` to `to` needs only their die (copy-back).
-    fn stays_inside(&self, from: Place, to: Place) -> bool {
-        let Site { geometry, timing } = self.site;
-        let alone = timing.transfer_ns == 0 && timing.buses == 0 && timing.relocate_ns == 0;
-        alone && geometry.die_at(from) == geometry.die_at(to)
+    fn stays_inside(&self, from: PageAddress, to: PageAddress) -> bool {
+        let LayoutSite { geometry, timing } = self.site;
+        let is_free = timing.transfer_ns == 0 && timing.buses == 0 && timing.relocate_ns == 0;
+        is_free && geometry.die_at(from) == geometry.die_at(to)
     }
 
     /// Move a page inside the die of `to`. Moves without another step between them become one long
     /// step.
-    fn move_inside(&mut self, to: Place, ns: u64) {
+    fn move_inside(&mut self, to: PageAddress, ns: u64) {
         let die = self.site.geometry.die_at(to);
         let (_, last) = self.tails[die.0 as usize];
-        let alike = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
+        let last_step = self.phase.steps.get_mut(last as usize).filter(|_| self.records.is_empty());
         let moves = self.moves;
-        let alike = alike.filter(|step| step.next == NONE && step.purpose == moves);
+        let alike = last_step.filter(|step| step.next == NONE && step.purpose == moves);
         match alike.filter(|step| step.what == StepKind::Inside) {
             Some(step) if self.site.timing.die_queue == DieQueue::Fifo => step.cell_ns += ns,
             _ => {
@@ -224,7 +231,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    fn copy(&mut self, from: Place, to: Place) {
+    fn copy(&mut self, from: PageAddress, to: PageAddress) {
         if self.stays_inside(from, to) {
             let ns = self.site.read_ns(from) + self.site.program_ns(to);
             return self.move_inside(to, ns);
@@ -235,7 +242,7 @@ impl Layout<'_, '_> {
         self.plan(read);
     }
 
-    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
+    fn copy_set(&mut self, from: PageAddress, to: PageAddress, set: &[u64]) {
         let timing = self.site.timing;
         let cells = &timing.cells;
         let pages = bits::members(set, 0, 64 * set.len()).map(|page| page as u32);

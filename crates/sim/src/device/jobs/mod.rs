@@ -32,84 +32,91 @@ use crate::timeline::breakdown::Cause;
 use crate::timeline::{AccountIdx, Purpose, Timeline};
 pub(crate) use issue::issue_host_command;
 use issue::serve_step;
-pub(crate) use order::{Line, Order};
-use phase::{NONE, Phase, Tails};
+pub(crate) use order::{PlanClass, PlanRequest};
+use phase::{NONE, PlanPhase, Tails};
 use phase_cache::{PhaseCache, PhaseTime};
-use plan_queue::{BlockSet, Queue};
-use site::Site;
+use plan_queue::{BlockSet, PlanQueue};
+use site::LayoutSite;
 
 /// A plan in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Job {
+#[serde(rename = "Job")]
+struct PlanJob {
     plan: Plan,
-    order: Order,
+    #[serde(rename = "order")]
+    request: PlanRequest,
     /// The queue that it blocks.
-    line: Option<Line>,
+    #[serde(rename = "line")]
+    class: Option<PlanClass>,
     /// The blocks it uses exclusively.
-    shared: BlockSet,
+    #[serde(rename = "shared")]
+    blocks: BlockSet,
     /// Index of the first command after the current phase.
     next: usize,
-    phase: Phase,
+    phase: PlanPhase,
     /// End of the host time charged so far.
     charged: u64,
 }
 
 /// All plans in progress.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Jobs {
-    jobs: Vec<Job>,
+#[serde(rename = "Jobs")]
+pub(crate) struct PlanJobs {
+    jobs: Vec<PlanJob>,
     unused: Vec<u32>,
-    path: Queue,
-    beside: Queue,
+    #[serde(rename = "path")]
+    foreground: PlanQueue,
+    #[serde(rename = "beside")]
+    background: PlanQueue,
     tails: Tails,
     /// Durations of recurring phases.
     #[serde(skip)]
-    known: PhaseCache,
+    phase_times: PhaseCache,
 }
 
-impl Jobs {
+impl PlanJobs {
     /// Create an empty set of jobs for `planes` planes; on the path, `at_once` merges may run at
     /// once.
-    pub(crate) fn new(planes: u32, at_once: u32) -> Jobs {
-        Jobs {
+    pub(crate) fn new(planes: u32, at_once: u32) -> PlanJobs {
+        PlanJobs {
             jobs: Vec::new(),
             unused: Vec::new(),
-            path: Queue::new(at_once),
-            beside: Queue::new(1),
+            foreground: PlanQueue::new(at_once),
+            background: PlanQueue::new(1),
             tails: vec![(NONE, NONE); planes as usize],
-            known: PhaseCache::default(),
+            phase_times: PhaseCache::default(),
         }
     }
 
     /// Drop all plans.
     pub(crate) fn clear(&mut self) {
-        *self = Jobs::new(self.tails.len() as u32, self.path.at_once());
+        *self = PlanJobs::new(self.tails.len() as u32, self.foreground.at_once());
     }
 
     /// Return whether the queue `line` is empty.
     #[inline]
-    pub(crate) fn is_free(&self, line: Line) -> bool {
-        self.at(line).is_free()
+    pub(crate) fn is_free(&self, line: PlanClass) -> bool {
+        self.queue_of(line).is_free()
     }
 
     #[inline]
-    fn at(&self, line: Line) -> &Queue {
+    fn queue_of(&self, line: PlanClass) -> &PlanQueue {
         match line {
-            Line::Path => &self.path,
-            Line::Beside => &self.beside,
+            PlanClass::Foreground => &self.foreground,
+            PlanClass::Background => &self.background,
         }
     }
 
     /// Return whether any phase duration is cached.
     #[cfg(test)]
     pub(crate) fn has_cached_phase(&self) -> bool {
-        self.known.is_used()
+        self.phase_times.is_used()
     }
 
-    fn line(&mut self, line: Line) -> &mut Queue {
+    fn queue_mut(&mut self, line: PlanClass) -> &mut PlanQueue {
         match line {
-            Line::Path => &mut self.path,
-            Line::Beside => &mut self.beside,
+            PlanClass::Foreground => &mut self.foreground,
+            PlanClass::Background => &mut self.background,
         }
     }
 
@@ -117,18 +124,23 @@ impl Jobs {
     pub(crate) fn queue(
         &mut self,
         plan: &mut Plan,
-        order: Order,
-        line: Line,
+        order: PlanRequest,
+        line: PlanClass,
         hardware: &mut Hardware<'_>,
     ) {
         let job = self.add(plan, order, Some(line), hardware.events);
-        if self.line(line).push(job) {
+        if self.queue_mut(line).push(job) {
             self.start_first(line, hardware.events.now(), 0, hardware);
         }
     }
 
     /// Start `plan` now.
-    pub(crate) fn begin(&mut self, plan: &mut Plan, order: Order, hardware: &mut Hardware<'_>) {
+    pub(crate) fn begin(
+        &mut self,
+        plan: &mut Plan,
+        order: PlanRequest,
+        hardware: &mut Hardware<'_>,
+    ) {
         let job = self.add(plan, order, None, hardware.events);
         self.jobs[job.0 as usize].charged = order.ready;
         self.run(job, order.ready, 0, hardware);
@@ -137,23 +149,31 @@ impl Jobs {
     fn add(
         &mut self,
         plan: &mut Plan,
-        order: Order,
-        line: Option<Line>,
+        order: PlanRequest,
+        line: Option<PlanClass>,
         events: &mut Timeline<EventTag>,
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
-            let (plan, phase) = (Plan::default(), Phase::default());
+            let (plan, phase) = (Plan::default(), PlanPhase::default());
             let shared = BlockSet::default();
-            self.jobs.push(Job { plan, order, line, shared, next: 0, phase, charged: 0 });
+            self.jobs.push(PlanJob {
+                plan,
+                request: order,
+                class: line,
+                blocks: shared,
+                next: 0,
+                phase,
+                charged: 0,
+            });
             self.jobs.len() as u32 - 1
         });
-        events.plans(index, order.account(), || plan.erases().map(|block| block.0));
+        events.log_plan(index, order.account(), || plan.erases().map(|block| block.0));
         let job = &mut self.jobs[index as usize];
         std::mem::swap(&mut job.plan, plan);
-        if line == Some(Line::Path) && self.path.at_once() > 1 {
-            job.shared.fill(&job.plan);
+        if line == Some(PlanClass::Foreground) && self.foreground.at_once() > 1 {
+            job.blocks.fill(&job.plan);
         }
-        (job.order, job.line, job.next) = (order, line, 0);
+        (job.request, job.class, job.next) = (order, line, 0);
         JobIdx(index)
     }
 
@@ -170,47 +190,53 @@ impl Jobs {
         match event {
             DeviceEvent::PlanStart(job) => {
                 // With several plans at once it may have started already.
-                if let Some(line) = self.jobs[job.0 as usize].line {
+                if let Some(line) = self.jobs[job.0 as usize].class {
                     self.start_first(line, at, until, hardware);
                 }
             }
             DeviceEvent::ProgramsDone(index) => {
-                let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
+                let PlanJob { phase, request: order, .. } = &mut self.jobs[index.0 as usize];
                 phase.start(index, order.account(), at, hardware.events);
             }
             DeviceEvent::MovePlanned(index, step) => {
-                let Job { phase, order, .. } = &mut self.jobs[index.0 as usize];
-                phase.planned(index, step, order.account(), at, hardware.events);
+                let PlanJob { phase, request: order, .. } = &mut self.jobs[index.0 as usize];
+                phase.step_planned(index, step, order.account(), at, hardware.events);
             }
-            DeviceEvent::StepDone(job, step) => self.stepped(job, step, at, until, hardware),
+            DeviceEvent::StepDone(job, step) => self.step_ended(job, step, at, until, hardware),
             other => unreachable!("{other:?} is about no plan"),
         }
     }
 
     /// Return the plan that has waited longest in `line`, if it may start.
-    fn may_start_in(&self, line: Line) -> Option<JobIdx> {
-        let queue = self.at(line);
-        let shared = |job: JobIdx| &self.jobs[job.0 as usize].shared;
+    fn may_start_in(&self, line: PlanClass) -> Option<JobIdx> {
+        let queue = self.queue_of(line);
+        let shared = |job: JobIdx| &self.jobs[job.0 as usize].blocks;
         queue
             .first()
             .filter(|first| queue.may_start(|other| shared(*first).is_disjoint(shared(other))))
     }
 
     /// Start the first plans of `line`, up to one that blocks the others.
-    fn start_first(&mut self, line: Line, mut at: u64, until: u64, hardware: &mut Hardware<'_>) {
+    fn start_first(
+        &mut self,
+        line: PlanClass,
+        mut at: u64,
+        until: u64,
+        hardware: &mut Hardware<'_>,
+    ) {
         while let Some(first) = self.may_start_in(line) {
             let job = &mut self.jobs[first.0 as usize];
-            let ready = job.order.ready;
+            let ready = job.request.ready;
             if ready > at {
                 return hardware.events.remind(ready, DeviceEvent::PlanStart(first).into());
             }
             job.charged = at;
-            hardware.events.spent(job.account(), Cause::Merge, at - ready);
-            self.line(line).begin();
+            hardware.events.charge_account(job.account(), Cause::Merge, at - ready);
+            self.queue_mut(line).begin();
             // With several plans at once the next may start concurrently.
             let until = if self.may_start_in(line).is_some() { 0 } else { until };
             if self.run(first, at, until, hardware).is_some() {
-                self.line(line).end(first);
+                self.queue_mut(line).end(first);
             }
             at = at.max(hardware.events.now());
         }
@@ -218,7 +244,7 @@ impl Jobs {
 
     fn advance_plan(&mut self, job: JobIdx, at: u64, until: u64, hardware: &mut Hardware<'_>) {
         if let Some(line) = self.run(job, at, until, hardware) {
-            self.line(line).end(job);
+            self.queue_mut(line).end(job);
             self.start_first(line, at.max(hardware.events.now()), until, hardware);
         }
     }
@@ -231,27 +257,29 @@ impl Jobs {
         mut at: u64,
         until: u64,
         hardware: &mut Hardware<'_>,
-    ) -> Option<Line> {
-        let Jobs { jobs, tails, unused, known, .. } = self;
+    ) -> Option<PlanClass> {
+        let PlanJobs { jobs, tails, unused, phase_times: known, .. } = self;
         let job = &mut jobs[index.0 as usize];
-        let path = job.line.filter(|line| *line == Line::Path);
+        let path = job.class.filter(|line| *line == PlanClass::Foreground);
         loop {
             let only_host = job.next >= job.plan.merges_until();
             let Hardware { flash, events } = &mut *hardware;
-            let site = Site { geometry: &flash.geometry, timing: &events.timing };
-            job.next = job.phase.lay_out(&job.plan, job.next, site, tails, job.order.moves());
+            let site = LayoutSite { geometry: &flash.geometry, timing: &events.timing };
+            job.next =
+                job.phase.lay_out(&job.plan, job.next, site, tails, job.request.move_purpose());
             let rest = &job.plan.commands()[job.next..];
             let last = rest.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
             if last && (job.phase.is_empty() || job.ends_with_host()) {
                 job.end(at, events);
                 unused.push(index.0);
-                return job.line.take();
+                return job.class.take();
             }
             if job.phase.is_empty() {
                 continue;
             }
             let event = DeviceEvent::ProgramsDone(index).into();
-            if job.phase.settles().is_some_and(|of| events.waits_before(of, event)) {
+            if job.phase.settle_step().is_some_and(|of| events.wait_for_earlier_programs(of, event))
+            {
                 return None;
             }
             let ends_line = path.is_some() && only_host;
@@ -260,12 +288,12 @@ impl Jobs {
                 flash.clock = at;
                 continue;
             }
-            job.phase.start(index, job.order.account(), at, events);
-            return path.filter(|_| ends_line).inspect(|_| job.line = None);
+            job.phase.start(index, job.request.account(), at, events);
+            return path.filter(|_| ends_line).inspect(|_| job.class = None);
         }
     }
 
-    fn stepped(
+    fn step_ended(
         &mut self,
         index: JobIdx,
         step: StepIdx,
@@ -276,9 +304,9 @@ impl Jobs {
         let job = &mut self.jobs[index.0 as usize];
         let account = job.account();
         let events = &mut *hardware.events;
-        let Some(purpose) = job.phase.stepped(index, step, account, at, events) else { return };
+        let Some(purpose) = job.phase.step_ended(index, step, account, at, events) else { return };
         if purpose != Purpose::HostWrite {
-            events.spent(account, purpose.cause(), at - job.charged);
+            events.charge_account(account, purpose.cause(), at - job.charged);
         }
         job.charged = at;
         if job.phase.has_ended() {
@@ -287,14 +315,14 @@ impl Jobs {
     }
 }
 
-impl Job {
+impl PlanJob {
     fn account(&self) -> Option<AccountIdx> {
-        self.order.account()
+        self.request.account()
     }
 
     /// Return whether the phase consists of the host page of the plan.
     fn ends_with_host(&self) -> bool {
-        self.order.target.is_some() && self.phase.only().is_some() && self.phase.is_of_host()
+        self.request.target.is_some() && self.phase.only().is_some() && self.phase.is_of_host()
     }
 
     /// Complete the phase from `at` on if its duration is cached; return its end, at most `until`.
@@ -310,15 +338,15 @@ impl Job {
         }
         let PhaseTime { ns, causes } = known.lookup(&self.phase, events)?;
         let end = at.checked_add(*ns).filter(|end| *end <= until)?;
-        causes.iter().for_each(|(cause, ns)| events.spent(self.account(), *cause, *ns));
+        causes.iter().for_each(|(cause, ns)| events.charge_account(self.account(), *cause, *ns));
         self.charged = end;
-        events.reach(end);
+        events.advance_to(end);
         Some(end)
     }
 
     /// End the plan: at most its host page is left.
     fn end(&mut self, at: u64, events: &mut Timeline<EventTag>) {
-        let Order { target, read_bytes, .. } = self.order;
+        let PlanRequest { target, read_bytes, .. } = self.request;
         let Some(target) = target else { return };
         match (self.phase.only(), read_bytes) {
             (Some(step), _) => serve_step(step, target, read_bytes, at, at, events),

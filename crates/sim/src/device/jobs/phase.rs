@@ -9,26 +9,27 @@
 //! Each die executes its steps in plan order: a step joins the die queue when the step before it
 //! has completed and its data is there. Meanwhile the die is free for other operations.
 
-use crate::device::jobs::site::Site;
-use crate::flash::geometry::{DieIdx, Place};
+use crate::device::jobs::site::LayoutSite;
+use crate::flash::geometry::{DieIdx, PageAddress};
 use crate::flash::plan::Cmd;
 use crate::timeline::Purpose;
-use crate::timeline::cells::Kind;
+use crate::timeline::cells::PageType;
 
 /// One operation of a die for a plan.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Step {
+#[serde(rename = "Step")]
+pub(super) struct PlanStep {
     pub(super) what: StepKind,
     pub(super) purpose: Purpose,
     pub(super) die: DieIdx,
     /// Its page or block, if it has exactly one.
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<PageAddress>,
     pub(super) cell_ns: u64,
     /// Record of its change of the flash contents; 0: none.
     pub(super) record: u32,
     /// The place of the rest of a partly written host page, read before the program, and its page
     /// type.
-    pub(super) rest: Option<(DieIdx, Kind)>,
+    pub(super) rest: Option<(DieIdx, PageType)>,
     /// The step that waits for the data of this read, or [`NONE`].
     pub(super) feeds: u32,
     /// The next step of the same die, or [`NONE`].
@@ -52,10 +53,10 @@ pub(super) enum StepKind {
 pub(super) const NONE: u32 = u32::MAX;
 const BEGUN: u8 = u8::MAX;
 
-impl Step {
+impl PlanStep {
     /// Return the step of the host command `command`.
     #[inline(always)]
-    pub(super) fn of_host(command: Cmd, site: Site<'_>) -> Step {
+    pub(super) fn of_host(command: Cmd, site: LayoutSite<'_>) -> PlanStep {
         let (what, purpose, place, cell_ns, rest) = match command {
             Cmd::Read(from) => (StepKind::Read, Purpose::HostRead, from, site.read_ns(from), None),
             Cmd::Program { to, rest } => {
@@ -67,7 +68,7 @@ impl Step {
         let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));
         let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
         let at = Some(place);
-        Step { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
+        PlanStep { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
     }
 }
 
@@ -76,8 +77,9 @@ pub(super) type Tails = Vec<(u32, u32)>;
 
 /// The steps of a phase, and their progress.
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Phase {
-    pub(super) steps: Vec<Step>,
+#[serde(rename = "Phase")]
+pub(super) struct PlanPhase {
+    pub(super) steps: Vec<PlanStep>,
     /// Number of steps whose end the phase waits for.
     pub(super) open: u32,
     /// Steps to be planned by the processor, in order, and the number planned so far.
@@ -94,33 +96,34 @@ pub(super) struct Phase {
     pub(super) begins: Vec<u32>,
 }
 
-impl Phase {
+impl PlanPhase {
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    pub(super) fn step(&self, index: u32) -> &Step {
+    pub(super) fn step(&self, index: u32) -> &PlanStep {
         &self.steps[index as usize]
     }
 
     /// Return the record that requires the end of all earlier programs.
-    pub(super) fn settles(&self) -> Option<u32> {
+    pub(super) fn settle_step(&self) -> Option<u32> {
         self.settles
     }
 
     /// Return whether the phase is host work; otherwise it is firmware work.
     pub(super) fn is_of_host(&self) -> bool {
-        let of_host = |step: &Step| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
+        let of_host =
+            |step: &PlanStep| matches!(step.purpose, Purpose::HostRead | Purpose::HostWrite);
         self.steps.first().is_some_and(of_host)
     }
 
     /// Return the step of a phase with one step.
-    pub(super) fn only(&self) -> Option<&Step> {
+    pub(super) fn only(&self) -> Option<&PlanStep> {
         if let [step] = self.steps.as_slice() { Some(step) } else { None }
     }
 
     /// Start the steps without dependencies, in order.
-    pub(super) fn begin(&mut self, mut issue: impl FnMut(u32, &Step)) {
+    pub(super) fn begin(&mut self, mut issue: impl FnMut(u32, &PlanStep)) {
         for index in 0..self.steps.len() as u32 {
             if self.steps[index as usize].waits == 0 {
                 self.take(index, &mut issue);
@@ -129,7 +132,7 @@ impl Phase {
     }
 
     /// Start the step; return the next step of its die if that had no other dependency.
-    fn take(&mut self, index: u32, issue: &mut impl FnMut(u32, &Step)) -> Option<u32> {
+    fn take(&mut self, index: u32, issue: &mut impl FnMut(u32, &PlanStep)) -> Option<u32> {
         let step = &mut self.steps[index as usize];
         step.waits = BEGUN;
         issue(index, step);
@@ -140,7 +143,7 @@ impl Phase {
     }
 
     /// Remove one dependency of the step.
-    pub(super) fn release(&mut self, index: u32, mut issue: impl FnMut(u32, &Step)) {
+    pub(super) fn release(&mut self, index: u32, mut issue: impl FnMut(u32, &PlanStep)) {
         let step = &mut self.steps[index as usize];
         step.waits -= 1;
         let mut next = (step.waits == 0).then_some(index);

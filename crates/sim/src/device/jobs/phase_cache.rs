@@ -9,7 +9,7 @@
 //! **Faithful**: every time equals that of the timeline.
 //! **Simplified**: nothing; if anything else is in progress, the phase is simulated in full.
 
-use super::phase::Phase;
+use super::phase::PlanPhase;
 use crate::device::event::{DeviceEvent, EventTag, JobIdx};
 use crate::timeline::Timeline;
 use crate::timeline::breakdown::Cause;
@@ -50,7 +50,7 @@ impl PhaseCache {
     /// lookup does not pay.
     pub(super) fn lookup(
         &mut self,
-        phase: &Phase,
+        phase: &PlanPhase,
         events: &Timeline<EventTag>,
     ) -> Option<&PhaseTime> {
         let words = phase.steps.len() * 2 + phase.planning.len();
@@ -81,7 +81,7 @@ impl PhaseCache {
     }
 
     /// Build the key of `phase` from all that its times depend on; return its slot.
-    fn slot_of(&mut self, phase: &Phase) -> usize {
+    fn slot_of(&mut self, phase: &PlanPhase) -> usize {
         let key = &mut self.key;
         key.clear();
         for step in &phase.steps {
@@ -99,16 +99,18 @@ impl PhaseCache {
     }
 
     /// Simulate `phase` on an idle timeline.
-    fn simulate(phase: &Phase, events: &Timeline<EventTag>) -> PhaseTime {
+    fn simulate(phase: &PlanPhase, events: &Timeline<EventTag>) -> PhaseTime {
         let (mut phase, clocks) = (phase.clone(), &mut events.idle_copy());
-        clocks.allow(u64::MAX);
+        clocks.set_event_budget(u64::MAX);
         let (mut took, mut charged) = (PhaseTime::default(), 0);
         phase.start(JobIdx(0), None, 0, clocks);
         while let Some((at, token)) = clocks.next(u64::MAX) {
             match token.event() {
-                DeviceEvent::MovePlanned(job, step) => phase.planned(job, step, None, at, clocks),
+                DeviceEvent::MovePlanned(job, step) => {
+                    phase.step_planned(job, step, None, at, clocks)
+                }
                 DeviceEvent::StepDone(job, step) => {
-                    if let Some(purpose) = phase.stepped(job, step, None, at, clocks) {
+                    if let Some(purpose) = phase.step_ended(job, step, None, at, clocks) {
                         took.add(purpose.cause(), at - charged);
                         charged = at;
                     }

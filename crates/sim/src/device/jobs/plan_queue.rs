@@ -9,16 +9,18 @@ use crate::flash::plan::Plan;
 
 /// A queue of plans: those that run, and those that wait.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Queue {
+#[serde(rename = "Queue")]
+pub(super) struct PlanQueue {
     /// Maximum number of plans that run at once if they share no block.
     at_once: u32,
-    begun: Vec<JobIdx>,
+    #[serde(rename = "begun")]
+    running: Vec<JobIdx>,
     waiting: VecDeque<JobIdx>,
 }
 
-impl Queue {
-    pub(super) fn new(at_once: u32) -> Queue {
-        Queue { at_once, begun: Vec::new(), waiting: VecDeque::new() }
+impl PlanQueue {
+    pub(super) fn new(at_once: u32) -> PlanQueue {
+        PlanQueue { at_once, running: Vec::new(), waiting: VecDeque::new() }
     }
 
     pub(super) fn at_once(&self) -> u32 {
@@ -28,7 +30,7 @@ impl Queue {
     /// Return whether the queue is empty.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
-        self.begun.is_empty() && self.waiting.is_empty()
+        self.running.is_empty() && self.waiting.is_empty()
     }
 
     /// Add `job`; return whether it is first in the queue.
@@ -44,19 +46,19 @@ impl Queue {
 
     /// Return whether the first job may start; `is_disjoint` checks it against each running job.
     pub(super) fn may_start(&self, is_disjoint: impl Fn(JobIdx) -> bool) -> bool {
-        self.begun.is_empty()
-            || self.begun.len() < self.at_once as usize
-                && self.begun.iter().all(|job| is_disjoint(*job))
+        self.running.is_empty()
+            || self.running.len() < self.at_once as usize
+                && self.running.iter().all(|job| is_disjoint(*job))
     }
 
     /// Start the first job.
     pub(super) fn begin(&mut self) {
-        self.begun.extend(self.waiting.pop_front());
+        self.running.extend(self.waiting.pop_front());
     }
 
     /// Remove `job` from the running jobs.
     pub(super) fn end(&mut self, job: JobIdx) {
-        self.begun.retain(|other| *other != job);
+        self.running.retain(|other| *other != job);
     }
 }
 

@@ -51,7 +51,7 @@ fn is_broken(device: &SimDevice, block: BlockIdx) -> bool {
 }
 
 #[test]
-fn the_list_is_read_before_anything_else() {
+fn recovery_reads_defect_list_first() {
     let mut device = device(0.0, 0.0);
     device.apply((0..12).map(write)).unwrap();
     device.cut_power(device.now()).unwrap();
@@ -62,7 +62,7 @@ fn the_list_is_read_before_anything_else() {
 }
 
 #[test]
-fn a_block_whose_list_was_not_programmed_is_found_bad_again() {
+fn unlisted_bad_block_is_found_again_by_recovery() {
     let unlisted = |device: &SimDevice| {
         blocks(device, |device, block| is_broken(device, block) && !is_listed(device, block))
     };
@@ -83,7 +83,7 @@ fn a_block_whose_list_was_not_programmed_is_found_bad_again() {
 }
 
 #[test]
-fn a_block_of_which_a_program_failed_is_taken_out_of_use_after_power_was_lost() {
+fn block_with_failed_program_is_retired_by_recovery() {
     let failed = |device: &SimDevice| {
         let defects =
             |block| device.events.contents.as_ref().unwrap().defects().unwrap().has_program(block);
@@ -105,7 +105,7 @@ fn a_block_of_which_a_program_failed_is_taken_out_of_use_after_power_was_lost() 
 }
 
 #[test]
-fn erases_are_known_where_a_page_can_be_read_and_guessed_elsewhere() {
+fn recovery_reads_or_estimates_erase_counts() {
     let mut device = device(0.0, 0.0);
     device.apply((0..400).map(|page| write(page * 7 % 40))).unwrap();
     device.cut_power(device.now()).unwrap();

@@ -7,18 +7,18 @@ use crate::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
 /// Whether blocks and pages may fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flash {
+pub(super) enum Endurance {
     Lasts,
     WearsOut,
 }
 
 /// Draw profiles until one is valid.
-pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Flash) -> (Profile, String) {
+pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Endurance) -> (Profile, String) {
     loop {
         let (base, mut overrides) = draw(rng);
         interrupts(rng, &mut overrides);
         suspend(rng, &mut overrides);
-        if flash == Flash::WearsOut {
+        if flash == Endurance::WearsOut {
             wear(rng, &mut overrides);
         }
         let text = match base {

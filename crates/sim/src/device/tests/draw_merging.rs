@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 
-use super::draw::{Flash, failures, interrupts, suspend};
+use super::draw::{Endurance, failures, interrupts, suspend};
 use crate::Profile;
 use crate::config::merging::drawn_keys;
 use crate::ftl::MERGING_FTLS;
@@ -15,7 +15,11 @@ macro_rules! shipped {
 }
 
 /// Draw profiles of the FTL number `seed`, modulo their number, until one is valid.
-pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> (Profile, String) {
+pub(super) fn profile(
+    rng: &mut Xoshiro256PlusPlus,
+    seed: u64,
+    flash: Endurance,
+) -> (Profile, String) {
     let ftl = MERGING_FTLS[(seed % MERGING_FTLS.len() as u64) as usize];
     let (base, text) = match ftl {
         "bast" | "fast" | "superblock" => shipped!("fast-1gb"),
@@ -39,8 +43,8 @@ pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, seed: u64, flash: Flash) -> 
 }
 
 /// Draw the layer below the FTL: wear levelling, and blocks that replace failed ones.
-fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Flash) {
-    if flash == Flash::WearsOut {
+fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Endurance) {
+    if flash == Endurance::WearsOut {
         failures(rng, keys);
         let blocks = keys["blocks_per_die"].as_u64().expect("drawn");
         let planes = keys["planes_per_die"].as_u64().expect("drawn");
@@ -61,7 +65,7 @@ fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: F
 
 /// Dies, blocks a die and pages a block of a drawn device, and its multi-plane rule, 0 for none.
 #[derive(Clone, Copy)]
-struct Shape {
+struct DrawnShape {
     dies: u64,
     blocks: u64,
     pages: u64,
@@ -88,7 +92,7 @@ fn draw(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) 
 }
 
 /// Draw dies, planes, blocks and pages.
-fn geometry(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) -> Shape {
+fn geometry(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Value>) -> DrawnShape {
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);
@@ -112,7 +116,7 @@ fn geometry(rng: &mut Xoshiro256PlusPlus, ftl: &str, keys: &mut Map<String, Valu
     set("sector_bytes", json!(512));
     set("page_bytes", json!(2048));
     set("spare_bytes", json!(64));
-    Shape { dies, blocks, pages, together }
+    DrawnShape { dies, blocks, pages, together }
 }
 
 /// Draw times of commands and cells, rates, queues, the write cache and the initial state.
@@ -159,7 +163,7 @@ fn times_and_queues(
 fn log_blocks(
     rng: &mut Xoshiro256PlusPlus,
     ftl: &str,
-    shape: Shape,
+    shape: DrawnShape,
     keys: &mut Map<String, Value>,
 ) {
     let mut below = |end: u64| uniform(rng, end);
@@ -174,7 +178,7 @@ fn log_blocks(
 }
 
 /// Draw stripes and the memory of their map.
-fn stripes(rng: &mut Xoshiro256PlusPlus, shape: Shape, keys: &mut Map<String, Value>) {
+fn stripes(rng: &mut Xoshiro256PlusPlus, shape: DrawnShape, keys: &mut Map<String, Value>) {
     let dies = shape.dies;
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
@@ -191,11 +195,11 @@ fn stripes(rng: &mut Xoshiro256PlusPlus, shape: Shape, keys: &mut Map<String, Va
 fn units(
     rng: &mut Xoshiro256PlusPlus,
     ftl: &str,
-    shape: Shape,
+    shape: DrawnShape,
     protected: bool,
     keys: &mut Map<String, Value>,
 ) {
-    let Shape { dies, blocks, pages, .. } = shape;
+    let DrawnShape { dies, blocks, pages, .. } = shape;
     let mut below = |end: u64| uniform(rng, end);
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);

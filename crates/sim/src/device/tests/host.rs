@@ -12,7 +12,7 @@ use crate::SimDevice;
 
 /// The recorded state of a page.
 #[derive(Clone, Copy, Default, Debug)]
-struct Page {
+struct PageHistory {
     /// The numbers of its last write, its last acknowledged write, and its last durable write.
     written: u64,
     acknowledged: u64,
@@ -25,7 +25,7 @@ struct Page {
 
 /// An outstanding I/O.
 #[derive(Clone, Debug)]
-struct Asked {
+struct OutstandingIo {
     pages: Vec<u32>,
     fua: bool,
     /// If it ends with a flush: the acknowledged version of each page at its submission.
@@ -34,10 +34,10 @@ struct Asked {
 
 /// The host, and its acknowledged writes.
 #[derive(Clone, Debug)]
-pub(super) struct Host {
+pub(super) struct TestHost {
     rng: Xoshiro256PlusPlus,
-    pages: Vec<Page>,
-    under_way: BTreeMap<Ticket, Asked>,
+    pages: Vec<PageHistory>,
+    under_way: BTreeMap<Ticket, OutstandingIo>,
     depth: u64,
     /// The device has no volatile memory: every completed write is durable.
     nothing_volatile: bool,
@@ -51,8 +51,8 @@ pub(super) struct Host {
     again: u64,
 }
 
-impl Host {
-    pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> Host {
+impl TestHost {
+    pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> TestHost {
         let profile = device.profile();
         let part = profile.power_loss.expect("it can lose power");
         let kept = profile.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
@@ -61,10 +61,15 @@ impl Host {
         let shape = *device.flash.geometry.shape();
         let pages = (0..shape.logical_pages).map(|page| {
             let found = device.version_of(page).expect("an account is kept");
-            Page { written: found, acknowledged: found, durable: found, ..Page::default() }
+            PageHistory {
+                written: found,
+                acknowledged: found,
+                durable: found,
+                ..PageHistory::default()
+            }
         });
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        Host {
+        TestHost {
             again: [1, 3, 9][uniform(&mut rng, 3) as usize],
             rng,
             pages: pages.collect(),
@@ -138,7 +143,7 @@ impl Host {
             return;
         };
         if mode == Mode::Read {
-            let asked = Asked { pages: Vec::new(), fua: false, flushes: None };
+            let asked = OutstandingIo { pages: Vec::new(), fua: false, flushes: None };
             self.under_way.insert(ticket, asked);
             return;
         }
@@ -149,7 +154,7 @@ impl Host {
             known.busy = true;
         }
         let flushes = flushes.then(|| self.acknowledged());
-        self.under_way.insert(ticket, Asked { pages, fua, flushes });
+        self.under_way.insert(ticket, OutstandingIo { pages, fua, flushes });
     }
 
     fn acknowledged(&self) -> Vec<u64> {
@@ -158,7 +163,8 @@ impl Host {
 
     fn flush(&mut self, device: &mut SimDevice) {
         let ticket = device.submit_flush();
-        let asked = Asked { pages: Vec::new(), fua: false, flushes: Some(self.acknowledged()) };
+        let asked =
+            OutstandingIo { pages: Vec::new(), fua: false, flushes: Some(self.acknowledged()) };
         self.under_way.insert(ticket, asked);
     }
 
@@ -255,8 +261,12 @@ impl Host {
                 (known.durable..=known.written).contains(&found),
                 "page {page} has version {found}, and {known:?}"
             );
-            *known =
-                Page { written: found, acknowledged: found, durable: found, ..Page::default() };
+            *known = PageHistory {
+                written: found,
+                acknowledged: found,
+                durable: found,
+                ..PageHistory::default()
+            };
         }
     }
 }

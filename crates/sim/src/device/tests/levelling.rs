@@ -24,13 +24,13 @@ fn device() -> SimDevice {
 
 /// Return the blocks with programmed pages that replace no block.
 fn left(device: &SimDevice) -> usize {
-    let found = contents(device).on_flash().into_iter();
+    let found = contents(device).block_states().into_iter();
     found.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used).count()
 }
 
 /// Deallocated data does not count as lost, timed or untimed.
 #[test]
-fn what_was_trimmed_without_time_is_not_lost() {
+fn untimed_trim_survives_power_loss() {
     let mut device = device();
     let trim = Io { mode: Mode::Trim, ..write(3) };
     device.apply([write(3), trim].into_iter()).unwrap();
@@ -44,7 +44,7 @@ fn what_was_trimmed_without_time_is_not_lost() {
 
 /// Moves and their erases continue after the host's write; in untimed mode they are complete.
 #[test]
-fn what_is_under_way_beneath_is_done_when_no_time_passes() {
+fn untimed_mode_completes_levelling_in_progress() {
     let read = Io { mode: Mode::Read, ..write(3) };
     let trim = Io { mode: Mode::Trim, ..write(3) };
     for io in [read, trim, write(3)] {
@@ -59,7 +59,7 @@ fn what_is_under_way_beneath_is_done_when_no_time_passes() {
 }
 
 #[test]
-fn what_is_left_of_a_move_is_erased_when_power_is_back() {
+fn recovery_erases_block_of_interrupted_move() {
     let mut device = device();
     let versions = |device: &SimDevice| -> Vec<u64> {
         (0..64).map(|page| device.version_of(page).expect("an account is kept")).collect()
@@ -71,7 +71,7 @@ fn what_is_left_of_a_move_is_erased_when_power_is_back() {
         for later in (0..40).map(|step| Nanos(step * PROGRAM)) {
             let mut copy = device.clone();
             copy.cut_power(copy.now() + later).unwrap();
-            let (left, found) = (left(&copy), contents(&copy).on_flash());
+            let (left, found) = (left(&copy), contents(&copy).block_states());
             let erased =
                 found.iter().filter(|(found, ..)| *found == BlockCondition::Erased).count();
             let recovery = copy.recover().unwrap();

@@ -18,12 +18,12 @@ use uflip_core::{Counters, Device, Nanos};
 use super::SimDevice;
 use super::any::AnyBackend;
 use super::backend::Backend as _;
-use super::merging::Merged;
+use super::merging::MergingBackend;
 use crate::Profile;
 use crate::flash::contents::{BlockCondition, Contents};
 use crate::flash::geometry::BlockIdx;
-use draw::Flash;
-use host::Host;
+use draw::Endurance;
+use host::TestHost;
 
 /// Number of cuts in all, and per device.
 const CUTS: u64 = 3_600;
@@ -31,7 +31,7 @@ const CUTS_OF_ONE: u64 = 24;
 
 /// Events seen on all devices, to detect a swarm that misses a case.
 #[derive(Default)]
-struct Seen {
+struct EventCoverage {
     torn: AtomicU64,
     half_erased: AtomicU64,
     not_begun: AtomicU64,
@@ -53,7 +53,7 @@ struct Seen {
     levelled: AtomicU64,
 }
 
-impl Seen {
+impl EventCoverage {
     fn add(&self, count: &AtomicU64, number: u64) {
         count.fetch_add(number, Ordering::Relaxed);
     }
@@ -104,7 +104,7 @@ fn audit(device: &SimDevice) {
         assert_eq!(contents.is_listed(block), bad, "the list has {block:?}");
         assert!(bad || !contents.is_broken(block), "{block:?} cannot be erased");
         let mut pages =
-            (0..geometry.shape().pages_per_block).map(|page| geometry.place(block, page));
+            (0..geometry.shape().pages_per_block).map(|page| geometry.address_at(block, page));
         if !bad && pages.any(|page| contents.is_readable(page.page)) {
             let said = contents.label(block).erases;
             assert_eq!(ftl.blocks().wear(block), said, "wear of {block:?}");
@@ -113,7 +113,7 @@ fn audit(device: &SimDevice) {
 }
 
 /// The same for a merging FTL; it also checks the number of erased blocks that it needs.
-fn audit_merged(device: &SimDevice, merged: &Merged) {
+fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
     if merged.at_end.is_none() {
         merged.ftl.audit();
     }
@@ -174,7 +174,12 @@ fn assert_counted_on(before: &Counters, after: &Counters) {
 
 /// Cut the power of a device under the load of `host`, recover, and check; sometimes cut again
 /// during recovery.
-fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, seen: &Seen) {
+fn cut(
+    device: &mut SimDevice,
+    host: &mut TestHost,
+    rng: &mut Xoshiro256PlusPlus,
+    seen: &EventCoverage,
+) {
     let kept = contents(device).in_memory();
     let before = device.counters().expect("it counts");
     let cut = host.cut(device);
@@ -185,7 +190,7 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
         seen.add(&seen.unlisted, unlisted(device));
     }
     contents(device).audit_physical_blocks(None);
-    let left = contents(device).on_flash().into_iter();
+    let left = contents(device).block_states().into_iter();
     let left =
         left.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used);
     seen.add(&seen.left, left.count() as u64);
@@ -195,12 +200,12 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
     assert_counted_on(&before, &device.counters().expect("it counts"));
     host.clone().check(device);
     audit(device);
-    assert!(recovery.ready >= recovery.began && recovery.began == cut.at);
+    assert!(recovery.ready >= recovery.begin && recovery.begin == cut.at);
     seen.add(&seen.torn, u64::from(cut.pages_torn));
     seen.add(&seen.half_erased, u64::from(cut.blocks_half_erased));
     seen.add(&seen.not_begun, u64::from(cut.pages_not_begun));
     seen.add(&seen.lost, u64::from(cut.pages_lost));
-    seen.add(&seen.come_back, u64::from(cut.pages_come_back));
+    seen.add(&seen.come_back, u64::from(cut.pages_resurrected));
     seen.add(&seen.put_back, recovery.pages_put_back);
     seen.add(&seen.merged, recovery.pages_merged);
     seen.add(&seen.dropped, recovery.blocks_dropped);
@@ -210,7 +215,7 @@ fn cut(device: &mut SimDevice, host: &mut Host, rng: &mut Xoshiro256PlusPlus, se
             .map(|page| device.version_of(page))
             .collect()
     };
-    let whole = (recovery.ready - recovery.began).0;
+    let whole = (recovery.ready - recovery.begin).0;
     for _ in 0..2 {
         let at = again.now() + Nanos(uniform(rng, whole + 2));
         again.recover_until(at).expect("it has no power");
@@ -232,9 +237,9 @@ fn kept_behind_a_cache(device: &SimDevice) -> u64 {
 }
 
 /// A generator of random devices.
-type Drawn = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
+type ProfileGenerator = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
 
-fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
+fn device_is_cut(seed: u64, draw: ProfileGenerator, seen: &EventCoverage) -> Result<(), String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (profile, name) = draw(&mut rng, seed);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -244,7 +249,7 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
             Err(error) => return assert!(wears, "a device that lasts: {error:?}"),
         };
         let depth = [1, 2, 8, 24][uniform(&mut rng, 4) as usize];
-        let mut host = Host::new(&device, rng.next_u64(), depth);
+        let mut host = TestHost::new(&device, rng.next_u64(), depth);
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
             seen.add(&seen.kept, kept_behind_a_cache(&device));
@@ -265,12 +270,12 @@ fn device_is_cut(seed: u64, draw: Drawn, seen: &Seen) -> Result<(), String> {
 }
 
 /// Cut the power of many devices many times; report the cases of `others` that never occur.
-fn devices_are_cut(draw: Drawn, others: &[&str]) {
+fn devices_are_cut(draw: ProfileGenerator, others: &[&str]) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
     };
     let (cuts, first) = (number("UFLIP_POWER_CUTS", CUTS), number("UFLIP_POWER_SEED", 0));
-    let seen = Seen::default();
+    let seen = EventCoverage::default();
     let devices = cuts.div_ceil(CUTS_OF_ONE);
     let tried = (first..first + devices).map(|seed| device_is_cut(seed, draw, &seen));
     let broken = tried.filter_map(Result::err).inspect(|broken| eprintln!("{broken}"));
@@ -284,30 +289,30 @@ fn devices_are_cut(draw: Drawn, others: &[&str]) {
 }
 
 #[test]
-fn nothing_that_was_promised_is_lost_wherever_power_is_cut() {
+fn page_map_keeps_acknowledged_data_wherever_power_is_cut() {
     let others =
         ["merged", "dropped", "unlisted", "listed", "ended", "kept", "saved", "left", "levelled"];
-    devices_are_cut(|rng, _| draw::profile(rng, Flash::Lasts), &others);
+    devices_are_cut(|rng, _| draw::profile(rng, Endurance::Lasts), &others);
 }
 
 #[test]
-fn nothing_is_lost_on_flash_that_wears_out_wherever_power_is_cut() {
+fn page_map_keeps_data_on_wearing_flash_wherever_power_is_cut() {
     // One cut in a thousand finds a block that is not listed: `defects.rs` constructs it.
     devices_are_cut(
-        |rng, _| draw::profile(rng, Flash::WearsOut),
+        |rng, _| draw::profile(rng, Endurance::WearsOut),
         &["merged", "dropped", "unlisted", "kept", "saved", "left", "levelled"],
     );
 }
 
 #[test]
-fn nothing_is_lost_by_an_ftl_that_merges_wherever_power_is_cut() {
+fn merging_ftl_keeps_data_wherever_power_is_cut() {
     devices_are_cut(
-        |rng, seed| draw_merging::profile(rng, seed, Flash::Lasts),
+        |rng, seed| draw_merging::profile(rng, seed, Endurance::Lasts),
         &["unlisted", "listed", "ended"],
     );
 }
 
 #[test]
-fn nothing_is_lost_by_an_ftl_that_merges_on_flash_that_wears_out_wherever_power_is_cut() {
-    devices_are_cut(|rng, seed| draw_merging::profile(rng, seed, Flash::WearsOut), &[]);
+fn merging_ftl_keeps_data_on_wearing_flash_wherever_power_is_cut() {
+    devices_are_cut(|rng, seed| draw_merging::profile(rng, seed, Endurance::WearsOut), &[]);
 }

@@ -3,7 +3,7 @@
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
 
-use super::draw::Flash;
+use super::draw::Endurance;
 use super::draw_merging;
 use crate::SimDevice;
 use crate::device::any::AnyBackend;
@@ -41,11 +41,11 @@ fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> 
 
 /// A recorded device simulates every phase.
 #[test]
-fn a_merge_takes_as_long_as_the_one_before_with_the_same_steps() {
+fn phase_cache_matches_simulated_merge() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut known = 0;
     for seed in 0..DEVICES {
-        let (mut profile, text) = draw_merging::profile(&mut rng, seed, Flash::Lasts);
+        let (mut profile, text) = draw_merging::profile(&mut rng, seed, Endurance::Lasts);
         // A device that can lose power is always recorded, and one with a write cache keeps a
         // history.
         profile.power_loss = None;

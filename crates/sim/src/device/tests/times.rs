@@ -19,7 +19,7 @@ fn cut_now(device: &mut SimDevice) -> Recovery {
 }
 
 #[test]
-fn an_empty_device_reads_the_first_page_of_every_block() {
+fn scan_of_empty_device_reads_first_pages() {
     let mut device = device(2, 3, 0, "empty");
     let recovery = cut_now(&mut device);
     assert_eq!(recovery.spare_areas_read, 6 * BLOCKS);
@@ -29,7 +29,7 @@ fn an_empty_device_reads_the_first_page_of_every_block() {
 }
 
 #[test]
-fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_page() {
+fn scan_reads_block_up_to_first_erased_page() {
     let mut device = device(1, 1, 0, "empty");
     // A block and a half.
     device.apply((0..12).map(write)).unwrap();
@@ -41,7 +41,7 @@ fn a_full_block_is_read_page_by_page_and_one_that_is_not_up_to_the_first_erased_
 }
 
 #[test]
-fn a_metadata_page_stands_for_its_block() {
+fn scan_reads_only_metadata_page_of_closed_block() {
     let mut device = device(1, 1, 1, "empty");
     // A block of seven pages and its metadata, and three pages of the next.
     device.apply((0..10).map(write)).unwrap();
@@ -53,7 +53,7 @@ fn a_metadata_page_stands_for_its_block() {
 }
 
 #[test]
-fn what_goes_over_the_channel_is_rounded_down_as_a_whole() {
+fn channel_time_is_rounded_down_once() {
     for (page_bytes, rate) in [(4096, 166_000_000), (4096, 2_400_000_000), (131_072, 900_000_000)] {
         for spare in [16, 1000, 4096].into_iter().chain((page_bytes == 4096).then_some(1)) {
             let mut device = round_times::device(json!({
@@ -75,7 +75,7 @@ fn what_goes_over_the_channel_is_rounded_down_as_a_whole() {
 }
 
 #[test]
-fn where_cells_are_quick_the_channel_takes_its_time() {
+fn scan_is_bound_by_channel_with_fast_cells() {
     for dies in [1, 60, 100] {
         let mut device = device(1, dies, 0, "empty");
         let reads = BLOCKS * dies;
@@ -88,7 +88,7 @@ fn where_cells_are_quick_the_channel_takes_its_time() {
 }
 
 #[test]
-fn what_was_half_erased_is_erased_again_once_all_is_read() {
+fn half_erased_blocks_are_erased_after_scan() {
     let mut device = device(1, 1, 0, "sequential");
     let (mut page, mut cut) = (0, None);
     // Overwrite until some block is being erased.
@@ -103,7 +103,7 @@ fn what_was_half_erased_is_erased_again_once_all_is_read() {
     }
     let recovery = cut.unwrap().recover().unwrap();
     assert_eq!((recovery.blocks_erased, recovery.erasing), (1, Nanos(ERASE)));
-    assert_eq!(recovery.ready.0 - recovery.began.0, recovery.reading.0 + ERASE);
+    assert_eq!(recovery.ready.0 - recovery.begin.0, recovery.reading.0 + ERASE);
 }
 
 /// Create one die with a merging FTL; 8 of its 16 blocks are for the host.
@@ -120,7 +120,7 @@ fn merging(ftl: &str, order: &str, state: &str) -> SimDevice {
 }
 
 #[test]
-fn where_pages_come_in_any_order_all_of_them_are_read() {
+fn scan_reads_all_pages_without_program_order() {
     for (order, read) in [("any", BLOCKS * PAGES), ("ascending", PAGES + 5 + (BLOCKS - 2))] {
         let mut device = merging("bast", order, "empty");
         // A block and a half.
@@ -133,7 +133,7 @@ fn where_pages_come_in_any_order_all_of_them_are_read() {
 }
 
 #[test]
-fn a_log_that_is_filled_in_order_is_merged_and_others_are_gone_on_with() {
+fn recovery_merges_fast_sequential_log_only() {
     let found = |ftl: &str| {
         let mut device = merging(ftl, "any", "sequential");
         device.submit(&write(0)).unwrap();
@@ -150,7 +150,7 @@ fn a_log_that_is_filled_in_order_is_merged_and_others_are_gone_on_with() {
 }
 
 #[test]
-fn a_device_without_the_table_loses_no_power_and_one_with_power_recovers_nothing() {
+fn invalid_power_cut_and_recovery_are_refused() {
     let demo = include_str!("../../../../../python/uflip/profiles/demo.toml");
     let mut device =
         SimDevice::new("test", Profile::parse(demo, "demo.toml", "{}").unwrap()).unwrap();

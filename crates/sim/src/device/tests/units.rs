@@ -21,7 +21,7 @@ fn device(more: &str) -> SimDevice {
 /// The host counts its writes of each unit: after all have completed, exactly that version is
 /// found.
 #[test]
-fn the_last_of_several_parts_of_a_unit_at_once_is_found_after_power_was_lost() {
+fn recovery_finds_newest_part_of_unit() {
     for (number, more) in (0..).zip([
         r#", "dies_per_channel": 1"#,
         r#", "dies_per_channel": 2"#,

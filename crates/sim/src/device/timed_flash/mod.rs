@@ -8,23 +8,23 @@ mod records;
 use std::hint::cold_path;
 use std::marker::PhantomData;
 
-use crate::device::event::{EventTag, Target};
+use crate::device::event::{CompletionTarget, EventTag};
 use crate::device::page_buffer::PageBuffer;
 use crate::flash::contents::{Defect, Origin};
-use crate::flash::fast_path::{FastPath, Full};
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::fast_path::{AllFeatures, FastPath};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::timeline::breakdown::Cause;
 use crate::timeline::{Op, Purpose, Timeline};
 
 /// Flash in timed mode: requested operations are issued at `at`.
-pub(crate) struct TimedFlash<'a, M: FastPath = Full> {
+pub(crate) struct TimedFlash<'a, M: FastPath = AllFeatures> {
     flash: &'a mut Flash,
     events: &'a mut Timeline<EventTag>,
     /// Page buffers, if the mapping unit is smaller than a flash page.
     gather: Option<&'a mut PageBuffer>,
     /// The moved unit was read together with another one.
-    pub(crate) beside: bool,
+    pub(crate) is_shared_read: bool,
     /// Write-through: a host unit waits until it is on flash.
     pub(crate) through: bool,
     /// Purpose of page moves.
@@ -32,7 +32,7 @@ pub(crate) struct TimedFlash<'a, M: FastPath = Full> {
     /// Number of transfers of a page read: a unit, sectors, or the whole page.
     units_read: u16,
     at: u64,
-    target: Target,
+    target: CompletionTarget,
     /// Bytes that a read sends over the host link.
     read_bytes: u64,
     /// Operations that precede the read or program of a host page, and their delay.
@@ -50,20 +50,20 @@ impl<'a> TimedFlash<'a> {
         flash: &'a mut Flash,
         events: &'a mut Timeline<EventTag>,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
     ) -> TimedFlash<'a> {
-        TimedFlash::made(flash, events, at, target)
+        TimedFlash::for_path(flash, events, at, target)
     }
 }
 
 impl<'a, M: FastPath> TimedFlash<'a, M> {
     /// Like [`TimedFlash::new`], for a given [`FastPath`].
     #[inline(always)]
-    pub(crate) fn made(
+    pub(crate) fn for_path(
         flash: &'a mut Flash,
         events: &'a mut Timeline<EventTag>,
         at: u64,
-        target: Target,
+        target: CompletionTarget,
     ) -> TimedFlash<'a, M> {
         let units_read = events.timing.read_transfers;
         let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
@@ -71,7 +71,7 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
             flash,
             events,
             gather: None,
-            beside,
+            is_shared_read: beside,
             through,
             moves: Purpose::Relocation,
             units_read,
@@ -88,19 +88,19 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
 
     /// Add page buffers.
     #[inline]
-    pub(crate) fn gathering(self, gather: Option<&'a mut PageBuffer>) -> TimedFlash<'a, M> {
+    pub(crate) fn with_page_buffer(self, gather: Option<&'a mut PageBuffer>) -> TimedFlash<'a, M> {
         TimedFlash { gather, ..self }
     }
 
     /// Set the number of bytes that the read sends to the host.
     #[inline]
-    pub(crate) fn sending(self, read_bytes: u64) -> TimedFlash<'a, M> {
+    pub(crate) fn with_host_transfer(self, read_bytes: u64) -> TimedFlash<'a, M> {
         let units_read = self.events.transfers_of(read_bytes);
         TimedFlash { read_bytes, units_read, ..self }
     }
 
     /// Read `from` and `beside` more units of the same flash page, which were counted.
-    pub(crate) fn read_together(mut self, from: Place, beside: u16) {
+    pub(crate) fn read_together(mut self, from: PageAddress, beside: u16) {
         if self.events.timing.read_transfers == 1 {
             self.units_read += beside;
         }
@@ -108,7 +108,7 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
     }
 
     /// Answer a read of a page that was never written, without flash.
-    pub(crate) fn answer(mut self) {
+    pub(crate) fn answer_unwritten(mut self) {
         let op = Op { link_bytes: self.read_bytes as u32, ..self.target.op() };
         self.issue(op);
     }
@@ -124,12 +124,12 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
     }
 
     /// Read a unit for a partial write; report the end to the target.
-    pub(crate) fn modify(&mut self, from: Place) {
+    pub(crate) fn modify(&mut self, from: PageAddress) {
         self.flash.read_to_modify(from);
-        self.read_again(from, Purpose::HostWrite);
-        let Target { token, report, account } = self.target;
+        self.issue_retries(from, Purpose::HostWrite);
+        let CompletionTarget { token, report, account } = self.target;
         let read = self.read_op(from, Purpose::HostWrite, token);
-        let op = Op { report, account, lump: Some(Cause::ReadToModify), ..read };
+        let op = Op { report, account, charge_as: Some(Cause::ReadToModify), ..read };
         self.issue(op);
         self.before.clear();
     }
@@ -146,28 +146,28 @@ impl<M: FastPath> Media for TimedFlash<'_, M> {
     }
 
     #[inline]
-    fn read(&mut self, from: Place) {
+    fn read(&mut self, from: PageAddress) {
         self.flash.read(from);
-        self.read_again(from, Purpose::HostRead);
+        self.issue_retries(from, Purpose::HostRead);
         let failed = std::mem::take(&mut self.flash.read_failed);
-        let Target { token, report, account } = self.target.failed_if(failed);
+        let CompletionTarget { token, report, account } = self.target.failed_if(failed);
         let op = self.read_op(from, Purpose::HostRead, token);
         let op = Op { report, account, link_bytes: self.read_bytes as u32, ..op };
         self.issue(op);
     }
 
     #[inline(always)]
-    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         if !M::MINIMAL && self.gather.is_some() {
             return self.gather(to);
         }
         let programmed = self.flash.program(to, merge_from);
         let writes = self.note(to, None, programmed);
-        let Target { token, report, account } = self.target;
+        let CompletionTarget { token, report, account } = self.target;
         if let Some(from) = merge_from {
-            self.read_again(from, Purpose::HostWrite);
+            self.issue_retries(from, Purpose::HostWrite);
             let read = self.read_op(from, Purpose::HostWrite, token);
-            self.before.push(Op { account, lump: Some(Cause::ReadToModify), ..read });
+            self.before.push(Op { account, charge_as: Some(Cause::ReadToModify), ..read });
         }
         let op = self.program_op(to, Purpose::HostWrite, token);
         let op = Op { writes, ..op };
@@ -175,13 +175,13 @@ impl<M: FastPath> Media for TimedFlash<'_, M> {
             self.issue(Op { report, account, ..op });
         } else {
             cold_path();
-            self.before.push(Op { account, lump: Some(Cause::Retry), ..op });
+            self.before.push(Op { account, charge_as: Some(Cause::Retry), ..op });
         }
         programmed
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Place) -> bool {
+    fn program_metadata(&mut self, to: PageAddress) -> bool {
         let programmed = self.flash.program_metadata(to);
         let writes = self.note_metadata(to, programmed);
         let op = self.program_op(to, Purpose::Metadata, self.target.token);
@@ -191,7 +191,7 @@ impl<M: FastPath> Media for TimedFlash<'_, M> {
 }
 
 impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
-    fn pad(&mut self, to: Place) {
+    fn pad(&mut self, to: PageAddress) {
         self.flash.pad(to);
         self.page = None;
         self.note(to, None, true);
@@ -213,9 +213,9 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
 
     /// The collection continues when the processor has planned it and its metadata has been read.
     #[inline]
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<PageAddress>) {
         self.flash.begin_collection(victim, metadata);
-        self.events.collects(self.flash.geometry.plane_of(victim).0, victim.0);
+        self.events.log_collection(self.flash.geometry.plane_of(victim).0, victim.0);
         let planned = self.events.process(self.at, self.events.timing.collect_ns, 0);
         let token = self.target.token;
         match metadata {
@@ -223,7 +223,7 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
             Some(page) => {
                 // The whole page is metadata.
                 let transfers = self.events.timing.program_transfers;
-                let op = self.read_op(page, self.moves_for(), token);
+                let op = self.read_op(page, self.relocation_purpose(), token);
                 let op = Op { transfers, ..op };
                 self.flash.retries = 0;
                 // A scrub starts at the end of a read, which is known in advance.
@@ -233,21 +233,21 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
     }
 
     #[inline]
-    fn read_unneeded(&mut self, from: Place) {
+    fn read_unneeded(&mut self, from: PageAddress) {
         self.flash.read_unneeded(from);
         self.flash.retries = 0;
     }
 
     /// The read was charged when it was issued; issue the program now that the data is in memory.
     #[inline(always)]
-    fn relocate(&mut self, from: Place, to: Place) -> bool {
+    fn relocate(&mut self, from: PageAddress, to: PageAddress) -> bool {
         if !M::MINIMAL && self.gather.is_some() {
             return self.gather_moved(from, to);
         }
         let programmed = self.flash.relocate(from, to);
         let writes = self.note(to, Some(Origin::Page(from.page)), programmed);
-        self.read_again(from, self.moves_for());
-        let op = self.program_op(to, self.moves_for(), self.target.token);
+        self.issue_retries(from, self.relocation_purpose());
+        let op = self.program_op(to, self.relocation_purpose(), self.target.token);
         let op = Op { writes, ..op };
         let inside = self.events.timing.copy_back && from.plane == to.plane;
         let op = if inside { op.inside_the_die() } else { op };
@@ -273,11 +273,11 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         erased
     }
 
-    fn is_worn(&self, page: Place) -> bool {
+    fn is_worn(&self, page: PageAddress) -> bool {
         self.flash.is_worn(page)
     }
 
-    fn errors(&self, page: Place) -> u32 {
+    fn errors(&self, page: PageAddress) -> u32 {
         self.flash.errors(page)
     }
 
@@ -285,17 +285,17 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         self.flash.retire_block(block);
     }
 
-    fn retire_page(&mut self, page: Place) {
+    fn retire_page(&mut self, page: PageAddress) {
         self.flash.retire_page(page);
     }
 
     #[cold]
-    fn list(&mut self, defect: Defect, block: BlockIdx) {
+    fn list_defect(&mut self, defect: Defect, block: BlockIdx) {
         self.note_defect(defect, block);
     }
 
-    fn give_up(&mut self, pages: u32) {
-        self.flash.give_up(pages);
+    fn record_lost_pages(&mut self, pages: u32) {
+        self.flash.record_lost_pages(pages);
     }
 
     #[inline]
@@ -306,19 +306,19 @@ impl<M: FastPath> CollectMedia for TimedFlash<'_, M> {
         }
     }
 
-    fn read_mapping(&mut self, from: Place) {
+    fn read_mapping(&mut self, from: PageAddress) {
         self.flash.read_mapping(from);
         self.read_map_page(from);
     }
 
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program_mapping(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         let programmed = self.flash.program_mapping(to, merge_from);
         if let Some(from) = merge_from {
             self.read_map_page(from);
         }
         let writes = self.note(to, Some(Origin::Map), programmed);
         let op = self.program_op(to, Purpose::Mapping, self.target.token);
-        self.on_map(Op { writes, ..op });
+        self.map_op(Op { writes, ..op });
         programmed
     }
 }

@@ -3,13 +3,13 @@
 use super::TimedFlash;
 use crate::device::event::EventTag;
 use crate::flash::fast_path::FastPath;
-use crate::flash::geometry::{DieIdx, Place};
+use crate::flash::geometry::{DieIdx, PageAddress};
 use crate::timeline::{Op, Purpose};
 
 impl<M: FastPath> TimedFlash<'_, M> {
     /// Return the program time of the cells of `page`.
     #[inline]
-    pub(super) fn program_ns(&self, page: Place) -> u64 {
+    pub(super) fn program_ns(&self, page: PageAddress) -> u64 {
         if !M::MINIMAL
             && let Some((_, program_ns)) = self.flash.slc_ns(page.block)
         {
@@ -26,7 +26,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
 
     /// Return the read time of the cells of `page`.
     #[inline]
-    pub(super) fn read_ns(&self, page: Place) -> u64 {
+    pub(super) fn read_ns(&self, page: PageAddress) -> u64 {
         if let Some((read_ns, _)) = self.flash.slc_ns(page.block) {
             return read_ns;
         }
@@ -35,34 +35,44 @@ impl<M: FastPath> TimedFlash<'_, M> {
 
     /// Return the purpose of page moves.
     #[inline(always)]
-    pub(super) fn moves_for(&self) -> Purpose {
+    pub(super) fn relocation_purpose(&self) -> Purpose {
         if M::MINIMAL { Purpose::Relocation } else { self.moves }
     }
 
     /// Add the page to `op`, if operations are recorded.
     #[inline(always)]
-    pub(super) fn on(place: Place, op: Op<EventTag>) -> Op<EventTag> {
+    pub(super) fn op_at(place: PageAddress, op: Op<EventTag>) -> Op<EventTag> {
         if M::MINIMAL { op } else { op.on(place) }
     }
 
     #[inline(always)]
-    fn die_at(&self, place: Place) -> DieIdx {
+    fn die_at(&self, place: PageAddress) -> DieIdx {
         self.flash.geometry.die_at_of::<M>(place)
     }
 
     /// Return a read of `from`.
     #[inline]
-    pub(super) fn read_op(&self, from: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
+    pub(super) fn read_op(
+        &self,
+        from: PageAddress,
+        purpose: Purpose,
+        token: EventTag,
+    ) -> Op<EventTag> {
         let transfers = self.units_read;
         let op = Op::read(self.die_at(from), self.read_ns(from), purpose, token);
-        Self::on(from, Op { transfers, ..op })
+        Self::op_at(from, Op { transfers, ..op })
     }
 
     /// Return a program of the whole flash page of `to`.
     #[inline(always)]
-    pub(super) fn program_op(&self, to: Place, purpose: Purpose, token: EventTag) -> Op<EventTag> {
+    pub(super) fn program_op(
+        &self,
+        to: PageAddress,
+        purpose: Purpose,
+        token: EventTag,
+    ) -> Op<EventTag> {
         let transfers = if M::MINIMAL { 1 } else { self.events.timing.program_transfers };
         let op = Op::program(self.die_at(to), self.program_ns(to), purpose, token);
-        Self::on(to, Op { transfers, ..op })
+        Self::op_at(to, Op { transfers, ..op })
     }
 }

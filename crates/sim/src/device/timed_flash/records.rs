@@ -5,14 +5,19 @@ use std::hint::cold_path;
 use super::TimedFlash;
 use crate::flash::contents::{Defect, Origin};
 use crate::flash::fast_path::FastPath;
-use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 use crate::timeline::{Op, Purpose, Report};
 
 impl<M: FastPath> TimedFlash<'_, M> {
     /// Record the content of `to`, if power may be cut. Return the record of its program; 0 for a
     /// unit of a flash page, which is recorded with the page.
     #[inline]
-    pub(super) fn note(&mut self, to: Place, origin: Option<Origin>, programmed: bool) -> u32 {
+    pub(super) fn note(
+        &mut self,
+        to: PageAddress,
+        origin: Option<Origin>,
+        programmed: bool,
+    ) -> u32 {
         if M::MINIMAL || self.events.contents.is_none() {
             0
         } else {
@@ -32,7 +37,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         origin: Option<Origin>,
         programmed: bool,
     ) -> u32 {
-        let to = Place { page, block, plane };
+        let to = PageAddress { page, block, plane };
         let Some(contents) = &mut self.events.contents else { return 0 };
         let origin = origin.or(match self.target.account {
             Some(account) => Some(Origin::Account(account.number())),
@@ -44,7 +49,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
     }
 
     /// Like [`TimedFlash::note`], for a metadata page, which occupies a whole flash page.
-    pub(super) fn note_metadata(&mut self, to: Place, programmed: bool) -> u32 {
+    pub(super) fn note_metadata(&mut self, to: PageAddress, programmed: bool) -> u32 {
         let units = self.flash.geometry.units();
         let Some(contents) = &mut self.events.contents else { return 0 };
         (0..units).for_each(|unit| contents.decide(to.behind(unit), None, 0, programmed));

@@ -101,7 +101,7 @@ impl Contents {
     }
 
     /// List `defect` of `block`; its listed pages are those marked as torn in `cells`.
-    pub(super) fn listed(&mut self, defect: Defect, block: BlockIdx, cells: &[Cell]) {
+    pub(super) fn list_defect(&mut self, defect: Defect, block: BlockIdx, cells: &[Cell]) {
         let pages = self.pages_of(block);
         let defects = self.defects.as_mut().expect("it is there where anything is listed");
         match defect {

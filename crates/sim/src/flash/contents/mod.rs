@@ -32,12 +32,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::geometry::{BlockIdx, Geometry, Place, Ppn};
+use super::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 pub(crate) use defects::{Defect, Defects};
 use physical_image::PhysicalImage;
 use power_cut::PowerCutEffect;
 pub(crate) use power_cut::{BlockCondition, Image};
-use records::{RecordKind, Records};
+use records::{OpRecords, RecordKind};
 
 /// The content of a page according to its spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ pub(crate) struct Contents {
     erases: Vec<u32>,
     /// Blocks whose erase was interrupted.
     half_erased: Vec<bool>,
-    records: Records,
+    records: OpRecords,
     /// Per logical page: the number of its writes.
     written: Vec<u64>,
     /// By account number: the version that a host page under way brings.
@@ -88,7 +88,8 @@ pub(crate) struct Contents {
     /// The newest version of each page in the write cache, and versions that have left it and are not
     /// decided.
     cached: BTreeMap<u32, u64>,
-    leaving: BTreeMap<u32, VecDeque<u64>>,
+    #[serde(rename = "leaving")]
+    flushing: BTreeMap<u32, VecDeque<u64>>,
     /// The version of each page that an FTL holds in memory. A version in the write cache is newer: data
     /// bypasses the cache only after the cache has released the page.
     in_memory: BTreeMap<u32, u64>,
@@ -132,11 +133,11 @@ impl Contents {
             opened: 0,
             erases: vec![0; geometry.blocks() as usize],
             half_erased: vec![false; geometry.blocks() as usize],
-            records: Records::default(),
+            records: OpRecords::default(),
             written: vec![0; logical_pages as usize],
             arrivals: Vec::new(),
             cached: BTreeMap::new(),
-            leaving: BTreeMap::new(),
+            flushing: BTreeMap::new(),
             in_memory: BTreeMap::new(),
             saved: BTreeMap::new(),
             deallocated: BTreeMap::new(),
@@ -159,7 +160,7 @@ impl Contents {
     }
 
     /// Note that the version of `page` from the host or from the write cache stays in memory.
-    pub(crate) fn hold_in_memory(&mut self, page: u32, from: Origin) {
+    pub(crate) fn mark_in_memory(&mut self, page: u32, from: Origin) {
         let version = self.version(page, from, true);
         self.in_memory.insert(page, version);
     }
@@ -176,9 +177,9 @@ impl Contents {
     }
 
     /// Note that the version of `page` in the write cache leaves it for the flash.
-    pub(crate) fn leaves_cache(&mut self, page: u32) {
+    pub(crate) fn page_left_cache(&mut self, page: u32) {
         let version = self.cached.remove(&page).unwrap_or(self.written[page as usize]);
-        self.leaving.entry(page).or_default().push_back(version);
+        self.flushing.entry(page).or_default().push_back(version);
     }
 
     /// Note that `page` was trimmed; the write cache drops it.
@@ -189,11 +190,11 @@ impl Contents {
 
     /// Drop the version of `page` that left the write cache first: it was trimmed meanwhile and is not
     /// written.
-    pub(crate) fn drop_leaving(&mut self, page: u32) {
-        let Some(leaving) = self.leaving.get_mut(&page) else { return };
+    pub(crate) fn forget_flush(&mut self, page: u32) {
+        let Some(leaving) = self.flushing.get_mut(&page) else { return };
         leaving.pop_front();
         if leaving.is_empty() {
-            self.leaving.remove(&page);
+            self.flushing.remove(&page);
         }
     }
 
@@ -201,12 +202,12 @@ impl Contents {
         match from {
             Origin::Account(account) => self.arrivals[account as usize],
             Origin::Cache => {
-                let leaving = self.leaving.get_mut(&page).expect("it has left the cache");
+                let leaving = self.flushing.get_mut(&page).expect("it has left the cache");
                 let version = leaving[0];
                 if programmed {
                     leaving.pop_front();
                     if leaving.is_empty() {
-                        self.leaving.remove(&page);
+                        self.flushing.remove(&page);
                     }
                 }
                 version
@@ -227,7 +228,7 @@ impl Contents {
     /// Record the FTL's decision to program `page`, or no logical page, at `to`, in a block with this `role`.
     pub(crate) fn decide(
         &mut self,
-        to: Place,
+        to: PageAddress,
         page: Option<(u32, Origin)>,
         role: u8,
         programmed: bool,
@@ -249,7 +250,7 @@ impl Contents {
 
     /// Queue the program of the flash page of `to` with the decided content; returns the number of the
     /// record.
-    pub(crate) fn program(&mut self, to: Place) -> u32 {
+    pub(crate) fn program(&mut self, to: PageAddress) -> u32 {
         let units = self.geometry.units();
         let first = to.page.0 / units * units;
         let cells = &self.decided[first as usize..(first + units) as usize];
@@ -323,7 +324,7 @@ impl Contents {
                 self.labels_on_flash[block.0 as usize] = label;
                 self.on_flash[first.0 as usize..][..cells.len()].copy_from_slice(cells);
             }
-            RecordKind::List(defect, block) => self.listed(defect, block, cells),
+            RecordKind::List(defect, block) => self.list_defect(defect, block, cells),
             RecordKind::Copy(copied) => self.copy(copied, false),
             RecordKind::Erase { logical, block, fails } => {
                 self.erase_physical(logical, block, fails)

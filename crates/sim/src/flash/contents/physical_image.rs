@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::records::{PageCopy, RecordKind};
 use super::{BlockCondition, Cell, Contents, Defect, Label, Origin, PowerCutEffect};
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::nand::Nand;
 use crate::flash::notes::{BlockMove, Note, PageContent};
 
@@ -95,7 +95,7 @@ impl Contents {
         &mut self,
         notes: &[Note],
         pages: impl Iterator<Item = (u32, Origin)>,
-        of_map: impl Fn(Place) -> Option<u32>,
+        of_map: impl Fn(PageAddress) -> Option<u32>,
         time: bool,
         nand: &Nand,
     ) -> Vec<u32> {
@@ -256,14 +256,15 @@ impl Contents {
     pub(crate) fn named_blocks(&self) -> Vec<Option<BlockIdx>> {
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         let label = |block: BlockIdx| self.labels_on_flash[block.0 as usize];
-        let named = blocks
-            .map(|block| (self.found(block) != BlockCondition::Erased).then(|| label(block).by));
+        let named = blocks.map(|block| {
+            (self.block_condition(block) != BlockCondition::Erased).then(|| label(block).by)
+        });
         named.collect()
     }
 
     /// Return, per physical block, its state, its programmed pages, and whether it is in use.
-    pub(crate) fn on_flash(&self) -> Vec<(BlockCondition, u32, bool)> {
-        let condition = |block| (self.found(block), self.programmed_pages(block));
+    pub(crate) fn block_states(&self) -> Vec<(BlockCondition, u32, bool)> {
+        let condition = |block| (self.block_condition(block), self.programmed_pages(block));
         let all = (0..self.geometry.blocks()).map(BlockIdx);
         let Some(physical_image) = &self.physical_image else {
             return all.map(condition).map(|(found, pages)| (found, pages, true)).collect();
@@ -286,7 +287,7 @@ impl Contents {
 
     /// Return the physical blocks without programmed pages.
     pub(crate) fn erased_blocks(&self) -> impl Iterator<Item = BlockIdx> {
-        let found = self.on_flash().into_iter();
+        let found = self.block_states().into_iter();
         let erased = (0..)
             .map(BlockIdx)
             .zip(found)
@@ -327,7 +328,7 @@ impl Contents {
             if let Some(by) = by {
                 assert_eq!(by(logical), named, "the physical block of {logical:?}");
             }
-            if self.found(logical) == BlockCondition::HalfErased {
+            if self.block_condition(logical) == BlockCondition::HalfErased {
                 continue;
             }
             let order = |cell: &Cell| match *cell {

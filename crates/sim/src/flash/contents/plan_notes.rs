@@ -2,14 +2,14 @@
 
 use super::Contents;
 use crate::collections::bits;
-use crate::flash::geometry::{Place, Ppn};
+use crate::flash::geometry::{PageAddress, Ppn};
 use crate::flash::notes::{Note, PageContent};
 use crate::flash::plan::{Cmd, Plan};
 
 /// Return the programs and erases of `plan`, in order.
 pub(crate) fn notes_of(plan: &Plan) -> Vec<Note> {
-    let program = |to: Place, holds| Note::Program { to, by: to.block, holds, fails: false };
-    let copy = |from: Place, to| program(to, PageContent::Page(from.page));
+    let program = |to: PageAddress, holds| Note::Program { to, by: to.block, holds, fails: false };
+    let copy = |from: PageAddress, to| program(to, PageContent::Page(from.page));
     let mut notes = Vec::new();
     for command in plan.commands() {
         match *command {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::records::RecordKind;
 use super::{Cell, Contents, Label};
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 
 /// The effect of a power loss on the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -46,7 +46,7 @@ impl Contents {
         self.stop_at(at, protected, &mut cut);
         self.saved.clear();
         self.forget();
-        let image = self.read();
+        let image = self.read_image();
         let of_host = self.geometry.shape().logical_pages as usize;
         for (page, at) in image.map.iter().enumerate() {
             let mut found = at.map_or(0, |at| self.version_at(page as u32, at));
@@ -130,7 +130,7 @@ impl Contents {
     pub(super) fn forget(&mut self) {
         self.arrivals.clear();
         self.cached.clear();
-        self.leaving.clear();
+        self.flushing.clear();
         self.in_memory.clear();
     }
 
@@ -143,7 +143,7 @@ impl Contents {
         };
         let elsewhere = self.in_memory.iter().chain(&self.saved);
         elsewhere.for_each(|(page, version)| add(*page, *version));
-        for (page, versions) in &self.leaving {
+        for (page, versions) in &self.flushing {
             versions.iter().for_each(|version| add(*page, *version));
         }
         for cell in &self.decided {
@@ -160,7 +160,7 @@ impl Contents {
     }
 
     /// Keep `page` saved: a worn-out device has no place for it. Its place `at` holds an older version.
-    pub(crate) fn stays_saved(&mut self, page: u32, at: Option<Place>, version: u64) {
+    pub(crate) fn mark_saved(&mut self, page: u32, at: Option<PageAddress>, version: u64) {
         self.saved.insert(page, self.written[page as usize]);
         for cells in [&mut self.decided, &mut self.on_flash] {
             at.iter().for_each(|at| cells[at.page.0 as usize] = Cell::Holds { page, version });
@@ -185,13 +185,13 @@ impl Contents {
     /// Clear the labels of blocks without programmed pages.
     fn relabel(&mut self) {
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
-            if self.found(block) == BlockCondition::Erased {
+            if self.block_condition(block) == BlockCondition::Erased {
                 self.labels_on_flash[block.0 as usize] = Label::default();
             }
         }
     }
 
-    pub(super) fn found(&self, block: BlockIdx) -> BlockCondition {
+    pub(super) fn block_condition(&self, block: BlockIdx) -> BlockCondition {
         if self.half_erased[block.0 as usize] {
             return BlockCondition::HalfErased;
         }
@@ -207,12 +207,12 @@ impl Contents {
 
     /// Return the state that the spare areas of all pages and blocks yield. Of each logical page the newest
     /// version counts; among copies of one version, the copy in the block that was opened last.
-    pub(crate) fn read(&self) -> Image {
+    pub(crate) fn read_image(&self) -> Image {
         let blocks = (0..self.geometry.blocks()).map(BlockIdx);
         Image {
             map: self.newest_of(&self.on_flash, &self.labels_on_flash),
             blocks: blocks
-                .map(|block| (self.found(block), self.labels_on_flash[block.0 as usize]))
+                .map(|block| (self.block_condition(block), self.labels_on_flash[block.0 as usize]))
                 .collect(),
         }
     }
@@ -295,8 +295,8 @@ impl Contents {
     /// `anew`, it is a new version. `programmed` returns the programmed pages of a block, `label` its label.
     pub(crate) fn settle(
         &mut self,
-        pages: impl Iterator<Item = (u32, Place)>,
-        anew: bool,
+        pages: impl Iterator<Item = (u32, PageAddress)>,
+        continues_block: bool,
         programmed: impl Fn(BlockIdx) -> Vec<u32>,
         label: impl Fn(BlockIdx) -> Label,
     ) {
@@ -316,7 +316,7 @@ impl Contents {
             (0..).zip(self.written.iter().copied()).filter(|(_, n)| *n > 0).collect();
         for (page, at) in pages {
             let version = &mut self.written[page as usize];
-            *version += u64::from(anew);
+            *version += u64::from(continues_block);
             self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
             self.deallocated.remove(&page);
         }

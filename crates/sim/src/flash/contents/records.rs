@@ -49,7 +49,8 @@ impl RecordKind {
 
 /// An operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+#[serde(rename = "Record")]
+pub(super) struct OpRecord {
     pub(super) what: RecordKind,
     /// The content of the pages after it; for a list, the listed pages are torn.
     pub(super) cells: Vec<Cell>,
@@ -74,16 +75,19 @@ struct Barrier {
     /// It waits for the records before this number.
     number: u64,
     /// The number of those whose end is unknown, and the latest known end.
-    left: u32,
+    #[serde(rename = "left")]
+    remaining: u32,
     latest: u64,
 }
 
 /// All records, by their number; 0 is not used.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
-pub(super) struct Records {
-    records: Vec<Option<Record>>,
+#[serde(rename = "Records")]
+pub(super) struct OpRecords {
+    records: Vec<Option<OpRecord>>,
     unused: Vec<u32>,
-    came: u64,
+    #[serde(rename = "came")]
+    next_number: u64,
     /// The known ends.
     ends: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Erases without a known end, in the order in which they were queued.
@@ -94,15 +98,15 @@ pub(super) struct Records {
     spare: Vec<Vec<Cell>>,
 }
 
-impl Records {
+impl OpRecords {
     /// Add an operation; returns its number, which is valid until it has ended.
     pub(super) fn add(&mut self, what: RecordKind, cells: &[Cell], label: Label) -> u32 {
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
         kept.extend_from_slice(cells);
-        let (number, begin, end) = (self.came, UNKNOWN, UNKNOWN);
-        self.came += 1;
-        let record = Record { what, cells: kept, label, number, begin, end, ended: false };
+        let (number, begin, end) = (self.next_number, UNKNOWN, UNKNOWN);
+        self.next_number += 1;
+        let record = OpRecord { what, cells: kept, label, number, begin, end, ended: false };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.records.push(None);
             self.records.len() as u32 - 1
@@ -137,20 +141,20 @@ impl Records {
             return Vec::new();
         }
         for barrier in self.barriers.iter_mut().filter(|barrier| record.number < barrier.number) {
-            barrier.left -= 1;
+            barrier.remaining -= 1;
             barrier.latest = barrier.latest.max(end);
         }
         let mut over = Vec::new();
         self.barriers.retain(|barrier| {
-            over.extend((barrier.left == 0).then_some((barrier.latest, barrier.token)));
-            barrier.left > 0
+            over.extend((barrier.remaining == 0).then_some((barrier.latest, barrier.token)));
+            barrier.remaining > 0
         });
         over
     }
 
     /// See [`Contents::after_programs`](super::Contents::after_programs).
     pub(super) fn after_programs(&mut self, token: u64) -> Option<u64> {
-        self.after_programs_until(self.came, token)
+        self.after_programs_until(self.next_number, token)
     }
 
     /// Like [`Records::after_programs`], for the programs queued before `record`.
@@ -173,7 +177,7 @@ impl Records {
         if left == 0 {
             return Some(latest);
         }
-        self.barriers.push(Barrier { token, number, left, latest });
+        self.barriers.push(Barrier { token, number, remaining: left, latest });
         None
     }
 
@@ -219,11 +223,11 @@ impl Records {
     }
 
     /// Remove and return all records that have not ended, in the order in which they were queued.
-    pub(super) fn drain(&mut self) -> Vec<Record> {
+    pub(super) fn drain(&mut self) -> Vec<OpRecord> {
         let records = self.records.drain(..).flatten();
-        let mut all: Vec<Record> = records.filter(|record| !record.ended).collect();
+        let mut all: Vec<OpRecord> = records.filter(|record| !record.ended).collect();
         all.sort_unstable_by_key(|record| record.number);
-        *self = Records { came: self.came, ..Records::default() };
+        *self = OpRecords { next_number: self.next_number, ..OpRecords::default() };
         all
     }
 }
@@ -233,17 +237,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_has_ended_says_that_the_erase_before_it_has() {
+    fn ended_program_ends_earlier_erase() {
         let by = BlockIdx(3);
         let erase = |block| RecordKind::Erase { logical: None, block, fails: false };
-        let mut records = Records::default();
+        let mut records = OpRecords::default();
         let other = records.add(erase(BlockIdx(0)), &[], Label::default());
         let before = records.add(erase(by), &[], Label::default());
         let label = Label { by, ..Label::default() };
         let program = records.add(RecordKind::Program(Ppn(0)), &[Cell::Nothing], label);
         let later = records.add(erase(by), &[], Label::default());
         records.set_times(program, 10, 10);
-        let ended = |records: &mut Records| records.ended(10).map(|(what, ..)| what);
+        let ended = |records: &mut OpRecords| records.ended(10).map(|(what, ..)| what);
         assert_eq!(ended(&mut records), Some(erase(by)));
         assert_eq!(ended(&mut records), Some(RecordKind::Program(Ppn(0))));
         assert_eq!(ended(&mut records), None);

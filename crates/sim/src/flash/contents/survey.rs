@@ -19,7 +19,7 @@
 //! **Ambiguous**: if either of two groups would do, the one opened first is kept.
 
 use super::{Cell, Contents};
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 
 /// The result of a survey.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl<'a> Survey<'a> {
         // Per page: its newest version, and the number of its copies.
         let mut best: Vec<(u64, u32)> = vec![(0, 0); self.newest.len()];
         for (.., index) in order {
-            for (_, page, version) in self.held_by(&members[*index]) {
+            for (_, page, version) in self.pages_in(&members[*index]) {
                 let (newest, copies) = &mut best[page as usize];
                 if version > *newest {
                     (*newest, *copies) = (version, 0);
@@ -93,7 +93,7 @@ impl<'a> Survey<'a> {
         }
         let mut kept = Vec::new();
         for (_, number, index) in order.iter().rev() {
-            let held = self.held_by(&members[*index]);
+            let held = self.pages_in(&members[*index]);
             let mut here: Vec<u32> = held
                 .iter()
                 .filter(|(_, page, version)| best[*page as usize].0 == *version)
@@ -122,7 +122,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Return the readable pages of `blocks`.
-    fn held_by(&self, blocks: &[BlockIdx]) -> Vec<(Ppn, u32, u64)> {
+    fn pages_in(&self, blocks: &[BlockIdx]) -> Vec<(Ppn, u32, u64)> {
         let mut held = Vec::new();
         for block in blocks {
             let first = self.geometry.first_page(*block).0;
@@ -155,12 +155,12 @@ impl<'a> Survey<'a> {
     }
 
     /// Return the place of the newest version of `page`.
-    pub(crate) fn place(&self, page: Lpn) -> Option<Place> {
-        self.newest[page.0 as usize].map(|at| self.geometry.place_of(at))
+    pub(crate) fn place(&self, page: Lpn) -> Option<PageAddress> {
+        self.newest[page.0 as usize].map(|at| self.geometry.address_of(at))
     }
 
     /// Return the logical page at `at`, and whether it is the newest version; `None` if no page can be read.
-    pub(crate) fn page_at(&self, at: Place) -> Option<(Lpn, bool)> {
+    pub(crate) fn page_at(&self, at: PageAddress) -> Option<(Lpn, bool)> {
         match self.contents.cell(at.page) {
             Cell::Holds { page, .. } => {
                 Some((Lpn(page), self.newest[page as usize] == Some(at.page)))
@@ -170,7 +170,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Whether `at` was not programmed since its block was erased.
-    pub(crate) fn is_erased_at(&self, at: Place) -> bool {
+    pub(crate) fn is_erased_at(&self, at: PageAddress) -> bool {
         self.contents.cell(at.page) == Cell::Erased
     }
 
@@ -178,7 +178,7 @@ impl<'a> Survey<'a> {
     pub(crate) fn programmed(&self, block: BlockIdx) -> u32 {
         let pages = (0..self.geometry.shape().pages_per_block).rev();
         let mut programmed =
-            pages.filter(|page| !self.is_erased_at(self.geometry.place(block, *page)));
+            pages.filter(|page| !self.is_erased_at(self.geometry.address_at(block, *page)));
         programmed.next().map_or(0, |last| last + 1)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Survey<'a> {
         let pages = self.geometry.shape().pages_per_block;
         let mut found = None;
         for offset in 0..pages {
-            let Some((page, _)) = self.page_at(self.geometry.place(block, offset)) else {
+            let Some((page, _)) = self.page_at(self.geometry.address_at(block, offset)) else {
                 continue;
             };
             let (logical, in_place) = (page.0 / pages, page.0 % pages == offset);

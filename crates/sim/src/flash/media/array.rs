@@ -3,8 +3,8 @@
 use uflip_core::Counters;
 
 use super::{CollectMedia, Media};
-use crate::flash::fast_path::Full;
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::fast_path::AllFeatures;
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::nand::{Nand, PageOrder};
 use crate::flash::replacement::ReplacementTable;
 use crate::flash::wear_out::{BEFORE, ReadOutcome, WearOut};
@@ -20,7 +20,7 @@ pub(crate) struct Flash {
     /// Replacements of blocks and pages under merging FTLs, if there are any.
     pub(super) replacements: Option<Box<ReplacementTable>>,
     /// The blocks with one bit a cell, and the times of their pages, if there is an SLC cache.
-    slc: Option<Box<Slc>>,
+    slc: Option<Box<SlcBlocks>>,
     /// The read retries of the last page that was read.
     pub(crate) retries: u32,
     /// Simulated time [ns].
@@ -32,7 +32,8 @@ pub(crate) struct Flash {
 
 /// Blocks with one bit a cell.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Slc {
+#[serde(rename = "Slc")]
+struct SlcBlocks {
     read_ns: u64,
     program_ns: u64,
     blocks: Vec<bool>,
@@ -78,7 +79,7 @@ impl Flash {
     /// Return this flash with support for SLC blocks, whose pages take these times to read and program.
     pub(crate) fn with_slc(mut self, read_ns: u64, program_ns: u64) -> Flash {
         let blocks = vec![false; self.geometry.blocks() as usize];
-        self.slc = Some(Box::new(Slc { read_ns, program_ns, blocks }));
+        self.slc = Some(Box::new(SlcBlocks { read_ns, program_ns, blocks }));
         self
     }
 
@@ -128,7 +129,7 @@ impl Flash {
     }
 
     #[inline]
-    fn read_page(&mut self, from: Place) {
+    fn read_page(&mut self, from: PageAddress) {
         self.nand.read(from);
         self.counters.pages_read += 1;
         if self.wear_out.is_some() {
@@ -139,7 +140,7 @@ impl Flash {
     // Addresses one by one: a `Place` would have to be in memory in the hot path already.
     #[inline(never)]
     fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
-        let from = self.geometry.place_in(block, page);
+        let from = self.geometry.address_in(block, page);
         let Some(wear_out) = &mut self.wear_out else { return };
         let erases = self.nand.erases(from.block);
         let ReadOutcome { retries, corrected } = wear_out.read(from, erases, self.clock);
@@ -152,7 +153,7 @@ impl Flash {
 
     /// Program a page; returns false if that fails.
     #[inline]
-    fn program_page(&mut self, to: Place) -> bool {
+    fn program_page(&mut self, to: PageAddress) -> bool {
         self.nand.program(to);
         self.counters.pages_programmed += 1;
         self.wear_out.is_none() || self.judge_program(to.page, to.block)
@@ -160,7 +161,7 @@ impl Flash {
 
     #[inline(never)]
     pub(super) fn judge_program(&mut self, page: Ppn, block: BlockIdx) -> bool {
-        let to = self.geometry.place_in(block, page);
+        let to = self.geometry.address_in(block, page);
         let erases = self.nand.erases(to.block);
         let Some(wear_out) = &mut self.wear_out else { return true };
         wear_out.programmed(block, self.clock);
@@ -173,23 +174,23 @@ impl Flash {
 impl Flash {
     /// Read the old version of a page that is written in part.
     #[inline]
-    pub(crate) fn read_to_modify(&mut self, from: Place) {
+    pub(crate) fn read_to_modify(&mut self, from: PageAddress) {
         self.read_page(from);
         self.counters.pages_read_to_modify += 1;
     }
 }
 
 impl Media for Flash {
-    type Path = Full;
+    type Path = AllFeatures;
 
     #[inline]
-    fn read(&mut self, from: Place) {
+    fn read(&mut self, from: PageAddress) {
         self.read_page(from);
         self.counters.host_pages_read += 1;
     }
 
     #[inline(always)]
-    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         if let Some(from) = merge_from {
             self.read_to_modify(from);
         }
@@ -199,7 +200,7 @@ impl Media for Flash {
     }
 
     #[inline]
-    fn program_metadata(&mut self, to: Place) -> bool {
+    fn program_metadata(&mut self, to: PageAddress) -> bool {
         let programmed = self.program_page(to);
         // Counts all units of the flash page that begins there.
         let rest = u64::from(self.geometry.units() - 1);
@@ -222,14 +223,14 @@ impl CollectMedia for Flash {
         }
     }
 
-    fn pad(&mut self, to: Place) {
+    fn pad(&mut self, to: PageAddress) {
         self.nand.program(to);
         self.counters.pages_programmed += 1;
         self.counters.pages_padded += 1;
     }
 
     #[inline]
-    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<Place>) {
+    fn begin_collection(&mut self, _: BlockIdx, metadata: Option<PageAddress>) {
         self.counters.blocks_collected += 1;
         if let Some(page) = metadata {
             self.read_page(page);
@@ -237,12 +238,12 @@ impl CollectMedia for Flash {
     }
 
     #[inline]
-    fn read_unneeded(&mut self, from: Place) {
+    fn read_unneeded(&mut self, from: PageAddress) {
         self.read_page(from);
     }
 
     #[inline(always)]
-    fn relocate(&mut self, from: Place, to: Place) -> bool {
+    fn relocate(&mut self, from: PageAddress, to: PageAddress) -> bool {
         self.read_page(from);
         let programmed = self.program_page(to);
         self.counters.pages_relocated += u64::from(programmed);
@@ -265,12 +266,12 @@ impl CollectMedia for Flash {
         !fails
     }
 
-    fn is_worn(&self, page: Place) -> bool {
+    fn is_worn(&self, page: PageAddress) -> bool {
         let erases = self.nand.erases(page.block);
         self.wear_out.as_ref().is_some_and(|wear| wear.is_worn(page, erases))
     }
 
-    fn errors(&self, page: Place) -> u32 {
+    fn errors(&self, page: PageAddress) -> u32 {
         let erases = self.nand.erases(page.block);
         self.wear_out.as_ref().map_or(0, |wear| wear.errors(page, erases))
     }
@@ -280,12 +281,12 @@ impl CollectMedia for Flash {
         self.counters.blocks_retired += 1;
     }
 
-    fn retire_page(&mut self, page: Place) {
+    fn retire_page(&mut self, page: PageAddress) {
         self.nand.retire_page(page);
         self.counters.pages_retired += 1;
     }
 
-    fn give_up(&mut self, pages: u32) {
+    fn record_lost_pages(&mut self, pages: u32) {
         self.counters.pages_given_up += u64::from(pages);
     }
 
@@ -303,12 +304,12 @@ impl CollectMedia for Flash {
         *(if hit { &mut counters.mapping_hits } else { &mut counters.mapping_misses }) += 1;
     }
 
-    fn read_mapping(&mut self, from: Place) {
+    fn read_mapping(&mut self, from: PageAddress) {
         self.read_page(from);
         self.counters.mapping_pages_read += 1;
     }
 
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program_mapping(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         if let Some(from) = merge_from {
             self.read_mapping(from);
         }

@@ -3,16 +3,17 @@
 
 use super::plan_executor::PlanExecutor;
 use super::{CollectMedia as _, Flash};
-use crate::flash::geometry::{BlockIdx, Place};
-use crate::flash::moves::Row;
+use crate::flash::geometry::{BlockIdx, PageAddress};
+use crate::flash::moves::PageRow;
 use crate::flash::notes::{BlockMove, Note};
 
 impl PlanExecutor<'_> {
     /// Handle the erase of the FTL's block `logical`, successful or not: an unfit physical block is replaced.
     pub(super) fn is_erased(&mut self, logical: BlockIdx, erased: bool) {
         let block = self.flash.replacements().block(logical);
-        let unfit = !erased || self.flash.replacements().retire_worn && self.has_worn_pages(block);
-        if !unfit || self.replace(logical, None) {
+        let unusable =
+            !erased || self.flash.replacements().retire_worn && self.has_worn_pages(block);
+        if !unusable || self.replace(logical, None) {
             self.record_erased(logical);
         }
     }
@@ -36,7 +37,7 @@ impl PlanExecutor<'_> {
             self.flash.replacements().replace(free, next);
             return self.record_erased(free);
         }
-        let erased = self.erase_left(old);
+        let erased = self.erase_source(old);
         self.executed.barrier();
         self.flash.counters.blocks_levelled += 1;
         self.flash.replacements().replace(free, old);
@@ -44,7 +45,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Erase `old`, whose pages were all copied; returns false if that fails.
-    fn erase_left(&mut self, old: BlockIdx) -> bool {
+    fn erase_source(&mut self, old: BlockIdx) -> bool {
         let extra_ns = self.flash.erase_extra_ns(old);
         self.executed.barrier();
         self.executed.erase_worn(old, extra_ns);
@@ -57,19 +58,23 @@ impl PlanExecutor<'_> {
         let geometry = &self.flash.geometry;
         let units = geometry.units() as usize;
         let mut pages = (0..geometry.shape().pages_per_block).step_by(units);
-        pages.any(|page| self.flash.is_worn(geometry.place(block, page)))
+        pages.any(|page| self.flash.is_worn(geometry.address_at(block, page)))
     }
 
     /// Replace the physical block of the FTL's block `logical`. `failed`: the page whose program failed,
     /// physical and as the FTL numbers it; `None` if the block is empty. Returns false if no block is left.
-    pub(super) fn replace(&mut self, logical: BlockIdx, failed: Option<(Place, Place)>) -> bool {
+    pub(super) fn replace(
+        &mut self,
+        logical: BlockIdx,
+        failed: Option<(PageAddress, PageAddress)>,
+    ) -> bool {
         let old = self.flash.replacements().block(logical);
         let mut kept = match failed {
             Some(_) => self.flash.nand.programmed(old),
             None => Vec::new(),
         };
         let (at, failed) = failed.unzip();
-        kept.retain(|page| Some(self.flash.geometry.place(old, *page)) != at);
+        kept.retain(|page| Some(self.flash.geometry.address_at(old, *page)) != at);
         while let Some(by) = self.flash.replacements().next(logical) {
             if self.move_block(BlockMove { logical, failed }, by, &kept) {
                 self.retire(old);
@@ -90,7 +95,8 @@ impl PlanExecutor<'_> {
         }
         let (pages, failed) = (kept.len() as u32, moved.failed.is_some());
         for (left, page) in (0..kept.len()).rev().zip(kept) {
-            let copied = self.move_to(geometry.place(old, *page), geometry.place(by, *page));
+            let copied =
+                self.move_to(geometry.address_at(old, *page), geometry.address_at(by, *page));
             let ends = (copied && left == 0).then_some(moved);
             self.note(Note::Copy { old, into: by, pages, failed, ends });
             if !copied {
@@ -106,7 +112,7 @@ impl PlanExecutor<'_> {
     fn retire(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
         if self.flash.records_notes() {
-            self.executed.list(self.flash.geometry.place(block, 0));
+            self.executed.list(self.flash.geometry.address_at(block, 0));
             self.note(Note::List(block));
         }
     }
@@ -121,8 +127,8 @@ impl PlanExecutor<'_> {
             if !self.move_block(moved, by, &kept) {
                 continue;
             }
-            match self.erase_left(old) {
-                true => self.flash.replacements().give_back(logical, old),
+            match self.erase_source(old) {
+                true => self.flash.replacements().release(logical, old),
                 false => self.retire(old),
             }
             return true;
@@ -134,7 +140,7 @@ impl PlanExecutor<'_> {
 impl Flash {
     /// Move the pages of `row`, if all its pieces are at their places in the source and the target block;
     /// returns false if it moved none. No page can fail.
-    pub(super) fn moves_in_order(&mut self, row: &Row) -> bool {
+    pub(super) fn moves_in_order(&mut self, row: &PageRow) -> bool {
         let Flash { replacements, nand, counters, .. } = self;
         let replacements = replacements.as_mut().expect("pages are programmed in order");
         if !nand.is_regular() || !replacements.collect_pieces(row) {

@@ -13,7 +13,7 @@ pub(crate) use array::Flash;
 
 use crate::flash::contents::Defect;
 use crate::flash::fast_path::FastPath;
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 
 /// The receiver of flash operations. An FTL calls these in the order in which they must take effect; their
 /// overlap in time is decided elsewhere.
@@ -25,12 +25,12 @@ pub(crate) trait Media {
     #[inline]
     fn set_content(&mut self, _page: Option<Lpn>, _role: impl FnOnce() -> u8) {}
     /// Read `from` for the host.
-    fn read(&mut self, from: Place);
+    fn read(&mut self, from: PageAddress);
     /// Program `to` with host data; the rest of the page comes from `merge_from` if given. Returns false if
     /// that fails: the page then holds no data.
-    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool;
+    fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool;
     /// Program the metadata page of a full block; returns false if that fails.
-    fn program_metadata(&mut self, to: Place) -> bool;
+    fn program_metadata(&mut self, to: PageAddress) -> bool;
 }
 
 /// Additional operations of FTLs that collect blocks in the background.
@@ -38,35 +38,35 @@ pub(crate) trait CollectMedia: Media {
     /// Make `block`, which is erased or already an SLC block, hold one bit a cell until it is erased.
     fn set_slc(&mut self, _block: BlockIdx) {}
     /// Program `to`, a unit of a partly filled flash page, as padding.
-    fn pad(&mut self, to: Place);
+    fn pad(&mut self, to: PageAddress);
     /// Count the next victim as scrubbed: it is moved because of its reads or its age.
     fn count_scrubbed(&mut self);
     /// Count it as levelled: it is moved because it wears less than others.
     fn count_levelled(&mut self);
     /// Begin the collection of a victim; reads its metadata page, if it has one.
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>);
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<PageAddress>);
     /// Read `from` for a relocation that is no longer needed.
-    fn read_unneeded(&mut self, from: Place);
+    fn read_unneeded(&mut self, from: PageAddress);
     /// Move the page `from` to `to`; returns false if `to` cannot be programmed.
-    fn relocate(&mut self, from: Place, to: Place) -> bool;
+    fn relocate(&mut self, from: PageAddress, to: PageAddress) -> bool;
     /// Erase `block`; returns false if that fails.
     fn erase(&mut self, block: BlockIdx) -> bool;
     /// Whether `page`, which is erased, has too many bit errors to be used again.
-    fn is_worn(&self, page: Place) -> bool;
+    fn is_worn(&self, page: PageAddress) -> bool;
     /// Return a number that grows with the bit errors of `page` when it is read.
-    fn errors(&self, page: Place) -> u32;
+    fn errors(&self, page: PageAddress) -> u32;
     /// Retire `block`.
     fn retire_block(&mut self, block: BlockIdx);
     /// Retire `page`, which is erased.
-    fn retire_page(&mut self, page: Place);
+    fn retire_page(&mut self, page: PageAddress);
     /// List the defect of `block` on flash, for recovery after a power loss.
-    fn list(&mut self, _defect: Defect, _block: BlockIdx) {}
+    fn list_defect(&mut self, _defect: Defect, _block: BlockIdx) {}
     /// Count `pages` valid pages of a victim as dropped: their data is lost (OFC figure 5(a)).
-    fn give_up(&mut self, pages: u32);
+    fn record_lost_pages(&mut self, pages: u32);
     /// Count a lookup in the cached map.
     fn look_up_map(&mut self, hit: bool);
     /// Read a mapping page. Later operations wait for it.
-    fn read_mapping(&mut self, from: Place);
+    fn read_mapping(&mut self, from: PageAddress);
     /// Return the flash itself if operations take no time and flash does not wear out. The caller may then do
     /// many operations at once, and must count them.
     #[inline]
@@ -75,7 +75,7 @@ pub(crate) trait CollectMedia: Media {
     }
     /// Program a mapping page; its unchanged entries come from `merge_from` if given. Later operations wait
     /// for it. Returns false if that fails.
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool;
+    fn program_mapping(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool;
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 
 use super::{CollectMedia as _, Flash, Media as _};
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Place};
-use crate::flash::moves::Row;
+use crate::flash::geometry::{BlockIdx, PageAddress};
+use crate::flash::moves::PageRow;
 use crate::flash::notes::{Note, PageContent};
 use crate::flash::plan::{Cmd, Move, Plan};
 use crate::flash::replacement::ReplacementTable;
@@ -81,7 +81,7 @@ impl Flash {
 
     /// Return the physical place of the FTL's page at `place`.
     #[inline]
-    pub(crate) fn place(&self, place: Place) -> Place {
+    pub(crate) fn place(&self, place: PageAddress) -> PageAddress {
         self.replacements
             .as_ref()
             .map_or(place, |replacements| replacements.place(place, &self.geometry))
@@ -140,14 +140,14 @@ impl PlanExecutor<'_> {
     }
 
     /// Record the read retries of the page at `from`.
-    fn record_retries(&mut self, from: Place) {
+    fn record_retries(&mut self, from: PageAddress) {
         for _ in 0..std::mem::take(&mut self.flash.retries) {
             self.executed.add_failed_read(from);
         }
     }
 
     /// Like [`PlanExecutor::record_retries`], for a read that is not an I/O of the host.
-    fn record_internal_retries(&mut self, from: Place) {
+    fn record_internal_retries(&mut self, from: PageAddress) {
         self.record_retries(from);
         self.flash.read_failed = false;
     }
@@ -173,14 +173,14 @@ impl PlanExecutor<'_> {
     /// one.
     fn attempt(
         &mut self,
-        to: Place,
+        to: PageAddress,
         holds: PageContent,
-        mut program: impl FnMut(&mut Self, Place) -> bool,
+        mut program: impl FnMut(&mut Self, PageAddress) -> bool,
     ) -> bool {
         if self.should_stop() {
             return false;
         }
-        self.flash.replacements().take(to);
+        self.flash.replacements().allocate(to);
         loop {
             let at = self.flash.place(to);
             let programmed = program(self, at);
@@ -189,13 +189,13 @@ impl PlanExecutor<'_> {
                 return true;
             }
             if !self.replace(to.block, Some((at, to))) {
-                self.flash.give_up(1);
+                self.flash.record_lost_pages(1);
                 return false;
             }
         }
     }
 
-    fn program(&mut self, to: Place, rest: Option<Place>) {
+    fn program(&mut self, to: PageAddress, rest: Option<PageAddress>) {
         if self.should_stop() {
             return;
         }
@@ -215,12 +215,12 @@ impl PlanExecutor<'_> {
     }
 
     #[inline]
-    fn copy(&mut self, from: Place, to: Place) {
+    fn copy(&mut self, from: PageAddress, to: PageAddress) {
         if !self.flash.wears_out() {
             // No read is retried, and no program fails.
             let Flash { replacements, geometry, .. } = &mut *self.flash;
             let replacements = replacements.as_mut().expect("blocks are replaced");
-            replacements.take(to);
+            replacements.allocate(to);
             let (at, by) = (replacements.place(from, geometry), replacements.place(to, geometry));
             if replacements.records_notes {
                 let holds = PageContent::Page(from.page);
@@ -235,7 +235,7 @@ impl PlanExecutor<'_> {
 
     /// Move pages that are at their places plane by plane, the others one by one.
     #[inline]
-    fn copy_row(&mut self, row: &Row) {
+    fn copy_row(&mut self, row: &PageRow) {
         if !self.flash.wears_out() && self.flash.moves_in_order(row) {
             return self.executed.copy_row(*row);
         }
@@ -243,7 +243,7 @@ impl PlanExecutor<'_> {
     }
 
     /// Move a page between physical places. Returns false if it cannot be programmed.
-    pub(super) fn move_to(&mut self, from: Place, to: Place) -> bool {
+    pub(super) fn move_to(&mut self, from: PageAddress, to: PageAddress) -> bool {
         let programmed = self.flash.relocate(from, to);
         self.record_internal_retries(from);
         self.executed.copy(from, to);

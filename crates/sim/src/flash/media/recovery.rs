@@ -18,7 +18,7 @@ impl Flash {
             return nand.restore_pages(by, programmed);
         }
         let found =
-            replacements.as_mut().and_then(|replacements| replacements.found(block, programmed));
+            replacements.as_mut().and_then(|replacements| replacements.rebuild(block, programmed));
         nand.restore_programmed(by, found.unwrap_or(end));
     }
 

@@ -68,7 +68,7 @@ fn endured(flash: &mut Flash, block: BlockIdx, erase: fn(&mut Flash, BlockIdx) -
 
 /// 10 erases without a step, 10 with one, … 10 with four: 50, including earlier ones.
 #[test]
-fn a_block_endures_as_many_erases_as_its_steps_allow() {
+fn erase_steps_limit_block_endurance() {
     for erase in FRONT_ENDS {
         for (before, expected) in [(0, 50), (20, 30), (49, 1), (50, 0)] {
             assert_eq!(endured(&mut flash(before, 0.0), BlockIdx(7), erase), expected);
@@ -78,7 +78,7 @@ fn a_block_endures_as_many_erases_as_its_steps_allow() {
 
 /// An erase after n of them fails with probability n / 20 here: the first never, the 21st always.
 #[test]
-fn an_erase_fails_by_the_erases_before_it() {
+fn erase_failure_depends_on_earlier_erases() {
     let of = |erase| {
         let mut flash = flash(0, 1.0 - 1e-9);
         (0..BLOCKS).map(|block| endured(&mut flash, BlockIdx(block), erase)).collect::<Vec<u32>>()

@@ -1,7 +1,7 @@
 //! Execution of the plans of merging FTLs in the untimed mode.
 
 use super::{CollectMedia as _, Flash, Media as _};
-use crate::flash::geometry::Place;
+use crate::flash::geometry::PageAddress;
 use crate::flash::plan::{Cmd, Counted, Merge, Move, Plan};
 
 impl Flash {
@@ -58,7 +58,7 @@ impl Flash {
         }
     }
 
-    fn copy_set(&mut self, from: Place, to: Place, set: &[u64]) {
+    fn copy_set(&mut self, from: PageAddress, to: PageAddress, set: &[u64]) {
         for (at, word) in (0..).step_by(64).zip(set) {
             self.nand.copy_word(from.behind(at), to.behind(at), *word);
             let copied = u64::from(word.count_ones());

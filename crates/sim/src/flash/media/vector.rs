@@ -6,14 +6,14 @@
 //! [`Geometry`]: crate::flash::geometry::Geometry
 
 use super::{CollectMedia as _, Flash};
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::geometry::{BlockIdx, PageAddress};
 use crate::flash::nand::Violation;
-use crate::flash::wear_out::{Failing, ReadOutcome, Reading};
+use crate::flash::wear_out::{FailingSectors, ReadOutcome, Reading};
 
 impl Flash {
     /// Program the flash page that begins at `to`; returns false if that fails: the page then holds no data.
     #[inline]
-    pub(crate) fn try_program(&mut self, to: Place) -> Result<bool, Violation> {
+    pub(crate) fn try_program(&mut self, to: PageAddress) -> Result<bool, Violation> {
         self.nand.try_program(to, self.geometry.units())?;
         Ok(self.wear_out.is_none() || self.judge_program(to.page, to.block))
     }
@@ -37,7 +37,7 @@ impl Flash {
 
     /// Begin to read a flash page, of which `from` is a sector; `None` if no sector of it can fail.
     #[inline]
-    pub(crate) fn try_read(&self, from: Place) -> Result<Option<Reading>, Violation> {
+    pub(crate) fn try_read(&self, from: PageAddress) -> Result<Option<Reading>, Violation> {
         self.nand.check_read(from)?;
         let erases = self.nand.erases(from.block);
         let wear_out = self.wear_out.as_ref();
@@ -47,13 +47,21 @@ impl Flash {
     /// Return the sectors of `page` with the same quality as the one at `from`, those of a plane; `None` if
     /// each is corrected at once.
     #[inline]
-    pub(crate) fn failing_sectors(&self, from: Place, page: Reading) -> Option<Failing> {
+    pub(crate) fn failing_sectors(
+        &self,
+        from: PageAddress,
+        page: Reading,
+    ) -> Option<FailingSectors> {
         self.wear_out.as_ref()?.failing_sectors(from, page)
     }
 
     /// Read the sector at `from`, which is one of `failing`.
     #[inline]
-    pub(crate) fn read_sector(&mut self, from: Place, failing: Failing) -> ReadOutcome {
+    pub(crate) fn read_sector(
+        &mut self,
+        from: PageAddress,
+        failing: FailingSectors,
+    ) -> ReadOutcome {
         let Some(wear_out) = &self.wear_out else {
             return ReadOutcome { retries: 0, corrected: true };
         };

@@ -2,14 +2,14 @@
 
 use super::{Nand, Violation};
 use crate::collections::bits;
-use crate::flash::geometry::{Place, Ppn};
-use crate::flash::moves::Piece;
+use crate::flash::geometry::{PageAddress, Ppn};
+use crate::flash::moves::RowPiece;
 
 impl Nand {
     /// Read and program pages at the same places of two blocks, on flash that is programmed in any order.
     /// `pages` selects them; its lowest bit stands for `from` and for `to`.
     #[inline]
-    pub(crate) fn copy_word(&mut self, from: Place, to: Place, pages: u64) {
+    pub(crate) fn copy_word(&mut self, from: PageAddress, to: PageAddress, pages: u64) {
         let (source, target) = (from.page.0 as usize, to.page.0 as usize);
         let length = 64 - pages.leading_zeros() as usize;
         if length == 0 {
@@ -18,25 +18,25 @@ impl Nand {
         let missing = pages & !bits::word(&self.programmed, source, length);
         if missing != 0 {
             let page = Ppn(from.page.0 + missing.trailing_zeros());
-            self.broken(Violation::Unwritten, Place { page, ..from });
+            self.fail_violation(Violation::Unwritten, PageAddress { page, ..from });
         }
         let taken = pages & bits::word(&self.programmed, target, length);
         if taken != 0 {
             let page = Ppn(to.page.0 + taken.trailing_zeros());
-            self.broken(Violation::OutOfOrder, Place { page, ..to });
+            self.fail_violation(Violation::OutOfOrder, PageAddress { page, ..to });
         }
         bits::insert_word(&mut self.programmed, target, pages);
     }
 
     /// Read and program the pages of `piece`, on flash that is programmed in order and has no retired page.
     #[inline]
-    pub(crate) fn copy_piece(&mut self, piece: &Piece) {
-        let Piece { from, to, first, pages } = *piece;
-        let place = |block, page| self.geometry.place(block, page);
+    pub(crate) fn copy_piece(&mut self, piece: &RowPiece) {
+        let RowPiece { from, to, first, pages } = *piece;
+        let place = |block, page| self.geometry.address_at(block, page);
         let (last, begin) = (place(from, first + pages - 1), place(to, first));
         self.read(last);
         if let Err(violation) = self.try_program(begin, pages) {
-            self.broken(violation, begin);
+            self.fail_violation(violation, begin);
         }
     }
 }

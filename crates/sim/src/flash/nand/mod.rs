@@ -12,7 +12,7 @@ mod copy;
 mod recovery;
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 
 /// The order in which the pages of a block may be programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -81,7 +81,7 @@ impl Nand {
     }
 
     /// Retire `page`, which is erased.
-    pub(crate) fn retire_page(&mut self, page: Place) {
+    pub(crate) fn retire_page(&mut self, page: PageAddress) {
         self.begin_retiring();
         if self.retired.is_empty() {
             self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
@@ -97,7 +97,7 @@ impl Nand {
         }
     }
 
-    fn is_retired(&self, page: Place) -> bool {
+    fn is_retired(&self, page: PageAddress) -> bool {
         let (word, bit) = Nand::bit(page);
         self.bad[page.block.0 as usize]
             || self.retired.get(word).is_some_and(|word| word & bit != 0)
@@ -105,19 +105,19 @@ impl Nand {
 
     /// Check that a page is neither bad nor retired.
     #[inline]
-    fn check_usable(&self, page: Place) -> Result<(), Violation> {
+    fn check_usable(&self, page: PageAddress) -> Result<(), Violation> {
         let retired = !self.bad.is_empty() && self.is_retired(page);
         if retired { Err(Violation::Retired) } else { Ok(()) }
     }
 
     /// Return the word and the bit of `place`, for flash that is programmed in any order.
     #[inline]
-    fn bit(place: Place) -> (usize, u64) {
+    fn bit(place: PageAddress) -> (usize, u64) {
         (place.page.0 as usize / 64, 1 << (place.page.0 % 64))
     }
 
     #[inline]
-    pub(crate) fn program(&mut self, to: Place) {
+    pub(crate) fn program(&mut self, to: PageAddress) {
         let next = &mut self.next[to.block.0 as usize];
         if self.irregular || to.page.0 != *next {
             return self.program_irregular(to.page, to.block);
@@ -129,16 +129,16 @@ impl Nand {
     /// [`Place`] would have to be in memory in the hot path already.
     #[inline(never)]
     fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
-        let to = self.geometry.place_in(block, page);
+        let to = self.geometry.address_in(block, page);
         if let Err(violation) = self.try_program(to, 1) {
-            self.broken(violation, to);
+            self.fail_violation(violation, to);
         }
     }
 
     /// Program `to` and the pages that follow, `pages` in all, if that is within the rules. On flash that is
     /// programmed in any order it is one page.
     #[inline]
-    pub(crate) fn try_program(&mut self, to: Place, pages: u32) -> Result<(), Violation> {
+    pub(crate) fn try_program(&mut self, to: PageAddress, pages: u32) -> Result<(), Violation> {
         let next = self.next[to.block.0 as usize];
         if self.irregular || to.page.0 != next {
             return self.try_irregular(to, pages);
@@ -148,7 +148,7 @@ impl Nand {
     }
 
     #[inline(never)]
-    fn try_irregular(&mut self, to: Place, pages: u32) -> Result<(), Violation> {
+    fn try_irregular(&mut self, to: PageAddress, pages: u32) -> Result<(), Violation> {
         self.check_usable(to)?;
         if !self.programmed.is_empty() {
             let (word, bit) = Nand::bit(to);
@@ -161,7 +161,7 @@ impl Nand {
         // Only retired pages may be left out.
         let next = self.next[to.block.0 as usize];
         let left_out =
-            |page| !self.bad.is_empty() && self.is_retired(Place { page: Ppn(page), ..to });
+            |page| !self.bad.is_empty() && self.is_retired(PageAddress { page: Ppn(page), ..to });
         if to.page.0 < next || !(next..to.page.0).all(left_out) {
             return Err(Violation::OutOfOrder);
         }
@@ -170,7 +170,7 @@ impl Nand {
     }
 
     #[inline]
-    pub(crate) fn read(&self, from: Place) {
+    pub(crate) fn read(&self, from: PageAddress) {
         if self.irregular || from.page.0 >= self.next[from.block.0 as usize] {
             self.read_irregular(from.page, from.block);
         }
@@ -178,15 +178,15 @@ impl Nand {
 
     #[inline(never)]
     fn read_irregular(&self, page: Ppn, block: BlockIdx) {
-        let from = self.geometry.place_in(block, page);
+        let from = self.geometry.address_in(block, page);
         if let Err(violation) = self.check_read(from) {
-            self.broken(violation, from);
+            self.fail_violation(violation, from);
         }
     }
 
     /// Check that `from` may be read.
     #[inline]
-    pub(crate) fn check_read(&self, from: Place) -> Result<(), Violation> {
+    pub(crate) fn check_read(&self, from: PageAddress) -> Result<(), Violation> {
         self.check_usable(from)?;
         let programmed = if self.programmed.is_empty() {
             from.page.0 < self.next[from.block.0 as usize]
@@ -206,7 +206,7 @@ impl Nand {
 
     /// Panic: an FTL violated a rule.
     #[cold]
-    fn broken(&self, violation: Violation, place: Place) -> ! {
+    fn fail_violation(&self, violation: Violation, place: PageAddress) -> ! {
         let what = match violation {
             Violation::OutOfOrder => "program out of order or on an unerased page",
             Violation::Unwritten => "read of an unwritten page",
@@ -216,7 +216,7 @@ impl Nand {
     }
 
     /// Describe the state of `place` and its block for a panic message.
-    fn state(&self, place: Place) -> String {
+    fn state(&self, place: PageAddress) -> String {
         let first = self.geometry.first_page(place.block).0;
         let next = match self.programmed.is_empty() {
             true => format!("whose next page is {}", self.next[place.block.0 as usize] - first),

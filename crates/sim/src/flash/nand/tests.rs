@@ -3,8 +3,8 @@
 use super::*;
 use crate::flash::geometry::Shape;
 
-fn at(nand: &Nand, page: u32) -> Place {
-    nand.geometry.place_of(Ppn(page))
+fn at(nand: &Nand, page: u32) -> PageAddress {
+    nand.geometry.address_of(Ppn(page))
 }
 
 fn program(nand: &mut Nand, page: u32) {
@@ -29,7 +29,7 @@ fn ordered(order: PageOrder) -> Nand {
 }
 
 #[test]
-fn pages_go_anywhere_where_the_order_is_free() {
+fn any_order_allows_programs_anywhere() {
     let mut nand = ordered(PageOrder::Any);
     program(&mut nand, 3);
     nand.read(at(&nand, 3));
@@ -40,7 +40,7 @@ fn pages_go_anywhere_where_the_order_is_free() {
 
 #[test]
 #[should_panic(expected = "on an unerased page")]
-fn but_only_once() {
+fn any_order_refuses_second_program() {
     let mut nand = ordered(PageOrder::Any);
     program(&mut nand, 1);
     program(&mut nand, 1);
@@ -48,14 +48,14 @@ fn but_only_once() {
 
 #[test]
 #[should_panic(expected = "read of an unwritten page")]
-fn and_only_what_was_programmed_is_read() {
+fn any_order_refuses_read_of_erased_page() {
     let mut nand = ordered(PageOrder::Any);
     program(&mut nand, 1);
     nand.read(at(&nand, 0));
 }
 
 #[test]
-fn a_block_can_be_programmed_again_after_an_erase() {
+fn erased_block_is_programmable() {
     let mut nand = small();
     program(&mut nand, 0);
     program(&mut nand, 1);
@@ -66,7 +66,7 @@ fn a_block_can_be_programmed_again_after_an_erase() {
 }
 
 #[test]
-fn retired_pages_are_left_out() {
+fn programs_skip_retired_pages() {
     let mut nand = small();
     nand.retire_page(at(&nand, 0));
     program(&mut nand, 1);
@@ -77,7 +77,7 @@ fn retired_pages_are_left_out() {
 
 #[test]
 #[should_panic(expected = "use of a bad or retired page")]
-fn a_retired_page_is_not_programmed() {
+fn program_of_retired_page_is_refused() {
     let mut nand = small();
     nand.retire_page(at(&nand, 0));
     program(&mut nand, 0);
@@ -85,7 +85,7 @@ fn a_retired_page_is_not_programmed() {
 
 #[test]
 #[should_panic(expected = "program out of order")]
-fn only_retired_pages_are_left_out() {
+fn only_retired_pages_are_skipped() {
     let mut nand = small();
     nand.retire_page(at(&nand, 0));
     program(&mut nand, 3);
@@ -93,7 +93,7 @@ fn only_retired_pages_are_left_out() {
 
 #[test]
 #[should_panic(expected = "use of a bad or retired page")]
-fn a_bad_block_is_not_programmed() {
+fn program_of_bad_block_is_refused() {
     let mut nand = small();
     nand.retire_block(BlockIdx(1));
     program(&mut nand, 0);
@@ -102,7 +102,7 @@ fn a_bad_block_is_not_programmed() {
 
 #[test]
 #[should_panic(expected = "use of a bad or retired page")]
-fn a_bad_block_is_not_read() {
+fn read_of_bad_block_is_refused() {
     let mut nand = small();
     program(&mut nand, 0);
     nand.retire_block(BlockIdx(0));
@@ -111,7 +111,7 @@ fn a_bad_block_is_not_read() {
 
 #[test]
 #[should_panic(expected = "erase of a bad or retired block")]
-fn a_bad_block_is_not_erased() {
+fn erase_of_bad_block_is_refused() {
     let mut nand = small();
     nand.retire_block(BlockIdx(0));
     nand.erase(BlockIdx(0));
@@ -119,7 +119,7 @@ fn a_bad_block_is_not_erased() {
 
 #[test]
 #[should_panic(expected = "program out of order or on an unerased page")]
-fn a_page_is_not_programmed_twice() {
+fn second_program_is_refused() {
     let mut nand = small();
     program(&mut nand, 0);
     program(&mut nand, 0);
@@ -127,13 +127,13 @@ fn a_page_is_not_programmed_twice() {
 
 #[test]
 #[should_panic(expected = "program out of order")]
-fn pages_are_programmed_in_order() {
+fn program_out_of_order_is_refused() {
     program(&mut small(), 1);
 }
 
 #[test]
 #[should_panic(expected = "read of an unwritten page")]
-fn an_unwritten_page_is_not_read() {
+fn read_of_erased_page_is_refused() {
     let mut nand = small();
     program(&mut nand, 0);
     nand.read(at(&nand, 1));

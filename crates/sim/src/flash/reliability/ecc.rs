@@ -9,19 +9,19 @@
 
 /// A code that corrects up to `correctable_bits` wrong bits of `bits` (data and parity together).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Code {
+pub(crate) struct BchCode {
     pub(crate) bits: u32,
     pub(crate) correctable_bits: u32,
 }
 
-impl Code {
+impl BchCode {
     /// Return a binary BCH code over `data_bytes`: it needs m parity bits for each bit that it corrects, 2ᵐ
     /// being the first power of two that is longer than the codeword.
-    pub(crate) fn bch(data_bytes: u32, correctable_bits: u32) -> Code {
+    pub(crate) fn bch(data_bytes: u32, correctable_bits: u32) -> BchCode {
         let data = 8 * data_bytes;
         let whole = |m: u32| data + m * correctable_bits;
         let m = (1..31).find(|m| whole(*m) < 1 << m).unwrap_or(31);
-        Code { bits: whole(m), correctable_bits }
+        BchCode { bits: whole(m), correctable_bits }
     }
 
     /// Return P(more than `correctable_bits` of the bits are wrong), each being wrong with probability
@@ -70,7 +70,7 @@ mod tests {
 
     /// Values of `scipy.stats.binom.sf(t, n, p)`, SciPy 1.16.
     #[test]
-    fn the_tail_is_that_of_scipy() {
+    fn binomial_tail_matches_scipy() {
         let cases = [
             (8752, 40, 1e-3, 2.379_959_717_504_843_4e-15),
             (8752, 40, 1.15e-3, 2.061_790_532_138_865_4e-13),
@@ -83,25 +83,25 @@ mod tests {
             (10, 10, 0.3, 0.0),
         ];
         for (bits, correctable_bits, rate, expected) in cases {
-            let got = Code { bits, correctable_bits }.failure(rate);
+            let got = BchCode { bits, correctable_bits }.failure(rate);
             assert!((got - expected).abs() <= 1e-9 * expected, "{bits} {rate}: {got} {expected}");
         }
     }
 
     #[test]
-    fn a_bch_code_spends_the_parity_that_text_books_say() {
+    fn bch_parity_matches_textbooks() {
         // 40 bits over 1 KiB in GF(2¹⁴), 8 over 512 bytes in GF(2¹³).
-        assert_eq!(Code::bch(1024, 40).bits, 8192 + 14 * 40);
-        assert_eq!(Code::bch(512, 8).bits, 4096 + 13 * 8);
+        assert_eq!(BchCode::bch(1024, 40).bits, 8192 + 14 * 40);
+        assert_eq!(BchCode::bch(512, 8).bits, 4096 + 13 * 8);
     }
 
     proptest! {
         /// With one correctable bit the tail has a closed form.
         #[test]
-        fn one_correctable_bit(bits in 2u32..5000, rate in 1e-4f64..0.5) {
+        fn bch_of_one_bit_matches_formula(bits in 2u32..5000, rate in 1e-4f64..0.5) {
             let n = f64::from(bits);
             let fine = (1.0 - rate).powf(n) + n * rate * (1.0 - rate).powf(n - 1.0);
-            let got = Code { bits, correctable_bits: 1 }.failure(rate);
+            let got = BchCode { bits, correctable_bits: 1 }.failure(rate);
             prop_assert!((got - (1.0 - fine)).abs() < 1e-9, "{} {}", got, 1.0 - fine);
         }
     }

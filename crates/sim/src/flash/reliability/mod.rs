@@ -30,7 +30,7 @@ mod normal;
 use serde::{Deserialize, Serialize};
 use uflip_core::{Error, Result};
 
-use ecc::Code;
+use ecc::BchCode;
 
 /// The names of the laws of wear.
 pub const WEAR_LAWS: [&str; 2] = ["power", "exponential"];
@@ -154,7 +154,7 @@ impl Reliability {
             .map(|p| Rber::from_rate((part.page_spread * normal::quantile(p)).exp()))
             .collect();
         let age = tabulate(64, |age_ns| part.ageing(age_ns / 1e9));
-        let code = Code::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
+        let code = BchCode::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
         let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
         let points = -LEAST_OCTAVES << POINT_BITS;
         let chance = (0..=points)

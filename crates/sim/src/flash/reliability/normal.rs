@@ -66,7 +66,7 @@ mod tests {
 
     /// Values of `scipy.stats.norm.ppf`, SciPy 1.16.
     #[test]
-    fn quantiles_are_those_of_scipy() {
+    fn normal_quantiles_match_scipy() {
         let cases = [
             (0.5, 0.0),
             (0.9, 1.281_551_565_544_600_4),

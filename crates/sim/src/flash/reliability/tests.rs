@@ -36,7 +36,7 @@ fn close(got: f64, expected: f64, within: f64) {
 }
 
 #[test]
-fn wear_follows_its_law_between_the_points_too() {
+fn wear_is_interpolated_between_points() {
     let laws = laws();
     close(rate(laws.wear(0)), 1e-5, 1e-4);
     close(rate(laws.wear(3000)), 1e-3, 1e-4);
@@ -53,7 +53,7 @@ fn wear_follows_its_law_between_the_points_too() {
 /// by at most 0.003 % of the rate for an exponent of 1, and in proportion more for a greater one. That holds
 /// from the first erase on. Rates are rounded by 0.0016 %.
 #[test]
-fn any_wear_is_that_of_the_law() {
+fn any_wear_matches_law() {
     let early =
         ReliabilityPart { rated_cycles: 100_000, rber_fresh: 1e-9, wear_exponent: 1.0, ..part() };
     let late = ReliabilityPart { wear_exponent: 2.0, ..part() };
@@ -75,7 +75,7 @@ fn any_wear_is_that_of_the_law() {
 }
 
 #[test]
-fn data_ages_by_a_power_law() {
+fn retention_follows_power_law() {
     let laws = laws();
     assert_eq!(laws.age(0), Rber(0));
     close(rate(laws.age(1_000_000_000_000_000)), 2.0, 5e-5);
@@ -86,7 +86,7 @@ fn data_ages_by_a_power_law() {
 /// The law is tabulated at 64 points an octave. Between two of them it is a little above their line: with an
 /// exponent of 1 by at most 0.003 % of the rate, for data much older than A₂.
 #[test]
-fn any_age_is_that_of_the_law() {
+fn any_age_matches_law() {
     for exponent in [0.5, 1.0] {
         let part = ReliabilityPart { retention_exponent: exponent, ..part() };
         let laws = Reliability::new(&part, 16_384).unwrap();
@@ -103,7 +103,7 @@ fn any_age_is_that_of_the_law() {
 }
 
 #[test]
-fn pages_are_spread_as_a_log_normal_law_says() {
+fn page_quality_is_log_normal() {
     let laws = laws();
     let lots = (0..100_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let logs: Vec<f64> = lots.map(|lot| rate(laws.page(lot, false)).ln()).collect();
@@ -116,7 +116,7 @@ fn pages_are_spread_as_a_log_normal_law_says() {
 
 /// 16 codewords of `scipy.stats.binom.sf(40, 8752, p)` each.
 #[test]
-fn chances_are_those_of_the_binomial_law() {
+fn failure_chances_match_binomial_law() {
     let laws = laws();
     let unit = 2f64.powi(64);
     for (rber, codeword) in [(2.6e-3, 3.564_288_642_893_12e-4), (4.5e-3, 0.419_280_910_577_182_7)] {
@@ -129,7 +129,7 @@ fn chances_are_those_of_the_binomial_law() {
 }
 
 #[test]
-fn erases_slow_down_in_steps_and_fail_in_the_end() {
+fn erase_time_grows_in_steps_until_failure() {
     let laws = laws();
     assert_eq!(laws.erase_extra_ns(999), Some(0));
     assert_eq!(laws.erase_extra_ns(1000), Some(500_000));
@@ -141,7 +141,7 @@ fn erases_slow_down_in_steps_and_fail_in_the_end() {
 }
 
 #[test]
-fn a_number_that_makes_no_law_is_named() {
+fn invalid_law_parameter_is_named() {
     let bad = ReliabilityPart { rber_rated: 1e-9, ..part() };
     let error = Reliability::new(&bad, 16_384).unwrap_err().to_string();
     assert!(error.contains("'rber_rated'"), "{error}");
@@ -151,7 +151,7 @@ fn a_number_that_makes_no_law_is_named() {
 }
 
 #[test]
-fn a_law_that_ends_far_above_every_rate_only_fails_more() {
+fn saturated_wear_law_only_fails_more() {
     let steep = ReliabilityPart {
         wear_law: "exponential".into(),
         rated_cycles: 1,
@@ -170,7 +170,7 @@ fn a_law_that_ends_far_above_every_rate_only_fails_more() {
 
 proptest! {
     #[test]
-    fn more_wear_never_fails_less(a in 0u32..100_000, b in 0u32..100_000, lot in any::<u64>()) {
+    fn failures_grow_with_wear(a in 0u32..100_000, b in 0u32..100_000, lot in any::<u64>()) {
         let laws = laws();
         let page = laws.page(lot, false);
         let (less, more) = (a.min(b), a.max(b));

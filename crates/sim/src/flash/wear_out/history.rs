@@ -25,7 +25,8 @@ const NEVER: u64 = u64::MAX;
 
 /// The history of every block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct History {
+#[serde(rename = "History")]
+pub(crate) struct BlockHistory {
     /// When its first page was programmed since its last erase [ns]; empty if all data has one age.
     since: Vec<u64>,
     /// Pages read since its last erase; empty if reads do not disturb.
@@ -36,14 +37,14 @@ pub(crate) struct History {
     scrub: Option<Scrub>,
 }
 
-impl History {
+impl BlockHistory {
     /// Create the history of `blocks` blocks, of their ages, their reads, or both; `doubling` reads double
     /// the errors.
-    pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> History {
+    pub(crate) fn new(blocks: u32, ages: bool, doubling: Option<u32>) -> BlockHistory {
         let disturbed = doubling
             .map_or(Vec::new(), |doubling| tabulate(32, |reads| 1.0 + reads / f64::from(doubling)));
         let of_all = |kept: bool| if kept { blocks as usize } else { 0 };
-        History {
+        BlockHistory {
             since: vec![NEVER; of_all(ages)],
             reads: vec![0; of_all(doubling.is_some())],
             disturbed,
@@ -52,8 +53,11 @@ impl History {
     }
 
     /// Return this history with scrubbing at `limits`.
-    pub(crate) fn scrubbed(self, limits: ScrubLimits) -> History {
-        History { scrub: (limits != ScrubLimits::default()).then(|| Scrub::new(limits)), ..self }
+    pub(crate) fn scrubbed(self, limits: ScrubLimits) -> BlockHistory {
+        BlockHistory {
+            scrub: (limits != ScrubLimits::default()).then(|| Scrub::new(limits)),
+            ..self
+        }
     }
 
     /// Record that a page of `block` was programmed at `clock`.

@@ -27,11 +27,11 @@ mod vector;
 use serde::{Deserialize, Serialize};
 use uflip_core::random::{GOLDEN_GAMMA, finalise, mix};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Ppn};
 use crate::flash::reliability::{Rber, Reliability};
-pub(crate) use history::{BEFORE, History};
+pub(crate) use history::{BEFORE, BlockHistory};
 pub(crate) use scrub::ScrubLimits;
-pub(crate) use vector::{Failing, Reading};
+pub(crate) use vector::{FailingSectors, Reading};
 
 /// The wear parameters of a device.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ pub(crate) struct WearOut {
     data_age_ns: u64,
     age: Rber,
     /// The history of every block, if that matters.
-    history: Option<History>,
+    history: Option<BlockHistory>,
     read_retries: u32,
     gain: Rber,
     program_failures: u64,
@@ -107,7 +107,7 @@ pub(crate) struct ReadOutcome {
 
 /// The purpose of a random number; keeps the sequences independent.
 #[derive(Clone, Copy)]
-enum Draw {
+enum RandomPurpose {
     Factory = 1,
     Quality = 2,
     Read = 3,
@@ -137,17 +137,17 @@ impl WearOut {
     }
 
     /// Return this state with a history of every block.
-    pub(crate) fn with_history(self, history: History) -> WearOut {
+    pub(crate) fn with_history(self, history: BlockHistory) -> WearOut {
         WearOut { history: Some(history), ..self }
     }
 
     /// Whether `block` is bad from the factory, with the probability `chance`.
     pub(crate) fn is_factory_bad(seed: u64, chance: u64, block: BlockIdx) -> bool {
-        draw(seed, Draw::Factory, block.0, 0) < chance
+        draw(seed, RandomPurpose::Factory, block.0, 0) < chance
     }
 
     /// Read `from` at `clock`, whose block was erased `erases` times in this simulation.
-    pub(crate) fn read(&mut self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
+    pub(crate) fn read(&mut self, from: PageAddress, erases: u32, clock: u64) -> ReadOutcome {
         let outcome = self.judge(from, erases, clock);
         if let Some(history) = &mut self.history {
             history.read(from.block, 1 + outcome.retries);
@@ -155,14 +155,14 @@ impl WearOut {
         outcome
     }
 
-    fn judge(&self, from: Place, erases: u32, clock: u64) -> ReadOutcome {
-        let rate = self.rate(from, erases) + self.since_erased(from.block, clock);
+    fn judge(&self, from: PageAddress, erases: u32, clock: u64) -> ReadOutcome {
+        let rate = self.rate(from, erases) + self.age_and_disturb(from.block, clock);
         self.outcome(from.page, erases, rate)
     }
 
     /// Return the outcome of a read of `page` whose first attempt has the error rate `rate`.
     fn outcome(&self, page: Ppn, erases: u32, mut rate: Rber) -> ReadOutcome {
-        let drawn = draw(self.seed, Draw::Read, group(page, self.grain.read), erases);
+        let drawn = draw(self.seed, RandomPurpose::Read, group(page, self.grain.read), erases);
         for retries in 0..=self.read_retries {
             if drawn >= self.laws.failing_below(rate) {
                 return ReadOutcome { retries, corrected: true };
@@ -205,7 +205,7 @@ impl WearOut {
     }
 
     /// Return the factor of errors that age and reads have added to `block`.
-    fn since_erased(&self, block: BlockIdx, clock: u64) -> Rber {
+    fn age_and_disturb(&self, block: BlockIdx, clock: u64) -> Rber {
         let Some(history) = &self.history else { return self.age };
         let age_ns = history.age_ns(block, clock, self.data_age_ns);
         self.laws.age(age_ns) + history.disturbed(block)
@@ -213,21 +213,22 @@ impl WearOut {
 
     /// Whether programming `to` fails.
     #[inline]
-    pub(crate) fn program_fails(&self, to: Place, erases: u32) -> bool {
+    pub(crate) fn program_fails(&self, to: PageAddress, erases: u32) -> bool {
         self.program_failures > 0 && self.draws_failure(to, erases)
     }
 
     #[inline(never)]
-    fn draws_failure(&self, to: Place, erases: u32) -> bool {
+    fn draws_failure(&self, to: PageAddress, erases: u32) -> bool {
         let page = self.geometry.flash_page(to.page);
-        draw(self.seed, Draw::Program, page, erases) < self.scaled(self.program_failures, erases)
+        draw(self.seed, RandomPurpose::Program, page, erases)
+            < self.scaled(self.program_failures, erases)
     }
 
     /// Whether the next erase of a block with `erases` erases fails: by chance, or because it would take too
     /// long. A block endures the cycles of its data sheet, so the one after these is judged first.
     pub(crate) fn erase_fails(&self, block: BlockIdx, erases: u32) -> bool {
         self.laws.erase_extra_ns(self.cycles_before.saturating_add(erases)).is_none()
-            || draw(self.seed, Draw::Erase, block.0, erases)
+            || draw(self.seed, RandomPurpose::Erase, block.0, erases)
                 < self.scaled(self.erase_failures, erases)
     }
 
@@ -239,26 +240,26 @@ impl WearOut {
     }
 
     /// Whether `page` has too many errors to be programmed again.
-    pub(crate) fn is_worn(&self, page: Place, erases: u32) -> bool {
+    pub(crate) fn is_worn(&self, page: PageAddress, erases: u32) -> bool {
         self.rate(page, erases) + self.age > self.retire
     }
 
     /// Return a number that grows with the errors of `page` when it is read.
-    pub(crate) fn errors(&self, page: Place, erases: u32) -> u32 {
+    pub(crate) fn errors(&self, page: PageAddress, erases: u32) -> u32 {
         (self.rate(page, erases) + self.age).order()
     }
 
     /// Return the RBER of `page` if it is read immediately.
-    fn rate(&self, page: Place, erases: u32) -> Rber {
+    fn rate(&self, page: PageAddress, erases: u32) -> Rber {
         self.laws.wear(self.cycles_before.saturating_add(erases)) + self.quality(page)
     }
 
     /// Return the quality of `page` relative to others.
-    fn quality(&self, page: Place) -> Rber {
+    fn quality(&self, page: PageAddress) -> Rber {
         let shared = self.pages_of_a_cell;
         let high = shared > 1 && self.geometry.flash_page_in_block(page) % shared == shared - 1;
         let number = group(page.page, self.grain.quality);
-        self.laws.page(draw(self.seed, Draw::Quality, number, 0), high)
+        self.laws.page(draw(self.seed, RandomPurpose::Quality, number, 0), high)
     }
 
     /// Scale a probability, given at the rated erases, in proportion to the erases.
@@ -276,7 +277,7 @@ pub(crate) fn chance(p: f64) -> u64 {
 
 /// Return the random number for `what` at a place and a time: mixed twice, so that neighbours are
 /// independent.
-fn draw(seed: u64, what: Draw, place: u32, time: u32) -> u64 {
+fn draw(seed: u64, what: RandomPurpose, place: u32, time: u32) -> u64 {
     let key = finalise(seed.wrapping_add((what as u64).wrapping_mul(GOLDEN_GAMMA)));
     finalise(key ^ mix(u64::from(place) << 32 | u64::from(time)))
 }

@@ -57,9 +57,9 @@ fn wear_out(part: &ReliabilityPart, options: WearOutOptions) -> WearOut {
     WearOut::new(Reliability::new(part, 4096).expect("good numbers"), geometry(), options)
 }
 
-fn pages() -> impl Iterator<Item = Place> {
+fn pages() -> impl Iterator<Item = PageAddress> {
     let geometry = geometry();
-    (0..geometry.pages()).map(move |page| geometry.place_of(Ppn(page)))
+    (0..geometry.pages()).map(move |page| geometry.address_of(Ppn(page)))
 }
 
 /// Within four standard deviations of a binomial count: one run in 16,000 is outside.
@@ -77,7 +77,7 @@ const PAGE_FAILS: [(f64, f64); 3] = [
 ];
 
 #[test]
-fn reads_fail_as_often_as_the_binomial_law_says() {
+fn read_failures_match_binomial_law() {
     for (rber, fails) in PAGE_FAILS {
         let wear_out = wear_out(&part(rber), options());
         let failed = pages().filter(|page| !wear_out.judge(*page, 0, BEFORE).corrected).count();
@@ -87,7 +87,7 @@ fn reads_fail_as_often_as_the_binomial_law_says() {
 
 /// A retry that halves the errors: of the pages that fail at 8e-4 at first, those remain that fail at 4e-4.
 #[test]
-fn retries_correct_what_fewer_errors_would_not_fail() {
+fn read_retries_reduce_errors() {
     let retrying = WearOutOptions { read_retries: 1, retry_gain: 0.5, ..options() };
     let wear_out = wear_out(&part(8e-4), retrying);
     let outcomes: Vec<ReadOutcome> = pages().map(|page| wear_out.judge(page, 0, BEFORE)).collect();
@@ -98,7 +98,7 @@ fn retries_correct_what_fewer_errors_would_not_fail() {
 }
 
 #[test]
-fn programs_and_erases_fail_in_proportion_to_erases() {
+fn failures_are_proportional_to_erases() {
     let failing = WearOutOptions { program_failures: 0.02, erase_failures: 0.1, ..options() };
     let wear_out = wear_out(&part(1e-5), failing);
     // 500 more erases: one and a half times the rate at the rated ones.
@@ -110,7 +110,7 @@ fn programs_and_erases_fail_in_proportion_to_erases() {
 }
 
 #[test]
-fn blocks_are_bad_from_the_factory_as_often_as_asked_for() {
+fn factory_bad_share_is_met() {
     let bad = |seed| {
         let blocks = (0..100_000).map(BlockIdx);
         blocks.filter(|block| WearOut::is_factory_bad(seed, chance(0.02), *block)).count()
@@ -123,7 +123,7 @@ fn blocks_are_bad_from_the_factory_as_often_as_asked_for() {
 /// OFC Figure 4 with a log-normal spread of σ = 0.8 around 5e-4: the share of pages below 1e-3 is
 /// Φ(ln 2 / 0.8) = `scipy.stats.norm.cdf(log(2) / 0.8)`.
 #[test]
-fn pages_wear_one_by_one() {
+fn pages_wear_individually() {
     let spread = ReliabilityPart { page_spread: 0.8, ..part(5e-4) };
     let wear_out = wear_out(&spread, options());
     let good = pages().filter(|page| !wear_out.is_worn(*page, 0)).count();
@@ -138,7 +138,7 @@ fn pages_wear_one_by_one() {
 }
 
 #[test]
-fn high_pages_are_worse_where_pages_are_paired() {
+fn paired_high_pages_have_more_errors() {
     let mlc = ReliabilityPart { high_page_factor: 3.0, ..part(5e-4) };
     let paired = WearOutOptions { pages_of_a_cell: 2, ..options() };
     let wear_out = wear_out(&mlc, paired);
@@ -146,7 +146,7 @@ fn high_pages_are_worse_where_pages_are_paired() {
 }
 
 #[test]
-fn erases_take_longer_and_fail_in_the_end() {
+fn erases_slow_down_until_failure() {
     let wear_out = wear_out(&part(1e-5), options());
     // 1000 erases before: two steps of 500; four steps are the maximum.
     assert_eq!(
@@ -158,7 +158,7 @@ fn erases_take_longer_and_fail_in_the_end() {
 }
 
 #[test]
-fn the_same_read_gives_the_same_answer() {
+fn reads_are_deterministic() {
     let wear_out = wear_out(&part(8e-4), options());
     for page in pages().take(1000) {
         assert_eq!(wear_out.judge(page, 3, BEFORE), wear_out.judge(page, 3, BEFORE));
@@ -174,8 +174,8 @@ fn factor(rate: Rber) -> f64 {
 }
 
 #[test]
-fn errors_grow_in_proportion_to_reads_until_the_block_is_erased() {
-    let mut history = History::new(4, false, Some(1000));
+fn read_disturb_grows_until_erase() {
+    let mut history = BlockHistory::new(4, false, Some(1000));
     let (read, other) = (BlockIdx(2), BlockIdx(1));
     assert_eq!(history.disturbed(read), Rber(0));
     for (times, sum) in [(1, 1), (499, 500), (500, 1000), (6000, 7000), (93_000, 100_000)] {
@@ -193,8 +193,8 @@ fn errors_grow_in_proportion_to_reads_until_the_block_is_erased() {
 }
 
 #[test]
-fn a_block_is_as_old_as_its_first_page() {
-    let mut history = History::new(4, true, None);
+fn block_age_is_that_of_first_page() {
+    let mut history = BlockHistory::new(4, true, None);
     let block = BlockIdx(3);
     history.programmed(block, BEFORE);
     assert_eq!(history.age_ns(block, BEFORE, 70), 70, "while the device is being made");
@@ -205,6 +205,6 @@ fn a_block_is_as_old_as_its_first_page() {
     history.programmed(block, 11);
     history.programmed(block, 40);
     assert_eq!(history.age_ns(block, 100, 70), 89);
-    let without = History::new(4, false, None);
+    let without = BlockHistory::new(4, false, None);
     assert_eq!(without.age_ns(block, 100, 70), 70, "all data has one age");
 }

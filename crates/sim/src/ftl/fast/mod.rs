@@ -33,10 +33,10 @@ use uflip_core::{Error, Result};
 
 use crate::collections::bits;
 use crate::flash::contents::survey::{Holding, Survey};
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::log_part::{Compat, LogPart, check_log};
 use crate::ftl::{FtlOptions, MergingFtl};
 use random_log::{LogBlock, RandomLog};
@@ -88,20 +88,20 @@ impl MergingFtl for Fast {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let in_log = self.random.lookup(page);
         in_log.or_else(|| self.data.lookup(page)).or_else(|| self.lookup_sequential(page))
     }
 
     #[inline]
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let logical = self.data.logical_block(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
         if let Some(place) = self.data.erased_place(page) {
-            plan.program(place, self.rest_of(page, extent));
+            plan.program(place, self.merge_source(page, extent));
             self.data.set_programmed(page);
             // A merge to reclaim its log page may have freed its place in the data block meanwhile.
             if !self.lossy && self.random.has(page) {
@@ -175,8 +175,8 @@ fn refuse_lossy(lossy: bool) -> Result<()> {
 impl Fast {
     /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
     #[inline]
-    fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
-        extent.rest(page, || self.lookup(page))
+    fn merge_source(&self, page: Lpn, extent: &PageExtent) -> Option<PageAddress> {
+        extent.merge_source(page, || self.lookup(page))
     }
 
     /// Invalidate the versions of `page` in the data block and in the random log.
@@ -189,12 +189,12 @@ impl Fast {
 /// The random log blocks.
 impl Fast {
     #[inline]
-    fn append_random(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn append_random(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let ring = self.random.ring_of(self.data.logical_block(page));
         if self.random.is_filled(ring) {
             self.open_random(ring, plan);
         }
-        let rest = self.rest_of(page, extent);
+        let rest = self.merge_source(page, extent);
         plan.program(self.random.take_page(ring, page), rest);
         // If the log has the page already, the data block's version is invalid; or, with the fault, stays.
         if !self.random.has(page) {
@@ -271,7 +271,7 @@ impl Fast {
         if let Some(block) = block {
             plan.erase(block);
             plan.barrier();
-            self.data.give_back(block);
+            self.data.release(block);
         }
     }
 

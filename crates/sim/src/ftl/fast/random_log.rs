@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx, Ppn};
 
 /// Rings of log blocks, and the valid pages in them.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -89,9 +89,9 @@ impl RandomLog {
 
     /// Return the place of `page`, if its newest version is in the log.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.logged[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
     }
 
     /// Whether a version of `page` is in the log.
@@ -139,10 +139,10 @@ impl RandomLog {
 
     /// Take the next page of `ring`, for `page`.
     #[inline]
-    pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> Place {
+    pub(crate) fn take_page(&mut self, ring: usize, page: Lpn) -> PageAddress {
         let ring = &mut self.rings[ring];
         let log = ring.blocks.back_mut().expect("one was opened");
-        let place = self.geometry.place(log.block, ring.next);
+        let place = self.geometry.address_at(log.block, ring.next);
         log.pages[ring.next as usize] = page.0;
         ring.next += 1;
         place
@@ -171,10 +171,10 @@ impl RandomLog {
     }
 
     /// Remove every one of `pages` from the log; `take` receives each one with its place.
-    pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, Place)) {
+    pub(crate) fn take_all(&mut self, pages: Range<u32>, mut take: impl FnMut(Lpn, PageAddress)) {
         let (first, end) = (pages.start as usize, pages.end as usize);
         bits::drain(&mut self.is_logged, first, end, |page| {
-            take(Lpn(page as u32), self.geometry.place_of(Ppn(self.logged[page])));
+            take(Lpn(page as u32), self.geometry.address_of(Ppn(self.logged[page])));
             self.logged[page] = NOWHERE;
         });
     }
@@ -190,7 +190,7 @@ impl RandomLog {
         let mut log = LogBlock::new(block, &self.geometry);
         let mut of_ring = 0;
         for slot in 0..self.geometry.shape().pages_per_block {
-            let at = self.geometry.place(block, slot);
+            let at = self.geometry.address_at(block, slot);
             let Some((page, newest)) = found.page_at(at) else { continue };
             of_ring = self.ring_of(logical_block(page));
             log.pages[slot as usize] = page.0;

@@ -2,9 +2,9 @@
 
 use super::Fast;
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The log block for a block that is written in order.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -17,7 +17,7 @@ pub(super) struct Sequential {
 
 /// The sequential log block.
 impl Fast {
-    pub(super) fn lookup_sequential(&self, page: Lpn) -> Option<Place> {
+    pub(super) fn lookup_sequential(&self, page: Lpn) -> Option<PageAddress> {
         let logical = self.data.logical_block(page);
         let log = self.sequential.filter(|log| log.logical == logical)?;
         let offset = page.0 - self.data.pages_of(logical).start;
@@ -39,7 +39,7 @@ impl Fast {
         &mut self,
         logical: u32,
         page: Lpn,
-        extent: &Extent,
+        extent: &PageExtent,
         plan: &mut Plan,
     ) {
         if let Some(log) = self.sequential {
@@ -53,8 +53,8 @@ impl Fast {
         self.append_sequential(page, extent, plan);
     }
 
-    pub(super) fn append_sequential(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
-        let rest = self.rest_of(page, extent);
+    pub(super) fn append_sequential(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
+        let rest = self.merge_source(page, extent);
         let log = self.sequential.as_mut().expect("a sequential log block");
         plan.program(self.data.place_in(log.block, page), rest);
         bits::insert(&mut self.sequential_valid, log.next as usize);
@@ -75,7 +75,7 @@ impl Fast {
         log: Sequential,
         offset: u32,
         page: Lpn,
-        extent: &Extent,
+        extent: &PageExtent,
         plan: &mut Plan,
     ) {
         if offset > log.next {
@@ -90,7 +90,7 @@ impl Fast {
     pub(super) fn merge_sequential(
         &mut self,
         log: Sequential,
-        with: Option<(Lpn, &Extent)>,
+        with: Option<(Lpn, &PageExtent)>,
         plan: &mut Plan,
     ) {
         plan.count_merge(Merge::Partial);
@@ -100,11 +100,11 @@ impl Fast {
     pub(super) fn become_data_block(
         &mut self,
         log: Sequential,
-        with: Option<(Lpn, &Extent)>,
+        with: Option<(Lpn, &PageExtent)>,
         plan: &mut Plan,
     ) {
         let Sequential { block, logical, next } = log;
-        let rest = with.and_then(|(page, extent)| self.rest_of(page, extent));
+        let rest = with.and_then(|(page, extent)| self.merge_source(page, extent));
         if let Some((page, _)) = with {
             self.drop_old(page);
         }
@@ -134,10 +134,10 @@ impl Fast {
         &mut self,
         log: Sequential,
         page: Lpn,
-        extent: &Extent,
+        extent: &PageExtent,
         plan: &mut Plan,
     ) {
-        let rest = self.rest_of(page, extent);
+        let rest = self.merge_source(page, extent);
         self.drop_old(page);
         let block = self.data.take_free(self.data.home(log.logical));
         plan.count_merge(Merge::Full);

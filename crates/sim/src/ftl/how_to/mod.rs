@@ -9,7 +9,7 @@ pub use replacement_block::ReplacementPart;
 use super::{FtlOptions, MergingFtl};
 
 #[test]
-fn the_page_shows_what_is_compiled_here() {
+fn documentation_shows_compiled_code() {
     let page = include_str!("../../../../../docs/how-to/add-an-ftl.md");
     let code = include_str!("replacement_block.rs");
     assert!(page.contains(&format!("```rust file=replacement_block.rs\n{code}```\n")));

@@ -21,10 +21,10 @@ use uflip_core::Result;
 use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Lpn, Place};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::data_blocks::DataBlocks;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 
 /// The table [replacement] of the profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ impl MergingFtl for ReplacementBlock {
         ReplacementBlock { data, most, replacements: VecDeque::new() }
     }
 
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (logical, offset) = self.split(page);
         let replacement = self.replacement_of(logical).map(|at| &self.replacements[at]);
         match replacement.filter(|other| bits::has(&other.newest, offset)) {
@@ -74,7 +74,7 @@ impl MergingFtl for ReplacementBlock {
         }
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let (logical, offset) = self.split(page);
         if self.data.block_of(logical).is_none() {
             let block = self.data.take_free(self.data.home(logical));
@@ -91,7 +91,7 @@ impl MergingFtl for ReplacementBlock {
             own.or(full.then_some(0)).into_iter().for_each(|at| self.fold(at, plan));
             self.begin(logical)
         });
-        let rest = extent.rest(page, || self.lookup(page));
+        let rest = extent.merge_source(page, || self.lookup(page));
         self.data.set_invalid(page);
         let replacement = &mut self.replacements[at];
         bits::insert(&mut replacement.programmed, offset);
@@ -144,7 +144,7 @@ impl ReplacementBlock {
         let Some(replacement) = self.replacements.remove(at) else { return };
         let Replacement { logical, block, programmed, newest } = replacement;
         let pages: Vec<Lpn> = self.data.pages_of(logical).map(Lpn).collect();
-        let copied: Vec<Option<Place>> = pages.iter().map(|page| self.data.lookup(*page)).collect();
+        let copied: Vec<Option<PageAddress>> = pages.iter().map(|page| self.data.lookup(*page)).collect();
         let old = self.data.set_block(logical, block).expect("a replacement stands for a block");
         for (offset, (page, from)) in pages.into_iter().zip(copied).enumerate() {
             if let Some(from) = from {
@@ -160,6 +160,6 @@ impl ReplacementBlock {
         plan.barrier();
         plan.erase(old);
         plan.barrier();
-        self.data.give_back(old);
+        self.data.release(old);
     }
 }

@@ -5,8 +5,8 @@ use std::hint::cold_path;
 
 use super::{PageMap, RelocationLoad};
 use crate::collections::huge;
-use crate::flash::fast_path::{FastPath, Full};
-use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::fast_path::{AllFeatures, FastPath};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::ftl::page_map::dftl::MapOnFlash;
 use crate::pool::blocks::{AllocatedPage, Stream};
@@ -30,8 +30,9 @@ pub(crate) struct Collection {
 
 /// A page to move: a valid one, or one that is moved as an artificial load (figure 5(a)).
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Item {
-    pub(crate) from: Place,
+#[serde(rename = "Item")]
+pub(crate) struct CollectedPage {
+    pub(crate) from: PageAddress,
     /// Its logical page, if it is valid.
     page: Option<Lpn>,
 }
@@ -92,7 +93,7 @@ impl PageMap {
             if let Some(victim) = self.mapping_victim(plane) {
                 return Some((victim, Stream::Mapping));
             }
-            if !self.has_room_to_collect() {
+            if !self.has_space_to_collect() {
                 return None;
             }
         } else if let Some(host_streams) = &self.host_streams {
@@ -148,16 +149,16 @@ impl PageMap {
         pages.extend(self.blocks.valid_pages(collection.victim).skip(left));
         let Collection { victim: block, plane, .. } = *collection;
         for page in &pages {
-            self.blocks.mark_invalid(Place { page: *page, block, plane });
+            self.blocks.mark_invalid(PageAddress { page: *page, block, plane });
             self.forget(Lpn(self.reverse[page.0 as usize]));
         }
-        media.give_up(pages.len() as u32);
+        media.record_lost_pages(pages.len() as u32);
         self.scratch = pages;
     }
 
     /// Return the next page of the victim to move; `None` once all valid pages have moved.
     #[inline(always)]
-    pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<Item> {
+    pub(crate) fn next_item(&self, collection: &mut Collection) -> Option<CollectedPage> {
         if self.has_reached_load(collection) {
             cold_path();
             return None;
@@ -171,20 +172,20 @@ impl PageMap {
         }
         cold_path();
         collection.moved += 1;
-        let from = Place { page: self.blocks.first_usable(block), block, plane };
-        Some(Item { from, page: None })
+        let from = PageAddress { page: self.blocks.first_usable(block), block, plane };
+        Some(CollectedPage { from, page: None })
     }
 
     /// Return the valid `page`, which is moved next.
     #[inline(always)]
-    pub(super) fn item(&self, collection: &mut Collection, page: Ppn) -> Item {
+    pub(super) fn item(&self, collection: &mut Collection, page: Ppn) -> CollectedPage {
         collection.next = Ppn(page.0 + 1);
         collection.moved += 1;
         let moves = Lpn(self.reverse[page.0 as usize]);
         // Its map entry changes once the page has been read: prefetch it.
         self.prefetch(moves);
-        let from = Place { page, block: collection.victim, plane: collection.plane };
-        Item { from, page: Some(moves) }
+        let from = PageAddress { page, block: collection.victim, plane: collection.plane };
+        CollectedPage { from, page: Some(moves) }
     }
 
     /// Move a page. If the host overwrote it after it was chosen, it was read in vain.
@@ -192,10 +193,10 @@ impl PageMap {
     pub(crate) fn relocate<D: CollectMedia>(
         &mut self,
         collection: &mut Collection,
-        item: Item,
+        item: CollectedPage,
         media: &mut D,
     ) {
-        let Item { from, page } = item;
+        let CollectedPage { from, page } = item;
         self.use_reserve::<D::Path>(collection, 1);
         if page.is_some() && !self.blocks.is_valid(from.page) {
             media.read_unneeded(from);
@@ -223,7 +224,7 @@ impl PageMap {
     #[inline(always)]
     fn copy<D: CollectMedia>(
         &mut self,
-        from: Place,
+        from: PageAddress,
         stream: Stream,
         media: &mut D,
     ) -> Option<AllocatedPage> {
@@ -240,7 +241,7 @@ impl PageMap {
     #[inline(never)]
     fn retry_copy(
         &mut self,
-        from: Place,
+        from: PageAddress,
         mut to: AllocatedPage,
         stream: Stream,
         media: &mut impl CollectMedia,
@@ -274,11 +275,15 @@ impl PageMap {
     /// Collect blocks of `plane` until it has one more than its reserve. Returns false if there is nothing to
     /// gain.
     #[cold]
-    pub(super) fn make_room(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) -> bool {
+    pub(super) fn make_free_page(
+        &mut self,
+        plane: PlaneIdx,
+        media: &mut impl CollectMedia,
+    ) -> bool {
         // After two passes a policy has considered every block of the plane. If nothing was gained by then,
         // the moved pages came back to this plane.
         for _ in 0..self.max_attempts(self.options.geometry.shape().blocks_per_plane.into()) {
-            if self.has_made_room(plane) {
+            if self.has_freed_page(plane) {
                 return true;
             }
             let Some(collection) = self.begin_collection(plane, media) else {
@@ -286,12 +291,12 @@ impl PageMap {
             };
             self.collect_rest(collection, media);
         }
-        self.has_made_room(plane)
+        self.has_freed_page(plane)
     }
 
-    fn has_made_room(&mut self, plane: PlaneIdx) -> bool {
-        !self.wants_collection::<Full>(plane)
-            && (self.on_flash.is_none() || self.has_room::<Full>(plane))
+    fn has_freed_page(&mut self, plane: PlaneIdx) -> bool {
+        !self.wants_collection::<AllFeatures>(plane)
+            && (self.on_flash.is_none() || self.has_free_page::<AllFeatures>(plane))
     }
 
     /// Move all valid pages of a victim, page by page; returns their number.
@@ -302,7 +307,7 @@ impl PageMap {
         pages.clear();
         self.blocks.drain_valid(block, |page| pages.push(page));
         for page in &pages {
-            let from = Place { page: *page, block, plane };
+            let from = PageAddress { page: *page, block, plane };
             let Some(to) = self.copy(from, stream, media) else {
                 self.blocks.mark_valid(from);
                 continue;
@@ -333,7 +338,7 @@ impl PageMap {
             _ => self.move_all(&collection, media),
         };
         collection.moved += moved;
-        self.use_reserve::<Full>(&mut collection, moved);
+        self.use_reserve::<AllFeatures>(&mut collection, moved);
         while let Some(item) = self.next_item(&mut collection) {
             self.relocate(&mut collection, item, media);
         }

@@ -31,7 +31,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PageMap;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PlaneIdx};
 use crate::flash::media::CollectMedia;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
@@ -88,7 +88,7 @@ pub(super) enum WrittenBack {
     /// Its mapping page was programmed on this plane.
     To(PlaneIdx),
     /// No page could be reserved for it: it stays in the cache.
-    NoRoom,
+    NoSpace,
 }
 
 /// Additional state of a page map that is on flash.
@@ -196,12 +196,12 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         self.on_flash.as_ref()?;
-        let room = self.has_room_to_read();
+        let room = self.has_space_to_read();
         match self.load_entry(page, room, media)? {
             WrittenBack::To(plane) => {
-                Some(plane).filter(|plane| self.wants_collection::<Full>(*plane))
+                Some(plane).filter(|plane| self.wants_collection::<AllFeatures>(*plane))
             }
-            WrittenBack::NoRoom => self.plane_to_collect_for_map(),
+            WrittenBack::NoSpace => self.plane_to_collect_for_map(),
         }
     }
 
@@ -209,7 +209,7 @@ impl PageMap {
     #[cold]
     fn plane_to_collect_for_map(&self) -> Option<PlaneIdx> {
         let planes = (0..self.options.geometry.shape().planes).map(PlaneIdx);
-        let wanting = planes.filter(|plane| self.wants_collection::<Full>(*plane));
+        let wanting = planes.filter(|plane| self.wants_collection::<AllFeatures>(*plane));
         wanting.min_by_key(|plane| {
             let emptiest = self.flash_map().emptiest(*plane, &self.blocks);
             emptiest.map_or(u16::MAX, |block| self.blocks.valid_count(block))
@@ -233,7 +233,7 @@ impl PageMap {
             return None;
         }
         let leaves = flash_map.cache.leaves_changed();
-        let mut written = leaves.map(|_| WrittenBack::NoRoom);
+        let mut written = leaves.map(|_| WrittenBack::NoSpace);
         if let (Some(mapping_page), true) = (leaves, room) {
             written = self.write_mapping_page(mapping_page, media).map(WrittenBack::To);
             self.flash_map_mut().cache.wrote_back(mapping_page);
@@ -256,7 +256,7 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         let page = Lpn(self.flash_map().first + mapping_page);
-        let Some(plane) = self.plane_for::<Full>(None, Stream::Mapping) else {
+        let Some(plane) = self.plane_for::<AllFeatures>(None, Stream::Mapping) else {
             self.end_of_life();
             return None;
         };
@@ -305,18 +305,18 @@ impl PageMap {
 
     /// Whether the host can write a page, which opens a block if `opens`. There must be space for that page,
     /// for an entry that is written back, and for one more collection.
-    pub(super) fn has_room_with_map(&self, opens: bool) -> bool {
+    pub(super) fn has_space_with_map(&self, opens: bool) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits_after(Stream::Host, opens, relocated, mapping + 1)
     }
 
     /// Like [`PageMap::has_room_with_map`], for a read that may write an entry back.
-    pub(super) fn has_room_to_read(&self) -> bool {
+    pub(super) fn has_space_to_read(&self) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits(relocated, mapping + 1)
     }
 
-    pub(super) fn has_room_to_collect(&self) -> bool {
+    pub(super) fn has_space_to_collect(&self) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits(relocated, mapping)
     }

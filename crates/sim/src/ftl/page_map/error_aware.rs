@@ -31,6 +31,6 @@ impl PageMap {
         let first = geometry.first_page(block).0;
         let pages = (first..first + geometry.data_pages()).map(Ppn);
         let used = pages.filter(|page| !self.blocks.is_retired(*page));
-        used.map(|page| media.errors(geometry.place_in(block, page))).max().unwrap_or(u32::MAX)
+        used.map(|page| media.errors(geometry.address_in(block, page))).max().unwrap_or(u32::MAX)
     }
 }

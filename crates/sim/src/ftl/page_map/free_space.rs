@@ -99,12 +99,12 @@ impl PageMap {
         let flash_map = self.on_flash.as_deref();
         let of_map = flash_map.and_then(|flash_map| flash_map.emptiest(plane, &self.blocks));
         let of_map = of_map.filter(|block| valid(*block) < self.blocks.usable(*block));
-        let of_map = of_map.filter(|block| self.has_room_for(*block, 0, valid(*block)));
+        let of_map = of_map.filter(|block| self.has_space_for(*block, 0, valid(*block)));
         // Separate streams: there may be space for one and not for another.
         let data = self.blocks.emptiest_that(plane, |block| {
             let moved = self.pages_to_move(valid(block));
             let mapping = flash_map.map_or(0, |flash_map| moved.min(flash_map.mapping_pages()));
-            self.has_room_for(block, moved, mapping)
+            self.has_space_for(block, moved, mapping)
         });
         // Moving a mapping page changes no other mapping page.
         match (of_map, data) {
@@ -124,11 +124,11 @@ impl PageMap {
     fn fold_urgently(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let oldest = self.slc.as_ref()?.oldest(plane)?;
         let valid = u32::from(self.blocks.valid_count(oldest));
-        if self.has_room_for(oldest, valid, 0) { self.fold_oldest(plane) } else { None }
+        if self.has_space_for(oldest, valid, 0) { self.fold_oldest(plane) } else { None }
     }
 
     /// Whether `moved` pages of `victim` and `mapping` mapping pages fit in addition to everything reserved.
-    fn has_room_for(&self, victim: BlockIdx, moved: u32, mapping: u32) -> bool {
+    fn has_space_for(&self, victim: BlockIdx, moved: u32, mapping: u32) -> bool {
         match &self.on_flash {
             Some(flash_map) => {
                 self.blocks.fits(self.reserved + moved, flash_map.reserved + mapping)

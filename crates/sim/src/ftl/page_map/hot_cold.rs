@@ -38,7 +38,8 @@ pub struct HotColdPart {
 
 /// Classifies pages as hot or cold by recent writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Detector {
+#[serde(rename = "Detector")]
+pub(crate) struct HotColdDetector {
     of: HotColdPart,
     filters: Vec<Vec<u64>>,
     /// The filter of the next write, the one that was emptied last, and the writes since.
@@ -47,11 +48,11 @@ pub(crate) struct Detector {
     since: u32,
 }
 
-impl Detector {
-    pub(crate) fn new(of: HotColdPart) -> Detector {
+impl HotColdDetector {
+    pub(crate) fn new(of: HotColdPart) -> HotColdDetector {
         let words = of.bloom_filter_bits.div_ceil(64) as usize;
         let filters = vec![vec![0; words]; of.bloom_filters as usize];
-        Detector { of, filters, turn: 0, newest: of.bloom_filters - 1, since: 0 }
+        HotColdDetector { of, filters, turn: 0, newest: of.bloom_filters - 1, since: 0 }
     }
 
     /// Record a write of `page`; returns whether it is hot.
@@ -134,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn large_filters_say_what_sets_would() {
-        let mut detector = Detector::new(PART);
+    fn large_filters_match_sets() {
+        let mut detector = HotColdDetector::new(PART);
         let mut sets = Sets((0..4).map(|name| (name, BTreeSet::new())).collect(), 0, 0);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut hot = [0; 2];
@@ -152,14 +153,14 @@ mod tests {
     /// Two hash functions, n pages in a filter of m bits: a share (1 − e^(−2n/m))² of other pages is a false
     /// positive.
     #[test]
-    fn as_many_are_mistaken_as_a_bloom_filter_s_size_says() {
+    fn false_positives_match_filter_size() {
         let part = HotColdPart {
             bloom_filters: 1,
             bloom_filter_bits: 2000,
             bloom_window: u32::MAX,
             ..PART
         };
-        let mut detector = Detector::new(part);
+        let mut detector = HotColdDetector::new(part);
         for page in 0..500 {
             detector.written(Lpn(page));
         }

@@ -29,7 +29,7 @@ mod sub_page;
 mod untimed;
 mod write;
 
-pub(crate) use collect::{Collection, Item};
+pub(crate) use collect::{CollectedPage, Collection};
 use dftl::MapOnFlash;
 pub use dftl::MappingPart;
 pub(crate) use dftl::{MappingOptions, RESERVED_FOR_MAPPING, mapping_pages};
@@ -38,12 +38,12 @@ pub use retirement::Retire;
 use retirement::Retirement;
 pub(crate) use retirement::{RetirementOptions, read_only};
 use scrub_queue::ScrubQueue;
-use slc::Slc;
+use slc::SlcCache;
 pub(crate) use slc::SlcOptions;
 use streams::HostStreams;
 
 use crate::collections::huge;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::alloc::Allocator;
 use crate::pool::blocks::{Blocks, RelocationFrontier, Streams};
@@ -122,7 +122,7 @@ pub(crate) struct PageMap {
     /// State of several host write streams.
     host_streams: Option<Box<HostStreams>>,
     /// The blocks of an SLC cache.
-    slc: Option<Box<Slc>>,
+    slc: Option<Box<SlcCache>>,
     /// Blocks waiting to be scrubbed.
     scrubs: Option<Box<ScrubQueue>>,
     /// The policy is overruled and the emptiest block is the victim: until every plane has its reserve or, if
@@ -194,7 +194,7 @@ impl PageMap {
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
             host_streams: HostStreams::new(hosts, relocation, options.hot_cold),
-            slc: options.slc.map(|of| Box::new(Slc::new(of, geometry.shape().planes))),
+            slc: options.slc.map(|of| Box::new(SlcCache::new(of, geometry.shape().planes))),
             scrubs: options.scrubs.then(|| Box::new(ScrubQueue::new(geometry.shape().planes))),
             overruled: false,
             urgent: false,
@@ -215,17 +215,17 @@ impl PageMap {
 
     /// Return the place of `page`; `None` if it was never written.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.options.geometry.place_of(Ppn(at)))
+        (at != NOWHERE).then(|| self.options.geometry.address_of(Ppn(at)))
     }
 
     /// Return the place of `page` for a read in the untimed mode. If the map is on flash, its entry is
     /// fetched first, and a collection that this makes due is done at once.
     #[inline]
-    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<Place> {
+    pub(crate) fn find(&mut self, page: Lpn, media: &mut impl CollectMedia) -> Option<PageAddress> {
         if let Some(plane) = self.fetch_entry(page, media) {
-            self.make_room(plane, media);
+            self.make_free_page(plane, media);
         }
         self.lookup(page)
     }
@@ -263,7 +263,7 @@ impl PageMap {
     }
 
     #[inline(always)]
-    fn invalidate(&mut self, at: Place) {
+    fn invalidate(&mut self, at: PageAddress) {
         let (left, closed) = self.blocks.mark_invalid(at);
         if closed {
             self.options.victims.invalidated(at.plane, at.block, left);
@@ -271,7 +271,7 @@ impl PageMap {
     }
 
     #[inline(always)]
-    pub(in crate::ftl) fn place(&mut self, page: Lpn, at: Place) {
+    pub(in crate::ftl) fn place(&mut self, page: Lpn, at: PageAddress) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;
     }

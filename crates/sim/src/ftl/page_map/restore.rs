@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::PageMap;
 use crate::flash::contents::{BlockCondition, Contents, Image, Label};
-use crate::flash::geometry::{BlockIdx, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, Ppn};
 use crate::flash::media::Flash;
 use crate::pool::blocks::{BlockUse, Stream};
 use crate::pool::free::FreeOrder;
@@ -34,7 +34,7 @@ impl PageMap {
         if let Some(listed) = contents.defects() {
             self.find_defects(listed);
         }
-        let image = &contents.read();
+        let image = &contents.read_image();
         let mut uses = self.uses(image);
         self.mark_unusable(&mut uses, contents, again);
         let wear = contents.erases_found();
@@ -48,7 +48,7 @@ impl PageMap {
         self.blocks.restore(&uses, &wear, &keys);
         for (page, at) in (0..).map(Lpn).zip(&image.map) {
             if let Some(at) = *at {
-                let at = self.options.geometry.place_of(at);
+                let at = self.options.geometry.address_of(at);
                 self.place(page, at);
                 self.blocks.mark_valid(at);
             }
@@ -63,7 +63,8 @@ impl PageMap {
         for (_, block, role) in filled {
             let stream = self.blocks.stream_in(role, self.on_flash.is_some());
             self.blocks.close(block, stream);
-            let place = Place { page: Ppn(0), block, plane: self.options.geometry.plane_of(block) };
+            let place =
+                PageAddress { page: Ppn(0), block, plane: self.options.geometry.plane_of(block) };
             self.register_closed(place, stream);
         }
         for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == BlockUse::Erased) {
@@ -125,7 +126,7 @@ impl PageMap {
     }
 
     /// Return every mapped page and its place.
-    pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
+    pub(crate) fn mapped(&self) -> impl Iterator<Item = (u32, PageAddress)> + '_ {
         (0..self.map.len() as u32).filter_map(|page| Some((page, self.lookup(Lpn(page))?)))
     }
 
@@ -145,8 +146,8 @@ impl PageMap {
     }
 
     /// Register a full block with the component that chooses it: mapping blocks, SLC cache or policy.
-    pub(super) fn register_closed(&mut self, of: Place, stream: Stream) {
-        let Place { block, plane, .. } = of;
+    pub(super) fn register_closed(&mut self, of: PageAddress, stream: Stream) {
+        let PageAddress { block, plane, .. } = of;
         match (&mut self.on_flash, stream) {
             (Some(flash_map), Stream::Mapping) => flash_map.closed(plane, block),
             _ if self.blocks.is_cache(block) => {

@@ -23,8 +23,8 @@ use uflip_core::{Error, ErrorKind};
 
 use super::PageMap;
 use crate::flash::contents::{Defect, Defects};
-use crate::flash::fast_path::Full;
-use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+use crate::flash::fast_path::AllFeatures;
+use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{AllocatedPage, Stream};
 use crate::pool::free::FreeOrder;
@@ -140,14 +140,14 @@ impl PageMap {
         stream: Stream,
         media: &mut impl CollectMedia,
     ) -> Option<AllocatedPage> {
-        let Place { plane, block, .. } = to.place;
+        let PageAddress { plane, block, .. } = to.place;
         self.program_failed(block, media);
         self.blocks.mark_invalid(to.place);
         self.close_if_full(to, stream, media);
         let plane = if self.blocks.has_page(plane, stream) {
             plane
         } else {
-            self.plane_for::<Full>(None, stream)?
+            self.plane_for::<AllFeatures>(None, stream)?
         };
         Some(self.blocks.take_page(plane, stream))
     }
@@ -157,7 +157,7 @@ impl PageMap {
     pub(super) fn program_failed(&mut self, block: BlockIdx, media: &mut impl CollectMedia) {
         let retirement = self.retirement.as_mut().expect("programs fail where flash wears out");
         if retirement.program_failed(block) {
-            media.list(Defect::Program, block);
+            media.list_defect(Defect::Program, block);
         }
     }
 
@@ -177,7 +177,7 @@ impl PageMap {
                 }
                 continue;
             }
-            let pages = geometry.place(block, 0);
+            let pages = geometry.address_at(block, 0);
             let pages = (0..geometry.data_pages()).map(|page| pages.behind(page));
             let mut retired = pages.filter(|page| listed.has_page(page.page)).peekable();
             retirement.partial_blocks += u32::from(retired.peek().is_some());
@@ -233,7 +233,7 @@ impl PageMap {
         retirement.partial_blocks -= u32::from(partial);
         self.blocks.retire_block(block);
         media.retire_block(block);
-        media.list(Defect::Block, block);
+        media.list_defect(Defect::Block, block);
     }
 
     /// Retire the worn pages of the erased `block`; returns false if the whole block is to be retired.
@@ -257,7 +257,8 @@ impl PageMap {
         let mut worn = std::mem::take(&mut self.scratch);
         worn.clear();
         worn.extend((first..first + data_pages).map(Ppn).filter(|page| {
-            !self.blocks.is_retired(*page) && media.is_worn(Place { page: *page, block, plane })
+            !self.blocks.is_retired(*page)
+                && media.is_worn(PageAddress { page: *page, block, plane })
         }));
         let units = self.options.geometry.units();
         let group = |page: Ppn| match retire {
@@ -287,14 +288,14 @@ impl PageMap {
             && (retire == Retire::Blocks || no_bitmap || left < usable_pages_min.max(1));
         if !whole {
             for page in &worn {
-                let page = Place { page: *page, block, plane };
+                let page = PageAddress { page: *page, block, plane };
                 self.blocks.retire_page(page);
                 media.retire_page(page);
             }
             let retirement = self.retirement.as_mut().expect("it was there");
             retirement.partial_blocks += u32::from(begins);
             if !worn.is_empty() {
-                media.list(Defect::Pages, block);
+                media.list_defect(Defect::Pages, block);
             }
         }
         self.scratch = worn;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::PageMap;
-use crate::flash::fast_path::Full;
+use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::flash::levelling::STATIC_INTERVAL;
 use crate::flash::media::CollectMedia;
@@ -85,7 +85,7 @@ impl PageMap {
 
     fn scrub_victim(&mut self, plane: PlaneIdx) -> Option<BlockIdx> {
         let at = self.next_scrub(plane)?;
-        let wanted = self.wants_collection::<Full>(plane);
+        let wanted = self.wants_collection::<AllFeatures>(plane);
         let scrubs = self.scrubs.as_mut()?;
         let yielded = &mut scrubs.yielded[plane.0 as usize];
         if wanted && !std::mem::replace(yielded, true) {

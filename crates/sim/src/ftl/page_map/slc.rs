@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 
 use super::PageMap;
-use crate::flash::fast_path::{FastPath, Full};
+use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{BlockIdx, PlaneIdx};
 use crate::pool::blocks::{CACHE, Stream};
 
@@ -37,7 +37,8 @@ pub(crate) struct SlcOptions {
 
 /// The blocks of the cache.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub(in crate::ftl) struct Slc {
+#[serde(rename = "Slc")]
+pub(in crate::ftl) struct SlcCache {
     of: SlcOptions,
     /// Per plane: full blocks, the oldest first.
     full: Vec<VecDeque<BlockIdx>>,
@@ -47,9 +48,9 @@ pub(in crate::ftl) struct Slc {
     bypass: bool,
 }
 
-impl Slc {
-    pub(super) fn new(of: SlcOptions, planes: u32) -> Slc {
-        Slc { of, full: vec![VecDeque::new(); planes as usize], idle: false, bypass: false }
+impl SlcCache {
+    pub(super) fn new(of: SlcOptions, planes: u32) -> SlcCache {
+        SlcCache { of, full: vec![VecDeque::new(); planes as usize], idle: false, bypass: false }
     }
 
     /// Record that `block` of `plane` is full.
@@ -156,7 +157,7 @@ impl PageMap {
         match slc.full_in(plane) {
             full if full < slc.of.blocks => free > self.options.reserved_blocks,
             // One free block is left for pages that bypass the cache.
-            full => full < slc.of.blocks_max && free > self.reserved_free::<Full>(plane) + 1,
+            full => full < slc.of.blocks_max && free > self.reserved_free::<AllFeatures>(plane) + 1,
         }
     }
 

@@ -18,7 +18,7 @@
 //! receives no event when one is full.
 //! **Ambiguous**: a page whose stream changes is stored in the stream of its last write.
 
-use super::hot_cold::{Detector, HotColdPart};
+use super::hot_cold::{HotColdDetector, HotColdPart};
 use super::{Collection, PageMap};
 use crate::flash::geometry::{BlockIdx, Lpn, PlaneIdx};
 use crate::pool::blocks::{RelocationFrontier, Stream};
@@ -27,7 +27,7 @@ use crate::pool::blocks::{RelocationFrontier, Stream};
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(in crate::ftl) struct HostStreams {
     /// Classifies pages as hot or cold, if the host gives no hints.
-    detector: Option<Detector>,
+    detector: Option<HotColdDetector>,
     /// Per open block of a plane: pages reserved for collections under way, which may still move them there.
     reserved: Vec<u32>,
 }
@@ -49,7 +49,7 @@ impl HostStreams {
         detector: Option<HotColdPart>,
     ) -> Option<Box<HostStreams>> {
         let reserved = vec![0; usize::from(streams + relocation.open_blocks(streams).max(1))];
-        let detector = detector.map(Detector::new);
+        let detector = detector.map(HotColdDetector::new);
         (streams > 1).then(|| Box::new(HostStreams { detector, reserved }))
     }
 }
@@ -225,6 +225,6 @@ impl PageMap {
             return 0;
         }
         let planes = 0..self.options.geometry.shape().planes;
-        planes.map(|plane| self.blocks.left_in_flash_page(PlaneIdx(plane), stream)).sum()
+        planes.map(|plane| self.blocks.free_in_flash_page(PlaneIdx(plane), stream)).sum()
     }
 }

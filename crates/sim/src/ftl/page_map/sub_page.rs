@@ -17,9 +17,9 @@
 //! **Ambiguous**: whether the host's units and those that are moved share a flash page; here they do unless
 //! `separate_streams`, or several streams of the host, keep their blocks apart.
 
-use super::{Collection, Item, PageMap};
+use super::{CollectedPage, Collection, PageMap};
 use crate::flash::fast_path::FastPath;
-use crate::flash::geometry::{Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::Stream;
 
@@ -87,7 +87,7 @@ impl PageMap {
             return 1;
         }
         if self.blocks.has_open_flash_page(plane, Stream::Host) {
-            return self.blocks.left_in_flash_page(plane, self.blocks.selected_role());
+            return self.blocks.free_in_flash_page(plane, self.blocks.selected_role());
         }
         self.options.geometry.units()
     }
@@ -123,13 +123,13 @@ impl PageMap {
     pub(super) fn padding_reserve(&self) -> u32 {
         let shared = self.blocks.cost_of_host_page(false);
         self.plane_in_progress(Stream::Host).map_or(0, |plane| {
-            shared * self.blocks.left_in_flash_page(plane, self.blocks.selected_role())
+            shared * self.blocks.free_in_flash_page(plane, self.blocks.selected_role())
         })
     }
 
     /// Whether `at` is in a flash page that is not full yet.
     #[inline]
-    pub(crate) fn is_in_open_flash_page(&self, at: Place) -> bool {
+    pub(crate) fn is_in_open_flash_page(&self, at: PageAddress) -> bool {
         self.packs_units() && self.blocks.is_in_open_flash_page(at)
     }
 
@@ -148,8 +148,8 @@ impl PageMap {
     pub(crate) fn next_in_flash_page(
         &self,
         collection: &mut Collection,
-        item: Item,
-    ) -> Option<Item> {
+        item: CollectedPage,
+    ) -> Option<CollectedPage> {
         if !self.packs_units() || self.has_reached_load(collection) {
             return None;
         }

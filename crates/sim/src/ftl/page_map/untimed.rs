@@ -6,8 +6,8 @@
 
 use super::{Collection, NOWHERE, PageMap};
 use crate::collections::huge;
-use crate::flash::fast_path::{FastPath, Full, Minimal};
-use crate::flash::geometry::{Lpn, Place, Ppn};
+use crate::flash::fast_path::{AllFeatures, FastPath, Minimal};
+use crate::flash::geometry::{Lpn, PageAddress, Ppn};
 use crate::flash::media::{CollectMedia as _, Flash};
 use crate::pool::blocks::Stream;
 
@@ -36,7 +36,7 @@ impl PageMap {
             });
         }
         if self.packs_units() {
-            self.write_fast::<Full>(pages, flash);
+            self.write_fast::<AllFeatures>(pages, flash);
         } else {
             self.write_fast::<Minimal>(pages, flash);
         }
@@ -64,7 +64,7 @@ impl PageMap {
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
             self.reverse[to.page.0 as usize] = page.0;
             if old != NOWHERE {
-                let old = self.options.geometry.place_of(Ppn(old));
+                let old = self.options.geometry.address_of(Ppn(old));
                 if !whole {
                     flash.read_to_modify(old);
                 }
@@ -81,7 +81,7 @@ impl PageMap {
     /// Move all valid pages of a victim; returns their number.
     pub(super) fn move_fast(&mut self, collection: &Collection, flash: &mut Flash) -> u32 {
         if self.packs_units() {
-            self.move_fast_of::<Full>(collection, flash)
+            self.move_fast_of::<AllFeatures>(collection, flash)
         } else {
             self.move_fast_of::<Minimal>(collection, flash)
         }
@@ -104,12 +104,12 @@ impl PageMap {
         assert!(slots.next().is_none(), "{victim:?} has as many valid pages as were counted");
         if let Some(page) = last {
             // The last page is the highest: if it was programmed, so were the others.
-            flash.nand.read(Place { page, block: victim, plane: home });
+            flash.nand.read(PageAddress { page, block: victim, plane: home });
         }
         for page in &pages {
             let Some(plane) = self.plane_with_page::<M>(Some(home), stream) else {
                 // The page stays where it is, and so does its block.
-                let from = self.options.geometry.place_of(Ppn(self.map[page.0 as usize]));
+                let from = self.options.geometry.address_of(Ppn(self.map[page.0 as usize]));
                 self.blocks.mark_valid(from);
                 continue;
             };

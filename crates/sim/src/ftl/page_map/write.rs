@@ -1,8 +1,8 @@
 //! Page placement: the host's writes, and the pages that relocation allocates.
 
 use super::PageMap;
-use crate::flash::fast_path::{FastPath, Full};
-use crate::flash::geometry::{BlockIdx, Lpn, Place, PlaneIdx, Ppn};
+use crate::flash::fast_path::{AllFeatures, FastPath};
+use crate::flash::geometry::{BlockIdx, Lpn, PageAddress, PlaneIdx, Ppn};
 use crate::flash::media::CollectMedia;
 use crate::pool::blocks::{AllocatedPage, Stream};
 
@@ -21,7 +21,7 @@ impl PageMap {
     ) {
         self.select_stream(stream);
         self.bypass_cache(true);
-        let first = self.choose_plane::<Full>(page);
+        let first = self.choose_plane::<AllFeatures>(page);
         self.write_from(first, page, whole, media);
     }
 
@@ -33,12 +33,12 @@ impl PageMap {
         whole: bool,
         media: &mut impl CollectMedia,
     ) {
-        let has_room = self.has_room::<Full>(first);
-        let plane = if has_room { Some(first) } else { self.plane_with_room(first, media) };
+        let has_room = self.has_free_page::<AllFeatures>(first);
+        let plane = if has_room { Some(first) } else { self.plane_with_space(first, media) };
         let Some(plane) = plane else { return self.end_of_life() };
         self.write_to(plane, page, whole, media);
-        if self.wants_collection::<Full>(plane) {
-            self.make_room(plane, media);
+        if self.wants_collection::<AllFeatures>(plane) {
+            self.make_free_page(plane, media);
         }
     }
 
@@ -55,27 +55,27 @@ impl PageMap {
 
     /// Whether a host page may go to `plane` without collecting first.
     #[inline]
-    pub(crate) fn has_room<M: FastPath>(&mut self, plane: PlaneIdx) -> bool {
+    pub(crate) fn has_free_page<M: FastPath>(&mut self, plane: PlaneIdx) -> bool {
         if !M::MINIMAL && self.slc.is_some() {
             // A partly filled flash page outside the cache is filled first. Otherwise it would stay so, and
             // its plane would be chosen for all further units.
             let begun = self.has_open_page_past_cache(plane);
-            if begun && self.has_room_past_cache::<M>(plane) || self.fits_cache(plane) {
+            if begun && self.has_free_page_past_cache::<M>(plane) || self.fits_cache(plane) {
                 return true;
             }
         }
-        self.has_room_past_cache::<M>(plane)
+        self.has_free_page_past_cache::<M>(plane)
     }
 
     /// Like [`PageMap::has_room`], for a page that bypasses the SLC cache, if there is one.
     #[inline]
-    fn has_room_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
+    fn has_free_page_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
         if opens && self.blocks.free_in(plane) <= self.reserved_free::<M>(plane) {
             return false;
         }
         if !M::MINIMAL && self.on_flash.is_some() {
-            return self.has_room_with_map(opens);
+            return self.has_space_with_map(opens);
         }
         if !M::MINIMAL && self.host_streams.is_some() {
             return self.fits_host_page(plane, opens);
@@ -99,7 +99,7 @@ impl PageMap {
             self.load_entry(page, true, media);
             // Mapping pages that failed to program may have taken the last free page.
             if !self.blocks.has_page(plane, Stream::Host) {
-                match self.plane_for::<Full>(None, Stream::Host) {
+                match self.plane_for::<AllFeatures>(None, Stream::Host) {
                     Some(other) => plane = other,
                     None => return self.refuse(),
                 }
@@ -156,15 +156,16 @@ impl PageMap {
     /// plane on which nothing can be gained loses its turn (OFC §IV.C: the round robin is relaxed if planes
     /// differ).
     #[cold]
-    fn plane_with_room(
+    fn plane_with_space(
         &mut self,
         first: PlaneIdx,
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         loop {
             let mut planes = self.planes_from(first);
-            let found =
-                planes.find(|plane| self.has_room::<Full>(*plane) || self.make_room(*plane, media));
+            let found = planes.find(|plane| {
+                self.has_free_page::<AllFeatures>(*plane) || self.make_free_page(*plane, media)
+            });
             if found.is_some() {
                 self.reset_urgency();
                 return found;
@@ -243,8 +244,8 @@ impl PageMap {
 
     /// Close the block with the last page `last`.
     #[inline(never)]
-    fn close(&mut self, last: Place, stream: Stream, media: &mut impl CollectMedia) {
-        let Place { block, plane, .. } = last;
+    fn close(&mut self, last: PageAddress, stream: Stream, media: &mut impl CollectMedia) {
+        let PageAddress { block, plane, .. } = last;
         self.blocks.close(block, stream);
         if let Some(page) = self.metadata_page(plane, block)
             && !media.program_metadata(page)
@@ -258,10 +259,14 @@ impl PageMap {
     /// Return the metadata page at the end of `block`, if the geometry has one. Blocks of an SLC cache end
     /// before it and have none.
     #[inline]
-    pub(in crate::ftl) fn metadata_page(&self, plane: PlaneIdx, block: BlockIdx) -> Option<Place> {
+    pub(in crate::ftl) fn metadata_page(
+        &self,
+        plane: PlaneIdx,
+        block: BlockIdx,
+    ) -> Option<PageAddress> {
         let geometry = &self.options.geometry;
         let page = Ppn(geometry.first_page(block).0 + geometry.data_pages());
         let has_one = geometry.shape().metadata_pages > 0 && !self.blocks.is_cache(block);
-        has_one.then_some(Place { page, block, plane })
+        has_one.then_some(PageAddress { page, block, plane })
     }
 }

@@ -1,19 +1,19 @@
 //! The logs: which writes go there, and which units are merged to make space.
 
 use super::StreamHybrid;
-use super::work::{Reason, SMALL, WHOLE};
+use super::work::{MergeReason, SMALL, WHOLE};
 use crate::flash::geometry::Lpn;
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::pool::units::UnitIdx;
 
 impl StreamHybrid {
-    pub(super) fn write_log(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    pub(super) fn write_log(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let which = self.log_for(page, extent);
         let (cluster, within) = self.logs[which].cluster_of(page);
         let mut old = None;
         if self.logs[which].erased_place(cluster, within).is_none() {
-            self.make_room(which, cluster, plan);
+            self.make_free_space(which, cluster, plan);
             let first = self.logs[which].first_page(cluster).0;
             let pages = first..first + self.logs[which].cluster_pages();
             let later = pages.map(Lpn).filter(|other| extent.brings_after(page, *other));
@@ -34,7 +34,7 @@ impl StreamHybrid {
             Some((unit, first, _)) if !extent.covers(page) => {
                 Some(self.layout.place(unit, first + within))
             }
-            _ => self.rest_of(page, extent),
+            _ => self.merge_source(page, extent),
         };
         let to = self.logs[which].erased_place(cluster, within).expect("a new place is erased");
         plan.program(to, rest);
@@ -45,7 +45,7 @@ impl StreamHybrid {
 
     /// Return the log that `page` goes to. A partial cluster that the log of whole clusters does not have
     /// goes to the log of small clusters.
-    fn log_for(&self, page: Lpn, extent: &Extent) -> usize {
+    fn log_for(&self, page: Lpn, extent: &PageExtent) -> usize {
         let whole = &self.logs[WHOLE];
         let small = self.logs.len() > SMALL
             && !whole.has(whole.cluster_of(page).0)
@@ -76,8 +76,8 @@ impl StreamHybrid {
     }
 
     /// Merge units, several at once, until the log can take `cluster`.
-    pub(super) fn make_room(&mut self, which: usize, cluster: u32, plan: &mut Plan) {
-        while self.logs[which].lacks_room(cluster) {
+    pub(super) fn make_free_space(&mut self, which: usize, cluster: u32, plan: &mut Plan) {
+        while self.logs[which].lacks_space(cluster) {
             if !self.job.is_empty() {
                 while !self.job.is_empty() {
                     self.step(plan);
@@ -95,14 +95,14 @@ impl StreamHybrid {
     /// Return the units of the oldest clusters in a log, each in a bank of its own, and the reason for their
     /// merge. Only the older half of the log is considered: recently written clusters stay, even if their
     /// bank would be idle.
-    pub(super) fn oldest_units(&self, which: usize) -> Vec<(u32, Reason)> {
+    pub(super) fn oldest_units(&self, which: usize) -> Vec<(u32, MergeReason)> {
         let log = &self.logs[which];
-        let mut chosen: Vec<(u32, Reason)> = Vec::new();
+        let mut chosen: Vec<(u32, MergeReason)> = Vec::new();
         for cluster in log.by_age().take(log.len().div_ceil(2) as usize) {
             let logical = log.unit_of(cluster);
             let bank = self.layout.home(logical);
             if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
-                let reason = if which == SMALL { Reason::Small } else { Reason::Cluster(cluster) };
+                let reason = if which == SMALL { MergeReason::Small } else { MergeReason::Cluster(cluster) };
                 chosen.push((logical, reason));
                 if chosen.len() == self.part.merges_at_once as usize {
                     break;

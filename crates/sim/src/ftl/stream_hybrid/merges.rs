@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::StreamHybrid;
-use super::work::{Bringing, Reason, Reclaim, SMALL, Stream, WHOLE};
+use super::work::{OmittedPages, MergeReason, Reclaim, SMALL, SequentialStream, WHOLE};
 use crate::collections::bits;
-use crate::flash::geometry::{Lpn, Place};
-use crate::flash::moves::Row;
-use crate::flash::places::Places;
+use crate::flash::geometry::{Lpn, PageAddress};
+use crate::flash::moves::PageRow;
+use crate::flash::places::PageAddresses;
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::MergingFtl as _;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
 use crate::pool::units::UnitIdx;
 
@@ -18,7 +18,7 @@ use crate::pool::units::UnitIdx;
 impl StreamHybrid {
     /// Merge the newest version of every page of each of `units`: in the unit of its stream, if it has one,
     /// or in a new unit. The firmware buffers one cluster of each at a time.
-    pub(super) fn merge(&mut self, units: &[(u32, Reason)], plan: &mut Plan) {
+    pub(super) fn merge(&mut self, units: &[(u32, MergeReason)], plan: &mut Plan) {
         let merges: Vec<Reclaim> = units.iter().map(|unit| self.begin_merge(*unit, plan)).collect();
         for cluster in 0..self.layout.clusters_per_unit() {
             for merge in &merges {
@@ -31,7 +31,7 @@ impl StreamHybrid {
         }
     }
 
-    fn begin_merge(&mut self, (logical, reason): (u32, Reason), plan: &mut Plan) -> Reclaim {
+    fn begin_merge(&mut self, (logical, reason): (u32, MergeReason), plan: &mut Plan) -> Reclaim {
         let stream = self.streams.iter().find(|stream| stream.logical == logical).copied();
         // If the log has newer pages than the stream's unit, they have no erased place in that unit.
         let fits = stream.filter(|stream| !self.superseded(stream));
@@ -40,7 +40,7 @@ impl StreamHybrid {
             None => self.free.take(self.layout.home(logical), plan),
         };
         let there = fits.map_or(Run::at(0), |stream| stream.run);
-        Reclaim { logical, target, there, reason }
+        Reclaim { logical, target, existing: there, reason }
     }
 
     /// Copy the pages of a cluster that are before page `end` of the unit.
@@ -48,14 +48,14 @@ impl StreamHybrid {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
         let to = self.layout.places(merge.target, first);
-        if merge.there.pages() == 0
+        if merge.existing.pages() == 0
             && let Some((from, pages)) = self.in_one_place(merge.logical, offsets.clone())
         {
-            return plan.copy_row(Row { from, to, pages });
+            return plan.copy_row(PageRow { from, to, pages });
         }
         let newest = self.newest(merge.logical, offsets.clone());
         for ((offset, to), from) in offsets.zip(to).zip(newest) {
-            if let Some(from) = from.filter(|_| !merge.there.has(offset)) {
+            if let Some(from) = from.filter(|_| !merge.existing.has(offset)) {
                 plan.copy(from, to);
             }
         }
@@ -64,7 +64,7 @@ impl StreamHybrid {
     /// Return the places and the bit mask of the live pages among `offsets`, the lowest bit for the first
     /// one. `None` unless all of them are consecutive in one unit, or in one cluster of the log.
     #[inline]
-    fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(Places, u64)> {
+    fn in_one_place(&self, logical: u32, offsets: Range<u32>) -> Option<(PageAddresses, u64)> {
         if offsets.is_empty() || self.streams.iter().any(|stream| stream.logical == logical) {
             return None;
         }
@@ -85,7 +85,7 @@ impl StreamHybrid {
     }
 
     fn end_merge(&mut self, merge: Reclaim, plan: &mut Plan) {
-        let Reclaim { logical, target, there, reason } = merge;
+        let Reclaim { logical, target, existing: there, reason } = merge;
         plan.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
@@ -96,10 +96,10 @@ impl StreamHybrid {
         // With `evict_single`, only the cluster that must leave is written back.
         let of_small = self.logs.iter_mut().skip(SMALL);
         match reason {
-            Reason::Cluster(cluster) if self.part.evict_single => {
+            MergeReason::Cluster(cluster) if self.part.evict_single => {
                 self.logs[WHOLE].drop_cluster(cluster);
             }
-            Reason::Small if self.part.evict_single => {
+            MergeReason::Small if self.part.evict_single => {
                 of_small.for_each(|log| log.drop_unit(logical));
             }
             _ => self.logs.iter_mut().for_each(|log| log.drop_unit(logical)),
@@ -108,9 +108,9 @@ impl StreamHybrid {
     }
 
     /// Whether the log has newer versions of pages of `stream`.
-    fn superseded(&self, stream: &Stream) -> bool {
+    fn superseded(&self, stream: &SequentialStream) -> bool {
         let first = stream.logical * self.layout.unit_pages;
-        (stream.run.low..stream.run.high).any(|offset| self.in_logs(Lpn(first + offset)).is_some())
+        (stream.run.low..stream.run.high).any(|offset| self.lookup_in_logs(Lpn(first + offset)).is_some())
     }
 
     /// Make `unit` the data unit of `logical`; the old one is erased when a unit is needed.
@@ -129,7 +129,7 @@ impl StreamHybrid {
     }
 
     /// Merge the unit of `page` at once, leaving places for the data that the host brings.
-    pub(super) fn merge_around(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
@@ -147,7 +147,7 @@ impl StreamHybrid {
             }
         }
         plan.count_merge(Merge::Full);
-        plan.program(self.layout.place(target, offset), self.rest_of(page, extent));
+        plan.program(self.layout.place(target, offset), self.merge_source(page, extent));
         let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
         let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
         let rest = brought.find(in_part).and_then(|other| self.lookup(other));
@@ -170,23 +170,23 @@ impl StreamHybrid {
     pub(super) fn write_brought_page(
         &mut self,
         page: Lpn,
-        extent: &Extent,
-        rest: Option<Place>,
+        extent: &PageExtent,
+        rest: Option<PageAddress>,
         plan: &mut Plan,
     ) {
         let (logical, offset) = self.unit_of(page);
         let unit = self.map[logical as usize].expect("a merge made it");
         let to = self.layout.place(unit, offset);
-        plan.program(to, extent.rest(page, || rest));
+        plan.program(to, extent.merge_source(page, || rest));
         self.expect_next(page, extent, rest, plan);
     }
 
     /// Expect the next page of the host write in the same unit. The map is stored after its last page:
     /// storing it may take a unit, and so erase the one with `rest`.
-    fn expect_next(&mut self, page: Lpn, extent: &Extent, rest: Option<Place>, plan: &mut Plan) {
+    fn expect_next(&mut self, page: Lpn, extent: &PageExtent, rest: Option<PageAddress>, plan: &mut Plan) {
         let next = Lpn(page.0 + 1);
         let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
-        self.bringing = goes_on.then_some(Bringing { next, rest });
+        self.omitted = goes_on.then_some(OmittedPages { next, rest });
         if !goes_on {
             self.store_map_of_merge(plan);
         }

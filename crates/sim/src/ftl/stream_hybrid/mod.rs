@@ -39,20 +39,20 @@ use uflip_core::{Error, Result};
 use super::{FtlOptions, MergingFtl};
 use crate::collections::bits;
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place};
-use crate::flash::places::Places;
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
+use crate::flash::places::PageAddresses;
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
-use crate::pool::units::{FreeUnits, Journal, Layout, UnitIdx};
+use crate::ftl::extent::PageExtent;
+use crate::pool::units::{FreeUnits, Journal, UnitLayout, UnitIdx};
 pub use part::StreamsPart;
-use work::{Bringing, Reclaim, Stream, WHOLE};
-use write_log::{Limits, WriteLog};
+use work::{OmittedPages, Reclaim, SequentialStream, WHOLE};
+use write_log::{LogLimits, WriteLog};
 
 /// The map, the streams and the logs.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct StreamHybrid {
     part: StreamsPart,
-    layout: Layout,
+    layout: UnitLayout,
     free: FreeUnits,
     journal: Journal,
     /// The log of whole clusters, and that of small ones if there is one.
@@ -62,14 +62,16 @@ pub(crate) struct StreamHybrid {
     /// Per logical page, one bit: the host wrote it and did not trim it.
     live: Vec<u64>,
     /// Units being filled, the one written last first.
-    streams: Vec<Stream>,
+    streams: Vec<SequentialStream>,
     /// Displaced streams: the logical unit and its next page, the latest first.
-    displaced: VecDeque<(u32, u32)>,
+    #[serde(rename = "displaced")]
+    closed_streams: VecDeque<(u32, u32)>,
     /// The first page of the previous host write, and of this one.
     before: u32,
     current: u32,
     /// The pages that a merge left out because the host brings them.
-    bringing: Option<Bringing>,
+    #[serde(rename = "bringing")]
+    omitted: Option<OmittedPages>,
     /// Power may be lost. All pages of a cluster that the host brings then go to its place in the log, even
     /// if they continue a stream: only the log erases no block that still has their old versions. `awaited`:
     /// the pages that come next.
@@ -84,12 +86,12 @@ pub(crate) struct StreamHybrid {
 const RESUMED_MAX: u32 = 1 << 12;
 
 /// Return the layout of units on the planes, with clusters of `cluster_bytes`.
-fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<Layout> {
-    Layout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
+fn layout(part: &StreamsPart, geometry: Geometry, cluster_bytes: u32) -> Result<UnitLayout> {
+    UnitLayout::new(geometry, part.unit_bytes, cluster_bytes, part.banks, part.own_channels)
 }
 
 /// Return the layout of the log of small clusters, if there is one.
-fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<Layout>> {
+fn small_layout(part: &StreamsPart, geometry: Geometry) -> Result<Option<UnitLayout>> {
     let bytes = part.small_cluster_bytes;
     if bytes == 0 {
         return Ok(None);
@@ -115,7 +117,7 @@ impl MergingFtl for StreamHybrid {
         ])?;
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
-        let held = |units: u32, layout: Layout| units.saturating_mul(layout.clusters_per_unit());
+        let held = |units: u32, layout: UnitLayout| units.saturating_mul(layout.clusters_per_unit());
         // Compaction needs a place to move clusters to.
         let spare = u32::from(part.compact_log);
         let in_log = held(part.log_units, layout).saturating_sub(spare);
@@ -156,13 +158,13 @@ impl MergingFtl for StreamHybrid {
         let part = options.table.clone();
         let layout = layout(&part, options.geometry, part.cluster_bytes).expect("checked");
         let small = small_layout(&part, options.geometry).expect("checked");
-        let whole = Limits {
+        let whole = LogLimits {
             clusters: part.log_clusters,
             units: part.log_units,
             members: part.log_members,
             compacts: part.compact_log,
         };
-        let of_small = Limits {
+        let of_small = LogLimits {
             clusters: part.small_log_clusters,
             units: part.small_log_units,
             members: 0,
@@ -178,10 +180,10 @@ impl MergingFtl for StreamHybrid {
             map: vec![None; layout.logical_units() as usize],
             live: vec![0; pages.div_ceil(64)],
             streams: Vec::with_capacity(part.streams as usize),
-            displaced: VecDeque::with_capacity(part.resumed_streams as usize + 1),
+            closed_streams: VecDeque::with_capacity(part.resumed_streams as usize + 1),
             before: 0,
             current: 0,
-            bringing: None,
+            omitted: None,
             durable: options.durable,
             awaited: 0..0,
             job: Vec::with_capacity(part.merges_at_once as usize),
@@ -190,19 +192,19 @@ impl MergingFtl for StreamHybrid {
         }
     }
 
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (logical, offset) = self.unit_of(page);
         self.newest(logical, offset..offset + 1).next()?
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         if extent.begin() != self.current {
             (self.before, self.current) = (self.current, extent.begin());
         }
         let (logical, offset) = self.unit_of(page);
         self.abandon_merge(logical);
-        let brought = self.bringing.take().filter(|brought| brought.next == page);
-        if let Some(Bringing { rest, .. }) = brought {
+        let brought = self.omitted.take().filter(|brought| brought.next == page);
+        if let Some(OmittedPages { rest, .. }) = brought {
             self.write_brought_page(page, extent, rest, plan);
         } else if self.is_awaited(page) {
             self.write_log(page, extent, plan);
@@ -225,7 +227,7 @@ impl MergingFtl for StreamHybrid {
     fn trim(&mut self, page: Lpn) {
         self.abandon_merge(self.unit_of(page).0);
         self.set_dead(page);
-        self.leave_logs(page);
+        self.invalidate_in_logs(page);
     }
 
     fn reclaim(&mut self, plan: &mut Plan) -> bool {
@@ -298,7 +300,7 @@ impl StreamHybrid {
 
     /// Return the place of the newest version of each of the pages `offsets` of a unit.
     #[inline]
-    fn newest(&self, logical: u32, offsets: Range<u32>) -> impl Iterator<Item = Option<Place>> {
+    fn newest(&self, logical: u32, offsets: Range<u32>) -> impl Iterator<Item = Option<PageAddress>> {
         let first = logical * self.layout.unit_pages;
         let is_in_logs = self.logs.iter().any(|log| log.is_member(logical));
         let stream = self.streams.iter().find(|stream| stream.logical == logical);
@@ -306,11 +308,11 @@ impl StreamHybrid {
         let mut data = data.map(|unit| self.layout.places(unit, offsets.start));
         offsets.map(move |offset| {
             let page = Lpn(first + offset);
-            let place = data.as_mut().and_then(Places::next);
+            let place = data.as_mut().and_then(PageAddresses::next);
             if !bits::has(&self.live, page.0 as usize) {
                 return None;
             }
-            if is_in_logs && let Some(place) = self.in_logs(page) {
+            if is_in_logs && let Some(place) = self.lookup_in_logs(page) {
                 return Some(place);
             }
             match stream.filter(|stream| stream.run.has(offset)) {
@@ -322,23 +324,23 @@ impl StreamHybrid {
 
     /// Return the place of `page`, if a log has its newest version.
     #[inline]
-    fn in_logs(&self, page: Lpn) -> Option<Place> {
+    fn lookup_in_logs(&self, page: Lpn) -> Option<PageAddress> {
         self.logs.iter().find_map(|log| log.lookup(page))
     }
 
     /// Invalidate the versions of `page` in the logs.
     #[inline]
-    fn leave_logs(&mut self, page: Lpn) {
+    fn invalidate_in_logs(&mut self, page: Lpn) {
         self.logs.iter_mut().for_each(|log| log.invalidate(page));
     }
 
     /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
-    fn rest_of(&self, page: Lpn, extent: &Extent) -> Option<Place> {
-        extent.rest(page, || self.lookup(page))
+    fn merge_source(&self, page: Lpn, extent: &PageExtent) -> Option<PageAddress> {
+        extent.merge_source(page, || self.lookup(page))
     }
 
     /// Whether the host brings all of the cluster of `page`.
-    fn is_whole_cluster(&self, page: Lpn, extent: &Extent) -> bool {
+    fn is_whole_cluster(&self, page: Lpn, extent: &PageExtent) -> bool {
         let pages = self.layout.cluster_pages;
         extent.covers_all(Lpn(page.0 / pages * pages), pages)
     }

@@ -1,17 +1,17 @@
 //! Streams: units being filled in order, and the handling of displaced ones.
 
 use super::StreamHybrid;
-use super::work::{Reason, Reclaim, Stream, WHOLE};
-use crate::flash::geometry::{Lpn, Place};
+use super::work::{MergeReason, Reclaim, SequentialStream, WHOLE};
+use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::MergingFtl as _;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
 
 /// Classification of writes.
 impl StreamHybrid {
     /// Return the stream that `page` continues.
-    pub(super) fn stream_for(&self, page: Lpn, extent: &Extent) -> Option<usize> {
+    pub(super) fn stream_for(&self, page: Lpn, extent: &PageExtent) -> Option<usize> {
         let (logical, offset) = self.unit_of(page);
         let index = self.streams.iter().position(|stream| stream.logical == logical)?;
         let stream = &self.streams[index];
@@ -22,12 +22,12 @@ impl StreamHybrid {
 
     /// Whether page `offset` continues a displaced stream of the unit.
     pub(super) fn resumes_stream(&self, logical: u32, offset: u32) -> bool {
-        self.displaced.contains(&(logical, offset))
+        self.closed_streams.contains(&(logical, offset))
             && self.streams.iter().all(|stream| stream.logical != logical)
     }
 
     /// Whether `page` is the first of a new stream.
-    pub(super) fn begins_stream(&self, page: Lpn, extent: &Extent) -> bool {
+    pub(super) fn begins_stream(&self, page: Lpn, extent: &PageExtent) -> bool {
         let (logical, offset) = self.unit_of(page);
         // Writes that run downwards end where the previous write began.
         let downwards = extent.end_before(self.before);
@@ -45,7 +45,7 @@ impl StreamHybrid {
     }
 
     /// Whether a stream is so short that its clusters go to the log.
-    pub(super) fn folds(&self, stream: &Stream) -> bool {
+    pub(super) fn folds(&self, stream: &SequentialStream) -> bool {
         stream.run.pages().div_ceil(self.layout.cluster_pages) <= self.part.fold_clusters
     }
 }
@@ -65,32 +65,32 @@ impl StreamHybrid {
         let unit = self.free.take(self.layout.home(logical), plan);
         // One that runs downwards is full up to its end once this write is over.
         let run = Run::at(if offset == 0 { 0 } else { self.layout.unit_pages });
-        self.streams.insert(0, Stream { logical, unit, run });
+        self.streams.insert(0, SequentialStream { logical, unit, run });
     }
 
     /// Resume a displaced stream at `offset`: the pages before it are copied to a new unit.
     pub(super) fn resume_stream(&mut self, logical: u32, offset: u32, plan: &mut Plan) {
-        self.displaced.retain(|(other, _)| *other != logical);
+        self.closed_streams.retain(|(other, _)| *other != logical);
         while self.streams.len() >= self.part.streams as usize {
             self.close_oldest_stream(plan);
         }
         let target = self.free.take(self.layout.home(logical), plan);
-        let merge = Reclaim { logical, target, there: Run::at(0), reason: Reason::Stream };
+        let merge = Reclaim { logical, target, existing: Run::at(0), reason: MergeReason::Stream };
         for cluster in 0..offset.div_ceil(self.layout.cluster_pages) {
             self.copy_cluster(&merge, cluster, offset, plan);
             plan.barrier();
         }
         let first = logical * self.layout.unit_pages;
-        (first..first + offset).for_each(|page| self.leave_logs(Lpn(page)));
+        (first..first + offset).for_each(|page| self.invalidate_in_logs(Lpn(page)));
         let run = Run::between(0, offset);
-        self.streams.insert(0, Stream { logical, unit: target, run });
+        self.streams.insert(0, SequentialStream { logical, unit: target, run });
     }
 
     pub(super) fn write_stream(
         &mut self,
         index: usize,
         page: Lpn,
-        extent: &Extent,
+        extent: &PageExtent,
         plan: &mut Plan,
     ) {
         if index > 0 {
@@ -99,12 +99,12 @@ impl StreamHybrid {
             self.journal.store(self.part.switch_map_pages, &mut self.free, plan);
         }
         let offset = self.unit_of(page).1;
-        let rest = self.rest_of(page, extent);
+        let rest = self.merge_source(page, extent);
         let stream = &mut self.streams[0];
         plan.program(self.layout.place(stream.unit, offset), rest);
         stream.run.take(offset);
         let full = stream.run.is_full(self.layout.unit_pages);
-        self.leave_logs(page);
+        self.invalidate_in_logs(page);
         if full {
             let stream = self.streams.remove(0);
             plan.barrier();
@@ -118,18 +118,18 @@ impl StreamHybrid {
     fn close_oldest_stream(&mut self, plan: &mut Plan) {
         let Some(stream) = self.streams.last().copied() else { return };
         if stream.run.low == 0 {
-            self.displaced.push_front((stream.logical, stream.run.high));
-            self.displaced.truncate(self.part.resumed_streams as usize);
+            self.closed_streams.push_front((stream.logical, stream.run.high));
+            self.closed_streams.truncate(self.part.resumed_streams as usize);
         }
         if !self.folds(&stream) {
-            self.merge(&[(stream.logical, Reason::Stream)], plan);
+            self.merge(&[(stream.logical, MergeReason::Stream)], plan);
             plan.barrier();
             return;
         }
         let pages = self.layout.cluster_pages;
         for cluster in stream.run.low / pages..stream.run.high.div_ceil(pages) {
             let cluster = stream.logical * self.layout.clusters_per_unit() + cluster;
-            self.make_room(WHOLE, cluster, plan);
+            self.make_free_space(WHOLE, cluster, plan);
             // Making space may have merged this unit, and the stream with it.
             if self.streams.last().is_none_or(|last| last.unit != stream.unit) {
                 return;
@@ -141,16 +141,16 @@ impl StreamHybrid {
     }
 
     /// Copy the pages that `stream` has of `cluster` to the log, which has space.
-    fn fold(&mut self, stream: Stream, cluster: u32, plan: &mut Plan) {
+    fn fold(&mut self, stream: SequentialStream, cluster: u32, plan: &mut Plan) {
         let pages = self.layout.cluster_pages;
         let first = cluster * pages;
-        let newest: Vec<(u32, Place)> = (0..pages)
+        let newest: Vec<(u32, PageAddress)> = (0..pages)
             .filter(|within| stream.run.has(self.unit_of(Lpn(first + within)).1))
-            .filter(|within| self.in_logs(Lpn(first + within)).is_none())
+            .filter(|within| self.lookup_in_logs(Lpn(first + within)).is_none())
             .filter_map(|within| self.lookup(Lpn(first + within)).map(|from| (within, from)))
             .collect();
         let log = &self.logs[WHOLE];
-        let erased = |(within, _): &(u32, Place)| log.erased_place(cluster, *within).is_some();
+        let erased = |(within, _): &(u32, PageAddress)| log.erased_place(cluster, *within).is_some();
         if !newest.iter().all(erased) {
             self.renew(WHOLE, cluster, |_| false, plan);
         }

@@ -1,6 +1,6 @@
 //! Work in progress: units that are filled in order, and units that are merged.
 
-use crate::flash::geometry::{Lpn, Place};
+use crate::flash::geometry::{Lpn, PageAddress};
 use crate::ftl::run::Run;
 use crate::pool::units::UnitIdx;
 
@@ -10,7 +10,8 @@ pub(super) const SMALL: usize = 1;
 
 /// A unit being filled in order.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Stream {
+#[serde(rename = "Stream")]
+pub(super) struct SequentialStream {
     pub(super) logical: u32,
     pub(super) unit: UnitIdx,
     pub(super) run: Run,
@@ -18,7 +19,8 @@ pub(super) struct Stream {
 
 /// The reason for a merge.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum Reason {
+#[serde(rename = "Reason")]
+pub(super) enum MergeReason {
     /// Its stream is closed or resumed.
     Stream,
     /// This cluster must leave the log.
@@ -33,16 +35,18 @@ pub(super) struct Reclaim {
     pub(super) logical: u32,
     pub(super) target: UnitIdx,
     /// The pages that its stream already has there.
-    pub(super) there: Run,
-    pub(super) reason: Reason,
+    #[serde(rename = "there")]
+    pub(super) existing: Run,
+    pub(super) reason: MergeReason,
 }
 
 /// The pages that a merge around the host's data left out, because the host brings them.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Bringing {
+#[serde(rename = "Bringing")]
+pub(super) struct OmittedPages {
     /// The page that comes next.
     pub(super) next: Lpn,
     /// The place of the rest of the last page, if the host brings only a part of it. It is the place before
     /// the merge, which is not erased before it is read: no step takes a unit until then.
-    pub(super) rest: Option<Place>,
+    pub(super) rest: Option<PageAddress>,
 }

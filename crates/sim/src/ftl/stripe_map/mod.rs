@@ -26,9 +26,9 @@ use uflip_core::Result;
 
 use crate::collections::{bits, huge};
 use crate::flash::contents::survey::Survey;
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, Ppn};
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::mapping_cache::{CachePolicy, MappingCache};
 use crate::ftl::{FtlOptions, MergingFtl};
 use crate::pool::stripes::{StripeContent, Stripes};
@@ -58,9 +58,9 @@ pub(crate) struct StripeMap {
     most_changed: usize,
     /// Buffers, reused to avoid allocation: the moves of a collection, the map pages that they change, and
     /// the places of stored map pages.
-    moves: Vec<(Place, Place)>,
+    moves: Vec<(PageAddress, PageAddress)>,
     concerned: Vec<u32>,
-    stored: Vec<(Place, Option<Place>)>,
+    stored: Vec<(PageAddress, Option<PageAddress>)>,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -98,17 +98,17 @@ impl MergingFtl for StripeMap {
     }
 
     #[inline]
-    fn lookup(&self, page: Lpn) -> Option<Place> {
+    fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.place_of(Ppn(at)))
+        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
     }
 
-    fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<Place> {
+    fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<PageAddress> {
         self.load_map_page(page.0 / self.entries_a_page, plan);
         self.lookup(page)
     }
 
-    fn write(&mut self, page: Lpn, extent: &Extent, plan: &mut Plan) {
+    fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let map_page = page.0 / self.entries_a_page;
         self.load_map_page(map_page, plan);
         if self.changed.len() >= self.most_changed {
@@ -117,7 +117,7 @@ impl MergingFtl for StripeMap {
         if self.stripes.is_filled(StripeContent::Data) {
             self.open_data(plan);
         }
-        let rest = extent.rest(page, || self.lookup(page));
+        let rest = extent.merge_source(page, || self.lookup(page));
         let to = self.stripes.take_page(StripeContent::Data);
         plan.program(to, rest);
         self.place(page, to);
@@ -140,12 +140,12 @@ impl MergingFtl for StripeMap {
         self.map.len() as u32 - self.geometry.shape().logical_pages
     }
 
-    fn page_of_map(&self, to: Place) -> Option<Lpn> {
+    fn page_of_map(&self, to: PageAddress) -> Option<Lpn> {
         Some(Lpn(self.reverse[to.page.0 as usize]))
     }
 
     fn group_of(&self, block: BlockIdx) -> u32 {
-        self.stripes.stripe_of(self.geometry.place(block, 0))
+        self.stripes.stripe_of(self.geometry.address_at(block, 0))
     }
 
     /// No stripe is continued: its planes may have stopped at different rows.
@@ -156,7 +156,7 @@ impl MergingFtl for StripeMap {
             let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
             for block in &blocks {
                 for offset in 0..self.geometry.shape().pages_per_block {
-                    let at = self.geometry.place(*block, offset);
+                    let at = self.geometry.address_at(*block, offset);
                     let Some((page, newest)) = found.page_at(at) else { continue };
                     self.reverse[at.page.0 as usize] = page.0;
                     if page.0 >= of_host {
@@ -250,7 +250,7 @@ impl StripeMap {
 
     /// Allocate the next place of `map_page`; also returns the place of its unchanged entries, if they must
     /// be read.
-    fn reallocate(&mut self, map_page: u32) -> (Place, Option<Place>) {
+    fn reallocate(&mut self, map_page: u32) -> (PageAddress, Option<PageAddress>) {
         let page = self.logical(map_page);
         let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
         let to = self.stripes.take_page(StripeContent::Map);
@@ -262,7 +262,7 @@ impl StripeMap {
 
     /// Place `page` at `to`, and invalidate its old place.
     #[inline]
-    fn place(&mut self, page: Lpn, to: Place) {
+    fn place(&mut self, page: Lpn, to: PageAddress) {
         if let Some(old) = self.lookup(page) {
             self.stripes.invalidate(old);
         }
@@ -271,7 +271,7 @@ impl StripeMap {
 
     /// Record in both maps that `page` is at `to`.
     #[inline]
-    fn put(&mut self, page: Lpn, to: Place) {
+    fn put(&mut self, page: Lpn, to: PageAddress) {
         self.map[page.0 as usize] = to.page.0;
         self.reverse[to.page.0 as usize] = page.0;
     }
@@ -334,6 +334,6 @@ impl StripeMap {
         plan.barrier();
         self.stripes.blocks(stripe).for_each(|block| plan.erase(block));
         plan.barrier();
-        self.stripes.give_back(stripe);
+        self.stripes.release(stripe);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_page_stays_on_the_plane_of_its_address() {
+fn fixed_allocator_keeps_plane_of_address() {
     let geometry = large(0.15, 64);
     let planes = geometry.shape().planes;
     for separate in [false, true] {

@@ -34,7 +34,7 @@ fn dftl(geometry: Geometry, mapping: Option<MappingOptions>) -> PageMap {
 }
 
 #[test]
-fn hits_are_those_of_a_plain_list() {
+fn hit_rate_matches_list_model() {
     for segment_entries in [1, 4, 64] {
         hits_of_segments(segment_entries);
     }
@@ -78,7 +78,7 @@ fn hits_of_segments(segment_entries: u32) {
 /// written back.
 /// That goes on after the pages that are kept for the map are used up: hits are those of a list all the time.
 #[test]
-fn reads_change_the_cache_although_every_entry_has_to_be_written_back() {
+fn reads_replace_dirty_cache_entries() {
     for batch_update in [false, true] {
         let geometry = medium(0.2);
         let pages = u64::from(geometry.shape().logical_pages);
@@ -139,7 +139,7 @@ fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f6
 
 /// Every entry was changed, so every evicted one is written back: one for each miss.
 #[test]
-fn each_miss_writes_a_page_back() {
+fn each_miss_writes_mapping_page() {
     for cached in [1000, 10_000, 30_000] {
         written_back(cached, false, |hit, _, _| 1.0 - hit);
     }
@@ -151,7 +151,7 @@ fn each_miss_writes_a_page_back() {
 /// time until such a use of one of its entries, M / (1 − h), M being the number of mapping pages, and
 /// then T: a host page programs (1 − h) / (1 + (1 − h) T / M) mapping pages.
 #[test]
-fn batch_updates_share_a_write() {
+fn batch_update_shares_mapping_write() {
     for cached in [800, 2400, 4800] {
         written_back(cached, true, |hit, pages, of_map| {
             let stay = -pages * (1.0 - hit).ln();
@@ -163,7 +163,7 @@ fn batch_updates_share_a_write() {
 /// A cache of one entry: every host page writes back the entry of the one before it. Of k pages that a
 /// collection moves, M (1 − (1 − 1/M)^k) mapping pages are programmed, M being all of them.
 #[test]
-fn collection_writes_each_mapping_page_once() {
+fn gc_writes_each_mapping_page_once() {
     let geometry = medium(0.3);
     let pages = geometry.shape().logical_pages;
     let mut ftl = dftl(geometry, on_flash(1, true));
@@ -194,7 +194,7 @@ fn collection_writes_each_mapping_page_once() {
 
 /// A map that is cached as a whole costs nothing but its first fill.
 #[test]
-fn a_large_cache_is_a_page_map() {
+fn large_mapping_cache_matches_page_map() {
     let geometry = medium(0.3);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut ftl = dftl(geometry, on_flash(pages as usize, true));

@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use super::retirement::{Wear, device, flash_of};
+use super::retirement::{WearRate, device, flash_of};
 use super::*;
-use crate::flash::geometry::{BlockIdx, Place};
+use crate::flash::geometry::{BlockIdx, PageAddress};
 use crate::flash::wear_out::WearOut;
 use crate::ftl::Retire;
 
 const ORDERS: [FreeOrder; 3] = [FreeOrder::Oldest, FreeOrder::LeastWorn, FreeOrder::FewestErrors];
 
-fn wear(retire: Retire, seed: u64) -> Wear {
-    Wear { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max: u32::MAX, seed }
+fn wear(retire: Retire, seed: u64) -> WearRate {
+    WearRate { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max: u32::MAX, seed }
 }
 
 fn variant(geometry: Geometry, reserved_blocks: usize, free_order: FreeOrder) -> Variant {
@@ -33,9 +33,10 @@ fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize
     let (blocks, pages) = (geometry.blocks(), geometry.data_pages());
     // The host's address space, the reserve, an open block and one more.
     let needed = geometry.shape().logical_pages + (reserved as u32 + 2) * pages;
-    let places = |block: u32| (0..pages).map(move |page| geometry.place(BlockIdx(block), page));
+    let places =
+        |block: u32| (0..pages).map(move |page| geometry.address_at(BlockIdx(block), page));
     let worst = |block: u32, erases: u32| {
-        places(block).map(|page: Place| flash.errors(page, erases)).max().unwrap()
+        places(block).map(|page: PageAddress| flash.errors(page, erases)).max().unwrap()
     };
     let mut erases = vec![0; blocks as usize];
     let mut known = vec![0; blocks as usize];
@@ -84,7 +85,7 @@ fn in_order(ftl: &mut PageMap, media: &mut Shadow) -> u64 {
 }
 
 #[test]
-fn a_plane_wears_out_when_a_naive_one_does() {
+fn wear_out_matches_naive_model() {
     let shape = Shape {
         channels: 1,
         planes: 1,
@@ -137,7 +138,7 @@ fn life(retire: Retire, order: FreeOrder) -> f64 {
 
 /// OFC §IV.C's three ways: blocks retired, pages retired, and blocks chosen by their errors and the data.
 #[test]
-fn a_device_lives_longer_where_blocks_are_chosen_by_their_errors() {
+fn error_aware_allocation_extends_lifetime() {
     let [blocks, pages] = [Retire::Blocks, Retire::Pages].map(|retire| {
         let lives = ORDERS.map(|order| life(retire, order));
         println!("{retire:?}: oldest, least worn, fewest errors: {lives:.1?} device sizes");

@@ -54,7 +54,7 @@ fn plain(geometry: Geometry, victims: &str, allocator: &str) -> PageMapOptions {
 
 proptest! {
     #[test]
-    fn every_ftl_reads_what_was_written(
+    fn page_maps_read_own_writes(
         variant in variants(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         for victims in crate::pool::victim::VICTIM_POLICIES {
@@ -176,7 +176,7 @@ fn write_amplification(counters: &Counters) -> f64 {
 /// Uniform random writes under the cyclic buffer: A = 1 / (1 − x), x = exp(−α (1 − x)), α = T / U
 /// (OFC equation (2); Menon & Stockmeyer 1998), T being the blocks that take part.
 #[test]
-fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
+fn cyclic_write_amplification_matches_closed_form() {
     for (spare, pages_per_block) in [(0.125, 64), (0.28, 64), (0.28, 128)] {
         let geometry = large(spare, pages_per_block);
         let pages = u64::from(geometry.shape().logical_pages);
@@ -202,7 +202,7 @@ fn write_amplification_of_the_cyclic_buffer_meets_its_closed_form() {
 
 /// The order that theory predicts for uniform random writes, at a spare factor of 1/8.
 #[test]
-fn better_informed_policies_move_fewer_pages() {
+fn informed_victim_policies_move_fewer_pages() {
     let geometry = large(0.125, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     let of = |policy: &str| {
@@ -218,7 +218,7 @@ fn better_informed_policies_move_fewer_pages() {
 /// Nine of ten writes go to a tenth of the pages: separate blocks for relocated pages keep hot pages apart
 /// from cold ones.
 #[test]
-fn separated_streams_help_where_some_pages_are_hot() {
+fn separate_streams_reduce_write_amplification_of_hot_pages() {
     let geometry = large(0.25, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     let of = |separate: bool| {
@@ -257,7 +257,7 @@ fn spread_of_wear(
 /// A tenth of the device is never written again after the first fill: with static wear levelling
 /// its blocks wear as well.
 #[test]
-fn static_wear_levelling_narrows_the_spread() {
+fn static_levelling_narrows_wear_spread() {
     let tenth_is_cold =
         |rng: &mut Xoshiro256PlusPlus, pages| pages / 10 + uniform(rng, pages * 9 / 10);
     let (without, with) = (spread_of_wear(0, tenth_is_cold), spread_of_wear(8, tenth_is_cold));
@@ -268,7 +268,7 @@ fn static_wear_levelling_narrows_the_spread() {
 /// One block is moved per sixteenth of the blocks of its plane that are erased. If 95 of 100 writes go to a
 /// tenth of the pages, that levels too little for the threshold to be a bound, as its name implies.
 #[test]
-fn the_threshold_of_static_wear_levelling_is_no_bound() {
+fn static_levelling_threshold_does_not_bound_spread() {
     let hot_tenth = |rng: &mut Xoshiro256PlusPlus, pages| {
         let range = if uniform(rng, 100) < 95 { pages / 10 } else { pages };
         uniform(rng, range)
@@ -281,7 +281,7 @@ fn the_threshold_of_static_wear_levelling_is_no_bound() {
 /// Overwriting in order leaves no valid page in the oldest block, as long as the invalid pages that are moved
 /// leave space for every logical page; so the option causes every move.
 #[test]
-fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
+fn relocation_load_moves_minimum_of_pages() {
     let geometry = large(0.5, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     for number in [0, 10, 25] {
@@ -302,7 +302,7 @@ fn a_least_number_of_pages_is_moved_where_the_option_asks_for_it() {
 /// Exactly this number of pages of every victim is moved, whatever is valid: random writes over the whole
 /// device leave more valid pages in a block than these numbers, sequential ones leave none.
 #[test]
-fn exactly_a_number_of_pages_is_moved_where_the_option_asks_for_it() {
+fn relocation_load_moves_exact_number_of_pages() {
     let geometry = large(0.2, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     for (number, random) in [(0, true), (10, true), (30, true), (10, false)] {

@@ -9,7 +9,7 @@ use crate::ftl::{Retire, RetirementOptions};
 
 /// How quickly the flash wears out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wear {
+pub(super) struct WearRate {
     pub(super) retire: Retire,
     pub(super) failures: f64,
     pub(super) factory_bad: f64,
@@ -24,13 +24,13 @@ prop_compose! {
         ]),
         failures in 0.0f64..0.1, factory_bad in 0.0f64..0.1, partial_blocks_max in 0u32..20,
         seed in any::<u64>(),
-    ) -> Wear {
-        Wear { retire, failures, factory_bad, partial_blocks_max, seed }
+    ) -> WearRate {
+        WearRate { retire, failures, factory_bad, partial_blocks_max, seed }
     }
 }
 
 /// Laws by which flash wears out within a few dozen erases, and the blocks that are bad from the factory.
-pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx>) {
+pub(super) fn flash_of(geometry: Geometry, wear: WearRate) -> (WearOut, Vec<BlockIdx>) {
     let laws = ReliabilityPart {
         wear_law: "exponential".into(),
         rated_cycles: 20,
@@ -70,7 +70,7 @@ pub(super) fn flash_of(geometry: Geometry, wear: Wear) -> (WearOut, Vec<BlockIdx
 
 /// A device of `variant` that wears out within a few dozen erases; `None` if too much is bad from the
 /// factory.
-pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(PageMap, Shadow)> {
+pub(super) fn device(variant: Variant, wear: WearRate, victims: &str) -> Option<(PageMap, Shadow)> {
     let geometry = variant.geometry;
     let (wears_out, bad) = flash_of(geometry, wear);
     let streams = 1 + u32::from(variant.separate) + u32::from(variant.mapping.is_some());
@@ -104,7 +104,7 @@ pub(super) fn device(variant: Variant, wear: Wear, victims: &str) -> Option<(Pag
 
 proptest! {
     #[test]
-    fn nothing_is_lost_until_the_device_has_worn_out(
+    fn data_survives_until_device_wears_out(
         mut variant in variants(), wear in wears(), seed in any::<u64>(), fullness in 1u32..=100,
     ) {
         // Devices need free space, or most would end with their first failure.
@@ -173,7 +173,7 @@ fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
         mapping: None,
         write_streams: 1,
     };
-    let wear = Wear { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max, seed: 3 };
+    let wear = WearRate { retire, failures: 0.0, factory_bad: 0.0, partial_blocks_max, seed: 3 };
     device(variant, wear, "greedy").expect("nothing is bad")
 }
 
@@ -193,7 +193,7 @@ fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
 /// OFC §IV.C: when the first pages of a block are worn, many others are still good. So the finer the retired
 /// part, the longer the device lives, as far as there are bitmaps for it.
 #[test]
-fn the_finer_what_is_retired_the_longer_the_device_lives() {
+fn finer_retirement_extends_lifetime() {
     let blocks = life(Retire::Blocks, 0);
     let parity = life(Retire::Parity, 0);
     let few = life(Retire::Pages, 100);

@@ -1,7 +1,7 @@
 //! Flash with contents: reads can be compared with writes.
 
 use crate::collections::bits;
-use crate::flash::geometry::{BlockIdx, Geometry, Place};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress};
 use crate::flash::media::{CollectMedia, Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::{Cmd, Move, Plan};
@@ -33,34 +33,34 @@ impl Shadow {
 }
 
 impl Media for Shadow {
-    type Path = crate::flash::fast_path::Full;
+    type Path = crate::flash::fast_path::AllFeatures;
 
-    fn read(&mut self, from: Place) {
+    fn read(&mut self, from: PageAddress) {
         self.flash.read(from);
     }
-    fn program(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         let programmed = self.flash.program(to, merge_from);
         self.merged = merge_from.map(|from| self.content[from.page.0 as usize]);
         self.content[to.page.0 as usize] = programmed.then_some(self.writing);
         self.mapping[to.page.0 as usize] = false;
         programmed
     }
-    fn program_metadata(&mut self, to: Place) -> bool {
+    fn program_metadata(&mut self, to: PageAddress) -> bool {
         self.flash.program_metadata(to)
     }
 }
 
 impl CollectMedia for Shadow {
-    fn pad(&mut self, to: Place) {
+    fn pad(&mut self, to: PageAddress) {
         self.flash.pad(to);
     }
 
-    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<Place>) {
+    fn begin_collection(&mut self, victim: BlockIdx, metadata: Option<PageAddress>) {
         self.flash.begin_collection(victim, metadata);
         let first = self.flash.geometry.first_page(victim).0 as usize;
         self.data_victims += u64::from(!self.mapping[first]);
     }
-    fn relocate(&mut self, from: Place, to: Place) -> bool {
+    fn relocate(&mut self, from: PageAddress, to: PageAddress) -> bool {
         if !self.flash.relocate(from, to) {
             return false;
         }
@@ -69,20 +69,20 @@ impl CollectMedia for Shadow {
         self.data_moved += u64::from(!self.mapping[from.page.0 as usize]);
         true
     }
-    fn read_unneeded(&mut self, from: Place) {
+    fn read_unneeded(&mut self, from: PageAddress) {
         self.flash.read_unneeded(from);
     }
-    fn is_worn(&self, page: Place) -> bool {
+    fn is_worn(&self, page: PageAddress) -> bool {
         self.flash.is_worn(page)
     }
 
-    fn errors(&self, page: Place) -> u32 {
+    fn errors(&self, page: PageAddress) -> u32 {
         self.flash.errors(page)
     }
     fn retire_block(&mut self, block: BlockIdx) {
         self.flash.retire_block(block);
     }
-    fn retire_page(&mut self, page: Place) {
+    fn retire_page(&mut self, page: PageAddress) {
         self.flash.retire_page(page);
     }
     fn erase(&mut self, block: BlockIdx) -> bool {
@@ -92,8 +92,8 @@ impl CollectMedia for Shadow {
         self.content[first..first + pages].fill(None);
         erased
     }
-    fn give_up(&mut self, pages: u32) {
-        self.flash.give_up(pages);
+    fn record_lost_pages(&mut self, pages: u32) {
+        self.flash.record_lost_pages(pages);
     }
     fn count_scrubbed(&mut self) {
         self.flash.count_scrubbed();
@@ -106,10 +106,10 @@ impl CollectMedia for Shadow {
     fn look_up_map(&mut self, hit: bool) {
         self.flash.look_up_map(hit);
     }
-    fn read_mapping(&mut self, from: Place) {
+    fn read_mapping(&mut self, from: PageAddress) {
         self.flash.read_mapping(from);
     }
-    fn program_mapping(&mut self, to: Place, merge_from: Option<Place>) -> bool {
+    fn program_mapping(&mut self, to: PageAddress, merge_from: Option<PageAddress>) -> bool {
         let programmed = self.flash.program_mapping(to, merge_from);
         self.mapping[to.page.0 as usize] = true;
         self.content[to.page.0 as usize] = programmed.then_some(self.writing);

@@ -32,7 +32,7 @@ fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn pages_of_two_streams_share_no_block_unless_what_is_relocated_does() {
+fn streams_share_blocks_only_by_shared_relocation() {
     let isolated = streams_of_blocks(false);
     assert!(isolated.iter().all(|streams| streams.len() <= 1), "persistently isolated");
     let shared = streams_of_blocks(true).iter().filter(|streams| streams.len() > 1).count();
@@ -62,7 +62,7 @@ fn random_beside_sequential(rounds: u32, mut write: impl FnMut(u32, u8, bool)) {
 
 /// A reference with blocks as plain lists, for one plane with two streams: greedy collection, an open block
 /// of each stream for the host and another one for relocated pages.
-struct Lists {
+struct ListModel {
     /// Per block: the pages written to it, and how many are the newest version.
     blocks: Vec<(Vec<u32>, u32)>,
     at: Vec<Option<usize>>,
@@ -73,9 +73,9 @@ struct Lists {
     relocated: [u64; 2],
 }
 
-impl Lists {
-    fn new() -> Lists {
-        Lists {
+impl ListModel {
+    fn new() -> ListModel {
+        ListModel {
             blocks: vec![(Vec::new(), 0); BLOCKS as usize],
             at: vec![None; LOGICAL_PAGES as usize],
             free: (0..BLOCKS as usize).collect(),
@@ -133,7 +133,7 @@ impl Lists {
 /// was filled longest ago; greedy is a little better. It also collects the block that the other stream has
 /// nearly overwritten, which the lists do as well.
 #[test]
-fn a_stream_in_order_is_not_fragmented_by_relocated_pages() {
+fn sequential_stream_is_not_fragmented_by_relocation() {
     let geometry = Geometry::from(Shape {
         channels: 1,
         planes: 1,
@@ -146,7 +146,7 @@ fn a_stream_in_order_is_not_fragmented_by_relocated_pages() {
     let options = PageMapOptions { write_streams: 2, ..plain(geometry, "greedy", "round_robin") };
     let mut ftl = PageMap::new(options);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
-    let (mut lists, mut written) = (Lists::new(), 0);
+    let (mut lists, mut written) = (ListModel::new(), 0);
     random_beside_sequential(8, |page, stream, counts| {
         if !counts {
             flash.counters = Counters::default();
@@ -174,7 +174,7 @@ fn a_stream_in_order_is_not_fragmented_by_relocated_pages() {
 
 /// With streams that are written equally often, greedy moves as many pages as without streams.
 #[test]
-fn streams_that_are_alike_cost_what_one_costs() {
+fn similar_streams_cost_the_same_as_one() {
     let geometry = large(0.2, 64);
     let pages = u64::from(geometry.shape().logical_pages);
     let of = |write_streams: u8, victims: &str| {

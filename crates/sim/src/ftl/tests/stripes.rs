@@ -35,7 +35,7 @@ fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> 
 /// Random writes change map pages like a coupon collector: the k-th new one of M takes M/(M − k + 1) writes.
 /// And if all pages are equally likely, memory for C of M map pages has a hit rate of C/M.
 #[test]
-fn pages_of_the_map_change_and_stay_as_coupons_do() {
+fn map_page_changes_match_coupon_collector() {
     let (map_pages, memory, changed) = (400u64, 160u64, 100u64);
     let (page_bytes, entries) = (64, 16);
     let geometry = Geometry::from(Shape {
@@ -71,7 +71,7 @@ fn pages_of_the_map_change_and_stay_as_coupons_do() {
 /// collecting the oldest, where A = 1 / (1 − x) with x = exp(−α (1 − x)), α = T / U, T being the pages that
 /// take part.
 #[test]
-fn collecting_stripes_meets_its_closed_form() {
+fn stripe_write_amplification_matches_closed_form() {
     for spare in [0.2, 0.3] {
         let geometry = large(spare, 64);
         let part =

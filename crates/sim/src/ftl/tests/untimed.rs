@@ -4,7 +4,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn straight_through_is_page_by_page(
+    fn fast_path_matches_page_by_page_writes(
         variant in variants(), seed in any::<u64>(), hot in 1u64..100, least in 0u32..3,
     ) {
         for victims in crate::pool::victim::VICTIM_POLICIES {

@@ -21,7 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Place, PlaneIdx};
+use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress, PlaneIdx};
 
 /// The table `[zones]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -56,7 +56,8 @@ pub enum ZoneDies {
 
 /// The layout of zones, in pages as the map counts them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Layout {
+#[serde(rename = "Layout")]
+pub(crate) struct ZoneLayout {
     geometry: Geometry,
     part: ZonesPart,
     /// Pages from zone to zone, and data pages of each.
@@ -69,13 +70,13 @@ pub(crate) struct Layout {
     flash_pages: u32,
 }
 
-impl Layout {
+impl ZoneLayout {
     /// Create the layout for a checked geometry and table. Ignores the logical pages of the geometry.
-    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> Layout {
+    pub(crate) fn new(geometry: Geometry, part: ZonesPart) -> ZoneLayout {
         let shape = geometry.shape();
         let groups = shape.planes / part.dies_per_zone;
         let blocks = part.dies_per_zone * part.zone_blocks_per_die;
-        Layout {
+        ZoneLayout {
             geometry,
             part,
             size: (part.zone_bytes / u64::from(shape.page_bytes)) as u32,
@@ -154,7 +155,7 @@ impl Layout {
 
     /// Return the place of page `page` of a zone.
     #[inline]
-    pub(crate) fn place(&self, zone: u32, page: u32) -> Place {
+    pub(crate) fn place(&self, zone: u32, page: u32) -> PageAddress {
         let units = self.geometry.units();
         let (flash_page, unit) = (page / units, page % units);
         let (stripe, within) =
@@ -162,7 +163,7 @@ impl Layout {
         let (turn, plane) = (stripe / self.part.dies_per_zone, stripe % self.part.dies_per_zone);
         let on_plane = turn * self.part.stripe_pages + within;
         let block = self.block(zone, plane, on_plane / self.flash_pages);
-        self.geometry.place(block, on_plane % self.flash_pages * units + unit)
+        self.geometry.address_at(block, on_plane % self.flash_pages * units + unit)
     }
 }
 
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
     use crate::flash::geometry::Shape;
 
-    fn layout(part: ZonesPart, units: u32) -> Layout {
+    fn layout(part: ZonesPart, units: u32) -> ZoneLayout {
         let geometry = Geometry::from(Shape {
             channels: 4,
             planes: 8,
@@ -183,7 +184,7 @@ mod tests {
             page_bytes: 4096,
             logical_pages: 0,
         });
-        Layout::new(geometry.with_units(units), part)
+        ZoneLayout::new(geometry.with_units(units), part)
     }
 
     const PART: ZonesPart = ZonesPart {
@@ -198,7 +199,7 @@ mod tests {
     };
 
     #[test]
-    fn every_page_has_a_place_of_its_own_and_blocks_fill_in_order() {
+    fn zone_layout_is_injective_and_in_order() {
         for (dies_per_zone, blocks) in [(1, 1), (2, 2), (4, 3), (8, 6), (8, 1)] {
             for stripe_pages in [1, 2, 4] {
                 for units in [1, 4] {
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    fn all_of(layout: &Layout) {
+    fn all_of(layout: &ZoneLayout) {
         let mut seen = BTreeSet::new();
         for zone in 0..layout.zones() {
             let own: BTreeSet<u32> = layout.blocks(zone).map(|block| block.0).collect();
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_of_a_zone_are_across_channels_or_within_one() {
+    fn zone_dies_select_planes() {
         let channels = |zone_dies, zone| {
             let layout = layout(ZonesPart { zone_dies, ..PART }, 1);
             let channel = |page| layout.geometry.channel_of(layout.place(zone, page).plane);
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn stripe_pages_follow_each_other_on_a_plane() {
+    fn stripe_pages_are_consecutive_on_plane() {
         let layout = layout(ZonesPart { stripe_pages: 2, ..PART }, 4);
         let planes: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).plane.0).collect();
         assert_eq!(planes, [0, 0, 1, 1, 0, 0, 1, 1]);

@@ -6,7 +6,7 @@
 mod layout;
 mod zone_states;
 
-pub(crate) use layout::Layout;
+pub(crate) use layout::ZoneLayout;
 pub use layout::{ZoneDies, ZonesPart};
 pub(crate) use zone_states::ZoneStates;
 

@@ -26,7 +26,8 @@ use uflip_core::{Mode, ZoneState, ZoneStatus};
 
 /// One zone: its state, and its number of written pages.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Entry {
+#[serde(rename = "Entry")]
+struct ZoneEntry {
     state: ZoneState,
     pointer: u32,
 }
@@ -34,7 +35,7 @@ struct Entry {
 /// The states of all zones.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ZoneStates {
-    zones: Vec<Entry>,
+    zones: Vec<ZoneEntry>,
     /// Pages of a zone.
     capacity: u32,
     /// Maximum number of open and of active zones; 0: no limit.
@@ -48,7 +49,7 @@ pub(crate) struct ZoneStates {
 
 impl ZoneStates {
     pub(crate) fn new(zones: u32, capacity: u32, max_open: u32, max_active: u32) -> ZoneStates {
-        let empty = Entry { state: ZoneState::Empty, pointer: 0 };
+        let empty = ZoneEntry { state: ZoneState::Empty, pointer: 0 };
         ZoneStates {
             zones: vec![empty; zones as usize],
             capacity,
@@ -79,7 +80,7 @@ impl ZoneStates {
         at: Option<u32>,
         pages: u32,
     ) -> Result<u32, ZoneStatus> {
-        let Entry { state, pointer } = self.zones[zone as usize];
+        let ZoneEntry { state, pointer } = self.zones[zone as usize];
         match state {
             ZoneState::Full => return Err(ZoneStatus::Full),
             ZoneState::ReadOnly => return Err(ZoneStatus::ReadOnly),
@@ -93,7 +94,7 @@ impl ZoneStates {
             return Err(ZoneStatus::BoundaryError);
         }
         if !state.is_open() {
-            self.make_room(!state.is_active())?;
+            self.close_for_limit(!state.is_active())?;
             self.enter(zone, ZoneState::ImplicitlyOpen);
         }
         self.zones[zone as usize].pointer += pages;
@@ -120,7 +121,7 @@ impl ZoneStates {
             (Mode::Reset, _) => Empty,
             (Mode::Finish, _) => Full,
             (Mode::Open, Empty | Closed) => {
-                self.make_room(state == Empty)?;
+                self.close_for_limit(state == Empty)?;
                 ExplicitlyOpen
             }
             (Mode::Open, ImplicitlyOpen | ExplicitlyOpen) => ExplicitlyOpen,
@@ -138,7 +139,7 @@ impl ZoneStates {
 
     /// Check the limits before a zone is opened; `activated` if it was not active before. Closes an
     /// implicitly open zone if necessary.
-    fn make_room(&mut self, activated: bool) -> Result<(), ZoneStatus> {
+    fn close_for_limit(&mut self, activated: bool) -> Result<(), ZoneStatus> {
         if activated && self.max_active > 0 && self.active == self.max_active {
             return Err(ZoneStatus::TooManyActive);
         }
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_in_every_state_does_what_the_standard_says() {
+    fn zone_transitions_match_standard() {
         use ZoneState::{Closed, Empty, ExplicitlyOpen, Full, ImplicitlyOpen};
         let wrong = Err(ZoneStatus::InvalidTransition);
         // Empty, implicitly open, explicitly open, closed, full: the next state (2.1.1.4 of the standard).
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_changes_nothing() {
+    fn refused_zone_write_changes_nothing() {
         let mut book = ZoneStates::new(2, 10, 0, 0);
         assert_eq!(book.write(0, Some(1), 1), Err(ZoneStatus::InvalidWrite));
         assert_eq!(book.write(0, Some(0), 11), Err(ZoneStatus::BoundaryError));
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_and_the_zone_that_was_opened_first_gives_way() {
+    fn zone_limit_closes_first_opened_zone() {
         let mut book = ZoneStates::new(6, 10, 2, 3);
         assert_eq!((book.write(0, None, 1), book.write(1, None, 1)), (Ok(0), Ok(0)));
         assert_eq!(book.write(2, None, 1), Ok(0));
@@ -249,12 +250,12 @@ mod tests {
 
     /// A reference: a list of states that is searched each time.
     #[derive(Default)]
-    struct Naive {
+    struct NaiveZones {
         zones: Vec<(ZoneState, u32)>,
         opened: Vec<u32>,
     }
 
-    impl Naive {
+    impl NaiveZones {
         fn count(&self, is: impl Fn(ZoneState) -> bool) -> usize {
             self.zones.iter().filter(|(state, _)| is(*state)).count()
         }
@@ -262,8 +263,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn books_agree_with_a_list(commands in proptest::collection::vec((0u32..5, 0u8..6, 1u32..5), 1..200)) {
-            let (mut book, mut naive) = (ZoneStates::new(5, 8, 2, 3), Naive::default());
+        fn zone_states_match_list_model(commands in proptest::collection::vec((0u32..5, 0u8..6, 1u32..5), 1..200)) {
+            let (mut book, mut naive) = (ZoneStates::new(5, 8, 2, 3), NaiveZones::default());
             naive.zones = vec![(ZoneState::Empty, 0); 5];
             for (zone, what, pages) in commands {
                 let (state, pointer) = naive.zones[zone as usize];

@@ -14,11 +14,11 @@ pub(crate) use restore::BlockUse;
 pub(crate) use streams::{CACHE, WRITE_STREAMS_MAX};
 
 pub(crate) use open::AllocatedPage;
-use open::Open;
+use open::OpenBlock;
 use streams::KINDS_MAX;
 
 use crate::collections::{bits, huge};
-use crate::flash::geometry::{BlockIdx, Geometry, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, PlaneIdx, Ppn};
 use crate::pool::free::{FreeOrder, FreePool};
 
 /// The kind of page: selects the open block of a plane.
@@ -97,7 +97,7 @@ pub(crate) struct Blocks {
     free: FreePool,
     free_in: Vec<u32>,
     /// Per plane and role: the block being filled.
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     /// Open blocks per plane, and the selected role of each kind of page.
     streams: usize,
     kinds: [u8; 3],
@@ -161,7 +161,7 @@ impl Blocks {
             fills: 0,
             free: FreePool::new(order, (0..planes).map(numbers)),
             free_in,
-            open: vec![Open::default(); planes as usize * streams],
+            open: vec![OpenBlock::default(); planes as usize * streams],
             streams,
             kinds: [0, relocated, mapping],
             hosts: of.hosts,
@@ -282,7 +282,7 @@ impl Blocks {
     }
 
     /// Retire `page`, whose block was erased and is not free yet.
-    pub(crate) fn retire_page(&mut self, page: Place) {
+    pub(crate) fn retire_page(&mut self, page: PageAddress) {
         if self.retired.is_empty() {
             self.retired = vec![0; self.geometry.pages().div_ceil(64) as usize];
         }

@@ -1,18 +1,19 @@
 //! The open blocks of a plane, and the allocation of their pages.
 
 use super::{Blocks, Stream, first_usable};
-use crate::flash::fast_path::{FastPath, Full};
-use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+use crate::flash::fast_path::{AllFeatures, FastPath};
+use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
 /// A block being filled: its next page, and the end of its usable pages. The two are equal when it is full.
 #[derive(Clone, Copy, Default, Debug, serde::Serialize, serde::Deserialize)]
-pub(super) struct Open {
+#[serde(rename = "Open")]
+pub(super) struct OpenBlock {
     pub(super) next: u32,
     pub(super) end: u32,
     pub(super) block: u32,
 }
 
-impl Open {
+impl OpenBlock {
     #[inline]
     pub(super) fn is_full(self) -> bool {
         self.next == self.end
@@ -22,7 +23,7 @@ impl Open {
 /// An allocated page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllocatedPage {
-    pub(crate) place: Place,
+    pub(crate) place: PageAddress,
     /// The page fills its block.
     pub(crate) is_last: bool,
 }
@@ -35,7 +36,7 @@ impl Blocks {
     /// If the plane has no page left.
     #[inline(always)]
     pub(crate) fn take_page(&mut self, plane: PlaneIdx, stream: Stream) -> AllocatedPage {
-        self.take_page_of::<Full>(plane, stream)
+        self.take_page_of::<AllFeatures>(plane, stream)
     }
 
     /// Like [`Blocks::take_page`], for a device of one make.
@@ -69,7 +70,7 @@ impl Blocks {
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
-        let place = Place { page, block: BlockIdx(open.block), plane };
+        let place = PageAddress { page, block: BlockIdx(open.block), plane };
         AllocatedPage { place, is_last: open.is_full() }
     }
 
@@ -81,7 +82,7 @@ impl Blocks {
     }
 
     /// Whether the flash page of `at` is partly filled, and so not programmed yet.
-    pub(crate) fn is_in_open_flash_page(&self, at: Place) -> bool {
+    pub(crate) fn is_in_open_flash_page(&self, at: PageAddress) -> bool {
         let first = at.plane.0 as usize * self.streams;
         let page = self.geometry.flash_page(at.page);
         self.open[first..first + self.streams].iter().any(|open| {
@@ -120,7 +121,7 @@ impl Blocks {
         self.free_pages -= usable;
         let pages = self.pages_of(index);
         let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
-        self.open[index] = Open { next: self.first_usable(block).0, end, block: block.0 };
+        self.open[index] = OpenBlock { next: self.first_usable(block).0, end, block: block.0 };
         if let Some(role) = self.role_of.get_mut(block.0 as usize) {
             *role = (index % self.streams) as u8;
         }

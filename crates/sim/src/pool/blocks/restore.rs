@@ -1,6 +1,6 @@
 //! Recovery of the block accounting after a power loss.
 
-use super::{Blocks, Open, Stream, first_usable};
+use super::{Blocks, OpenBlock, Stream, first_usable};
 use crate::flash::geometry::{BlockIdx, Ppn};
 
 /// The use of a block.
@@ -51,7 +51,7 @@ impl Blocks {
         let plane = self.geometry.plane_of(block);
         let index = plane.0 as usize * self.streams + usize::from(role);
         let end = self.end_of(block, role).0;
-        self.open[index] = Open { next: next.0, end, block: block.0 };
+        self.open[index] = OpenBlock { next: next.0, end, block: block.0 };
         self.role_of.get_mut(block.0 as usize).into_iter().for_each(|of| *of = role);
         let retired = self.expect_valid_from(next.0, end);
         self.counts[block.0 as usize] += (end - next.0 - retired) as u16;
@@ -73,7 +73,7 @@ impl Blocks {
     pub(crate) fn label(&self, block: BlockIdx) -> (u8, u64) {
         let first = self.geometry.plane_of(block).0 as usize * self.streams;
         let open = &self.open[first..first + self.streams];
-        let is_open = |open: &Open| open.block == block.0 && open.next != open.end;
+        let is_open = |open: &OpenBlock| open.block == block.0 && open.next != open.end;
         match open.iter().position(is_open) {
             Some(role) => (role as u8, self.fills + 1),
             None => (self.role_of(block), self.closed_at[block.0 as usize]),

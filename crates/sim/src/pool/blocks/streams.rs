@@ -104,7 +104,7 @@ impl Blocks {
 
     /// Return how many pages are left in the flash page that is partly filled on `plane` for a host stream.
     #[inline]
-    pub(crate) fn left_in_flash_page(&self, plane: PlaneIdx, stream: u8) -> u32 {
+    pub(crate) fn free_in_flash_page(&self, plane: PlaneIdx, stream: u8) -> u32 {
         let next = self.open[plane.0 as usize * self.streams + usize::from(stream)].next;
         match self.geometry.begun_in_flash_page(Ppn(next)) {
             0 => 0,

@@ -2,7 +2,7 @@
 
 use super::{Blocks, NOT_CLOSED};
 use crate::collections::{bits, huge};
-use crate::flash::geometry::{BlockIdx, Place, PlaneIdx, Ppn};
+use crate::flash::geometry::{BlockIdx, PageAddress, PlaneIdx, Ppn};
 
 impl Blocks {
     /// Whether collecting a closed block of `plane` would free a page. Usually the first block decides.
@@ -73,7 +73,7 @@ impl Blocks {
     }
 
     /// Mark the page at `at` as valid again.
-    pub(crate) fn mark_valid(&mut self, at: Place) {
+    pub(crate) fn mark_valid(&mut self, at: PageAddress) {
         let page = at.page.0;
         bits::insert(&mut self.valid, page as usize);
         self.counts[at.block.0 as usize] += 1;
@@ -82,7 +82,7 @@ impl Blocks {
     /// Mark the page at `at` as invalid. Returns the number of valid pages of its block, and whether the
     /// block is closed.
     #[inline(always)]
-    pub(crate) fn mark_invalid(&mut self, at: Place) -> (u16, bool) {
+    pub(crate) fn mark_invalid(&mut self, at: PageAddress) -> (u16, bool) {
         let page = at.page.0;
         bits::remove(&mut self.valid, page as usize);
         let count = &mut self.counts[at.block.0 as usize];

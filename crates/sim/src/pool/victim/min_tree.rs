@@ -96,7 +96,7 @@ mod tests {
     proptest! {
         /// Against a scan of all counts.
         #[test]
-        fn the_smallest_is_what_a_scan_finds(
+        fn min_tree_matches_linear_scan(
             length in 1usize..9_000, planes in 1usize..4,
             steps in prop::collection::vec((any::<u32>(), 0u16..300, any::<u8>()), 1..400),
         ) {

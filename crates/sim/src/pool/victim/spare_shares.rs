@@ -24,26 +24,27 @@ const STREAMS: usize = WRITE_STREAMS_MAX as usize + 1;
 /// Per stream of a plane: pages invalidated by writes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SpareShares {
-    planes: Vec<Lost>,
+    planes: Vec<Invalidations>,
     /// The sum at which the counts are halved.
     full: u64,
 }
 
 #[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
-struct Lost {
+#[serde(rename = "Lost")]
+struct Invalidations {
     pages: [u64; STREAMS],
 }
 
 /// The pages of a stream on a plane.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct StreamPages {
     valid: u64,
     spare: u64,
     /// Its block with the fewest valid pages, among those with an invalid page.
     emptiest: Option<(u16, BlockIdx)>,
 }
 
-impl Held {
+impl StreamPages {
     /// Return the square of its spare space, and the value that it should be proportional to.
     fn ratio(&self, lost: u64) -> (u128, u128) {
         let spare = u128::from(self.spare);
@@ -56,14 +57,14 @@ impl VictimPolicy for SpareShares {
         options.no_parameter("spare_shares")?;
         let shape = *options.geometry.shape();
         let full = u64::from(shape.blocks_per_plane) * u64::from(options.geometry.data_pages());
-        Ok(SpareShares { planes: vec![Lost::default(); shape.planes as usize], full })
+        Ok(SpareShares { planes: vec![Invalidations::default(); shape.planes as usize], full })
     }
 
     #[inline]
     fn closed(&mut self, _: PlaneIdx, _: BlockIdx, _: u16) {}
 
     fn choose(&mut self, plane: PlaneIdx, blocks: &Blocks) -> Option<BlockIdx> {
-        let mut held = [Held::default(); STREAMS];
+        let mut held = [StreamPages::default(); STREAMS];
         for block in blocks.geometry().blocks_of(plane).filter(|block| blocks.is_closed(*block)) {
             let of = &mut held[usize::from(blocks.stream_of(block))];
             let (valid, usable) = (blocks.valid_count(block), blocks.usable(block));
@@ -74,7 +75,7 @@ impl VictimPolicy for SpareShares {
                 of.emptiest = Some((valid, block));
             }
         }
-        let Lost { pages: lost } = &mut self.planes[plane.0 as usize];
+        let Invalidations { pages: lost } = &mut self.planes[plane.0 as usize];
         let mut best: Option<(usize, (u128, u128))> = None;
         for (stream, of) in held.iter().enumerate().filter(|(_, of)| of.emptiest.is_some()) {
             let (spare, share) = of.ratio(lost[stream]);

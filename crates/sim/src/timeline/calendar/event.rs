@@ -19,7 +19,7 @@ pub(in crate::timeline) enum EventKind<T> {
     /// An operation arrives at its stage.
     Arrive(u32),
     /// A report to the user of the timeline.
-    Tell(T),
+    Report(T),
     /// The firmware polls its descriptor rings.
     Notice,
 }
@@ -28,7 +28,7 @@ pub(in crate::timeline) enum EventKind<T> {
 pub(super) const KIND: u32 = 62;
 pub(super) const RELEASE: u64 = 0;
 pub(super) const ARRIVE: u64 = 1;
-pub(super) const TELL: u64 = 2;
+pub(super) const REPORT: u64 = 2;
 pub(super) const NOTICE: u64 = 3;
 
 impl Event {
@@ -43,7 +43,7 @@ impl Event {
         match self.what >> KIND {
             RELEASE => EventKind::Release(DieIdx(which as u32)),
             ARRIVE => EventKind::Arrive(which as u32),
-            TELL => EventKind::Tell(T::from(which)),
+            REPORT => EventKind::Report(T::from(which)),
             _ => EventKind::Notice,
         }
     }

@@ -8,10 +8,10 @@ use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
 pub(super) use event::EventKind;
-use event::{ARRIVE, Event, KIND, NOTICE, RELEASE, TELL};
+use event::{ARRIVE, Event, KIND, NOTICE, RELEASE, REPORT};
 
 /// Number of buckets; with 32 I/Os and as many dies, each holds few events.
-const PLACES: usize = u64::BITS as usize;
+const BUCKETS: usize = u64::BITS as usize;
 /// Bits of a bucket's time span [ns]: all buckets together cover about one page program.
 const SPAN_BITS: u32 = 14;
 /// No node.
@@ -19,7 +19,7 @@ const NONE: u32 = u32::MAX;
 
 /// An event, and the next one of its bucket.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct EventNode {
     event: Event,
     next: u32,
 }
@@ -28,13 +28,13 @@ struct Node {
 /// and each has few events. So inserting an event and finding the first are both fast. Events
 /// beyond the buckets are in a separate list.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(from = "Listed", into = "Listed")]
+#[serde(from = "StoredCalendar", into = "StoredCalendar")]
 pub(super) struct Calendar {
-    nodes: Vec<Node>,
+    nodes: Vec<EventNode>,
     /// First node of the free list, or none.
     unused: u32,
     /// First and last node of each bucket; meaningless while the bucket's bit is clear.
-    ends: [(u32, u32); PLACES],
+    ends: [(u32, u32); BUCKETS],
     /// The buckets with events, one bit each.
     has: u64,
     /// Events that were beyond all buckets when they were added.
@@ -44,7 +44,8 @@ pub(super) struct Calendar {
     /// The time of the last event.
     pub(super) now: u64,
     /// Remaining event budget of the host call.
-    left: u64,
+    #[serde(rename = "left")]
+    events_left: u64,
     /// The host submits nothing before this time unless it is notified.
     pub(super) undisturbed_until: u64,
 }
@@ -54,12 +55,12 @@ impl Default for Calendar {
         Calendar {
             nodes: Vec::new(),
             unused: NONE,
-            ends: [(NONE, NONE); PLACES],
+            ends: [(NONE, NONE); BUCKETS],
             has: 0,
             far: VecDeque::new(),
             far_from: u64::MAX,
             now: 0,
-            left: 0,
+            events_left: 0,
             undisturbed_until: 0,
         }
     }
@@ -141,9 +142,9 @@ impl Calendar {
     /// Return the first bucket with events, starting at the current one.
     #[inline(always)]
     fn first_place(&self) -> Option<usize> {
-        let from = (self.now >> SPAN_BITS) as u32 % PLACES as u32;
+        let from = (self.now >> SPAN_BITS) as u32 % BUCKETS as u32;
         let ahead = self.has.rotate_right(from).trailing_zeros();
-        (self.has != 0).then(|| (from + ahead) as usize % PLACES)
+        (self.has != 0).then(|| (from + ahead) as usize % BUCKETS)
     }
 
     /// Remove the first event of a bucket.
@@ -174,7 +175,7 @@ impl Calendar {
         }
         // Rare: there are as many nodes as there ever were events at once.
         cold_path();
-        self.nodes.push(Node { event, next: NONE });
+        self.nodes.push(EventNode { event, next: NONE });
         self.nodes.len() as u32 - 1
     }
 
@@ -182,18 +183,19 @@ impl Calendar {
     /// snapshot may loop for ever.
     #[inline]
     pub(super) fn count(&mut self) {
-        self.left = self.left.checked_sub(1).expect("the events of one host call are limited");
+        self.events_left =
+            self.events_left.checked_sub(1).expect("the events of one host call are limited");
     }
 
     /// Set the event budget to `most`.
     #[inline]
-    pub(super) fn allow(&mut self, most: u64) {
-        self.left = most;
+    pub(super) fn set_event_budget(&mut self, most: u64) {
+        self.events_left = most;
     }
 
     /// Advance the clock to `at`: no earlier event is left.
     #[inline]
-    pub(super) fn reach(&mut self, at: u64) {
+    pub(super) fn advance_to(&mut self, at: u64) {
         debug_assert!(at == 0 || !self.is_due(at - 1));
         self.now = self.now.max(at);
     }
@@ -214,7 +216,7 @@ impl Calendar {
     }
 
     fn withdraw(&mut self, what: u64) {
-        let soon = (0..PLACES).filter(|place| self.has >> place & 1 == 1);
+        let soon = (0..BUCKETS).filter(|place| self.has >> place & 1 == 1);
         for place in soon {
             let (mut before, mut index) = (NONE, self.ends[place].0);
             while index != NONE && self.nodes[index as usize].event.what != what {
@@ -244,7 +246,7 @@ impl Calendar {
     #[inline]
     pub(super) fn add_report(&mut self, at: u64, token: u64) {
         debug_assert!(token >> KIND == 0, "the kind has two bits");
-        self.add(at, TELL << KIND | token);
+        self.add(at, REPORT << KIND | token);
     }
 
     #[inline]
@@ -270,13 +272,13 @@ impl Calendar {
     fn insert_after(&mut self, event: Event, are_before: impl Fn(&Event) -> bool) {
         debug_assert!(event.at >= self.now, "an event at {} lies before {}", event.at, self.now);
         let span = event.at >> SPAN_BITS;
-        if span - (self.now >> SPAN_BITS) >= PLACES as u64 {
+        if span - (self.now >> SPAN_BITS) >= BUCKETS as u64 {
             cold_path();
             let behind = self.far.partition_point(are_before);
             self.far_from = self.far_from.min(event.at);
             return self.far.insert(behind, event);
         }
-        let place = span as usize % PLACES;
+        let place = span as usize % BUCKETS;
         let node = self.new_node(event);
         if self.has >> place & 1 == 0 {
             self.has |= 1 << place;
@@ -310,23 +312,27 @@ impl Calendar {
 /// A calendar as stored: its events in order.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Calendar")]
-struct Listed {
+struct StoredCalendar {
     events: Vec<Event>,
     /// Number of entries before it that are done.
     first: usize,
     now: u64,
 }
 
-impl From<Calendar> for Listed {
-    fn from(mut calendar: Calendar) -> Listed {
+impl From<Calendar> for StoredCalendar {
+    fn from(mut calendar: Calendar) -> StoredCalendar {
         let now = calendar.now;
-        calendar.allow(u64::MAX);
-        Listed { events: iter::from_fn(|| calendar.take(u64::MAX)).collect(), first: 0, now }
+        calendar.set_event_budget(u64::MAX);
+        StoredCalendar {
+            events: iter::from_fn(|| calendar.take(u64::MAX)).collect(),
+            first: 0,
+            now,
+        }
     }
 }
 
-impl From<Listed> for Calendar {
-    fn from(Listed { events, first, now }: Listed) -> Calendar {
+impl From<StoredCalendar> for Calendar {
+    fn from(StoredCalendar { events, first, now }: StoredCalendar) -> Calendar {
         let mut calendar = Calendar { now, ..Calendar::default() };
         for event in events.into_iter().skip(first) {
             // A corrupt file may contain an event in the past.

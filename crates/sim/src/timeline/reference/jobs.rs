@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::geometry;
 use crate::flash::geometry::{DieIdx, Ppn};
-use crate::timeline::op::Kind;
+use crate::timeline::op::OpKind;
 use crate::timeline::{AccountIdx, MultiPlane, Op, Purpose, Report, Timing};
 
 /// Times are long, with random parts, so that events do not coincide by chance: the order of ties
@@ -35,7 +35,7 @@ pub(super) const PURPOSES: [Purpose; 6] = [
 
 /// A random operation, and whether its end starts another one.
 #[derive(Clone, Debug)]
-pub(super) struct Job {
+pub(super) struct RandomOp {
     pub(super) after: u64,
     /// Its additional cell time.
     pub(super) extra_ns: u64,
@@ -47,13 +47,13 @@ pub(super) struct Job {
     /// Its plan, if any: a channel serves the operations of a plan in order.
     pub(super) plan: Option<u32>,
     /// Its place on its die, and whether its cell time equals that of others of its kind there.
-    pub(super) at: Option<At>,
+    pub(super) at: Option<DiePage>,
     pub(super) alike: bool,
     /// The operation that follows its end.
-    pub(super) follow: Option<Box<Job>>,
+    pub(super) follow: Option<Box<RandomOp>>,
 }
 
-impl Job {
+impl RandomOp {
     /// Return its token: its number, and its plan if operations have an order.
     pub(super) fn token(&self, number: usize) -> u64 {
         u64::from(self.plan.unwrap_or(0)) << 32 | number as u64
@@ -62,28 +62,28 @@ impl Job {
 
 /// A page of a die.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct DiePage {
     pub(super) plane: u32,
     pub(super) block: u32,
     pub(super) page: u32,
 }
 
 /// Return `op` on `at`.
-fn on(op: Op<u64>, at: Option<At>) -> Op<u64> {
-    let Some(At { plane, block, page }) = at else { return op };
+fn on(op: Op<u64>, at: Option<DiePage>) -> Op<u64> {
+    let Some(DiePage { plane, block, page }) = at else { return op };
     let number = ((plane * DIES + op.die.0) * BLOCKS + block) * PAGES + page;
-    op.on(geometry().place_of(Ppn(number)))
+    op.on(geometry().address_of(Ppn(number)))
 }
 
 /// Return the place of an operation, derived from its page number.
-pub(super) fn plane_of(op: &Op<u64>) -> Option<At> {
+pub(super) fn plane_of(op: &Op<u64>) -> Option<DiePage> {
     let number = op.page?.get() - 1;
     let (block, plane) = (number / PAGES, number / (PAGES * BLOCKS * DIES));
-    Some(At { plane, block: block % BLOCKS, page: number % PAGES })
+    Some(DiePage { plane, block: block % BLOCKS, page: number % PAGES })
 }
 
 /// Return the operation of a job.
-pub(super) fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
+pub(super) fn op(job: &RandomOp, number: usize, timing: &Timing) -> Op<u64> {
     let (die, purpose, token) = (DieIdx(job.die), PURPOSES[job.purpose], job.token(number));
     let mut op = match job.kind {
         0 => Op { link_bytes: PAGE, ..Op::read(die, READ_NS, purpose, token) },
@@ -106,15 +106,16 @@ pub(super) fn op(job: &Job, number: usize, timing: &Timing) -> Op<u64> {
 }
 
 /// Return its additional cell time: equal for planes that work together, different per die.
-fn extra_ns(job: &Job, timing: &Timing) -> u64 {
+fn extra_ns(job: &RandomOp, timing: &Timing) -> u64 {
     let together = timing.multi_plane != MultiPlane::None && job.alike;
     if together { LONG / 13 * u64::from(job.die) } else { job.extra_ns }
 }
 
 /// Return the program that follows a job, if it is a read to be programmed elsewhere.
-pub(super) fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>> {
+pub(super) fn follow_up(job: &RandomOp, number: usize, timing: &Timing) -> Option<Op<u64>> {
     let die = DieIdx(job.then?);
-    let program_ns = PROGRAM_HIGH_NS + extra_ns(&Job { die: die.0, ..job.clone() }, timing) / 2;
+    let program_ns =
+        PROGRAM_HIGH_NS + extra_ns(&RandomOp { die: die.0, ..job.clone() }, timing) / 2;
     let op = Op::program(die, program_ns, PURPOSES[job.purpose], job.token(number));
     let op = on(op, job.at);
     let account = Some(AccountIdx::new(number as u32));
@@ -132,25 +133,28 @@ pub(super) fn then(job: &Job, number: usize, timing: &Timing) -> Option<Op<u64>>
 
 /// Return the purpose: with suspension, host reads for reads.
 fn purpose_of(op: Op<u64>, timing: &Timing) -> Purpose {
-    let reads = op.kind == Kind::Read || op.purpose != Purpose::HostRead;
+    let reads = op.kind == OpKind::Read || op.purpose != Purpose::HostRead;
     if reads || timing.suspend.is_none() { op.purpose } else { Purpose::HostWrite }
 }
 
 /// Return its delay after the previous one: with multi-plane operations some arrive together.
-pub(super) fn after(job: &Job, timing: &Timing) -> u64 {
+pub(super) fn after(job: &RandomOp, timing: &Timing) -> u64 {
     let together = timing.multi_plane != MultiPlane::None;
     if together && job.after.is_multiple_of(3) { 0 } else { job.after }
 }
 
-pub(super) fn job() -> impl Strategy<Value = Job> {
+pub(super) fn job() -> impl Strategy<Value = RandomOp> {
     let times = (0..30 * LONG, 0..8 * LONG, 2..30_000_u16);
     let plan = prop::option::of(0..2u32);
     let what = (0u8..5, 0..DIES, prop::option::of(0..DIES), 0..PURPOSES.len(), plan);
-    let at =
-        (0..PLANES, 0..BLOCKS, 0..PAGES).prop_map(|(plane, block, page)| At { plane, block, page });
+    let at = (0..PLANES, 0..BLOCKS, 0..PAGES).prop_map(|(plane, block, page)| DiePage {
+        plane,
+        block,
+        page,
+    });
     let at = (prop::option::weighted(0.9, at), any::<bool>());
     let plain = (times, what, at).prop_map(
-        |((after, extra_ns, transfers), (kind, die, then, purpose, plan), (at, alike))| Job {
+        |((after, extra_ns, transfers), (kind, die, then, purpose, plan), (at, alike))| RandomOp {
             after,
             extra_ns,
             transfers,
@@ -166,12 +170,12 @@ pub(super) fn job() -> impl Strategy<Value = Job> {
     );
     plain.prop_recursive(3, 4, 1, |inner| {
         (inner.clone(), inner)
-            .prop_map(|(first, follow)| Job { follow: Some(Box::new(follow)), ..first })
+            .prop_map(|(first, follow)| RandomOp { follow: Some(Box::new(follow)), ..first })
     })
 }
 
 /// Restrict `job` to the first `dies` dies.
-pub(super) fn on_few(job: Job, dies: u32) -> Job {
-    let follow = job.follow.map(|follow| Box::new(on_few(*follow, dies)));
-    Job { die: job.die % dies, follow, ..job }
+pub(super) fn limit_dies(job: RandomOp, dies: u32) -> RandomOp {
+    let follow = job.follow.map(|follow| Box::new(limit_dies(*follow, dies)));
+    RandomOp { die: job.die % dies, follow, ..job }
 }

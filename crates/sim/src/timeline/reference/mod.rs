@@ -10,9 +10,9 @@ use uflip_core::Breakdown as _;
 
 use crate::flash::geometry::{Geometry, Shape};
 use crate::timeline::breakdown::SimBreakdown;
-use crate::timeline::{Completion, DieQueue, MultiPlane, Rings, Suspend, Timeline, Timing};
-use jobs::{BLOCKS, CHANNELS, DIES, Job, LINK_NS, LONG, PAGE, PAGES, PLANES};
-use jobs::{after, job, on_few, op, plane_of, then};
+use crate::timeline::{CompletionNotice, DieQueue, MultiPlane, Rings, Suspend, Timeline, Timing};
+use jobs::{BLOCKS, CHANNELS, DIES, LINK_NS, LONG, PAGE, PAGES, PLANES, RandomOp};
+use jobs::{after, follow_up, job, limit_dies, op, plane_of};
 use queues::Reference;
 
 const QUEUES: [DieQueue; 3] = [DieQueue::Fifo, DieQueue::CollectionFirst, DieQueue::ReadsFirst];
@@ -45,17 +45,17 @@ fn geometry() -> Geometry {
 }
 
 /// Begin and end of every operation, by number.
-type Times = (Vec<u64>, Vec<u64>);
+type BeginsAndEnds = (Vec<u64>, Vec<u64>);
 
 /// The timeline under test, and its reports.
-struct Fast {
+struct TestedTimeline {
     timeline: Timeline<u64>,
-    times: Times,
-    follows: Vec<Option<Box<Job>>>,
+    times: BeginsAndEnds,
+    follows: Vec<Option<Box<RandomOp>>>,
 }
 
-impl Fast {
-    fn issue(&mut self, at: u64, job: &Job) {
+impl TestedTimeline {
+    fn issue(&mut self, at: u64, job: &RandomOp) {
         let number = self.follows.len();
         self.times.0.push(at);
         self.times.1.push(0);
@@ -63,7 +63,7 @@ impl Fast {
         self.timeline.accounts.push(SimBreakdown::default());
         let timing = self.timeline.timing;
         let op = op(job, number, &timing);
-        match then(job, number, &timing) {
+        match follow_up(job, number, &timing) {
             None => self.timeline.issue(at, op),
             Some(then) => self.timeline.issue_after(at, &[op], then),
         }
@@ -80,10 +80,11 @@ impl Fast {
     }
 }
 
-fn fast(jobs: &[Job], timing: Timing) -> Fast {
+fn fast(jobs: &[RandomOp], timing: Timing) -> TestedTimeline {
     let mut timeline = Timeline::new(geometry(), timing);
-    timeline.allow(u64::MAX);
-    let mut fast = Fast { timeline, times: Times::default(), follows: Vec::new() };
+    timeline.set_event_budget(u64::MAX);
+    let mut fast =
+        TestedTimeline { timeline, times: BeginsAndEnds::default(), follows: Vec::new() };
     let mut now = 0;
     for job in jobs {
         let after = after(job, &timing);
@@ -97,7 +98,7 @@ fn fast(jobs: &[Job], timing: Timing) -> Fast {
     fast
 }
 
-fn reference(jobs: &[Job], timing: Timing) -> Vec<u64> {
+fn reference(jobs: &[RandomOp], timing: Timing) -> Vec<u64> {
     let mut reference = Reference::new(timing);
     let mut now = 0;
     for job in jobs {
@@ -118,7 +119,7 @@ proptest! {
     /// The same with memory and descriptor rings. Operations with an order belong to merging FTLs,
     /// which have no rings.
     #[test]
-    fn rings_are_equal_to_queues(
+    fn descriptor_rings_match_queue_model(
         jobs in prop::collection::vec(job(), 1..60),
         buses in 0u32..3,
         queue in 0usize..3,
@@ -127,7 +128,7 @@ proptest! {
         sizes in (1u32..4, 1u32..5),
         polling in any::<bool>(),
     ) {
-        let completion = if polling { Completion::Polling } else { Completion::Interrupt };
+        let completion = if polling { CompletionNotice::Polling } else { CompletionNotice::Interrupt };
         let (tx_entries, rx_entries) = sizes;
         // No other end is a multiple of the period.
         let rings = Rings { tx_entries, rx_entries, completion, completion_ns: 11 * LONG + 1 };
@@ -138,7 +139,7 @@ proptest! {
             rings: Some(rings),
             ..timing(buses, queue, cache_program, false)
         };
-        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
             prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
@@ -147,7 +148,7 @@ proptest! {
 
     /// The same with suspension for reads, with and without rings and plan order.
     #[test]
-    fn what_is_suspended_goes_on_as_queues_have_it(
+    fn suspend_and_resume_match_queue_model(
         jobs in prop::collection::vec(job(), 1..60),
         buses in 0u32..3,
         in_turn in any::<bool>(),
@@ -156,14 +157,14 @@ proptest! {
         erase_ns in prop::option::of(0..30 * LONG),
         most in 1u32..4,
     ) {
-        let completion = Completion::Interrupt;
+        let completion = CompletionNotice::Interrupt;
         let rings = Rings { tx_entries: 3, rx_entries: 3, completion, completion_ns: 11 * LONG + 1 };
         let timing = Timing {
             suspend: Some(Suspend { program_ns, erase_ns, most }),
             rings: (ringed && !in_turn).then_some(rings),
             ..timing(buses, 2, false, in_turn)
         };
-        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
             prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
@@ -172,7 +173,7 @@ proptest! {
 
     /// The same with multi-plane operations, with and without rings and plan order.
     #[test]
-    fn planes_that_work_together_are_equal_to_queues(
+    fn multi_plane_timeline_matches_queue_model(
         jobs in prop::collection::vec(job(), 1..80),
         few in 1u32..=DIES,
         buses in 0u32..3,
@@ -181,7 +182,7 @@ proptest! {
         in_turn in any::<bool>(),
         ringed in any::<bool>(),
     ) {
-        let completion = Completion::Interrupt;
+        let completion = CompletionNotice::Interrupt;
         let rings = Rings { tx_entries: 3, rx_entries: 3, completion, completion_ns: 11 * LONG + 1 };
         let rules = [MultiPlane::AnyPage, MultiPlane::SamePage, MultiPlane::SameBlock];
         let timing = Timing {
@@ -190,8 +191,8 @@ proptest! {
             ..timing(buses, queue, false, in_turn)
         };
         // On few dies more operations coincide.
-        let jobs: Vec<Job> = jobs.into_iter().map(|job| on_few(job, few)).collect();
-        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        let jobs: Vec<RandomOp> = jobs.into_iter().map(|job| limit_dies(job, few)).collect();
+        let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
             prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);
@@ -200,7 +201,7 @@ proptest! {
 
     /// Every operation ends at the same nanosecond, and its parts sum to its time.
     #[test]
-    fn clocks_are_equal_to_queues(
+    fn timeline_matches_queue_model(
         jobs in prop::collection::vec(job(), 1..60),
         buses in 0u32..3,
         queue in 0usize..3,
@@ -208,7 +209,7 @@ proptest! {
         in_turn in any::<bool>(),
     ) {
         let timing = timing(buses, queue, cache_program, in_turn);
-        let Fast { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
+        let TestedTimeline { timeline, times: (begins, ends), .. } = fast(&jobs, timing);
         prop_assert_eq!(&ends, &reference(&jobs, timing));
         for ((begin, end), parts) in begins.iter().zip(&ends).zip(&timeline.accounts) {
             prop_assert_eq!(parts.parts().iter().sum::<u64>(), end - begin);

@@ -7,16 +7,16 @@ mod suspended;
 
 use std::collections::VecDeque;
 
-use super::{CHANNELS, DIES, Job, LINK_NS, op, then};
-use crate::timeline::op::Kind;
+use super::{CHANNELS, DIES, LINK_NS, RandomOp, follow_up, op};
+use crate::timeline::op::OpKind;
 use crate::timeline::{DieQueue, Op, Purpose, Stage, Timing};
-use planes::Together;
+use planes::ReferenceRow;
 use register::Register;
 use suspended::Suspendable;
 
 /// An event of the reference.
 #[derive(Clone, Copy, Debug)]
-enum Happens {
+enum ReferenceEvent {
     ReleaseDie(usize),
     /// A host page is in the register of a die; its program time.
     Loaded(usize, u64),
@@ -35,20 +35,20 @@ enum Happens {
 }
 
 /// A waiting operation: its number, its time on the resource, and its order.
-type Waiting = (usize, u64, u64);
+type WaitingOp = (usize, u64, u64);
 
 /// A queue, and whether it is being served.
 #[derive(Default)]
 struct Resource {
     busy: bool,
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<WaitingOp>,
 }
 
 pub(super) struct Reference {
     timing: Timing,
     registers: Vec<Register>,
     now: u64,
-    events: Vec<(u64, u64, Happens)>,
+    events: Vec<(u64, u64, ReferenceEvent)>,
     orders: u64,
     /// Channels, then buses, then memory, then the link.
     lanes: Vec<Resource>,
@@ -57,21 +57,21 @@ pub(super) struct Reference {
     /// The successor of each operation, which starts before the end is reported.
     then: Vec<Option<Op<u64>>>,
     pub(super) ends: Vec<Option<u64>>,
-    follows: Vec<Option<Box<Job>>>,
+    follows: Vec<Option<Box<RandomOp>>>,
     reports: VecDeque<usize>,
     /// With descriptor rings: requests held by the firmware, TX rings, occupied RX entries,
     /// completions (time of notice, die, end), and those noticed.
     held: VecDeque<usize>,
     sent: Vec<VecDeque<usize>>,
-    begun: Vec<u32>,
+    ring_begun: Vec<u32>,
     over: Vec<(u64, u32, u64, usize)>,
     noticed: Vec<bool>,
     /// The suspendable operation of each die; and the suspended one, its remaining time, and its
     /// number of suspensions.
-    working: Vec<Option<Suspendable>>,
+    suspendable: Vec<Option<Suspendable>>,
     suspended: Vec<Option<(usize, u64, u32)>>,
     /// The multi-plane operation of each die.
-    together: Vec<Together>,
+    rows: Vec<ReferenceRow>,
 }
 
 impl Reference {
@@ -92,12 +92,12 @@ impl Reference {
             reports: VecDeque::new(),
             held: VecDeque::new(),
             sent: vec![VecDeque::new(); DIES as usize],
-            begun: vec![0; DIES as usize],
+            ring_begun: vec![0; DIES as usize],
             over: Vec::new(),
             noticed: Vec::new(),
-            working: vec![None; DIES as usize],
+            suspendable: vec![None; DIES as usize],
             suspended: vec![None; DIES as usize],
-            together: (0..DIES).map(|_| Together::default()).collect(),
+            rows: (0..DIES).map(|_| ReferenceRow::default()).collect(),
         }
     }
 
@@ -106,10 +106,10 @@ impl Reference {
         self.orders
     }
 
-    pub(super) fn issue(&mut self, job: &Job) {
+    pub(super) fn issue(&mut self, job: &RandomOp) {
         let number = self.ops.len();
         self.ops.push(op(job, number, &self.timing));
-        self.then.push(then(job, number, &self.timing));
+        self.then.push(follow_up(job, number, &self.timing));
         self.ends.push(None);
         self.follows.push(job.follow.clone());
         self.noticed.push(false);
@@ -130,15 +130,15 @@ impl Reference {
                     let (at, _, happens) = self.events.remove(place);
                     self.now = at;
                     match happens {
-                        Happens::ReleaseDie(die) => self.release_die(die),
-                        Happens::Loaded(die, cell_ns) => self.loaded(die, cell_ns),
-                        Happens::Programmed(die) => self.programmed(die),
-                        Happens::InRegister(number) => self.in_register(number),
-                        Happens::ReleaseLane(lane) => self.release_lane(lane),
-                        Happens::Serve(lane) => self.serve(lane),
-                        Happens::Arrive(number) => self.arrive(number),
-                        Happens::End(number) => self.end(number),
-                        Happens::Notice => self.notice(),
+                        ReferenceEvent::ReleaseDie(die) => self.release_die(die),
+                        ReferenceEvent::Loaded(die, cell_ns) => self.loaded(die, cell_ns),
+                        ReferenceEvent::Programmed(die) => self.programmed(die),
+                        ReferenceEvent::InRegister(number) => self.in_register(number),
+                        ReferenceEvent::ReleaseLane(lane) => self.release_lane(lane),
+                        ReferenceEvent::Serve(lane) => self.serve(lane),
+                        ReferenceEvent::Arrive(number) => self.arrive(number),
+                        ReferenceEvent::End(number) => self.end(number),
+                        ReferenceEvent::Notice => self.notice(),
                     }
                 }
                 _ => break,
@@ -169,7 +169,7 @@ impl Reference {
             Stage::Ring if self.has_planes() => self.arrive_at_planes(number),
             Stage::Ring if self.dies[die.0 as usize].busy => {
                 let die = die.0 as usize;
-                if self.dies[die].queue.is_empty() && self.takes(die, number) {
+                if self.dies[die].queue.is_empty() && self.takes_next(die, number) {
                     return self.hold(number);
                 }
                 self.dies[die].queue.push_back((number, 0, self.now));
@@ -192,18 +192,18 @@ impl Reference {
         let order = self.order();
         self.lanes[lane].queue.push_back((number, length, order));
         if !self.lanes[lane].busy {
-            self.events.push((self.now, u64::MAX, Happens::Serve(lane)));
+            self.events.push((self.now, u64::MAX, ReferenceEvent::Serve(lane)));
         }
     }
 
     fn release_lane(&mut self, lane: usize) {
         self.lanes[lane].busy = false;
-        self.events.push((self.now, u64::MAX, Happens::Serve(lane)));
+        self.events.push((self.now, u64::MAX, ReferenceEvent::Serve(lane)));
     }
 
     /// Return the first in the queue, or an earlier one of its plan.
-    fn next_on(&mut self, lane: usize) -> Option<Waiting> {
-        let place = |number: usize| self.ops[number].turn();
+    fn next_on(&mut self, lane: usize) -> Option<WaitingOp> {
+        let place = |number: usize| self.ops[number].plan_turn();
         let Resource { queue, .. } = &mut self.lanes[lane];
         let first = *queue.front()?;
         let mut best = 0;
@@ -222,29 +222,29 @@ impl Reference {
         let Some((number, length, order)) = self.next_on(lane) else { return };
         self.lanes[lane].busy = true;
         // A lane becomes free before arrivals at the same time; among lanes there is no order.
-        self.events.push((self.now + length, 500, Happens::ReleaseLane(lane)));
+        self.events.push((self.now + length, 500, ReferenceEvent::ReleaseLane(lane)));
         self.served(number, self.now + length, order);
     }
 
     /// End the service of `number` on a lane at `end`.
     fn served(&mut self, number: usize, end: u64, order: u64) {
         let Op { stage, kind, die, cell_ns, .. } = self.ops[number];
-        let release = (u64::from(die.0), Happens::ReleaseDie(die.0 as usize));
+        let release = (u64::from(die.0), ReferenceEvent::ReleaseDie(die.0 as usize));
         let mut end = end;
         if stage == Stage::Channel && self.has_planes() {
             if self.sent_of_planes(number, end) {
                 return;
             }
         } else if stage == Stage::Channel && self.is_cached(number) {
-            self.events.push((end, release.0, Happens::Loaded(die.0 as usize, cell_ns)));
+            self.events.push((end, release.0, ReferenceEvent::Loaded(die.0 as usize, cell_ns)));
         } else if stage == Stage::Channel {
-            end += if kind == Kind::Program { cell_ns } else { 0 };
+            end += if kind == OpKind::Program { cell_ns } else { 0 };
             self.events.push((end, release.0, release.1));
         }
         let happens = self.advance(number);
         self.events.push((end, order, happens));
-        if stage == Stage::Channel && kind == Kind::Program && !self.is_cached(number) {
-            self.at_work(die.0 as usize, number, (end - cell_ns, end), 0);
+        if stage == Stage::Channel && kind == OpKind::Program && !self.is_cached(number) {
+            self.start_suspendable(die.0 as usize, number, (end - cell_ns, end), 0);
         }
     }
 
@@ -262,7 +262,7 @@ impl Reference {
     }
 
     /// Return the event that follows the current stage.
-    fn advance(&mut self, number: usize) -> Happens {
+    fn advance(&mut self, number: usize) -> ReferenceEvent {
         let buses = self.timing.buses > 0;
         let memory = buses && self.timing.memory_ns > 0;
         let rings = self.timing.rings.is_some();
@@ -270,17 +270,17 @@ impl Reference {
         let next = match (op.stage, op.kind) {
             (Stage::BusIn, _) if memory => Stage::Bus,
             (Stage::BusIn | Stage::Bus, _) => Stage::Ring,
-            (Stage::Channel, Kind::Read) if buses => Stage::BusOut,
+            (Stage::Channel, OpKind::Read) if buses => Stage::BusOut,
             (Stage::BusOut, _) if memory => Stage::Memory,
-            (Stage::Channel, Kind::Read) | (Stage::BusOut | Stage::Memory, _)
+            (Stage::Channel, OpKind::Read) | (Stage::BusOut | Stage::Memory, _)
                 if op.link_bytes > 0 && !rings =>
             {
                 Stage::Link
             }
-            _ => return Happens::End(number),
+            _ => return ReferenceEvent::End(number),
         };
         op.stage = next;
-        Happens::Arrive(number)
+        ReferenceEvent::Arrive(number)
     }
 
     fn hold(&mut self, number: usize) {
@@ -289,26 +289,26 @@ impl Reference {
         }
         let Op { die, kind, cell_ns, .. } = self.ops[number];
         self.dies[die.0 as usize].busy = true;
-        self.working[die.0 as usize] = None;
+        self.suspendable[die.0 as usize] = None;
         let cached = self.is_cached(number);
         let register = &mut self.registers[die.0 as usize];
         (register.alone, register.taken) = (cached, cached);
         match kind {
-            Kind::Read => {
+            OpKind::Read => {
                 self.ops[number].stage = Stage::Channel;
                 let order = self.order();
-                self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+                self.events.push((self.now + cell_ns, order, ReferenceEvent::Arrive(number)));
             }
-            Kind::Program => {
+            OpKind::Program => {
                 self.ops[number].stage = Stage::Channel;
                 self.arrive(number);
             }
-            Kind::Inside => {
-                let release = Happens::ReleaseDie(die.0 as usize);
+            OpKind::Inside => {
+                let release = ReferenceEvent::ReleaseDie(die.0 as usize);
                 self.events.push((self.now + cell_ns, u64::from(die.0), release));
                 let order = self.order();
-                self.events.push((self.now + cell_ns, order, Happens::End(number)));
-                self.at_work(die.0 as usize, number, (self.now, self.now + cell_ns), 0);
+                self.events.push((self.now + cell_ns, order, ReferenceEvent::End(number)));
+                self.start_suspendable(die.0 as usize, number, (self.now, self.now + cell_ns), 0);
             }
         }
     }
@@ -329,7 +329,7 @@ impl Reference {
         let best = (0..queue.len()).min_by_key(|place| (self.rank(queue[*place].0), *place));
         let next_reads = best.is_some_and(|place| self.is_read_of_host(queue[place].0));
         if self.suspended[die].is_some() && !next_reads {
-            return self.go_on(die);
+            return self.resume(die);
         }
         if let Some((number, ..)) = best.and_then(|place| self.dies[die].queue.remove(place)) {
             self.hold(number);

@@ -5,11 +5,11 @@ use crate::flash::geometry::DieIdx;
 use proptest::prelude::*;
 
 /// An event as added: its time, and the die of a release or the number of another event.
-type Added = (u64, Result<u32, u64>);
+type AddedEvent = (u64, Result<u32, u64>);
 
 /// Return the next event: at equal times releases come first, by die; others in the order of
 /// addition.
-fn next_of(list: &mut Vec<Added>) -> Added {
+fn next_of(list: &mut Vec<AddedEvent>) -> AddedEvent {
     list.sort_by_key(|(at, what)| (*at, what.map_or((1, 0), |die| (0, die))));
     list.remove(0)
 }
@@ -18,14 +18,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn events_happen_in_the_order_of_their_time_and_then_as_they_were_added(
+    fn calendar_orders_events_by_time_then_insertion(
         steps in prop::collection::vec((0u64..60, 0u32..5, 0u32..9, 0u32..4), 1..300),
         // Event distances such that few events, or most, are in the far list.
         scale in prop::sample::select(vec![1u64, 20_000, 60_000, 1_000_000]),
         busy in 1u32..5,
     ) {
-        let (mut calendar, mut list) = (Calendar::default(), Vec::<Added>::new());
-        calendar.allow(u64::MAX);
+        let (mut calendar, mut list) = (Calendar::default(), Vec::<AddedEvent>::new());
+        calendar.set_event_budget(u64::MAX);
         for (number, (after, most, die, kind)) in (0..).zip(steps) {
             let dense = if die % 2 == 0 { after / 20 } else { after };
             let at = calendar.now + dense * scale;
@@ -43,7 +43,7 @@ proptest! {
                     // Save and restore it.
                     let kept = postcard::to_allocvec(&calendar).expect("it is written");
                     calendar = postcard::from_bytes(&kept).expect("it is read");
-                    calendar.allow(u64::MAX);
+                    calendar.set_event_budget(u64::MAX);
                 }
                 1 => {
                     if let Some(gone) = list.iter().position(|(_, what)| what.is_ok()) {
@@ -59,7 +59,7 @@ proptest! {
                 let event = calendar.take(u64::MAX).expect("one was added");
                 prop_assert_eq!(event.at, at);
                 match event.what::<u64>() {
-                    EventKind::Tell(token) => prop_assert_eq!(what, Err(token)),
+                    EventKind::Report(token) => prop_assert_eq!(what, Err(token)),
                     EventKind::Release(die) => prop_assert_eq!(what, Ok(die.0)),
                     other => prop_assert!(false, "{:?} was not added", other),
                 }

@@ -1,7 +1,7 @@
 //! Rates of multi-plane operations, compared with the duration of one command.
 
 use super::super::{MultiPlane, Op, Purpose, Report, Timeline, Timing};
-use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, Place, PlaneIdx, Ppn, Shape};
+use crate::flash::geometry::{BlockIdx, DieIdx, Geometry, PageAddress, PlaneIdx, Ppn, Shape};
 
 const READ: u64 = 50_000;
 const PROGRAM: u64 = 600_000;
@@ -24,7 +24,7 @@ fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
     let (transfer_ns, link_bytes_per_s) = (TRANSFER, 1_000_000_000);
     let timing = Timing { transfer_ns, link_bytes_per_s, multi_plane, ..Timing::default() };
     let mut timeline = Timeline::new(geometry, timing);
-    timeline.allow(u64::MAX);
+    timeline.set_event_budget(u64::MAX);
     timeline
 }
 
@@ -32,10 +32,10 @@ fn die(planes: u32, multi_plane: MultiPlane) -> Timeline<u64> {
 const DIE: DieIdx = DieIdx(0);
 
 /// Return the place of page `page` of block `block` of a plane.
-fn at(plane: u32, block: u32, page: u32) -> Place {
+fn at(plane: u32, block: u32, page: u32) -> PageAddress {
     let block_number = plane * ROWS + block;
     let place = Ppn(block_number * ROWS + page);
-    Place { page: place, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
+    PageAddress { page: place, block: BlockIdx(block_number), plane: PlaneIdx(plane) }
 }
 
 /// Return the end of all issued operations.
@@ -56,7 +56,7 @@ fn rows(planes: u32, rule: MultiPlane, op: impl Fn(DieIdx) -> Op<u64>) -> u64 {
 const RULES: [MultiPlane; 3] = [MultiPlane::AnyPage, MultiPlane::SamePage, MultiPlane::SameBlock];
 
 #[test]
-fn a_row_of_planes_takes_the_time_of_its_cells_once_and_a_transfer_each() {
+fn multi_plane_op_shares_cell_time() {
     let n = u64::from(ROWS);
     for planes in [2, 4] {
         let transfers = u64::from(planes) * TRANSFER;
@@ -77,7 +77,7 @@ fn a_row_of_planes_takes_the_time_of_its_cells_once_and_a_transfer_each() {
 }
 
 #[test]
-fn pages_are_copied_back_in_all_planes_at_once() {
+fn copy_back_uses_all_planes() {
     for (planes, rule) in [(2, RULES[0]), (4, RULES[1]), (3, RULES[2])] {
         let mut timeline = die(planes, rule);
         for (row, plane) in (0..ROWS).flat_map(|row| (0..planes).map(move |plane| (row, plane))) {
@@ -93,7 +93,7 @@ fn pages_are_copied_back_in_all_planes_at_once() {
 /// The second of two planes has another page or block. Expect the time of one read if one command
 /// reads both.
 #[test]
-fn addresses_must_suit_the_chip() {
+fn multi_plane_addresses_follow_chip_rule() {
     let reads = |rule, block, page| {
         let mut timeline = die(2, rule);
         timeline.issue(0, Op::read(DIE, READ, Purpose::HostRead, 0).on(at(0, 2, 3)));
@@ -112,7 +112,7 @@ fn addresses_must_suit_the_chip() {
 
 /// Programs of one plane keep their order, whatever another plane could do earlier.
 #[test]
-fn nobody_goes_before_another_of_his_plane() {
+fn multi_plane_keeps_order_within_plane() {
     let mut timeline = die(2, MultiPlane::SamePage);
     let program = |plane: u32, page: u32| {
         let token = u64::from(page);
@@ -131,7 +131,7 @@ fn nobody_goes_before_another_of_his_plane() {
 /// A copy without duration inside the die is over at once, and the program behind it is on its way
 /// to the die. A copy for the other plane then waits, because it is no page of this program.
 #[test]
-fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
+fn zero_time_op_frees_die_for_next_program() {
     for rule in RULES {
         let mut timeline = die(2, rule);
         let copy = |plane, token| {
@@ -148,7 +148,7 @@ fn what_takes_no_time_leaves_its_die_to_the_program_behind_it() {
         let once = TRANSFER + PROGRAM;
         timeline.issue_when(once + TRANSFER / 2, 0, copy(1, 3));
         // A stuck die reports nothing more; an endless loop exceeds the event budget.
-        timeline.allow(100);
+        timeline.set_event_budget(100);
         let mut ends: Vec<_> = std::iter::from_fn(|| timeline.next(u64::MAX)).collect();
         ends.sort_unstable();
         assert_eq!(ends, [(once, 0), (once, 1), (2 * once, 2), (2 * once, 3)], "{rule:?}");

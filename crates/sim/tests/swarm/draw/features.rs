@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Draw, set};
+use super::{CaseRng, set};
 
 /// Draw an SLC cache.
-pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn slc(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let blocks = draw.of(&[0, 1, 1, 2, 3, 5]);
     set(overrides, "slc_blocks", blocks);
     set(overrides, "slc_blocks_max", draw.of(&[blocks.max(1), blocks + 1, 7, 60, 0]));
@@ -19,7 +19,7 @@ pub fn slc(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw write streams, chosen by the host or detected by the device.
-pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn streams(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if draw.yes(50) {
         return set(overrides, "write_streams", draw.of(&[1, 2, 2, 3, 8, 16, 17]));
     }
@@ -33,7 +33,7 @@ pub fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw a pipelined processor, transfer set-up times, memory, and descriptor rings.
-pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn controller(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if !draw.yes(25) {
         return;
     }
@@ -48,7 +48,7 @@ pub fn controller(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw host queues and completion notification.
-pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn host(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if overrides["commands_at_once"] != 0 && draw.yes(50) {
         set(overrides, "read_weight", draw.of(&[1, 1, 3, 100]));
         set(overrides, "write_weight", draw.of(&[1, 1, 3, 100]));
@@ -65,7 +65,7 @@ pub fn host(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw chip features: suspension for reads if these have priority, or multi-plane operations.
-pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn chips(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "program_suspend_ns", draw.of(&[0, 1, 20_000, 10_000_000]));
         set(overrides, "erase_suspend_ns", draw.of(&[0, 1, 50_000, 10_000_000]));
@@ -77,7 +77,7 @@ pub fn chips(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw block history, scrubbing, and the order of free blocks.
-pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn history(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "error_aware_allocation", true);
         set(overrides, "dynamic_wear_levelling", draw.yes(3));
@@ -99,7 +99,7 @@ pub fn history(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw optional controller features of a page map.
-pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub fn rings(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if draw.yes(30) {
         set(overrides, "relocate_latency_ns", draw.of(&[0, 1, 7_000, 300_000]));
         set(overrides, "collections_per_channel", draw.of(&[1, 1, 2, 5]));
@@ -114,7 +114,7 @@ pub fn rings(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw multi-plane operations, mostly without options that exclude them.
-fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn planes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let several = overrides["planes_per_die"] != 1;
     if !draw.yes(if several { 75 } else { 2 }) {
         return;
@@ -130,7 +130,7 @@ fn planes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw partial transfers, unless mapping units were drawn.
-pub(super) fn parts(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn parts(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     if !overrides.contains_key("mapping_unit_bytes") {
         set(overrides, "partial_transfer", draw.yes(30));
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use uflip_sim::FTLS;
 
 use super::features::history;
-use super::{Draw, set, wear};
+use super::{CaseRng, set, wear};
 
 /// FTLs whose keys a function here or in [`super`] draws. Keys of all other FTLs are drawn one by
 /// one.
@@ -22,7 +22,7 @@ const DRAWN: &[&str] = &[
 ];
 
 /// Draw the keys of any other FTL.
-pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn others(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let others: Vec<&str> = FTLS.iter().copied().filter(|name| !DRAWN.contains(name)).collect();
     let ftl = draw.of(&others);
     set(overrides, "ftl", ftl);
@@ -30,13 +30,13 @@ pub(super) fn others(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Remove keys that merging FTLs reject.
-pub(super) fn without_what_page_maps_have(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn without_what_page_maps_have(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "collect_ns", 0);
     set(overrides, "merges_side_by_side", draw.of(&[1, 1, 2, 3, 32]));
 }
 
 /// Draw block-mapped FTLs: FAST and its family.
-pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn log(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "ftl", draw.of(&["fast", "fast", "bast", "superblock"]));
     set(overrides, "superblock_blocks", draw.of(&[1, 1, 2, 3, 8]));
     let per_die = overrides["ftl"] == "fast" && draw.yes(40);
@@ -50,7 +50,7 @@ pub(super) fn log(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw a merge unit of a few rows of blocks, on several banks.
-fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn unit(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let divisors: Vec<u64> = (1..=dies).filter(|banks| dies.is_multiple_of(*banks)).collect();
@@ -72,7 +72,7 @@ fn unit(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     set(overrides, "spare_factor", spare);
 }
 
-pub(super) fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn streams(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     unit(draw, overrides);
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let (cluster, banks) = (number("cluster_bytes"), number("banks"));
@@ -110,7 +110,7 @@ pub(super) fn streams(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-pub(super) fn linear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn linear(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     unit(draw, overrides);
     set(overrides, "open_units", draw.of(&[1, 1, 1, 2]));
     set(overrides, "backward_clusters", draw.of(&[0, 1, 3, 1000]));
@@ -120,7 +120,7 @@ pub(super) fn linear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn stripes(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let dies = number("channels") * number("dies_per_channel") * number("planes_per_die");
     let page = number("page_bytes");
@@ -132,7 +132,7 @@ pub(super) fn stripes(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw flash that wears out, with additional reserve blocks.
-pub(super) fn worn_blocks(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+pub(super) fn worn_blocks(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let (planes, blocks) = (number("planes_per_die"), number("blocks_per_die"));
     let spare = overrides["spare_factor"].as_f64().expect("drawn");

@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::{ALLOCATORS, Profile, VICTIM_POLICIES};
 
-use crate::swarm::case::{Case, Host};
+use crate::swarm::case::{HostLoad, SwarmCase};
 use merging::{linear, log, others, streams, stripes, without_what_page_maps_have, worn_blocks};
 
 /// The random generator.
-struct Draw(Xoshiro256PlusPlus);
+struct CaseRng(Xoshiro256PlusPlus);
 
-impl Draw {
+impl CaseRng {
     fn below(&mut self, end: u64) -> u64 {
         uniform(&mut self.0, end)
     }
@@ -34,11 +34,11 @@ impl Draw {
 }
 
 /// Return case number `index` of `seed`.
-pub fn case(seed: u64, index: u64) -> Case {
-    let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index));
+pub fn case(seed: u64, index: u64) -> SwarmCase {
+    let mut draw = CaseRng(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index));
     let base = draw.of(BASES).to_owned();
-    let host = Host { seed: 1 + draw.below(1 << 20), depth: draw.of(&[1, 2, 4, 8, 32, 64]) };
-    let mut case = Case { base, overrides: Map::new(), host };
+    let host = HostLoad { seed: 1 + draw.below(1 << 20), depth: draw.of(&[1, 2, 4, 8, 32, 64]) };
+    let mut case = SwarmCase { base, overrides: Map::new(), host };
     let ftl = case.ftl();
     shape(&mut draw, &ftl, &mut case.overrides);
     times(&mut draw, &mut case.overrides);
@@ -102,7 +102,7 @@ fn set(overrides: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
 }
 
 /// Draw the geometry.
-fn shape(draw: &mut Draw, ftl: &str, overrides: &mut Map<String, Value>) {
+fn shape(draw: &mut CaseRng, ftl: &str, overrides: &mut Map<String, Value>) {
     // Most are small, so that there can be many.
     let (dies, rows) = if draw.yes(85) { (2, 7) } else { (4, 11) };
     set(overrides, "channels", 1 + draw.below(dies));
@@ -127,7 +127,7 @@ fn shape(draw: &mut Draw, ftl: &str, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw the times.
-fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn times(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     for key in ["read_ns", "program_ns", "program_high_ns", "erase_ns"] {
         if draw.yes(40) {
             set(
@@ -163,7 +163,7 @@ fn times(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw options of every FTL.
-fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn common(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "state", draw.of(&["empty", "sequential", "random", "scattered"]));
     set(overrides, "random_overwrites", draw.of(&[0.0, 0.5, 1.0, 3.0]));
     set(overrides, "seed", draw.below(1 << 32));
@@ -179,7 +179,7 @@ fn common(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw garbage collection, the map on flash, and wear.
-fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
+fn page_map(draw: &mut CaseRng, ftl: &str, case: &mut SwarmCase) {
     let wears = case.base == "worn-mlc";
     let overrides = &mut case.overrides;
     let gc = draw.of(VICTIM_POLICIES);
@@ -231,7 +231,7 @@ fn page_map(draw: &mut Draw, ftl: &str, case: &mut Case) {
 }
 
 /// Draw mapping units smaller than a flash page.
-fn units(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn units(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     let number = |key: &str| overrides[key].as_u64().expect("drawn");
     let sectors = number("page_bytes") / number("sector_bytes");
     let units = draw.of(&[2, 3, 4, 8, 16]);
@@ -247,7 +247,7 @@ fn units(draw: &mut Draw, overrides: &mut Map<String, Value>) {
     }
 }
 
-fn wear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
+fn wear(draw: &mut CaseRng, overrides: &mut Map<String, Value>) {
     set(overrides, "wear_law", draw.of(&uflip_sim::WEAR_LAWS));
     set(overrides, "rated_cycles", draw.of(&[1, 20, 3000]));
     set(overrides, "cycles_before", draw.of(&[0, 5, 100, 3000]));
@@ -271,8 +271,8 @@ fn wear(draw: &mut Draw, overrides: &mut Map<String, Value>) {
 }
 
 /// Draw the least valid spare factor, or a little more or less.
-fn on_the_edge(draw: &mut Draw, case: &mut Case) {
-    let accepted = |case: &Case| {
+fn on_the_edge(draw: &mut CaseRng, case: &mut SwarmCase) {
+    let accepted = |case: &SwarmCase| {
         let overrides = Value::Object(case.overrides.clone()).to_string();
         Profile::parse(&case.text(), &case.base, &overrides).is_ok()
     };
@@ -302,7 +302,7 @@ fn on_the_edge(draw: &mut Draw, case: &mut Case) {
 }
 
 /// Draw implausible values.
-fn odd(draw: &mut Draw, case: &mut Case) {
+fn odd(draw: &mut CaseRng, case: &mut SwarmCase) {
     let keys: Vec<String> = case.overrides.keys().cloned().collect();
     for _ in 0..1 + draw.below(3) {
         let key = draw.of(&keys);

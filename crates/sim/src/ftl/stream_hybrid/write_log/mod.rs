@@ -11,14 +11,15 @@
 mod units;
 
 use crate::collections::lru::Lru;
-use crate::flash::geometry::{Lpn, Place};
-use crate::flash::places::Places;
+use crate::flash::geometry::{Lpn, PageAddress};
+use crate::flash::places::PageAddresses;
 use crate::flash::plan::Plan;
-use crate::pool::units::{FreeUnits, Layout, UnitIdx};
+use crate::pool::units::{FreeUnits, UnitLayout, UnitIdx};
 
 /// A cluster in the log.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-struct Slot {
+#[serde(rename = "Slot")]
+struct ClusterSlot {
     cluster: u32,
     /// Its log unit and the index in it.
     unit: u32,
@@ -38,7 +39,8 @@ struct LogUnit {
 
 /// The size limits of a log.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Limits {
+#[serde(rename = "Limits")]
+pub(crate) struct LogLimits {
     pub(crate) clusters: u32,
     /// Flash units of the log.
     pub(crate) units: u32,
@@ -51,11 +53,11 @@ pub(crate) struct Limits {
 /// The log.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WriteLog {
-    layout: Layout,
-    limits: Limits,
+    layout: UnitLayout,
+    limits: LogLimits,
     /// Per logical cluster: its slot, or [`NONE`].
     slot_of: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: Vec<ClusterSlot>,
     unused: Vec<u32>,
     /// Slots ordered by age.
     order: Lru,
@@ -73,7 +75,7 @@ const NONE: u32 = u32::MAX;
 
 impl WriteLog {
     /// Create an empty log of clusters of `layout`.
-    pub(crate) fn new(layout: Layout, limits: Limits) -> WriteLog {
+    pub(crate) fn new(layout: UnitLayout, limits: LogLimits) -> WriteLog {
         let logical = layout.logical_units() * layout.clusters_per_unit();
         let mut in_bank = vec![0; layout.banks as usize];
         // The journal's units are in bank 0.
@@ -130,8 +132,8 @@ impl WriteLog {
     }
 
     /// Whether it cannot take `cluster` until another one leaves it.
-    pub(crate) fn lacks_room(&self, cluster: u32) -> bool {
-        let Limits { clusters, members, compacts, .. } = self.limits;
+    pub(crate) fn lacks_space(&self, cluster: u32) -> bool {
+        let LogLimits { clusters, members, compacts, .. } = self.limits;
         let another =
             members > 0 && !self.is_member(self.unit_of(cluster)) && self.member_units >= members;
         another || (!self.has(cluster) && self.len() >= clusters) || (!compacts && self.is_full())
@@ -152,7 +154,7 @@ impl WriteLog {
 
     /// Return the place of `page`, if its newest version is in the log.
     #[inline]
-    pub(crate) fn lookup(&self, page: Lpn) -> Option<Place> {
+    pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (cluster, within) = self.cluster_of(page);
         let slot = self.slot_of[cluster as usize];
         if slot == NONE || self.slots[slot as usize].valid >> within & 1 == 0 {
@@ -164,10 +166,10 @@ impl WriteLog {
     /// Return which pages of the cluster that begins with `first` have their newest version in the log, and
     /// the places of all its pages.
     #[inline]
-    pub(crate) fn newest_of(&self, first: Lpn) -> Option<(u64, Places)> {
+    pub(crate) fn newest_of(&self, first: Lpn) -> Option<(u64, PageAddresses)> {
         let slot = self.slot_of[self.cluster_of(first).0 as usize];
         (slot != NONE).then(|| {
-            let Slot { unit, index, valid, .. } = self.slots[slot as usize];
+            let ClusterSlot { unit, index, valid, .. } = self.slots[slot as usize];
             let unit = self.units[unit as usize].unit;
             (valid, self.layout.places(unit, index * self.layout.cluster_pages))
         })
@@ -188,7 +190,7 @@ impl WriteLog {
 
     /// Return the erased place of page `within` of `cluster` in its current place, if it has one.
     #[inline]
-    pub(crate) fn erased_place(&self, cluster: u32, within: u32) -> Option<Place> {
+    pub(crate) fn erased_place(&self, cluster: u32, within: u32) -> Option<PageAddress> {
         let slot = self.slot_of[cluster as usize];
         if slot == NONE || self.slots[slot as usize].programmed >> within & 1 == 1 {
             return None;
@@ -221,7 +223,7 @@ impl WriteLog {
     pub(crate) fn drop_cluster(&mut self, cluster: u32) {
         let slot = std::mem::replace(&mut self.slot_of[cluster as usize], NONE);
         if slot != NONE {
-            self.leave_place(slot);
+            self.release_slot(slot);
             self.order.leave(slot);
             self.unused.push(slot);
             let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
@@ -250,13 +252,13 @@ impl WriteLog {
         let (unit, index) = self.next_place(free, plan);
         let slot = self.slot_of[cluster as usize];
         let old = (slot != NONE).then(|| {
-            let Slot { unit, index, valid, .. } = self.slots[slot as usize];
-            self.leave_place(slot);
+            let ClusterSlot { unit, index, valid, .. } = self.slots[slot as usize];
+            self.release_slot(slot);
             self.order.leave(slot);
             (self.units[unit as usize].unit, index * self.layout.cluster_pages, valid)
         });
         let slot = if slot == NONE { self.new_slot(cluster) } else { slot };
-        self.enter_place(slot, unit as u32, index);
+        self.assign_slot(slot, unit as u32, index);
         self.order.enter(slot);
         old
     }
@@ -266,14 +268,14 @@ impl WriteLog {
         self.order.by_age().map(|slot| self.slots[slot as usize].cluster)
     }
 
-    fn place(&self, slot: u32, within: u32) -> Place {
-        let Slot { unit, index, .. } = self.slots[slot as usize];
+    fn place(&self, slot: u32, within: u32) -> PageAddress {
+        let ClusterSlot { unit, index, .. } = self.slots[slot as usize];
         let offset = index * self.layout.cluster_pages + within;
         self.layout.place(self.units[unit as usize].unit, offset)
     }
 
     fn new_slot(&mut self, cluster: u32) -> u32 {
-        let blank = Slot { cluster, unit: 0, index: 0, programmed: 0, valid: 0 };
+        let blank = ClusterSlot { cluster, unit: 0, index: 0, programmed: 0, valid: 0 };
         let slot = self.unused.pop().unwrap_or(self.slots.len() as u32);
         match self.slots.get_mut(slot as usize) {
             Some(old) => *old = blank,
@@ -286,14 +288,14 @@ impl WriteLog {
         slot
     }
 
-    fn leave_place(&mut self, slot: u32) {
-        let Slot { unit, index, .. } = self.slots[slot as usize];
+    fn release_slot(&mut self, slot: u32) {
+        let ClusterSlot { unit, index, .. } = self.slots[slot as usize];
         let unit = &mut self.units[unit as usize];
         unit.slots[index as usize] = NONE;
         unit.live -= 1;
     }
 
-    fn enter_place(&mut self, slot: u32, unit: u32, index: u32) {
+    fn assign_slot(&mut self, slot: u32, unit: u32, index: u32) {
         let books = &mut self.slots[slot as usize];
         (books.unit, books.index) = (unit, index);
         (books.programmed, books.valid) = (0, 0);

@@ -1,6 +1,6 @@
 //! The units of a write log: the place of the next cluster, and the reuse of superseded places.
 
-use super::{LogUnit, NONE, Slot, WriteLog};
+use super::{LogUnit, NONE, ClusterSlot, WriteLog};
 use crate::flash::plan::Plan;
 use crate::pool::units::FreeUnits;
 
@@ -55,15 +55,15 @@ impl WriteLog {
         let moved: Vec<u32> =
             self.units[victim].slots.iter().copied().filter(|slot| *slot != NONE).collect();
         for slot in moved {
-            let Slot { index, valid, .. } = self.slots[slot as usize];
+            let ClusterSlot { index, valid, .. } = self.slots[slot as usize];
             let (unit, next) = self.open.expect("one was just opened");
             let (from, to) = (self.units[victim].unit, self.units[unit].unit);
             for within in (0..pages).filter(|within| valid >> within & 1 == 1) {
                 let from = self.layout.place(from, index * pages + within);
                 plan.copy(from, self.layout.place(to, next * pages + within));
             }
-            self.leave_place(slot);
-            self.enter_place(slot, unit as u32, next);
+            self.release_slot(slot);
+            self.assign_slot(slot, unit as u32, next);
             let books = &mut self.slots[slot as usize];
             (books.programmed, books.valid) = (valid, valid);
             self.open = Some((unit, next + 1));

@@ -40,7 +40,7 @@ fn spread(name: &str, dynamic: bool, threshold: u32) -> (u32, u64, u64) {
 /// threshold the spread is the threshold plus the erases while up to 48 of them wait, every fourth erase of
 /// their plane: 192 erases, of a dozen blocks and more.
 #[test]
-fn static_levelling_narrows_the_spread_of_every_ftl() {
+fn static_levelling_narrows_wear_spread_of_merging_ftls() {
     for name in MERGING_FTLS {
         let (without, moved, _) = spread(name, false, 0);
         assert!(without > 30 && moved == 0, "{name}: {without}");
@@ -56,7 +56,7 @@ fn static_levelling_narrows_the_spread_of_every_ftl() {
 }
 
 #[test]
-fn dynamic_levelling_alone_moves_nothing() {
+fn dynamic_levelling_moves_no_blocks() {
     for name in MERGING_FTLS {
         let (_, moved, _) = spread(name, true, 0);
         assert_eq!(moved, 0, "{name}");

@@ -16,7 +16,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, Shape};
 use crate::flash::media::{Flash, Media};
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
-use crate::ftl::extent::Extent;
+use crate::ftl::extent::PageExtent;
 use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::stream_hybrid::StreamsPart;
 use crate::ftl::{MERGING_FTLS, Merging, MergingOptions, Tables};
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_merging_ftl_reads_what_was_written(
+    fn merging_ftls_read_own_writes(
         geometry in geometries(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn every_ftl_with_merge_units_reads_what_was_written(
+    fn unit_ftls_read_own_writes(
         (geometry, streams, linear) in units(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         read_your_writes(&with_streams(geometry, streams), seed, hot);
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn a_map_over_stripes_reads_what_was_written(
+    fn stripe_map_reads_own_writes(
         (geometry, part) in stripes(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let tables = Tables { stripes: Some(part), ..Tables::default() };
@@ -130,7 +130,7 @@ fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
 /// A write begins in the log, which does not copy the pages that the write will bring; then a stream
 /// continues in the middle of it, and makes space by merging the very unit.
 #[test]
-fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
+fn merge_within_write_skips_later_pages() {
     let geometry = Geometry::from(Shape {
         channels: 1,
         planes: 2,
@@ -146,7 +146,7 @@ fn a_merge_in_the_middle_of_a_write_does_not_ask_for_what_comes() {
 
 /// The rest of the last page is where the unit was before the merge, and storing the map takes units.
 #[test]
-fn storing_the_map_of_a_merge_does_not_erase_what_the_write_still_reads() {
+fn map_store_of_merge_keeps_unit_being_read() {
     let geometry = Geometry::from(Shape {
         channels: 3,
         planes: 6,
@@ -266,7 +266,7 @@ fn write(
     oracle: &mut [Option<u64>],
     mut worn: Option<&mut Flash>,
 ) {
-    let extent = Extent::of_io(io, PAGE);
+    let extent = PageExtent::of_io(io, PAGE);
     let end = (io.offset.0 + io.size.0).div_ceil(PAGE) as u32;
     for page in ((io.offset.0 / PAGE) as u32..end).map(Lpn) {
         media.writing = number;
@@ -289,14 +289,14 @@ fn write(
 /// Write all of `page`.
 pub(super) fn write_whole(ftl: &mut Merging, page: Lpn, flash: &mut Flash) {
     let mut plan = Plan::default();
-    ftl.write(page, &Extent::single(page, true, 0), &mut plan);
+    ftl.write(page, &PageExtent::single(page, true, 0), &mut plan);
     flash.execute(&mut plan);
 }
 
 /// `make soak`: every merging FTL under ten million host operations.
 #[test]
 #[ignore = "minutes; make soak"]
-fn ten_million_operations() {
+fn ten_million_operations_read_own_writes() {
     let (geometry, mut tables) = one_for_all();
     for name in MERGING_FTLS {
         work(&MergingOptions::with_tables(name, geometry, tables.clone()), 1, 20, 10_000_000, None);

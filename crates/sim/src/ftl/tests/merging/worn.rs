@@ -1,18 +1,18 @@
 //! Merging FTLs on flash that fails and wears out: no written data is lost as long as blocks are
 //! left that stand in for others, and nothing that is retired is used (the NAND checks that).
 
-use crate::flash::geometry::{BlockIdx, Geometry, Place, Shape};
+use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Shape};
 use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::flash::plan::Plan;
 use crate::flash::replacement::ReplacementTable;
 use crate::ftl::tests::Shadow;
-use crate::ftl::tests::retirement::{Wear, flash_of};
+use crate::ftl::tests::retirement::{WearRate, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
 /// Flash for an FTL with the geometry `known` and this number of reserve blocks a plane, programmed in order
 /// or not; `None` if too many are bad.
-fn flash(known: Geometry, kept: u32, wear: Wear, order: PageOrder) -> Option<Flash> {
+fn flash(known: Geometry, kept: u32, wear: WearRate, order: PageOrder) -> Option<Flash> {
     // The seed also decides whether blocks are swapped.
     let levels = [(false, 0), (true, 0), (false, 1), (true, 2)][wear.seed as usize / 7 % 4];
     let shape = *known.shape();
@@ -53,13 +53,13 @@ pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash
 }
 
 /// The physical place of the FTL's page at `at`.
-pub(super) fn place(worn: Option<&Flash>, at: Place) -> Place {
+pub(super) fn place(worn: Option<&Flash>, at: PageAddress) -> PageAddress {
     worn.map_or(at, |worn| worn.place(at))
 }
 
 /// The FTL of `options` on such flash, until it is used up at most.
 pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64, operations: u64) {
-    let wear = Wear {
+    let wear = WearRate {
         retire: if seed.is_multiple_of(2) { Retire::Blocks } else { Retire::Nothing },
         failures: (seed % 100) as f64 / 1000.0,
         factory_bad: (seed % 7) as f64 / 50.0,
@@ -74,7 +74,7 @@ pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64
 }
 
 #[test]
-fn every_block_that_fails_is_replaced_until_none_is_left() {
+fn failed_blocks_are_replaced_until_spares_run_out() {
     let known = Geometry::from(Shape {
         channels: 2,
         planes: 2,
@@ -85,7 +85,7 @@ fn every_block_that_fails_is_replaced_until_none_is_left() {
         logical_pages: 8 * 16,
     });
     assert!(MERGING_FTLS.contains(&"block_map"));
-    let wear = Wear {
+    let wear = WearRate {
         retire: Retire::Nothing,
         failures: 0.01,
         factory_bad: 0.0,

@@ -2,27 +2,27 @@
 
 use std::collections::VecDeque;
 
-use super::{Block, Page, Tally, valid};
+use super::{MergeCounts, NaiveBlock, NaivePage, valid};
 
 /// FAST. A random log block is a list of pages, `None` where a newer version exists. There is a ring of
 /// them for all, or one for every plane: the data block b belongs to ring b mod rings.
-pub(super) struct Fast {
+pub(super) struct NaiveFast {
     pub(super) pages: usize,
     pub(super) most_random: usize,
     pub(super) lossy: bool,
     pub(super) superblock: usize,
-    pub(super) data: Vec<Block>,
+    pub(super) data: Vec<NaiveBlock>,
     pub(super) sequential: Option<(usize, usize)>,
     pub(super) completed: Option<usize>,
     pub(super) rings: Vec<VecDeque<Vec<Option<u32>>>>,
-    pub(super) tally: Tally,
+    pub(super) tally: MergeCounts,
 }
 
-impl Fast {
+impl NaiveFast {
     pub(super) fn write(&mut self, page: u32) {
         let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
-        if self.data[block][offset] == Page::Free {
-            self.data[block][offset] = Page::Valid;
+        if self.data[block][offset] == NaivePage::Free {
+            self.data[block][offset] = NaivePage::Valid;
         } else if offset == 0 && (block % self.superblock == 0 || self.completed == Some(block - 1))
         {
             if let Some((owner, next)) = self.sequential {
@@ -65,7 +65,7 @@ impl Fast {
         self.sequential = None;
         self.merge_data(owner);
         for offset in (0..next).chain(with) {
-            self.data[owner][offset] = Page::Valid;
+            self.data[owner][offset] = NaivePage::Valid;
         }
     }
 
@@ -74,14 +74,17 @@ impl Fast {
         let first = (block * self.pages) as u32;
         self.tally.copies += valid(&self.data[block]);
         self.tally.erases += 1;
-        let mut pages: Block = self.data[block].clone();
-        pages.iter_mut().filter(|page| **page == Page::Invalid).for_each(|page| *page = Page::Free);
+        let mut pages: NaiveBlock = self.data[block].clone();
+        pages
+            .iter_mut()
+            .filter(|page| **page == NaivePage::Invalid)
+            .for_each(|page| *page = NaivePage::Free);
         if !self.lossy {
             let range = first..first + self.pages as u32;
             for entry in self.rings.iter_mut().flatten().flatten() {
                 if let Some(page) = entry.filter(|page| range.contains(page)) {
                     self.tally.copies += 1;
-                    pages[(page - first) as usize] = Page::Valid;
+                    pages[(page - first) as usize] = NaivePage::Valid;
                     *entry = None;
                 }
             }
@@ -98,7 +101,7 @@ impl Fast {
         if let Some(entry) = self.entry(page) {
             *entry = None;
         }
-        self.data[page as usize / self.pages][page as usize % self.pages] = Page::Invalid;
+        self.data[page as usize / self.pages][page as usize % self.pages] = NaivePage::Invalid;
     }
 
     fn append(&mut self, page: u32) {
@@ -122,8 +125,8 @@ impl Fast {
             None => {
                 // A merge may just have freed its place.
                 let (block, offset) = (page as usize / self.pages, page as usize % self.pages);
-                if self.data[block][offset] == Page::Valid {
-                    self.data[block][offset] = Page::Invalid;
+                if self.data[block][offset] == NaivePage::Valid {
+                    self.data[block][offset] = NaivePage::Invalid;
                 }
             }
         }

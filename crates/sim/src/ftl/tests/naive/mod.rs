@@ -16,12 +16,12 @@ use crate::flash::media::Flash;
 use crate::flash::nand::PageOrder;
 use crate::ftl::log_part::{Compat, LogPart};
 use crate::ftl::{Merging, MergingOptions, Tables};
-use fast::Fast;
-use superblocks::Superblocks;
+use fast::NaiveFast;
+use superblocks::NaiveSuperblocks;
 
 /// The counters that are compared.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-struct Tally {
+struct MergeCounts {
     switch: u64,
     partial: u64,
     full: u64,
@@ -31,63 +31,64 @@ struct Tally {
 
 /// A page of a data block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Page {
+enum NaivePage {
     Free,
     Valid,
     Invalid,
 }
 
-type Block = Vec<Page>;
+type NaiveBlock = Vec<NaivePage>;
 
-fn valid(block: &Block) -> u64 {
-    block.iter().filter(|page| **page == Page::Valid).count() as u64
+fn valid(block: &NaiveBlock) -> u64 {
+    block.iter().filter(|page| **page == NaivePage::Valid).count() as u64
 }
 
 /// The block-mapped FTL: an overwrite copies all other pages.
-fn block_map(trace: &[u32], blocks: usize, pages: usize) -> Tally {
-    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
-    let mut tally = Tally::default();
+fn block_map(trace: &[u32], blocks: usize, pages: usize) -> MergeCounts {
+    let mut data: Vec<NaiveBlock> = vec![vec![NaivePage::Free; pages]; blocks];
+    let mut tally = MergeCounts::default();
     for page in trace {
         let (block, offset) = (*page as usize / pages, *page as usize % pages);
-        if data[block][offset] == Page::Valid {
+        if data[block][offset] == NaivePage::Valid {
             tally.full += 1;
             tally.erases += 1;
             tally.copies += valid(&data[block]) - 1;
         }
-        data[block][offset] = Page::Valid;
+        data[block][offset] = NaivePage::Valid;
     }
     tally
 }
 
 /// BAST: logs as lists of offsets, the one written last at the end.
-fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
-    let mut data: Vec<Block> = vec![vec![Page::Free; pages]; blocks];
+fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> MergeCounts {
+    let mut data: Vec<NaiveBlock> = vec![vec![NaivePage::Free; pages]; blocks];
     let mut logs: Vec<(usize, Vec<usize>)> = Vec::new();
-    let mut tally = Tally::default();
-    let merge = |data: &mut Vec<Block>, (block, log): (usize, Vec<usize>), tally: &mut Tally| {
-        let written = pages_written(&data[block]);
-        let in_order = log.iter().enumerate().all(|(slot, offset)| slot == *offset);
-        if in_order && log.len() == pages {
-            tally.switch += 1;
-            tally.erases += 1;
-        } else if in_order {
-            tally.partial += 1;
-            tally.copies += written - log.len() as u64;
-            tally.erases += 1;
-        } else {
-            tally.full += 1;
-            tally.copies += written;
-            tally.erases += 2;
-        }
-        data[block]
-            .iter_mut()
-            .filter(|page| **page == Page::Invalid)
-            .for_each(|page| *page = Page::Valid);
-    };
+    let mut tally = MergeCounts::default();
+    let merge =
+        |data: &mut Vec<NaiveBlock>, (block, log): (usize, Vec<usize>), tally: &mut MergeCounts| {
+            let written = pages_written(&data[block]);
+            let in_order = log.iter().enumerate().all(|(slot, offset)| slot == *offset);
+            if in_order && log.len() == pages {
+                tally.switch += 1;
+                tally.erases += 1;
+            } else if in_order {
+                tally.partial += 1;
+                tally.copies += written - log.len() as u64;
+                tally.erases += 1;
+            } else {
+                tally.full += 1;
+                tally.copies += written;
+                tally.erases += 2;
+            }
+            data[block]
+                .iter_mut()
+                .filter(|page| **page == NaivePage::Invalid)
+                .for_each(|page| *page = NaivePage::Valid);
+        };
     for page in trace {
         let (block, offset) = (*page as usize / pages, *page as usize % pages);
-        if data[block][offset] == Page::Free {
-            data[block][offset] = Page::Valid;
+        if data[block][offset] == NaivePage::Free {
+            data[block][offset] = NaivePage::Valid;
             continue;
         }
         let mut log = match logs.iter().position(|(of, _)| *of == block) {
@@ -100,7 +101,7 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
             }
         };
         log.1.push(offset);
-        data[block][offset] = Page::Invalid;
+        data[block][offset] = NaivePage::Invalid;
         if log.1.len() == pages {
             merge(&mut data, log, &mut tally);
         } else {
@@ -111,12 +112,12 @@ fn bast(trace: &[u32], blocks: usize, pages: usize, most: usize) -> Tally {
 }
 
 /// The pages with data, wherever the newest version is.
-fn pages_written(block: &Block) -> u64 {
-    block.iter().filter(|page| **page != Page::Free).count() as u64
+fn pages_written(block: &NaiveBlock) -> u64 {
+    block.iter().filter(|page| **page != NaivePage::Free).count() as u64
 }
 
 /// The counters of the FTL.
-fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tally {
+fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables(name, geometry, tables);
     Merging::check(&options).expect("a device");
@@ -124,7 +125,7 @@ fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> Tall
     let mut flash = Flash::new(geometry, PageOrder::Any);
     trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
     let counters = flash.counters;
-    Tally {
+    MergeCounts {
         switch: counters.switch_merges,
         partial: counters.partial_merges,
         full: counters.full_merges,
@@ -156,7 +157,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn merges_are_those_of_the_plainest_program(
+    fn merges_match_naive_models(
         seed in any::<u64>(), pages in 2u32..70, blocks in 2u32..24, logs in 2u32..10,
         planes in 1u32..4, superblock in 1u32..6,
     ) {
@@ -183,18 +184,18 @@ proptest! {
         for (superblock, compat, per_plane) in variants {
             let rings = if per_plane { planes as usize } else { 1 };
             if logs as usize > rings {
-                let mut naive = Fast {
+                let mut naive = NaiveFast {
                     pages: in_block, most_random: (logs as usize - 1) / rings,
                     lossy: compat == Compat::Flashsim2010, superblock: superblock as usize,
-                    data: vec![vec![Page::Free; in_block]; many], sequential: None, completed: None,
-                    rings: vec![VecDeque::new(); rings], tally: Tally::default(),
+                    data: vec![vec![NaivePage::Free; in_block]; many], sequential: None, completed: None,
+                    rings: vec![VecDeque::new(); rings], tally: MergeCounts::default(),
                 };
                 trace.iter().for_each(|page| naive.write(*page));
                 let options = log(superblock, compat, per_plane);
                 prop_assert_eq!(counted("fast", &trace, geometry, &options), naive.tally);
             }
         }
-        let mut naive = Superblocks::new(many, in_block, superblock as usize, logs as usize);
+        let mut naive = NaiveSuperblocks::new(many, in_block, superblock as usize, logs as usize);
         for (number, page) in trace.iter().enumerate() {
             let group = *page as usize / in_block / superblock as usize;
             naive.write(*page, group, number as u64 + 1);

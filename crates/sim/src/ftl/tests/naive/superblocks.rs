@@ -1,10 +1,10 @@
 //! Superblocks, written out page by page.
 
-use super::Tally;
+use super::MergeCounts;
 
 /// Superblocks. A flash block is a list of pages and the numbers of their writes; a page is valid if that
 /// number is the newest.
-pub(super) struct Superblocks {
+pub(super) struct NaiveSuperblocks {
     pub(super) pages: usize,
     pub(super) own: Vec<usize>,
     pub(super) most_updates: usize,
@@ -13,20 +13,25 @@ pub(super) struct Superblocks {
     /// Per logical page and per superblock: the number of the last write.
     pub(super) newest: Vec<u64>,
     pub(super) written: Vec<u64>,
-    pub(super) tally: Tally,
+    pub(super) tally: MergeCounts,
 }
 
-impl Superblocks {
-    pub(super) fn new(blocks: usize, pages: usize, of: usize, most_updates: usize) -> Superblocks {
+impl NaiveSuperblocks {
+    pub(super) fn new(
+        blocks: usize,
+        pages: usize,
+        of: usize,
+        most_updates: usize,
+    ) -> NaiveSuperblocks {
         let own: Vec<usize> = (0..blocks).step_by(of).map(|first| of.min(blocks - first)).collect();
-        Superblocks {
+        NaiveSuperblocks {
             pages,
             most_updates,
             groups: vec![Vec::new(); own.len()],
             newest: vec![0; blocks * pages],
             written: vec![0; own.len()],
             own,
-            tally: Tally::default(),
+            tally: MergeCounts::default(),
         }
     }
 

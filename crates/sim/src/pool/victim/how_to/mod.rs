@@ -8,7 +8,7 @@ pub(crate) use oldest_half::OldestHalf as HowTo;
 use super::{PolicyOptions, VictimPolicy};
 
 #[test]
-fn the_page_shows_what_is_compiled_here() {
+fn documentation_shows_compiled_code() {
     let page = include_str!("../../../../../../docs/how-to/add-a-victim-policy.md");
     let code = include_str!("oldest_half.rs");
     assert!(page.contains(&format!("```rust file=oldest_half.rs\n{code}```\n")));

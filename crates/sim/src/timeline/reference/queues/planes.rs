@@ -1,13 +1,13 @@
 //! Multi-plane operations: the waiting operations are checked one by one.
 
 use super::super::plane_of;
-use super::{Happens, Reference};
-use crate::timeline::op::Kind;
+use super::{Reference, ReferenceEvent};
+use crate::timeline::op::OpKind;
 use crate::timeline::{MultiPlane, Stage};
 
 /// The multi-plane operation of a die.
 #[derive(Default)]
-pub(super) struct Together {
+pub(super) struct ReferenceRow {
     /// The operations that have the die.
     members: Vec<usize>,
     /// Number of pages not yet transferred.
@@ -22,7 +22,7 @@ impl Reference {
     }
 
     /// Return whether one command can do both.
-    fn alike(&self, one: usize, other: usize) -> bool {
+    fn are_compatible(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.ops[one], &self.ops[other]);
         let (Some(at), Some(beside)) = (plane_of(one), plane_of(other)) else { return false };
         let same = one.kind == other.kind && one.purpose == other.purpose;
@@ -37,10 +37,10 @@ impl Reference {
 
     /// Return whether `number` joins the work of `die`, ahead of the first `place` waiting
     /// operations.
-    fn goes_with(&self, die: usize, number: usize, place: usize) -> bool {
-        let members = &self.together[die].members;
+    fn may_join(&self, die: usize, number: usize, place: usize) -> bool {
+        let members = &self.rows[die].members;
         let queue = self.dies[die].queue.iter().take(place);
-        members.iter().all(|member| self.alike(*member, number))
+        members.iter().all(|member| self.are_compatible(*member, number))
             && queue.into_iter().all(|(other, ..)| {
                 let planes = plane_of(&self.ops[number]).zip(plane_of(&self.ops[*other]));
                 let apart = planes.is_some_and(|(one, other)| one.plane != other.plane);
@@ -51,19 +51,19 @@ impl Reference {
     /// Handle the arrival of an operation at its die's queue.
     pub(super) fn arrive_at_planes(&mut self, number: usize) {
         let die = self.ops[number].die.0 as usize;
-        if self.together[die].open && self.goes_with(die, number, usize::MAX) {
-            self.together[die].members.push(number);
-            self.together[die].to_send += 1;
-            return self.sends(number);
+        if self.rows[die].open && self.may_join(die, number, usize::MAX) {
+            self.rows[die].members.push(number);
+            self.rows[die].to_send += 1;
+            return self.send_planes(number);
         }
         self.dies[die].queue.push_back((number, 0, self.now));
         if !self.dies[die].busy && self.dies[die].queue.len() == 1 {
-            self.events.push((self.now, die as u64, Happens::ReleaseDie(die)));
+            self.events.push((self.now, die as u64, ReferenceEvent::ReleaseDie(die)));
         }
     }
 
     /// Send its page over the channel.
-    fn sends(&mut self, number: usize) {
+    fn send_planes(&mut self, number: usize) {
         self.ops[number].stage = Stage::Channel;
         self.arrive(number);
     }
@@ -74,27 +74,27 @@ impl Reference {
             (op.die.0 as usize, op.kind, op.cell_ns)
         };
         self.dies[die].busy = true;
-        self.together[die].members = vec![first];
+        self.rows[die].members = vec![first];
         let mut place = 0;
         while let Some((number, ..)) = self.dies[die].queue.get(place).copied() {
-            if self.goes_with(die, number, place) {
+            if self.may_join(die, number, place) {
                 self.dies[die].queue.remove(place);
-                self.together[die].members.push(number);
+                self.rows[die].members.push(number);
             } else {
                 place += 1;
             }
         }
-        let members = self.together[die].members.clone();
-        self.together[die].to_send = members.len();
-        self.together[die].open = kind == Kind::Program;
+        let members = self.rows[die].members.clone();
+        self.rows[die].to_send = members.len();
+        self.rows[die].open = kind == OpKind::Program;
         match kind {
-            Kind::Inside => self.end_together(die, self.now + cell_ns),
-            Kind::Program => members.iter().for_each(|number| self.sends(*number)),
-            Kind::Read => {
+            OpKind::Inside => self.end_together(die, self.now + cell_ns),
+            OpKind::Program => members.iter().for_each(|number| self.send_planes(*number)),
+            OpKind::Read => {
                 for number in members {
                     self.ops[number].stage = Stage::Channel;
                     let order = self.order();
-                    self.events.push((self.now + cell_ns, order, Happens::Arrive(number)));
+                    self.events.push((self.now + cell_ns, order, ReferenceEvent::Arrive(number)));
                 }
             }
         }
@@ -102,10 +102,10 @@ impl Reference {
 
     /// End all work of a die at `end`.
     fn end_together(&mut self, die: usize, end: u64) {
-        self.events.push((end, die as u64, Happens::ReleaseDie(die)));
-        for number in self.together[die].members.clone() {
+        self.events.push((end, die as u64, ReferenceEvent::ReleaseDie(die)));
+        for number in self.rows[die].members.clone() {
             let order = self.order();
-            self.events.push((end, order, Happens::End(number)));
+            self.events.push((end, order, ReferenceEvent::End(number)));
         }
     }
 
@@ -113,14 +113,14 @@ impl Reference {
     pub(super) fn sent_of_planes(&mut self, number: usize, end: u64) -> bool {
         let op = &self.ops[number];
         let (die, kind) = (op.die.0 as usize, op.kind);
-        if kind == Kind::Program {
+        if kind == OpKind::Program {
             let order = self.order();
-            self.events.push((end, order, Happens::InRegister(number)));
+            self.events.push((end, order, ReferenceEvent::InRegister(number)));
             return true;
         }
-        self.together[die].to_send -= 1;
-        if self.together[die].to_send == 0 {
-            self.events.push((end, die as u64, Happens::ReleaseDie(die)));
+        self.rows[die].to_send -= 1;
+        if self.rows[die].to_send == 0 {
+            self.events.push((end, die as u64, ReferenceEvent::ReleaseDie(die)));
         }
         false
     }
@@ -129,12 +129,12 @@ impl Reference {
     pub(super) fn in_register(&mut self, number: usize) {
         let op = &self.ops[number];
         let (die, cell_ns) = (op.die.0 as usize, op.cell_ns);
-        self.together[die].to_send -= 1;
+        self.rows[die].to_send -= 1;
         // They end in the order in which they were sent.
-        self.together[die].members.retain(|member| *member != number);
-        self.together[die].members.push(number);
-        if self.together[die].to_send == 0 {
-            self.together[die].open = false;
+        self.rows[die].members.retain(|member| *member != number);
+        self.rows[die].members.push(number);
+        if self.rows[die].to_send == 0 {
+            self.rows[die].open = false;
             self.end_together(die, self.now + cell_ns);
         }
     }

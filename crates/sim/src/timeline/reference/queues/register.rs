@@ -1,7 +1,7 @@
 //! Cache program: a die accepts the next page while it programs one.
 
-use super::{Happens, Reference};
-use crate::timeline::op::Kind;
+use super::{Reference, ReferenceEvent};
+use crate::timeline::op::OpKind;
 use crate::timeline::{DieQueue, Op, Purpose};
 
 /// The state of a die with cache program.
@@ -21,11 +21,11 @@ impl Reference {
     /// Return whether the operation ends when its data is in the die's register.
     pub(super) fn is_cached(&self, number: usize) -> bool {
         let Op { kind, purpose, .. } = self.ops[number];
-        self.timing.cache_program && kind == Kind::Program && purpose == Purpose::HostWrite
+        self.timing.cache_program && kind == OpKind::Program && purpose == Purpose::HostWrite
     }
 
     /// Return whether the register of the die accepts a page while the cells are busy.
-    pub(super) fn takes(&self, die: usize, number: usize) -> bool {
+    pub(super) fn takes_next(&self, die: usize, number: usize) -> bool {
         let Register { alone, taken, .. } = self.registers[die];
         alone && !taken && self.is_cached(number)
     }
@@ -42,10 +42,10 @@ impl Reference {
         let register = &mut self.registers[die];
         let cell_ns = register.loaded.take().expect("the register is loaded");
         (register.cells, register.taken) = (true, false);
-        self.events.push((self.now + cell_ns, die as u64, Happens::Programmed(die)));
+        self.events.push((self.now + cell_ns, die as u64, ReferenceEvent::Programmed(die)));
         let first = self.dies[die].queue.front().map(|first| first.0);
         if self.timing.die_queue == DieQueue::Fifo
-            && let Some(first) = first.filter(|first| self.takes(die, *first))
+            && let Some(first) = first.filter(|first| self.takes_next(die, *first))
         {
             self.dies[die].queue.pop_front();
             self.hold(first);

@@ -1,6 +1,6 @@
 //! Descriptor rings, scanned at every change; and the set-up times of a bus.
 
-use super::{DIES, Happens, Reference};
+use super::{DIES, Reference, ReferenceEvent};
 use crate::timeline::Stage;
 
 impl Reference {
@@ -17,18 +17,18 @@ impl Reference {
         }
         self.noticed[number] = false;
         self.held.push_back(number);
-        self.go_round();
+        self.serve_rings();
     }
 
     /// Move each request that finds a free entry.
-    fn go_round(&mut self) {
+    fn serve_rings(&mut self) {
         let Some(rings) = self.timing.rings else { return };
         loop {
             for die in 0..DIES as usize {
-                while self.begun[die] < rings.rx_entries
+                while self.ring_begun[die] < rings.rx_entries
                     && let Some(number) = self.sent[die].pop_front()
                 {
-                    self.begun[die] += 1;
+                    self.ring_begun[die] += 1;
                     self.arrive(number);
                 }
             }
@@ -48,9 +48,9 @@ impl Reference {
         // Completions of one die at equal times keep their order.
         now.sort_by_key(|(noticed, die, end, _)| (*noticed, *die, *end));
         for (_, die, _, number) in now {
-            self.begun[die as usize] -= 1;
+            self.ring_begun[die as usize] -= 1;
             self.noticed[number] = true;
-            self.go_round();
+            self.serve_rings();
             if self.ops[number].link_bytes > 0 {
                 self.ops[number].stage = Stage::Link;
                 self.arrive(number);
@@ -67,7 +67,7 @@ impl Reference {
         };
         let noticed = rings.noticed(self.now);
         self.over.push((noticed, self.ops[number].die.0, self.now, number));
-        self.events.push((noticed, 100, Happens::Notice));
+        self.events.push((noticed, 100, ReferenceEvent::Notice));
         true
     }
 }

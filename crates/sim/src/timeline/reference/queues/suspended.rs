@@ -1,8 +1,8 @@
 //! Suspended programs and erases: the events of their ends are withdrawn.
 
-use super::{Happens, Reference};
+use super::{Reference, ReferenceEvent};
 use crate::timeline::Purpose;
-use crate::timeline::op::Kind;
+use crate::timeline::op::OpKind;
 
 /// A suspendable operation of a die.
 #[derive(Clone, Copy)]
@@ -18,8 +18,8 @@ impl Reference {
         let suspend = self.timing.suspend?;
         let op = &self.ops[number];
         match op.kind {
-            Kind::Program => suspend.program_ns,
-            Kind::Inside if op.purpose == Purpose::Erase => suspend.erase_ns,
+            OpKind::Program => suspend.program_ns,
+            OpKind::Inside if op.purpose == Purpose::Erase => suspend.erase_ns,
             _ => None,
         }
     }
@@ -29,10 +29,16 @@ impl Reference {
     }
 
     /// Start the cell time of `number` on `die`.
-    pub(super) fn at_work(&mut self, die: usize, number: usize, cells: (u64, u64), times: u32) {
-        self.working[die] = None;
+    pub(super) fn start_suspendable(
+        &mut self,
+        die: usize,
+        number: usize,
+        cells: (u64, u64),
+        times: u32,
+    ) {
+        self.suspendable[die] = None;
         if self.stop_ns(number).is_some() {
-            self.working[die] = Some(Suspendable { number, cells, times });
+            self.suspendable[die] = Some(Suspendable { number, cells, times });
         }
         let waiting = &self.dies[die].queue;
         if waiting.iter().any(|waiting| self.is_read_of_host(waiting.0)) {
@@ -42,7 +48,7 @@ impl Reference {
 
     /// Handle a host read that waits for `die`.
     pub(super) fn suspend(&mut self, die: usize) {
-        let Some(Suspendable { number, cells: (begin, end), times }) = self.working[die] else {
+        let Some(Suspendable { number, cells: (begin, end), times }) = self.suspendable[die] else {
             return;
         };
         let Some(stop_ns) = self.stop_ns(number) else { return };
@@ -52,23 +58,23 @@ impl Reference {
             return;
         }
         self.events.retain(|(_, _, happens)| match happens {
-            Happens::ReleaseDie(other) => *other != die,
-            Happens::End(other) => *other != number,
+            ReferenceEvent::ReleaseDie(other) => *other != die,
+            ReferenceEvent::End(other) => *other != number,
             _ => true,
         });
-        self.working[die] = None;
+        self.suspendable[die] = None;
         self.suspended[die] = Some((number, end - stopped, times + 1));
-        self.events.push((stopped + stop_ns, die as u64, Happens::ReleaseDie(die)));
+        self.events.push((stopped + stop_ns, die as u64, ReferenceEvent::ReleaseDie(die)));
     }
 
     /// Complete the rest of the suspended operation.
-    pub(super) fn go_on(&mut self, die: usize) {
+    pub(super) fn resume(&mut self, die: usize) {
         let (number, rest, times) = self.suspended[die].take().expect("who asks looked");
         self.dies[die].busy = true;
         let end = self.now + rest;
-        self.events.push((end, die as u64, Happens::ReleaseDie(die)));
+        self.events.push((end, die as u64, ReferenceEvent::ReleaseDie(die)));
         let order = self.order();
-        self.events.push((end, order, Happens::End(number)));
-        self.at_work(die, number, (self.now, end), times);
+        self.events.push((end, order, ReferenceEvent::End(number)));
+        self.start_suspendable(die, number, (self.now, end), times);
     }
 }
