@@ -40,7 +40,7 @@ pub fn inspect_snapshot(path: &Path, interface: Option<&str>) -> Result<DeviceIn
 /// # Errors
 /// Not TOML, or an unknown interface.
 pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
-    let mut found = match interface_of(text, source)? {
+    let mut all_faults = match interface_of(text, source)? {
         "open_channel" => {
             let root = parse_tree(text, source, OpenChannelProfile::PAGE)?;
             faults(&root, |profile: OpenChannelProfile| {
@@ -54,8 +54,8 @@ pub fn profile_faults(text: &str, source: &str) -> Result<Vec<Fault>> {
             })
         }
     };
-    found.sort_by_key(|fault| fault.line);
-    Ok(found)
+    all_faults.sort_by_key(|fault| fault.line);
+    Ok(all_faults)
 }
 
 fn faults<P: serde::de::DeserializeOwned + Serialize>(
@@ -105,8 +105,8 @@ fn key_of(root: &ProfileNode, what: &str, got: &str) -> Option<String> {
     };
     let mut candidates = quoted.chain(shown);
     let key = candidates.find(|key| keys_of(root).any(|(_, known, _)| known == *key));
-    let found = || keys_of(root).find(|(.., node)| holds_it(node)).map(|(_, key, _)| key);
-    key.or_else(found).map(str::to_owned)
+    let key_of_holder = || keys_of(root).find(|(.., node)| holds_it(node)).map(|(_, key, _)| key);
+    key.or_else(key_of_holder).map(str::to_owned)
 }
 
 /// Return table, key and value of all entries of tables.
@@ -119,10 +119,10 @@ fn keys_of(root: &ProfileNode) -> impl Iterator<Item = (&str, &str, &ProfileNode
 }
 
 fn key_fault(root: &ProfileNode, key: &str, got: String, allowed: String) -> Fault {
-    let found = keys_of(root)
+    let located = keys_of(root)
         .find(|(_, known, _)| *known == key)
         .map(|(table, _, node)| (node.line, format!("{table}.{key}"), &node.content));
-    let (line, key, got) = match found {
+    let (line, key, got) = match located {
         Some((line, path, NodeContent::Table(_))) => (line, path, got),
         Some((line, path, content)) => (line, path, format!("`{key}` is {}", content.describe())),
         None => (1, key.to_owned(), got),
@@ -142,10 +142,10 @@ mod tests {
             panic!("{text} is no profile")
         };
         let fault = faults.iter().find(|fault| fault.got.contains("no_such")).expect("a fault");
-        let mut known: Vec<String> = fault.allowed.split(", ").map(str::to_owned).collect();
-        known.retain(|name| !["interface", "description", "sources"].contains(&&**name));
-        known.sort();
-        known
+        let mut keys: Vec<String> = fault.allowed.split(", ").map(str::to_owned).collect();
+        keys.retain(|name| !["interface", "description", "sources"].contains(&&**name));
+        keys.sort();
+        keys
     }
 
     fn check_explained<P: DeserializeOwned>(keys: &Keys) {

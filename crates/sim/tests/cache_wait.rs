@@ -6,7 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Operation, Operations, Profile, SimBreakdown, SimDevice, Wait};
 
-use crate::durability::{COMMAND, FLASH, LINK, PROGRAM, TAKEN, TRANSFER, with, write};
+use crate::durability::{ACCEPT, COMMAND, LINK, PAGE_PROGRAM, PROGRAM, TRANSFER, with, write};
 
 fn part(parts: &[u64], cause: &str) -> u64 {
     parts[SimBreakdown::CAUSES.iter().position(|each| *each == cause).expect("a cause")]
@@ -24,8 +24,8 @@ fn parts_of(device: &mut SimDevice, page: u64) -> Vec<u64> {
 /// Check that the device spends time on these causes only.
 fn assert_parts(parts: &[u64], expected: &[(&str, u64)]) {
     let named = SimBreakdown::CAUSES.iter().copied().zip(parts.iter().copied());
-    let found: Vec<(&str, u64)> = named.filter(|(_, ns)| *ns > 0).collect();
-    assert_eq!(found, expected);
+    let charged: Vec<(&str, u64)> = named.filter(|(_, ns)| *ns > 0).collect();
+    assert_eq!(charged, expected);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn full_cache_write_waits_for_flush_program() {
     let rest = [
         ("controller_ns", COMMAND),
         ("link_ns", LINK),
-        ("transfer_ns", TRANSFER - TAKEN),
+        ("transfer_ns", TRANSFER - ACCEPT),
         ("cell_program_ns", PROGRAM),
     ];
     assert_parts(&parts_of(&mut device, 1), &rest);
@@ -57,14 +57,14 @@ fn full_cache_write_waits_for_flush_program() {
 fn earlier_programs_count_as_die_wait() {
     let mut device = with(1, 2, r#", "flush": "eager""#);
     (0..3).for_each(|page| drop(parts_of(&mut device, page)));
-    device.wait_until(device.now() + Nanos(10 * FLASH));
+    device.wait_until(device.now() + Nanos(10 * PAGE_PROGRAM));
     device.set_durability("flush:2".parse().unwrap());
     parts_of(&mut device, 3);
     // The program of the previous page began when that arrived.
     let expected = [
         ("controller_ns", COMMAND),
         ("link_ns", LINK),
-        ("die_wait_ns", FLASH - TAKEN),
+        ("die_wait_ns", PAGE_PROGRAM - ACCEPT),
         ("transfer_ns", TRANSFER),
         ("cell_program_ns", PROGRAM),
     ];
@@ -124,13 +124,13 @@ fn cached() -> Vec<(String, SimDevice)> {
 fn load(device: &mut SimDevice, ios: u64, at_once: u64) -> Vec<Vec<u64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let pages = device.info().capacity_bytes.0 / 4096;
-    let mut found = vec![Vec::new(); ios as usize];
+    let mut causes_by_io = vec![Vec::new(); ios as usize];
     let mut first = None;
     let mut complete = |device: &mut SimDevice, first: u64| {
         let done = device.complete().unwrap();
         let parts = done.breakdown.parts().to_vec();
         assert_eq!(parts.iter().sum::<u64>(), (done.completed - done.submitted).0, "the parts sum");
-        found[(done.ticket.0 - first) as usize] = parts;
+        causes_by_io[(done.ticket.0 - first) as usize] = parts;
     };
     for number in 0..ios {
         if number >= at_once {
@@ -142,23 +142,23 @@ fn load(device: &mut SimDevice, ios: u64, at_once: u64) -> Vec<Vec<u64>> {
         first.get_or_insert(ticket.0);
     }
     (0..at_once).for_each(|_| complete(device, first.unwrap()));
-    found
+    causes_by_io
 }
 
 /// Return the causes of a wait from the operations of its die, by a linear search.
-fn charged(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'static str, u64)> {
+fn expected_charges(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'static str, u64)> {
     let mut on_die: Vec<&Operation> =
         all.iter().filter(|op| clocks[op.plane as usize] == wait.plane).collect();
     on_die.sort_by_key(|op| (op.begin, op.end));
-    let mut known = wait.from;
+    let mut charged_until = wait.from;
     let mut charged = Vec::new();
     for op in on_die {
-        let (begin, end) = (op.begin.max(known), op.end.min(wait.until));
+        let (begin, end) = (op.begin.max(charged_until), op.end.min(wait.until));
         if begin >= end {
             continue;
         }
-        charged.push(("idle", begin - known));
-        known = end;
+        charged.push(("idle", begin - charged_until));
+        charged_until = end;
         let purpose = Operations::PURPOSES[op.purpose as usize];
         if purpose == "host write" && op.end == wait.until {
             let cells = (end - begin).min(op.cells);
@@ -179,7 +179,7 @@ fn charged(wait: &Wait, all: &[Operation], clocks: &[u32]) -> Vec<(&'static str,
         };
         charged.push((cause, end - begin));
     }
-    charged.push(("idle", wait.until - known));
+    charged.push(("idle", wait.until - charged_until));
     charged
 }
 
@@ -194,7 +194,7 @@ fn cache_wait_is_split_by_work_of_flush_die() {
             device.record_operations();
             let clocks = device.clocks();
             let all_parts = load(&mut device, 900, at_once);
-            let Operations { operations: kept, waits, gaps, .. } = device.recorded_operations();
+            let Operations { operations, waits, gaps, .. } = device.recorded_operations();
             assert_eq!(gaps, []);
             let (mut waited, mut explained) = (0, 0);
             for wait in
@@ -208,7 +208,7 @@ fn cache_wait_is_split_by_work_of_flush_die() {
                     continue; // other dies work for the page as well
                 }
                 let mut expected = vec![0; causes.len() + 1];
-                for (cause, ns) in charged(wait, &kept, &clocks) {
+                for (cause, ns) in expected_charges(wait, &operations, &clocks) {
                     let place = causes.iter().position(|each| *each == cause);
                     expected[place.unwrap_or(causes.len())] += ns;
                 }

@@ -11,9 +11,9 @@ pub const TRANSFER: u64 = 40_960;
 pub const LINK: u64 = 4_096;
 pub const COMMAND: u64 = 10_000;
 /// Time of a write that the cache accepts.
-pub const TAKEN: u64 = COMMAND + LINK;
+pub const ACCEPT: u64 = COMMAND + LINK;
 /// Time of a page program including its transfer.
-pub const FLASH: u64 = TRANSFER + PROGRAM;
+pub const PAGE_PROGRAM: u64 = TRANSFER + PROGRAM;
 
 /// Create the demo device with round times: one command at a time, garbage collection only when
 /// needed.
@@ -43,24 +43,24 @@ pub fn write(page: u64, bytes: u64) -> Io {
 /// Return the response times of writes to separate pages, one after the other.
 fn times(device: &mut SimDevice, durability: &str, writes: u64) -> Vec<u64> {
     device.set_durability(durability.parse().unwrap());
-    (0..writes).map(|page| alone(device, write(page, 4096)).0).collect()
+    (0..writes).map(|page| run_alone(device, write(page, 4096)).0).collect()
 }
 
-fn alone(device: &mut SimDevice, io: Io) -> (u64, u64) {
+fn run_alone(device: &mut SimDevice, io: Io) -> (u64, u64) {
     device.submit(&io).unwrap();
     let done = device.complete().unwrap();
     let parts = done.breakdown.parts();
     let response = (done.completed - done.submitted).0;
     assert_eq!(parts.iter().sum::<u64>(), response, "the parts sum to the response time");
-    let taken = ["controller_ns", "link_ns"];
-    let waits = SimBreakdown::CAUSES.iter().zip(parts).filter(|(cause, _)| !taken.contains(cause));
+    let causes = ["controller_ns", "link_ns"];
+    let waits = SimBreakdown::CAUSES.iter().zip(parts).filter(|(cause, _)| !causes.contains(cause));
     (response, waits.map(|(_, ns)| ns).sum())
 }
 
 #[test]
 fn durable_write_waits_for_program() {
-    assert_eq!(times(&mut device(1, 8), "cached", 3), [TAKEN; 3]);
-    assert_eq!(times(&mut device(1, 8), "fua", 3), [TAKEN + FLASH; 3]);
+    assert_eq!(times(&mut device(1, 8), "cached", 3), [ACCEPT; 3]);
+    assert_eq!(times(&mut device(1, 8), "fua", 3), [ACCEPT + PAGE_PROGRAM; 3]);
     assert_eq!(
         times(&mut device(1, 8), "fua", 3),
         times(&mut device(1, 0), "cached", 3),
@@ -71,16 +71,17 @@ fn durable_write_waits_for_program() {
 #[test]
 fn flush_every_nth_write_waits_for_n_programs() {
     for every in [1, 2, 5] {
-        let found = times(&mut device(1, 8), &format!("flush:{every}"), 10);
-        let wanted: Vec<u64> =
-            (1..=10).map(|n| TAKEN + if n % every == 0 { every * FLASH } else { 0 }).collect();
-        assert_eq!(found, wanted);
+        let times = times(&mut device(1, 8), &format!("flush:{every}"), 10);
+        let expected: Vec<u64> = (1..=10)
+            .map(|n| ACCEPT + if n % every == 0 { every * PAGE_PROGRAM } else { 0 })
+            .collect();
+        assert_eq!(times, expected);
     }
     // With four dies on one channel, transfers are serial and programs overlap.
-    let found = times(&mut device(4, 8), "flush:4", 4);
-    assert_eq!(found, [TAKEN, TAKEN, TAKEN, TAKEN + 4 * TRANSFER + PROGRAM]);
+    let responses = times(&mut device(4, 8), "flush:4", 4);
+    assert_eq!(responses, [ACCEPT, ACCEPT, ACCEPT, ACCEPT + 4 * TRANSFER + PROGRAM]);
     // Without volatile data there is nothing to wait for.
-    assert_eq!(times(&mut device(1, 0), "flush:2", 4), [TAKEN + FLASH; 4]);
+    assert_eq!(times(&mut device(1, 0), "flush:2", 4), [ACCEPT + PAGE_PROGRAM; 4]);
 }
 
 #[test]
@@ -90,12 +91,12 @@ fn power_loss_protection_removes_flush_wait() {
     };
     for durability in ["fua", "flush:1", "flush:2"] {
         let protected = times(&mut with(1, 8, &capacitors(true)), durability, 4);
-        assert_eq!(protected, [TAKEN; 4], "{durability}");
+        assert_eq!(protected, [ACCEPT; 4], "{durability}");
         let volatile = times(&mut with(1, 8, &capacitors(false)), durability, 4);
-        assert!(volatile.iter().sum::<u64>() >= 4 * (TAKEN + FLASH), "{durability}");
+        assert!(volatile.iter().sum::<u64>() >= 4 * (ACCEPT + PAGE_PROGRAM), "{durability}");
     }
     let mut device = with(1, 8, &capacitors(true));
-    assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
+    assert_eq!(times(&mut device, "cached", 5), [ACCEPT; 5]);
     assert_eq!(flush(&mut device), 0, "it is durable where it is");
 }
 
@@ -103,12 +104,13 @@ fn power_loss_protection_removes_flush_wait() {
 fn flush_wait_is_charged_to_its_cause() {
     let mut device = device(1, 8);
     device.set_durability("flush:2".parse().unwrap());
-    assert_eq!(alone(&mut device, write(0, 4096)), (TAKEN, 0));
+    assert_eq!(run_alone(&mut device, write(0, 4096)), (ACCEPT, 0));
     device.submit(&write(1, 4096)).unwrap();
     let done = device.complete().unwrap();
-    assert_eq!((done.completed - done.submitted).0, TAKEN + 2 * FLASH);
+    assert_eq!((done.completed - done.submitted).0, ACCEPT + 2 * PAGE_PROGRAM);
     // It waits for the program of the page before, and for its own.
-    let waits = [("die_wait_ns", FLASH), ("transfer_ns", TRANSFER), ("cell_program_ns", PROGRAM)];
+    let waits =
+        [("die_wait_ns", PAGE_PROGRAM), ("transfer_ns", TRANSFER), ("cell_program_ns", PROGRAM)];
     for (cause, ns) in SimBreakdown::CAUSES.iter().zip(done.breakdown.parts()).skip(2) {
         let expected = waits.iter().find(|(name, _)| name == cause).map_or(0, |(_, ns)| *ns);
         assert_eq!(*ns, expected, "{cause}");
@@ -119,9 +121,9 @@ fn flush_wait_is_charged_to_its_cause() {
 fn cache_absorbs_rewrites_until_flush() {
     let mut device = device(1, 8);
     device.set_durability("flush:4".parse().unwrap());
-    let found: Vec<u64> = (0..8).map(|_| alone(&mut device, write(7, 4096)).0).collect();
-    let four = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
-    assert_eq!(found, [four, four].concat());
+    let times: Vec<u64> = (0..8).map(|_| run_alone(&mut device, write(7, 4096)).0).collect();
+    let four = [ACCEPT, ACCEPT, ACCEPT, ACCEPT + PAGE_PROGRAM];
+    assert_eq!(times, [four, four].concat());
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_absorbed, counters.pages_programmed), (6, 2));
 }
@@ -130,11 +132,11 @@ fn cache_absorbs_rewrites_until_flush() {
 fn durable_write_keeps_cached_sectors() {
     let mut device = device(1, 8);
     let half = COMMAND + LINK / 2;
-    assert_eq!(alone(&mut device, write(0, 2048)).0, half);
+    assert_eq!(run_alone(&mut device, write(0, 2048)).0, half);
     device.set_durability("fua".parse().unwrap());
     // The half page is programmed first; the write of the other half then reads it.
     let second = Io { offset: Bytes(2048), ..write(0, 2048) };
-    let (response, _) = alone(&mut device, second);
+    let (response, _) = run_alone(&mut device, second);
     assert!(response > half + 2 * PROGRAM, "{response}: both halves were programmed");
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_programmed, counters.pages_read_to_modify), (2, 1));
@@ -153,17 +155,17 @@ fn flush(device: &mut SimDevice) -> u64 {
 fn flush_command_waits_for_cached_pages() {
     let mut device = device(1, 8);
     assert_eq!(flush(&mut device), 0, "nothing is there");
-    assert_eq!(times(&mut device, "cached", 5), [TAKEN; 5]);
-    assert_eq!(flush(&mut device), 5 * FLASH);
+    assert_eq!(times(&mut device, "cached", 5), [ACCEPT; 5]);
+    assert_eq!(flush(&mut device), 5 * PAGE_PROGRAM);
     assert_eq!(flush(&mut device), 0, "everything is on flash");
     // A read may come before the end of a flush; the flush does not wait for later I/Os.
     times(&mut device, "cached", 2);
     let flush = device.submit_flush();
     let write = device.submit(&write(7, 4096)).unwrap();
     let first = device.complete().unwrap();
-    assert_eq!((first.ticket, (first.completed - first.submitted).0), (write, TAKEN));
+    assert_eq!((first.ticket, (first.completed - first.submitted).0), (write, ACCEPT));
     let second = device.complete().unwrap();
-    assert_eq!((second.ticket, (second.completed - second.submitted).0), (flush, 2 * FLASH));
+    assert_eq!((second.ticket, (second.completed - second.submitted).0), (flush, 2 * PAGE_PROGRAM));
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn durability_applies_to_single_write() {
         let mut once = always.clone();
         always.set_durability("fua".parse().unwrap());
         for io in [write(0, 4096), write(0, 32768), write(0, 32768)] {
-            let expected = alone(&mut always, io);
+            let expected = run_alone(&mut always, io);
             once.set_durability("fua".parse().unwrap());
             once.submit(&io).unwrap();
             once.set_durability("cached".parse().unwrap());

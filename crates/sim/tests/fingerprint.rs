@@ -20,7 +20,7 @@ fn fingerprint_ignores_comments_and_line_breaks() {
 
 #[test]
 fn fingerprint_includes_code_and_strings() {
-    for (text, kept) in [
+    for (text, expected) in [
         ("let a = \"// no  comment\"; // one", "let a = \"// no  comment\";"),
         ("let a = \"\\\" /*\"; b", "let a = \"\\\" /*\"; b"),
         ("let a = r\"\\\"; // c", "let a = r\"\\\";"),
@@ -35,7 +35,7 @@ fn fingerprint_includes_code_and_strings() {
         ("var\"//\"", "var\"//\""),
         ("let a = 1 / 2; let b = 3 /4;", "let a = 1 / 2; let b = 3 /4;"),
     ] {
-        assert_eq!(code(text), kept, "{text}");
+        assert_eq!(code(text), expected, "{text}");
     }
 }
 

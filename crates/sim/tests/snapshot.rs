@@ -7,7 +7,7 @@ use uflip_sim::{Profile, SimDevice, Snapshot, inspect_snapshot, snapshot};
 
 const DEMO: &str = include_str!("../../../python/uflip/profiles/demo.toml");
 
-fn saved(folder: &Path) -> PathBuf {
+fn save_demo(folder: &Path) -> PathBuf {
     let profile = Profile::parse(DEMO, "demo.toml", r#"{"blocks_per_die": 24}"#).unwrap();
     let mut device = SimDevice::new("demo", profile).unwrap();
     device
@@ -31,7 +31,7 @@ fn refused(folder: &Path, bytes: &[u8]) -> String {
 #[test]
 fn truncated_or_changed_snapshot_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = std::fs::read(saved(folder.path())).unwrap();
+    let whole = std::fs::read(save_demo(folder.path())).unwrap();
     for length in (0..whole.len()).step_by(997) {
         let message = refused(folder.path(), &whole[..length]);
         assert!(message.contains("not a snapshot") || message.contains("damaged"), "{message}");
@@ -60,7 +60,7 @@ fn with_header(file: &[u8], header: &str) -> Vec<u8> {
 #[test]
 fn invalid_header_history_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let file = std::fs::read(saved(folder.path())).unwrap();
+    let file = std::fs::read(save_demo(folder.path())).unwrap();
     let mut header: serde_json::Value = serde_json::from_str(&header_of(&file)).unwrap();
     for wrong in [serde_json::json!("x"), serde_json::json!(-0.5), serde_json::json!([1])] {
         header["history"] = wrong;
@@ -78,7 +78,7 @@ fn foreign_file_or_version_is_refused() {
     assert!(other.contains("not a snapshot"), "{other}");
 
     // A whole file of another schema: its header is changed together with its checksum.
-    let file = std::fs::read(saved(folder.path())).unwrap();
+    let file = std::fs::read(save_demo(folder.path())).unwrap();
     let text = header_of(&file);
     let own = format!("\"schema\":{}", snapshot::SCHEMA);
     assert!(text.contains(&own), "{text}");
@@ -92,7 +92,7 @@ fn foreign_file_or_version_is_refused() {
 #[test]
 fn save_never_overwrites_and_leaves_no_temporary() {
     let folder = tempfile::tempdir().unwrap();
-    let path = saved(folder.path());
+    let path = save_demo(folder.path());
     let before = std::fs::read(&path).unwrap();
     let device = SimDevice::restore(&path).unwrap();
     let error = device.save(&path).unwrap_err();
@@ -107,7 +107,7 @@ fn save_never_overwrites_and_leaves_no_temporary() {
 #[test]
 fn snapshot_header_describes_device() {
     let folder = tempfile::tempdir().unwrap();
-    let path = saved(folder.path());
+    let path = save_demo(folder.path());
     let mut info = inspect_snapshot(&path, None).unwrap();
     assert_eq!(info.details["profile"]["geometry"]["blocks_per_die"], 24);
     assert!(info.details["history"]["pages_written"].as_u64().unwrap() > 0);
@@ -127,7 +127,7 @@ fn snapshot_header_describes_device() {
 #[test]
 fn stopped_save_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
-    let device = SimDevice::restore(&saved(folder.path())).unwrap();
+    let device = SimDevice::restore(&save_demo(folder.path())).unwrap();
     let path = folder.path().join("stopped.snapshot");
     let error = device.save_unless(&path, &|| true).unwrap_err();
     assert_eq!(error.kind(), uflip_core::ErrorKind::Interrupted, "{error}");

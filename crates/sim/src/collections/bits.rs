@@ -27,11 +27,11 @@ pub(crate) fn fill(set: &mut [u64], first: usize, end: usize) {
 #[inline]
 pub(crate) fn drain(set: &mut [u64], first: usize, end: usize, mut found: impl FnMut(usize)) {
     for (at, mask) in words(first, end) {
-        let mut taken = set[at] & mask;
+        let mut removed = set[at] & mask;
         set[at] &= !mask;
-        for _ in 0..taken.count_ones() {
-            found(at * 64 + taken.trailing_zeros() as usize);
-            taken &= taken - 1;
+        for _ in 0..removed.count_ones() {
+            found(at * 64 + removed.trailing_zeros() as usize);
+            removed &= removed - 1;
         }
     }
 }

@@ -105,20 +105,20 @@ impl Lru {
 
     /// Add `slot`, which is not in the order, as the newest.
     #[inline]
-    pub(crate) fn enter(&mut self, slot: u32) {
+    pub(crate) fn push_newest(&mut self, slot: u32) {
         self.links.push_newest(&mut self.order, slot);
     }
 
     #[inline]
-    pub(crate) fn leave(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         self.links.remove(&mut self.order, slot);
     }
 
     /// Make `slot`, which is in the order, the newest.
     #[inline]
     pub(crate) fn touch(&mut self, slot: u32) {
-        self.leave(slot);
-        self.enter(slot);
+        self.remove(slot);
+        self.push_newest(slot);
     }
 
     /// Return the least recently used slot.
@@ -153,8 +153,8 @@ mod tests {
             for (slot, how) in uses {
                 match (list.contains(&slot), how) {
                     (false, 0) => {}
-                    (false, _) => lru.enter(slot),
-                    (true, 0) => lru.leave(slot),
+                    (false, _) => lru.push_newest(slot),
+                    (true, 0) => lru.remove(slot),
                     (true, _) => lru.touch(slot),
                 }
                 list.retain(|other| *other != slot);

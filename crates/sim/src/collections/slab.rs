@@ -9,7 +9,7 @@ pub(crate) fn put<I>(items: &mut Vec<I>, unused: &mut Vec<u32>, item: I) -> u32 
         items[index as usize] = item;
         return index;
     }
-    // Rare: there are as many entries as there ever were items at once.
+    // Rare: there are as many  as there ever were items at once.
     cold_path();
     items.push(item);
     items.len() as u32 - 1

@@ -50,10 +50,10 @@ impl Profile {
     /// Return the geometry that the FTL uses: without replacement blocks.
     pub(crate) fn ftl_geometry(&self) -> Geometry {
         let whole = self.geometry();
-        let kept = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
-        let kept = kept / self.geometry.planes_per_die;
+        let spares = self.recovery.as_ref().and_then(|part| part.replacement_blocks).unwrap_or(0);
+        let spares_per_plane = spares / self.geometry.planes_per_die;
         let shape = *whole.shape();
-        let blocks_per_plane = shape.blocks_per_plane.saturating_sub(kept);
+        let blocks_per_plane = shape.blocks_per_plane.saturating_sub(spares_per_plane);
         whole.with_shape(Shape { blocks_per_plane, ..shape })
     }
 
@@ -62,21 +62,21 @@ impl Profile {
     pub(crate) fn page_order(&self) -> PageOrder {
         match self.geometry.page_order {
             Some(order) => order,
-            None if self.has_places() => PageOrder::Any,
+            None if self.has_fixed_page_offsets() => PageOrder::Any,
             None => PageOrder::Ascending,
         }
     }
 
     /// Return whether the FTL has a fixed place for every page of a block, so that it programs them
     /// in any order.
-    pub(crate) fn has_places(&self) -> bool {
+    pub(crate) fn has_fixed_page_offsets(&self) -> bool {
         self.merges() && !Merging::appends(&self.ftl.ftl)
     }
 
     /// Return whether a table locates the pages of a block: they have places, but are programmed in
     /// order.
-    pub(crate) fn keeps_places(&self) -> bool {
-        self.has_places() && self.page_order() == PageOrder::Ascending
+    pub(crate) fn uses_page_tables(&self) -> bool {
+        self.has_fixed_page_offsets() && self.page_order() == PageOrder::Ascending
     }
 
     /// Return whether its FTL merges in the host's path.

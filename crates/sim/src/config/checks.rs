@@ -91,7 +91,7 @@ impl Profile {
             too_many,
             "metadata_pages",
             &metadata,
-            "0, or 1 where a block has more pages",
+            "0, or 1 if a block has more pages",
         );
         let most = PAGES_PER_BLOCK_MAX / self.units().max(1);
         let too_many = part.pages_per_block > most;
@@ -258,8 +258,8 @@ impl Profile {
         let bad = self.bad_blocks().len() as u64;
         let blocks = u64::from(self.geometry().blocks()) - bad;
         let usable = blocks * u64::from(self.geometry().data_pages());
-        let room = usable.saturating_sub(self.held_pages(gc));
-        let least = (pages - room) as f64 / pages as f64;
+        let free_pages = usable.saturating_sub(self.held_pages(gc));
+        let least = (pages - free_pages) as f64 / pages as f64;
         if !(spare >= least && spare < 1.0) {
             let of_factory = match bad {
                 0 => String::new(),

@@ -51,7 +51,7 @@ impl Profile {
 
     pub(super) fn find_invalid_controller(&self, invalid: &mut InvalidKeys) {
         let timing = &self.timing;
-        let no_bus = "no such key where buses = 0";
+        let no_bus = "no such key with buses = 0";
         for (key, value) in [
             ("bus_read_setup_ns", timing.bus_read_setup_ns),
             ("bus_write_setup_ns", timing.bus_write_setup_ns),

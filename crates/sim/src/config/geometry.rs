@@ -61,10 +61,10 @@ impl Profile {
         }
         let (single_plane, name) = (self.geometry.planes_per_die == 1, multi_plane.name());
         let allowed =
-            "\"none\" where planes_per_die = 1: a command for several planes needs several";
+            "\"none\" with planes_per_die = 1: a multi-plane command needs several planes";
         invalid.reject_if(single_plane, "multi_plane", &name, allowed);
         let independent = self.geometry.independent_planes;
-        let allowed = "false with multi_plane: planes that work on their own take a command each";
+        let allowed = "false with multi_plane: each independent plane takes its own command";
         invalid.reject_if(independent, "independent_planes", &independent, allowed);
         let cached = self.timing.cache_program;
         let allowed = "false with multi_plane: until all planes begin to program, each holds its page in the \

@@ -64,7 +64,7 @@ impl InvalidKey {
 }
 
 /// Maximum distance of a drawn number from the least one.
-const FEW: f64 = 6.0;
+const DRAWN_SPAN: f64 = 6.0;
 
 /// All keys of the profiles of one interface, by table.
 pub(crate) struct Keys(BTreeMap<String, BTreeMap<String, Key>>);
@@ -142,7 +142,7 @@ impl Key {
                 (least.midpoint(most.min(least + 2.0))).into()
             }
             Some(NumberRange { least, most, to, .. }) => {
-                let many = (most - least).min(FEW) + f64::from(u8::from(to));
+                let many = (most - least).min(DRAWN_SPAN) + f64::from(u8::from(to));
                 (least as u64 + below((many as u64).max(1))).into()
             }
         }
@@ -151,7 +151,7 @@ impl Key {
 
 fn describe(value: &Value) -> String {
     match value {
-        Value::Null => "not a number, or none that ends".into(),
+        Value::Null => "not a finite number".into(),
         Value::Number(number) if number.is_f64() => {
             number.as_f64().map_or_else(String::new, |number| number.to_string())
         }

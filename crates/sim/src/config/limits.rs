@@ -123,7 +123,8 @@ impl Profile {
             .streams
             .as_ref()
             .map_or(0, |part| u64::from(part.log_clusters) + u64::from(part.small_log_clusters));
-        let places = if self.keeps_places() { 2 * u64::from(self.geometry().pages()) } else { 0 };
+        let places =
+            if self.uses_page_tables() { 2 * u64::from(self.geometry().pages()) } else { 0 };
         self.geometry().memory_bytes() + self.mapping_memory_bytes() + 48 * clusters + places
     }
 

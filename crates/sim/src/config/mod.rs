@@ -257,7 +257,7 @@ pub struct CachePart {
 pub enum FlushPolicy {
     /// At once: the cache only hides the time of the program.
     Eager,
-    /// When its place is needed, or the host is idle.
+    /// When its cache slot is needed, or the host is idle.
     WhenNeeded,
 }
 
@@ -277,7 +277,7 @@ pub struct StatePart {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Relocation {
-    /// In turn over the dies, like host pages (OFC §IV.C).
+    /// Round-robin over the dies, like host pages (OFC §IV.C).
     Allocator,
     /// To the same die.
     SameDie,

@@ -23,15 +23,15 @@ pub fn interface_of(text: &str, source: &str) -> Result<&'static str> {
     let named = named.as_ref().and_then(|table| table.get("interface"));
     let Some(named) = named else { return Ok("block") };
     let got = named.as_str().map_or_else(|| format!("{named:?}"), str::to_owned);
-    let known = INTERFACES.into_iter().find(|known| *known == got);
-    known.ok_or_else(|| Error::unknown("interface", &got, &INTERFACES).at(source))
+    let interface = INTERFACES.into_iter().find(|interface| *interface == got);
+    interface.ok_or_else(|| Error::unknown("interface", &got, &INTERFACES).at(source))
 }
 
-/// Check that a device of `place` with interface `got` has interface `wanted`.
+/// Check that a device of `source` with interface `got` has interface `wanted`.
 ///
 /// # Errors
 /// It has the other interface.
-pub(crate) fn check_interface(got: &str, wanted: &str, place: &str) -> Result<()> {
+pub(crate) fn check_interface(got: &str, wanted: &str, source: &str) -> Result<()> {
     let error = match wanted {
         _ if got == wanted => return Ok(()),
         "block" => Error::usage("The device is an open-channel SSD: it has no sectors to address")
@@ -41,7 +41,7 @@ pub(crate) fn check_interface(got: &str, wanted: &str, place: &str) -> Result<()
             .allowed("a profile with interface = \"open_channel\", like sim:dfc")
             .action("`uflip run` and `uflip pattern` are for block devices"),
     };
-    Err(error.at(place))
+    Err(error.at(source))
 }
 
 /// Return `profile` with `overrides` (a JSON object) applied.
@@ -70,18 +70,18 @@ pub(crate) fn with_overrides<P: Serialize + DeserializeOwned>(
     whole = add::<P>(whole, keys, additions, source)?;
     for (key, value) in changes {
         let allowed_keys = override_keys(&whole);
-        let Some(place) = find(&mut whole, &key) else {
-            let known: Vec<&str> = allowed_keys.iter().map(String::as_str).collect();
+        let Some(entry) = find(&mut whole, &key) else {
+            let names: Vec<&str> = allowed_keys.iter().map(String::as_str).collect();
             let place = format!("?{key}={}", text_of(&value));
-            let unknown = Error::unknown("key of a profile", &key, &known).at(place);
+            let unknown = Error::unknown("key of a profile", &key, &names).at(place);
             return Err(match renamed(&key) {
                 Some(now) => unknown.action(format!("write {now}: {key} was renamed")),
                 None => unknown,
             });
         };
-        let before = place.to_string();
+        let before = entry.to_string();
         let got = value.to_string();
-        *place = if place.is_string() { value } else { read(value) };
+        *entry = if entry.is_string() { value } else { read(value) };
         if let Err(error) = serde_json::from_value::<P>(whole.clone()) {
             return Err(Error::usage(format!("The override of '{key}' does not fit its key"))
                 .at(format!("?{key}="))

@@ -35,7 +35,7 @@ impl Profile {
         let volatile = !part.power_loss_protection;
         let register = volatile && self.timing.cache_program;
         let allowed =
-            "false with [power_loss], unless power_loss_protection: nobody waits for the cells";
+            "false with [power_loss], unless power_loss_protection: no command waits for the cells";
         invalid.reject_if(register, "cache_program", &self.timing.cache_program, allowed);
         let units = self.ftl.mapping_unit_bytes.unwrap_or(0);
         let allowed = "a flash page with [power_loss], unless power_loss_protection: units that are moved \

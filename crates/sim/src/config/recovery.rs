@@ -64,7 +64,7 @@ impl Profile {
             Some(part) => flash.with_slc(part.slc_read_ns, part.slc_program_ns),
             None => flash,
         };
-        let in_order = self.keeps_places();
+        let in_order = self.uses_page_tables();
         let ordered =
             |replaced: ReplacementTable| if in_order { replaced.in_order() } else { replaced };
         let Some((laws, recovery)) = self.wear_tables() else {

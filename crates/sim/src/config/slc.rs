@@ -57,7 +57,7 @@ impl Profile {
             allowed,
         );
         let streams = self.ftl.write_streams.unwrap_or(1);
-        let allowed = "1 with [slc_cache], which does not keep them apart";
+        let allowed = "1 with [slc_cache], which does not separate write streams";
         invalid.reject_if(streams > 1, "write_streams", &streams, allowed);
         let load = self.gc.as_ref().map_or(0, |gc| gc.relocate_at_least);
         let allowed = "0 with [slc_cache], whose blocks hold fewer pages";

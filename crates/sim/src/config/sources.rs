@@ -51,7 +51,7 @@ pub enum SourceKind {
 pub struct KeySource {
     /// Its kind.
     pub kind: SourceKind,
-    /// The data sheet, the place in the paper, or the derivation.
+    /// The data sheet, the passage in the paper, or the derivation.
     #[serde(default)]
     pub detail: String,
     /// Ids of the published values that were used.
@@ -103,19 +103,19 @@ pub(crate) fn read_sources(
     for (key, node) in table.and_then(ProfileNode::table).unwrap_or(&nothing) {
         match read_source(key, node) {
             Ok(source) => drop(named.insert(key.as_str(), (node.line, Some(source)))),
-            Err(found) => {
-                faults.extend(found);
+            Err(source_faults) => {
+                faults.extend(source_faults);
                 named.insert(key, (node.line, None));
             }
         }
     }
     let default = named.remove(DEFAULT);
     let mut without = Vec::new();
-    let mut found = BTreeMap::new();
+    let mut by_key = BTreeMap::new();
     let tables = whole.iter().filter(|(name, _)| *name != TABLE);
     for key in tables.filter_map(|(_, table)| table.table()).flat_map(|table| table.keys()) {
         match named.remove(key.as_str()).or_else(|| default.clone()) {
-            Some((_, source)) => drop(found.insert(key.clone(), source)),
+            Some((_, source)) => drop(by_key.insert(key.clone(), source)),
             None => without.push(key.as_str()),
         }
     }
@@ -133,12 +133,12 @@ pub(crate) fn read_sources(
         line,
         key: format!("{TABLE}.{key}"),
         got: format!("'{key}', which is in no table"),
-        allowed: found.keys().cloned().collect::<Vec<_>>().join(", "),
+        allowed: by_key.keys().cloned().collect::<Vec<_>>().join(", "),
     }));
     if !faults.is_empty() {
         return Err(faults);
     }
-    Ok(found.into_iter().filter_map(|(key, source)| Some((key, source?))).collect())
+    Ok(by_key.into_iter().filter_map(|(key, source)| Some((key, source?))).collect())
 }
 
 /// Read a line of the table, and check the fields of its kind.
@@ -182,10 +182,10 @@ mod tests {
     fn sources_use_default_for_keys_without_own_source() {
         let table =
             "one = { kind = \"fitted\", values = [\"p/x\"] }\ndefault = { kind = \"guess\" }";
-        let found = sources(&format!("{PARTS}[sources]\n{table}"), "my.toml").unwrap();
-        assert_eq!(found.keys().collect::<Vec<_>>(), ["one", "three", "two"]);
-        assert_eq!(found["one"].values, ["p/x"]);
-        assert_eq!(found["two"].kind, SourceKind::Guess);
+        let by_key = sources(&format!("{PARTS}[sources]\n{table}"), "my.toml").unwrap();
+        assert_eq!(by_key.keys().collect::<Vec<_>>(), ["one", "three", "two"]);
+        assert_eq!(by_key["one"].values, ["p/x"]);
+        assert_eq!(by_key["two"].kind, SourceKind::Guess);
     }
 
     #[test]

@@ -91,11 +91,11 @@ impl Profile {
         let least = self.zone_capacity_bytes().unwrap_or(u64::MAX);
         let fits = part.zone_bytes >= least && part.zone_bytes.is_multiple_of(page);
         let allowed =
-            format!("{least}, which a zone can hold, or more; whole pages of {page} bytes");
+            format!("at least {least}, the capacity of a zone; whole pages of {page} bytes");
         invalid.reject_if(!fits, "zone_bytes", &part.zone_bytes, allowed);
         let (open, active) = (part.max_open_zones, part.max_active_zones);
         let wrong_limit = active > 0 && (open == 0 || open > active);
-        let allowed = format!("1 to {active}, as many as can be active");
+        let allowed = format!("1 to {active}, the value of max_active_zones");
         invalid.reject_if(wrong_limit, "max_open_zones", &open, allowed);
     }
 
@@ -123,8 +123,8 @@ impl Profile {
         }
         Err(Error::usage("Profile key 'zone_bytes' has an invalid value")
             .at(source)
-            .got(format!("{pages} pages of {} to be numbered", format_bytes(unit)))
+            .got(format!("{pages} logical pages of {}", format_bytes(unit)))
             .allowed(format!("at most {PAGES_MAX}"))
-            .action("make zone_bytes smaller, or the units that are counted larger"))
+            .action("decrease zone_bytes or increase mapping_unit_bytes"))
     }
 }

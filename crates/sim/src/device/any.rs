@@ -25,7 +25,7 @@ impl AnyBackend {
         matches!(self, AnyBackend::Paged(_))
     }
 
-    /// Return the mapped place of `page`.
+    /// Return the flash address of `page`.
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         match self {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),

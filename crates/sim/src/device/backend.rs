@@ -28,7 +28,8 @@ pub(crate) struct Write {
     pub(crate) extent: PageExtent,
     pub(crate) target: CompletionTarget,
     /// Write-through: no acknowledged data of it may stay in memory.
-    pub(crate) through: bool,
+    #[serde(rename = "through")]
+    pub(crate) write_through: bool,
 }
 
 impl Write {

@@ -64,11 +64,11 @@ pub(crate) struct WriteCache {
     /// Pages that are being flushed; they stay until they are on flash.
     #[serde(rename = "leaving")]
     inflight: InflightFlushes,
-    /// Number of those pages, which still occupy a place, by epoch; the current epoch last.
+    /// Number of those pages, which still occupy a slot, by epoch; the current epoch last.
     epochs: VecDeque<usize>,
     /// The number of the first of these epochs.
     oldest: Epoch,
-    /// Host pages that wait for a free place, in FIFO order.
+    /// Host pages that wait for a free slot, in FIFO order.
     waiting: VecDeque<(PageIdx, Lpn, Sectors, u8)>,
     /// The host is idle: all pages may be flushed.
     pub(crate) idle: bool,
@@ -77,7 +77,7 @@ pub(crate) struct WriteCache {
 }
 
 impl WriteCache {
-    /// Create a cache of `places` pages of `sectors` sectors (at most 64) that flushes `together`
+    /// Create a cache of `capacity` pages of `sectors` sectors (at most 64) that flushes `flush_pages`
     /// pages at once.
     pub(crate) fn new(
         capacity: usize,
@@ -101,7 +101,7 @@ impl WriteCache {
         }
     }
 
-    /// Accept `sectors` of `page` from the host. Return false if there is no free place: then they
+    /// Accept `sectors` of `page` from the host. Return false if there is no free slot: then they
     /// wait.
     pub(crate) fn offer(&mut self, host: PageIdx, page: Lpn, sectors: Sectors, stream: u8) -> bool {
         let accepted = self.absorb(page, sectors)
@@ -112,7 +112,7 @@ impl WriteCache {
         accepted
     }
 
-    /// Move the host page that has waited longest into the cache, if there is a free place.
+    /// Move the host page that has waited longest into the cache, if there is a free slot.
     pub(crate) fn admit(&mut self) -> Option<PageIdx> {
         let (host, page, sectors, stream) = *self.waiting.front()?;
         let accepted = self.absorb(page, sectors) || self.put(page, sectors, stream);
@@ -144,7 +144,7 @@ impl WriteCache {
         self.epochs.iter().sum()
     }
 
-    /// Return the next page to write to flash. Its place is free after [`WriteCache::flushed`].
+    /// Return the next page to write to flash. Its slot is free after [`WriteCache::flushed`].
     pub(crate) fn next_flush(&mut self) -> Option<Flushed> {
         let now = match self.flush {
             FlushPolicy::Eager => true,
@@ -177,8 +177,8 @@ impl WriteCache {
     pub(crate) fn flushed(&mut self, page: Lpn, epoch: Epoch) {
         self.inflight.end(page);
         // An event tag stores the epoch modulo `EPOCHS`; fewer epochs are in progress.
-        let place = epoch.wrapping_sub(self.oldest) % EPOCHS;
-        self.epochs[place as usize] -= 1;
+        let index = epoch.wrapping_sub(self.oldest) % EPOCHS;
+        self.epochs[index as usize] -= 1;
         while self.epochs.len() > 1 && self.epochs[0] == 0 {
             self.epochs.pop_front();
             self.oldest = self.oldest.wrapping_add(1);

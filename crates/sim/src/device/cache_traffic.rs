@@ -1,4 +1,4 @@
-//! Write-cache traffic: pages that are flushed, and host pages that wait for a place.
+//! Write-cache traffic: pages that are flushed, and host pages that wait for a cache slot.
 
 use uflip_core::Io;
 
@@ -31,7 +31,12 @@ impl SimDevice {
         self.events.contents.iter_mut().for_each(|contents| contents.page_left_cache(page.0));
         let extent = flushed.extent();
         let through = false; // an I/O that waits for it waits for its epoch
-        let write = Write { page, extent, target: CompletionTarget::flush(page, epoch), through };
+        let write = Write {
+            page,
+            extent,
+            target: CompletionTarget::flush(page, epoch),
+            write_through: through,
+        };
         self.write::<AllFeatures>(write, at);
     }
 
@@ -47,7 +52,7 @@ impl SimDevice {
         }
     }
 
-    /// Handle a flushed page that is on flash: its place is free for another.
+    /// Handle a flushed page that is on flash: its slot is free for another.
     pub(super) fn flushed(&mut self, page: Lpn, epoch: Epoch, at: u64) {
         let cache = self.cache.as_mut().expect("it had the page");
         cache.flushed(page, epoch);
@@ -68,7 +73,7 @@ impl SimDevice {
         self.flush(at);
     }
 
-    /// Charge the host page `index` for its wait for a cache place, from `since` until `flushed`
+    /// Charge the host page `index` for its wait for a cache slot, from `since` until `flushed`
     /// was on flash at `at`.
     fn record_cache_wait(&mut self, index: PageIdx, since: u64, flushed: Lpn, at: u64) {
         let die = self.die_of_flush(flushed, at);
@@ -77,7 +82,7 @@ impl SimDevice {
         self.events.note_cache_wait(index.account(), die, flushed, since, at);
     }
 
-    /// Return the die whose program of `page` ended at `at`. The map may have a newer place by now.
+    /// Return the die whose program of `page` ended at `at`. The map may have a newer address by now.
     fn die_of_flush(&self, page: Lpn, at: u64) -> Option<DieIdx> {
         let likely = self.backend.lookup(page).map(|place| self.flash.geometry.die_at(place));
         self.events.programmed_until(likely, at)

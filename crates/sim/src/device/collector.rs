@@ -9,7 +9,7 @@
 //!          (an event each: it happens when the read has delivered its data)
 //! ```
 //!
-//! A page gets its new place only when its data is there, so programs are issued in the order of
+//! A page gets its new address only when its data is in memory, so programs are issued in the order of
 //! their time, and a host write never waits for a relocation that could not have begun.
 //!
 //! **Source**: OFC (2011) §IV.A (receive path of relocation requests), §IV.D, §VI.

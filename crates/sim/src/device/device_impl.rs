@@ -9,7 +9,7 @@ use uflip_core::{
 use super::any::dispatch;
 use super::backend::{Backend, Hardware};
 use super::durable::CompletionRule;
-use super::{ANNOUNCED, SimDevice};
+use super::{PREFETCH_DISTANCE, SimDevice};
 use crate::flash::fast_path::{AllFeatures, Minimal};
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::{NO_PAGES, PageExtent};
@@ -58,10 +58,10 @@ impl Device for SimDevice {
         if pages.end > shape.logical_pages || !request.mode.moves_data() {
             return;
         }
-        let place = &mut self.announced[self.announcements % ANNOUNCED];
+        let slot = &mut self.announced[self.announcements % PREFETCH_DISTANCE];
         self.announcements += 1;
         // The map entries of the earlier I/O are in the CPU cache by now.
-        let before = std::mem::replace(place, pages.clone());
+        let before = std::mem::replace(slot, pages.clone());
         dispatch!(&self.backend, backend => {
             pages.for_each(|page| backend.prefetch(Lpn(page)));
             before.for_each(|page| backend.prefetch_old(Lpn(page)));

@@ -32,7 +32,7 @@ pub(crate) struct StepIdx(pub(crate) u32);
 pub(crate) type Epoch = u32;
 
 /// Number of epochs that an event tag can distinguish.
-pub(crate) const EPOCHS: Epoch = 1 << (KIND - JOB);
+pub(crate) const EPOCHS: Epoch = 1 << (KIND_SHIFT - JOB_SHIFT);
 
 /// An event of the device, in the order of the calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,26 +79,26 @@ pub(crate) enum DeviceEvent {
 pub(crate) struct EventTag(u64);
 
 /// Bit positions of the event kind and of the plan's index.
-const KIND: u32 = 56;
-const JOB: u32 = 32;
+const KIND_SHIFT: u32 = 56;
+const JOB_SHIFT: u32 = 32;
 
 impl EventTag {
     #[inline]
     fn new(kind: u64, index: u32) -> EventTag {
-        EventTag(kind << KIND | u64::from(index))
+        EventTag(kind << KIND_SHIFT | u64::from(index))
     }
 
     #[inline]
     fn of_job(kind: u64, job: JobIdx, step: u32) -> EventTag {
-        debug_assert!(job.0 >> (KIND - JOB) == 0, "few plans are under way");
-        EventTag(kind << KIND | u64::from(job.0) << JOB | u64::from(step))
+        debug_assert!(job.0 >> (KIND_SHIFT - JOB_SHIFT) == 0, "few plans are under way");
+        EventTag(kind << KIND_SHIFT | u64::from(job.0) << JOB_SHIFT | u64::from(step))
     }
 
     #[inline]
     pub(crate) fn event(self) -> DeviceEvent {
         let index = self.0 as u32;
-        let job = JobIdx((self.0 >> JOB) as u32 & ((1 << (KIND - JOB)) - 1));
-        match self.0 >> KIND {
+        let job = JobIdx((self.0 >> JOB_SHIFT) as u32 & ((1 << (KIND_SHIFT - JOB_SHIFT)) - 1));
+        match self.0 >> KIND_SHIFT {
             0 => DeviceEvent::CommandProcessed(IoIdx(index)),
             ARRIVED => DeviceEvent::DataInMemory(PageIdx(index)),
             ENDED => DeviceEvent::PageDone(PageIdx(index)),
@@ -129,19 +129,19 @@ impl EventTag {
     /// events.
     #[inline(always)]
     pub(crate) fn collects(self) -> Option<PlaneIdx> {
-        (self.0 >> KIND == COLLECT).then_some(PlaneIdx(self.0 as u32))
+        (self.0 >> KIND_SHIFT == COLLECT).then_some(PlaneIdx(self.0 as u32))
     }
 
     /// See [`EventTag::collects`].
     #[inline(always)]
     pub(crate) fn arrived(self) -> Option<PageIdx> {
-        (self.0 >> KIND == ARRIVED).then_some(PageIdx(self.0 as u32))
+        (self.0 >> KIND_SHIFT == ARRIVED).then_some(PageIdx(self.0 as u32))
     }
 
     /// See [`EventTag::collects`].
     #[inline(always)]
     pub(crate) fn ended(self) -> Option<PageIdx> {
-        (self.0 >> KIND == ENDED).then_some(PageIdx(self.0 as u32))
+        (self.0 >> KIND_SHIFT == ENDED).then_some(PageIdx(self.0 as u32))
     }
 }
 
@@ -224,7 +224,7 @@ impl CompletionTarget {
         }
     }
 
-    /// Return [`Target::failed`] if `failed`, else the target itself.
+    /// Return [`CompletionTarget::failed`] if `failed`, else the target itself.
     #[inline]
     pub(crate) fn failed_if(self, failed: bool) -> CompletionTarget {
         if failed { self.failed() } else { self }

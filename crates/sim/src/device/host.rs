@@ -66,7 +66,7 @@ pub(crate) struct Host {
     first_numbered: u64,
 }
 
-/// An I/O whose end is known. Ordered by time, then by ticket, which is unique.
+/// An I/O with a known end. Ordered by time, then by ticket, which is unique.
 type PendingCompletion = (u64, Ticket, IoIdx);
 
 /// The end of an I/O that is not known.
@@ -97,7 +97,7 @@ impl Host {
         self.open == 0
     }
 
-    /// Return whether there are reads whose end is unknown.
+    /// Return whether the end of any read is unknown.
     #[inline]
     pub(crate) fn has_open_reads(&self) -> bool {
         self.open_reads > 0
@@ -276,13 +276,13 @@ impl Host {
         let mode = io.io.mode;
         self.open_reads -= u32::from(mode == Mode::Read);
         let (end, ticket) = (io.end, io.ticket);
-        let done = (end, ticket, of);
+        let completion = (end, ticket, of);
         if self.first.0.0 == NEVER {
-            self.first = FirstCompletion(done);
+            self.first = FirstCompletion(completion);
         } else {
             let FirstCompletion(first) = self.first;
-            self.first = FirstCompletion(first.min(done));
-            self.later.push(Reverse(first.max(done)));
+            self.first = FirstCompletion(first.min(completion));
+            self.later.push(Reverse(first.max(completion)));
         }
         (mode, end)
     }

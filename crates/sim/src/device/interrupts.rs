@@ -69,14 +69,14 @@ impl SimDevice {
             let until = at + interrupts.of.coalescing_ns;
             self.events.remind(until, DeviceEvent::CoalescingTimeout(raised).into());
         }
-        let (ended, _) = self.host.io(io);
+        let (completed, _) = self.host.io(io);
         if self.interface.is_limited()
             && let Some(next) = self.interface.next()
         {
             let (io, extent) = self.host.io(next);
             self.begin::<AllFeatures>(next, &io, extent, at);
         }
-        if ended.mode == Mode::Read {
+        if completed.mode == Mode::Read {
             let SimDevice { backend, flash, events, .. } = self;
             let hardware = &mut Hardware { flash, events };
             dispatch!(backend, backend => backend.after_read(at, hardware));

@@ -15,7 +15,7 @@ use crate::timeline::breakdown::Cause;
 
 /// Events per moved page, and the smallest event budget of a device.
 const EVENTS_PER_MOVE: u64 = 16;
-const EVENTS_LEAST: u64 = 1 << 20;
+const MIN_EVENTS: u64 = 1 << 20;
 
 impl SimDevice {
     /// Return whether the data of `request` may take the link now, although its command is still
@@ -101,7 +101,7 @@ impl SimDevice {
     /// Return the event budget of [`SimDevice::reset_event_budget`].
     pub(super) fn event_budget(geometry: &Geometry) -> u64 {
         let moves = u64::from(geometry.pages()) * u64::from(geometry.shape().pages_per_block);
-        EVENTS_LEAST + EVENTS_PER_MOVE * moves
+        MIN_EVENTS + EVENTS_PER_MOVE * moves
     }
 
     /// Process all events that are due by `until`.
@@ -252,7 +252,7 @@ impl SimDevice {
             self.note_arrival(of_host);
             let (target, through) =
                 (CompletionTarget::host(of_host), self.host.is_write_through(index));
-            self.write::<AllFeatures>(Write { page, extent, target, through }, end);
+            self.write::<AllFeatures>(Write { page, extent, target, write_through: through }, end);
         }
     }
 
@@ -302,7 +302,7 @@ impl SimDevice {
         if M::MINIMAL {
             let extent = self.host.extent(of);
             let write =
-                Write { page, extent, target: CompletionTarget::host(index), through: false };
+                Write { page, extent, target: CompletionTarget::host(index), write_through: false };
             return self.write::<M>(write, at);
         }
         self.note_arrival(index);
@@ -322,7 +322,10 @@ impl SimDevice {
         }
         let extent = self.host.extent(of);
         let through = self.host.is_write_through(of);
-        self.write::<M>(Write { page, extent, target: CompletionTarget::host(index), through }, at);
+        self.write::<M>(
+            Write { page, extent, target: CompletionTarget::host(index), write_through: through },
+            at,
+        );
     }
 
     #[inline(always)]

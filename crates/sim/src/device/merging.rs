@@ -40,7 +40,7 @@ pub(crate) struct MergingBackend {
     reads: u32,
     /// Whether a write to exactly the extent of the last write stays in memory.
     pub(super) buffers: bool,
-    /// Extent of the last write, and whether memory has a newer version than the flash.
+    /// The last write, and whether memory has a newer version than the flash.
     last: Option<PageExtent>,
     dirty: bool,
     /// A block has failed without a replacement: the device is read-only.
@@ -49,7 +49,7 @@ pub(crate) struct MergingBackend {
     /// has them.
     #[serde(skip)]
     pub(super) contents: Option<(Box<Contents>, Origin)>,
-    /// Places of all pages, if a block has failed without a replacement and flash contents are
+    /// Addresses of all pages, if a block has failed without a replacement and flash contents are
     /// recorded.
     pub(super) at_end: Option<Vec<Option<PageAddress>>>,
 }
@@ -95,7 +95,7 @@ impl MergingBackend {
         self.buffers && self.at_end.is_some()
     }
 
-    /// Return the place of `page` in the FTL's geometry.
+    /// Return the address of `page` in the FTL's geometry.
     pub(super) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         match &self.at_end {
             None => self.ftl.lookup(page),
@@ -106,7 +106,7 @@ impl MergingBackend {
     /// Return whether the page of a write stays in memory: the previous write had the same extent.
     #[inline]
     fn absorbs(&mut self, write: &Write) -> bool {
-        let Write { page, extent, through, .. } = write;
+        let Write { page, extent, write_through: through, .. } = write;
         if extent.begin() == page.0 {
             let is_rewrite = self.last == Some(*extent) && extent.is_whole();
             self.dirty = is_rewrite && !through;
@@ -134,8 +134,8 @@ impl MergingBackend {
             self.execute(Written::Kept(last), hardware);
         }
         let target = target.map(|target| target.failed_if(self.read_only));
-        let order = PlanRequest { ready, target, read_bytes: None, scrubs: false };
-        self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware);
+        let request = PlanRequest { ready, target, read_bytes: None, scrubs: false };
+        self.jobs.queue(&mut self.plan, request, PlanClass::Foreground, hardware);
         true
     }
 
@@ -146,15 +146,20 @@ impl MergingBackend {
             return None;
         }
         self.plan.clear();
-        let worked = self.ftl.reclaim(&mut self.plan);
+        let reclaimed = self.ftl.reclaim(&mut self.plan);
         hardware.flash.counters.merges_idle += self.plan.merges();
         self.execute(Written::Nothing, hardware);
         if !self.plan.is_timeless() {
-            let order = PlanRequest { ready, target: None, read_bytes: None, scrubs: false };
-            self.jobs.queue(&mut self.plan, order, MergingBackend::idle_class(hardware), hardware);
+            let request = PlanRequest { ready, target: None, read_bytes: None, scrubs: false };
+            self.jobs.queue(
+                &mut self.plan,
+                request,
+                MergingBackend::idle_class(hardware),
+                hardware,
+            );
         }
         // A step that only updates tables takes no time, but the clock must advance.
-        worked.then_some(ready + 1)
+        reclaimed.then_some(ready + 1)
     }
 
     /// Return whether an idle-time step may begin.
@@ -200,17 +205,17 @@ impl Backend for MergingBackend {
         self.execute(Written::Nothing, hardware);
         let failed = std::mem::take(&mut hardware.flash.read_failed);
         let target = target.failed_if(failed);
-        let order =
+        let request =
             PlanRequest { ready: at, target: Some(target), read_bytes: Some(bytes), scrubs: false };
         match self.plan.only() {
-            Some(command) => issue_host_command(command, 0, order, hardware),
+            Some(command) => issue_host_command(command, 0, request, hardware),
             // Programs and erases that make space for a map page are queued.
             None if !self.plan.records().is_empty() => {
-                self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware);
+                self.jobs.queue(&mut self.plan, request, PlanClass::Foreground, hardware);
             }
             // The controller alone answers a read of a page that was never written, once it knows
             // that.
-            None => self.jobs.begin(&mut self.plan, order, hardware),
+            None => self.jobs.begin(&mut self.plan, request, hardware),
         }
     }
 
@@ -233,13 +238,13 @@ impl Backend for MergingBackend {
         self.ftl.write(page, &extent, &mut self.plan);
         self.execute(Written::Page(page, target), hardware);
         let target = target.failed_if(self.read_only);
-        let order = PlanRequest { ready, target: Some(target), read_bytes: None, scrubs: false };
+        let request = PlanRequest { ready, target: Some(target), read_bytes: None, scrubs: false };
         let record = self.plan.records().first().copied().unwrap_or(0);
         match self.plan.only().filter(|_| self.jobs.is_free(PlanClass::Foreground)) {
             Some(command) => {
-                issue_host_command(command, record, order, hardware);
+                issue_host_command(command, record, request, hardware);
             }
-            None => self.jobs.queue(&mut self.plan, order, PlanClass::Foreground, hardware),
+            None => self.jobs.queue(&mut self.plan, request, PlanClass::Foreground, hardware),
         }
     }
 

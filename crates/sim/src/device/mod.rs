@@ -72,12 +72,12 @@ pub use recovery::Recovery;
 
 /// Distance of prefetching: after this number of announced I/Os, the map entry of an I/O is in the
 /// CPU cache.
-const ANNOUNCED: usize = 4;
+const PREFETCH_DISTANCE: usize = 4;
 
 /// A flash device in virtual time. A clone is an independent device in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SimDevice {
-    /// Derived from the profile; [`SimDevice::described`] restores it.
+    /// Derived from the profile; [`SimDevice::with_description`] restores it.
     #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     flash: Flash,
@@ -103,7 +103,7 @@ pub struct SimDevice {
     read_end: u64,
     /// The pages of the last announced I/Os.
     #[serde(skip)]
-    announced: [Range<u32>; ANNOUNCED],
+    announced: [Range<u32>; PREFETCH_DISTANCE],
     /// Number of announced I/Os so far.
     #[serde(skip)]
     announcements: usize,

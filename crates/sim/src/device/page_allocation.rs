@@ -32,12 +32,12 @@ impl PageMapBackend {
     #[cold]
     fn try_other_planes(
         &mut self,
-        preferred: PlaneIdx,
+        turn: PlaneIdx,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
         loop {
-            let mut planes = self.ftl.planes_from(preferred);
+            let mut planes = self.ftl.planes_from(turn);
             if let Some(attempt) = planes.find_map(|plane| self.try_plane(plane, at, hardware)) {
                 return attempt;
             }
@@ -56,17 +56,17 @@ impl PageMapBackend {
     #[cold]
     pub(super) fn allocate(
         &mut self,
-        preferred: PlaneIdx,
+        turn: PlaneIdx,
         others_wait: &mut bool,
         at: u64,
         hardware: &mut Hardware<'_>,
     ) -> Attempt {
-        let attempt = match self.try_plane(preferred, at, hardware) {
+        let attempt = match self.try_plane(turn, at, hardware) {
             Some(attempt) => attempt,
             None if *others_wait => Attempt::NoSpace,
             None => {
                 *others_wait = true;
-                self.try_other_planes(preferred, at, hardware)
+                self.try_other_planes(turn, at, hardware)
             }
         };
         *others_wait &= matches!(attempt, Attempt::NoSpace);
@@ -114,11 +114,11 @@ impl PageMapBackend {
         self.backlog.begin_pass();
         self.choose_candidates();
         while !self.ftl.is_read_only()
-            && let Some(preferred) = self.backlog.next()
+            && let Some(turn) = self.backlog.next()
         {
             self.serve(self.backlog.stream());
             // A partly filled flash page is filled up first.
-            let turn = self.ftl.host_plane_in_progress().unwrap_or(preferred);
+            let turn = self.ftl.host_plane_in_progress().unwrap_or(turn);
             match self.allocate(turn, &mut others_wait, at, hardware) {
                 Attempt::NoSpace => {
                     self.backlog.skip_candidate();
@@ -141,7 +141,7 @@ impl PageMapBackend {
                     let die = hardware.flash.geometry.die_of(plane);
                     hardware.events.waited_for_page(target.account, die, page, since, at);
                     self.write_to::<AllFeatures>(plane, &write, at, hardware);
-                    self.pad_late_unit(write.through, at, hardware);
+                    self.pad_late_unit(write.write_through, at, hardware);
                 }
             }
             self.choose_candidates();

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! A host write completes when its unit is in the page buffer; the write that fills the page waits
-//! for the program. Data from the write cache keeps its place there until it is on flash. A flush
+//! for the program. Data from the write cache keeps its cache slot until it is on flash. A flush
 //! pads the rest of the page.
 //!
 //! **Source**: as `ftl/page_map/sub_page.rs`.
 //! **Faithful**: a page is programmed once, whatever the owners of its units; a read of a buffered
 //! unit needs no flash.
 //! **Simplified**: there is always a buffer for the page that a plane gathers. A unit that is
-//! written again while buffered takes another place.
+//! written again while buffered takes another slot.
 //! **Ambiguous**: when a page that is not full is programmed. Here for a flush only, and never
 //! because of time.
 
@@ -32,7 +32,8 @@ pub(crate) struct PageBuffer {
     kinds: usize,
     /// Buffer indices for host units and for relocated units.
     host: usize,
-    moved: usize,
+    #[serde(rename = "moved")]
+    relocated: usize,
     open: Vec<GatheredPage>,
     #[serde(rename = "under_way")]
     inflight: Vec<GatheredPage>,
@@ -92,7 +93,7 @@ impl PageBuffer {
         PageBuffer {
             kinds,
             host: 0,
-            moved: if frontiers > 0 { usize::from(hosts) } else { 0 },
+            relocated: if frontiers > 0 { usize::from(hosts) } else { 0 },
             open: vec![GatheredPage::default(); kinds * planes as usize],
             inflight: Vec::new(),
             unused: Vec::new(),
@@ -106,7 +107,7 @@ impl PageBuffer {
     }
 
     fn index(&self, plane: PlaneIdx, relocated: bool) -> usize {
-        plane.0 as usize * self.kinds + if relocated { self.moved } else { self.host }
+        plane.0 as usize * self.kinds + if relocated { self.relocated } else { self.host }
     }
 
     /// Assign the host units that follow to `stream`.
@@ -116,7 +117,7 @@ impl PageBuffer {
 
     /// Assign the relocated units that follow to the buffer of `kind`.
     pub(crate) fn set_moved_kind(&mut self, kind: u8) {
-        self.moved = usize::from(kind);
+        self.relocated = usize::from(kind);
     }
 
     /// Add a host unit to the buffer of its page, which may have to wait for the program. Return
@@ -162,7 +163,7 @@ impl PageBuffer {
         Some((number, sent.waits.last().copied()))
     }
 
-    /// Handle the completion of a page program. Return its vector with [`PageBuffer::put_back`].
+    /// Handle the completion of a page program. Return its vector with [`PageBuffer::recycle`].
     pub(crate) fn programmed(&mut self, number: u32) -> Programmed {
         let page = &mut self.inflight[number as usize];
         let waits = std::mem::take(&mut page.waits);
@@ -225,8 +226,8 @@ impl PageBuffer {
     pub(crate) fn modified(&mut self, index: u32) -> (Lpn, Option<Write>) {
         let write = self.modifying[index as usize].take().expect("it was read for a write");
         let cancelled = self.cancelled.iter().position(|forgotten| *forgotten == index);
-        if let Some(place) = cancelled {
-            self.cancelled.swap_remove(place);
+        if let Some(position) = cancelled {
+            self.cancelled.swap_remove(position);
         }
         (write.page, Some(write).filter(|_| cancelled.is_none()))
     }
@@ -239,8 +240,8 @@ impl PageBuffer {
     /// Remove the first write that waits for `unit`; return it and since when it waits. `None`
     /// while the unit is read again.
     pub(crate) fn next_behind(&mut self, unit: Lpn) -> Option<(Write, u64)> {
-        let place = self.behind.iter().position(|(write, _)| write.page == unit)?;
-        (!self.modifies_unit(unit)).then(|| self.behind.remove(place))
+        let index = self.behind.iter().position(|(write, _)| write.page == unit)?;
+        (!self.modifies_unit(unit)).then(|| self.behind.remove(index))
     }
 
     /// Cancel writes to `pages` that have left the write cache and whose unit is being read; return

@@ -42,8 +42,8 @@ impl PageMapBackend {
         gather: Option<PageBuffer>,
     ) -> PageMapBackend {
         let collector = Collector::new(shape.planes, shape.channels, pace);
-        let (waiting, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
-        PageMapBackend { ftl, collector, backlog: waiting, steps_without_progress: 0, gather }
+        let (backlog, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
+        PageMapBackend { ftl, collector, backlog, steps_without_progress: 0, gather }
     }
 
     /// Return whether map and collector have no optional feature: see [`crate::flash::fast_path`].
@@ -75,7 +75,7 @@ impl PageMapBackend {
         at: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        let Write { page, extent, target, through } = write;
+        let Write { page, extent, target, write_through: through } = write;
         if !M::MINIMAL
             && let Some(gather) = &mut self.gather
         {

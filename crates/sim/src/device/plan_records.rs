@@ -17,7 +17,7 @@ use crate::flash::media::Flash;
 use crate::flash::plan::Plan;
 
 /// Execute `plan`, which programs `pages` of the host, and record its changes. `of_map` gives the
-/// map page for a place. With `time`, return a record per operation, in order.
+/// map page of an address. With `time`, return a record per operation, in order.
 pub(super) fn execute(
     plan: &mut Plan,
     pages: impl Iterator<Item = (u32, Origin)>,

@@ -92,13 +92,13 @@ impl SimDevice {
         }
     }
 
-    /// Record untimed work as on flash, as versions that are new (`anew`) or already known.
-    pub(super) fn settle_contents(&mut self, anew: bool) {
+    /// Record untimed work as on flash, as versions that are new (`new_versions`) or already known.
+    pub(super) fn settle_contents(&mut self, new_versions: bool) {
         let SimDevice { events, backend, flash, .. } = self;
         if let (Some(contents), AnyBackend::Paged(paged)) = (&mut events.contents, &*backend) {
             let ftl = paged.ftl();
             let programmed = |block| flash.nand.programmed(block);
-            contents.settle(ftl.mapped(), anew, programmed, |block| ftl.label(block));
+            contents.settle(ftl.mapped(), new_versions, programmed, |block| ftl.label(block));
             contents.list_all(&flash.nand, ftl.failed_programs());
         }
         if let AnyBackend::Merged(merged) = &mut self.backend
@@ -179,7 +179,7 @@ impl SimDevice {
         pages.filter(|page| self.place_of(*page).is_none()).collect()
     }
 
-    /// Return the place of a host page in the FTL's geometry.
+    /// Return the address of a host page in the FTL's geometry.
     pub(super) fn place_of(&self, page: Lpn) -> Option<PageAddress> {
         match &self.backend {
             AnyBackend::Paged(paged) => paged.ftl().lookup(page),

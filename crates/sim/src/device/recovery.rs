@@ -39,7 +39,7 @@ pub struct Recovery {
     /// When recovery began, and when the device was ready.
     #[serde(rename = "began_ns")]
     pub begin: Nanos,
-    /// See `began`.
+    /// See `begin`.
     #[serde(rename = "ready_ns")]
     pub ready: Nanos,
     /// Durations of its phases: reading spare areas and metadata pages, repeating erases, merging,

@@ -114,7 +114,7 @@ impl<'a> Scan<'a> {
             spare_transfers: transfers(part.spare_read_bytes),
             order: match profile.page_order() {
                 PageOrder::Any => ProgramOrder::Any,
-                PageOrder::Ascending if profile.keeps_places() => ProgramOrder::ByTable,
+                PageOrder::Ascending if profile.uses_page_tables() => ProgramOrder::ByTable,
                 PageOrder::Ascending => ProgramOrder::Ascending,
             },
             end: at,
@@ -192,8 +192,8 @@ impl<'a> Scan<'a> {
         self.clocks.issue(self.end, Op { transfers, ..op });
     }
 
-    fn die_at(&self, place: PageAddress) -> DieIdx {
-        self.flash.geometry.die_at(place)
+    fn die_at(&self, address: PageAddress) -> DieIdx {
+        self.flash.geometry.die_at(address)
     }
 
     fn read_ns(&self, from: PageAddress) -> u64 {
@@ -320,7 +320,7 @@ impl<'a> Scan<'a> {
         done.push(RecoveryOp { what, begin, end: self.end });
     }
 
-    /// Read the pages that capacitors saved, and program them, the dies in turn.
+    /// Read the pages that capacitors saved, and program them, round-robin over the dies.
     pub(super) fn rewrite_saved_pages(&mut self, pages: usize) {
         let geometry = self.flash.geometry;
         let (page_transfers, planes) = (self.page_transfers, geometry.shape().planes);

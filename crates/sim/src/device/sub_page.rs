@@ -67,7 +67,7 @@ impl SimDevice {
 }
 
 impl AnyBackend {
-    /// Return the place of a unit on flash; `None` if it was never written or is buffered.
+    /// Return the address of a unit on flash; `None` if it was never written or is buffered.
     #[inline]
     fn unit_on_flash(&self, page: Lpn) -> Option<PageAddress> {
         match self {
@@ -82,10 +82,10 @@ impl AnyBackend {
 
 impl UnitGroup {
     fn read(self, at: u64, hardware: &mut Hardware<'_>) {
-        let UnitGroup { from, target, bytes, more_units: beside } = self;
+        let UnitGroup { from, target, bytes, more_units } = self;
         let media =
             TimedFlash::new(hardware.flash, hardware.events, at, target).with_host_transfer(bytes);
-        media.read_together(from, beside);
+        media.read_together(from, more_units);
     }
 }
 
@@ -103,7 +103,7 @@ impl PageMapBackend {
     /// Write a unit. If the host supplies only a part, read the rest first. Later writes to the
     /// unit wait for that read, too, so that the newest data wins.
     pub(super) fn gather(&mut self, write: &Write, at: u64, hardware: &mut Hardware<'_>) {
-        let Write { page, extent, target, through } = *write;
+        let Write { page, extent, target, write_through: through } = *write;
         if let Some(gather) = self.gather.as_mut().filter(|gather| gather.modifies_unit(page)) {
             return gather.queue_behind(*write, at);
         }
@@ -127,7 +127,7 @@ impl PageMapBackend {
         {
             hardware.events.charge_account(write.target.account, Cause::ReadToModify, at - since);
             self.gather(&write, at, hardware);
-            self.pad_late_unit(write.through, at, hardware);
+            self.pad_late_unit(write.write_through, at, hardware);
         }
     }
 
@@ -210,7 +210,7 @@ impl PageMapBackend {
                 if let Some(write) = &write {
                     self.allocate_and_write::<AllFeatures>(write, at, hardware);
                 }
-                self.pad_late_unit(write.is_some_and(|write| write.through), at, hardware);
+                self.pad_late_unit(write.is_some_and(|write| write.write_through), at, hardware);
                 self.write_queued_behind(unit, at, hardware);
             }
             DeviceEvent::GatheredPageProgrammed(number) => {

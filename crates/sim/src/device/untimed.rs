@@ -1,7 +1,7 @@
 //! Untimed mode: no time passes, everything is counted.
 //!
 //! I/Os are split into pages in batches of 64, so that the data of each page is prefetched: first
-//! its map entry, then the state of its old place. A trim may have any number of pages and is done
+//! its map entry, then the state of its old page. A trim may have any number of pages and is done
 //! separately, as is a zone command.
 
 use uflip_core::{Io, Mode, Result};

@@ -1,7 +1,7 @@
 //! Writes that wait for a free page, and the choice of which to retry after a collection step.
 //!
 //! All are retried in FIFO order. But thousands may wait for a few planes, and few collection steps
-//! free a page. So there is one queue per plane (the plane whose turn it was). While nothing
+//! free a page. So there is one queue per plane (the preferred plane of a write). While nothing
 //! changes, one failed try stands for all later writes of the same plane.
 //!
 //! ```text
@@ -21,7 +21,7 @@ use crate::flash::geometry::{Lpn, PlaneIdx};
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Waiting")]
 pub(crate) struct WriteBacklog {
-    /// Per plane whose turn it was: its waiting writes in FIFO order.
+    /// Per preferred plane: its waiting writes in FIFO order.
     queues: Vec<VecDeque<PendingWrite>>,
     /// Number of writes added so far.
     #[serde(rename = "came")]
@@ -56,12 +56,12 @@ pub(crate) enum Attempt {
 /// Progress of a pass over the backlog; empty outside a pass.
 #[derive(Clone, Default, Debug)]
 struct BacklogPass {
-    /// The next write to try, for each plane that is not in `in_vain`: number and plane.
+    /// The next write to try, for each plane that is not in `blocked`: number and plane.
     next: BinaryHeap<Reverse<(u64, u32)>>,
     /// Planes without a candidate until something changes.
     blocked: Vec<u32>,
     /// The write that is being tried.
-    tried: (u64, u32),
+    candidate: (u64, u32),
     /// All writes before this number have been tried.
     from: u64,
 }
@@ -76,7 +76,7 @@ impl WriteBacklog {
         self.length == 0
     }
 
-    /// Add a write at `since`; it was the turn of `plane`.
+    /// Add a write at `since`; its preferred plane is `plane`.
     pub(crate) fn push(&mut self, plane: PlaneIdx, write: Write, since: u64) {
         self.queues[plane.0 as usize].push_back(PendingWrite { number: self.added, write, since });
         self.added += 1;
@@ -94,9 +94,9 @@ impl WriteBacklog {
     pub(crate) fn remove_trimmed(&mut self, pages: &Range<u32>) -> Vec<PendingWrite> {
         let mut removed = Vec::new();
         for queue in &mut self.queues {
-            queue.retain(|one| {
-                let remains = !one.write.has_left_cache(pages);
-                removed.extend((!remains).then_some(*one));
+            queue.retain(|pending| {
+                let remains = !pending.write.has_left_cache(pages);
+                removed.extend((!remains).then_some(*pending));
                 remains
             });
         }
@@ -121,12 +121,12 @@ impl WriteBacklog {
     /// Resume after a change: the queue of each plane gets a candidate, except planes for which
     /// `waits` predicts failure.
     pub(crate) fn resume_pass(&mut self, waits: impl Fn(PlaneIdx) -> bool) {
-        let BacklogPass { next, blocked: in_vain, from, .. } = &mut self.pass;
+        let BacklogPass { next, blocked, from, .. } = &mut self.pass;
         let mut still_blocked = 0;
-        for at in 0..in_vain.len() {
-            let plane = in_vain[at];
+        for at in 0..blocked.len() {
+            let plane = blocked[at];
             if waits(PlaneIdx(plane)) {
-                in_vain[still_blocked] = plane;
+                blocked[still_blocked] = plane;
                 still_blocked += 1;
                 continue;
             }
@@ -135,25 +135,26 @@ impl WriteBacklog {
                 next.push(Reverse((waiter.number, plane)));
             }
         }
-        in_vain.truncate(still_blocked);
+        blocked.truncate(still_blocked);
     }
 
-    /// Return the plane whose turn it was for the next candidate. Call `keep` or `take` afterwards.
+    /// Return the preferred plane of the next candidate. Call `skip_candidate` or `take_candidate`
+    /// afterwards.
     pub(crate) fn next(&mut self) -> Option<PlaneIdx> {
-        let Reverse(tried) = self.pass.next.pop()?;
-        (self.pass.tried, self.pass.from) = (tried, tried.0 + 1);
-        Some(PlaneIdx(tried.1))
+        let Reverse(candidate) = self.pass.next.pop()?;
+        (self.pass.candidate, self.pass.from) = (candidate, candidate.0 + 1);
+        Some(PlaneIdx(candidate.1))
     }
 
     /// Return the stream of the candidate.
     pub(crate) fn stream(&self) -> u8 {
-        let queue = &self.queues[self.pass.tried.1 as usize];
+        let queue = &self.queues[self.pass.candidate.1 as usize];
         queue.front().map_or(0, |first| first.write.extent.stream())
     }
 
     /// Leave the candidate in its queue; the queue is skipped until something changes.
     pub(crate) fn skip_candidate(&mut self) {
-        self.pass.blocked.push(self.pass.tried.1);
+        self.pass.blocked.push(self.pass.candidate.1);
     }
 
     /// Remove the candidate, which gets a page: a change. Call `coming` with the next two pages of
@@ -162,7 +163,7 @@ impl WriteBacklog {
         &mut self,
         coming: impl FnOnce(Option<Lpn>, Option<Lpn>),
     ) -> PendingWrite {
-        let (number, plane) = self.pass.tried;
+        let (number, plane) = self.pass.candidate;
         let queue = &mut self.queues[plane as usize];
         let at = position_of(queue, number);
         let pending = queue.remove(at).expect("who is tried waits");
@@ -174,9 +175,9 @@ impl WriteBacklog {
     }
 
     /// If older writes of the same logical page wait, return the oldest instead. Each of the others
-    /// takes the place of the one before it.
+    /// moves to the position of the one before it.
     pub(crate) fn swap_for_oldest(&mut self, mut candidate: PendingWrite) -> PendingWrite {
-        let queue = &mut self.queues[self.pass.tried.1 as usize];
+        let queue = &mut self.queues[self.pass.candidate.1 as usize];
         let PendingWrite { number, write: Write { page, .. }, .. } = candidate;
         let before = queue.iter_mut().take_while(|one| one.number < number);
         let mut same: Vec<&mut PendingWrite> =
@@ -184,7 +185,7 @@ impl WriteBacklog {
         for earlier in same.iter_mut().rev() {
             std::mem::swap(&mut earlier.write, &mut candidate.write);
             std::mem::swap(&mut earlier.since, &mut candidate.since);
-            // The allocation uses the stream of the place in the queue.
+            // The allocation uses the stream of the position in the queue.
             let stream = earlier.write.extent.stream();
             earlier.write.extent.set_stream(candidate.write.extent.stream());
             candidate.write.extent.set_stream(stream);
@@ -256,7 +257,12 @@ mod tests {
 
     fn write(page: u32) -> Write {
         let (page, extent) = (Lpn(page), PageExtent::single(Lpn(page), true, 0));
-        Write { page, extent, target: CompletionTarget::collection(PlaneIdx(0)), through: false }
+        Write {
+            page,
+            extent,
+            target: CompletionTarget::collection(PlaneIdx(0)),
+            write_through: false,
+        }
     }
 
     proptest! {
@@ -282,7 +288,7 @@ mod tests {
                         Try::Waits | Try::Changes => all.push_back((page, plane)),
                     }
                 }
-                let mut found = Vec::new();
+                let mut placed = Vec::new();
                 waiting.begin_pass();
                 waiting.resume_pass(|plane| known && world.would_wait(plane.0));
                 while let Some(plane) = waiting.next() {
@@ -292,11 +298,11 @@ mod tests {
                             continue;
                         }
                         Try::Changes => waiting.skip_candidate(),
-                        Try::Found => found.push(waiting.take_candidate(|_, _| ()).write.page.0),
+                        Try::Found => placed.push(waiting.take_candidate(|_, _| ()).write.page.0),
                     }
                     waiting.resume_pass(|plane| known && world.would_wait(plane.0));
                 }
-                prop_assert_eq!(found, expected);
+                prop_assert_eq!(placed, expected);
                 prop_assert_eq!(world.0, naive_world.0);
                 // Time changes the outcomes, too.
                 (world.0, naive_world.0) = (world.0 + 1, naive_world.0 + 1);

@@ -10,7 +10,7 @@
 //!
 //! **Source**: as the states' (`ftl/zoned/zone_states.rs`); that a reset costs erases and a finish the programs of
 //! what is left: Doekemeijer et al., Performance Characterization of NVMe Flash Devices with Zoned
-//! Namespaces (IEEE CLUSTER 2023), for a drive of which no more is published.
+//! Namespaces (IEEE CLUSTER 2023), for a drive without other published details.
 //! **Faithful**: nothing is relocated: only the host's writes and the padding of a finish are
 //! programmed.
 //! **Simplified**: a zone's buffer keeps its data without power; writes take effect in the order of
@@ -75,7 +75,7 @@ impl ZoneWork {
         target: CompletionTarget,
     ) -> Op<EventTag> {
         match self {
-            ZoneWork::Program(place) => program_op(place, geometry, timing, target),
+            ZoneWork::Program(address) => program_op(address, geometry, timing, target),
             ZoneWork::Erase(first, extra_ns) => {
                 let erase_ns = timing.erase_ns + extra_ns;
                 let die = geometry.die_at(first);
@@ -159,7 +159,7 @@ impl ZonedBackend {
                         Error::usage(format!("A {} must cover exactly one zone", mode.name()))
                             .got(format!("{} bytes at byte {}", io.size.0, io.offset.0))
                             .allowed(format!("{whole} bytes at a multiple of them"))
-                            .action("name where a zone begins, and its size"),
+                            .action("give the start of a zone and its size"),
                     ));
                 }
                 if self.contents[zone as usize].pending > 0 {
@@ -230,21 +230,21 @@ impl ZonedBackend {
         let end = self.layout.finished(from);
         let mut work = Vec::new();
         for page in from..end {
-            let place = self.layout.place(zone, page);
-            flash.pad(place);
-            if flash.geometry.ends_flash_page(place.page) {
-                work.push(ZoneWork::Program(place));
+            let address = self.layout.address_of(zone, page);
+            flash.pad(address);
+            if flash.geometry.ends_flash_page(address.page) {
+                work.push(ZoneWork::Program(address));
             }
         }
         work
     }
 
-    /// Return the place of `page` on flash; `None` if it was never written or is buffered.
+    /// Return the address of `page` on flash; `None` if it was never written or is buffered.
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let (zone, page) = self.layout.zone_of(page);
         let ZoneProgress { accepted: taken, programmed, .. } = self.contents[zone as usize];
-        (page < programmed.min(taken)).then(|| self.layout.place(zone, page))
+        (page < programmed.min(taken)).then(|| self.layout.address_of(zone, page))
     }
 
     /// Return whether the zone of `page` was lost by an earlier reset.
@@ -252,35 +252,35 @@ impl ZonedBackend {
         self.states.state(self.layout.zone_of(page).0) == ZoneState::Offline
     }
 
-    /// Add `page` to the buffer; if it fills a flash page, return its place for the program.
+    /// Add `page` to the buffer; if it fills a flash page, return its address for the program.
     #[inline]
     fn take(&mut self, page: Lpn, flash: &mut Flash) -> Option<PageAddress> {
         let (zone, page) = self.layout.zone_of(page);
-        let place = self.layout.place(zone, page);
-        flash.program(place, None);
+        let address = self.layout.address_of(zone, page);
+        flash.program(address, None);
         let content = &mut self.contents[zone as usize];
         content.pending -= 1;
-        let full = flash.geometry.ends_flash_page(place.page);
+        let full = flash.geometry.ends_flash_page(address.page);
         if full {
             content.programmed = page + 1;
         }
-        full.then_some(place)
+        full.then_some(address)
     }
 }
 
-/// Return a program of the flash page that ends with `place`; its end is reported to `target`.
+/// Return a program of the flash page that ends with `address`; its end is reported to `target`.
 #[inline]
 fn program_op(
-    place: PageAddress,
+    address: PageAddress,
     geometry: &Geometry,
     timing: &Timing,
     target: CompletionTarget,
 ) -> Op<EventTag> {
-    let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(place));
+    let cell_ns = timing.cells.program_page(geometry.flash_page_in_block(address));
     let transfers = timing.program_transfers;
-    let die = geometry.die_at(place);
+    let die = geometry.die_at(address);
     let op = Op { transfers, ..Op::program(die, cell_ns, Purpose::HostWrite, target.token) };
-    report_to(op, target).on(place)
+    report_to(op, target).on(address)
 }
 
 #[inline]

@@ -183,8 +183,8 @@ impl Geometry {
 
     /// Return the number of a page's flash page within its block.
     #[inline]
-    pub(crate) fn flash_page_in_block(&self, place: PageAddress) -> u32 {
-        self.units_to_flash_pages(self.page_in_block(place))
+    pub(crate) fn flash_page_in_block(&self, address: PageAddress) -> u32 {
+        self.units_to_flash_pages(self.page_in_block(address))
     }
 
     /// Return the resource on which operations of `plane` are executed: its die, or the plane itself. Planes
@@ -200,14 +200,14 @@ impl Geometry {
 
     /// Return the resource on which operations on this page are executed.
     #[inline]
-    pub(crate) fn die_at(&self, place: PageAddress) -> DieIdx {
-        self.die_of(place.plane)
+    pub(crate) fn die_at(&self, address: PageAddress) -> DieIdx {
+        self.die_of(address.plane)
     }
 
     /// [`Geometry::die_at`], specialized for the fast path.
     #[inline(always)]
-    pub(crate) fn die_at_of<M: FastPath>(&self, place: PageAddress) -> DieIdx {
-        if M::MINIMAL { DieIdx(place.plane.0) } else { self.die_at(place) }
+    pub(crate) fn die_at_of<M: FastPath>(&self, address: PageAddress) -> DieIdx {
+        if M::MINIMAL { DieIdx(address.plane.0) } else { self.die_at(address) }
     }
 
     /// Return the dimensions.
@@ -257,13 +257,13 @@ impl Geometry {
 
     /// Return the number of a page within its block.
     #[inline]
-    pub(crate) fn page_in_block(&self, place: PageAddress) -> u32 {
-        place.page.0 - self.first_page(place.block).0
+    pub(crate) fn page_in_block(&self, address: PageAddress) -> u32 {
+        address.page.0 - self.first_page(address.block).0
     }
 
     /// Return the number of a page's block within its plane.
-    pub(crate) fn block_in_plane(&self, place: PageAddress) -> u32 {
-        place.block.0 - place.plane.0 * self.shape.blocks_per_plane
+    pub(crate) fn block_in_plane(&self, address: PageAddress) -> u32 {
+        address.block.0 - address.plane.0 * self.shape.blocks_per_plane
     }
 
     #[inline]

@@ -13,7 +13,7 @@
 //! **Source**: NFTL programs the pages of a replacement unit one after the other if pages have spare areas
 //! that store their logical address (Gal & Toledo, ACM Computing Surveys 2005, §2.2, after Ban's patent US
 //! 5,937,425); data sheets of NAND flash: "the pages must be programmed consecutively" within a block.
-//! **Faithful**: pages of a block one after the other, none left out.
+//! **Faithful**: pages of a block one after the other, without gaps.
 //! **Simplified**: the table is in memory; after a power loss the logical place of a page is known, but not
 //! its physical page within the block.
 //! **Ambiguous**: nothing.
@@ -28,7 +28,7 @@ use crate::flash::moves::RowPiece;
 pub(super) struct InOrder {
     pages_per_block: u32,
     blocks: Vec<BlockFill>,
-    /// Tables: per page of the FTL its physical page in the block, or [`NOWHERE`]; and the unused tables.
+    /// Tables: per page of the FTL its physical page in the block, or [`UNMAPPED`]; and the unused tables.
     tables: Vec<Vec<u16>>,
     unused: Vec<u32>,
 }
@@ -44,7 +44,7 @@ struct BlockFill {
 
 const ERASED: BlockFill = BlockFill { table: NONE, next: 0 };
 const NONE: u32 = u32::MAX;
-const NOWHERE: u16 = u16::MAX;
+const UNMAPPED: u16 = u16::MAX;
 
 impl InOrder {
     /// Create the tables of erased blocks.
@@ -57,36 +57,36 @@ impl InOrder {
         }
     }
 
-    /// Whether the page of the FTL at `place` is programmed at its own place.
+    /// Whether the page of the FTL at `address` is programmed at its own offset.
     #[inline]
-    pub(super) fn is_in_place(&self, place: PageAddress) -> bool {
-        let BlockFill { table, next } = self.blocks[place.block.0 as usize];
-        table == NONE && self.offset(place) < u32::from(next)
+    pub(super) fn is_in_place(&self, address: PageAddress) -> bool {
+        let BlockFill { table, next } = self.blocks[address.block.0 as usize];
+        table == NONE && self.offset(address) < u32::from(next)
     }
 
-    /// Return the page of the block that holds the FTL's page at `place`, which was programmed.
-    pub(super) fn page(&self, place: PageAddress) -> u32 {
-        let offset = self.offset(place);
-        if self.is_in_place(place) {
+    /// Return the page of the block that holds the FTL's page at `address`, which was programmed.
+    pub(super) fn page(&self, address: PageAddress) -> u32 {
+        let offset = self.offset(address);
+        if self.is_in_place(address) {
             return offset;
         }
-        let at = match self.blocks[place.block.0 as usize].table {
-            NONE => NOWHERE,
+        let at = match self.blocks[address.block.0 as usize].table {
+            NONE => UNMAPPED,
             table => self.tables[table as usize][offset as usize],
         };
-        assert!(at != NOWHERE, "a page that was not programmed is nowhere: {place:?}");
+        assert!(at != UNMAPPED, "a page that was not programmed is nowhere: {address:?}");
         at.into()
     }
 
-    /// Assign the FTL's page at `place` to the next page of its block.
+    /// Assign the FTL's page at `address` to the next page of its block.
     #[inline]
-    pub(super) fn allocate(&mut self, place: PageAddress) {
-        let offset = self.offset(place);
-        let block = &mut self.blocks[place.block.0 as usize];
+    pub(super) fn allocate(&mut self, address: PageAddress) {
+        let offset = self.offset(address);
+        let block = &mut self.blocks[address.block.0 as usize];
         let next = block.next;
         block.next += 1;
         if block.table != NONE || offset != u32::from(next) {
-            self.allocate_out_of_place(place.block, offset, next);
+            self.allocate_out_of_place(address.block, offset, next);
         }
     }
 
@@ -115,7 +115,7 @@ impl InOrder {
         let table = self.blocks[block.0 as usize].table;
         let at = &mut self.tables[table as usize][offset as usize];
         assert!(
-            *at == NOWHERE,
+            *at == UNMAPPED,
             "a page is programmed once before its block is erased: {offset} of {block:?}"
         );
         *at = next;
@@ -135,13 +135,13 @@ impl InOrder {
         programmed: impl Fn(u32) -> bool,
     ) -> u32 {
         self.erased(block);
-        let kept: Vec<u32> =
+        let offsets: Vec<u32> =
             (0..self.pages_per_block).filter(|offset| programmed(*offset)).collect();
-        let next = kept.len() as u32;
+        let next = offsets.len() as u32;
         let mut table = NONE;
-        if kept.last().is_some_and(|last| *last >= next) {
+        if offsets.last().is_some_and(|last| *last >= next) {
             table = self.table_in_order(0);
-            for (page, offset) in (0..).zip(&kept) {
+            for (page, offset) in (0..).zip(&offsets) {
                 self.tables[table as usize][*offset as usize] = page;
             }
         }
@@ -150,20 +150,20 @@ impl InOrder {
     }
 
     #[inline]
-    fn offset(&self, place: PageAddress) -> u32 {
-        place.page.0 - place.block.0 * self.pages_per_block
+    fn offset(&self, address: PageAddress) -> u32 {
+        address.page.0 - address.block.0 * self.pages_per_block
     }
 
     /// Return a table of a block whose first `pages` pages are at their places, and the others unprogrammed.
     fn table_in_order(&mut self, pages: u16) -> u32 {
         let table = self.unused.pop().unwrap_or_else(|| {
-            self.tables.push(vec![NOWHERE; self.pages_per_block as usize]);
+            self.tables.push(vec![UNMAPPED; self.pages_per_block as usize]);
             self.tables.len() as u32 - 1
         });
         let at = &mut self.tables[table as usize];
         let (first, others) = at.split_at_mut(pages.into());
         (0..).zip(first).for_each(|(page, at)| *at = page);
-        others.fill(NOWHERE);
+        others.fill(UNMAPPED);
         table
     }
 }

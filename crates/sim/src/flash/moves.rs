@@ -67,24 +67,25 @@ impl PageRow {
         places.filter(move |(at, _)| pages >> at & 1 == 1).map(|(_, places)| places)
     }
 
-    /// Return the moves plane by plane; `None` in place of moves that do not form a [`Piece`].
+    /// Return the moves plane by plane; `None` in place of moves that do not form a [`RowPiece`].
     #[inline]
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Option<RowPiece>> + use<> {
         let PageRow { from, to, pages } = *self;
         let planes = from.planes;
-        let alike = (from.turn, from.page, planes) == (to.turn, to.page, to.planes);
+        let aligned =
+            (from.plane_offset, from.page, planes) == (to.plane_offset, to.page, to.planes);
         // The pages on the plane that has the first of them.
         let every = (0..64).step_by(planes as usize).fold(0, |every: u64, at| every | 1 << at);
         let of_plane = (0..planes.min(64)).map(move |at| (at, pages & (every << at)));
         of_plane.filter(|(_, pages)| *pages != 0).map(move |(at, pages)| {
             let (first, count) = (pages.trailing_zeros(), pages.count_ones());
-            // As many consecutive pages as there are.
+            // As many consecutive pages as possible.
             let dense = every & u64::MAX >> (63 - (count - 1) * planes);
             let whole = pages >> first == dense;
             // Divides only if necessary.
             let before = if first == at { 0 } else { (first - at) / planes };
-            let next = from.turn + at >= planes;
-            let plane = from.turn + at - if next { planes } else { 0 };
+            let next = from.plane_offset + at >= planes;
+            let plane = from.plane_offset + at - if next { planes } else { 0 };
             let page = from.page + before + u32::from(next);
             let ends_inside = page + count <= from.pages_per_block;
             let block = |places: &PageAddresses| {
@@ -92,7 +93,7 @@ impl PageRow {
                 BlockIdx(plane * places.blocks_per_plane + places.block)
             };
             let piece = RowPiece { from: block(&from), to: block(&to), first: page, pages: count };
-            (alike && whole && ends_inside).then_some(piece)
+            (aligned && whole && ends_inside).then_some(piece)
         })
     }
 }
@@ -114,7 +115,7 @@ mod tests {
             pages_per_block,
             block,
             page,
-            turn,
+            plane_offset: turn,
         }
     }
 
@@ -130,9 +131,9 @@ mod tests {
             let pages = if holes { pages } else { u64::MAX >> (64 - length) };
             let row = PageRow { from, to, pages };
             prop_assert_eq!(row.moves().count(), pages.count_ones() as usize);
-            let found: Option<Vec<RowPiece>> = row.pieces().collect();
-            let Some(found) = found else { return Ok(()) };
-            for piece in &found {
+            let pieces: Option<Vec<RowPiece>> = row.pieces().collect();
+            let Some(pieces) = pieces else { return Ok(()) };
+            for piece in &pieces {
                 let of_piece = row.moves().filter(|(from, _)| from.block == piece.from);
                 let moves: Vec<(PageAddress, PageAddress)> = of_piece.collect();
                 prop_assert_eq!(moves.len(), piece.pages as usize);
@@ -142,7 +143,7 @@ mod tests {
                     prop_assert_eq!(to.page.0, to.block.0 * 16 + page);
                 }
             }
-            prop_assert_eq!(found.iter().map(|piece| piece.pages).sum::<u32>(), pages.count_ones());
+            prop_assert_eq!(pieces.iter().map(|piece| piece.pages).sum::<u32>(), pages.count_ones());
         }
     }
 

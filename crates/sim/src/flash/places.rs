@@ -15,14 +15,15 @@ pub(crate) struct PageAddresses {
     /// The block within its plane and the page of the next place, and the index of its plane in the row.
     pub(crate) block: u32,
     pub(crate) page: u32,
-    pub(crate) turn: u32,
+    #[serde(rename = "turn")]
+    pub(crate) plane_offset: u32,
 }
 
 impl PageAddresses {
     /// Return the next place.
     #[inline]
     pub(crate) fn place(&self) -> PageAddress {
-        let plane = self.first_plane + self.turn * self.planes_apart;
+        let plane = self.first_plane + self.plane_offset * self.planes_apart;
         let block = plane * self.blocks_per_plane + self.block;
         let page = Ppn(block * self.pages_per_block + self.page);
         PageAddress { page, block: BlockIdx(block), plane: PlaneIdx(plane) }
@@ -35,9 +36,9 @@ impl Iterator for PageAddresses {
     #[inline]
     fn next(&mut self) -> Option<PageAddress> {
         let place = self.place();
-        self.turn += 1;
-        if self.turn == self.planes {
-            (self.turn, self.page) = (0, self.page + 1);
+        self.plane_offset += 1;
+        if self.plane_offset == self.planes {
+            (self.plane_offset, self.page) = (0, self.page + 1);
             if self.page == self.pages_per_block {
                 (self.page, self.block) = (0, self.block + 1);
             }

@@ -23,11 +23,12 @@ use crate::flash::moves::{PageRow, PlanSpan, RowIdx};
 pub(crate) enum Cmd {
     /// Read a page for the host.
     Read(PageAddress),
-    /// Program `to` with data of the host; the rest of the page comes from `rest` if given. It begins when
+    /// Program `to` with data of the host; the rest of the page comes from `merge_from` if given. It begins when
     /// all earlier commands of the firmware have ended, and later ones begin after it.
     Program {
         to: PageAddress,
-        rest: Option<PageAddress>,
+        #[serde(rename = "rest")]
+        merge_from: Option<PageAddress>,
     },
     /// Move a page.
     Copy {
@@ -204,10 +205,10 @@ impl Plan {
         self.set_host_command(Cmd::Read(from));
     }
 
-    /// Program `to` with host data; the rest of the page comes from `rest` if given.
+    /// Program `to` with host data; the rest of the page comes from `merge_from` if given.
     #[inline]
-    pub(crate) fn program(&mut self, to: PageAddress, rest: Option<PageAddress>) {
-        self.set_host_command(Cmd::Program { to, rest });
+    pub(crate) fn program(&mut self, to: PageAddress, merge_from: Option<PageAddress>) {
+        self.set_host_command(Cmd::Program { to, merge_from });
     }
 
     /// Move the page `from` to `to`.

@@ -20,7 +20,7 @@ impl Plan {
                 | Cmd::ProgramMap(at)
                 | Cmd::FailedRead(at)
                 | Cmd::FailedProgram(at) => each(at.block),
-                Cmd::Program { to, rest } => {
+                Cmd::Program { to, merge_from: rest } => {
                     each(to.block);
                     rest.into_iter().for_each(|rest| each(rest.block));
                 }

@@ -70,8 +70,9 @@ impl ReplacementTable {
         let (mut physical, mut reserve) = (Vec::new(), Vec::new());
         let needed = logical.shape().blocks_per_plane as usize;
         for plane in (0..whole.shape().planes).map(PlaneIdx) {
-            let good = whole.blocks_of(plane).filter(|block| bad.binary_search(block).is_err());
-            let mut good: Vec<BlockIdx> = good.collect();
+            let good_blocks =
+                whole.blocks_of(plane).filter(|block| bad.binary_search(block).is_err());
+            let mut good: Vec<BlockIdx> = good_blocks.collect();
             if good.len() < needed {
                 return None;
             }
@@ -122,27 +123,28 @@ impl ReplacementTable {
         self.physical[block.0 as usize]
     }
 
-    /// Return the place in `whole` of the FTL's page at `place`.
+    /// Return the address in `whole` of the FTL's page at `address`.
     #[inline(always)]
-    pub(crate) fn place(&self, place: PageAddress, whole: &Geometry) -> PageAddress {
-        if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_in_place(place)) {
-            return place;
+    pub(crate) fn physical_address(&self, address: PageAddress, whole: &Geometry) -> PageAddress {
+        if self.is_identity && self.in_order.as_ref().is_none_or(|table| table.is_in_place(address))
+        {
+            return address;
         }
-        let own = || self.logical.page_in_block(place);
-        let page = self.in_order.as_ref().map_or_else(own, |table| table.page(place));
-        whole.address_at(self.block(place.block), page)
+        let own = || self.logical.page_in_block(address);
+        let page = self.in_order.as_ref().map_or_else(own, |table| table.page(address));
+        whole.address_at(self.block(address.block), page)
     }
 
-    /// Note that the FTL's page at `place` is programmed next.
+    /// Note that the FTL's page at `address` is programmed next.
     #[inline]
-    pub(super) fn allocate(&mut self, place: PageAddress) {
+    pub(super) fn allocate(&mut self, address: PageAddress) {
         if let Some(table) = &mut self.in_order {
-            table.allocate(place);
+            table.allocate(address);
         }
         if let Some(levelling) = &mut self.levelling
-            && let Some(other) = levelling.programmed(place.block)
+            && let Some(other) = levelling.programmed(address.block)
         {
-            self.swap(place.block, other);
+            self.swap(address.block, other);
         }
     }
 

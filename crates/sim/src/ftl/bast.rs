@@ -92,7 +92,7 @@ impl MergingFtl for Bast {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_place(page) {
+        if let Some(place) = self.data.erased_page(page) {
             plan.program(place, extent.merge_source(page, || self.lookup(page)));
             self.data.set_programmed(page);
             self.forget(page);
@@ -110,11 +110,11 @@ impl MergingFtl for Bast {
         self.data.set_invalid(page);
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
         // In the order in which they were opened: the order of their last writes is lost.
         let mut logs: Vec<(u32, BlockIdx)> = Vec::new();
         let most = self.most;
-        self.data.restore(found, plan, |data, blocks| {
+        self.data.restore(survey, plan, |data, blocks| {
             let (of_data, log) = match *blocks {
                 [(log, Holding::Of(logical))] => (None, (logical, log)),
                 [(block, Holding::InPlace(logical)), (log, _)] => (Some(block), (logical, log)),
@@ -122,16 +122,16 @@ impl MergingFtl for Bast {
             };
             let fits = logs.len() < most;
             if fits {
-                of_data.into_iter().for_each(|block| data.adopt(log.0, block, found));
+                of_data.into_iter().for_each(|block| data.adopt(log.0, block, survey));
                 logs.push(log);
             }
             fits
         });
-        let order = |block: BlockIdx| found.blocks().position(|other| other == block);
+        let order = |block: BlockIdx| survey.blocks().position(|other| other == block);
         logs.sort_by_key(|(_, block)| order(*block));
         for (logical, block) in logs {
             let log = self.enter(logical, block);
-            self.restore_log(log, found, plan);
+            self.restore_log(log, survey, plan);
         }
     }
 
@@ -192,19 +192,19 @@ impl Bast {
         let books = &mut self.logs[log as usize];
         (books.block, books.logical, books.next, books.in_order) = (block, logical, 0, true);
         books.newest.fill(NO_PAGE);
-        self.order.enter(log);
+        self.order.push_newest(log);
         self.log_of[logical as usize] = log;
         log
     }
 
-    /// Restore a log block from `found`; merges it if it is full.
-    fn restore_log(&mut self, log: u32, found: &Survey<'_>, plan: &mut Plan) {
+    /// Restore a log block from `survey`; merges it if it is full.
+    fn restore_log(&mut self, log: u32, survey: &Survey<'_>, plan: &mut Plan) {
         let BastLog { block, logical, .. } = self.logs[log as usize];
         let pages = self.data.pages_of(logical);
-        let next = found.programmed(block);
+        let next = survey.programmed(block);
         let mut in_order = true;
         for slot in 0..next {
-            let page = found.page_at(self.slot(block, slot));
+            let page = survey.page_at(self.slot(block, slot));
             in_order &= page.is_some_and(|(page, _)| page.0 == pages.start + slot);
             if let Some((page, true)) = page {
                 let offset = self.offset(page);
@@ -220,7 +220,7 @@ impl Bast {
     }
 
     fn append(&mut self, log: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
-        let rest = extent.merge_source(page, || self.lookup(page));
+        let merge_from = extent.merge_source(page, || self.lookup(page));
         let offset = self.offset(page);
         let books = &mut self.logs[log as usize];
         let slot = books.next;
@@ -228,7 +228,7 @@ impl Bast {
         books.in_order &= slot as usize == offset;
         books.newest[offset] = slot as u16;
         let (block, logical, in_order) = (books.block, books.logical, books.in_order);
-        plan.program(self.slot(block, slot), rest);
+        plan.program(self.slot(block, slot), merge_from);
         self.data.set_invalid(page);
         self.order.touch(log);
         let pages = self.data.pages_of(logical).len() as u32;
@@ -254,7 +254,7 @@ impl Bast {
             if slot != NO_PAGE {
                 if !in_order {
                     let from = self.slot(block, u32::from(slot));
-                    plan.copy(from, self.data.place_in(target, page));
+                    plan.copy(from, self.data.address_in(target, page));
                 }
                 self.data.set_programmed(page);
             } else if in_order && (offset as u32) < next {
@@ -262,7 +262,7 @@ impl Bast {
             }
         }
         self.log_of[logical as usize] = NONE;
-        self.order.leave(log);
+        self.order.remove(log);
         self.unused.push(log);
         plan.barrier();
         self.erase(old, plan);

@@ -8,7 +8,7 @@
 //! **Faithful**: block-level map, fixed offsets, a merge for every overwrite.
 //! **Simplified**: one erased block is reserved in addition to the data; no block is collected ahead.
 //! **Ambiguous**: whether the erase is part of the write that caused it: here it is. A host write of
-//! several pages merges a block once; the pages that it brings itself are not copied.
+//! several pages merges a block once; the pages that it writes itself are not copied.
 
 use uflip_core::Result;
 
@@ -24,7 +24,7 @@ use crate::ftl::extent::PageExtent;
 pub(crate) struct BlockMap {
     data: DataBlocks,
     durable: bool,
-    /// The block to erase once the current host write has brought the pages that were not copied from it.
+    /// The block to erase once the current host write has written the pages that were not copied from it.
     old: Option<BlockIdx>,
 }
 
@@ -50,7 +50,7 @@ impl MergingFtl for BlockMap {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        match self.data.erased_place(page) {
+        match self.data.erased_page(page) {
             Some(place) => {
                 plan.program(place, None);
                 self.data.set_programmed(page);
@@ -59,7 +59,7 @@ impl MergingFtl for BlockMap {
         }
         let next = Lpn(page.0 + 1);
         let comes =
-            extent.brings_after(page, next) && self.data.pages_of(logical).contains(&next.0);
+            extent.covers_later(page, next) && self.data.pages_of(logical).contains(&next.0);
         if let Some(old) = self.old.take_if(|_| !comes) {
             plan.barrier();
             plan.erase(old);
@@ -72,8 +72,8 @@ impl MergingFtl for BlockMap {
         self.data.set_invalid(page);
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        self.data.restore(found, plan, |_, _| false);
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+        self.data.restore(survey, plan, |_, _| false);
     }
 
     #[cfg(test)]
@@ -83,27 +83,27 @@ impl MergingFtl for BlockMap {
 }
 
 impl BlockMap {
-    /// Write `page` to a new block of `logical`, with every page that `extent` does not bring later.
+    /// Write `page` to a new block of `logical`, with every page that `extent` does not write later.
     fn merge(&mut self, logical: u32, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let old_page = self.data.lookup(page);
         let block = self.data.take_free(self.data.home(logical));
-        let kept = |other: &Lpn| *other != page && !extent.brings_after(page, *other);
-        let others: Vec<(Lpn, PageAddress)> = self
+        let is_copied = |other: &Lpn| *other != page && !extent.covers_later(page, *other);
+        let copied: Vec<(Lpn, PageAddress)> = self
             .data
             .pages_of(logical)
             .map(Lpn)
-            .filter(kept)
+            .filter(is_copied)
             .filter_map(|other| self.data.lookup(other).map(|from| (other, from)))
             .collect();
         let old_block = self.data.set_block(logical, block);
-        for (other, from) in others {
-            plan.copy(from, self.data.place_in(block, other));
+        for (other, from) in copied {
+            plan.copy(from, self.data.address_in(block, other));
             self.data.set_programmed(other);
         }
         plan.count_merge(Merge::Full);
         plan.barrier();
-        let rest = extent.merge_source(page, || old_page);
-        plan.program(self.data.place_in(block, page), rest);
+        let merge_from = extent.merge_source(page, || old_page);
+        plan.program(self.data.address_in(block, page), merge_from);
         self.data.set_programmed(page);
         if self.durable {
             self.old = old_block;

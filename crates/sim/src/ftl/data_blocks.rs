@@ -30,26 +30,26 @@ pub(crate) struct DataBlocks {
 const NO_BLOCK: u32 = u32::MAX;
 
 impl DataBlocks {
-    /// Check that the device has `others` blocks in addition to those of the host's data.
+    /// Check that the device has `reserved` blocks in addition to those of the host's data.
     ///
     /// # Errors
     /// It has fewer.
     pub(crate) fn check<T>(options: &FtlOptions<'_, T>, others: u64, what: &str) -> Result<()> {
         let geometry = &options.geometry;
         // A device that may lose power needs a block to finish interrupted merges.
-        let (others, what) = match options.durable {
+        let (reserved, what) = match options.durable {
             false => (others, what.to_owned()),
             true => (others + 1, format!("{what}, 1 to finish interrupted merges")),
         };
         let shape = geometry.shape();
         let blocks = u64::from(geometry.blocks());
         let data = u64::from(shape.logical_pages.div_ceil(shape.pages_per_block));
-        if data + others <= blocks {
+        if data + reserved <= blocks {
             return Ok(());
         }
         Err(Error::usage("The device has too few blocks for its FTL")
             .got(format!("{blocks} blocks, of which the host's data takes {data}"))
-            .allowed(format!("{} blocks or more, for the data plus {what}", data + others))
+            .allowed(format!("{} blocks or more, for the data plus {what}", data + reserved))
             .action("raise spare_factor or blocks_per_die"))
     }
 
@@ -88,7 +88,7 @@ impl DataBlocks {
 
     /// Return the place of `page` in `block`.
     #[inline]
-    pub(crate) fn place_in(&self, block: BlockIdx, page: Lpn) -> PageAddress {
+    pub(crate) fn address_in(&self, block: BlockIdx, page: Lpn) -> PageAddress {
         let first = self.logical_block(page) * self.geometry.shape().pages_per_block;
         self.geometry.address_at(block, page.0 - first)
     }
@@ -99,17 +99,17 @@ impl DataBlocks {
         let block = self
             .block_of(self.logical_block(page))
             .filter(|_| bits::has(&self.valid, page.0 as usize));
-        block.map(|block| self.place_in(block, page))
+        block.map(|block| self.address_in(block, page))
     }
 
     /// Return the place where `page` can be written in its data block, if that exists and the place is still
     /// erased.
     #[inline]
-    pub(crate) fn erased_place(&self, page: Lpn) -> Option<PageAddress> {
+    pub(crate) fn erased_page(&self, page: Lpn) -> Option<PageAddress> {
         if bits::has(&self.programmed, page.0 as usize) {
             return None;
         }
-        self.block_of(self.logical_block(page)).map(|block| self.place_in(block, page))
+        self.block_of(self.logical_block(page)).map(|block| self.address_in(block, page))
     }
 
     /// Note that the newest version of `page` was programmed in its data block.

@@ -24,14 +24,14 @@ impl DataBlocks {
     /// merged. Blocks with pages of several logical blocks are ignored.
     pub(crate) fn restore(
         &mut self,
-        found: &Survey<'_>,
+        survey: &Survey<'_>,
         plan: &mut Plan,
         mut fits: impl FnMut(&mut DataBlocks, &[(BlockIdx, Holding)]) -> bool,
     ) {
         let mut of: BTreeMap<u32, Vec<(BlockIdx, Holding)>> = BTreeMap::new();
-        for block in found.blocks() {
+        for block in survey.blocks() {
             self.take_used(block);
-            let holding = found.holding(block);
+            let holding = survey.holding(block);
             match holding {
                 Holding::InPlace(logical) | Holding::Of(logical) => {
                     of.entry(logical).or_default().push((block, holding));
@@ -41,25 +41,25 @@ impl DataBlocks {
         }
         for (logical, blocks) in of {
             match blocks[..] {
-                [(block, Holding::InPlace(_))] => self.adopt(logical, block, found),
+                [(block, Holding::InPlace(_))] => self.adopt(logical, block, survey),
                 _ if fits(self, &blocks) => {}
                 _ => {
                     let old = blocks.iter().map(|(block, _)| *block);
-                    self.merge_all(logical, old, found, plan);
+                    self.merge_all(logical, old, survey, plan);
                 }
             }
         }
     }
 
     /// Make `block` the data block of `logical`.
-    pub(crate) fn adopt(&mut self, logical: u32, block: BlockIdx, found: &Survey<'_>) {
+    pub(crate) fn adopt(&mut self, logical: u32, block: BlockIdx, survey: &Survey<'_>) {
         self.set_block(logical, block);
         for page in self.pages_of(logical).map(Lpn) {
-            let at = self.place_in(block, page);
-            if !found.is_erased_at(at) {
+            let at = self.address_in(block, page);
+            if !survey.is_erased_at(at) {
                 self.set_spent(page);
             }
-            if found.place(page) == Some(at) {
+            if survey.address_of(page) == Some(at) {
                 self.set_programmed(page);
             }
         }
@@ -70,15 +70,15 @@ impl DataBlocks {
         &mut self,
         logical: u32,
         old: impl Iterator<Item = BlockIdx>,
-        found: &Survey<'_>,
+        survey: &Survey<'_>,
         plan: &mut Plan,
     ) {
         let block = self.take_free(self.home(logical));
         plan.count_merge(Merge::Full);
         self.set_block(logical, block);
         for page in self.pages_of(logical).map(Lpn) {
-            if let Some(from) = found.place(page) {
-                plan.copy(from, self.place_in(block, page));
+            if let Some(from) = survey.address_of(page) {
+                plan.copy(from, self.address_in(block, page));
                 self.set_programmed(page);
             }
         }

@@ -36,8 +36,8 @@ impl PageExtent {
         let (from, to) = (io.offset.0, io.offset.0 + io.size.0);
         let shift = page_bytes.trailing_zeros();
         let (begin, end, is_before, is_behind) = if page_bytes >> shift == 1 {
-            let rest = page_bytes - 1;
-            (from >> shift, to >> shift, from & rest != 0, to & rest != 0)
+            let last_byte = page_bytes - 1;
+            (from >> shift, to >> shift, from & last_byte != 0, to & last_byte != 0)
         } else {
             cold_path();
             let (begin, end) = (from / page_bytes, to / page_bytes);
@@ -84,7 +84,7 @@ impl PageExtent {
         (self.begin..self.end).map(Lpn)
     }
 
-    /// Return the pages that the host brings as a whole.
+    /// Return the pages that the host writes as a whole.
     pub(crate) fn covered(&self) -> Range<u32> {
         self.first..self.end
     }
@@ -94,7 +94,7 @@ impl PageExtent {
         self.until == page.0 + 1
     }
 
-    /// Whether the host brings all of `page`.
+    /// Whether the host writes all of `page`.
     #[inline]
     pub(crate) fn covers(&self, page: Lpn) -> bool {
         self.first <= page.0 && page.0 < self.end
@@ -111,19 +111,19 @@ impl PageExtent {
         if self.covers(page) { None } else { old() }
     }
 
-    /// Whether the host will bring a part of `other` after `page`.
+    /// Whether the host will write a part of `other` after `page`.
     #[inline]
-    pub(crate) fn touches_after(&self, page: Lpn, other: Lpn) -> bool {
+    pub(crate) fn covers_part_later(&self, page: Lpn, other: Lpn) -> bool {
         page < other && other.0 < self.until
     }
 
-    /// Return the first page that the host brings, in whole or in part.
+    /// Return the first page that the host writes, in whole or in part.
     #[inline]
     pub(crate) fn begin(&self) -> u32 {
         self.begin
     }
 
-    /// Whether the host brings all of the `pages` pages from `first` on.
+    /// Whether the host writes all of the `pages` pages from `first` on.
     #[inline]
     pub(crate) fn covers_all(&self, first: Lpn, pages: u32) -> bool {
         self.first <= first.0 && first.0 + pages <= self.end
@@ -141,9 +141,9 @@ impl PageExtent {
         self.covers(page) && self.end == end
     }
 
-    /// Whether the host will bring all of `other` after `page`: pages come in order.
+    /// Whether the host will write all of `other` after `page`: pages come in order.
     #[inline]
-    pub(crate) fn brings_after(&self, page: Lpn, other: Lpn) -> bool {
+    pub(crate) fn covers_later(&self, page: Lpn, other: Lpn) -> bool {
         other > page && self.covers(other)
     }
 }

@@ -26,7 +26,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::plan::{Merge, Plan};
 use crate::ftl::extent::PageExtent;
 use crate::ftl::run::Run;
-use crate::pool::units::{FreeUnits, Journal, UnitLayout, UnitIdx};
+use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
 
 /// The linear FTL of low-end sticks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ impl MergingFtl for Linear {
         let (logical, offset) = self.unit_of(page);
         let open = self.open.iter().find(|open| open.logical == logical);
         let unit = open.and_then(|open| open.unit_of(offset)).or(self.map[logical as usize]);
-        unit.map(|unit| self.layout.place(unit, offset))
+        unit.map(|unit| self.layout.address_of(unit, offset))
     }
 
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
@@ -165,15 +165,15 @@ impl MergingFtl for Linear {
             self.store_map(self.part.switch_map_pages, plan);
         }
         let index = self.open_for(page, extent, plan);
-        let rest = extent.merge_source(page, || self.lookup(page));
+        let merge_from = extent.merge_source(page, || self.lookup(page));
         let open = &mut self.open[index];
         let first = logical * self.layout.unit_pages;
         if offset == open.run.next() || open.run.ends_below(page, extent, first) {
-            plan.program(self.layout.place(open.unit, offset), rest);
+            plan.program(self.layout.address_of(open.unit, offset), merge_from);
             open.run.take(offset);
         } else {
             // It is in the run: any other page would have caused a merge.
-            self.replace(index, offset, rest, plan);
+            self.replace(index, offset, merge_from, plan);
         }
         bits::insert(&mut self.live, page.0 as usize);
         if self.open[index].run.is_full(self.layout.unit_pages) && !self.is_replaced(index) {
@@ -191,13 +191,13 @@ impl MergingFtl for Linear {
     }
 
     /// Open units are merged; the journal starts empty.
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        let units = self.layout.restore(found, &mut self.free);
-        for (logical, unit) in self.layout.merge_found(units, found, &mut self.free, plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+        let units = self.layout.restore(survey, &mut self.free);
+        for (logical, unit) in self.layout.merge_found(units, survey, &mut self.free, plan) {
             self.map[logical as usize] = Some(unit);
         }
         let pages = (0..self.layout.logical_units() * self.layout.unit_pages).map(Lpn);
-        pages.filter(|page| found.place(*page).is_some()).for_each(|page| {
+        pages.filter(|page| survey.address_of(*page).is_some()).for_each(|page| {
             bits::insert(&mut self.live, page.0 as usize);
         });
     }
@@ -261,7 +261,13 @@ impl Linear {
     }
 
     /// Rewrite page `offset`, which an open unit already has.
-    fn replace(&mut self, index: usize, offset: u32, rest: Option<PageAddress>, plan: &mut Plan) {
+    fn replace(
+        &mut self,
+        index: usize,
+        offset: u32,
+        merge_from: Option<PageAddress>,
+        plan: &mut Plan,
+    ) {
         let open = &mut self.open[index];
         let round = open.replacements.iter().take_while(|other| other.has(offset)).count();
         if round == open.replacements.len() {
@@ -270,7 +276,7 @@ impl Linear {
             open.replacements.push(UnitReplacement { unit, programmed });
         }
         let replacement = &mut open.replacements[round];
-        plan.program(self.layout.place(replacement.unit, offset), rest);
+        plan.program(self.layout.address_of(replacement.unit, offset), merge_from);
         bits::insert(&mut replacement.programmed, offset as usize);
     }
 
@@ -285,7 +291,7 @@ impl Linear {
             if (replaced || !run.has(offset))
                 && let Some(from) = self.lookup(Lpn(first + offset))
             {
-                plan.copy(from, self.layout.place(target, offset));
+                plan.copy(from, self.layout.address_of(target, offset));
             }
         }
         plan.count_merge(match (replaced, run.is_full(self.layout.unit_pages)) {

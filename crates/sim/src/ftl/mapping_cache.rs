@@ -308,9 +308,9 @@ mod tests {
                     naive.changed.retain(|other| other / ENTRIES != all);
                 }
             }
-            let there: Vec<u32> = (0..40).filter(|page| naive.contains(*page)).collect();
+            let expected: Vec<u32> = (0..40).filter(|page| naive.contains(*page)).collect();
             let cached: Vec<u32> = (0..40).filter(|page| cache.change(*page)).collect();
-            prop_assert_eq!(cached, there);
+            prop_assert_eq!(cached, expected);
         }
     }
 

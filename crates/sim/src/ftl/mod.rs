@@ -91,9 +91,9 @@ pub(crate) trait MergingFtl: Sized {
         block.0
     }
 
-    /// Rebuild an empty map from `found` after a power loss. All blocks are erased except those of the groups
+    /// Rebuild an empty map from `survey` after a power loss. All blocks are erased except those of the groups
     /// that are kept. `plan` receives the copies and erases that must finish before the device is ready.
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan);
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan);
 
     /// Check that the accounting is consistent; for tests.
     ///
@@ -215,8 +215,8 @@ macro_rules! ftls {
                 match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.group_of(block)),+ }
             }
 
-            pub(crate) fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.rebuild(found, plan)),+ }
+            pub(crate) fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+                match self { $($(#[$only])? Merging::$ftl(ftl) => ftl.rebuild(survey, plan)),+ }
             }
 
             #[cfg(test)]

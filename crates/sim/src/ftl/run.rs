@@ -9,7 +9,7 @@
 use crate::flash::geometry::Lpn;
 use crate::ftl::extent::PageExtent;
 
-/// Pages in `low..high`, except those that the current host write has still to bring: `missing.0..missing.1`.
+/// Pages in `low..high`, except those that the current host write has yet to write: `missing.0..missing.1`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Run {
     pub(crate) low: u32,

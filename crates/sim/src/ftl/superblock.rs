@@ -59,7 +59,7 @@ struct SuperblockGroup {
     written: u64,
 }
 
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 
 impl MergingFtl for Superblock {
     const APPENDS: bool = true;
@@ -88,8 +88,8 @@ impl MergingFtl for Superblock {
             most_updates: part.log_blocks,
             updates: 0,
             groups: (0..blocks).step_by(per_group as usize).map(group).collect(),
-            map: huge::filled(shape.logical_pages as usize, NOWHERE),
-            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled(shape.logical_pages as usize, UNMAPPED),
+            reverse: huge::filled(geometry.pages() as usize, UNMAPPED),
             writes: 0,
             opened: 0,
         }
@@ -98,7 +98,7 @@ impl MergingFtl for Superblock {
     #[inline]
     fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
+        (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
     fn write(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
@@ -108,25 +108,25 @@ impl MergingFtl for Superblock {
         if self.groups[group].next == self.geometry.shape().pages_per_block {
             self.make_free_page(group, plan);
         }
-        let rest = extent.merge_source(page, || self.lookup(page));
+        let merge_from = extent.merge_source(page, || self.lookup(page));
         let to = self.take_page(group);
-        plan.program(to, rest);
-        self.place(group, page, to);
+        plan.program(to, merge_from);
+        self.map_page(group, page, to);
     }
 
     fn trim(&mut self, page: Lpn) {
         let group = self.group_of(page);
         self.invalidate(group, page);
-        self.map[page.0 as usize] = NOWHERE;
+        self.map[page.0 as usize] = UNMAPPED;
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
         let pages = self.geometry.shape().pages_per_block;
-        for block in found.blocks() {
+        for block in survey.blocks() {
             self.free.retain(|free| free != block.0);
             let places = (0..pages).map(|page| self.geometry.address_at(block, page));
             let held: Vec<(PageAddress, Lpn, bool)> = places
-                .filter_map(|at| found.page_at(at).map(|(page, newest)| (at, page, newest)))
+                .filter_map(|at| survey.page_at(at).map(|(page, newest)| (at, page, newest)))
                 .collect();
             let group = self.group_of(held[0].1);
             for (at, page, newest) in &held {
@@ -139,7 +139,7 @@ impl MergingFtl for Superblock {
             self.writes += 1;
             let group = &mut self.groups[group];
             group.blocks.push((block, valid));
-            (group.next, group.written) = (found.programmed(block), self.writes);
+            (group.next, group.written) = (survey.programmed(block), self.writes);
             self.updates += u32::from(group.blocks.len() as u32 > group.own_blocks);
         }
         while self.updates > self.most_updates {
@@ -155,9 +155,10 @@ impl MergingFtl for Superblock {
         assert!(blocks.into_iter().eq(0..self.geometry.blocks()), "every block has one owner");
         let valid: u32 =
             self.groups.iter().flat_map(|group| &group.blocks).map(|block| block.1).sum();
-        let mapped = self.map.iter().filter(|at| **at != NOWHERE).count();
+        let mapped = self.map.iter().filter(|at| **at != UNMAPPED).count();
         assert_eq!(valid as usize, mapped, "as many valid pages as mapped ones");
-        let over = |group: &SuperblockGroup| (group.blocks.len() as u32).saturating_sub(group.own_blocks);
+        let over =
+            |group: &SuperblockGroup| (group.blocks.len() as u32).saturating_sub(group.own_blocks);
         assert_eq!(self.groups.iter().map(over).sum::<u32>(), self.updates);
         assert!(self.updates <= self.most_updates);
     }
@@ -179,7 +180,7 @@ impl Superblock {
     }
 
     /// Place `page` in the open block of `group`.
-    fn place(&mut self, group: usize, page: Lpn, to: PageAddress) {
+    fn map_page(&mut self, group: usize, page: Lpn, to: PageAddress) {
         self.invalidate(group, page);
         self.map[page.0 as usize] = to.page.0;
         self.reverse[to.page.0 as usize] = page.0;
@@ -242,8 +243,9 @@ impl Superblock {
 
     /// Collect update blocks of the superblock that was written longest ago, until it has none.
     fn shrink_oldest(&mut self, plan: &mut Plan) {
-        let updated =
-            |group: &usize| self.groups[*group].blocks.len() as u32 > self.groups[*group].own_blocks;
+        let updated = |group: &usize| {
+            self.groups[*group].blocks.len() as u32 > self.groups[*group].own_blocks
+        };
         let oldest =
             (0..self.groups.len()).filter(updated).min_by_key(|group| self.groups[*group].written);
         let oldest = oldest.expect("somebody has the update blocks");
@@ -274,7 +276,7 @@ impl Superblock {
         let mut moved = 0;
         for at in first..first + pages {
             let page = self.reverse[at as usize];
-            if page == NOWHERE || self.map[page as usize] != at {
+            if page == UNMAPPED || self.map[page as usize] != at {
                 continue;
             }
             moved += 1;
@@ -283,10 +285,10 @@ impl Superblock {
             }
             let to = self.take_page(group);
             plan.copy(self.geometry.address_of(Ppn(at)), to);
-            self.place(group, Lpn(page), to);
+            self.map_page(group, Lpn(page), to);
         }
         assert_eq!(moved, valid, "a block has as many valid pages as are counted");
-        self.reverse[first as usize..(first + pages) as usize].fill(NOWHERE);
+        self.reverse[first as usize..(first + pages) as usize].fill(UNMAPPED);
         self.erase(group, index, plan);
     }
 }

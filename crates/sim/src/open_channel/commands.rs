@@ -60,19 +60,19 @@ impl OpenChannelDevice {
     fn submit(&mut self, page: CommandPageIdx) -> u64 {
         // Events computed ahead have been handled.
         let now = self.now.max(self.timeline.now());
-        let taken = self.timeline.process(now, self.threads.submission_ns, 0);
-        self.timeline.charge_account(Some(page.account()), Cause::Controller, taken - self.now);
-        taken
+        let submitted = self.timeline.process(now, self.threads.submission_ns, 0);
+        self.timeline.charge_account(Some(page.account()), Cause::Controller, submitted - self.now);
+        submitted
     }
 
     /// Pass the submission path and the channel thread; return when. All earlier pages have arrived
     /// there.
     #[inline]
     fn dispatch(&mut self, at: Ppa, page: CommandPageIdx) -> u64 {
-        let taken = self.submit(page);
+        let submitted = self.submit(page);
         let thread = &mut self.channels[usize::from(at.channel)];
-        let ready = thread.process(taken, self.threads.dispatch_ns);
-        self.timeline.charge_account(Some(page.account()), Cause::Dispatch, ready - taken);
+        let ready = thread.process(submitted, self.threads.dispatch_ns);
+        self.timeline.charge_account(Some(page.account()), Cause::Dispatch, ready - submitted);
         self.timeline.catch_up(self.die(at), ready);
         ready
     }
@@ -88,7 +88,7 @@ impl OpenChannelDevice {
         let group = &ppas[range.clone()];
         let at = group[0];
         let geometry = self.geometry;
-        let found = if is_whole_page(&geometry, group) {
+        let outcome = if is_whole_page(&geometry, group) {
             self.flash.clock = self.now;
             self.flash.try_program(self.place(at)).map_err(status_of)
         } else if group.iter().all(|ppa| geometry.contains(*ppa)) {
@@ -96,7 +96,7 @@ impl OpenChannelDevice {
         } else {
             Err(AddressStatus::OutOfRange)
         };
-        match found {
+        match outcome {
             Ok(true) => {}
             Ok(false) => range.for_each(|index| status.set(index, AddressStatus::ProgramFailed)),
             Err(found) => {

@@ -31,7 +31,7 @@ pub struct BlockState {
 /// An open-channel SSD in virtual time. A clone is an independent device in the same state.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct OpenChannelDevice {
-    /// Derived from the profile; [`Snapshot::described`] restores it.
+    /// Derived from the profile; [`Snapshot::with_description`] restores it.
     #[serde(skip, default = "not_described")]
     info: DeviceInfo,
     pub(super) geometry: FlashGeometry,

@@ -77,9 +77,9 @@ impl OutstandingCommands {
         self.open += 1;
         let command = OutstandingCommand { completion, pages_left: 1, last: (0, 0) };
         match self.unused.pop() {
-            Some(place) => {
-                self.commands[place as usize] = command;
-                place
+            Some(slot) => {
+                self.commands[slot as usize] = command;
+                slot
             }
             None => {
                 self.commands.push(command);
@@ -93,21 +93,21 @@ impl OutstandingCommands {
         self.first_numbered = self.tickets;
     }
 
-    /// Return the number of the command at `place` since then.
-    pub(super) fn number_of(&self, place: u32) -> u32 {
-        (self.commands[place as usize].completion.ticket.0 - self.first_numbered) as u32
+    /// Return the number of the command in `slot` since then.
+    pub(super) fn number_of(&self, slot: u32) -> u32 {
+        (self.commands[slot as usize].completion.ticket.0 - self.first_numbered) as u32
     }
 
-    /// Add page number `number` of the command at `place`, and start its account.
+    /// Add page number `number` of the command in `slot`, and start its account.
     #[inline]
     pub(super) fn page(
         &mut self,
-        place: u32,
+        slot: u32,
         number: usize,
         accounts: &mut Vec<FlashBreakdown>,
     ) -> CommandPageIdx {
-        self.commands[place as usize].pages_left += 1;
-        let index = place as usize * VECTOR_MAX + number;
+        self.commands[slot as usize].pages_left += 1;
+        let index = slot as usize * VECTOR_MAX + number;
         if accounts.len() <= index {
             accounts.resize(index + 1, FlashBreakdown::default());
         }
@@ -115,22 +115,22 @@ impl OutstandingCommands {
         CommandPageIdx(index as u32)
     }
 
-    /// Record that all pages of the command at `place` have been submitted, with the `status` of
+    /// Record that all pages of the command in `slot` have been submitted, with the `status` of
     /// its addresses; return its ticket.
     #[inline]
     pub(super) fn submitted(
         &mut self,
-        place: u32,
+        slot: u32,
         status: FlashStatus,
         answer_ns: u64,
         accounts: &mut [FlashBreakdown],
     ) -> Ticket {
-        let command = &mut self.commands[place as usize];
+        let command = &mut self.commands[slot as usize];
         command.completion.status = status;
         command.pages_left -= 1;
         let (ticket, complete) = (command.completion.ticket, command.pages_left == 0);
         if complete {
-            self.complete(place, answer_ns, accounts);
+            self.complete(slot, answer_ns, accounts);
         }
         ticket
     }
@@ -144,26 +144,26 @@ impl OutstandingCommands {
         answer_ns: u64,
         accounts: &mut [FlashBreakdown],
     ) {
-        let (place, number) = (page.0 / VECTOR_MAX as u32, page.0 % VECTOR_MAX as u32);
-        let command = &mut self.commands[place as usize];
+        let (slot, number) = (page.0 / VECTOR_MAX as u32, page.0 % VECTOR_MAX as u32);
+        let command = &mut self.commands[slot as usize];
         command.last = command.last.max((end, number));
         command.pages_left -= 1;
         if command.pages_left == 0 {
-            self.complete(place, answer_ns, accounts);
+            self.complete(slot, answer_ns, accounts);
         }
     }
 
-    /// Complete the command at `place`, which is answered `answer_ns` later.
+    /// Complete the command in `slot`, which is answered `answer_ns` later.
     #[inline]
-    fn complete(&mut self, place: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
-        let command = &mut self.commands[place as usize];
+    fn complete(&mut self, slot: u32, answer_ns: u64, accounts: &mut [FlashBreakdown]) {
+        let command = &mut self.commands[slot as usize];
         let (end, number) = command.last;
-        let account = &mut accounts[place as usize * VECTOR_MAX + number as usize];
+        let account = &mut accounts[slot as usize * VECTOR_MAX + number as usize];
         account.add(Cause::Completion, answer_ns);
         let completion = &mut command.completion;
         completion.breakdown = *account;
         completion.completed = Nanos(end + answer_ns);
-        self.completed.push(Reverse((end + answer_ns, completion.ticket, place)));
+        self.completed.push(Reverse((end + answer_ns, completion.ticket, slot)));
         self.open -= 1;
     }
 

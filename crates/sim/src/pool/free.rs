@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_pool_takes_oldest_first_then_nearby() {
+    fn what_was_erased_longest_ago_is_taken_first_and_near_by_where_there_is_nothing() {
         let mut pool = FreePool::full(3, 2);
         assert_eq!([0, 0, 0].map(|place| pool.take(place)), [Some(0), Some(1), None]);
         pool.put(0, 1);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn free_pool_takes_least_worn_first() {
+    fn what_was_erased_least_often_is_taken_first() {
         let mut pool = FreePool::new(FreeOrder::LeastWorn, [vec![7, 3]].into_iter());
         assert_eq!(pool.take(0), Some(3), "of the same wear, the first");
         pool.put_worn(0, 3, 5);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn free_pool_takes_fewest_errors_first_most_for_cold() {
+    fn what_has_the_fewest_errors_is_taken_first_and_for_cold_data_what_has_the_most() {
         let mut pool = FreePool::new(FreeOrder::FewestErrors, [vec![]].into_iter());
         for (free, errors) in [(1, 30), (2, 10), (3, 40), (4, 20)] {
             pool.put_worn(0, free, errors);

@@ -120,7 +120,7 @@ impl Stripes {
         let filling = self.filling(what);
         let (stripe, offset) = (filling.stripe.expect("one was opened"), filling.next);
         filling.next += 1;
-        let place = self.place(stripe, offset);
+        let place = self.address_of(stripe, offset);
         bits::insert(&mut self.valid, place.page.0 as usize);
         self.counts[stripe as usize] += 1;
         place
@@ -144,8 +144,9 @@ impl Stripes {
 
     /// Return the place of page `offset` of `stripe`, if it is valid.
     #[inline]
-    pub(crate) fn valid_place(&self, stripe: u32, offset: u32) -> Option<PageAddress> {
-        Some(self.place(stripe, offset)).filter(|at| bits::has(&self.valid, at.page.0 as usize))
+    pub(crate) fn valid_address(&self, stripe: u32, offset: u32) -> Option<PageAddress> {
+        Some(self.address_of(stripe, offset))
+            .filter(|at| bits::has(&self.valid, at.page.0 as usize))
     }
 
     /// Return the blocks of `stripe`.
@@ -163,7 +164,7 @@ impl Stripes {
     }
 
     #[inline]
-    fn place(&self, stripe: u32, offset: u32) -> PageAddress {
+    fn address_of(&self, stripe: u32, offset: u32) -> PageAddress {
         let shape = self.geometry.shape();
         let (group, block) = (stripe / shape.blocks_per_plane, stripe % shape.blocks_per_plane);
         let (row, column) = (offset / self.width, offset % self.width);
@@ -202,7 +203,7 @@ impl Stripes {
         assert_eq!(self.valid, valid, "the mapped pages and no others are valid");
         for (stripe, count) in (0u32..).zip(&self.counts) {
             let valid: Vec<PageAddress> =
-                (0..self.pages).filter_map(|offset| self.valid_place(stripe, offset)).collect();
+                (0..self.pages).filter_map(|offset| self.valid_address(stripe, offset)).collect();
             assert_eq!(valid.len(), *count as usize);
             assert!(valid.iter().all(|place| self.stripe_of(*place) == stripe));
             assert_eq!(

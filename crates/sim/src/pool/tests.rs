@@ -21,12 +21,12 @@ fn address_iterator_matches_single_addresses() {
     for own_channels in [true, false] {
         let layout = UnitLayout::new(geometry, 24 * 4096, 4 * 4096, 2, own_channels).unwrap();
         for unit in (0..8).map(UnitIdx) {
-            let places: Vec<_> = layout.places(unit, 0).take(24).collect();
+            let places: Vec<_> = layout.addresses_from(unit, 0).take(24).collect();
             for offset in 0..24 {
-                assert_eq!(layout.place(unit, offset), places[offset as usize]);
+                assert_eq!(layout.address_of(unit, offset), places[offset as usize]);
                 assert!(
                     layout
-                        .places(unit, offset)
+                        .addresses_from(unit, offset)
                         .zip(&places[offset as usize..])
                         .all(|(one, other)| one == *other)
                 );

@@ -157,13 +157,13 @@ impl UnitLayout {
 
     /// Return the place of page `offset` of `unit`.
     #[inline]
-    pub(crate) fn place(&self, unit: UnitIdx, offset: u32) -> PageAddress {
-        self.places(unit, offset).place()
+    pub(crate) fn address_of(&self, unit: UnitIdx, offset: u32) -> PageAddress {
+        self.addresses_from(unit, offset).place()
     }
 
     /// Return the places of the pages of `unit` from page `offset` on.
     #[inline]
-    pub(crate) fn places(&self, unit: UnitIdx, offset: u32) -> PageAddresses {
+    pub(crate) fn addresses_from(&self, unit: UnitIdx, offset: u32) -> PageAddresses {
         let shape = self.geometry.shape();
         let (bank, index) = (unit.0 / self.per_bank, unit.0 % self.per_bank);
         let (first_plane, planes_apart) =
@@ -177,7 +177,7 @@ impl UnitLayout {
             pages_per_block: shape.pages_per_block,
             block: index * self.blocks_per_plane + row / shape.pages_per_block,
             page: row % shape.pages_per_block,
-            turn: offset % self.planes_per_bank,
+            plane_offset: offset % self.planes_per_bank,
         }
     }
 
@@ -197,7 +197,8 @@ impl UnitLayout {
         let pages = layout.geometry.shape().pages_per_block;
         (0..layout.blocks_per_plane).flat_map(move |row| {
             let first = row * pages * layout.planes_per_bank;
-            (first..first + layout.planes_per_bank).map(move |page| layout.place(unit, page).block)
+            (first..first + layout.planes_per_bank)
+                .map(move |page| layout.address_of(unit, page).block)
         })
     }
 }
@@ -312,7 +313,7 @@ impl Journal {
                 self.next = 0;
             }
             let unit = *self.unit.get_or_insert_with(|| free.take(0, plan));
-            plan.program_map(self.layout.place(unit, self.next));
+            plan.program_map(self.layout.address_of(unit, self.next));
             plan.barrier();
             self.next += 1;
         }

@@ -32,13 +32,13 @@ impl UnitLayout {
     }
 
     /// Classify all units found with content, and remove them from the free units.
-    pub(crate) fn restore(&self, found: &Survey<'_>, free: &mut FreeUnits) -> FoundUnits {
+    pub(crate) fn restore(&self, survey: &Survey<'_>, free: &mut FreeUnits) -> FoundUnits {
         let mut units = FoundUnits::default();
-        for unit in found.groups().iter().map(|unit| UnitIdx(*unit)) {
+        for unit in survey.groups().iter().map(|unit| UnitIdx(*unit)) {
             free.take_used(unit);
-            let places = (0..self.unit_pages).map(|offset| (offset, self.place(unit, offset)));
+            let places = (0..self.unit_pages).map(|offset| (offset, self.address_of(unit, offset)));
             let held = places.filter_map(|(offset, at)| {
-                let (Lpn(page), newest) = found.page_at(at)?;
+                let (Lpn(page), newest) = survey.page_at(at)?;
                 let in_place = page % self.unit_pages == offset;
                 Some((page / self.unit_pages, in_place, newest))
             });
@@ -61,7 +61,7 @@ impl UnitLayout {
     pub(crate) fn merge_found(
         &self,
         units: FoundUnits,
-        found: &Survey<'_>,
+        survey: &Survey<'_>,
         free: &mut FreeUnits,
         plan: &mut Plan,
     ) -> Vec<(u32, UnitIdx)> {
@@ -74,7 +74,7 @@ impl UnitLayout {
             let is_logged = logged.binary_search(&logical).is_ok();
             let unit = match units[..] {
                 [unit] if !is_logged => unit,
-                _ => self.merge_one(logical, &units, found, free, plan),
+                _ => self.merge_one(logical, &units, survey, free, plan),
             };
             data.push((logical, unit));
         }
@@ -87,15 +87,15 @@ impl UnitLayout {
         &self,
         logical: u32,
         units: &[UnitIdx],
-        found: &Survey<'_>,
+        survey: &Survey<'_>,
         free: &mut FreeUnits,
         plan: &mut Plan,
     ) -> UnitIdx {
         let unit = free.take(self.home(logical), plan);
         plan.count_merge(Merge::Full);
         for offset in 0..self.unit_pages {
-            if let Some(from) = found.place(Lpn(logical * self.unit_pages + offset)) {
-                plan.copy(from, self.place(unit, offset));
+            if let Some(from) = survey.address_of(Lpn(logical * self.unit_pages + offset)) {
+                plan.copy(from, self.address_of(unit, offset));
             }
         }
         plan.barrier();

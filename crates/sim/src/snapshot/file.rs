@@ -43,16 +43,16 @@ impl SnapshotFile {
             .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
             .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path))
             .map_err(|error| unreadable(&error))?;
-        let found = file.metadata().map_err(|error| unreadable(&error))?;
-        if !found.is_file() {
+        let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+        if !metadata.is_file() {
             return Err(unreadable(&not_regular()));
         }
-        let length = found.len();
+        let length = metadata.len();
         let none = SnapshotSection { bytes: 0, hash: 0 };
         let mut opened = SnapshotFile { path: path.to_owned(), file, header: none, state: none };
         let mut fixed = [0; FIXED_BYTES as usize];
-        let begun = opened.file.read_exact(&mut fixed);
-        if begun.is_err() || &fixed[..8] != MAGIC {
+        let read = opened.file.read_exact(&mut fixed);
+        if read.is_err() || &fixed[..8] != MAGIC {
             return Err(Error::new(ErrorKind::Results, "The file is not a snapshot of a device")
                 .at(opened.place())
                 .allowed("a file that `--save` or Device.save wrote")
@@ -85,15 +85,15 @@ impl SnapshotFile {
 
     fn read(&mut self, at: u64, part: SnapshotSection) -> Result<Vec<u8>> {
         // A sparse file may claim any size.
-        let room = uflip_core::available_bytes();
-        if part.bytes > room {
-            let got = format!("{} bytes to be read, {room} bytes of memory", part.bytes);
+        let available = uflip_core::available_bytes();
+        if part.bytes > available {
+            let got = format!("{} bytes to be read, {available} bytes of memory", part.bytes);
             return Err(self.damaged(&got));
         }
         let mut bytes = huge::reserved(part.bytes as usize);
-        let sought = self.file.seek(SeekFrom::Start(at));
+        let seek = self.file.seek(SeekFrom::Start(at));
         let mut file = (&self.file).take(part.bytes);
-        let read = sought.and_then(|_| file.read_to_end(&mut bytes));
+        let read = seek.and_then(|_| file.read_to_end(&mut bytes));
         read.map_err(|error| self.damaged(&error.to_string()))?;
         if XxHash3_64::oneshot(&bytes) != part.hash {
             return Err(self.damaged("bytes that are not those that were written"));

@@ -49,10 +49,10 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("UFLIP_SI
 const MAGIC: &[u8; 8] = b"uflipsim";
 const FIXED_BYTES: u64 = 40;
 /// Bytes written between two checks for cancellation.
-const ASKED_EVERY: u64 = 4 << 20;
+const STOP_CHECK_BYTES: u64 = 4 << 20;
 /// A state is about as large as the tables in memory, plus the work in progress.
 const STATE_PER_MEMORY: u64 = 4;
-const STATE_LEAST_BYTES: u64 = 64 << 20;
+const MIN_STATE_BYTES: u64 = 64 << 20;
 
 /// The header of a snapshot file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -193,7 +193,7 @@ pub(crate) fn restore<D: Snapshot>(path: &Path) -> Result<D> {
     let mut file = SnapshotFile::new(path)?;
     let header = file.header()?;
     let (info, profile) = file.description::<D>(&header)?;
-    if file.state_bytes() > STATE_PER_MEMORY * D::memory_bytes(&profile) + STATE_LEAST_BYTES {
+    if file.state_bytes() > STATE_PER_MEMORY * D::memory_bytes(&profile) + MIN_STATE_BYTES {
         return Err(file.damaged("a state that is larger than its device"));
     }
     let state = file.state()?;
@@ -299,13 +299,13 @@ impl<'a, W> HashingWriter<'a, W> {
 impl<W: Write> Write for HashingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.bytes >= self.asked_at {
-            self.asked_at = self.bytes + ASKED_EVERY;
+            self.asked_at = self.bytes + STOP_CHECK_BYTES;
             if (self.is_stopped)() {
                 return Err(std::io::Error::other("saving was cancelled"));
             }
         }
         // An array may be as large as the device: write it in pieces.
-        let bytes = &bytes[..bytes.len().min(ASKED_EVERY as usize)];
+        let bytes = &bytes[..bytes.len().min(STOP_CHECK_BYTES as usize)];
         let written = self.inner.write(bytes);
         let written = self.store_error(written)?;
         std::hash::Hasher::write(&mut self.hash, &bytes[..written]);

@@ -20,13 +20,13 @@ impl Channel {
     /// Announce the operation for `at`.
     #[inline(always)]
     pub(super) fn announce(&mut self, at: u64, index: u32) {
-        let mut place = self.announced.len();
+        let mut position = self.announced.len();
         self.announced.push((at, index));
-        while place > 0 && self.announced[place - 1].0 <= at {
-            self.announced[place] = self.announced[place - 1];
-            place -= 1;
+        while position > 0 && self.announced[position - 1].0 <= at {
+            self.announced[position] = self.announced[position - 1];
+            position -= 1;
         }
-        self.announced[place] = (at, index);
+        self.announced[position] = (at, index);
     }
 
     /// Return whether any operation has arrived by `now`.
@@ -48,8 +48,8 @@ impl Channel {
 
     /// Remove the announced operation for which `it` holds; return it and its arrival time.
     pub(super) fn take_matching(&mut self, it: impl Fn(u32) -> bool) -> Option<(u64, u32)> {
-        let place = self.announced.iter().position(|(_, index)| it(*index))?;
-        Some(self.announced.remove(place))
+        let position = self.announced.iter().position(|(_, index)| it(*index))?;
+        Some(self.announced.remove(position))
     }
 
     /// Like [`Channel::take`], if operations have an order within a plan: `turn` returns plan and
@@ -68,12 +68,12 @@ impl Channel {
         self.announced.pop();
         let Some((plan, mut best)) = turn(first) else { return Some(first) };
         let mut chosen = None;
-        let there = self.announced.iter().enumerate().rev();
-        for (place, (_, index)) in there.take_while(|(_, (at, _))| *at <= start) {
+        let announced = self.announced.iter().enumerate().rev();
+        for (position, (_, index)) in announced.take_while(|(_, (at, _))| *at <= start) {
             if let Some((_, rank)) =
                 turn(*index).filter(|(other, rank)| *other == plan && *rank < best)
             {
-                (chosen, best) = (Some(place), rank);
+                (chosen, best) = (Some(position), rank);
             }
         }
         let Some(place) = chosen else { return Some(first) };

@@ -144,8 +144,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
 
     /// Return for how long after its transfer the operation's end need not be known.
     fn after(&self, op: &Op<T>) -> u64 {
-        let asked = self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();
-        if op.kind == OpKind::Read || asked { 0 } else { op.cell_ns }
+        let needs_end =
+            self.is_cached(op) || self.timing.suspend.is_some() || self.planes.is_some();
+        if op.kind == OpKind::Read || needs_end { 0 } else { op.cell_ns }
     }
 
     /// Reschedule the operation, which was not served yet: the channel is busy until then.
@@ -169,23 +170,23 @@ pub(super) fn transfer<M: FastPath, T, A: Account>(
     timing: &Timing,
     accounts: &mut [A],
 ) -> u64 {
-    let once = timing.transfer::<M>(op.transfers);
-    let again = if M::MINIMAL { 0 } else { timing.retry_time(op, once) };
-    let sent = channel.take(at, once + again);
+    let single = timing.transfer::<M>(op.transfers);
+    let again = if M::MINIMAL { 0 } else { timing.retry_time(op, single) };
+    let sent = channel.take(at, single + again);
     // The cells of a read came before; those of a page in the register follow.
     let cached = !M::MINIMAL && timing.cache_program && op.is_host_program();
-    let together = !M::MINIMAL && timing.multi_plane != MultiPlane::None;
-    let later = op.kind == OpKind::Read || cached || together;
+    let multi_plane = !M::MINIMAL && timing.multi_plane != MultiPlane::None;
+    let later = op.kind == OpKind::Read || cached || multi_plane;
     let cell_ns = if later { 0 } else { op.cell_ns };
     if op.account.is_some() {
         charge(accounts, op, Cause::ChannelWait, sent - at);
-        charge(accounts, op, Cause::Transfer, once);
+        charge(accounts, op, Cause::Transfer, single);
         charge(accounts, op, Cause::CellProgram, cell_ns);
         if !M::MINIMAL && again > 0 {
             charge(accounts, op, Cause::Retry, again);
         }
     }
-    sent + once + again + cell_ns
+    sent + single + again + cell_ns
 }
 
 #[inline(always)]

@@ -53,7 +53,7 @@ impl DieQueue {
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// Length of `before` at which finished entries are removed.
-const MANY: usize = 16;
+const PRUNE_LENGTH: usize = 16;
 
 /// A die: its current operation and its queue.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -101,7 +101,7 @@ impl<T> Die<T> {
     pub(super) fn record_successor(&mut self, now: u64) {
         if self.before.last().is_none_or(|(until, _)| *until <= now) {
             self.before.clear();
-        } else if self.before.len() >= MANY {
+        } else if self.before.len() >= PRUNE_LENGTH {
             cold_path();
             self.before.retain(|(until, _)| *until > now);
         }
@@ -146,7 +146,7 @@ impl<T> Die<T> {
 
     /// Return the index of the next operation in the queue.
     #[inline(always)]
-    pub(super) fn next_place(&self, queue: DieQueue) -> usize {
+    pub(super) fn next_position(&self, queue: DieQueue) -> usize {
         if queue == DieQueue::Fifo || self.ring.len() == 1 {
             return 0;
         }
@@ -164,14 +164,14 @@ impl<T> Die<T> {
 impl<T: Copy> Die<T> {
     /// Remove it.
     #[inline(always)]
-    pub(super) fn take(&mut self, place: usize) -> Op<T> {
+    pub(super) fn take(&mut self, position: usize) -> Op<T> {
         // Copied first: returning an optional operation would copy it twice.
-        let next = self.ring[place];
-        if place == 0 {
+        let next = self.ring[position];
+        if position == 0 {
             self.ring.pop_front();
         } else {
             cold_path();
-            self.ring.remove(place);
+            self.ring.remove(position);
         }
         self.accounted -= u32::from(next.account.is_some());
         next

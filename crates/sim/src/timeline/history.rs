@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_is_split_by_die_work_and_idle_time() {
+    fn a_wait_is_split_into_what_the_die_did_and_when_it_was_idle() {
         let mut die = DieHistory::default();
         die.add(busy(0, 10, Purpose::HostWrite), 0);
         die.add(busy(10, 30, Purpose::Relocation), 0);
@@ -312,7 +312,7 @@ mod tests {
     proptest! {
         /// Compare with a table that has an entry per nanosecond. Times of planes may overlap.
         #[test]
-        fn wait_time_is_charged_exactly_once(
+        fn every_nanosecond_is_charged_once(
             lengths in prop::collection::vec((0u64..12, 0u64..9, 0u64..4), 1..40), from in 0u64..200, long in 1u64..200,
         ) {
             let purposes =

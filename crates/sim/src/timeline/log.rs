@@ -1,12 +1,12 @@
 //! An optional log of every die and channel operation.
 //!
 //! ```text
-//! asked ──waits──▶ begin ──────────── holds its die ───────────▶ end
+//! queued ─waits──▶ begin ──────────── holds its die ───────────▶ end
 //!                    read      │cells│ waits │sent│
 //!                    program   │ waits │sent│  cells  │
 //! ```
 //!
-//! Memory is bounded: operations are kept in stretches of [`STRETCH`]. Above [`STRETCHES`]
+//! Memory is bounded: operations are kept in segments of [`SEGMENT_OPS`]. Above [`SEGMENTS_MAX`]
 //! stretches, the one with the shortest response times is dropped. So the surroundings of the
 //! slowest I/Os of a run of any length are kept, and gaps are known to the nanosecond
 //! ([`Operations::gaps`]).
@@ -24,9 +24,9 @@ use crate::flash::geometry::{DieIdx, Lpn, PlaneIdx};
 
 /// Number of operations that are kept or dropped together.
 const SEGMENT_OPS: usize = 4096;
-/// Maximum number of stretches: half a million operations, 40 MB.
+/// Maximum number of segments: half a million operations, 40 MB.
 const SEGMENTS_MAX: usize = 128;
-/// Number of newest stretches that are never dropped, because their I/Os have not ended.
+/// Number of newest segments that are never dropped, because their I/Os have not ended.
 const RECENT_SEGMENTS: usize = 2;
 
 /// The purpose of an operation without an account.
@@ -75,7 +75,7 @@ impl LogSegment {
     }
 }
 
-/// Dropped stretches: a range of numbers.
+/// Dropped segments: a range of numbers.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     first: u64,
@@ -116,7 +116,7 @@ pub(super) struct OpTimes {
 impl OpLog {
     /// Create a log for die queues in which operations arrived at the times `waiting`.
     pub(super) fn new(work_of: fn(u64) -> OpSource, waiting: Vec<Vec<u64>>) -> OpLog {
-        let asked = |at| PendingOp { at, ..PendingOp::default() };
+        let pending = |at| PendingOp { at, ..PendingOp::default() };
         let dies = waiting.len();
         OpLog {
             work_of,
@@ -125,8 +125,11 @@ impl OpLog {
             plans: Vec::new(),
             jobs: 0,
             valid: Vec::new(),
-            rings: waiting.into_iter().map(|ring| ring.into_iter().map(asked).collect()).collect(),
-            holders: vec![asked(u64::MAX); dies],
+            rings: waiting
+                .into_iter()
+                .map(|ring| ring.into_iter().map(pending).collect())
+                .collect(),
+            holders: vec![pending(u64::MAX); dies],
             multi_plane: Vec::new(),
             segments: VecDeque::from([LogSegment::new(0)]),
             gaps: Vec::new(),
@@ -150,17 +153,17 @@ impl OpLog {
         self.valid.push((self.jobs - 1, valid));
     }
 
-    /// Record a plan at index `place`: its account, and the first block that it erases.
+    /// Record a plan at `index`: its account, and the first block that it erases.
     pub(super) fn begin_plan(
         &mut self,
-        place: u32,
+        index: u32,
         account: Option<AccountIdx>,
         block: Option<u32>,
     ) {
         self.jobs += 1;
         let io = account.map_or(0, |account| self.io_of(account));
         let block = block.map_or(0, |block| block + 1);
-        put(&mut self.plans, place as usize, Requester { io, job: self.jobs, block });
+        put(&mut self.plans, index as usize, Requester { io, job: self.jobs, block });
     }
 
     fn io_of(&self, account: AccountIdx) -> u32 {
@@ -188,13 +191,13 @@ impl OpLog {
         token: u64,
         account: Option<AccountIdx>,
     ) {
-        let asked = self.pending_op(at, token, account);
-        self.rings[die as usize].push_back(asked);
+        let pending = self.pending_op(at, token, account);
+        self.rings[die as usize].push_back(pending);
     }
 
-    /// Record that the operation at index `place` of the queue of `die` is next.
-    pub(super) fn take_from_queue(&mut self, die: usize, place: usize) {
-        let next = self.rings[die].remove(place).unwrap_or_default();
+    /// Record that the operation at `position` of the queue of `die` is next.
+    pub(super) fn take_from_queue(&mut self, die: usize, position: usize) {
+        let next = self.rings[die].remove(position).unwrap_or_default();
         self.holders[die] = PendingOp { is_next: true, ..next };
     }
 
@@ -226,19 +229,19 @@ impl OpLog {
         times: &OpTimes,
     ) {
         let OpTimes { begin, sent, sent_until, end } = *times;
-        let beside = self.multi_plane.iter().position(|(page, _)| Some(*page) == what.page);
-        if let Some(place) = beside {
-            self.holders[die.0 as usize] = self.multi_plane.swap_remove(place).1;
+        let multi_plane = self.multi_plane.iter().position(|(page, _)| Some(*page) == what.page);
+        if let Some(position) = multi_plane {
+            self.holders[die.0 as usize] = self.multi_plane.swap_remove(position).1;
         }
         let PendingOp { at, requester, .. } = self.holders[die.0 as usize];
         let Requester { io, job, block } = requester;
         // An operation that had its die when the log began counts as one that did not wait.
-        let asked = at.min(begin);
+        let arrival = at.min(begin);
         let kind = if what.is_remainder { Operations::REST } else { what.kind as u8 };
         let purpose = what.purpose as u8;
         let (cells, plane) = (what.cell_ns, plane.0);
         self.store(Operation {
-            asked,
+            arrived: arrival,
             begin,
             end,
             sent,
@@ -258,8 +261,9 @@ impl OpLog {
     pub(super) fn record_suspension(&mut self, die: u32, stop: u64, end: u64, next: u64) {
         let requester = self.holders[die as usize].requester;
         self.rings[die as usize].push_front(PendingOp { at: stop, requester, is_next: false });
-        let kept = self.segments.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
-        let last = kept.into_iter().find(|operation| operation.plane == die);
+        let operations =
+            self.segments.iter_mut().rev().flat_map(|each| each.operations.iter_mut().rev());
+        let last = operations.into_iter().find(|operation| operation.plane == die);
         if let Some(operation) = last.filter(|operation| operation.end == end) {
             (operation.end, operation.cells) = (next, operation.cells - (end - next));
         }
@@ -268,9 +272,9 @@ impl OpLog {
     /// Record other work of `die` from `begin` to `end`.
     pub(super) fn record_busy(&mut self, die: u32, purpose: Purpose, begin: u64, end: u64) {
         let (kind, purpose, cells) = (OpKind::Inside as u8, purpose as u8, end - begin);
-        let asked = begin;
+        let arrival = begin;
         self.store(Operation {
-            asked,
+            arrived: arrival,
             begin,
             end,
             cells,
@@ -291,7 +295,7 @@ impl OpLog {
             self.segments_begun += 1;
             newest = self.segments.back_mut().expect("it was put there");
         }
-        newest.from = newest.from.min(operation.asked);
+        newest.from = newest.from.min(operation.arrived);
         newest.until = newest.until.max(operation.end);
         newest.operations.push(operation);
     }
@@ -339,19 +343,19 @@ impl OpLog {
 
     /// Record an I/O that was submitted at `begin` and ended at `end`.
     pub(super) fn record_completion(&mut self, begin: u64, end: u64) {
-        let beside = |stretch: &&mut LogSegment| stretch.until >= begin;
-        for stretch in self.segments.iter_mut().rev().take_while(beside) {
-            if stretch.from <= end {
-                stretch.slowest = stretch.slowest.max(end - begin);
+        let overlaps = |stretch: &&mut LogSegment| stretch.until >= begin;
+        for segment in self.segments.iter_mut().rev().take_while(overlaps) {
+            if segment.from <= end {
+                segment.slowest = segment.slowest.max(end - begin);
             }
         }
     }
 
-    /// Drop the stretch with the shortest overlapping response times; of several the last.
+    /// Drop the segment with the shortest overlapping response times; of several the last.
     fn drop_segment(&mut self) {
         let old = self.segments.iter().take(SEGMENTS_MAX - RECENT_SEGMENTS).enumerate();
-        let place = old.rev().min_by_key(|(_, stretch)| stretch.slowest).map_or(0, |(at, _)| at);
-        let Some(LogSegment { number, from, until, .. }) = self.segments.remove(place) else {
+        let position = old.rev().min_by_key(|(_, stretch)| stretch.slowest).map_or(0, |(at, _)| at);
+        let Some(LogSegment { number, from, until, .. }) = self.segments.remove(position) else {
             return;
         };
         let after = self.gaps.partition_point(|gap| gap.first < number);
@@ -368,16 +372,16 @@ impl OpLog {
     }
 
     pub(super) fn finish(self) -> Operations {
-        let (mut kept, mut waits) = (Vec::new(), Vec::new());
-        for stretch in self.segments {
-            kept.extend(stretch.operations);
-            waits.extend(stretch.waits);
+        let (mut operations, mut waits) = (Vec::new(), Vec::new());
+        for segment in self.segments {
+            operations.extend(segment.operations);
+            waits.extend(segment.waits);
         }
-        let gone: u64 = self.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
+        let dropped: u64 = self.gaps.iter().map(|gap| gap.last - gap.first + 1).sum();
         let gaps = self.gaps.iter().map(|gap| (gap.from, gap.until)).collect();
         Operations {
-            all: kept.len() as u64 + gone * SEGMENT_OPS as u64,
-            operations: kept,
+            all: operations.len() as u64 + dropped * SEGMENT_OPS as u64,
+            operations,
             gaps,
             waits,
             valid: self.valid,
@@ -385,9 +389,9 @@ impl OpLog {
     }
 }
 
-fn put<I: Clone + Default>(items: &mut Vec<I>, place: usize, item: I) {
-    if items.len() <= place {
-        items.resize(place + 1, I::default());
+fn put<I: Clone + Default>(items: &mut Vec<I>, index: usize, item: I) {
+    if items.len() <= index {
+        items.resize(index + 1, I::default());
     }
-    items[place] = item;
+    items[index] = item;
 }

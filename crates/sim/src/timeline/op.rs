@@ -147,8 +147,8 @@ impl<T> Op<T> {
     #[inline]
     pub(super) fn summary(&self) -> OpSummary {
         let Op { kind, purpose, cell_ns, transfers, writes, page, .. } = *self;
-        let rest = self.stage == Stage::Cells;
-        OpSummary { kind, purpose, cell_ns, transfers, writes, page, is_remainder: rest }
+        let is_remainder = self.stage == Stage::Cells;
+        OpSummary { kind, purpose, cell_ns, transfers, writes, page, is_remainder }
     }
 
     /// Return whether it programs a host page.

@@ -89,8 +89,8 @@ impl<T: Copy> Planes<T> {
 impl<T> Op<T> {
     /// Set the page, or the block's first page, of the operation.
     #[inline]
-    pub(crate) fn on(self, place: PageAddress) -> Op<T> {
-        Op { page: NonZeroU32::new(place.page.0 + 1), ..self }
+    pub(crate) fn on(self, address: PageAddress) -> Op<T> {
+        Op { page: NonZeroU32::new(address.page.0 + 1), ..self }
     }
 }
 
@@ -100,8 +100,8 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         &mut planes.dies[die.0 as usize]
     }
 
-    /// Return the place of `op` on flash.
-    fn place_of(&self, op: &Op<T>) -> Option<PageAddress> {
+    /// Return the address of `op` on flash.
+    fn flash_address(&self, op: &Op<T>) -> Option<PageAddress> {
         op.page.map(|page| self.geometry.address_of(Ppn(page.get() - 1)))
     }
 
@@ -111,9 +111,9 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         if (op.kind, op.purpose, op.cell_ns) != (first.kind, first.purpose, first.cell_ns) {
             return false;
         }
-        let Some(at) = self.place_of(op) else { return false };
+        let Some(at) = self.flash_address(op) else { return false };
         all.iter().all(|other| {
-            let Some(beside) = self.place_of(other) else { return false };
+            let Some(beside) = self.flash_address(other) else { return false };
             let geometry = &self.geometry;
             let page = |place| geometry.flash_page_in_block(place);
             let block = |place: PageAddress| geometry.block_in_plane(place);
@@ -130,7 +130,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
     /// Return whether `op` may overtake `other`, which joined the queue earlier.
     fn may_pass(&self, op: &Op<T>, other: &Op<T>) -> bool {
         let queue = self.timing.die_queue;
-        let planes = self.place_of(op).zip(self.place_of(other));
+        let planes = self.flash_address(op).zip(self.flash_address(other));
         let apart = planes.is_some_and(|(at, beside)| at.plane != beside.plane);
         apart || queue != DieQueue::Fifo && queue.prefers(op, other)
     }

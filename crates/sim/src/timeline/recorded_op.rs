@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// When it joined the queue of its die.
-    pub asked: u64,
+    pub arrived: u64,
     /// When it got its die, and when it ended.
     pub begin: u64,
     /// See `begin`.
@@ -31,7 +31,7 @@ pub struct Operation {
     pub purpose: u8,
 }
 
-/// A wait of a host page outside the dies: for a free page, or for a place in the write cache.
+/// A wait of a host page outside the dies: for a free page, or for a slot of the write cache.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Wait {
     /// When it began and ended.
@@ -40,7 +40,7 @@ pub struct Wait {
     pub until: u64,
     /// Number of the I/O plus 1; 0: unknown.
     pub io: u32,
-    /// First plane of the die that supplied the free page, or whose program freed the cache place.
+    /// First plane of the die that supplied the free page, or whose program freed the cache slot.
     pub plane: u32,
     /// The page that was programmed then: its own, or the one that was flushed.
     pub page: u32,

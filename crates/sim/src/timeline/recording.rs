@@ -138,16 +138,16 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// Record a plan at index `place`: its account, and the first block that it erases.
+    /// Record a plan at `index`: its account, and the first block that it erases.
     #[inline]
     pub(crate) fn log_plan(
         &mut self,
-        place: u32,
+        index: u32,
         account: Option<AccountIdx>,
         block: impl FnOnce() -> Option<u32>,
     ) {
         if let Some(log) = &mut self.log {
-            log.begin_plan(place, account, block());
+            log.begin_plan(index, account, block());
         }
     }
 
@@ -187,7 +187,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         self.record_sent_op(die, what, begin, sent_until, end);
     }
 
-    /// Like `write_down`, with its channel until `sent_until`; 0: no transfer.
+    /// Like `record_op`, with its channel until `sent_until`; 0: no transfer.
     pub(super) fn record_sent_op(
         &mut self,
         die: DieIdx,

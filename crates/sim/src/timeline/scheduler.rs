@@ -198,14 +198,14 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
             }
         }
         state.record_successor(now);
-        let place = if M::MINIMAL { 0 } else { state.next_place(timing.die_queue) };
-        let next = state.take(place);
+        let position = if M::MINIMAL { 0 } else { state.next_position(timing.die_queue) };
+        let next = state.take(position);
         if M::MINIMAL {
             return self.start::<M>(at, now, next);
         }
         if let Some(log) = &mut self.log {
             cold_path();
-            log.take_from_queue(die.0 as usize, place);
+            log.take_from_queue(die.0 as usize, position);
         }
         if next.stage == Stage::Cells {
             cold_path();

@@ -4,7 +4,9 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{
+    COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone, with_ftl,
+};
 
 const PAGES: u64 = 16;
 /// Time of a page move of a merge, between two blocks of one die.
@@ -12,7 +14,7 @@ const MOVE: u64 = READ + TRANSFER + TRANSFER + PROGRAM;
 
 /// Create a full device of `dies` dies, each on its own channel; block n is on die n mod `dies`.
 fn block_map(dies: u32, overrides: &str) -> SimDevice {
-    let text = of_ftl("block_map", &profile(dies, 1, "sequential"));
+    let text = with_ftl("block_map", &profile(dies, 1, "sequential"));
     SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap()).unwrap()
 }
 
@@ -25,7 +27,7 @@ fn read(block: u64) -> Io {
 }
 
 /// Submit all of `ios` at once; return response time and parts of each, in that order.
-fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<(u64, Vec<u64>)> {
+fn run_concurrently(device: &mut SimDevice, ios: &[Io]) -> Vec<(u64, Vec<u64>)> {
     let tickets: Vec<_> = ios.iter().map(|io| device.submit(io).unwrap()).collect();
     let mut done = vec![(0, Vec::new()); ios.len()];
     for _ in ios {
@@ -49,7 +51,7 @@ const MERGE: u64 = COMMAND + LINK + (PAGES - 1) * MOVE + TRANSFER + PROGRAM + ER
 #[test]
 fn merge_time_is_sum_of_steps() {
     let mut device = block_map(2, "{}");
-    let (response, parts) = alone(&mut device, write(0));
+    let (response, parts) = run_alone(&mut device, write(0));
     assert_eq!(response, MERGE);
     assert_eq!(part(&parts, "merge_ns"), (PAGES - 1) * MOVE);
     assert_eq!(part(&parts, "erase_ns"), ERASE);
@@ -59,14 +61,14 @@ fn merge_time_is_sum_of_steps() {
 #[test]
 fn read_during_merge_waits_for_its_die() {
     let mut device = block_map(2, "{}");
-    let (alone, _) = alone(&mut device, read(1));
-    assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
+    let (alone_ns, _) = run_alone(&mut device, read(1));
+    assert_eq!(alone_ns, COMMAND + READ + TRANSFER + LINK);
     // The first write merges on die 0. The second, to die 1, waits for the merge; nothing is
     // reserved for it there.
-    let done = at_once(&mut device, &[write(0), write(1), read(3)]);
+    let done = run_concurrently(&mut device, &[write(0), write(1), read(3)]);
     assert_eq!(done[0].0, MERGE);
     // The third command is processed after the two others.
-    assert_eq!(done[2].0, 2 * COMMAND + alone);
+    assert_eq!(done[2].0, 2 * COMMAND + alone_ns);
     // The firmware merges one block after the other; the second write waits for that.
     assert_eq!(done[1].0, 2 * MERGE - COMMAND - LINK);
     assert_eq!(part(&done[1].1, "merge_ns"), MERGE - 2 * COMMAND - LINK + (PAGES - 1) * MOVE);
@@ -76,7 +78,7 @@ fn read_during_merge_waits_for_its_die() {
 fn merges_of_different_blocks_run_concurrently() {
     let of = |ios: &[Io]| {
         let mut device = block_map(2, r#"{"merges_side_by_side": 2}"#);
-        let done = at_once(&mut device, ios);
+        let done = run_concurrently(&mut device, ios);
         let times: Vec<u64> = done.iter().map(|(response, _)| *response).collect();
         (times, device.counters().unwrap())
     };
@@ -104,7 +106,7 @@ fn merges_of_different_blocks_run_concurrently() {
 #[test]
 fn read_waits_for_one_merge_page() {
     let mut device = block_map(2, "{}");
-    let done = at_once(&mut device, &[write(0), read(2)]);
+    let done = run_concurrently(&mut device, &[write(0), read(2)]);
     // It arrives while the first page is read, and is next after that.
     let waited = LINK + READ + TRANSFER - COMMAND;
     assert_eq!(done[1].0, 2 * COMMAND + waited + READ + TRANSFER + LINK);
@@ -117,10 +119,10 @@ fn processor_interleaves_commands_with_merge_planning() {
     let relocate = 1_000_000;
     let mut device = block_map(2, &format!(r#"{{"relocate_ns": {relocate}}}"#));
     // A page moves while the processor plans the next.
-    let (merge, _) = alone(&mut device, write(0));
+    let (merge, _) = run_alone(&mut device, write(0));
     assert_eq!(merge, MERGE + (PAGES - 1) * (relocate - MOVE) + MOVE);
     device.wait_until(device.now() + Nanos(1_000_000_000));
-    let done = at_once(&mut device, &[write(0), read(3)]);
+    let done = run_concurrently(&mut device, &[write(0), read(3)]);
     assert_eq!(done[1].0, 2 * COMMAND + READ + TRANSFER + LINK, "it is taken in before any page");
     let begun = device.submit(&write(0)).unwrap();
     device.wait_until(device.now() + Nanos(COMMAND + LINK + 1));
@@ -154,19 +156,19 @@ fn reads_first_overtakes_next_merge_page() {
 fn cache_program_loads_next_page_during_program() {
     for profile_of in [block_map as fn(u32, &str) -> SimDevice, page_map] {
         let mut device = profile_of(1, r#"{"cache_program": true, "state": "empty"}"#);
-        let (one, _) = alone(&mut device, io(Mode::Write, 0, 1));
+        let (one, _) = run_alone(&mut device, io(Mode::Write, 0, 1));
         assert_eq!(one, COMMAND + LINK + TRANSFER);
         device.wait_until(device.now() + Nanos(1_000_000_000));
         // The second is in the register while the first is programmed; the third waits for that.
-        let (two, _) = alone(&mut device, io(Mode::Write, 1, 2));
+        let (two, _) = run_alone(&mut device, io(Mode::Write, 1, 2));
         assert_eq!(two, COMMAND + LINK + 2 * TRANSFER);
         device.wait_until(device.now() + Nanos(1_000_000_000));
-        let (three, parts) = alone(&mut device, io(Mode::Write, 3, 3));
+        let (three, parts) = run_alone(&mut device, io(Mode::Write, 3, 3));
         assert_eq!(three, COMMAND + LINK + TRANSFER + PROGRAM + TRANSFER);
         assert_eq!(part(&parts, "die_wait_ns"), TRANSFER + PROGRAM - 2 * LINK);
         // The read waits for the cells: the previous page, which began when the register was free,
         // and the last.
-        let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+        let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
         let cells = 2 * PROGRAM - TRANSFER;
         assert_eq!(read, cells + READ + TRANSFER + LINK);
     }

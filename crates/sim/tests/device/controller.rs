@@ -4,7 +4,7 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone};
 
 /// 4096 bytes at 100 MB/s, as on a channel.
 const BUS: u64 = TRANSFER;
@@ -22,7 +22,7 @@ fn rings(tx: u32, rx: u32, completion: &str, ns: u64) -> String {
 }
 
 /// Submit `ios` at once, in that order; return the end of each.
-fn at_once(device: &mut SimDevice, ios: &[Io]) -> Vec<u64> {
+fn run_concurrently(device: &mut SimDevice, ios: &[Io]) -> Vec<u64> {
     let tickets: Vec<_> = ios.iter().map(|io| device.submit(io).unwrap()).collect();
     let mut ends = vec![0; ios.len()];
     for _ in ios {
@@ -39,11 +39,11 @@ fn pipelined_processor_overlaps_commands() {
     let latency = format!(r#"{{"command_read_latency_ns": {LATENCY}}}"#);
     let mut device = device(8, 1, "sequential", &latency);
     let reads: Vec<Io> = (0..8).map(|page| io(Mode::Read, page, 1)).collect();
-    let (first, parts) = alone(&mut device, reads[0]);
+    let (first, parts) = run_alone(&mut device, reads[0]);
     assert_eq!(first, COMMAND + LATENCY + READ + TRANSFER + LINK);
     assert_eq!(part(&parts, "controller_ns"), COMMAND + LATENCY);
     let expected: Vec<u64> = (0..8).map(|before| first + before * COMMAND).collect();
-    assert_eq!(at_once(&mut device, &reads), expected);
+    assert_eq!(run_concurrently(&mut device, &reads), expected);
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn bus_setup_and_memory_add_to_transfers() {
             "memory_bytes_per_s": 500000000}}"#
     );
     let mut device = device(1, 1, "empty", &overrides);
-    let (write, parts) = alone(&mut device, io(Mode::Write, 0, 1));
+    let (write, parts) = run_alone(&mut device, io(Mode::Write, 0, 1));
     assert_eq!(write, COMMAND + LINK + MEMORY + 900 + BUS + TRANSFER + PROGRAM);
     assert_eq!(part(&parts, "bus_ns"), MEMORY + 900 + BUS);
-    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + READ + TRANSFER + 700 + BUS + MEMORY + LINK);
 }
 
@@ -67,7 +67,7 @@ fn rx_ring_of_one_entry_serialises_die() {
     let ends = |rx| {
         let overrides = format!("{{{BUSES}, {}}}", rings(8, rx, "interrupt", NOTICED));
         let mut device = device(1, 1, "empty", &overrides);
-        at_once(&mut device, &[0, 1, 2].map(|page| io(Mode::Write, page, 1)))
+        run_concurrently(&mut device, &[0, 1, 2].map(|page| io(Mode::Write, page, 1)))
     };
     let one = BUS + TRANSFER + PROGRAM + NOTICED;
     assert_eq!(ends(1), [1, 2, 3].map(|writes| COMMAND + LINK + writes * one));
@@ -83,7 +83,7 @@ fn full_tx_ring_delays_idle_dies() {
     let reads = [0, 2, 4, 1].map(|page| io(Mode::Read, page, 1));
     let last = |tx| {
         let overrides = format!("{{{}}}", rings(tx, 1, "interrupt", 0));
-        at_once(&mut device(2, 1, "sequential", &overrides), &reads)[3]
+        run_concurrently(&mut device(2, 1, "sequential", &overrides), &reads)[3]
     };
     assert_eq!(last(2), 4 * COMMAND + PAGE + LINK);
     // It starts when the first has ended, and reaches the link with the second, whose die comes
@@ -99,7 +99,7 @@ fn poll_notices_earlier_completions() {
     let write = COMMAND + LINK + TRANSFER + PROGRAM;
     for _ in 0..10 {
         let begin = polled.now().0;
-        let (response, parts) = alone(&mut polled, io(Mode::Write, 0, 1));
+        let (response, parts) = run_alone(&mut polled, io(Mode::Write, 0, 1));
         let end = (begin + write).next_multiple_of(PERIOD);
         assert_eq!(response, end - begin);
         assert_eq!(part(&parts, "controller_ns"), COMMAND + end - begin - write);
@@ -108,7 +108,7 @@ fn poll_notices_earlier_completions() {
     // The completion of a read is noticed before its data goes to the host.
     let begin = polled.now().0;
     let noticed = (begin + COMMAND + READ + TRANSFER).next_multiple_of(PERIOD);
-    assert_eq!(alone(&mut polled, io(Mode::Read, 0, 1)).0, noticed + LINK - begin);
+    assert_eq!(run_alone(&mut polled, io(Mode::Read, 0, 1)).0, noticed + LINK - begin);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn polling_adds_half_a_period_on_average() {
     for phase in 0..PERIOD {
         let begin = polled.now().0.next_multiple_of(PERIOD) + phase;
         polled.wait_until(Nanos(begin));
-        added += alone(&mut polled, io(Mode::Read, 3, 1)).0 - read;
+        added += run_alone(&mut polled, io(Mode::Read, 3, 1)).0 - read;
     }
     assert_eq!(added, PERIOD * (PERIOD - 1) / 2);
 }
@@ -134,7 +134,7 @@ fn erased_after(limit: Option<u32>, ns: u64) -> u64 {
         limit.map_or(String::new(), |most| format!(r#", "collections_per_channel": {most}"#));
     let mut device = device(1, 4, "sequential", &format!(r#"{{"idle_free_blocks": 12{limit}}}"#));
     for page in 0..64 {
-        alone(&mut device, io(Mode::Write, page, 1));
+        run_alone(&mut device, io(Mode::Write, page, 1));
     }
     let before = device.counters().unwrap().blocks_erased;
     let now = device.now().0;
@@ -163,7 +163,7 @@ fn concurrent_relocations_share_processor_latency() {
         );
         let mut device = device(1, 1, "sequential", &overrides);
         // The first block has an invalid page.
-        alone(&mut device, io(Mode::Write, 0, 1));
+        run_alone(&mut device, io(Mode::Write, 0, 1));
         let now = device.now().0;
         device.wait_until(Nanos(now + ns));
         device.counters().unwrap().pages_relocated

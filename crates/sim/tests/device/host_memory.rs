@@ -3,7 +3,7 @@
 use uflip_core::{ErrorKind, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone};
 
 /// Latency of the host memory, and 64 bytes at 1 GB/s.
 const ANSWER: u64 = 1_000;
@@ -19,29 +19,29 @@ fn overrides(more: &str) -> String {
     )
 }
 
-fn made(more: &str) -> SimDevice {
+fn build_device(more: &str) -> SimDevice {
     let more = format!(r#", "mapping_segment_entries": {SEGMENT}{more}"#);
     let profile = Profile::parse(&profile(1, 2, "sequential"), "test", &overrides(&more)).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
     // A dirty segment of the fill is written back first.
-    alone(&mut device, io(Mode::Read, 0, 1));
+    run_alone(&mut device, io(Mode::Read, 0, 1));
     device
 }
 
 #[test]
 fn map_segment_is_read_from_flash_once() {
     for (more, look_up) in [("", 0), (r#", "host_memory_read_ns": 1000"#, ANSWER + LINE)] {
-        let mut device = made(more);
+        let mut device = build_device(more);
         let reading = COMMAND + READ + TRANSFER + LINK;
-        let (missed, parts) = alone(&mut device, io(Mode::Read, SEGMENT, 1));
+        let (missed, parts) = run_alone(&mut device, io(Mode::Read, SEGMENT, 1));
         assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "a page of the map is read");
         assert_eq!(missed, reading + READ + TRANSFER);
         for neighbour in [SEGMENT + 1, 2 * SEGMENT - 1, SEGMENT] {
-            let (found, parts) = alone(&mut device, io(Mode::Read, neighbour, 1));
+            let (response, parts) = run_alone(&mut device, io(Mode::Read, neighbour, 1));
             assert_eq!(part(&parts, "mapping_ns"), look_up, "it came along");
-            assert_eq!(found, reading + look_up);
+            assert_eq!(response, reading + look_up);
         }
-        let (written, parts) = alone(&mut device, io(Mode::Write, SEGMENT + 2, 1));
+        let (written, parts) = run_alone(&mut device, io(Mode::Write, SEGMENT + 2, 1));
         assert_eq!(part(&parts, "mapping_ns"), look_up);
         assert_eq!(written, COMMAND + LINK + look_up + TRANSFER + PROGRAM);
     }
@@ -56,7 +56,7 @@ fn mapping_cache_without_segment_is_refused() {
         error.to_string()
     };
     assert!(refused(r#", "mapping_segment_entries": 128"#).contains("516 or more"));
-    let odd = refused(r#", "mapping_segment_entries": 48"#);
-    assert!(odd.contains("a divisor of 1024"), "{odd}");
+    let message = refused(r#", "mapping_segment_entries": 48"#);
+    assert!(message.contains("a divisor of 1024"), "{message}");
     assert!(refused(r#", "mapping_segment_entries": 0"#).contains("a divisor of 1024"));
 }

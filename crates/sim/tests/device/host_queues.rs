@@ -5,7 +5,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, LINK, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, READ, TRANSFER, io, part, profile, run_alone};
 
 /// Create eight dies on as many channels, full of data.
 fn device(changes: &str) -> SimDevice {
@@ -22,9 +22,9 @@ fn order(changes: &str, commands: &str) -> String {
         let mode = if command == 'r' { Mode::Read } else { Mode::Write };
         tickets.push((device.submit(&io(mode, number, 1)).unwrap(), command));
     }
-    let ended = tickets.iter().map(|_| device.complete().unwrap().ticket).collect::<Vec<_>>();
+    let completed = tickets.iter().map(|_| device.complete().unwrap().ticket).collect::<Vec<_>>();
     let named = |ticket| tickets.iter().find(|(other, _)| *other == ticket).unwrap().1;
-    ended.into_iter().map(named).collect()
+    completed.into_iter().map(named).collect()
 }
 
 #[test]
@@ -44,32 +44,32 @@ fn queues_are_served_by_weight() {
 fn interrupt_is_coalesced_up_to_timeout() {
     let alone_ns = COMMAND + READ + TRANSFER + LINK;
     let read = io(Mode::Read, 3, 1);
-    let heard = |number: u32, wait: u64| {
+    let notified = |number: u32, wait: u64| {
         format!(
             r#"{{"host_completion": "interrupt", "host_completion_ns": 5000, "coalesced_completions": {number}, "coalescing_ns": {wait}}}"#
         )
     };
     for (number, wait) in [(1, 0), (8, 100_000), (256, 7)] {
-        let (response, parts) = alone(&mut device(&heard(number, wait)), read);
+        let (response, parts) = run_alone(&mut device(&notified(number, wait)), read);
         assert_eq!(response, alone_ns + wait + 5000);
         assert_eq!(part(&parts, "controller_ns"), COMMAND + wait + 5000);
     }
     let polled = r#"{"host_completion": "polling", "host_completion_ns": 70000, "coalesced_completions": 1, "coalescing_ns": 0}"#;
-    assert_eq!(alone(&mut device(polled), read).0, alone_ns.next_multiple_of(70_000));
+    assert_eq!(run_alone(&mut device(polled), read).0, alone_ns.next_multiple_of(70_000));
 }
 
 /// Return when the host is notified, computed without a device: an interrupt after `number` ends,
 /// or when the first has waited for `wait`.
 fn naive(ends: &[u64], number: usize, wait: u64, later: u64) -> Vec<u64> {
-    let mut heard = Vec::new();
+    let mut notified = Vec::new();
     let mut rest = ends;
     while let Some(first) = rest.first() {
         let in_time = rest.iter().take_while(|end| **end <= first + wait).count().min(number);
         let at = if in_time == number { rest[number - 1] } else { first + wait };
-        heard.resize(heard.len() + in_time, at + later);
+        notified.resize(notified.len() + in_time, at + later);
         rest = &rest[in_time..];
     }
-    heard
+    notified
 }
 
 /// Return the notification times of reads with random arrivals.
@@ -94,15 +94,19 @@ fn ends(changes: &str, seed: u64) -> Vec<u64> {
 #[test]
 fn notifications_match_small_model() {
     for seed in 1..=5 {
-        let plain = ends("{}", seed);
-        assert!(plain.is_sorted());
+        let without_interrupts = ends("{}", seed);
+        assert!(without_interrupts.is_sorted());
         for (number, wait, later) in
             [(1, 0, 3000), (4, 50_000, 0), (8, 100_000, 700), (32, 400_000, 5)]
         {
             let changes = format!(
                 r#"{{"host_completion": "interrupt", "host_completion_ns": {later}, "coalesced_completions": {number}, "coalescing_ns": {wait}}}"#
             );
-            assert_eq!(ends(&changes, seed), naive(&plain, number, wait, later), "{changes}");
+            assert_eq!(
+                ends(&changes, seed),
+                naive(&without_interrupts, number, wait, later),
+                "{changes}"
+            );
         }
     }
 }

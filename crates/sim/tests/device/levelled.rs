@@ -3,18 +3,18 @@
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{ERASE, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
+use super::{ERASE, PROGRAM, READ, TRANSFER, io, profile, run_alone, with_ftl};
 
 const PAGES: u64 = 16;
 
 /// Rewrite the first of 50 blocks repeatedly; return response times, and the number of moved blocks
 /// after each.
 fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
-    let text = of_ftl("block_map", &profile(1, 1, "sequential"));
+    let text = with_ftl("block_map", &profile(1, 1, "sequential"));
     let profile = Profile::parse(&text, "test", overrides).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
     let mut rewrite = |_| {
-        let response = alone(&mut device, io(Mode::Write, 0, PAGES)).0;
+        let response = run_alone(&mut device, io(Mode::Write, 0, PAGES)).0;
         (response, device.counters().unwrap().blocks_levelled)
     };
     (0..times).map(&mut rewrite).collect()
@@ -27,16 +27,16 @@ fn rewrites(overrides: &str, times: usize) -> Vec<(u64, u64)> {
 fn levelling_move_time_is_copies_and_erase() {
     let without = rewrites("{}", 200);
     let with = rewrites(r#"{"static_wear_threshold": 3}"#, 200);
-    let usual = without[0].0;
-    assert!(without.iter().all(|(response, moved)| (*response, *moved) == (usual, 0)));
+    let normal_ns = without[0].0;
+    assert!(without.iter().all(|(response, moved)| (*response, *moved) == (normal_ns, 0)));
     let mut before = 0;
     for (number, (response, moved)) in with.iter().enumerate() {
         if *moved == before {
-            assert_eq!(*response, usual, "write {number}");
+            assert_eq!(*response, normal_ns, "write {number}");
             continue;
         }
         before = *moved;
-        let took = response - usual;
+        let took = response - normal_ns;
         let apart = PAGES * (READ + PROGRAM + 2 * TRANSFER) + ERASE;
         let at_least = PAGES * (READ + PROGRAM) + ERASE;
         assert!(

@@ -4,7 +4,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{READ, alone, io, part, profile};
+use super::{READ, io, part, profile, run_alone};
 
 /// Create a device with its map on flash, and memory for one page of it: 128 entries of 512 bytes.
 fn map_on_flash() -> SimDevice {
@@ -26,17 +26,17 @@ fn unwritten_page_read_costs_mapping_read() {
     let page =
         |mode, page: u64| Io { offset: Bytes(page * 512), size: Bytes(512), mode, stream: 0 };
     let (written, unwritten) = (0, 1);
-    alone(&mut device, page(Mode::Write, written));
+    run_alone(&mut device, page(Mode::Write, written));
     // Another page of the map is needed, and the first one is stored.
-    alone(&mut device, page(Mode::Write, 128));
+    run_alone(&mut device, page(Mode::Write, 128));
     // A page that was never stored takes its place; its entries are known to be empty.
-    let (answer, parts) = alone(&mut device, page(Mode::Read, 128 + 1));
+    let (answer, parts) = run_alone(&mut device, page(Mode::Read, 128 + 1));
     assert_eq!(part(&parts, "mapping_ns"), 0, "it is in memory");
-    alone(&mut device, page(Mode::Read, 256));
-    let (loaded, parts) = alone(&mut device, page(Mode::Read, unwritten));
+    run_alone(&mut device, page(Mode::Read, 256));
+    let (loaded, parts) = run_alone(&mut device, page(Mode::Read, unwritten));
     assert_eq!(part(&parts, "mapping_ns"), READ + TRANSFER, "its page of the map is read");
     assert_eq!(loaded, answer + READ + TRANSFER, "before the host has its answer");
-    let (read, parts) = alone(&mut device, page(Mode::Read, written));
+    let (read, parts) = run_alone(&mut device, page(Mode::Read, written));
     assert_eq!(part(&parts, "mapping_ns"), 0, "it is there now");
     assert_eq!(read, answer + READ + TRANSFER, "and the page itself is read");
 }
@@ -63,7 +63,7 @@ fn mapping_hits_match_list_model() {
     for _ in 0..reads {
         let range = if uniform(&mut rng, 4) == 0 { pages } else { 700 };
         let page = uniform(&mut rng, range);
-        alone(&mut device, io(Mode::Read, page, 1));
+        run_alone(&mut device, io(Mode::Read, page, 1));
         match list.iter().rposition(|other| *other == page) {
             Some(at) => {
                 hits += 1;

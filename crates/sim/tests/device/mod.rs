@@ -61,7 +61,7 @@ fn profile(channels: u32, dies_per_channel: u32, state: &str) -> String {
 }
 
 /// Return the profile with an FTL that has no allocator and its own garbage collection.
-fn of_ftl(ftl: &str, profile: &str) -> String {
+fn with_ftl(ftl: &str, profile: &str) -> String {
     let text = profile.replace(", allocator = \"round_robin\"", "");
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("gc = {"));
     lines.collect::<Vec<_>>().join("\n").replace("\"page_map\"", &format!("\"{ftl}\""))
@@ -77,7 +77,7 @@ fn io(mode: Mode, page: u64, pages: u64) -> Io {
 }
 
 /// Return response time and parts of one I/O on an otherwise idle device.
-fn alone(device: &mut SimDevice, io: Io) -> (u64, Vec<u64>) {
+fn run_alone(device: &mut SimDevice, io: Io) -> (u64, Vec<u64>) {
     device.submit(&io).unwrap();
     let done = device.complete().unwrap();
     let parts = done.breakdown.parts().to_vec();
@@ -93,18 +93,18 @@ fn part(parts: &[u64], name: &str) -> u64 {
 #[test]
 fn page_time_is_sum_of_steps() {
     let mut device = device(1, 1, "empty");
-    let (write, _) = alone(&mut device, io(Mode::Write, 0, 1));
+    let (write, _) = run_alone(&mut device, io(Mode::Write, 0, 1));
     assert_eq!(write, COMMAND + LINK + TRANSFER + PROGRAM);
-    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
-    let (unwritten, _) = alone(&mut device, io(Mode::Read, 5, 1));
+    let (unwritten, _) = run_alone(&mut device, io(Mode::Read, 5, 1));
     assert_eq!(unwritten, COMMAND + LINK, "there is nothing to read");
 }
 
 #[test]
 fn pages_on_one_die_are_serialised() {
     let mut device = device(1, 1, "empty");
-    let (write, parts) = alone(&mut device, io(Mode::Write, 0, 3));
+    let (write, parts) = run_alone(&mut device, io(Mode::Write, 0, 3));
     assert_eq!(write, COMMAND + LINK + 3 * (TRANSFER + PROGRAM));
     assert_eq!(part(&parts, "die_wait_ns"), 2 * (TRANSFER + PROGRAM) - 2 * LINK);
 }
@@ -112,7 +112,7 @@ fn pages_on_one_die_are_serialised() {
 #[test]
 fn dies_share_channel_and_program_in_parallel() {
     let mut device = device(1, 4, "empty");
-    let (write, parts) = alone(&mut device, io(Mode::Write, 0, 4));
+    let (write, parts) = run_alone(&mut device, io(Mode::Write, 0, 4));
     assert_eq!(write, COMMAND + LINK + 4 * TRANSFER + PROGRAM);
     assert_eq!(part(&parts, "channel_wait_ns"), 3 * TRANSFER - 3 * LINK);
 }
@@ -122,7 +122,7 @@ fn reads_of_two_planes(independent: bool) -> u64 {
     let overrides = format!(r#"{{"planes_per_die": 2, "independent_planes": {independent}}}"#);
     let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
     let mut device = SimDevice::new("test", profile).unwrap();
-    alone(&mut device, io(Mode::Read, 0, 2)).0
+    run_alone(&mut device, io(Mode::Read, 0, 2)).0
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn single_command_interface_serialises_ios() {
         let overrides = format!(r#"{{"commands_at_once": {at_once}}}"#);
         let profile = Profile::parse(&profile(4, 2, "sequential"), "test", &overrides).unwrap();
         let mut device = SimDevice::new("test", profile).unwrap();
-        let (alone, _) = alone(&mut device, io(Mode::Read, 0, 1));
-        assert_eq!(alone, COMMAND + READ + TRANSFER + LINK);
+        let (alone_ns, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
+        assert_eq!(alone_ns, COMMAND + READ + TRANSFER + LINK);
         let begin = device.now();
         for page in 1..=commands {
             device.submit(&io(Mode::Read, page, 1)).unwrap();
@@ -174,7 +174,7 @@ fn single_command_interface_serialises_ios() {
             ends.push((done.completed - begin).0);
         }
         if at_once == 1 {
-            let one_by_one: Vec<u64> = (1..=commands).map(|n| n * alone).collect();
+            let one_by_one: Vec<u64> = (1..=commands).map(|n| n * alone_ns).collect();
             assert_eq!(ends, one_by_one);
         }
         for (let_in, _) in &most_at_once {
@@ -189,7 +189,7 @@ fn single_command_interface_serialises_ios() {
 fn pages_are_striped_channel_first() {
     for (pages, transfers) in [(2, 1), (4, 2)] {
         let mut device = device(2, 2, "empty");
-        let (write, _) = alone(&mut device, io(Mode::Write, 0, pages));
+        let (write, _) = run_alone(&mut device, io(Mode::Write, 0, pages));
         assert_eq!(write, COMMAND + 2 * LINK + transfers * TRANSFER + PROGRAM, "{pages} pages");
     }
 }
@@ -197,9 +197,9 @@ fn pages_are_striped_channel_first() {
 #[test]
 fn channels_run_in_parallel() {
     let mut device = device(4, 1, "empty");
-    let (write, _) = alone(&mut device, io(Mode::Write, 0, 4));
+    let (write, _) = run_alone(&mut device, io(Mode::Write, 0, 4));
     assert_eq!(write, COMMAND + 4 * LINK + TRANSFER + PROGRAM, "the link is the only thing shared");
-    let (read, _) = alone(&mut device, io(Mode::Read, 0, 4));
+    let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 4));
     assert_eq!(read, COMMAND + READ + TRANSFER + 4 * LINK);
 }
 
@@ -207,9 +207,9 @@ fn channels_run_in_parallel() {
 fn partial_write_reads_page_first() {
     let mut device = device(2, 1, "empty");
     let half = Io { offset: Bytes(512), size: Bytes(1024), mode: Mode::Write, stream: 0 };
-    let (first, _) = alone(&mut device, half);
+    let (first, _) = run_alone(&mut device, half);
     assert_eq!(first, COMMAND + LINK / 4 + TRANSFER + PROGRAM, "nothing is there to be kept");
-    let (second, parts) = alone(&mut device, half);
+    let (second, parts) = run_alone(&mut device, half);
     assert_eq!(second, first + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
@@ -220,7 +220,7 @@ fn sequential_reads_are_channel_bound() {
     // One channel, enough dies to hide every cell read: a page leaves every TRANSFER.
     let mut device = device(1, 8, "sequential");
     let pages = 256;
-    let (response, _) = alone(&mut device, io(Mode::Read, 0, pages));
+    let (response, _) = run_alone(&mut device, io(Mode::Read, 0, pages));
     let per_page = response as f64 / pages as f64;
     assert!((per_page / TRANSFER as f64 - 1.0).abs() < 0.01, "{per_page} ns a page");
 }
@@ -229,7 +229,7 @@ fn sequential_reads_are_channel_bound() {
 fn random_writes(device: &mut SimDevice, count: u64, seed: u64) -> Vec<u64> {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    (0..count).map(|_| alone(device, io(Mode::Write, uniform(&mut rng, pages), 1)).0).collect()
+    (0..count).map(|_| run_alone(device, io(Mode::Write, uniform(&mut rng, pages), 1)).0).collect()
 }
 
 #[test]
@@ -275,27 +275,27 @@ fn write_cache_acknowledges_early_and_merges_small_writes() {
     let sector =
         |at: u64| Io { offset: Bytes(at * 512), size: Bytes(512), mode: Mode::Write, stream: 0 };
     for at in 0..8 {
-        assert_eq!(alone(&mut device, sector(at)).0, COMMAND + LINK / 8, "no flash in the way");
+        assert_eq!(run_alone(&mut device, sector(at)).0, COMMAND + LINK / 8, "no flash in the way");
     }
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_absorbed, counters.pages_programmed), (7, 0));
-    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + LINK, "the cache holds the whole page");
     // Idle time empties it: one whole page, so no rest is read.
     let until = device.now() + Nanos(1_000_000_000);
     device.wait_until(until);
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_programmed, counters.pages_read_to_modify), (1, 0));
-    let (read, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    let (read, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK);
 }
 
 #[test]
 fn empty_trim_changes_nothing() {
     let mut device = device(1, 1, "sequential");
-    let (before, _) = alone(&mut device, io(Mode::Read, 0, 1));
+    let (before, _) = run_alone(&mut device, io(Mode::Read, 0, 1));
     device.trim(Bytes(0), Bytes(0));
-    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, before);
+    assert_eq!(run_alone(&mut device, io(Mode::Read, 0, 1)).0, before);
 }
 
 /// Announcements change nothing observable, whether the announced I/O follows or not.

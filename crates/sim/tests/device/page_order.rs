@@ -4,7 +4,7 @@
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, profile, run_alone, with_ftl};
 
 const HIGH: u64 = 900_000;
 const PAGES: u64 = 16;
@@ -12,13 +12,13 @@ const PAGES: u64 = 16;
 /// Create a block map on one empty die, where every second page of a block is slower.
 fn device(order: &str) -> SimDevice {
     let changes = format!(r#"{{"page_order": "{order}", "program_high_ns": {HIGH}}}"#);
-    let text = of_ftl("block_map", &profile(1, 1, "empty"));
+    let text = with_ftl("block_map", &profile(1, 1, "empty"));
     SimDevice::new("test", Profile::parse(&text, "test", &changes).unwrap()).unwrap()
 }
 
 /// Return the cell time of a write of `page`.
 fn programmed(device: &mut SimDevice, page: u64) -> u64 {
-    alone(device, io(Mode::Write, page, 1)).0 - COMMAND - LINK - TRANSFER
+    run_alone(device, io(Mode::Write, page, 1)).0 - COMMAND - LINK - TRANSFER
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn page_order_selects_page_offset_or_next_page() {
     let took = [5, 4, 7, 2].map(|page| programmed(&mut ordered, page));
     assert_eq!(took, [PROGRAM, HIGH, PROGRAM, HIGH]);
     for page in [5, 4, 7, 2] {
-        let read = alone(&mut ordered, io(Mode::Read, page, 1)).0;
+        let read = run_alone(&mut ordered, io(Mode::Read, page, 1)).0;
         assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "it is found without another read");
     }
 }
@@ -40,9 +40,9 @@ fn merge_restores_page_order() {
     // new block, and 3, which the host rewrites, to page 2: low, high, low.
     let mut device = device("ascending");
     for page in [3, 1, 2] {
-        alone(&mut device, io(Mode::Write, page, 1));
+        run_alone(&mut device, io(Mode::Write, page, 1));
     }
-    let merged = alone(&mut device, io(Mode::Write, 3, 1)).0;
+    let merged = run_alone(&mut device, io(Mode::Write, 3, 1)).0;
     let copied = 2 * (READ + 2 * TRANSFER) + PROGRAM + HIGH;
     assert_eq!(merged, COMMAND + LINK + copied + TRANSFER + PROGRAM + ERASE);
     assert_eq!(device.counters().unwrap().full_merges, 1);
@@ -54,8 +54,8 @@ fn page_order_does_not_affect_sequential_writes() {
     for round in 0..3 {
         let first = (round % 2) * PAGES;
         let (any, ordered) = (
-            alone(&mut any, io(Mode::Write, first, PAGES)),
-            alone(&mut ordered, io(Mode::Write, first, PAGES)),
+            run_alone(&mut any, io(Mode::Write, first, PAGES)),
+            run_alone(&mut ordered, io(Mode::Write, first, PAGES)),
         );
         assert_eq!(any, ordered);
     }

@@ -3,7 +3,7 @@
 use uflip_core::{Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, LINK, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{COMMAND, LINK, TRANSFER, io, part, profile, run_alone, with_ftl};
 
 /// LSB, CSB and MSB of TLC.
 const READS: [u64; 3] = [58_000, 78_000, 107_000];
@@ -18,7 +18,7 @@ fn tlc(ftl: &str) -> SimDevice {
     );
     let mut text = profile(1, 1, "empty");
     if ftl != "page_map" {
-        text = of_ftl(ftl, &text);
+        text = with_ftl(ftl, &text);
     }
     SimDevice::new("test", Profile::parse(&text, "test", &overrides).unwrap()).unwrap()
 }
@@ -34,13 +34,13 @@ fn page_time_depends_on_page_type() {
             // Each block begins with a page of the first type: 16 pages are five cells and one
             // more.
             let kind = (page % PAGES % 3) as usize;
-            let (write, parts) = alone(&mut device, io(Mode::Write, page, 1));
+            let (write, parts) = run_alone(&mut device, io(Mode::Write, page, 1));
             assert_eq!(write, WRITE + PROGRAMS[kind], "{ftl}, page {page}");
             assert_eq!(part(&parts, "cell_program_ns"), PROGRAMS[kind]);
         }
         for page in 0..2 * PAGES {
             let kind = (page % PAGES % 3) as usize;
-            let (read, parts) = alone(&mut device, io(Mode::Read, page, 1));
+            let (read, parts) = run_alone(&mut device, io(Mode::Read, page, 1));
             assert_eq!(read, COMMAND + READS[kind] + TRANSFER + LINK, "{ftl}, page {page}");
             assert_eq!(part(&parts, "cell_read_ns"), READS[kind]);
         }
@@ -54,7 +54,7 @@ fn sequential_fill_takes_mean_program_time() {
     let begin = device.now();
     let pages = 10 * PAGES;
     for page in 0..pages {
-        alone(&mut device, io(Mode::Write, page, 1));
+        run_alone(&mut device, io(Mode::Write, page, 1));
     }
     let cells = 10 * (6 * PROGRAMS[0] + 5 * PROGRAMS[1] + 5 * PROGRAMS[2]);
     assert_eq!((device.now() - begin).0, pages * WRITE + cells);
@@ -65,10 +65,10 @@ fn partial_write_reads_with_time_of_page_type() {
     for ftl in ["page_map", "block_map"] {
         let mut device = tlc(ftl);
         for page in 0..3 {
-            alone(&mut device, io(Mode::Write, page, 1));
+            run_alone(&mut device, io(Mode::Write, page, 1));
         }
         let half = Io { offset: Bytes(2 * 4096), size: Bytes(512), mode: Mode::Write, stream: 0 };
-        let (_, parts) = alone(&mut device, half);
+        let (_, parts) = run_alone(&mut device, half);
         if ftl == "page_map" {
             assert_eq!(part(&parts, "read_to_modify_ns"), READS[2] + TRANSFER, "{ftl}");
         } else {

@@ -4,13 +4,13 @@
 use uflip_core::{Bytes, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, of_ftl, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, part, profile, run_alone, with_ftl};
 
 /// Number of sectors of a 16 KiB flash page.
 const SECTORS: u64 = 32;
 const PAGE: u64 = 4 * TRANSFER;
 
-fn made(more: &str) -> SimDevice {
+fn build_device(more: &str) -> SimDevice {
     let overrides = format!(r#"{{"page_bytes": 16384, "partial_transfer": true{more}}}"#);
     let profile = Profile::parse(&profile(1, 1, "sequential"), "test", &overrides).unwrap();
     SimDevice::new("test", profile).unwrap()
@@ -32,34 +32,34 @@ fn read_transfers_requested_sectors_only() {
         r#", "die_queue": "reads_first""#,
         r#", "planes_per_die": 2, "multi_plane": "any_page""#,
     ] {
-        let mut device = made(more);
+        let mut device = build_device(more);
         for sectors in [1, 2, 8, 31, SECTORS] {
             let sent = PAGE * sectors / SECTORS;
-            let (read, parts) = alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
+            let (read, parts) = run_alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
             assert_eq!(read, COMMAND + READ + sent + link(sectors), "{sectors} {more}");
             assert_eq!(part(&parts, "transfer_ns"), sent);
             assert_eq!(part(&parts, "cell_read_ns"), READ, "cells are read as a page");
         }
     }
-    let mut whole = made(r#", "partial_transfer": false"#);
-    let (read, _) = alone(&mut whole, io(Mode::Read, 3, 1));
+    let mut whole = build_device(r#", "partial_transfer": false"#);
+    let (read, _) = run_alone(&mut whole, io(Mode::Read, 3, 1));
     assert_eq!(read, COMMAND + READ + PAGE + link(1), "all of the page, where it is not said");
 }
 
 #[test]
 fn partial_transfer_includes_spare_bytes() {
-    let mut device = made(r#", "spare_bytes": 1000"#);
+    let mut device = build_device(r#", "spare_bytes": 1000"#);
     let page = (16_384 + 1000) * 10;
     for sectors in [1, 3, SECTORS] {
-        let (read, _) = alone(&mut device, io(Mode::Read, 0, sectors));
+        let (read, _) = run_alone(&mut device, io(Mode::Read, 0, sectors));
         assert_eq!(read, COMMAND + READ + page * sectors / SECTORS + link(sectors));
     }
 }
 
 #[test]
 fn two_page_read_transfers_each_part() {
-    let mut device = made("");
-    let (read, _) = alone(&mut device, io(Mode::Read, SECTORS - 3, 8));
+    let mut device = build_device("");
+    let (read, _) = run_alone(&mut device, io(Mode::Read, SECTORS - 3, 8));
     let (first, second) = (PAGE * 3 / SECTORS, PAGE * 5 / SECTORS);
     assert_eq!(
         read,
@@ -71,21 +71,22 @@ fn two_page_read_transfers_each_part() {
 /// Bus and memory take half and a quarter of the channel's time for 4096 bytes.
 #[test]
 fn bus_and_memory_carry_partial_transfers() {
-    let mut device =
-        made(r#", "buses": 1, "bus_bytes_per_s": 200000000, "memory_bytes_per_s": 400000000"#);
+    let mut device = build_device(
+        r#", "buses": 1, "bus_bytes_per_s": 200000000, "memory_bytes_per_s": 400000000"#,
+    );
     for sectors in [1, 8, SECTORS] {
         let sent = [PAGE, PAGE / 2, PAGE / 4].map(|page| page * sectors / SECTORS);
-        let (read, _) = alone(&mut device, io(Mode::Read, 0, sectors));
+        let (read, _) = run_alone(&mut device, io(Mode::Read, 0, sectors));
         assert_eq!(read, COMMAND + READ + sent.iter().sum::<u64>() + link(sectors));
     }
 }
 
 #[test]
 fn programs_and_modify_reads_transfer_whole_pages() {
-    let mut device = made("");
-    let (write, _) = alone(&mut device, io(Mode::Write, 0, SECTORS));
+    let mut device = build_device("");
+    let (write, _) = run_alone(&mut device, io(Mode::Write, 0, SECTORS));
     assert_eq!(write, COMMAND + link(SECTORS) + PAGE + PROGRAM);
-    let (modified, parts) = alone(&mut device, io(Mode::Write, 0, 8));
+    let (modified, parts) = run_alone(&mut device, io(Mode::Write, 0, 8));
     assert_eq!(modified, COMMAND + link(8) + READ + PAGE + PAGE + PROGRAM);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);
 }
@@ -95,8 +96,8 @@ fn programs_and_modify_reads_transfer_whole_pages() {
 #[test]
 fn mapping_page_is_transferred_whole() {
     let map = r#", "ftl": "dftl", "mapping_cache_bytes": 8, "mapping_cache_policy": "lru", "mapping_batch_update": false, "idle_free_blocks": 0"#;
-    let mut device = made(map);
-    let (read, parts) = alone(&mut device, io(Mode::Read, 100 * SECTORS, 8));
+    let mut device = build_device(map);
+    let (read, parts) = run_alone(&mut device, io(Mode::Read, 100 * SECTORS, 8));
     let mapping = 2 * (READ + PAGE) + PAGE + PROGRAM;
     assert_eq!(part(&parts, "mapping_ns"), mapping);
     assert_eq!(read, COMMAND + mapping + READ + PAGE * 8 / SECTORS + link(8));
@@ -106,19 +107,19 @@ fn mapping_page_is_transferred_whole() {
 fn merging_ftl_transfers_requested_sectors_only() {
     for ftl in ["bast", "fast", "superblock"] {
         let log = "log = { log_blocks = 8, superblock_blocks = 1, compat = \"none\" }";
-        let text = of_ftl(ftl, &profile(1, 1, "sequential"));
+        let text = with_ftl(ftl, &profile(1, 1, "sequential"));
         let merging = text.replace("sources = {", &format!("{log}\n        sources = {{"));
         let keys = r#"{"page_bytes": 16384, "partial_transfer": true}"#;
         let made = Profile::parse(&merging, "test", keys).unwrap();
         let mut device = SimDevice::new("test", made).unwrap();
         for sectors in [1, 8, SECTORS] {
             let sent = PAGE * sectors / SECTORS;
-            let (read, parts) = alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
+            let (read, parts) = run_alone(&mut device, io(Mode::Read, SECTORS - sectors, sectors));
             assert_eq!(read, COMMAND + READ + sent + link(sectors), "{sectors} {ftl}");
             assert_eq!(part(&parts, "transfer_ns"), sent);
         }
         // The rest is read before the write, as a whole.
-        let (modified, parts) = alone(&mut device, io(Mode::Write, 0, 8));
+        let (modified, parts) = run_alone(&mut device, io(Mode::Write, 0, 8));
         assert_eq!(modified, COMMAND + link(8) + READ + PAGE + PAGE + PROGRAM, "{ftl}");
         assert_eq!(part(&parts, "read_to_modify_ns"), READ + PAGE);
     }

@@ -3,7 +3,7 @@
 use uflip_core::{Device, Mode};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone};
 
 const RULES: [&str; 3] = ["any_page", "same_page", "same_block"];
 
@@ -12,7 +12,7 @@ fn overrides(planes: u64, rule: &str) -> String {
 }
 
 /// Create one die with `planes` planes.
-fn made(planes: u64, rule: &str, state: &str) -> SimDevice {
+fn build_device(planes: u64, rule: &str, state: &str) -> SimDevice {
     let profile = Profile::parse(&profile(1, 1, state), "test", &overrides(planes, rule));
     SimDevice::new("test", profile.unwrap()).unwrap()
 }
@@ -22,11 +22,13 @@ fn multi_plane_read_takes_one_command() {
     for planes in [2, 4] {
         for rule in RULES {
             let (read, parts) =
-                alone(&mut made(planes, rule, "sequential"), io(Mode::Read, 0, planes));
+                run_alone(&mut build_device(planes, rule, "sequential"), io(Mode::Read, 0, planes));
             assert_eq!(read, COMMAND + READ + planes * TRANSFER + LINK, "{planes} {rule}");
             assert_eq!(part(&parts, "channel_wait_ns"), (planes - 1) * TRANSFER);
-            let (read, _) =
-                alone(&mut made(planes, "none", "sequential"), io(Mode::Read, 0, planes));
+            let (read, _) = run_alone(
+                &mut build_device(planes, "none", "sequential"),
+                io(Mode::Read, 0, planes),
+            );
             assert_eq!(read, COMMAND + planes * (READ + TRANSFER) + LINK, "{planes}");
         }
     }
@@ -37,12 +39,12 @@ fn multi_plane_program_joins_pages_during_transfer() {
     for planes in [2, 4] {
         for rule in RULES {
             let (write, parts) =
-                alone(&mut made(planes, rule, "empty"), io(Mode::Write, 0, planes));
+                run_alone(&mut build_device(planes, rule, "empty"), io(Mode::Write, 0, planes));
             assert_eq!(write, COMMAND + LINK + planes * TRANSFER + PROGRAM, "{planes} {rule}");
             assert_eq!(part(&parts, "cell_program_ns"), PROGRAM);
             // Two rows: the pages of the second one wait for their planes.
             let (write, _) =
-                alone(&mut made(planes, rule, "empty"), io(Mode::Write, 0, 2 * planes));
+                run_alone(&mut build_device(planes, rule, "empty"), io(Mode::Write, 0, 2 * planes));
             assert_eq!(write, COMMAND + LINK + 2 * (planes * TRANSFER + PROGRAM));
         }
     }
@@ -53,7 +55,7 @@ fn saturated_die_programs_all_planes() {
     let rows = 40;
     for planes in [1, 2, 4] {
         let rule = if planes == 1 { "none" } else { "same_block" };
-        let mut device = made(planes, rule, "empty");
+        let mut device = build_device(planes, rule, "empty");
         let (mut begun, mut ended) = (0, 0);
         while ended < rows * planes {
             while begun < rows * planes && begun < ended + 2 * planes {

@@ -54,18 +54,20 @@ fn trace(device: &mut SimDevice, at_once: u64, seed: u64) -> Vec<u64> {
 fn recording_changes_no_times() {
     let text = profile(2, 3, "random");
     for overrides in PLAIN {
-        let plain = SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap());
-        let plain = plain.unwrap();
+        let unrecorded = SimDevice::new("test", Profile::parse(&text, "test", overrides).unwrap());
+        let unrecorded = unrecorded.unwrap();
         for (at_once, seed) in [(1, 1), (3, 2), (32, 3)] {
-            let (mut plain, mut recorded) = (plain.clone(), plain.clone());
+            let (mut unrecorded, mut recorded) = (unrecorded.clone(), unrecorded.clone());
             recorded.record_operations();
-            let traces = [&mut plain, &mut recorded].map(|device| trace(device, at_once, seed));
+            let traces =
+                [&mut unrecorded, &mut recorded].map(|device| trace(device, at_once, seed));
             assert!(traces[0] == traces[1], "{overrides}, {at_once} at once");
-            assert!(plain.counters().unwrap().blocks_erased > 0, "blocks were collected");
+            assert!(unrecorded.counters().unwrap().blocks_erased > 0, "blocks were collected");
             // Recording may start at any time: from then on both continue alike.
             recorded.recorded_operations();
-            plain.record_operations();
-            let traces = [&mut plain, &mut recorded].map(|device| trace(device, at_once, seed));
+            unrecorded.record_operations();
+            let traces =
+                [&mut unrecorded, &mut recorded].map(|device| trace(device, at_once, seed));
             assert!(traces[0] == traces[1], "{overrides}, {at_once} at once, the other way round");
         }
     }

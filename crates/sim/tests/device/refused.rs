@@ -117,8 +117,8 @@ fn invalid_merging_ftl_is_refused_with_reason() {
     assert!(message("stream_hybrid", "", "{}").contains("without a table [streams]"));
     let none = message("stream_hybrid", streams, r#"{"spare_factor": 0.25, "streams": 0}"#);
     assert!(none.contains("'streams' has an invalid"), "{none}");
-    let odd = message("stream_hybrid", streams, r#"{"unit_bytes": 130000}"#);
-    assert!(odd.contains("not whole blocks and clusters"), "{odd}");
+    let message_of_unit = message("stream_hybrid", streams, r#"{"unit_bytes": 130000}"#);
+    assert!(message_of_unit.contains("not whole blocks and clusters"), "{message_of_unit}");
     let undivided = message("stream_hybrid", streams, r#"{"spare_factor": 0.21}"#);
     assert!(undivided.contains("do not divide the capacity"), "{undivided}");
     assert!(message("stripe_map", "", "{}").contains("without a table [stripes]"));

@@ -11,7 +11,7 @@ const DIES: u32 = 32;
 
 /// Create four dies on each of eight channels, with so little spare space that concurrent
 /// collections compete for free pages.
-fn made(cache_bytes: u64, more: &str) -> SimDevice {
+fn build_device(cache_bytes: u64, more: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"gc": "greedy", "spare_factor": 0.06, "idle_free_blocks": 0, "write_cache_bytes": {cache_bytes},
             "flush": "eager", "random_overwrites": 1.0{more}}}"#
@@ -22,7 +22,7 @@ fn made(cache_bytes: u64, more: &str) -> SimDevice {
 
 /// Return write amplification and time per write [ns] in the steady state, with `outstanding` I/Os
 /// at a time.
-fn steady(mut device: SimDevice, outstanding: usize) -> (f64, f64) {
+fn measure_steady_state(mut device: SimDevice, outstanding: usize) -> (f64, f64) {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut write = |device: &mut SimDevice, count: u64| {
@@ -56,18 +56,19 @@ fn work_ns(amplification: f64) -> f64 {
 #[test]
 fn due_collections_find_free_pages_under_full_load() {
     for more in ["", r#", "relocation": "same_die""#] {
-        let (alone, _) = steady(made(0, more), 1);
+        let (single_rate, _) = measure_steady_state(build_device(0, more), 1);
         for (cache_bytes, outstanding) in [(4 << 20, 1), (0, 256)] {
-            let (amplification, ns) = steady(made(cache_bytes, more), outstanding);
+            let (amplification, ns) =
+                measure_steady_state(build_device(cache_bytes, more), outstanding);
             let busy = work_ns(amplification) / ns / f64::from(DIES);
             println!(
-                "{more} {cache_bytes} {outstanding}: {amplification:.2} of {alone:.2}, busy {busy:.2}"
+                "{more} {cache_bytes} {outstanding}: {amplification:.2} of {single_rate:.2}, busy {busy:.2}"
             );
-            // A die that waits for the die whose turn it is does nothing meanwhile.
+            // A die that waits for the die that is next does nothing in the meantime.
             assert!(busy > 0.6, "{more} {cache_bytes}: {busy:.2} of the dies work");
             assert!(
-                amplification < 1.1 * alone,
-                "{more} {cache_bytes}: {amplification:.2}, {alone:.2} alone"
+                amplification < 1.1 * single_rate,
+                "{more} {cache_bytes}: {amplification:.2}, {single_rate:.2} alone"
             );
         }
     }

@@ -4,7 +4,7 @@
 use uflip_core::{Device, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, profile, run_alone};
 
 const SLC_READ: u64 = 20_000;
 const SLC_PROGRAM: u64 = 100_000;
@@ -13,9 +13,9 @@ const SLC_PAGES: u64 = 5;
 /// Time to fold: a page is read, goes to the controller and back to the only die, and is
 /// programmed.
 const FOLD: u64 = SLC_PAGES * (SLC_READ + 2 * TRANSFER + PROGRAM) + ERASE;
-const TAKEN: u64 = COMMAND + LINK + TRANSFER;
+const ACCEPT: u64 = COMMAND + LINK + TRANSFER;
 
-fn made(dies: u32, blocks: u64, most: u64, more: &str) -> SimDevice {
+fn build_device(dies: u32, blocks: u64, most: u64, more: &str) -> SimDevice {
     let overrides = format!(
         r#"{{"bits_per_cell": 3, "slc_blocks": {blocks}, "slc_blocks_max": {most},
             "slc_read_ns": {SLC_READ}, "slc_program_ns": {SLC_PROGRAM}{more}}}"#
@@ -26,46 +26,49 @@ fn made(dies: u32, blocks: u64, most: u64, more: &str) -> SimDevice {
 
 /// Return the response times of `count` writes of a page, one after the other.
 fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
-    (0..count).map(|page| alone(device, io(Mode::Write, page, 1)).0).collect()
+    (0..count).map(|page| run_alone(device, io(Mode::Write, page, 1)).0).collect()
 }
 
 /// Return how many writes went to SLC blocks before the first that did not.
-fn quick(device: &mut SimDevice, count: u64) -> u64 {
+fn count_fast_writes(device: &mut SimDevice, count: u64) -> u64 {
     let times = writes(device, count);
-    times.iter().take_while(|time| **time == TAKEN + SLC_PROGRAM).count() as u64
+    times.iter().take_while(|time| **time == ACCEPT + SLC_PROGRAM).count() as u64
 }
 
-fn rest(device: &mut SimDevice, ns: u64) {
+fn stay_idle(device: &mut SimDevice, ns: u64) {
     device.wait_until(Nanos(device.now().0 + ns));
 }
 
 #[test]
 fn slc_burst_is_fast_for_cache_capacity() {
     for (dies, blocks) in [(1, 1), (1, 4), (2, 4), (4, 3)] {
-        let mut device = made(dies, blocks, blocks, "");
+        let mut device = build_device(dies, blocks, blocks, "");
         let holds = u64::from(dies) * blocks * SLC_PAGES;
         let times = writes(&mut device, holds + 40);
         let (before, after) = times.split_at(holds as usize);
-        assert!(before.iter().all(|time| *time == TAKEN + SLC_PROGRAM), "{dies} of {blocks}");
-        assert!(after.iter().all(|time| *time == TAKEN + PROGRAM), "{dies} of {blocks}");
+        assert!(before.iter().all(|time| *time == ACCEPT + SLC_PROGRAM), "{dies} of {blocks}");
+        assert!(after.iter().all(|time| *time == ACCEPT + PROGRAM), "{dies} of {blocks}");
     }
 }
 
 #[test]
 fn dynamic_slc_cache_uses_free_blocks() {
     // Of 64 blocks one is the reserve, and one is left for writes that bypass the cache.
-    assert_eq!(quick(&mut made(1, 0, 64, ""), 330), 62 * SLC_PAGES);
-    assert_eq!(quick(&mut made(1, 0, 10, ""), 100), 10 * SLC_PAGES);
+    assert_eq!(count_fast_writes(&mut build_device(1, 0, 64, ""), 330), 62 * SLC_PAGES);
+    assert_eq!(count_fast_writes(&mut build_device(1, 0, 10, ""), 100), 10 * SLC_PAGES);
 }
 
 #[test]
 fn slc_pages_read_at_slc_speed() {
-    let mut device = made(1, 2, 2, "");
-    quick(&mut device, 1);
-    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + SLC_READ + TRANSFER + LINK);
-    quick(&mut device, SLC_PAGES);
-    rest(&mut device, 2 * FOLD);
-    assert_eq!(alone(&mut device, io(Mode::Read, 1, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    let mut device = build_device(1, 2, 2, "");
+    count_fast_writes(&mut device, 1);
+    assert_eq!(
+        run_alone(&mut device, io(Mode::Read, 0, 1)).0,
+        COMMAND + SLC_READ + TRANSFER + LINK
+    );
+    count_fast_writes(&mut device, SLC_PAGES);
+    stay_idle(&mut device, 2 * FOLD);
+    assert_eq!(run_alone(&mut device, io(Mode::Read, 1, 1)).0, COMMAND + READ + TRANSFER + LINK);
 }
 
 #[test]
@@ -73,36 +76,40 @@ fn idle_time_folds_one_block_per_die() {
     for (idle, folded) in
         [(FOLD - 1, 0), (FOLD, 1), (3 * FOLD - 1, 2), (3 * FOLD, 3), (9 * FOLD, 4)]
     {
-        let mut device = made(1, 4, 4, "");
-        quick(&mut device, 4 * SLC_PAGES);
-        rest(&mut device, idle);
+        let mut device = build_device(1, 4, 4, "");
+        count_fast_writes(&mut device, 4 * SLC_PAGES);
+        stay_idle(&mut device, idle);
         let counters = device.counters().unwrap();
         assert_eq!(counters.blocks_erased, folded, "after {idle} ns");
     }
-    let mut device = made(1, 4, 4, "");
-    quick(&mut device, 4 * SLC_PAGES);
-    rest(&mut device, 4 * FOLD);
-    assert_eq!(quick(&mut device, 40), 4 * SLC_PAGES, "all of the cache is there again");
+    let mut device = build_device(1, 4, 4, "");
+    count_fast_writes(&mut device, 4 * SLC_PAGES);
+    stay_idle(&mut device, 4 * FOLD);
+    assert_eq!(
+        count_fast_writes(&mut device, 40),
+        4 * SLC_PAGES,
+        "all of the cache is there again"
+    );
     let counters = device.counters().unwrap();
     assert_eq!(counters.pages_programmed, 40 + 8 * SLC_PAGES, "what was folded twice");
 }
 
 #[test]
 fn overwritten_slc_pages_are_not_folded() {
-    let mut device = made(1, 4, 4, "");
+    let mut device = build_device(1, 4, 4, "");
     for _ in 0..4 * SLC_PAGES {
-        alone(&mut device, io(Mode::Write, 7, 1));
+        run_alone(&mut device, io(Mode::Write, 7, 1));
     }
-    rest(&mut device, 4 * FOLD);
+    stay_idle(&mut device, 4 * FOLD);
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_relocated, counters.blocks_erased), (1, 4));
 }
 
 #[test]
 fn idle_folds_are_counted_as_idle() {
-    let mut device = made(1, 4, 4, "");
-    quick(&mut device, 4 * SLC_PAGES);
-    rest(&mut device, 9 * FOLD);
+    let mut device = build_device(1, 4, 4, "");
+    count_fast_writes(&mut device, 4 * SLC_PAGES);
+    stay_idle(&mut device, 9 * FOLD);
     let counters = device.counters().unwrap();
     assert_eq!((counters.blocks_collected, counters.blocks_collected_idle), (4, 4));
 }
@@ -110,10 +117,10 @@ fn idle_folds_are_counted_as_idle() {
 #[test]
 fn slc_cache_gathers_units() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096"#;
-    let mut device = made(1, 2, 2, more);
+    let mut device = build_device(1, 2, 2, more);
     let units = 4 * 2 * SLC_PAGES;
     let times: Vec<u64> =
-        (0..units + 8).map(|unit| alone(&mut device, io(Mode::Write, unit, 1)).0).collect();
+        (0..units + 8).map(|unit| run_alone(&mut device, io(Mode::Write, unit, 1)).0).collect();
     for (unit, time) in (0..).zip(times) {
         let program = if unit < units { SLC_PROGRAM } else { PROGRAM };
         let last = if unit % 4 == 3 { 4 * TRANSFER + program } else { 0 };
@@ -126,12 +133,12 @@ fn partial_page_past_slc_cache_is_filled_first() {
     let more = r#", "page_bytes": 16384, "mapping_unit_bytes": 4096, "separate_streams": true"#;
     let holds = 4 * 2 * SLC_PAGES * 4;
     for begun in 0..4 {
-        let mut device = made(4, 2, 2, more);
+        let mut device = build_device(4, 2, 2, more);
         let write = |device: &mut SimDevice, count: u64| -> Vec<u64> {
-            (0..count).map(|unit| alone(device, io(Mode::Write, unit, 1)).0).collect()
+            (0..count).map(|unit| run_alone(device, io(Mode::Write, unit, 1)).0).collect()
         };
         write(&mut device, holds + begun);
-        rest(&mut device, 1_000_000_000_000);
+        stay_idle(&mut device, 1_000_000_000_000);
         // The unit that fills its flash page waits for the program; then all dies have equally
         // many.
         let (left, waits) = ((4 - begun) % 4, |ns| COMMAND + LINK + 4 * TRANSFER + ns);

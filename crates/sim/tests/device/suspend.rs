@@ -4,29 +4,33 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, of_ftl, part, profile};
+use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile, with_ftl};
 
-const STOP: u64 = 20_000;
+const SUSPEND: u64 = 20_000;
 /// Start of the cell time of a single write, and how long a read holds its die.
 const PROGRAMS: u64 = COMMAND + LINK + TRANSFER;
 const READS: u64 = READ + TRANSFER;
-const ALONE: u64 = COMMAND + READS + LINK;
+const SINGLE_READ: u64 = COMMAND + READS + LINK;
 
-fn made(text: &str, most: u32) -> SimDevice {
+fn build_device(text: &str, most: u32) -> SimDevice {
     let overrides = format!(
-        r#"{{"die_queue": "reads_first", "program_suspend_ns": {STOP}, "erase_suspend_ns": {STOP},
+        r#"{{"die_queue": "reads_first", "program_suspend_ns": {SUSPEND}, "erase_suspend_ns": {SUSPEND},
             "suspensions_max": {most}}}"#
     );
     SimDevice::new("test", Profile::parse(text, "test", &overrides).unwrap()).unwrap()
 }
 
 fn one_die(most: u32) -> SimDevice {
-    made(&profile(1, 1, "sequential"), most)
+    build_device(&profile(1, 1, "sequential"), most)
 }
 
 /// Do a write at 0, and reads that reach their die at these times; return response times (the write
 /// first) and parts.
-fn beside_a_write(device: &mut SimDevice, write: &Io, reads: &[u64]) -> Vec<(u64, Vec<u64>)> {
+fn run_reads_during_write(
+    device: &mut SimDevice,
+    write: &Io,
+    reads: &[u64],
+) -> Vec<(u64, Vec<u64>)> {
     let begin = device.now().0;
     let mut tickets = vec![device.submit(write).unwrap()];
     for (read, arrives) in (0..).zip(reads) {
@@ -51,19 +55,19 @@ fn write() -> Io {
 
 #[test]
 fn suspended_program_resumes_after_read() {
-    let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + 100_000]);
-    assert_eq!(done[1].0, ALONE + STOP);
-    assert_eq!(part(&done[1].1, "die_wait_ns"), STOP);
-    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + READS);
-    assert_eq!(part(&done[0].1, "die_wait_ns"), STOP + READS);
+    let done = run_reads_during_write(&mut one_die(1), &write(), &[PROGRAMS + 100_000]);
+    assert_eq!(done[1].0, SINGLE_READ + SUSPEND);
+    assert_eq!(part(&done[1].1, "die_wait_ns"), SUSPEND);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + SUSPEND + READS);
+    assert_eq!(part(&done[0].1, "die_wait_ns"), SUSPEND + READS);
     assert_eq!(part(&done[0].1, "cell_program_ns"), PROGRAM);
 }
 
 #[test]
 fn ending_program_is_not_suspended() {
-    for left in [1, STOP] {
-        let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS + PROGRAM - left]);
-        assert_eq!(done[1].0, ALONE + left);
+    for left in [1, SUSPEND] {
+        let done = run_reads_during_write(&mut one_die(1), &write(), &[PROGRAMS + PROGRAM - left]);
+        assert_eq!(done[1].0, SINGLE_READ + left);
         assert_eq!(done[0].0, PROGRAMS + PROGRAM);
     }
 }
@@ -71,43 +75,43 @@ fn ending_program_is_not_suspended() {
 #[test]
 fn read_during_transfer_suspends_program_at_start() {
     let early = 10_000;
-    let done = beside_a_write(&mut one_die(1), &write(), &[PROGRAMS - early]);
-    assert_eq!(done[1].0, ALONE + early + STOP);
-    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + READS);
+    let done = run_reads_during_write(&mut one_die(1), &write(), &[PROGRAMS - early]);
+    assert_eq!(done[1].0, SINGLE_READ + early + SUSPEND);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + SUSPEND + READS);
 }
 
 #[test]
 fn reads_during_suspension_share_it() {
     let first = PROGRAMS + 100_000;
-    let done = beside_a_write(&mut one_die(1), &write(), &[first, first + STOP + 1000]);
-    assert_eq!(done[2].0, ALONE + READS - 1000);
-    assert_eq!(done[0].0, PROGRAMS + PROGRAM + STOP + 2 * READS);
+    let done = run_reads_during_write(&mut one_die(1), &write(), &[first, first + SUSPEND + 1000]);
+    assert_eq!(done[2].0, SINGLE_READ + READS - 1000);
+    assert_eq!(done[0].0, PROGRAMS + PROGRAM + SUSPEND + 2 * READS);
 }
 
 #[test]
 fn suspensions_are_limited() {
     let first = PROGRAMS + 100_000;
     // The remaining program time at its resumption; the second read comes 50 us later.
-    let goes_on = first + STOP + READS;
+    let goes_on = first + SUSPEND + READS;
     let second = goes_on + 50_000;
-    let once = beside_a_write(&mut one_die(1), &write(), &[first, second]);
-    assert_eq!(once[2].0, ALONE + PROGRAM - 100_000 - 50_000);
-    assert_eq!(once[0].0, PROGRAMS + PROGRAM + STOP + READS);
-    let twice = beside_a_write(&mut one_die(2), &write(), &[first, second]);
-    assert_eq!(twice[2].0, ALONE + STOP);
-    assert_eq!(twice[0].0, PROGRAMS + PROGRAM + 2 * (STOP + READS));
+    let once = run_reads_during_write(&mut one_die(1), &write(), &[first, second]);
+    assert_eq!(once[2].0, SINGLE_READ + PROGRAM - 100_000 - 50_000);
+    assert_eq!(once[0].0, PROGRAMS + PROGRAM + SUSPEND + READS);
+    let twice = run_reads_during_write(&mut one_die(2), &write(), &[first, second]);
+    assert_eq!(twice[2].0, SINGLE_READ + SUSPEND);
+    assert_eq!(twice[0].0, PROGRAMS + PROGRAM + 2 * (SUSPEND + READS));
 }
 
 #[test]
 fn merge_erase_is_suspended_by_read() {
-    let text = of_ftl("block_map", &profile(1, 1, "sequential"));
+    let text = with_ftl("block_map", &profile(1, 1, "sequential"));
     // The block has 16 pages, of which 15 move before the new one is programmed.
     let moved = READS + TRANSFER + PROGRAM;
     let erases = COMMAND + LINK + 15 * moved + TRANSFER + PROGRAM;
-    let done = beside_a_write(&mut made(&text, 1), &write(), &[erases + ERASE / 2]);
-    assert_eq!(done[1].0, ALONE + STOP);
-    assert_eq!(part(&done[1].1, "erase_ns"), STOP);
-    assert_eq!(done[0].0, erases + ERASE + STOP + READS);
+    let done = run_reads_during_write(&mut build_device(&text, 1), &write(), &[erases + ERASE / 2]);
+    assert_eq!(done[1].0, SINGLE_READ + SUSPEND);
+    assert_eq!(part(&done[1].1, "erase_ns"), SUSPEND);
+    assert_eq!(done[0].0, erases + ERASE + SUSPEND + READS);
 }
 
 #[test]

@@ -6,39 +6,39 @@ use uflip_core::{Breakdown as _, Bytes, Device, Io, Mode};
 use uflip_sim::{Profile, SimDevice};
 
 use super::worn::marginal_flash;
-use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, alone, io, part, profile};
+use super::{COMMAND, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone};
 
 /// Units of a flash page.
 const UNITS: u64 = 4;
 /// Time to accept a unit, and time of a flash page program.
-const TAKEN: u64 = COMMAND + LINK;
-const FLASH: u64 = UNITS * TRANSFER + PROGRAM;
+const ACCEPT: u64 = COMMAND + LINK;
+const PAGE_PROGRAM: u64 = UNITS * TRANSFER + PROGRAM;
 
-fn made(dies: u32, state: &str, more: &str) -> SimDevice {
+fn build_device(dies: u32, state: &str, more: &str) -> SimDevice {
     let overrides = format!(r#"{{"page_bytes": 16384, "mapping_unit_bytes": 4096{more}}}"#);
     let profile = Profile::parse(&profile(1, dies, state), "test", &overrides).unwrap();
     SimDevice::new("test", profile).unwrap()
 }
 
 fn device(more: &str) -> SimDevice {
-    made(1, "empty", more)
+    build_device(1, "empty", more)
 }
 
 /// Return the response times of writes of one unit each, one after the other.
 fn writes(device: &mut SimDevice, count: u64) -> Vec<u64> {
-    (0..count).map(|unit| alone(device, io(Mode::Write, unit, 1)).0).collect()
+    (0..count).map(|unit| run_alone(device, io(Mode::Write, unit, 1)).0).collect()
 }
 
 #[test]
 fn filling_write_programs_flash_page() {
     let mut device = device("");
-    let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
+    let page = [ACCEPT, ACCEPT, ACCEPT, ACCEPT + PAGE_PROGRAM];
     assert_eq!(writes(&mut device, 8), [page, page].concat());
     let counters = device.counters().unwrap();
     assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 0));
     assert_eq!(counters.pages_read_to_modify, 0, "nothing is read to be modified");
-    let (whole, _) = alone(&mut device, io(Mode::Write, 8, UNITS));
-    assert_eq!(whole, COMMAND + UNITS * LINK + FLASH, "a whole page as ever");
+    let (whole, _) = run_alone(&mut device, io(Mode::Write, 8, UNITS));
+    assert_eq!(whole, COMMAND + UNITS * LINK + PAGE_PROGRAM, "a whole page as ever");
 }
 
 #[test]
@@ -46,26 +46,26 @@ fn unit_read_transfers_one_unit() {
     for (parts, sent) in [("true", 1), ("false", UNITS)] {
         let mut device = device(&format!(r#", "partial_transfer": {parts}"#));
         writes(&mut device, 6);
-        let (unit, _) = alone(&mut device, io(Mode::Read, 2, 1));
+        let (unit, _) = run_alone(&mut device, io(Mode::Read, 2, 1));
         assert_eq!(unit, COMMAND + READ + sent * TRANSFER + LINK);
-        let (buffered, _) = alone(&mut device, io(Mode::Read, 5, 1));
+        let (buffered, _) = run_alone(&mut device, io(Mode::Read, 5, 1));
         assert_eq!(buffered, COMMAND + LINK, "its page is not programmed yet");
-        let (page, parts) = alone(&mut device, io(Mode::Read, 0, UNITS));
+        let (page, parts) = run_alone(&mut device, io(Mode::Read, 0, UNITS));
         assert_eq!(page, COMMAND + READ + UNITS * (TRANSFER + LINK), "cells are read once");
         assert_eq!(part(&parts, "cell_read_ns"), READ);
-        let (two, _) = alone(&mut device, io(Mode::Read, 1, 2));
+        let (two, _) = run_alone(&mut device, io(Mode::Read, 1, 2));
         assert_eq!(two, COMMAND + READ + sent.max(2) * TRANSFER + 2 * LINK);
     }
 }
 
 #[test]
 fn dies_alternate_per_flash_page() {
-    let mut device = made(2, "empty", "");
+    let mut device = build_device(2, "empty", "");
     writes(&mut device, 16);
     // Units 0 to 3 and 8 to 11 are on one die, the others on the other.
-    let (same, _) = alone(&mut device, io(Mode::Read, 0, UNITS));
+    let (same, _) = run_alone(&mut device, io(Mode::Read, 0, UNITS));
     assert_eq!(same, COMMAND + READ + UNITS * (TRANSFER + LINK));
-    let (both, _) = alone(&mut device, io(Mode::Read, 0, 2 * UNITS));
+    let (both, _) = run_alone(&mut device, io(Mode::Read, 0, 2 * UNITS));
     assert_eq!(both, COMMAND + READ + 2 * UNITS * TRANSFER + UNITS * LINK);
 }
 
@@ -73,21 +73,21 @@ fn dies_alternate_per_flash_page() {
 fn durable_unit_write_pads_page() {
     let mut fua = device("");
     fua.set_durability("fua".parse().unwrap());
-    assert_eq!(writes(&mut fua, 3), [TAKEN + FLASH; 3]);
-    let (two, _) = alone(&mut fua, io(Mode::Write, 8, 2));
-    assert_eq!(two, COMMAND + 2 * LINK + FLASH, "one page for both");
+    assert_eq!(writes(&mut fua, 3), [ACCEPT + PAGE_PROGRAM; 3]);
+    let (two, _) = run_alone(&mut fua, io(Mode::Write, 8, 2));
+    assert_eq!(two, COMMAND + 2 * LINK + PAGE_PROGRAM, "one page for both");
     let counters = fua.counters().unwrap();
     assert_eq!((counters.pages_padded, counters.pages_programmed), (3 * 3 + 2, 4 * UNITS));
 
     let mut flushed = device("");
     flushed.set_durability("flush:3".parse().unwrap());
-    assert_eq!(writes(&mut flushed, 6), [[TAKEN, TAKEN, TAKEN + FLASH]; 2].concat());
+    assert_eq!(writes(&mut flushed, 6), [[ACCEPT, ACCEPT, ACCEPT + PAGE_PROGRAM]; 2].concat());
     assert_eq!(flushed.counters().unwrap().pages_padded, 2);
     // Of nine units the fourth and the eighth go to flash with those before them, the ninth alone.
     let mut ninth = device("");
     ninth.set_durability("flush:9".parse().unwrap());
-    let page = [TAKEN, TAKEN, TAKEN, TAKEN + FLASH];
-    assert_eq!(writes(&mut ninth, 9), [&page[..], &page, &[TAKEN + FLASH]].concat());
+    let page = [ACCEPT, ACCEPT, ACCEPT, ACCEPT + PAGE_PROGRAM];
+    assert_eq!(writes(&mut ninth, 9), [&page[..], &page, &[ACCEPT + PAGE_PROGRAM]].concat());
 }
 
 #[test]
@@ -95,21 +95,21 @@ fn write_cache_gathers_units_to_flash_pages() {
     for flush in ["eager", "when_needed"] {
         let mut device = device(&format!(r#", "write_cache_bytes": 32768, "flush": "{flush}""#));
         device.set_durability("flush:6".parse().unwrap());
-        let taken = writes(&mut device, 6);
+        let responses = writes(&mut device, 6);
         // Eager: the first page went when it was full, 2 writes before the flush.
-        let first = if flush == "eager" { 2 * TAKEN } else { 0 };
-        let wait = 2 * FLASH - first;
-        assert_eq!(taken, [[TAKEN; 5].as_slice(), &[TAKEN + wait]].concat(), "{flush}");
+        let first = if flush == "eager" { 2 * ACCEPT } else { 0 };
+        let wait = 2 * PAGE_PROGRAM - first;
+        assert_eq!(responses, [[ACCEPT; 5].as_slice(), &[ACCEPT + wait]].concat(), "{flush}");
         let counters = device.counters().unwrap();
         assert_eq!((counters.pages_programmed, counters.pages_padded), (8, 2), "{flush}");
     }
     // A full cache makes the host wait for a page program, which frees the places of its units.
     let mut full = device(r#", "write_cache_bytes": 16384"#);
     let times = writes(&mut full, 12);
-    assert_eq!(times[..4], [TAKEN; 4]);
-    assert_eq!(times[4], TAKEN + FLASH);
-    assert_eq!(times[5..8], [TAKEN; 3]);
-    assert_eq!(times[8], TAKEN + FLASH);
+    assert_eq!(times[..4], [ACCEPT; 4]);
+    assert_eq!(times[4], ACCEPT + PAGE_PROGRAM);
+    assert_eq!(times[5..8], [ACCEPT; 3]);
+    assert_eq!(times[8], ACCEPT + PAGE_PROGRAM);
     assert_eq!(full.counters().unwrap().pages_padded, 0);
 }
 
@@ -118,10 +118,10 @@ fn partial_unit_write_reads_unit_first() {
     let mut device = device(r#", "partial_transfer": true"#);
     writes(&mut device, 4);
     let half = |at: u64| Io { offset: Bytes(at), size: Bytes(2048), mode: Mode::Write, stream: 0 };
-    let (modified, parts) = alone(&mut device, half(0));
+    let (modified, parts) = run_alone(&mut device, half(0));
     assert_eq!(modified, COMMAND + LINK / 2 + READ + TRANSFER);
     assert_eq!(part(&parts, "read_to_modify_ns"), READ + TRANSFER);
-    let (again, _) = alone(&mut device, half(2048));
+    let (again, _) = run_alone(&mut device, half(2048));
     assert_eq!(again, COMMAND + LINK / 2, "it is in memory");
     assert_eq!(device.counters().unwrap().pages_read_to_modify, 1);
 }
@@ -196,7 +196,7 @@ fn random_ios(pages: u64, count: u64, seed: u64) -> Vec<Io> {
 fn unit_relocation_matches_small_pages() {
     for gc in ["greedy", "cyclic", "cost_benefit"] {
         let more = format!(r#", "gc": "{gc}", "pages_per_block": 8"#);
-        let mut units = made(1, "sequential", &more);
+        let mut units = build_device(1, "sequential", &more);
         let small = format!(r#"{{"gc": "{gc}", "pages_per_block": 32}}"#);
         let small = Profile::parse(&profile(1, 1, "sequential"), "test", &small).unwrap();
         let mut small = SimDevice::new("test", small).unwrap();
@@ -215,7 +215,7 @@ fn amplification(mut device: SimDevice) -> f64 {
     let pages = device.info().capacity_bytes.0 / 4096;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     for _ in 0..4 * pages {
-        alone(&mut device, io(Mode::Write, uniform(&mut rng, pages), 1));
+        run_alone(&mut device, io(Mode::Write, uniform(&mut rng, pages), 1));
     }
     let counters = device.counters().unwrap();
     counters.pages_programmed as f64 / counters.host_pages_written as f64
@@ -228,7 +228,7 @@ fn timed_unit_write_amplification_matches_small_pages() {
             r#""gc": "greedy", "relocation": "{relocation}", "separate_streams": false,
                "blocks_per_die": 128"#
         );
-        let units = made(dies, "random", &format!(", {more}"));
+        let units = build_device(dies, "random", &format!(", {more}"));
         let small = format!(r#"{{{more}, "pages_per_block": 64}}"#);
         let small = Profile::parse(&profile(1, dies, "random"), "test", &small).unwrap();
         let small = SimDevice::new("test", small).unwrap();
@@ -244,8 +244,8 @@ fn unit_size_must_divide_flash_page() {
         let made = Profile::parse(&profile(1, 1, "empty"), "test", &overrides);
         made.unwrap_err().to_string()
     };
-    let odd = refused(r#", "mapping_unit_bytes": 5120"#);
-    assert!(odd.contains("a page of 16384 bytes"), "{odd}");
+    let message = refused(r#", "mapping_unit_bytes": 5120"#);
+    assert!(message.contains("a page of 16384 bytes"), "{message}");
     let units = r#", "mapping_unit_bytes": 4096, "copy_back": true, "relocation": "same_die""#;
     assert!(refused(units).contains("cannot pack units"), "{}", refused(units));
     let load = refused(r#", "mapping_unit_bytes": 4096, "relocate_at_least": 2"#);

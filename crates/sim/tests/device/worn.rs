@@ -4,13 +4,15 @@
 use uflip_core::{Device, Io, Mode, Nanos};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{
+    COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone, with_ftl,
+};
 
 const PAGES: u64 = 16;
 
 /// Return a block map on one die with 8 reserve blocks and error-free flash.
 fn text() -> String {
-    let text = of_ftl("block_map", &profile(1, 1, "sequential"));
+    let text = with_ftl("block_map", &profile(1, 1, "sequential"));
     on_worn_flash(&text)
         .replace("usable_pages_min = 1", "usable_pages_min = 1, replacement_blocks = 8")
 }
@@ -38,7 +40,7 @@ fn recovery_restores_block_replacements() {
         (0..20 * PAGES as u32).map(|page| device.version_of(page)).collect()
     };
     for number in 0..300 {
-        alone(&mut device, write(number % 7));
+        run_alone(&mut device, write(number % 7));
         if number % 10 < 9 {
             continue;
         }
@@ -60,10 +62,10 @@ fn write(block: u64) -> Io {
 fn faultless_wearing_flash_adds_no_time() {
     let mut device = device("{}");
     let merge = (PAGES - 1) * (READ + 2 * TRANSFER + PROGRAM);
-    let (response, parts) = alone(&mut device, write(0));
+    let (response, parts) = run_alone(&mut device, write(0));
     assert_eq!(response, COMMAND + LINK + merge + TRANSFER + PROGRAM + ERASE);
     assert_eq!(part(&parts, "retry_ns"), 0);
-    assert_eq!(alone(&mut device, io(Mode::Read, 5, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    assert_eq!(run_alone(&mut device, io(Mode::Read, 5, 1)).0, COMMAND + READ + TRANSFER + LINK);
 }
 
 #[test]
@@ -71,11 +73,11 @@ fn read_retries_take_time() {
     // At first far more errors than can be corrected, and almost none in a read retry.
     let mut device = device(r#"{"rber_fresh": 0.1, "rber_rated": 0.1}"#);
     let again = READ + TRANSFER;
-    let (read, parts) = alone(&mut device, io(Mode::Read, 5, 1));
+    let (read, parts) = run_alone(&mut device, io(Mode::Read, 5, 1));
     assert_eq!(read, COMMAND + 2 * again + LINK);
     assert_eq!(part(&parts, "retry_ns"), again);
     let merge = (PAGES - 1) * (again + READ + 2 * TRANSFER + PROGRAM);
-    let (response, _) = alone(&mut device, write(0));
+    let (response, _) = run_alone(&mut device, write(0));
     assert_eq!(response, COMMAND + LINK + merge + TRANSFER + PROGRAM + ERASE);
 }
 
@@ -85,16 +87,16 @@ fn uncorrectable_page_fails_read_but_not_merge() {
     device.submit(&io(Mode::Read, 5, 1)).unwrap();
     let error = device.complete().unwrap_err();
     assert!(error.to_string().contains("too many bit errors"), "{error}");
-    alone(&mut device, write(0));
+    run_alone(&mut device, write(0));
     assert!(device.counters().unwrap().uncorrectable_reads > PAGES - 1);
 }
 
 #[test]
 fn write_waits_for_slowed_erase() {
     let changes = r#"{"erase_step_cycles": 500, "erase_step_ns": 70000, "erase_steps_max": 9}"#;
-    let plain = alone(&mut device("{}"), write(0)).0;
+    let normal_ns = run_alone(&mut device("{}"), write(0)).0;
     // Two erase steps: it was erased a thousand times before.
-    assert_eq!(alone(&mut device(changes), write(0)).0, plain + 2 * 70_000);
+    assert_eq!(run_alone(&mut device(changes), write(0)).0, normal_ns + 2 * 70_000);
 }
 
 /// On one die nothing runs in parallel: a write takes as long as all the work for it.
@@ -131,14 +133,14 @@ fn device_without_spare_block_turns_read_only() {
     let mut device = device(r#"{"erase_failures": 0.999999, "replacement_blocks": 3}"#);
     // The fourth block that cannot be erased is one too many.
     for number in 0..3 {
-        alone(&mut device, write(number));
+        run_alone(&mut device, write(number));
     }
     assert_eq!(device.counters().unwrap().blocks_retired, 3);
     device.submit(&write(3)).unwrap();
     let error = device.complete().unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
     assert!(device.submit(&write(4)).is_err());
-    alone(&mut device, io(Mode::Read, 0, 1));
+    run_alone(&mut device, io(Mode::Read, 0, 1));
 }
 
 /// Return the profile with just few enough errors to be corrected at first.
@@ -189,7 +191,7 @@ fn data_written_by_recovery_is_fresh() {
     let text = marginal_flash(&profile(1, 1, "sequential"));
     let saves = Profile::parse(&text, "test", &format!("{{{keys}, {saves}}}")).unwrap();
     let mut saves = SimDevice::new("test", saves).unwrap();
-    alone(&mut saves, io(Mode::Write, 0, 40));
+    run_alone(&mut saves, io(Mode::Write, 0, 40));
     saves.cut_power(seven).unwrap();
     assert_eq!(saves.recover().unwrap().pages_put_back, 40);
     assert_eq!(retries(&mut saves, 39), 0, "its block was begun anew");
@@ -208,13 +210,13 @@ fn data_written_by_recovery_is_fresh() {
     let merges = Profile::parse(mtron, "mtron", &format!("{{{keys}, {errors}}}")).unwrap();
     let mut merges = SimDevice::new("test", merges).unwrap();
     for cluster in 0..4 {
-        alone(&mut merges, io(Mode::Write, 8 * cluster, 8));
+        run_alone(&mut merges, io(Mode::Write, 8 * cluster, 8));
     }
     merges.cut_power(Nanos(5_000_000_000_000)).unwrap();
     assert!(merges.recover().unwrap().pages_merged > 100);
     let mut wrong = |pages: std::ops::Range<u64>| {
         let before = merges.counters().unwrap();
-        pages.for_each(|page| drop(alone(&mut merges, io(Mode::Read, page, 1))));
+        pages.for_each(|page| drop(run_alone(&mut merges, io(Mode::Read, page, 1))));
         merges.counters().unwrap().since(&before).uncorrectable_reads
     };
     assert_eq!(wrong(0..256), 0);
@@ -223,7 +225,7 @@ fn data_written_by_recovery_is_fresh() {
 
 /// Return the number of read retries of the page.
 pub(super) fn retries(device: &mut SimDevice, page: u64) -> u64 {
-    let (_, parts) = alone(device, io(Mode::Read, page, 1));
+    let (_, parts) = run_alone(device, io(Mode::Read, page, 1));
     assert_eq!(part(&parts, "retry_ns") % (READ + TRANSFER), 0);
     part(&parts, "retry_ns") / (READ + TRANSFER)
 }
@@ -235,7 +237,7 @@ fn relocation_resets_block_age() {
     device.wait_until(Nanos(7_000_000_000_000));
     assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
     // A merge moves all pages of the block: they are fresh, those of its neighbour are not.
-    alone(&mut device, write(0));
+    run_alone(&mut device, write(0));
     assert_eq!(retries(&mut device, 5), 0);
     assert_eq!(retries(&mut device, PAGES + 5), 1);
     device.wait_until(device.now() + Nanos(7_000_000_000_000));
@@ -247,7 +249,7 @@ fn initial_data_has_configured_age() {
     let aged = r#""retention_doubling_s": 1000, "retention_by_block": true, "data_age_s": 7000"#;
     let mut device = marginal(aged);
     assert_eq!(retries(&mut device, 5), 1);
-    alone(&mut device, write(0));
+    run_alone(&mut device, write(0));
     assert_eq!(retries(&mut device, 5), 0);
 }
 
@@ -258,10 +260,10 @@ fn read_disturb_lasts_until_erase() {
         assert_eq!(retries(&mut device, 5), 0, "at most twice the errors");
     }
     while device.counters().unwrap().pages_read < 70 {
-        alone(&mut device, io(Mode::Read, 7, 1));
+        run_alone(&mut device, io(Mode::Read, 7, 1));
     }
     assert_eq!(retries(&mut device, 5), 1);
     assert_eq!(retries(&mut device, PAGES + 5), 0, "the neighbour was not read");
-    alone(&mut device, write(0));
+    run_alone(&mut device, write(0));
     assert_eq!(retries(&mut device, 5), 0);
 }

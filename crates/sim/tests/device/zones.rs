@@ -6,7 +6,9 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device, Io, Mode, Nanos, ZoneState};
 use uflip_sim::{Profile, SimDevice};
 
-use super::{COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, alone, io, of_ftl, part, profile};
+use super::{
+    COMMAND, ERASE, LINK, PROGRAM, READ, TRANSFER, io, part, profile, run_alone, with_ftl,
+};
 
 /// Pages of a block in the profile.
 pub(super) const BLOCK: u64 = 16;
@@ -15,7 +17,7 @@ pub(super) const BLOCK: u64 = 16;
 /// again after each.
 fn device(channels: u32, dies: u32, dies_per_zone: u32, keys: &str) -> SimDevice {
     let zone_bytes = 2 * u64::from(dies_per_zone) * BLOCK * 4096;
-    let text = of_ftl("zoned", &profile(channels, dies, "empty"));
+    let text = with_ftl("zoned", &profile(channels, dies, "empty"));
     let text = zoned(&text, zone_bytes, dies_per_zone);
     SimDevice::new("test", Profile::parse(&text, "test", keys).unwrap()).unwrap()
 }
@@ -45,16 +47,20 @@ pub(super) fn write(device: &SimDevice, number: u64, page: u64, pages: u64) -> I
 #[test]
 fn zone_page_time_is_sum_of_steps() {
     let mut device = device(1, 1, 1, "{}");
-    let (took, parts) = alone(&mut device, io(Mode::Write, 0, 1));
+    let (took, parts) = run_alone(&mut device, io(Mode::Write, 0, 1));
     assert_eq!(took, COMMAND + LINK + TRANSFER + PROGRAM);
     assert_eq!(part(&parts, "cell_program_ns"), PROGRAM);
-    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    assert_eq!(run_alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
     let unwritten = [1, BLOCK, 2 * BLOCK];
     for page in unwritten {
-        assert_eq!(alone(&mut device, io(Mode::Read, page, 1)).0, COMMAND + LINK, "page {page}");
+        assert_eq!(
+            run_alone(&mut device, io(Mode::Read, page, 1)).0,
+            COMMAND + LINK,
+            "page {page}"
+        );
     }
     let append = Io { mode: Mode::Append, ..io(Mode::Write, 0, 1) };
-    assert_eq!(alone(&mut device, append).0, COMMAND + LINK + TRANSFER + PROGRAM);
+    assert_eq!(run_alone(&mut device, append).0, COMMAND + LINK + TRANSFER + PROGRAM);
     assert_eq!(device.zones().unwrap().unwrap().zones[0].write_pointer_bytes, Bytes(2 * 4096));
 }
 
@@ -85,12 +91,15 @@ fn rate(device: &mut SimDevice, zones: &[u64]) -> f64 {
 
 #[test]
 fn zones_on_separate_dies_scale_to_channel_rate() {
-    const ALONE: u64 = COMMAND + LINK + TRANSFER + PROGRAM;
+    const PAGE_WRITE: u64 = COMMAND + LINK + TRANSFER + PROGRAM;
     for zones in [1, 2, 4, 8, 16] {
         let mut device = device(1, 16, 1, "{}");
-        let found = rate(&mut device, &(0..zones).collect::<Vec<_>>());
-        let expected = (zones as f64 / ALONE as f64).min(1.0 / TRANSFER as f64) * 1e9;
-        assert!((found / expected - 1.0).abs() < 1e-9, "{zones} zones: {found} for {expected}");
+        let measured = rate(&mut device, &(0..zones).collect::<Vec<_>>());
+        let expected = (zones as f64 / PAGE_WRITE as f64).min(1.0 / TRANSFER as f64) * 1e9;
+        assert!(
+            (measured / expected - 1.0).abs() < 1e-9,
+            "{zones} zones: {measured} for {expected}"
+        );
     }
     // The seventeenth zone is on the die of the first.
     let mut device = device(1, 16, 1, "{}");
@@ -103,11 +112,11 @@ fn zones_on_separate_dies_scale_to_channel_rate() {
 fn zone_reset_erases_written_blocks_in_parallel() {
     let mut device = device(2, 2, 4, "{}");
     let reset = zone(&device, Mode::Reset, 0);
-    assert_eq!(alone(&mut device, reset).0, COMMAND, "nothing to erase");
+    assert_eq!(run_alone(&mut device, reset).0, COMMAND, "nothing to erase");
     for (pages, erases) in [(1, 1), (3, 3), (4, 4), (4 * BLOCK, 4)] {
-        alone(&mut device, io(Mode::Write, 0, pages));
+        run_alone(&mut device, io(Mode::Write, 0, pages));
         let before = device.counters().unwrap();
-        let (took, parts) = alone(&mut device, reset);
+        let (took, parts) = run_alone(&mut device, reset);
         assert_eq!(took, COMMAND + ERASE, "{pages} pages");
         assert_eq!(part(&parts, "erase_ns"), ERASE);
         assert_eq!(device.counters().unwrap().since(&before).blocks_erased, erases);
@@ -120,18 +129,18 @@ fn zone_reset_erases_written_blocks_in_parallel() {
 #[test]
 fn zone_finish_pads_only_when_configured() {
     let mut padded = device(1, 1, 1, "{}");
-    alone(&mut padded, io(Mode::Write, 0, 10));
+    run_alone(&mut padded, io(Mode::Write, 0, 10));
     let finish = zone(&padded, Mode::Finish, 0);
     let left = BLOCK - 10;
-    assert_eq!(alone(&mut padded, finish).0, COMMAND + left * (TRANSFER + PROGRAM));
+    assert_eq!(run_alone(&mut padded, finish).0, COMMAND + left * (TRANSFER + PROGRAM));
     assert_eq!(padded.counters().unwrap().pages_padded, left);
-    assert_eq!(alone(&mut padded, finish).0, COMMAND, "it is full");
-    assert_eq!(alone(&mut padded, io(Mode::Read, 12, 1)).0, COMMAND + LINK, "never written");
-    let mut plain = device(1, 1, 1, r#"{"finish_pads": false}"#);
-    alone(&mut plain, io(Mode::Write, 0, 10));
-    assert_eq!(alone(&mut plain, finish).0, COMMAND);
-    assert_eq!(plain.counters().unwrap().pages_padded, 0);
-    let read = alone(&mut plain, io(Mode::Read, 9, 1)).0;
+    assert_eq!(run_alone(&mut padded, finish).0, COMMAND, "it is full");
+    assert_eq!(run_alone(&mut padded, io(Mode::Read, 12, 1)).0, COMMAND + LINK, "never written");
+    let mut without_pads = device(1, 1, 1, r#"{"finish_pads": false}"#);
+    run_alone(&mut without_pads, io(Mode::Write, 0, 10));
+    assert_eq!(run_alone(&mut without_pads, finish).0, COMMAND);
+    assert_eq!(without_pads.counters().unwrap().pages_padded, 0);
+    let read = run_alone(&mut without_pads, io(Mode::Read, 9, 1)).0;
     assert_eq!(read, COMMAND + READ + TRANSFER + LINK, "what was written is there");
 }
 
@@ -149,7 +158,7 @@ fn untimed_zone_commands_match_timed() {
             zone(&timed, Mode::Reset, 0),
             write(&timed, 0, 0, 3),
         ];
-        ios.iter().for_each(|io| drop(alone(&mut timed, *io)));
+        ios.iter().for_each(|io| drop(run_alone(&mut timed, *io)));
         untimed.apply(ios.into_iter()).unwrap();
         let counters = timed.counters().unwrap();
         assert!(counters.pages_padded > 0 && counters.blocks_erased > 0);
@@ -166,27 +175,35 @@ fn zone_buffer_gathers_units() {
         |mode, page: u64| Io { offset: Bytes(page * 1024), size: Bytes(1024), mode, stream: 0 };
     const PART: u64 = LINK / 4;
     for page in 0..3 {
-        assert_eq!(alone(&mut device, unit(Mode::Write, page)).0, COMMAND + PART, "in the buffer");
-        assert_eq!(alone(&mut device, unit(Mode::Read, page)).0, COMMAND + PART, "read from it");
+        assert_eq!(
+            run_alone(&mut device, unit(Mode::Write, page)).0,
+            COMMAND + PART,
+            "in the buffer"
+        );
+        assert_eq!(
+            run_alone(&mut device, unit(Mode::Read, page)).0,
+            COMMAND + PART,
+            "read from it"
+        );
     }
     assert_eq!(device.counters().unwrap().pages_programmed, 3, "units are counted when they come");
-    let fourth = alone(&mut device, unit(Mode::Write, 3)).0;
+    let fourth = run_alone(&mut device, unit(Mode::Write, 3)).0;
     assert_eq!(fourth, COMMAND + PART + TRANSFER + PROGRAM);
-    let read = alone(&mut device, unit(Mode::Read, 0)).0;
+    let read = run_alone(&mut device, unit(Mode::Read, 0)).0;
     assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART);
     let all = Io { size: Bytes(4096), ..unit(Mode::Read, 0) };
     assert_eq!(
-        alone(&mut device, all).0,
+        run_alone(&mut device, all).0,
         COMMAND + READ + TRANSFER + LINK,
         "one read of the cells"
     );
     // One unit more; finishing the zone pads the rest of its flash page.
-    alone(&mut device, unit(Mode::Write, 4));
+    run_alone(&mut device, unit(Mode::Write, 4));
     let finish = zone(&device, Mode::Finish, 0);
-    assert_eq!(alone(&mut device, finish).0, COMMAND + (BLOCK - 1) * (TRANSFER + PROGRAM));
-    let read = alone(&mut device, unit(Mode::Read, 4)).0;
+    assert_eq!(run_alone(&mut device, finish).0, COMMAND + (BLOCK - 1) * (TRANSFER + PROGRAM));
+    let read = run_alone(&mut device, unit(Mode::Read, 4)).0;
     assert_eq!(read, COMMAND + READ + TRANSFER / 4 + PART, "it has left the buffer");
-    assert_eq!(alone(&mut device, unit(Mode::Read, 5)).0, COMMAND + PART);
+    assert_eq!(run_alone(&mut device, unit(Mode::Read, 5)).0, COMMAND + PART);
 }
 
 #[test]
@@ -198,16 +215,16 @@ fn zone_errors_match_standard() {
     assert!(refused(&mut device, io(Mode::Write, 0, size)).contains("Zoned Boundary Error (0xb8)"));
     let close = zone(&device, Mode::Close, 0);
     assert!(refused(&mut device, close).contains("Invalid Zone State Transition (0xbf)"));
-    alone(&mut device, io(Mode::Write, 0, BLOCK));
+    run_alone(&mut device, io(Mode::Write, 0, BLOCK));
     assert!(refused(&mut device, io(Mode::Write, BLOCK, 1)).contains("Zone Is Full (0xb9)"));
     let open = zone(&device, Mode::Open, 1);
-    alone(&mut device, open);
+    run_alone(&mut device, open);
     assert!(
         refused(&mut device, io(Mode::Write, 2 * size, 1)).contains("Too Many Open Zones (0xbe)")
     );
     let close = zone(&device, Mode::Close, 1);
-    alone(&mut device, close);
-    alone(&mut device, io(Mode::Write, 2 * size, 1));
+    run_alone(&mut device, close);
+    run_alone(&mut device, io(Mode::Write, 2 * size, 1));
     assert!(
         refused(&mut device, io(Mode::Write, 3 * size, 1)).contains("Too Many Active Zones (0xbd)")
     );
@@ -219,9 +236,9 @@ fn zone_errors_match_standard() {
     let reset = zone(&device, Mode::Reset, 2);
     assert!(refused(&mut device, reset).contains("have not ended"));
     device.complete().unwrap();
-    alone(&mut device, reset);
-    let plain = super::device(1, 1, "empty").submit(&reset).unwrap_err().to_string();
-    assert!(plain.contains("has no zones"), "{plain}");
+    run_alone(&mut device, reset);
+    let message = super::device(1, 1, "empty").submit(&reset).unwrap_err().to_string();
+    assert!(message.contains("has no zones"), "{message}");
 }
 
 #[test]
@@ -229,9 +246,9 @@ fn device_may_start_with_full_zones() {
     let mut device = device(2, 2, 2, r#"{"state": "sequential"}"#);
     let zones = device.zones().unwrap().unwrap().zones;
     assert!(zones.iter().all(|zone| zone.state == ZoneState::Full) && zones.len() == 128);
-    assert_eq!(alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
+    assert_eq!(run_alone(&mut device, io(Mode::Read, 0, 1)).0, COMMAND + READ + TRANSFER + LINK);
     let reset = zone(&device, Mode::Reset, 127);
-    assert_eq!(alone(&mut device, reset).0, COMMAND + ERASE);
+    assert_eq!(run_alone(&mut device, reset).0, COMMAND + ERASE);
 }
 
 /// Draw a command to any of eight zones, and the number of its pages.
@@ -266,31 +283,31 @@ fn random_zone_commands_end_without_surplus_programs() {
     for (seed, keys) in [(1, "{\"max_open_zones\": 3, \"max_active_zones\": 4}"), (2, keys)] {
         let mut device = device(2, 2, 2, keys);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (mut under_way, mut taken, mut refused, mut written) = (0, 0, 0, 0);
+        let (mut outstanding, mut accepted, mut refused, mut written) = (0, 0, 0, 0);
         for step in 0..6000 {
             let (io, pages) = any_command(&device, &mut rng);
             match device.submit(&io) {
                 Ok(_) => {
-                    under_way += 1;
-                    taken += 1;
+                    outstanding += 1;
+                    accepted += 1;
                     written += if io.mode.is_write() { pages } else { 0 };
                 }
                 Err(_) => refused += 1,
             }
-            while under_way > uniform(&mut rng, 6) {
+            while outstanding > uniform(&mut rng, 6) {
                 let done = device.complete().unwrap();
                 let parts: u64 = uflip_core::Breakdown::parts(&done.breakdown).iter().sum();
                 assert_eq!(parts, (done.completed - done.submitted).0, "step {step}: {io:?}");
-                under_way -= 1;
+                outstanding -= 1;
             }
             if uniform(&mut rng, 50) == 0 {
                 device.wait_until(device.now() + Nanos(1_000_000));
             }
         }
-        for _ in 0..under_way {
+        for _ in 0..outstanding {
             device.complete().unwrap();
         }
-        assert!(taken > 2000 && refused > 200, "{taken} taken, {refused} refused");
+        assert!(accepted > 2000 && refused > 200, "{accepted} taken, {refused} refused");
         let counters = device.counters().unwrap();
         assert_eq!(counters.host_pages_written, written);
         assert_eq!(counters.pages_programmed, written + counters.pages_padded);

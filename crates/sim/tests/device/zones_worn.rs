@@ -5,12 +5,12 @@ use uflip_sim::{Profile, SimDevice};
 
 use super::worn::{marginal_flash, retries};
 use super::zones::{BLOCK, write, zone, zoned};
-use super::{alone, io, of_ftl, profile};
+use super::{io, profile, run_alone, with_ftl};
 
 /// Create a device with one block per zone. Errors are just corrected, and eightfold after seven
 /// times the doubling.
 fn marginal(changes: &str) -> uflip_core::Result<SimDevice> {
-    let text = zoned(&marginal_flash(&of_ftl("zoned", &profile(1, 1, "empty"))), BLOCK * 4096, 1);
+    let text = zoned(&marginal_flash(&with_ftl("zoned", &profile(1, 1, "empty"))), BLOCK * 4096, 1);
     SimDevice::new("test", Profile::parse(&text, "test", changes)?)
 }
 
@@ -22,15 +22,15 @@ fn writes_behind_failed_reset_fail() {
         let steps = r#"{"erase_step_cycles": 500, "erase_step_ns": 1, "erase_steps_max": 1}"#;
         let mut device = marginal(steps).unwrap();
         let first = write(&device, 0, 0, 2);
-        alone(&mut device, first);
+        run_alone(&mut device, first);
         let reset = zone(&device, Mode::Reset, 0);
         device.submit(&reset).unwrap();
         let behind = if mode.moves_data() { first } else { reset };
         device.submit(&Io { mode, ..behind }).unwrap();
         let before = device.counters().unwrap();
-        let told = [device.complete().map(drop), device.complete().map(drop)];
+        let results = [device.complete().map(drop), device.complete().map(drop)];
         let failed: Vec<String> =
-            told.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+            results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
         assert_eq!(failed.len(), 1, "{mode:?}: the reset itself ends");
         assert!(failed[0].contains("Zone Is Offline (0xbb)"), "{mode:?}: {}", failed[0]);
         assert_eq!(device.zones().unwrap().unwrap().zones[0].state, ZoneState::Offline);
@@ -49,7 +49,7 @@ fn zone_age_is_that_of_oldest_page() {
     .unwrap();
     let fill = |device: &mut SimDevice, number| {
         let request = write(device, number, 0, BLOCK);
-        alone(device, request);
+        run_alone(device, request);
     };
     fill(&mut device, 0);
     device.wait_until(device.now() + seven);
@@ -57,7 +57,7 @@ fn zone_age_is_that_of_oldest_page() {
     assert_eq!(retries(&mut device, 5), 1, "eight times the errors of a fresh one");
     assert_eq!(retries(&mut device, BLOCK + 5), 0, "the other is fresh");
     let reset = zone(&device, Mode::Reset, 0);
-    alone(&mut device, reset);
+    run_alone(&mut device, reset);
     fill(&mut device, 0);
     assert_eq!(retries(&mut device, 5), 0, "it is fresh again");
     device.wait_until(device.now() + seven);
@@ -66,17 +66,17 @@ fn zone_age_is_that_of_oldest_page() {
         marginal(r#"{"read_disturb_doubling": 10, "retention_by_block": false}"#).unwrap();
     fill(&mut disturbed, 0);
     assert_eq!(retries(&mut disturbed, 5), 0);
-    (0..70).for_each(|_| drop(alone(&mut disturbed, io(Mode::Read, 7, 1))));
+    (0..70).for_each(|_| drop(run_alone(&mut disturbed, io(Mode::Read, 7, 1))));
     assert_eq!(retries(&mut disturbed, 5), 1);
     let reset = zone(&disturbed, Mode::Reset, 0);
-    alone(&mut disturbed, reset);
+    run_alone(&mut disturbed, reset);
     fill(&mut disturbed, 0);
     assert_eq!(retries(&mut disturbed, 5), 0);
 }
 
 #[test]
 fn zoned_device_refuses_power_loss() {
-    let text = zoned(&of_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
+    let text = zoned(&with_ftl("zoned", &profile(1, 1, "empty")), BLOCK * 4096, 1);
     let keys = r#"{"power_loss_protection": false, "spare_read_bytes": 16, "cache_program": true}"#;
     let refused = Profile::parse(&text, "test", keys).unwrap_err().to_string();
     assert!(refused.contains("This FTL does not use [power_loss]"), "{refused}");

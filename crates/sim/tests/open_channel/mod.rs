@@ -88,9 +88,9 @@ fn unerasable_block_is_retired() {
         assert_eq!(status, [expected]);
     }
     assert_eq!(times[1] - times[0], 250_000, "one step longer");
-    let gone = page(&device, at(5, 0));
+    let retired = page(&device, at(5, 0));
     for op in [FlashOp::Write, FlashOp::Read] {
-        assert_eq!(command(&mut device, op, &gone).1, [AddressStatus::Retired; 8]);
+        assert_eq!(command(&mut device, op, &retired).1, [AddressStatus::Retired; 8]);
     }
     assert!(device.block_state(at(5, 0)).unwrap().retired);
     assert!(!device.block_state(at(6, 0)).unwrap().retired);

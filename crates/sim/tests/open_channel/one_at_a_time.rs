@@ -187,7 +187,7 @@ fn command(
     (!pages.is_empty()).then_some(pages)
 }
 
-fn one_at_a_time(overrides: &str, seed: u64) -> Result<(), TestCaseError> {
+fn check_serial(overrides: &str, seed: u64) -> Result<(), TestCaseError> {
     let profile = OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap();
     let mut device = OpenChannelDevice::new("dfc", &profile).unwrap();
     let geometry = *device.geometry();
@@ -245,11 +245,11 @@ proptest! {
                 "rber_fresh": 1e-12, "rber_rated": 1e-12, "seed": {}}}"#,
             seed >> 1,
         );
-        one_at_a_time(&overrides, seed)?;
+        check_serial(&overrides, seed)?;
     }
 }
 
 #[test]
 fn card_profile_matches_clock_model() {
-    one_at_a_time("{}", 7).unwrap();
+    check_serial("{}", 7).unwrap();
 }

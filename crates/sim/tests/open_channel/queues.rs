@@ -102,18 +102,18 @@ impl CardQueues {
         while let Some(Reverse((at, _, happens))) = self.events.pop() {
             self.now = at;
             match happens {
-                JobEvent::Arrives(job) => self.arrives(job),
+                JobEvent::Arrives(job) => self.data_arrived(job),
                 JobEvent::HasData(job) => {
                     self.channels[usize::from(self.jobs[job].at.channel)].queue.push_back(job);
-                    self.give_channel(job);
+                    self.release_channel(job);
                 }
                 JobEvent::IsSent(job) => self.is_sent(job),
-                JobEvent::IsOver(job) => self.leaves(job),
+                JobEvent::IsOver(job) => self.page_sent(job),
             }
         }
     }
 
-    fn arrives(&mut self, job: usize) {
+    fn data_arrived(&mut self, job: usize) {
         let lun = self.lun(job);
         let before = self.luns[lun].queue.back().map(|before| self.jobs[*before].op);
         self.jobs[job].disturbed = before == Some(FlashOp::Write);
@@ -121,12 +121,12 @@ impl CardQueues {
         if self.jobs[job].op == FlashOp::Write {
             self.channels[usize::from(self.jobs[job].at.channel)].queue.push_back(job);
         }
-        self.give_lun(job);
-        self.give_channel(job);
+        self.release_lun(job);
+        self.release_channel(job);
     }
 
     /// Grant the LUN of `of` to the first waiting job, if that needs nothing else.
-    fn give_lun(&mut self, of: usize) {
+    fn release_lun(&mut self, of: usize) {
         let lun = self.lun(of);
         let Some(&first) = self.luns[lun].queue.front() else { return };
         let media = &self.profile.media;
@@ -140,7 +140,7 @@ impl CardQueues {
         self.plan(happens.0, happens.1);
     }
 
-    fn give_channel(&mut self, of: usize) {
+    fn release_channel(&mut self, of: usize) {
         let number = usize::from(self.jobs[of].at.channel);
         let channel = &mut self.channels[number];
         if channel.sends {
@@ -198,23 +198,23 @@ impl CardQueues {
         let PageJob { op, at, .. } = self.jobs[job];
         self.channels[usize::from(at.channel)].sends = false;
         if op == FlashOp::Read {
-            return self.leaves(job);
+            return self.page_sent(job);
         }
         self.channels[usize::from(at.channel)].held_by = None;
         self.jobs[job].end = self.now;
         self.plan(self.now + program_ns(&self.profile, at.page), JobEvent::IsOver(job));
-        self.give_channel(job);
+        self.release_channel(job);
     }
 
-    fn leaves(&mut self, job: usize) {
+    fn page_sent(&mut self, job: usize) {
         let lun = self.lun(job);
         if self.jobs[job].op != FlashOp::Write || !self.profile.controller.write_back {
             self.jobs[job].end = self.now;
         }
         self.luns[lun].queue.pop_front();
         self.luns[lun].works = false;
-        self.give_lun(job);
-        self.give_channel(job);
+        self.release_lun(job);
+        self.release_channel(job);
     }
 }
 
@@ -245,7 +245,7 @@ fn pages(op: FlashOp, device: &OpenChannelDevice, rng: &mut Xoshiro256PlusPlus) 
     pages
 }
 
-fn under_way(overrides: &str, seed: u64, pause: u64) -> Result<(), TestCaseError> {
+fn check_concurrent(overrides: &str, seed: u64, pause: u64) -> Result<(), TestCaseError> {
     let profile = OpenChannelProfile::parse(DFC, "dfc.toml", overrides).unwrap();
     let controller = &profile.controller;
     let back = controller.media_completion_thread_ns + controller.host_completion_thread_ns;
@@ -307,6 +307,6 @@ proptest! {
             if again { 1000 } else { 0 },
             seed >> 1,
         );
-        under_way(&overrides, seed, pause)?;
+        check_concurrent(&overrides, seed, pause)?;
     }
 }

@@ -96,7 +96,7 @@ fn device(text: &str, keys: &Value) -> Option<SimDevice> {
 }
 
 /// Use a device, and stop in the middle.
-fn use_it(device: &mut SimDevice) {
+fn run_ios(device: &mut SimDevice) {
     let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes.0);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     for number in 0..IOS {
@@ -129,7 +129,7 @@ fn open_channel() -> OpenChannelDevice {
 }
 
 /// Submit vectors of every kind to every LUN; some are outstanding at the end.
-fn use_vectors(device: &mut OpenChannelDevice) {
+fn run_vectors(device: &mut OpenChannelDevice) {
     let geometry = *device.geometry();
     for number in 0..64 {
         let lun = number / 2 % geometry.luns();
@@ -154,21 +154,21 @@ fn use_vectors(device: &mut OpenChannelDevice) {
 }
 
 fn types() -> String {
-    let mut met = BTreeSet::new();
-    let made = devices();
-    assert!(made.len() > 20, "{} devices", made.len());
-    for mut device in made {
-        types::write_down(&device, &mut met);
-        use_it(&mut device);
-        types::write_down(&device, &mut met);
+    let mut lines = BTreeSet::new();
+    let devices = devices();
+    assert!(devices.len() > 20, "{} devices", devices.len());
+    for mut device in devices {
+        types::record_types(&device, &mut lines);
+        run_ios(&mut device);
+        types::record_types(&device, &mut lines);
     }
     let mut device = open_channel();
-    types::write_down(&device, &mut met);
-    use_vectors(&mut device);
-    types::write_down(&device, &mut met);
+    types::record_types(&device, &mut lines);
+    run_vectors(&mut device);
+    types::record_types(&device, &mut lines);
     // Empty collections and options do not show their types.
-    met.retain(|line| !line.contains("<>") && !line.ends_with(": Option"));
-    met.into_iter().map(|line| line + "\n").collect()
+    lines.retain(|line| !line.contains("<>") && !line.ends_with(": Option"));
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 #[test]
@@ -206,16 +206,16 @@ fn snapshot_of_schema_1_is_read() {
     if std::env::var_os(RENEW).is_some() {
         let text = include_str!("../../../../python/uflip/profiles/demo.toml");
         let mut small = device(text, &json!({"blocks_per_die": 24})).unwrap();
-        use_it(&mut small);
+        run_ios(&mut small);
         let _ = std::fs::remove_file(&path);
         small.save(&path).unwrap();
     }
     let mut device = SimDevice::restore(&path).unwrap();
-    let mut ended = 0;
+    let mut completed = 0;
     while device.next_completion(Nanos(u64::MAX)).is_some() {
         device.complete().unwrap();
-        ended += 1;
+        completed += 1;
     }
-    assert_eq!(ended, 8, "I/Os that were under way when it was saved");
+    assert_eq!(completed, 8, "I/Os that were under way when it was saved");
     assert!(device.counters().unwrap().host_pages_written > 0);
 }

@@ -12,10 +12,10 @@ use serde::ser::{
 };
 
 /// Record every type in `value`: `Struct.3.field: type`, `Enum::2.Variant: type`.
-pub fn write_down(value: &impl Serialize, met: &mut BTreeSet<String>) {
-    let lines = Rc::new(RefCell::new(std::mem::take(met)));
+pub fn record_types(value: &impl Serialize, types: &mut BTreeSet<String>) {
+    let lines = Rc::new(RefCell::new(std::mem::take(types)));
     value.serialize(TypeRecorder { lines: Rc::clone(&lines) }).expect("nothing is refused");
-    *met = lines.take();
+    *types = lines.take();
 }
 
 #[derive(Clone)]
@@ -25,7 +25,7 @@ struct TypeRecorder {
 
 impl TypeRecorder {
     // Every type of a device is instantiated here, so keep this function small.
-    fn of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, UnsupportedType> {
+    fn type_of<T: Serialize + ?Sized>(&self, value: &T) -> Result<String, UnsupportedType> {
         value.serialize(self.clone())
     }
 
@@ -87,7 +87,7 @@ impl CompositeType {
         name: &str,
         value: &T,
     ) -> Result<(), UnsupportedType> {
-        let part = self.types.of(value);
+        let part = self.types.type_of(value);
         self.take(name, part)
     }
 
@@ -151,7 +151,7 @@ impl Serializer for TypeRecorder {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<String, UnsupportedType> {
-        TypeRecorder::some(self.of(value))
+        TypeRecorder::some(self.type_of(value))
     }
 
     fn serialize_unit(self) -> Result<String, UnsupportedType> {
@@ -177,7 +177,7 @@ impl Serializer for TypeRecorder {
         name: &'static str,
         value: &T,
     ) -> Result<String, UnsupportedType> {
-        self.newtype(name, name.into(), self.of(value))
+        self.newtype(name, name.into(), self.type_of(value))
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -187,7 +187,7 @@ impl Serializer for TypeRecorder {
         name: &'static str,
         value: &T,
     ) -> Result<String, UnsupportedType> {
-        self.newtype(of, format!("{of}::{at}.{name}"), self.of(value))
+        self.newtype(of, format!("{of}::{at}.{name}"), self.type_of(value))
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<CompositeType, UnsupportedType> {

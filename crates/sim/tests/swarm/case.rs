@@ -24,17 +24,17 @@ pub struct HostLoad {
 }
 
 /// Return the folder of the shipped profiles.
-pub fn shipped() -> PathBuf {
+pub fn shipped_profiles() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../python/uflip/profiles")
 }
 
 /// Return the folder of profiles for cases that no shipped profile covers.
-fn own() -> PathBuf {
+fn swarm_profiles() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/swarm")
 }
 
 /// Return the folder of profiles that once broke something.
-pub fn hostile() -> PathBuf {
+pub fn regression_profiles() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/profiles")
 }
 
@@ -42,10 +42,10 @@ impl SwarmCase {
     /// Return the text of the profile.
     pub fn text(&self) -> String {
         let file = format!("{}.toml", self.base);
-        let folders = [shipped(), hostile(), own()];
-        let found =
+        let folders = [shipped_profiles(), regression_profiles(), swarm_profiles()];
+        let text =
             folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(&file)).ok());
-        found.unwrap_or_else(|| panic!("no profile {file}"))
+        text.unwrap_or_else(|| panic!("no profile {file}"))
     }
 
     /// Return the FTL of the unchanged profile.

@@ -6,7 +6,7 @@ use uflip_core::random::{Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Bytes, Device, Error, Io, Mode, Nanos};
 use uflip_sim::SimDevice;
 
-use super::live::{pages_of, spent, work};
+use super::live::{check_worn_out, pages_of, work};
 
 /// A host with its load.
 pub struct HostDriver<'a> {
@@ -86,7 +86,7 @@ impl HostDriver<'_> {
     }
 
     pub fn failed(&mut self, error: &Error) {
-        spent(error).hash(&mut self.hash);
+        check_worn_out(error).hash(&mut self.hash);
         self.spent = true;
     }
 

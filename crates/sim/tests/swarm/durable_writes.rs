@@ -5,7 +5,7 @@ use uflip_core::{Device, Io, Nanos};
 use uflip_sim::SimDevice;
 
 use super::driver::HostDriver;
-use super::live::spent;
+use super::live::check_worn_out;
 
 /// How a host requests durability.
 #[derive(Clone, Copy, Debug)]
@@ -13,51 +13,57 @@ enum DurabilityRequest {
     /// For every write: FUA, or a flush after it.
     Always(&'static str),
     /// For this write alone, while it is submitted.
-    OfOne,
+    SingleWrite,
     /// By a flush command.
-    ByCommand,
+    FlushCommand,
 }
 
-const WAYS: [DurabilityRequest; 4] = [
+const REQUESTS: [DurabilityRequest; 4] = [
     DurabilityRequest::Always("fua"),
     DurabilityRequest::Always("flush:1"),
-    DurabilityRequest::OfOne,
-    DurabilityRequest::ByCommand,
+    DurabilityRequest::SingleWrite,
+    DurabilityRequest::FlushCommand,
 ];
 
 /// Do one I/O after another; check that all durable data is on flash. Idle time, in which a device
 /// empties its memory, must not add any host data there.
 pub fn check_durable(device: &mut SimDevice, seed: u64) {
     // Only every fourth seed calls this function.
-    let asked = WAYS[(seed / 4 % 4) as usize];
+    let request = REQUESTS[(seed / 4 % 4) as usize];
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut driver = HostDriver::new(device, &mut rng);
-    let brought = |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
+    let pages_written =
+        |device: &SimDevice| device.counters().expect("it counts").host_pages_written;
     for _ in 0..10 {
         let first = driver.io(false);
         // Twice to the same place, which a device may keep in memory.
         for io in [first, first] {
-            if let Err(error) = done(device, &io, asked) {
-                spent(&error);
+            if let Err(error) = submit_durable(device, &io, request) {
+                check_worn_out(&error);
                 return;
             }
-            let before = brought(device);
+            let before = pages_written(device);
             let mut idle = device.clone();
             idle.wait_until(device.now() + Nanos(1_000_000_000));
-            assert_eq!(brought(&idle), before, "{asked:?}: {io:?}");
+            assert_eq!(pages_written(&idle), before, "{request:?}: {io:?}");
         }
     }
 }
 
-fn done(device: &mut SimDevice, io: &Io, asked: DurabilityRequest) -> uflip_core::Result<()> {
-    let usual =
+fn submit_durable(
+    device: &mut SimDevice,
+    io: &Io,
+    asked: DurabilityRequest,
+) -> uflip_core::Result<()> {
+    let default =
         if let DurabilityRequest::Always(durability) = asked { durability } else { "cached" };
-    let while_submitted = if matches!(asked, DurabilityRequest::OfOne) { "fua" } else { usual };
+    let while_submitted =
+        if matches!(asked, DurabilityRequest::SingleWrite) { "fua" } else { default };
     device.set_durability(while_submitted.parse().expect("one of the forms"));
     let submitted = device.submit(io);
-    device.set_durability(usual.parse().expect("one of the forms"));
+    device.set_durability(default.parse().expect("one of the forms"));
     submitted.and_then(|_| device.complete())?;
-    if matches!(asked, DurabilityRequest::ByCommand) {
+    if matches!(asked, DurabilityRequest::FlushCommand) {
         device.submit_flush();
         device.complete()?;
     }

@@ -11,7 +11,7 @@ use uflip_sim::{Profile, SimDevice, Snapshot};
 
 use super::case::{HostLoad, SwarmCase};
 use super::draw;
-use super::live::{drive, end, flash_pages, quiet};
+use super::live::{catch_panic, drive, end, flash_pages};
 use super::watch::Watchdog;
 
 /// Larger devices take long and test no more.
@@ -25,13 +25,13 @@ const FIXED_BYTES: usize = 40;
 ///
 /// # Panics
 /// If one does anything forbidden; the message reproduces it.
-pub fn tried(seed: u64, cases: u64, watch: &Watchdog) {
+pub fn run_cases(seed: u64, cases: u64, watch: &Watchdog) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (mut refused, mut lived, mut spent) = (0, 0, 0);
     for index in 0.. {
         let case = draw::case(seed, index);
         watch.begin(case.to_string());
-        let whole = quiet(|| saved(&case, folder.path()));
+        let whole = catch_panic(|| save_case(&case, folder.path()));
         let Some(whole) = whole.unwrap_or_else(|why| panic!("{case}: {why}")) else { continue };
         for number in 0..CHANGES {
             let line = format!("change {number} of {case}, which is {index} of seed {seed}");
@@ -52,9 +52,9 @@ pub fn tried(seed: u64, cases: u64, watch: &Watchdog) {
     assert!(refused > 0 && lived > 0);
 }
 
-/// Repeat the modification of a line printed by `tried`; return false if the line is not of that
+/// Repeat the modification of a line printed by `run_cases`; return false if the line is not of that
 /// form.
-pub fn again(line: &str, watch: &Watchdog) -> bool {
+pub fn rerun(line: &str, watch: &Watchdog) -> bool {
     let numbers = || {
         let number = line.strip_prefix("change ")?.split(' ').next()?.parse().ok()?;
         let (index, seed) = line.rsplit_once(", which is ")?.1.split_once(" of seed ")?;
@@ -62,7 +62,7 @@ pub fn again(line: &str, watch: &Watchdog) -> bool {
     };
     let Some((number, index, seed)) = numbers() else { return false };
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let whole = saved(&draw::case(seed, index), folder.path()).expect("a device that is saved");
+    let whole = save_case(&draw::case(seed, index), folder.path()).expect("a device that is saved");
     watch.begin(line.to_owned());
     let outcome = match changed(&whole, number, index, folder.path()) {
         Ok(ForgedSnapshot::Refused) => "refused".to_owned(),
@@ -76,7 +76,7 @@ pub fn again(line: &str, watch: &Watchdog) -> bool {
 }
 
 /// Return the snapshot of a device with outstanding I/Os.
-fn saved(case: &SwarmCase, folder: &Path) -> Option<Vec<u8>> {
+fn save_case(case: &SwarmCase, folder: &Path) -> Option<Vec<u8>> {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
     let profile = Profile::parse(&case.text(), &case.base, &overrides).ok()?;
     if flash_pages(&profile) > PAGES_MAX {
@@ -106,13 +106,14 @@ fn changed(whole: &[u8], number: u64, index: u64, folder: &Path) -> Result<Forge
     change(&mut file, &mut rng, summed);
     let path = folder.join("changed.snapshot");
     std::fs::write(&path, &file).expect("a file of ours");
-    let mut device = match quiet(|| SimDevice::restore(&path))? {
+    let mut device = match catch_panic(|| SimDevice::restore(&path))? {
         Err(_) => return Ok(ForgedSnapshot::Refused),
         Ok(_) if !summed => return Err("a change was not seen".into()),
         Ok(device) => device,
     };
     let host = HostLoad { seed: 1 + number, depth: 8 };
-    Ok(quiet(|| end(&mut device, &host)).map_or(ForgedSnapshot::Spent, |_| ForgedSnapshot::Lived))
+    Ok(catch_panic(|| end(&mut device, &host))
+        .map_or(ForgedSnapshot::Spent, |_| ForgedSnapshot::Lived))
 }
 
 /// Modify some bytes, with or without new checksums.

@@ -96,9 +96,9 @@ impl fmt::Display for OutcomeCounts {
 }
 
 /// Try a case; if `limited`, skip a slow one.
-pub fn live(case: &SwarmCase, limited: bool, watch: &Watchdog) -> CaseOutcome {
+pub fn run_watched(case: &SwarmCase, limited: bool, watch: &Watchdog) -> CaseOutcome {
     watch.begin(case.to_string());
-    let outcome = quiet(|| tried(case, limited));
+    let outcome = catch_panic(|| run_case(case, limited));
     watch.end();
     outcome.unwrap_or_else(CaseOutcome::Broken)
 }
@@ -109,10 +109,10 @@ thread_local! {
 }
 
 /// Return the result of `work`, or its panic message.
-pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let usual = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let expected = PLACE.with_borrow_mut(|place| {
                 place.as_mut().map(|place| {
@@ -120,7 +120,7 @@ pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
                 })
             });
             if expected.is_none() {
-                usual(panic);
+                default_hook(panic);
             }
         }));
     });
@@ -134,7 +134,7 @@ pub fn quiet<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-fn tried(case: &SwarmCase, limited: bool) -> CaseOutcome {
+fn run_case(case: &SwarmCase, limited: bool) -> CaseOutcome {
     let overrides = serde_json::Value::Object(case.overrides.clone()).to_string();
     let profile = match Profile::parse(&case.text(), &case.base, &overrides) {
         Ok(profile) => profile,
@@ -149,16 +149,16 @@ fn tried(case: &SwarmCase, limited: bool) -> CaseOutcome {
     }
     let mut device = match SimDevice::new("swarm", profile) {
         Ok(device) => device,
-        Err(error) => return CaseOutcome::Spent(spent(&error)),
+        Err(error) => return CaseOutcome::Spent(check_worn_out(&error)),
     };
     if case.host.seed % SAVED == 1 {
         durable_writes::check_durable(&mut device.clone(), case.host.seed);
     }
     let mut again = device.clone();
-    let seen = drive(&mut device, &case.host, STEPS);
-    assert_eq!(drive(&mut again, &case.host, STEPS), seen, "the same seed, the same bytes");
+    let results = drive(&mut device, &case.host, STEPS);
+    assert_eq!(drive(&mut again, &case.host, STEPS), results, "the same seed, the same bytes");
     let later = HostLoad { seed: case.host.seed ^ 1, ..case.host };
-    let mut restored = case.host.seed.is_multiple_of(SAVED).then(|| restored(&device));
+    let mut restored = case.host.seed.is_multiple_of(SAVED).then(|| save_and_restore(&device));
     let mut copy = device.clone();
     let end = end(&mut device, &later);
     assert_eq!(self::end(&mut copy, &later), end, "a copy goes on as the first one");
@@ -166,8 +166,12 @@ fn tried(case: &SwarmCase, limited: bool) -> CaseOutcome {
         assert_eq!(self::end(restored, &later), end, "a restored device goes on as the saved one");
     }
     let mut hash = DefaultHasher::new();
-    (seen.hash, end).hash(&mut hash);
-    if seen.spent { CaseOutcome::Spent(hash.finish()) } else { CaseOutcome::Lived(hash.finish()) }
+    (results.hash, end).hash(&mut hash);
+    if results.spent {
+        CaseOutcome::Spent(hash.finish())
+    } else {
+        CaseOutcome::Lived(hash.finish())
+    }
 }
 
 /// Return the flash pages of a device of `profile`.
@@ -209,12 +213,12 @@ pub struct DeviceResults {
 }
 
 /// Check that `error` is one of a device at its end, the only permitted kind, and hash it.
-pub fn spent(error: &Error) -> u64 {
+pub fn check_worn_out(error: &Error) -> u64 {
     let text = error.to_string();
     // An accepted device always has space; only one with retired blocks runs out of it.
-    let known = ["read-only", "cannot be read", "clock"];
+    let causes = ["read-only", "cannot be read", "clock"];
     assert!(
-        error.kind() == ErrorKind::Device && known.iter().any(|known| text.contains(known)),
+        error.kind() == ErrorKind::Device && causes.iter().any(|cause| text.contains(cause)),
         "{text}"
     );
     let mut hash = DefaultHasher::new();
@@ -234,7 +238,7 @@ fn durability(rng: &mut Xoshiro256PlusPlus) -> Durability {
 }
 
 /// Return the device, saved and restored.
-fn restored(device: &SimDevice) -> SimDevice {
+fn save_and_restore(device: &SimDevice) -> SimDevice {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("device.snapshot");
     device.save(&path).expect("a new file");
@@ -255,9 +259,9 @@ pub fn end(device: &mut SimDevice, host: &HostLoad) -> u64 {
         format!("{:?} {}", device.counters(), device.now()).hash(&mut hash);
     };
     rest(device);
-    let seen = drive(device, host, LATER_STEPS);
+    let results = drive(device, host, LATER_STEPS);
     rest(device);
-    seen.hash.hash(&mut hash);
+    results.hash.hash(&mut hash);
     hash.finish()
 }
 

@@ -2,7 +2,7 @@
 //! survives every load, or reports that it is worn out.
 //!
 //! ```text
-//! draw ─▶ case ─▶ live: refused │ lived │ spent │ broken ─▶ shrink ─▶ one line that brings it back
+//! draw ─▶ case ─▶ live: refused │ lived │ spent │ broken ─▶ shrink ─▶ one line that reproduces it
 //! ```
 //!
 //! A case is one line, as its failure prints it: the device URL, and its host.
@@ -40,7 +40,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 /// Return the number of cases and the seed.
-fn drawn() -> (u64, u64) {
+fn case_range() -> (u64, u64) {
     let (cases, seed) = (number("UFLIP_SWARM_CASES", CASES), number("UFLIP_SWARM_SEED", 1));
     eprintln!("UFLIP_SWARM_CASES={cases} UFLIP_SWARM_SEED={seed}");
     (cases, seed)
@@ -49,15 +49,15 @@ fn drawn() -> (u64, u64) {
 #[test]
 fn accepted_devices_live_or_report_worn_out() {
     if let Ok(lines) = std::env::var("UFLIP_SWARM_CASE") {
-        return lines.lines().for_each(again);
+        return lines.lines().for_each(rerun);
     }
-    let (cases, seed) = drawn();
+    let (cases, seed) = case_range();
     let (watch, lists) = (Watchdog::new(), std::env::var("UFLIP_SWARM_LIST").is_ok());
     let mut tally = live::OutcomeCounts::default();
     let mut broken = Vec::new();
     for index in 0..cases {
         let case = draw::case(seed, index);
-        let outcome = live::live(&case, true, &watch);
+        let outcome = live::run_watched(&case, true, &watch);
         tally.count(&outcome);
         if lists {
             println!("{index} {} {case}", outcome.line());
@@ -91,16 +91,16 @@ fn every_ftl_is_drawn() {
 
 #[test]
 fn accepted_open_channel_devices_live() {
-    let (cases, seed) = drawn();
-    let accepted = (0..cases).filter(|index| open_channel::tried(seed, *index)).count();
+    let (cases, seed) = case_range();
+    let accepted = (0..cases).filter(|index| open_channel::run_case(seed, *index)).count();
     eprintln!("{accepted} of {cases} open-channel devices were accepted");
     assert!(2 * accepted as u64 > cases, "most are devices");
 }
 
 #[test]
 fn forged_snapshot_is_refused_or_usable() {
-    let (cases, seed) = drawn();
-    forge::tried(seed, cases, &Watchdog::new());
+    let (cases, seed) = case_range();
+    forge::run_cases(seed, cases, &Watchdog::new());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn regression_cases_are_refused_or_live() {
     let lines = ONCE.lines().filter(|line| line.starts_with("sim:")).map(SwarmCase::parse);
     let mut tally = live::OutcomeCounts::default();
     for case in lines.chain(profiles()) {
-        let outcome = live::live(&case, false, &watch);
+        let outcome = live::run_watched(&case, false, &watch);
         tally.count(&outcome);
         assert!(!matches!(outcome, CaseOutcome::Broken(_)), "{case}: {}", outcome.line());
     }
@@ -118,7 +118,7 @@ fn regression_cases_are_refused_or_live() {
 
 /// Return cases of `tests/hostile/profiles`, with several hosts.
 fn profiles() -> impl Iterator<Item = SwarmCase> {
-    let mut names: Vec<_> = std::fs::read_dir(case::hostile())
+    let mut names: Vec<_> = std::fs::read_dir(case::regression_profiles())
         .expect("a folder")
         .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
         .collect();
@@ -134,13 +134,13 @@ fn profiles() -> impl Iterator<Item = SwarmCase> {
 }
 
 /// Repeat the case of a line, and shrink it.
-fn again(line: &str) {
+fn rerun(line: &str) {
     let watch = Watchdog::new();
-    if forge::again(line, &watch) {
+    if forge::rerun(line, &watch) {
         return;
     }
     let case = SwarmCase::parse(line);
-    let outcome = live::live(&case, false, &watch);
+    let outcome = live::run_watched(&case, false, &watch);
     println!("{} {case}", outcome.line());
     if let CaseOutcome::Broken(why) = outcome {
         let (least, why) = shrink::shrink(case, why, &watch);

@@ -6,7 +6,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Breakdown as _, Device, ErrorKind, FlashIo, FlashOp, Nanos, Ppa};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Snapshot};
 
-use super::live::quiet;
+use super::live::catch_panic;
 
 const BASE: &str = include_str!("../../../../python/uflip/profiles/dfc.toml");
 /// Larger devices are only read and checked.
@@ -17,12 +17,12 @@ const COMMANDS: u64 = 250;
 ///
 /// # Panics
 /// If it breaks; the message reproduces it.
-pub fn tried(seed: u64, index: u64) -> bool {
+pub fn run_case(seed: u64, index: u64) -> bool {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_mul(1 << 32) ^ index);
-    let overrides = drawn(&mut rng);
+    let overrides = draw_overrides(&mut rng);
     let hosts = uniform(&mut rng, 1 << 32);
     let line = format!("sim:dfc with {} host seed={hosts}", Value::Object(overrides.clone()));
-    let outcome = quiet(|| {
+    let outcome = catch_panic(|| {
         let text = Value::Object(overrides).to_string();
         let profile = match OpenChannelProfile::parse(BASE, "dfc", &text) {
             Ok(profile) => profile,
@@ -39,7 +39,7 @@ pub fn tried(seed: u64, index: u64) -> bool {
         let mut device = OpenChannelDevice::new("swarm", &profile).expect("an accepted device");
         let mut driver = VectorDriver::new(hosts);
         (0..COMMANDS / 2).for_each(|_| driver.step(&mut device));
-        let copies = [device.clone(), restored(&device)];
+        let copies = [device.clone(), save_and_restore(&device)];
         let lived = driver.clone().end(&mut device);
         for mut copy in copies {
             assert_eq!(driver.clone().end(&mut copy), lived, "the same state, the same bytes");
@@ -50,7 +50,7 @@ pub fn tried(seed: u64, index: u64) -> bool {
 }
 
 /// Draw overrides, some of them implausible.
-fn drawn(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
+fn draw_overrides(rng: &mut Xoshiro256PlusPlus) -> Map<String, Value> {
     let mut of = |values: &[u64]| values[uniform(rng, values.len() as u64) as usize];
     let mut overrides = Map::new();
     let mut set = |key: &str, value: u64| overrides.insert(key.to_owned(), json!(value));
@@ -154,7 +154,7 @@ impl VectorDriver {
 }
 
 /// Return the device, saved and restored.
-fn restored(device: &OpenChannelDevice) -> OpenChannelDevice {
+fn save_and_restore(device: &OpenChannelDevice) -> OpenChannelDevice {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("saved.snapshot");
     device.save(&path).expect("a new file");

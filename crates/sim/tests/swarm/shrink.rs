@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::case::SwarmCase;
-use super::live::{CaseOutcome, live};
+use super::live::{CaseOutcome, run_watched};
 use super::watch::Watchdog;
 
 /// Return the shortest case that fails like `case`, and its failure.
@@ -12,12 +12,12 @@ pub fn shrink(case: SwarmCase, why: String, watch: &Watchdog) -> (SwarmCase, Str
     let (mut best, mut why) = (case, why);
     let mut tried = 0;
     'again: loop {
-        for simpler in simpler_than(&best) {
+        for simpler in simpler_cases(&best) {
             tried += 1;
             if tried > 300 {
                 return (best, why);
             }
-            if let CaseOutcome::Broken(because) = live(&simpler, true, watch)
+            if let CaseOutcome::Broken(because) = run_watched(&simpler, true, watch)
                 && kind(&because) == kind(&why)
             {
                 (best, why) = (simpler, because);
@@ -34,7 +34,7 @@ fn kind(why: &str) -> String {
 }
 
 /// Return cases that are simpler in one point, the most promising first.
-fn simpler_than(case: &SwarmCase) -> Vec<SwarmCase> {
+fn simpler_cases(case: &SwarmCase) -> Vec<SwarmCase> {
     let mut cases = Vec::new();
     for key in case.overrides.keys() {
         let mut without = case.clone();
@@ -49,7 +49,7 @@ fn simpler_than(case: &SwarmCase) -> Vec<SwarmCase> {
         }
     }
     for (key, value) in &case.overrides {
-        for smaller in smaller_than(value) {
+        for smaller in smaller_values(value) {
             let mut changed = case.clone();
             changed.overrides.insert(key.clone(), smaller);
             cases.push(changed);
@@ -64,7 +64,7 @@ fn simpler_than(case: &SwarmCase) -> Vec<SwarmCase> {
 }
 
 /// Return smaller and shorter numbers.
-fn smaller_than(value: &Value) -> Vec<Value> {
+fn smaller_values(value: &Value) -> Vec<Value> {
     if let Some(number) = value.as_u64() {
         let mut smaller = vec![0, 1, 2, number / 2, number.saturating_sub(1)];
         smaller.retain(|other| *other < number);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// No case takes a tenth of this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Nor does the whole test need a tenth of this.
 const MEMORY_MAX: u64 = 4 << 30;
 
@@ -18,12 +18,12 @@ pub struct Watchdog {
 impl Watchdog {
     pub fn new() -> Watchdog {
         let trying: Arc<Mutex<Option<(String, Duration)>>> = Arc::default();
-        let seen = Arc::downgrade(&trying);
+        let weak = Arc::downgrade(&trying);
         std::thread::spawn(move || {
-            while let Some(trying) = seen.upgrade() {
+            while let Some(trying) = weak.upgrade() {
                 if let Some((line, since)) = &*trying.lock().expect("no panic while held") {
                     let what = match () {
-                        () if spent() > *since + PATIENCE => "HANGS",
+                        () if spent() > *since + CASE_TIMEOUT => "HANGS",
                         () if resident() > MEMORY_MAX => "GROWS",
                         () => "",
                     };
@@ -54,8 +54,8 @@ impl Watchdog {
 fn spent() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: it writes only to the given structure.
-    let told = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    assert_eq!(told, 0, "every process has such a clock");
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    assert_eq!(status, 0, "every process has such a clock");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -1,7 +1,7 @@
 //! Reading a tree into a type, with all faults at once.
 //!
 //! The author of a profile wants all missing, unknown or invalid keys in one report, but serde
-//! stops at the first. So reading restarts after each fault, with the faulty place accepted as any
+//! stops at the first. So reading restarts after each fault, with the faulty value accepted as any
 //! requested type. Thus no second list of keys is needed.
 //!
 //! Texts with units become numbers here: `read_ns = "25us"`, as in a device URL.
@@ -30,7 +30,7 @@ pub struct Fault {
     pub line: usize,
     /// Table and key, joined by a point.
     pub key: String,
-    /// The value found there.
+    /// The value found at the key.
     pub got: String,
     /// The allowed values; empty if there is no such key.
     pub allowed: String,
@@ -97,7 +97,7 @@ struct FaultLog {
 }
 
 impl FaultLog {
-    /// Record a error; return whether reading can restart: not if the same place fails again.
+    /// Record an error; return whether reading can restart: not if the same key fails again.
     fn record(&self, error: ReadError) -> bool {
         let ReadError { mut path, line, got, allowed, .. } = error;
         path.reverse();
@@ -108,16 +108,16 @@ impl FaultLog {
         is_new
     }
 
-    fn record_unknown(&self, path: KeyPath, line: usize, known: &[&str]) {
+    fn record_unknown(&self, path: KeyPath, line: usize, known_keys: &[&str]) {
         let name = path.last().map_or("", String::as_str);
         let now = renamed(name).map(|now| format!(", which was renamed to `{now}`"));
         let got = format!("unknown key `{name}`{}", now.unwrap_or_default());
-        let (key, allowed) = (path.join("."), known.join(", "));
+        let (key, allowed) = (path.join("."), known_keys.join(", "));
         let fault = Fault { what: NOT_VALID, line, key, got, allowed };
         self.faults.borrow_mut().entry(path).or_insert(fault);
     }
 
-    /// Record what a faulty place should have contained.
+    /// Record what a faulty key should have contained.
     fn record_expected(&self, path: &KeyPath, what: impl Into<String>) {
         if let Some(fault) = self.faults.borrow_mut().get_mut(path)
             && fault.allowed.is_empty()

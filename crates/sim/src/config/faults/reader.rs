@@ -1,4 +1,4 @@
-//! A deserializer of the tree that records why a place cannot be read.
+//! A deserializer of the tree that records why a value cannot be read.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -12,7 +12,7 @@ use uflip_core::Quantity;
 use super::{FaultLog, KeyPath};
 use crate::config::tree::{NodeContent, ProfileNode};
 
-/// A place of the tree; without a node it is accepted as any requested type.
+/// A node of the tree and its path; without a node, any requested type is accepted.
 pub(super) struct NodeDeserializer<'a> {
     pub(super) node: Option<&'a ProfileNode>,
     pub(super) line: usize,
@@ -26,7 +26,7 @@ impl<'a> NodeDeserializer<'a> {
         self.node.filter(|_| !filled).map(|node| &node.content)
     }
 
-    fn below(&self, key: &str, node: Option<&'a ProfileNode>) -> NodeDeserializer<'a> {
+    fn child(&self, key: &str, node: Option<&'a ProfileNode>) -> NodeDeserializer<'a> {
         let path = self.path.iter().cloned().chain([key.to_owned()]).collect();
         NodeDeserializer {
             node,
@@ -50,7 +50,7 @@ impl<'a> NodeDeserializer<'a> {
         ReadError { path, line: Some(self.line), got, allowed: allowed.into(), named: true }
     }
 
-    /// Return the allowed forms of a whole number at this place.
+    /// Return the allowed forms of a whole number at this key.
     fn whole_allowed(&self, number: &str) -> String {
         match Quantity::from_key(self.key()) {
             Some(Quantity::Size) => format!("{number}, or a text with its unit, as in \"32KiB\""),
@@ -106,7 +106,7 @@ impl ReadError {
         ReadError { path: KeyPath::new(), line: None, got, allowed, named: false }
     }
 
-    /// Add the place `at` to the path.
+    /// Add the key of `at` to the path.
     fn inside(mut self, at: &NodeDeserializer) -> ReadError {
         if !self.named {
             self.path.extend(at.path.iter().rev().cloned());
@@ -250,7 +250,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
             Some(NodeContent::Table(table)) => self.keys(table, fields),
             Some(content) => return Err(self.error(content, keys)),
         };
-        let keys = TableAccess { at: &self, left: entries.into_iter(), next: None };
+        let keys = TableAccess { at: &self, entries: entries.into_iter(), next: None };
         visitor.visit_map(keys).map_err(|error| error.inside(&self))
     }
 
@@ -258,10 +258,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         match self.content() {
             None => {
                 self.log.record_expected(&self.path, "a list");
-                visitor.visit_seq(ArrayAccess { at: &self, left: [].iter() })
+                visitor.visit_seq(ArrayAccess { at: &self, items: [].iter() })
             }
             Some(NodeContent::List(parts)) => {
-                visitor.visit_seq(ArrayAccess { at: &self, left: parts.iter() })
+                visitor.visit_seq(ArrayAccess { at: &self, items: parts.iter() })
             }
             Some(content) => Err(self.error(content, "a list")),
         }
@@ -273,7 +273,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
 
     /// Unsupported: no profile accepts arbitrary values.
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, ReadError> {
-        Err(ReadError::new("a key whose kind no one asks for", ""))
+        Err(ReadError::new("a key of unknown type", ""))
     }
 
     serde::forward_to_deserialize_any! {
@@ -289,13 +289,13 @@ impl<'a> NodeDeserializer<'a> {
         known: &[&str],
     ) -> Vec<(String, Option<&'a ProfileNode>)> {
         for (key, node) in table.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            let path = self.below(key, Some(node)).path;
+            let path = self.child(key, Some(node)).path;
             self.log.record_unknown(path, node.line, known);
         }
         let filled = self.log.filled.borrow();
         let found = known.iter().filter_map(|key| match table.get(*key) {
             Some(node) => Some(((*key).to_owned(), Some(node))),
-            None => filled.contains(&self.below(key, None).path).then(|| ((*key).to_owned(), None)),
+            None => filled.contains(&self.child(key, None).path).then(|| ((*key).to_owned(), None)),
         });
         found.collect()
     }
@@ -303,7 +303,7 @@ impl<'a> NodeDeserializer<'a> {
 
 struct TableAccess<'b, 'a> {
     at: &'b NodeDeserializer<'a>,
-    left: std::vec::IntoIter<(String, Option<&'a ProfileNode>)>,
+    entries: std::vec::IntoIter<(String, Option<&'a ProfileNode>)>,
     next: Option<(String, Option<&'a ProfileNode>)>,
 }
 
@@ -314,7 +314,7 @@ impl<'de> MapAccess<'de> for TableAccess<'_, '_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ReadError> {
-        self.next = self.left.next();
+        self.next = self.entries.next();
         let Some((key, _)) = &self.next else { return Ok(None) };
         let key: StrDeserializer<'_, ReadError> = key.as_str().into_deserializer();
         seed.deserialize(key).map(Some)
@@ -322,15 +322,15 @@ impl<'de> MapAccess<'de> for TableAccess<'_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {
         let (key, node) = self.next.take().expect("a key comes before its value");
-        let below = self.at.below(&key, node);
-        let place = self.at.below(&key, node);
+        let below = self.at.child(&key, node);
+        let place = self.at.child(&key, node);
         seed.deserialize(below).map_err(|error| error.inside(&place))
     }
 }
 
 struct ArrayAccess<'b, 'a> {
     at: &'b NodeDeserializer<'a>,
-    left: std::slice::Iter<'a, ProfileNode>,
+    items: std::slice::Iter<'a, ProfileNode>,
 }
 
 impl<'de> SeqAccess<'de> for ArrayAccess<'_, '_> {
@@ -340,7 +340,7 @@ impl<'de> SeqAccess<'de> for ArrayAccess<'_, '_> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, ReadError> {
-        let Some(node) = self.left.next() else { return Ok(None) };
+        let Some(node) = self.items.next() else { return Ok(None) };
         let at = NodeDeserializer {
             node: Some(node),
             line: node.line,

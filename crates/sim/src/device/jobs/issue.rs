@@ -17,12 +17,12 @@ use crate::timeline::{AccountIdx, Op, Purpose, Report, Timeline, Timing};
 pub(crate) fn issue_host_command(
     command: Cmd,
     record: u32,
-    order: PlanRequest,
+    request: PlanRequest,
     hardware: &mut Hardware<'_>,
 ) {
     let Hardware { flash, events } = hardware;
     let geometry = &flash.geometry;
-    let PlanRequest { ready, target, read_bytes, .. } = order;
+    let PlanRequest { ready, target, read_bytes, .. } = request;
     let target = target.expect("a host request has a target");
     let mut step = PlanStep::of_host(command, LayoutSite { geometry, timing: &events.timing });
     step.record = record;

@@ -111,7 +111,7 @@ impl PhaseLayout<'_, '_> {
         }
     }
 
-    /// Like [`Layout::push`], for one page or block.
+    /// Like [`PhaseLayout::push`], for one page or block.
     fn push_at(
         &mut self,
         what: StepKind,
@@ -186,7 +186,7 @@ impl PhaseLayout<'_, '_> {
         step
     }
 
-    /// Add the read of a page to be moved; [`Layout::feed`] connects it.
+    /// Add the read of a page to be moved; [`PhaseLayout::feed`] connects it.
     fn read_to_move(&mut self, from: PageAddress, purpose: Purpose) -> u32 {
         self.push_at(StepKind::Read, purpose, from, self.site.read_ns(from), false)
     }

@@ -14,7 +14,7 @@
 //! **Source**: as the timeline; the parallelism of real firmware is not published.
 //! **Faithful**: dies, channels, buses, link and processor are shared with host I/Os.
 //! **Simplified**: a plan's changes of the map take effect when it is made. A read of a page that
-//! is being moved goes to its new place and does not wait for the program.
+//! is being moved goes to its new address and does not wait for the program.
 //! **Ambiguous**: nothing beyond the FTLs.
 
 mod issue;
@@ -45,7 +45,7 @@ struct PlanJob {
     plan: Plan,
     #[serde(rename = "order")]
     request: PlanRequest,
-    /// The queue that it blocks.
+    /// The class whose queue it blocks.
     #[serde(rename = "line")]
     class: Option<PlanClass>,
     /// The blocks it uses exclusively.
@@ -93,15 +93,15 @@ impl PlanJobs {
         *self = PlanJobs::new(self.tails.len() as u32, self.foreground.at_once());
     }
 
-    /// Return whether the queue `line` is empty.
+    /// Return whether the queue of `class` is empty.
     #[inline]
-    pub(crate) fn is_free(&self, line: PlanClass) -> bool {
-        self.queue_of(line).is_free()
+    pub(crate) fn is_free(&self, class: PlanClass) -> bool {
+        self.queue_of(class).is_free()
     }
 
     #[inline]
-    fn queue_of(&self, line: PlanClass) -> &PlanQueue {
-        match line {
+    fn queue_of(&self, class: PlanClass) -> &PlanQueue {
+        match class {
             PlanClass::Foreground => &self.foreground,
             PlanClass::Background => &self.background,
         }
@@ -113,24 +113,24 @@ impl PlanJobs {
         self.phase_times.is_used()
     }
 
-    fn queue_mut(&mut self, line: PlanClass) -> &mut PlanQueue {
-        match line {
+    fn queue_mut(&mut self, class: PlanClass) -> &mut PlanQueue {
+        match class {
             PlanClass::Foreground => &mut self.foreground,
             PlanClass::Background => &mut self.background,
         }
     }
 
-    /// Append `plan` to the queue `line`; its vectors are recycled for the next plan.
+    /// Append `plan` to the queue of `class`; its vectors are recycled for the next plan.
     pub(crate) fn queue(
         &mut self,
         plan: &mut Plan,
-        order: PlanRequest,
-        line: PlanClass,
+        request: PlanRequest,
+        class: PlanClass,
         hardware: &mut Hardware<'_>,
     ) {
-        let job = self.add(plan, order, Some(line), hardware.events);
-        if self.queue_mut(line).push(job) {
-            self.start_first(line, hardware.events.now(), 0, hardware);
+        let job = self.add(plan, request, Some(class), hardware.events);
+        if self.queue_mut(class).push(job) {
+            self.start_first(class, hardware.events.now(), 0, hardware);
         }
     }
 
@@ -138,42 +138,34 @@ impl PlanJobs {
     pub(crate) fn begin(
         &mut self,
         plan: &mut Plan,
-        order: PlanRequest,
+        request: PlanRequest,
         hardware: &mut Hardware<'_>,
     ) {
-        let job = self.add(plan, order, None, hardware.events);
-        self.jobs[job.0 as usize].charged = order.ready;
-        self.run(job, order.ready, 0, hardware);
+        let job = self.add(plan, request, None, hardware.events);
+        self.jobs[job.0 as usize].charged = request.ready;
+        self.run(job, request.ready, 0, hardware);
     }
 
     fn add(
         &mut self,
         plan: &mut Plan,
-        order: PlanRequest,
-        line: Option<PlanClass>,
+        request: PlanRequest,
+        class: Option<PlanClass>,
         events: &mut Timeline<EventTag>,
     ) -> JobIdx {
         let index = self.unused.pop().unwrap_or_else(|| {
             let (plan, phase) = (Plan::default(), PlanPhase::default());
-            let shared = BlockSet::default();
-            self.jobs.push(PlanJob {
-                plan,
-                request: order,
-                class: line,
-                blocks: shared,
-                next: 0,
-                phase,
-                charged: 0,
-            });
+            let blocks = BlockSet::default();
+            self.jobs.push(PlanJob { plan, request, class, blocks, next: 0, phase, charged: 0 });
             self.jobs.len() as u32 - 1
         });
-        events.log_plan(index, order.account(), || plan.erases().map(|block| block.0));
+        events.log_plan(index, request.account(), || plan.erases().map(|block| block.0));
         let job = &mut self.jobs[index as usize];
         std::mem::swap(&mut job.plan, plan);
-        if line == Some(PlanClass::Foreground) && self.foreground.at_once() > 1 {
+        if class == Some(PlanClass::Foreground) && self.foreground.at_once() > 1 {
             job.blocks.fill(&job.plan);
         }
-        (job.request, job.class, job.next) = (order, line, 0);
+        (job.request, job.class, job.next) = (request, class, 0);
         JobIdx(index)
     }
 
@@ -195,8 +187,8 @@ impl PlanJobs {
                 }
             }
             DeviceEvent::ProgramsDone(index) => {
-                let PlanJob { phase, request: order, .. } = &mut self.jobs[index.0 as usize];
-                phase.start(index, order.account(), at, hardware.events);
+                let PlanJob { phase, request, .. } = &mut self.jobs[index.0 as usize];
+                phase.start(index, request.account(), at, hardware.events);
             }
             DeviceEvent::MovePlanned(index, step) => {
                 let PlanJob { phase, request: order, .. } = &mut self.jobs[index.0 as usize];
@@ -207,24 +199,24 @@ impl PlanJobs {
         }
     }
 
-    /// Return the plan that has waited longest in `line`, if it may start.
-    fn may_start_in(&self, line: PlanClass) -> Option<JobIdx> {
-        let queue = self.queue_of(line);
+    /// Return the plan that has waited longest in its class, if it may start.
+    fn may_start_in(&self, class: PlanClass) -> Option<JobIdx> {
+        let queue = self.queue_of(class);
         let shared = |job: JobIdx| &self.jobs[job.0 as usize].blocks;
         queue
             .first()
             .filter(|first| queue.may_start(|other| shared(*first).is_disjoint(shared(other))))
     }
 
-    /// Start the first plans of `line`, up to one that blocks the others.
+    /// Start the first plans of `class`, up to one that blocks the others.
     fn start_first(
         &mut self,
-        line: PlanClass,
+        class: PlanClass,
         mut at: u64,
         until: u64,
         hardware: &mut Hardware<'_>,
     ) {
-        while let Some(first) = self.may_start_in(line) {
+        while let Some(first) = self.may_start_in(class) {
             let job = &mut self.jobs[first.0 as usize];
             let ready = job.request.ready;
             if ready > at {
@@ -232,11 +224,11 @@ impl PlanJobs {
             }
             job.charged = at;
             hardware.events.charge_account(job.account(), Cause::Merge, at - ready);
-            self.queue_mut(line).begin();
+            self.queue_mut(class).begin();
             // With several plans at once the next may start concurrently.
-            let until = if self.may_start_in(line).is_some() { 0 } else { until };
+            let until = if self.may_start_in(class).is_some() { 0 } else { until };
             if self.run(first, at, until, hardware).is_some() {
-                self.queue_mut(line).end(first);
+                self.queue_mut(class).end(first);
             }
             at = at.max(hardware.events.now());
         }
@@ -267,8 +259,8 @@ impl PlanJobs {
             let site = LayoutSite { geometry: &flash.geometry, timing: &events.timing };
             job.next =
                 job.phase.lay_out(&job.plan, job.next, site, tails, job.request.move_purpose());
-            let rest = &job.plan.commands()[job.next..];
-            let last = rest.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
+            let remaining = &job.plan.commands()[job.next..];
+            let last = remaining.iter().all(|other| matches!(other, Cmd::Count(_) | Cmd::Barrier));
             if last && (job.phase.is_empty() || job.ends_with_host()) {
                 job.end(at, events);
                 unused.push(index.0);
@@ -330,13 +322,13 @@ impl PlanJob {
         &mut self,
         at: u64,
         until: u64,
-        known: &mut PhaseCache,
+        phase_times: &mut PhaseCache,
         events: &mut Timeline<EventTag>,
     ) -> Option<u64> {
         if until <= at || self.charged != at {
             return None;
         }
-        let PhaseTime { ns, causes } = known.lookup(&self.phase, events)?;
+        let PhaseTime { ns, causes } = phase_times.lookup(&self.phase, events)?;
         let end = at.checked_add(*ns).filter(|end| *end <= until)?;
         causes.iter().for_each(|(cause, ns)| events.charge_account(self.account(), *cause, *ns));
         self.charged = end;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each die executes its steps in plan order: a step joins the die queue when the step before it
-//! has completed and its data is there. Meanwhile the die is free for other operations.
+//! has completed and its data is in memory. Meanwhile the die is free for other operations.
 
 use crate::device::jobs::site::LayoutSite;
 use crate::flash::geometry::{DieIdx, PageAddress};
@@ -27,7 +27,7 @@ pub(super) struct PlanStep {
     pub(super) cell_ns: u64,
     /// Record of its change of the flash contents; 0: none.
     pub(super) record: u32,
-    /// The place of the rest of a partly written host page, read before the program, and its page
+    /// The die of the rest of a partly written host page, read before the program, and its page
     /// type.
     pub(super) rest: Option<(DieIdx, PageType)>,
     /// The step that waits for the data of this read, or [`NONE`].
@@ -57,17 +57,17 @@ impl PlanStep {
     /// Return the step of the host command `command`.
     #[inline(always)]
     pub(super) fn of_host(command: Cmd, site: LayoutSite<'_>) -> PlanStep {
-        let (what, purpose, place, cell_ns, rest) = match command {
+        let (what, purpose, address, cell_ns, rest) = match command {
             Cmd::Read(from) => (StepKind::Read, Purpose::HostRead, from, site.read_ns(from), None),
-            Cmd::Program { to, rest } => {
+            Cmd::Program { to, merge_from: rest } => {
                 (StepKind::Program, Purpose::HostWrite, to, site.program_ns(to), rest)
             }
             other => unreachable!("{other:?} is the firmware's"),
         };
-        let die = site.geometry.die_at(place);
+        let die = site.geometry.die_at(address);
         let rest = rest.map(|from| (site.geometry.die_at(from), site.kind(from)));
         let (feeds, next, waits, counts, record) = (NONE, NONE, 0, true, 0);
-        let at = Some(place);
+        let at = Some(address);
         PlanStep { what, purpose, die, at, cell_ns, record, rest, feeds, next, waits, counts }
     }
 }

@@ -25,10 +25,10 @@ pub(super) struct PhaseTime {
 
 /// Number of cache entries, and the maximum length of a key in words: a few megabytes in total.
 const SLOTS: usize = 1024;
-const LONGEST: usize = 512;
+const MAX_KEY_WORDS: usize = 512;
 
 /// Phases with fewer steps are simulated: the lookup would take as long.
-const FEWEST: usize = 4;
+const MIN_STEPS: usize = 4;
 
 /// The cache; an entry is overwritten by the next phase with the same hash.
 #[derive(Debug, Default)]
@@ -54,24 +54,24 @@ impl PhaseCache {
         events: &Timeline<EventTag>,
     ) -> Option<&PhaseTime> {
         let words = phase.steps.len() * 2 + phase.planning.len();
-        if phase.steps.len() < FEWEST
-            || words > LONGEST
+        if phase.steps.len() < MIN_STEPS
+            || words > MAX_KEY_WORDS
             || phase.is_of_host()
             || !events.is_idle(phase.steps.iter().map(|step| step.die))
         {
             return None;
         }
-        let place = self.slot_of(phase);
+        let bucket = self.slot_of(phase);
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, Default::default);
         }
-        if self.slots[place].0 != self.key {
+        if self.slots[bucket].0 != self.key {
             let took = PhaseCache::simulate(phase, events);
-            let (key, slot) = &mut self.slots[place];
+            let (key, slot) = &mut self.slots[bucket];
             key.clone_from(&self.key);
             *slot = took;
         }
-        Some(&self.slots[place].1)
+        Some(&self.slots[bucket].1)
     }
 
     /// Return whether the cache has any entry.

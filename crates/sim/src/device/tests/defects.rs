@@ -118,7 +118,7 @@ fn recovery_reads_or_estimates_erase_counts() {
     device.recover().unwrap();
     let super::AnyBackend::Paged(paged) = &device.backend else { panic!("a page map") };
     for (block, erases) in (0..).map(BlockIdx).zip(truth) {
-        let known = if read.contains(&block) { erases } else { mean };
-        assert_eq!(paged.ftl().blocks().wear(block), known, "{block:?}");
+        let expected = if read.contains(&block) { erases } else { mean };
+        assert_eq!(paged.ftl().blocks().wear(block), expected, "{block:?}");
     }
 }

@@ -15,7 +15,7 @@ pub(super) enum Endurance {
 /// Draw profiles until one is valid.
 pub(super) fn profile(rng: &mut Xoshiro256PlusPlus, flash: Endurance) -> (Profile, String) {
     loop {
-        let (base, mut overrides) = draw(rng);
+        let (base, mut overrides) = base_profile(rng);
         interrupts(rng, &mut overrides);
         suspend(rng, &mut overrides);
         if flash == Endurance::WearsOut {
@@ -104,10 +104,11 @@ pub(super) fn interrupts(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Va
     let together = if polls { 1 } else { 1 + below(5) };
     let ns = [0, 1, 20_000, 3_000_000][below(4) as usize];
     let waits = if together == 1 { 0 } else { ns };
-    let heard = [0, 1_000, 400_000][below(3) as usize];
-    let (way, heard) = if polls { ("polling", heard + 1) } else { ("interrupt", heard) };
+    let completion_ns = [0, 1_000, 400_000][below(3) as usize];
+    let (completion, heard) =
+        if polls { ("polling", completion_ns + 1) } else { ("interrupt", completion_ns) };
     for (key, value) in [
-        ("host_completion", json!(way)),
+        ("host_completion", json!(completion)),
         ("host_completion_ns", json!(heard)),
         ("coalesced_completions", json!(together)),
         ("coalescing_ns", json!(waits)),
@@ -132,7 +133,7 @@ pub(super) fn suspend(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value
     keys.insert("suspensions_max".into(), json!(1 + below(4)));
 }
 
-fn draw(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
+fn base_profile(rng: &mut Xoshiro256PlusPlus) -> (&'static str, Map<String, Value>) {
     let mut below = |end: u64| uniform(rng, end);
     let mut keys = Map::new();
     let mut set = |key: &str, value: Value| {
@@ -209,7 +210,7 @@ fn times_and_queues(
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);
     };
-    for (key, usual) in [
+    for (key, default) in [
         ("read_ns", 25_000),
         ("program_ns", 200_000),
         ("program_high_ns", 900_000),
@@ -219,7 +220,7 @@ fn times_and_queues(
         ("command_write_ns", 1_000),
         ("command_read_ns", 1_000),
     ] {
-        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
+        set(key, json!([0, default, default, default / 10][below(4) as usize]));
     }
     set("channel_bytes_per_s", json!([40_000_000, 400_000_000][below(2) as usize]));
     set("buses", json!(below(2)));

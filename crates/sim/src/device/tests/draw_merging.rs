@@ -34,7 +34,7 @@ pub(super) fn profile(
         draw(rng, ftl, &mut keys);
         interrupts(rng, &mut keys);
         suspend(rng, &mut keys);
-        beneath(rng, &mut keys, flash);
+        replacement_keys(rng, &mut keys, flash);
         let overrides = Value::Object(keys).to_string();
         if let Ok(profile) = Profile::parse(text, base, &overrides) {
             return (profile, format!("sim:{base} {overrides}"));
@@ -43,15 +43,15 @@ pub(super) fn profile(
 }
 
 /// Draw the layer below the FTL: wear levelling, and blocks that replace failed ones.
-fn beneath(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Endurance) {
+fn replacement_keys(rng: &mut Xoshiro256PlusPlus, keys: &mut Map<String, Value>, flash: Endurance) {
     if flash == Endurance::WearsOut {
         failures(rng, keys);
         let blocks = keys["blocks_per_die"].as_u64().expect("drawn");
         let planes = keys["planes_per_die"].as_u64().expect("drawn");
-        let kept = planes * [1, 3, 10, 40][uniform(rng, 4) as usize];
+        let spares = planes * [1, 3, 10, 40][uniform(rng, 4) as usize];
         for (key, value) in [
-            ("blocks_per_die", json!(blocks + kept)),
-            ("replacement_blocks", json!(kept)),
+            ("blocks_per_die", json!(blocks + spares)),
+            ("replacement_blocks", json!(spares)),
             ("retire", json!(["nothing", "blocks"][uniform(rng, 2) as usize])),
             ("partial_blocks_max", json!(0)),
             ("usable_pages_min", json!(1)),
@@ -130,7 +130,7 @@ fn times_and_queues(
     let mut set = |key: &str, value: Value| {
         keys.insert(key.to_owned(), value);
     };
-    for (key, usual) in [
+    for (key, default) in [
         ("read_ns", 25_000),
         ("program_ns", 200_000),
         ("program_high_ns", 900_000),
@@ -139,7 +139,7 @@ fn times_and_queues(
         ("command_write_ns", 1_000),
         ("command_read_ns", 1_000),
     ] {
-        set(key, json!([0, usual, usual, usual / 10][below(4) as usize]));
+        set(key, json!([0, default, default, default / 10][below(4) as usize]));
     }
     let rates = [40_000_000, 400_000_000, 1_000_000_000_000_000u64];
     set("channel_bytes_per_s", json!(rates[below(3) as usize]));

@@ -37,7 +37,7 @@ struct OutstandingIo {
 pub(super) struct TestHost {
     rng: Xoshiro256PlusPlus,
     pages: Vec<PageHistory>,
-    under_way: BTreeMap<Ticket, OutstandingIo>,
+    outstanding: BTreeMap<Ticket, OutstandingIo>,
     depth: u64,
     /// The device has no volatile memory: every completed write is durable.
     nothing_volatile: bool,
@@ -48,32 +48,32 @@ pub(super) struct TestHost {
     refused: bool,
     /// The last write, and how many of twelve writes go there again.
     last: Option<Io>,
-    again: u64,
+    rewrite_odds: u64,
 }
 
 impl TestHost {
     pub(super) fn new(device: &SimDevice, seed: u64, depth: u64) -> TestHost {
         let profile = device.profile();
         let part = profile.power_loss.expect("it can lose power");
-        let kept = profile.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
+        let buffered = profile.streams.as_ref().is_some_and(|part| part.rewrite_buffer);
         let cached = profile.cache.write_cache_bytes > 0;
-        let volatile = cached || kept || device.flash.geometry.units() > 1;
+        let volatile = cached || buffered || device.flash.geometry.units() > 1;
         let shape = *device.flash.geometry.shape();
         let pages = (0..shape.logical_pages).map(|page| {
-            let found = device.version_of(page).expect("an account is kept");
+            let version = device.version_of(page).expect("an account is kept");
             PageHistory {
-                written: found,
-                acknowledged: found,
-                durable: found,
+                written: version,
+                acknowledged: version,
+                durable: version,
                 ..PageHistory::default()
             }
         });
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         TestHost {
-            again: [1, 3, 9][uniform(&mut rng, 3) as usize],
+            rewrite_odds: [1, 3, 9][uniform(&mut rng, 3) as usize],
             rng,
             pages: pages.collect(),
-            under_way: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
             depth,
             nothing_volatile: part.power_loss_protection || !volatile,
             sector: device.sector_bytes,
@@ -113,7 +113,7 @@ impl TestHost {
 
     fn submit(&mut self, device: &mut SimDevice) {
         let mode = if self.below(5) == 0 { Mode::Read } else { Mode::Write };
-        let again = self.last.filter(|_| mode == Mode::Write && self.below(12) < self.again);
+        let again = self.last.filter(|_| mode == Mode::Write && self.below(12) < self.rewrite_odds);
         let io = again.unwrap_or_else(|| self.io(mode));
         let pages: Vec<u32> = self.touched(&io).collect();
         // No host overwrites a page with a write in flight: the order would be undefined. Such an
@@ -143,18 +143,18 @@ impl TestHost {
             return;
         };
         if mode == Mode::Read {
-            let asked = OutstandingIo { pages: Vec::new(), fua: false, flushes: None };
-            self.under_way.insert(ticket, asked);
+            let io_state = OutstandingIo { pages: Vec::new(), fua: false, flushes: None };
+            self.outstanding.insert(ticket, io_state);
             return;
         }
         self.last = Some(io);
         for page in &pages {
-            let known = &mut self.pages[*page as usize];
-            known.written += 1;
-            known.busy = true;
+            let history = &mut self.pages[*page as usize];
+            history.written += 1;
+            history.busy = true;
         }
         let flushes = flushes.then(|| self.acknowledged());
-        self.under_way.insert(ticket, OutstandingIo { pages, fua, flushes });
+        self.outstanding.insert(ticket, OutstandingIo { pages, fua, flushes });
     }
 
     fn acknowledged(&self) -> Vec<u64> {
@@ -163,9 +163,9 @@ impl TestHost {
 
     fn flush(&mut self, device: &mut SimDevice) {
         let ticket = device.submit_flush();
-        let asked =
+        let io_state =
             OutstandingIo { pages: Vec::new(), fua: false, flushes: Some(self.acknowledged()) };
-        self.under_way.insert(ticket, asked);
+        self.outstanding.insert(ticket, io_state);
     }
 
     fn trim(&mut self, device: &mut SimDevice) {
@@ -185,26 +185,26 @@ impl TestHost {
     /// Complete the first I/O of the device.
     fn complete(&mut self, device: &mut SimDevice) {
         // The failed I/O is not identified: no further completions are expected.
-        let Ok(done) = device.complete() else {
+        let Ok(completion) = device.complete() else {
             assert!(super::wears_out(device), "a device that has room");
             self.refused = true;
             return;
         };
-        let asked = self.under_way.remove(&done.ticket).expect("it was submitted");
-        if let Some(acknowledged) = &asked.flushes {
+        let io_state = self.outstanding.remove(&completion.ticket).expect("it was submitted");
+        if let Some(acknowledged) = &io_state.flushes {
             for (page, acknowledged) in self.pages.iter_mut().zip(acknowledged) {
                 if *acknowledged > page.trimmed {
                     page.durable = page.durable.max(*acknowledged);
                 }
             }
         }
-        let durable = asked.fua || asked.flushes.is_some() || self.nothing_volatile;
-        for page in &asked.pages {
-            let known = &mut self.pages[*page as usize];
-            known.busy = false;
-            known.acknowledged = known.written;
+        let durable = io_state.fua || io_state.flushes.is_some() || self.nothing_volatile;
+        for page in &io_state.pages {
+            let history = &mut self.pages[*page as usize];
+            history.busy = false;
+            history.acknowledged = history.written;
             if durable {
-                known.durable = known.written;
+                history.durable = history.written;
             }
         }
     }
@@ -216,14 +216,14 @@ impl TestHost {
                 return;
             }
             match self.below(40) {
-                0..28 if (self.under_way.len() as u64) < self.depth => self.submit(device),
+                0..28 if (self.outstanding.len() as u64) < self.depth => self.submit(device),
                 28 => self.trim(device),
-                29 if (self.under_way.len() as u64) < self.depth => self.flush(device),
-                30 if self.under_way.is_empty() => {
+                29 if (self.outstanding.len() as u64) < self.depth => self.flush(device),
+                30 if self.outstanding.is_empty() => {
                     let until = device.now() + Nanos(self.below(3_000_000));
                     device.wait_until(until);
                 }
-                _ if !self.under_way.is_empty() => self.complete(device),
+                _ if !self.outstanding.is_empty() => self.complete(device),
                 _ => {}
             }
         }
@@ -248,23 +248,23 @@ impl TestHost {
         let at_its_end = super::is_read_only(device);
         assert!(!at_its_end || super::wears_out(device), "a device that has room");
         let cut = device.cut_power(at).expect("it can lose power");
-        self.under_way.clear();
+        self.outstanding.clear();
         self.refused = false;
         cut
     }
 
     /// Compare the device with the acknowledged writes.
     pub(super) fn check(&mut self, device: &SimDevice) {
-        for (page, known) in (0..).zip(&mut self.pages) {
-            let found = device.version_of(page).expect("an account is kept");
+        for (page, history) in (0..).zip(&mut self.pages) {
+            let version = device.version_of(page).expect("an account is kept");
             assert!(
-                (known.durable..=known.written).contains(&found),
-                "page {page} has version {found}, and {known:?}"
+                (history.durable..=history.written).contains(&version),
+                "page {page} has version {version}, and {history:?}"
             );
-            *known = PageHistory {
-                written: found,
-                acknowledged: found,
-                durable: found,
+            *history = PageHistory {
+                written: version,
+                acknowledged: version,
+                durable: version,
                 ..PageHistory::default()
             };
         }

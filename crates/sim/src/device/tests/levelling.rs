@@ -23,9 +23,11 @@ fn device() -> SimDevice {
 }
 
 /// Return the blocks with programmed pages that replace no block.
-fn left(device: &SimDevice) -> usize {
-    let found = contents(device).block_states().into_iter();
-    found.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used).count()
+fn used_up_blocks(device: &SimDevice) -> usize {
+    let blocks = contents(device).block_states().into_iter();
+    blocks
+        .filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used)
+        .count()
 }
 
 /// Deallocated data does not count as lost, timed or untimed.
@@ -64,14 +66,14 @@ fn recovery_erases_block_of_interrupted_move() {
     let versions = |device: &SimDevice| -> Vec<u64> {
         (0..64).map(|page| device.version_of(page).expect("an account is kept")).collect()
     };
-    let (mut met, mut unmoved) = (0, 0);
+    let (mut interrupted, mut unmoved) = (0, 0);
     for number in 0..40 {
         let before = versions(&device);
         device.submit(&write(number % 8)).unwrap();
         for later in (0..40).map(|step| Nanos(step * PROGRAM)) {
             let mut copy = device.clone();
             copy.cut_power(copy.now() + later).unwrap();
-            let (left, found) = (left(&copy), contents(&copy).block_states());
+            let (left, found) = (used_up_blocks(&copy), contents(&copy).block_states());
             let erased =
                 found.iter().filter(|(found, ..)| *found == BlockCondition::Erased).count();
             let recovery = copy.recover().unwrap();
@@ -80,7 +82,7 @@ fn recovery_erases_block_of_interrupted_move() {
             if left != 1 || recovery.blocks_erased != 1 {
                 continue;
             }
-            met += 1;
+            interrupted += 1;
             assert_eq!(
                 (recovery.erasing, recovery.spare_areas_read),
                 (Nanos(ERASE), BLOCKS * PAGES)
@@ -95,5 +97,8 @@ fn recovery_erases_block_of_interrupted_move() {
         }
         device.complete().unwrap();
     }
-    assert!(met > 10 && unmoved > 10, "{met} moves were cut, {unmoved} cuts were beside one");
+    assert!(
+        interrupted > 10 && unmoved > 10,
+        "{interrupted} moves were cut, {unmoved} cuts were beside one"
+    );
 }

@@ -36,20 +36,20 @@ struct EventCoverage {
     half_erased: AtomicU64,
     not_begun: AtomicU64,
     lost: AtomicU64,
-    come_back: AtomicU64,
-    put_back: AtomicU64,
+    resurrected: AtomicU64,
+    rewritten: AtomicU64,
     merged: AtomicU64,
     dropped: AtomicU64,
     /// Blocks without a successful erase and without a list entry at a power cut, and those listed
     /// after recovery.
     unlisted: AtomicU64,
     listed: AtomicU64,
-    ended: AtomicU64,
+    worn_out: AtomicU64,
     /// Pages buffered by an FTL behind a write cache, and buffered pages saved by capacitors.
-    kept: AtomicU64,
+    kept_in_memory: AtomicU64,
     saved: AtomicU64,
     /// Programmed blocks that replace no block at a power cut, and moves of wear levelling.
-    left: AtomicU64,
+    interrupted_moves: AtomicU64,
     levelled: AtomicU64,
 }
 
@@ -65,16 +65,16 @@ impl EventCoverage {
             ("half erased", of(&self.half_erased)),
             ("not begun", of(&self.not_begun)),
             ("lost", of(&self.lost)),
-            ("come back", of(&self.come_back)),
-            ("put back", of(&self.put_back)),
+            ("come back", of(&self.resurrected)),
+            ("put back", of(&self.rewritten)),
             ("merged", of(&self.merged)),
             ("dropped", of(&self.dropped)),
             ("unlisted", of(&self.unlisted)),
             ("listed", of(&self.listed)),
-            ("ended", of(&self.ended)),
-            ("kept", of(&self.kept)),
+            ("ended", of(&self.worn_out)),
+            ("kept", of(&self.kept_in_memory)),
             ("saved", of(&self.saved)),
-            ("left", of(&self.left)),
+            ("left", of(&self.interrupted_moves)),
             ("levelled", of(&self.levelled)),
         ]
     }
@@ -106,8 +106,8 @@ fn audit(device: &SimDevice) {
         let mut pages =
             (0..geometry.shape().pages_per_block).map(|page| geometry.address_at(block, page));
         if !bad && pages.any(|page| contents.is_readable(page.page)) {
-            let said = contents.label(block).erases;
-            assert_eq!(ftl.blocks().wear(block), said, "wear of {block:?}");
+            let erases = contents.label(block).erases;
+            assert_eq!(ftl.blocks().wear(block), erases, "wear of {block:?}");
         }
     }
 }
@@ -118,7 +118,7 @@ fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
         merged.ftl.audit();
     }
     let (contents, nand) = (contents(device), &device.flash.nand);
-    contents.audit_physical_blocks(Some(&|known| device.flash.physical_block(known)));
+    contents.audit_physical_blocks(Some(&|logical| device.flash.physical_block(logical)));
     if wears_out(device) {
         for block in (0..device.flash.geometry.blocks()).map(BlockIdx) {
             assert_eq!(contents.is_listed(block), nand.is_bad(block), "the list has {block:?}");
@@ -129,7 +129,7 @@ fn audit_merged(device: &SimDevice, merged: &MergingBackend) {
     let geometry = &device.flash.geometry;
     for page in (0..geometry.shape().logical_pages).map(crate::flash::geometry::Lpn) {
         if let Some(at) = merged.lookup(page) {
-            let at = device.flash.place(at);
+            let at = device.flash.physical_address(at);
             let programmed = nand.programmed(at.block);
             assert!(programmed.contains(&geometry.page_in_block(at)), "{page:?} is somewhere");
         }
@@ -147,7 +147,7 @@ fn wears_out(device: &SimDevice) -> bool {
 }
 
 /// Return the blocks that cannot be erased and are not listed.
-fn unlisted(device: &SimDevice) -> u64 {
+fn count_unlisted_defects(device: &SimDevice) -> u64 {
     let contents = contents(device);
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
     let lost = |block: &BlockIdx| contents.is_broken(*block) && !contents.is_listed(*block);
@@ -178,22 +178,22 @@ fn cut(
     device: &mut SimDevice,
     host: &mut TestHost,
     rng: &mut Xoshiro256PlusPlus,
-    seen: &EventCoverage,
+    coverage: &EventCoverage,
 ) {
-    let kept = contents(device).in_memory();
+    let in_memory = contents(device).in_memory();
     let before = device.counters().expect("it counts");
     let cut = host.cut(device);
     let saved =
         |(page, version): &(u32, u64)| contents(device).saved_version(*page) == Some(*version);
-    seen.add(&seen.saved, kept.iter().filter(|kept| saved(kept)).count() as u64);
+    coverage.add(&coverage.saved, in_memory.iter().filter(|entry| saved(entry)).count() as u64);
     if wears_out(device) {
-        seen.add(&seen.unlisted, unlisted(device));
+        coverage.add(&coverage.unlisted, count_unlisted_defects(device));
     }
     contents(device).audit_physical_blocks(None);
     let left = contents(device).block_states().into_iter();
     let left =
         left.filter(|(found, _, used)| matches!(found, BlockCondition::Programmed(_)) && !used);
-    seen.add(&seen.left, left.count() as u64);
+    coverage.add(&coverage.interrupted_moves, left.count() as u64);
     assert!(device.submit(&host.any_io()).is_err(), "nobody is served without power");
     let mut again = device.clone();
     let recovery = device.recover().expect("it lost power");
@@ -201,14 +201,14 @@ fn cut(
     host.clone().check(device);
     audit(device);
     assert!(recovery.ready >= recovery.begin && recovery.begin == cut.at);
-    seen.add(&seen.torn, u64::from(cut.pages_torn));
-    seen.add(&seen.half_erased, u64::from(cut.blocks_half_erased));
-    seen.add(&seen.not_begun, u64::from(cut.pages_not_begun));
-    seen.add(&seen.lost, u64::from(cut.pages_lost));
-    seen.add(&seen.come_back, u64::from(cut.pages_resurrected));
-    seen.add(&seen.put_back, recovery.pages_put_back);
-    seen.add(&seen.merged, recovery.pages_merged);
-    seen.add(&seen.dropped, recovery.blocks_dropped);
+    coverage.add(&coverage.torn, u64::from(cut.pages_torn));
+    coverage.add(&coverage.half_erased, u64::from(cut.blocks_half_erased));
+    coverage.add(&coverage.not_begun, u64::from(cut.pages_not_begun));
+    coverage.add(&coverage.lost, u64::from(cut.pages_lost));
+    coverage.add(&coverage.resurrected, u64::from(cut.pages_resurrected));
+    coverage.add(&coverage.rewritten, recovery.pages_put_back);
+    coverage.add(&coverage.merged, recovery.pages_merged);
+    coverage.add(&coverage.dropped, recovery.blocks_dropped);
     // A power cut during recovery must not change the result.
     let versions = |device: &SimDevice| -> Vec<Option<u64>> {
         (0..device.flash.geometry.shape().logical_pages)
@@ -226,20 +226,25 @@ fn cut(
     host.check(device);
     let contents = contents(device);
     let blocks = (0..device.flash.geometry.blocks()).map(BlockIdx);
-    seen.add(&seen.listed, blocks.filter(|block| contents.is_listed(*block)).count() as u64);
-    seen.add(&seen.ended, u64::from(is_read_only(device)));
+    coverage
+        .add(&coverage.listed, blocks.filter(|block| contents.is_listed(*block)).count() as u64);
+    coverage.add(&coverage.worn_out, u64::from(is_read_only(device)));
 }
 
 /// Return the pages that an FTL buffers and that came from a write cache.
-fn kept_behind_a_cache(device: &SimDevice) -> u64 {
-    let kept = matches!(device.backend, AnyBackend::Merged(_)) && device.cache.is_some();
-    if kept { device.flash.counters.pages_absorbed } else { 0 }
+fn pages_buffered_behind_cache(device: &SimDevice) -> u64 {
+    let behind_cache = matches!(device.backend, AnyBackend::Merged(_)) && device.cache.is_some();
+    if behind_cache { device.flash.counters.pages_absorbed } else { 0 }
 }
 
 /// A generator of random devices.
 type ProfileGenerator = fn(&mut Xoshiro256PlusPlus, u64) -> (Profile, String);
 
-fn device_is_cut(seed: u64, draw: ProfileGenerator, seen: &EventCoverage) -> Result<(), String> {
+fn check_device_with_cuts(
+    seed: u64,
+    draw: ProfileGenerator,
+    coverage: &EventCoverage,
+) -> Result<(), String> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (profile, name) = draw(&mut rng, seed);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -252,15 +257,15 @@ fn device_is_cut(seed: u64, draw: ProfileGenerator, seen: &EventCoverage) -> Res
         let mut host = TestHost::new(&device, rng.next_u64(), depth);
         for _ in 0..CUTS_OF_ONE / 3 {
             host.work(&mut device, 40);
-            seen.add(&seen.kept, kept_behind_a_cache(&device));
+            coverage.add(&coverage.kept_in_memory, pages_buffered_behind_cache(&device));
             // Cut the power of a clone twice, independently of the device.
             let (mut other, mut theirs) = (device.clone(), host.clone());
-            cut(&mut other, &mut theirs, &mut rng, seen);
+            cut(&mut other, &mut theirs, &mut rng, coverage);
             theirs.work(&mut other, 10);
-            cut(&mut other, &mut theirs, &mut rng, seen);
-            cut(&mut device, &mut host, &mut rng, seen);
+            cut(&mut other, &mut theirs, &mut rng, coverage);
+            cut(&mut device, &mut host, &mut rng, coverage);
         }
-        seen.add(&seen.levelled, device.flash.counters.blocks_levelled);
+        coverage.add(&coverage.levelled, device.flash.counters.blocks_levelled);
     }));
     outcome.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -270,21 +275,21 @@ fn device_is_cut(seed: u64, draw: ProfileGenerator, seen: &EventCoverage) -> Res
 }
 
 /// Cut the power of many devices many times; report the cases of `others` that never occur.
-fn devices_are_cut(draw: ProfileGenerator, others: &[&str]) {
+fn check_devices_with_cuts(draw: ProfileGenerator, others: &[&str]) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
     };
     let (cuts, first) = (number("UFLIP_POWER_CUTS", CUTS), number("UFLIP_POWER_SEED", 0));
-    let seen = EventCoverage::default();
+    let coverage = EventCoverage::default();
     let devices = cuts.div_ceil(CUTS_OF_ONE);
-    let tried = (first..first + devices).map(|seed| device_is_cut(seed, draw, &seen));
+    let tried = (first..first + devices).map(|seed| check_device_with_cuts(seed, draw, &coverage));
     let broken = tried.filter_map(Result::err).inspect(|broken| eprintln!("{broken}"));
     let broken: Vec<String> = broken.collect();
-    eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, seen.all());
+    eprintln!("{} cuts of {devices} devices: {:?}", devices * CUTS_OF_ONE, coverage.all());
     assert!(broken.is_empty(), "{} devices broke:\n{}", broken.len(), broken.join("\n"));
-    for (what, count) in seen.all() {
-        let met = count > 0 || others.contains(&what);
-        assert!(devices < 100 || met, "no cut met {what}");
+    for (what, count) in coverage.all() {
+        let occurred = count > 0 || others.contains(&what);
+        assert!(devices < 100 || occurred, "no cut met {what}");
     }
 }
 
@@ -292,13 +297,13 @@ fn devices_are_cut(draw: ProfileGenerator, others: &[&str]) {
 fn page_map_keeps_acknowledged_data_wherever_power_is_cut() {
     let others =
         ["merged", "dropped", "unlisted", "listed", "ended", "kept", "saved", "left", "levelled"];
-    devices_are_cut(|rng, _| draw::profile(rng, Endurance::Lasts), &others);
+    check_devices_with_cuts(|rng, _| draw::profile(rng, Endurance::Lasts), &others);
 }
 
 #[test]
 fn page_map_keeps_data_on_wearing_flash_wherever_power_is_cut() {
     // One cut in a thousand finds a block that is not listed: `defects.rs` constructs it.
-    devices_are_cut(
+    check_devices_with_cuts(
         |rng, _| draw::profile(rng, Endurance::WearsOut),
         &["merged", "dropped", "unlisted", "kept", "saved", "left", "levelled"],
     );
@@ -306,7 +311,7 @@ fn page_map_keeps_data_on_wearing_flash_wherever_power_is_cut() {
 
 #[test]
 fn merging_ftl_keeps_data_wherever_power_is_cut() {
-    devices_are_cut(
+    check_devices_with_cuts(
         |rng, seed| draw_merging::profile(rng, seed, Endurance::Lasts),
         &["unlisted", "listed", "ended"],
     );
@@ -314,5 +319,5 @@ fn merging_ftl_keeps_data_wherever_power_is_cut() {
 
 #[test]
 fn merging_ftl_keeps_data_on_wearing_flash_wherever_power_is_cut() {
-    devices_are_cut(|rng, seed| draw_merging::profile(rng, seed, Endurance::WearsOut), &[]);
+    check_devices_with_cuts(|rng, seed| draw_merging::profile(rng, seed, Endurance::WearsOut), &[]);
 }

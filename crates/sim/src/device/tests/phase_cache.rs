@@ -43,7 +43,7 @@ fn trace(device: &mut SimDevice, at_once: u64, rng: &mut Xoshiro256PlusPlus) -> 
 #[test]
 fn phase_cache_matches_simulated_merge() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut known = 0;
+    let mut cached = 0;
     for seed in 0..DEVICES {
         let (mut profile, text) = draw_merging::profile(&mut rng, seed, Endurance::Lasts);
         // A device that can lose power is always recorded, and one with a write cache keeps a
@@ -58,7 +58,7 @@ fn phase_cache_matches_simulated_merge() {
             .map(|device| trace(device, at_once, &mut Xoshiro256PlusPlus::seed_from_u64(seed)));
         assert!(traces[0] == traces[1], "{text}, {at_once} at once");
         let AnyBackend::Merged(merged) = &device.backend else { panic!("it merges") };
-        known += usize::from(merged.jobs.has_cached_phase());
+        cached += usize::from(merged.jobs.has_cached_phase());
     }
-    assert!(known as u64 > DEVICES / 4, "of {known} devices only");
+    assert!(cached as u64 > DEVICES / 4, "of {cached} devices only");
 }

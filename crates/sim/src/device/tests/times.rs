@@ -97,8 +97,8 @@ fn half_erased_blocks_are_erased_after_scan() {
         device.complete().unwrap();
         page += 7;
         let mut copy = device.clone();
-        let found = copy.cut_power(copy.now() + Nanos(1_000)).unwrap();
-        cut = (found.blocks_half_erased == 1).then_some(copy);
+        let power_cut = copy.cut_power(copy.now() + Nanos(1_000)).unwrap();
+        cut = (power_cut.blocks_half_erased == 1).then_some(copy);
         assert!(page < 10_000, "a full device erases");
     }
     let recovery = cut.unwrap().recover().unwrap();
@@ -134,7 +134,7 @@ fn scan_reads_all_pages_without_program_order() {
 
 #[test]
 fn recovery_merges_fast_sequential_log_only() {
-    let found = |ftl: &str| {
+    let recovered = |ftl: &str| {
         let mut device = merging(ftl, "any", "sequential");
         device.submit(&write(0)).unwrap();
         device.complete().unwrap();
@@ -144,9 +144,9 @@ fn recovery_merges_fast_sequential_log_only() {
     };
     // Each page is read and crosses the channel twice; then both blocks are erased.
     let copied = PAGES * (READ + 2 * PAGE + PROGRAM);
-    assert_eq!(found("fast"), (PAGES, 2, Nanos(copied + 2 * ERASE)));
-    assert_eq!(found("bast"), (0, 0, Nanos(0)));
-    assert_eq!(found("superblock"), (0, 0, Nanos(0)));
+    assert_eq!(recovered("fast"), (PAGES, 2, Nanos(copied + 2 * ERASE)));
+    assert_eq!(recovered("bast"), (0, 0, Nanos(0)));
+    assert_eq!(recovered("superblock"), (0, 0, Nanos(0)));
 }
 
 #[test]

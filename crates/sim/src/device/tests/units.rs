@@ -66,8 +66,8 @@ fn recovery_finds_newest_part_of_unit() {
                 let cut = device.cut_power(device.now() + Nanos(1_000)).unwrap();
                 assert_eq!(cut.pages_lost, 0, "{durability}{more}");
                 device.recover().unwrap();
-                let found = (0..units).map(|unit| device.version_of(unit).unwrap());
-                assert!(found.eq(written.iter().copied()), "{durability}{more}");
+                let versions = (0..units).map(|unit| device.version_of(unit).unwrap());
+                assert!(versions.eq(written.iter().copied()), "{durability}{more}");
             }
         }
     }

@@ -66,12 +66,12 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         target: CompletionTarget,
     ) -> TimedFlash<'a, M> {
         let units_read = events.timing.read_transfers;
-        let (beside, through, read_bytes, before) = (false, false, 0, Vec::new());
+        let (is_shared_read, through, read_bytes, before) = (false, false, 0, Vec::new());
         TimedFlash {
             flash,
             events,
             gather: None,
-            is_shared_read: beside,
+            is_shared_read,
             through,
             moves: Purpose::Relocation,
             units_read,
@@ -99,10 +99,10 @@ impl<'a, M: FastPath> TimedFlash<'a, M> {
         TimedFlash { read_bytes, units_read, ..self }
     }
 
-    /// Read `from` and `beside` more units of the same flash page, which were counted.
-    pub(crate) fn read_together(mut self, from: PageAddress, beside: u16) {
+    /// Read `from` and `more_units` more units of the same flash page, which were counted.
+    pub(crate) fn read_together(mut self, from: PageAddress, more_units: u16) {
         if self.events.timing.read_transfers == 1 {
-            self.units_read += beside;
+            self.units_read += more_units;
         }
         self.read(from);
     }

@@ -41,13 +41,13 @@ impl<M: FastPath> TimedFlash<'_, M> {
 
     /// Add the page to `op`, if operations are recorded.
     #[inline(always)]
-    pub(super) fn op_at(place: PageAddress, op: Op<EventTag>) -> Op<EventTag> {
-        if M::MINIMAL { op } else { op.on(place) }
+    pub(super) fn op_at(address: PageAddress, op: Op<EventTag>) -> Op<EventTag> {
+        if M::MINIMAL { op } else { op.on(address) }
     }
 
     #[inline(always)]
-    fn die_at(&self, place: PageAddress) -> DieIdx {
-        self.flash.geometry.die_at_of::<M>(place)
+    fn die_at(&self, address: PageAddress) -> DieIdx {
+        self.flash.geometry.die_at_of::<M>(address)
     }
 
     /// Return a read of `from`.

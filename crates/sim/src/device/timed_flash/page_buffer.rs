@@ -18,7 +18,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// Program the flash page that ends with `page`. The place is passed in parts, as in
+    /// Program the flash page that ends with `page`. The address is passed in parts, as in
     /// `records.rs`.
     #[inline(never)]
     fn program_gathered(&mut self, page: Ppn, block: BlockIdx, plane: PlaneIdx, relocated: bool) {

@@ -26,7 +26,7 @@ impl<M: FastPath> TimedFlash<'_, M> {
         }
     }
 
-    /// The place is passed in parts: a value just written in parts is slow to read as a whole, and
+    /// The address is passed in parts: a value just written in parts is slow to read as a whole, and
     /// slower behind a cache miss (store forwarding).
     #[inline(never)]
     fn record_program(

@@ -4,7 +4,7 @@
 //! therefore stored twice, and every operation in between is a record:
 //!
 //! ```text
-//! decided    ▓▓▓▓▓▓▓▓░░   the spare areas once everything under way has ended
+//! decided    ▓▓▓▓▓▓▓▓░░   the spare areas once everything in progress has ended
 //! records         ▒▒▒     programs and erases: waiting for their die │ under way │ end known
 //! on flash   ▓▓▓▓▓        the spare areas now
 //! ```
@@ -66,7 +66,7 @@ pub(crate) struct Label {
     pub(crate) by: BlockIdx,
 }
 
-/// The content of the flash, now and after the operations under way.
+/// The content of the flash, now and after the operations in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contents {
     geometry: Geometry,
@@ -154,9 +154,9 @@ impl Contents {
             self.cached.insert(page, *version);
             return;
         }
-        let place = account as usize;
-        self.arrivals.resize(self.arrivals.len().max(place + 1), 0);
-        self.arrivals[place] = *version;
+        let index = account as usize;
+        self.arrivals.resize(self.arrivals.len().max(index + 1), 0);
+        self.arrivals[index] = *version;
     }
 
     /// Note that the version of `page` from the host or from the write cache stays in memory.
@@ -277,12 +277,12 @@ impl Contents {
         first..first + self.geometry.shape().pages_per_block as usize
     }
 
-    /// Record that the cells of a record are at work from `begin` on, possibly with interruptions.
+    /// Record that the cells of a record are busy from `begin` on, possibly with interruptions.
     pub(crate) fn set_begin(&mut self, record: u32, begin: u64) {
         self.records.set_begin(record, begin);
     }
 
-    /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
+    /// Record that the cells of a record are busy from `begin` to `end`. Returns the waiters that this
     /// completes, with their times.
     pub(crate) fn set_times(
         &mut self,

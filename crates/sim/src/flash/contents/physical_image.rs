@@ -32,7 +32,7 @@ const HALF_ERASED: u32 = u32::MAX;
 pub(super) struct PhysicalImage {
     /// Per block: pages programmed since it was erased.
     filled: Vec<u32>,
-    /// Pages of a block are programmed in order: a page that is left out can no longer be programmed.
+    /// Pages of a block are programmed in order: a skipped page can no longer be programmed.
     is_ordered: bool,
     /// Their content, to check that labels name the right blocks.
     #[cfg(test)]
@@ -142,7 +142,7 @@ impl Contents {
         records
     }
 
-    /// Finish all operations under way.
+    /// Finish all operations in progress.
     pub(crate) fn finish(&mut self) {
         for record in self.records.drain() {
             self.apply(record.what, &record.cells, record.label);
@@ -233,7 +233,7 @@ impl Contents {
         }
     }
 
-    /// Mark the pages left out of a block as torn.
+    /// Mark the skipped pages of a block as torn.
     pub(super) fn tear_skipped_pages(&mut self) {
         let Some(physical_image) = self.physical_image.as_mut().filter(|image| image.is_ordered)
         else {
@@ -267,31 +267,31 @@ impl Contents {
         let condition = |block| (self.block_condition(block), self.programmed_pages(block));
         let all = (0..self.geometry.blocks()).map(BlockIdx);
         let Some(physical_image) = &self.physical_image else {
-            return all.map(condition).map(|(found, pages)| (found, pages, true)).collect();
+            return all.map(condition).map(|(states, pages)| (states, pages, true)).collect();
         };
         let of = |filled: &u32| match *filled {
             0 => (BlockCondition::Erased, 0, true),
             HALF_ERASED => (BlockCondition::HalfErased, 0, false),
             pages => (BlockCondition::Programmed(pages), pages, false),
         };
-        let mut found: Vec<(BlockCondition, u32, bool)> =
+        let mut states: Vec<(BlockCondition, u32, bool)> =
             physical_image.filled.iter().map(of).collect();
         for (block, by) in all.zip(self.named_blocks()) {
             if let Some(by) = by {
                 let (is, pages) = condition(block);
-                found[by.0 as usize] = (is, pages, is != BlockCondition::HalfErased);
+                states[by.0 as usize] = (is, pages, is != BlockCondition::HalfErased);
             }
         }
-        found
+        states
     }
 
     /// Return the physical blocks without programmed pages.
     pub(crate) fn erased_blocks(&self) -> impl Iterator<Item = BlockIdx> {
-        let found = self.block_states().into_iter();
+        let states = self.block_states().into_iter();
         let erased = (0..)
             .map(BlockIdx)
-            .zip(found)
-            .filter(|(_, (found, ..))| *found == BlockCondition::Erased);
+            .zip(states)
+            .filter(|(_, (condition, ..))| *condition == BlockCondition::Erased);
         erased.map(|(block, _)| block)
     }
 
@@ -320,10 +320,10 @@ impl Contents {
     /// the expected physical block.
     pub(crate) fn audit_physical_blocks(&self, by: Option<&dyn Fn(BlockIdx) -> BlockIdx>) {
         let Some(physical_image) = &self.physical_image else { return };
-        let mut taken = vec![false; physical_image.filled.len()];
+        let mut used = vec![false; physical_image.filled.len()];
         for (logical, named) in (0..).map(BlockIdx).zip(self.named_blocks()) {
             let Some(named) = named else { continue };
-            let twice = std::mem::replace(&mut taken[named.0 as usize], true);
+            let twice = std::mem::replace(&mut used[named.0 as usize], true);
             assert!(!twice, "{named:?} replaces two blocks");
             if let Some(by) = by {
                 assert_eq!(by(logical), named, "the physical block of {logical:?}");
@@ -337,13 +337,16 @@ impl Contents {
                 Cell::Holds { page, version } => (2 + u64::from(page), version),
             };
             let cells = &self.on_flash[self.pages_of(logical)];
-            let said = cells.iter().filter(|cell| **cell != Cell::Erased);
-            let mut said: Vec<(u64, u64)> = said.map(order).collect();
+            let labels = cells.iter().filter(|cell| **cell != Cell::Erased);
+            let mut from_labels: Vec<(u64, u64)> = labels.map(order).collect();
             let mut holds: Vec<(u64, u64)> =
                 physical_image.holds[named.0 as usize].iter().map(order).collect();
-            said.sort_unstable();
+            from_labels.sort_unstable();
             holds.sort_unstable();
-            assert_eq!(said, holds, "the content of {named:?}, the physical block of {logical:?}");
+            assert_eq!(
+                from_labels, holds,
+                "the content of {named:?}, the physical block of {logical:?}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Power loss: operations under way stop, and the state that is found afterwards.
+//! Power loss: operations in progress stop, and the state that is found afterwards.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) enum BlockCondition {
     Erased,
     /// Its erase was interrupted.
     HalfErased,
-    /// The number of its pages, from the first on, that are programmed, torn, or left out and lost.
+    /// The number of its pages, from the first on, that are programmed, torn, or skipped and lost.
     Programmed(u32),
 }
 
@@ -49,16 +49,16 @@ impl Contents {
         let image = self.read_image();
         let of_host = self.geometry.shape().logical_pages as usize;
         for (page, at) in image.map.iter().enumerate() {
-            let mut found = at.map_or(0, |at| self.version_at(page as u32, at));
-            let saved = newest.get(&(page as u32)).filter(|version| **version > found);
+            let mut found_version = at.map_or(0, |at| self.version_at(page as u32, at));
+            let saved = newest.get(&(page as u32)).filter(|version| **version > found_version);
             if let Some(version) = saved.filter(|_| page < of_host) {
                 self.saved.insert(page as u32, *version);
-                found = *version;
+                found_version = *version;
             }
             // Later versions are counted from the version that was found.
-            let newest = std::mem::replace(&mut self.written[page], found);
-            let needed = newest > self.deallocated_version(page as u32, newest, found);
-            cut.lost += u32::from(newest > found && needed && page < of_host);
+            let newest = std::mem::replace(&mut self.written[page], found_version);
+            let needed = newest > self.deallocated_version(page as u32, newest, found_version);
+            cut.lost += u32::from(newest > found_version && needed && page < of_host);
         }
         cut
     }
@@ -81,10 +81,12 @@ impl Contents {
     /// remains.
     pub(super) fn stop_at(&mut self, at: u64, protected: bool, cut: &mut PowerCutEffect) {
         for record in self.records.drain() {
-            let begun = record.begin < at;
+            let has_begun = record.begin < at;
             match record.what {
                 what if protected => self.apply(what, &record.cells, record.label),
-                what if begun => self.stop_operation(what, record.cells.len(), record.label, cut),
+                what if has_begun => {
+                    self.stop_operation(what, record.cells.len(), record.label, cut)
+                }
                 RecordKind::Program(_) | RecordKind::List(..) | RecordKind::Copy(_) => {
                     cut.not_begun += 1
                 }
@@ -138,8 +140,8 @@ impl Contents {
     fn newest(&self) -> BTreeMap<u32, u64> {
         let mut newest = self.cached.clone();
         let mut add = |page: u32, version: u64| {
-            let known = newest.entry(page).or_insert(0);
-            *known = (*known).max(version);
+            let newest_version = newest.entry(page).or_insert(0);
+            *newest_version = (*newest_version).max(version);
         };
         let elsewhere = self.in_memory.iter().chain(&self.saved);
         elsewhere.for_each(|(page, version)| add(*page, *version));
@@ -159,7 +161,7 @@ impl Contents {
         !self.saved.is_empty()
     }
 
-    /// Keep `page` saved: a worn-out device has no place for it. Its place `at` holds an older version.
+    /// Keep `page` saved: a worn-out device has no page for it. The page `at` holds an older version.
     pub(crate) fn mark_saved(&mut self, page: u32, at: Option<PageAddress>, version: u64) {
         self.saved.insert(page, self.written[page as usize]);
         for cells in [&mut self.decided, &mut self.on_flash] {
@@ -227,9 +229,9 @@ impl Contents {
         for (at, cell) in (0..).map(Ppn).zip(cells) {
             let Cell::Holds { page, version } = *cell else { continue };
             let opened = labels[self.geometry.block_of(at).0 as usize].opened;
-            let found = Some((version, opened, at));
+            let candidate = Some((version, opened, at));
             let best = &mut newest[page as usize];
-            *best = (*best).max(found);
+            *best = (*best).max(candidate);
         }
         newest.into_iter().map(|best| best.map(|(.., at)| at)).collect()
     }
@@ -292,11 +294,11 @@ impl Contents {
     }
 
     /// Set the state after untimed operation. `pages` gives every mapped logical page and its place; if
-    /// `anew`, it is a new version. `programmed` returns the programmed pages of a block, `label` its label.
+    /// `new_versions`, it is a new version. `programmed` returns the programmed pages of a block, `label` its label.
     pub(crate) fn settle(
         &mut self,
         pages: impl Iterator<Item = (u32, PageAddress)>,
-        continues_block: bool,
+        new_versions: bool,
         programmed: impl Fn(BlockIdx) -> Vec<u32>,
         label: impl Fn(BlockIdx) -> Label,
     ) {
@@ -305,18 +307,20 @@ impl Contents {
         self.decided.fill(Cell::Erased);
         for block in (0..self.geometry.blocks()).map(BlockIdx) {
             let first = self.geometry.first_page(block).0;
-            let found = programmed(block);
+            let programmed_pages = programmed(block);
             self.erases[block.0 as usize] = label(block).erases;
             self.labels[block.0 as usize] =
-                if found.is_empty() { Label::default() } else { label(block) };
+                if programmed_pages.is_empty() { Label::default() } else { label(block) };
             self.opened = self.opened.max(self.labels[block.0 as usize].opened);
-            found.iter().for_each(|page| self.decided[(first + page) as usize] = Cell::Nothing);
+            programmed_pages
+                .iter()
+                .for_each(|page| self.decided[(first + page) as usize] = Cell::Nothing);
         }
         self.deallocated =
             (0..).zip(self.written.iter().copied()).filter(|(_, n)| *n > 0).collect();
         for (page, at) in pages {
             let version = &mut self.written[page as usize];
-            *version += u64::from(continues_block);
+            *version += u64::from(new_versions);
             self.decided[at.page.0 as usize] = Cell::Holds { page, version: *version };
             self.deallocated.remove(&page);
         }

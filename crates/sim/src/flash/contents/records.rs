@@ -58,7 +58,7 @@ pub(super) struct OpRecord {
     pub(super) label: Label,
     /// The number of records before it.
     number: u64,
-    /// The time its cells are at work. Both are [`UNKNOWN`] while it waits; the end alone is if it can be
+    /// The time its cells are busy. Both are [`UNKNOWN`] while it waits; the end alone is if it can be
     /// suspended.
     pub(super) begin: u64,
     pub(super) end: u64,
@@ -101,12 +101,12 @@ pub(super) struct OpRecords {
 impl OpRecords {
     /// Add an operation; returns its number, which is valid until it has ended.
     pub(super) fn add(&mut self, what: RecordKind, cells: &[Cell], label: Label) -> u32 {
-        let mut kept = self.spare.pop().unwrap_or_default();
-        kept.clear();
-        kept.extend_from_slice(cells);
+        let mut copied = self.spare.pop().unwrap_or_default();
+        copied.clear();
+        copied.extend_from_slice(cells);
         let (number, begin, end) = (self.next_number, UNKNOWN, UNKNOWN);
         self.next_number += 1;
-        let record = OpRecord { what, cells: kept, label, number, begin, end, ended: false };
+        let record = OpRecord { what, cells: copied, label, number, begin, end, ended: false };
         let index = self.unused.pop().unwrap_or_else(|| {
             self.records.push(None);
             self.records.len() as u32 - 1
@@ -116,13 +116,13 @@ impl OpRecords {
         index + 1
     }
 
-    /// Record that the cells of a record are at work from `begin` on, unless they already were.
+    /// Record that the cells of a record are busy from `begin` on, unless they already were.
     pub(super) fn set_begin(&mut self, record: u32, begin: u64) {
         let record = self.records[record as usize - 1].as_mut().expect("it has not ended");
         record.begin = record.begin.min(begin);
     }
 
-    /// Record that the cells of a record are at work from `begin` to `end`. Returns the waiters that this
+    /// Record that the cells of a record are busy from `begin` to `end`. Returns the waiters that this
     /// completes, with their times.
     pub(super) fn set_times(&mut self, record: u32, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let index = record - 1;
@@ -157,7 +157,7 @@ impl OpRecords {
         self.after_programs_until(self.next_number, token)
     }
 
-    /// Like [`Records::after_programs`], for the programs queued before `record`.
+    /// Like [`OpRecords::after_programs`], for the programs queued before `record`.
     pub(super) fn after_programs_before(&mut self, record: u32, token: u64) -> Option<u64> {
         let record = self.records[record as usize - 1].as_ref().expect("it has not ended");
         self.after_programs_until(record.number, token)
@@ -166,22 +166,22 @@ impl OpRecords {
     fn after_programs_until(&mut self, number: u64, token: u64) -> Option<u64> {
         let programs = self.records.iter().flatten();
         let programs = programs.filter(|record| record.what.programs() && record.number < number);
-        let (mut left, mut latest) = (0, 0);
+        let (mut remaining, mut latest) = (0, 0);
         for record in programs {
             if record.end == UNKNOWN {
-                left += 1;
+                remaining += 1;
             } else {
                 latest = latest.max(record.end);
             }
         }
-        if left == 0 {
+        if remaining == 0 {
             return Some(latest);
         }
-        self.barriers.push(Barrier { token, number, remaining: left, latest });
+        self.barriers.push(Barrier { token, number, remaining, latest });
         None
     }
 
-    /// Return the operation that ended first, if one has by `until`; its cells go back to [`Records::reuse`].
+    /// Return the operation that ended first, if one has by `until`; its cells go back to [`OpRecords::reuse`].
     /// If a program has ended, so has the erase before it, even if its end is not recorded yet: both may end
     /// at the same moment.
     pub(super) fn ended(&mut self, until: u64) -> Option<(RecordKind, Vec<Cell>, Label)> {
@@ -204,12 +204,12 @@ impl OpRecords {
     /// Return the erase before the program `index` in the same block, if its end is unknown.
     fn erase_before(&self, index: u32) -> Option<u32> {
         let record = self.records[index as usize].as_ref().expect("it has not ended");
-        let there = match record.what {
+        let target_block = match record.what {
             RecordKind::Program(_) => record.label.by,
             RecordKind::Copy(copied) => copied.into,
             RecordKind::Erase { .. } | RecordKind::List(..) => return None,
         };
-        let mut erases = self.erases.iter().filter(|(block, _)| *block == there);
+        let mut erases = self.erases.iter().filter(|(block, _)| *block == target_block);
         let (_, erase) = erases.find(|(_, erase)| {
             let erase =
                 self.records[*erase as usize].as_ref().expect("a pending erase has a record");

@@ -53,9 +53,9 @@ impl<'a> Survey<'a> {
     ) -> Survey<'a> {
         let blocks = (0..geometry.blocks()).map(BlockIdx);
         // Pairs of group and block.
-        let mut found: Vec<(u32, BlockIdx)> =
+        let mut members_by_group: Vec<(u32, BlockIdx)> =
             blocks.map(|block| (group_of(block), block)).collect();
-        found.sort_unstable();
+        members_by_group.sort_unstable();
         let mut survey = Survey {
             contents,
             geometry,
@@ -65,7 +65,7 @@ impl<'a> Survey<'a> {
         };
         let mut members: Vec<Vec<BlockIdx>> = Vec::new();
         let mut order: Vec<(u64, u32, usize)> = Vec::new();
-        for group in found.chunk_by(|a, b| a.0 == b.0) {
+        for group in members_by_group.chunk_by(|a, b| a.0 == b.0) {
             let blocks: Vec<BlockIdx> = group.iter().map(|(_, block)| *block).collect();
             let programmed = blocks.iter().filter(|block| !survey.is_erased(**block));
             let opened = programmed.map(|block| contents.label(*block).opened);
@@ -91,24 +91,24 @@ impl<'a> Survey<'a> {
                 *copies += u32::from(version == *newest);
             }
         }
-        let mut kept = Vec::new();
+        let mut remaining = Vec::new();
         for (_, number, index) in order.iter().rev() {
             let held = self.pages_in(&members[*index]);
-            let mut here: Vec<u32> = held
+            let mut versions: Vec<u32> = held
                 .iter()
                 .filter(|(_, page, version)| best[*page as usize].0 == *version)
                 .map(|(_, page, _)| *page)
                 .collect();
-            here.sort_unstable();
+            versions.sort_unstable();
             let elsewhere = |of: &[u32]| best[of[0] as usize].1 as usize > of.len();
-            if here.chunk_by(|a, b| a == b).all(elsewhere) {
-                here.iter().for_each(|page| best[*page as usize].1 -= 1);
+            if versions.chunk_by(|a, b| a == b).all(elsewhere) {
+                versions.iter().for_each(|page| best[*page as usize].1 -= 1);
                 let programmed = members[*index].iter().copied();
                 let programmed = programmed.filter(|block| !self.is_erased(*block));
                 let programmed: Vec<BlockIdx> = programmed.collect();
                 self.dropped.extend(programmed);
             } else {
-                kept.push(*number);
+                remaining.push(*number);
                 for (at, page, version) in held {
                     let newest = &mut self.newest[page as usize];
                     if best[page as usize].0 == version && newest.is_none() {
@@ -117,8 +117,8 @@ impl<'a> Survey<'a> {
                 }
             }
         }
-        kept.reverse();
-        self.groups = kept;
+        remaining.reverse();
+        self.groups = remaining;
     }
 
     /// Return the readable pages of `blocks`.
@@ -155,7 +155,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Return the place of the newest version of `page`.
-    pub(crate) fn place(&self, page: Lpn) -> Option<PageAddress> {
+    pub(crate) fn address_of(&self, page: Lpn) -> Option<PageAddress> {
         self.newest[page.0 as usize].map(|at| self.geometry.address_of(at))
     }
 
@@ -185,15 +185,15 @@ impl<'a> Survey<'a> {
     /// Classify the content of `block`; a logical block has as many pages as a physical one.
     pub(crate) fn holding(&self, block: BlockIdx) -> Holding {
         let pages = self.geometry.shape().pages_per_block;
-        let mut found = None;
+        let mut holding = None;
         for offset in 0..pages {
             let Some((page, _)) = self.page_at(self.geometry.address_at(block, offset)) else {
                 continue;
             };
             let (logical, in_place) = (page.0 / pages, page.0 % pages == offset);
-            found = match found {
+            holding = match holding {
                 None if in_place => Some(Holding::InPlace(logical)),
-                Some(Holding::InPlace(other)) if other == logical && in_place => found,
+                Some(Holding::InPlace(other)) if other == logical && in_place => holding,
                 None => Some(Holding::Of(logical)),
                 Some(Holding::InPlace(other) | Holding::Of(other)) if other == logical => {
                     Some(Holding::Of(logical))
@@ -201,6 +201,6 @@ impl<'a> Survey<'a> {
                 _ => return Holding::Mixed,
             };
         }
-        found.expect("a group that is kept has a readable page")
+        holding.expect("a group that is kept has a readable page")
     }
 }

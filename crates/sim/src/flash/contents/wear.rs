@@ -12,23 +12,23 @@ use crate::flash::geometry::BlockIdx;
 impl Contents {
     /// Return the erase count of each block as far as it can be read; otherwise the mean of the readable
     /// ones.
-    pub(crate) fn erases_found(&self) -> Vec<u32> {
-        let known = |block: BlockIdx| {
+    pub(crate) fn estimated_erases(&self) -> Vec<u32> {
+        let known_erases = |block: BlockIdx| {
             let mut pages = self.on_flash[self.pages_of(block)].iter();
             let readable = pages.any(|cell| matches!(cell, Cell::Nothing | Cell::Holds { .. }));
             readable.then(|| self.labels_on_flash[block.0 as usize].erases)
         };
-        let known: Vec<Option<u32>> =
-            (0..self.geometry.blocks()).map(BlockIdx).map(known).collect();
-        let sum: u64 = known.iter().flatten().map(|erases| u64::from(*erases)).sum();
-        let mean = sum / (known.iter().flatten().count() as u64).max(1);
-        known.iter().map(|erases| erases.unwrap_or(mean as u32)).collect()
+        let erases: Vec<Option<u32>> =
+            (0..self.geometry.blocks()).map(BlockIdx).map(known_erases).collect();
+        let sum: u64 = erases.iter().flatten().map(|erases| u64::from(*erases)).sum();
+        let mean = sum / (erases.iter().flatten().count() as u64).max(1);
+        erases.iter().map(|erases| erases.unwrap_or(mean as u32)).collect()
     }
 
     /// Set the erase counts that the FTL has.
     pub(crate) fn set_erases(&mut self, erases: impl Fn(BlockIdx) -> u32) {
-        for (block, known) in (0..).map(BlockIdx).zip(&mut self.erases) {
-            *known = erases(block);
+        for (block, erases_of) in (0..).map(BlockIdx).zip(&mut self.erases) {
+            *erases_of = erases(block);
         }
     }
 }

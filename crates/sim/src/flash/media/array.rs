@@ -137,7 +137,7 @@ impl Flash {
         }
     }
 
-    // Addresses one by one: a `Place` would have to be in memory in the hot path already.
+    // Addresses one by one: a `PageAddress` would have to be in memory in the hot path already.
     #[inline(never)]
     fn judge_read(&mut self, page: Ppn, block: BlockIdx) {
         let from = self.geometry.address_in(block, page);

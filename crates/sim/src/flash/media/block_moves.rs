@@ -30,9 +30,9 @@ impl PlanExecutor<'_> {
     pub(super) fn level(&mut self, cold: BlockIdx, free: BlockIdx) {
         let old = self.flash.replacements().block(cold);
         let by = self.flash.replacements().block(free);
-        let kept = self.flash.nand.programmed(old);
+        let programmed = self.flash.nand.programmed(old);
         self.executed.barrier();
-        if !self.move_block(BlockMove { logical: cold, failed: None }, by, &kept) {
+        if !self.move_block(BlockMove { logical: cold, failed: None }, by, &programmed) {
             let next = self.flash.replacements().next(free).expect("one is left");
             self.flash.replacements().replace(free, next);
             return self.record_erased(free);
@@ -69,14 +69,14 @@ impl PlanExecutor<'_> {
         failed: Option<(PageAddress, PageAddress)>,
     ) -> bool {
         let old = self.flash.replacements().block(logical);
-        let mut kept = match failed {
+        let mut pages_to_copy = match failed {
             Some(_) => self.flash.nand.programmed(old),
             None => Vec::new(),
         };
         let (at, failed) = failed.unzip();
-        kept.retain(|page| Some(self.flash.geometry.address_at(old, *page)) != at);
+        pages_to_copy.retain(|page| Some(self.flash.geometry.address_at(old, *page)) != at);
         while let Some(by) = self.flash.replacements().next(logical) {
-            if self.move_block(BlockMove { logical, failed }, by, &kept) {
+            if self.move_block(BlockMove { logical, failed }, by, &pages_to_copy) {
                 self.retire(old);
                 return true;
             }
@@ -121,10 +121,10 @@ impl PlanExecutor<'_> {
     /// Returns false if the reserve is empty.
     pub(super) fn scrub(&mut self, logical: BlockIdx) -> bool {
         let old = self.flash.replacements().block(logical);
-        let kept = self.flash.nand.programmed(old);
+        let programmed = self.flash.nand.programmed(old);
         let moved = BlockMove { logical, failed: None };
         while let Some(by) = self.flash.replacements().spare(logical) {
-            if !self.move_block(moved, by, &kept) {
+            if !self.move_block(moved, by, &programmed) {
                 continue;
             }
             match self.erase_source(old) {

@@ -21,18 +21,18 @@ impl Flash {
     /// [`Flash::execute`] on a device that replaces blocks or pages.
     #[inline(never)]
     pub(super) fn execute_replaced(&mut self, plan: &mut Plan) {
-        let mut asked = self.replacements().planned.take().unwrap_or_default();
-        std::mem::swap(plan, &mut *asked);
+        let mut requested = self.replacements().planned.take().unwrap_or_default();
+        std::mem::swap(plan, &mut *requested);
         plan.clear();
         self.replacements().notes.clear();
         let mut executor = PlanExecutor { flash: self, executed: plan };
-        for command in asked.commands() {
-            executor.execute_command(command, &asked);
+        for command in requested.commands() {
+            executor.execute_command(command, &requested);
         }
         if self.records_notes() {
-            plan.record_requested(&asked);
+            plan.record_requested(&requested);
         }
-        self.replacements().planned = Some(asked);
+        self.replacements().planned = Some(requested);
     }
 
     /// Whether a block has failed and no replacement was left.
@@ -79,12 +79,12 @@ impl Flash {
         self.replacements().records_notes = true;
     }
 
-    /// Return the physical place of the FTL's page at `place`.
+    /// Return the physical address of the FTL's page at `address`.
     #[inline]
-    pub(crate) fn place(&self, place: PageAddress) -> PageAddress {
+    pub(crate) fn physical_address(&self, address: PageAddress) -> PageAddress {
         self.replacements
             .as_ref()
-            .map_or(place, |replacements| replacements.place(place, &self.geometry))
+            .map_or(address, |replacements| replacements.physical_address(address, &self.geometry))
     }
 }
 
@@ -98,12 +98,12 @@ impl PlanExecutor<'_> {
     fn execute_command(&mut self, command: &Cmd, asked: &Plan) {
         match *command {
             Cmd::Read(from) => {
-                let from = self.flash.place(from);
+                let from = self.flash.physical_address(from);
                 self.flash.read(from);
                 self.record_retries(from);
                 self.executed.read(from);
             }
-            Cmd::Program { to, rest } => self.program(to, rest),
+            Cmd::Program { to, merge_from: rest } => self.program(to, rest),
             Cmd::Copy { from, to } => self.copy(from, to),
             Cmd::CopySet { from, to, set } => {
                 let words = asked.words(set);
@@ -122,7 +122,7 @@ impl PlanExecutor<'_> {
             }
             Cmd::LoadMap(_) if self.should_stop() => {}
             Cmd::LoadMap(from) => {
-                let from = self.flash.place(from);
+                let from = self.flash.physical_address(from);
                 self.flash.read_mapping(from);
                 self.record_internal_retries(from);
                 self.executed.load_map(from);
@@ -182,7 +182,7 @@ impl PlanExecutor<'_> {
         }
         self.flash.replacements().allocate(to);
         loop {
-            let at = self.flash.place(to);
+            let at = self.flash.physical_address(to);
             let programmed = program(self, at);
             self.note(Note::Program { to, by: at.block, holds, fails: !programmed });
             if programmed {
@@ -199,15 +199,15 @@ impl PlanExecutor<'_> {
         if self.should_stop() {
             return;
         }
-        let rest = rest.map(|rest| self.flash.place(rest));
-        if let Some(rest) = rest {
+        let merge_from = rest.map(|rest| self.flash.physical_address(rest));
+        if let Some(rest) = merge_from {
             self.flash.read_to_modify(rest);
             self.record_internal_retries(rest);
         }
         self.attempt(to, PageContent::Host, |executor, to| {
             let programmed = executor.flash.program(to, None);
             match programmed {
-                true => executor.executed.program(to, rest),
+                true => executor.executed.program(to, merge_from),
                 false => executor.executed.add_failed_program(to),
             }
             programmed
@@ -221,7 +221,10 @@ impl PlanExecutor<'_> {
             let Flash { replacements, geometry, .. } = &mut *self.flash;
             let replacements = replacements.as_mut().expect("blocks are replaced");
             replacements.allocate(to);
-            let (at, by) = (replacements.place(from, geometry), replacements.place(to, geometry));
+            let (at, by) = (
+                replacements.physical_address(from, geometry),
+                replacements.physical_address(to, geometry),
+            );
             if replacements.records_notes {
                 let holds = PageContent::Page(from.page);
                 replacements.notes.push(Note::Program { to, by: by.block, holds, fails: false });
@@ -230,7 +233,9 @@ impl PlanExecutor<'_> {
             return self.executed.copy(at, by);
         }
         let holds = PageContent::Page(from.page);
-        self.attempt(to, holds, |executor, to| executor.move_to(executor.flash.place(from), to));
+        self.attempt(to, holds, |executor, to| {
+            executor.move_to(executor.flash.physical_address(from), to)
+        });
     }
 
     /// Move pages that are at their places plane by plane, the others one by one.
@@ -258,7 +263,7 @@ impl PlanExecutor<'_> {
                 .filter(|_| !of_map)
                 .map_or(PageContent::Map, |from| PageContent::Page(from.page));
             self.attempt(*to, holds, |executor, to| {
-                let from = from.map(|from| executor.flash.place(from));
+                let from = from.map(|from| executor.flash.physical_address(from));
                 let programmed = if of_map {
                     executor.flash.program_mapping(to, from)
                 } else {

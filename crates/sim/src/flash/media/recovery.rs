@@ -17,20 +17,20 @@ impl Flash {
         if nand.is_in_any_order() {
             return nand.restore_pages(by, programmed);
         }
-        let found =
+        let programmed_pages =
             replacements.as_mut().and_then(|replacements| replacements.rebuild(block, programmed));
-        nand.restore_programmed(by, found.unwrap_or(end));
+        nand.restore_programmed(by, programmed_pages.unwrap_or(end));
     }
 
     /// Restore the replacement of blocks: `named` is the physical block of each of the FTL's blocks. All
     /// other good blocks are erased.
     pub(crate) fn restore_replacements(&mut self, named: &[Option<BlockIdx>]) {
         let Flash { nand, replacements, geometry, .. } = self;
-        let mut taken = vec![false; geometry.blocks() as usize];
-        named.iter().flatten().for_each(|block| taken[block.0 as usize] = true);
+        let mut used = vec![false; geometry.blocks() as usize];
+        named.iter().flatten().for_each(|block| used[block.0 as usize] = true);
         let others = (0..geometry.blocks()).map(BlockIdx);
         let erased: Vec<BlockIdx> =
-            others.filter(|block| !taken[block.0 as usize] && !nand.is_bad(*block)).collect();
+            others.filter(|block| !used[block.0 as usize] && !nand.is_bad(*block)).collect();
         for block in &erased {
             match nand.is_in_any_order() {
                 true => nand.restore_pages(*block, |_| false),

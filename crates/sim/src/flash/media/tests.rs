@@ -62,7 +62,11 @@ const FRONT_ENDS: [fn(&mut Flash, BlockIdx) -> bool; 2] = [
 ];
 
 /// The number of erases of `block` before one fails.
-fn endured(flash: &mut Flash, block: BlockIdx, erase: fn(&mut Flash, BlockIdx) -> bool) -> u32 {
+fn count_erases_until_failure(
+    flash: &mut Flash,
+    block: BlockIdx,
+    erase: fn(&mut Flash, BlockIdx) -> bool,
+) -> u32 {
     (0..).find(|_| !erase(flash, block)).expect("none is erased for ever")
 }
 
@@ -71,7 +75,10 @@ fn endured(flash: &mut Flash, block: BlockIdx, erase: fn(&mut Flash, BlockIdx) -
 fn erase_steps_limit_block_endurance() {
     for erase in FRONT_ENDS {
         for (before, expected) in [(0, 50), (20, 30), (49, 1), (50, 0)] {
-            assert_eq!(endured(&mut flash(before, 0.0), BlockIdx(7), erase), expected);
+            assert_eq!(
+                count_erases_until_failure(&mut flash(before, 0.0), BlockIdx(7), erase),
+                expected
+            );
         }
     }
 }
@@ -81,7 +88,9 @@ fn erase_steps_limit_block_endurance() {
 fn erase_failure_depends_on_earlier_erases() {
     let of = |erase| {
         let mut flash = flash(0, 1.0 - 1e-9);
-        (0..BLOCKS).map(|block| endured(&mut flash, BlockIdx(block), erase)).collect::<Vec<u32>>()
+        (0..BLOCKS)
+            .map(|block| count_erases_until_failure(&mut flash, BlockIdx(block), erase))
+            .collect::<Vec<u32>>()
     };
     let endured = of(FRONT_ENDS[0]);
     assert_eq!(endured, of(FRONT_ENDS[1]), "by either front end");

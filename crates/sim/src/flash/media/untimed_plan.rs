@@ -21,7 +21,7 @@ impl Flash {
     fn execute_command(&mut self, command: &Cmd, plan: &Plan) {
         match *command {
             Cmd::Read(from) => self.read(from),
-            Cmd::Program { to, rest } => {
+            Cmd::Program { to, merge_from: rest } => {
                 self.program(to, rest);
             }
             Cmd::Copy { from, to } => {

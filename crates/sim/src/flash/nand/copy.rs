@@ -20,9 +20,9 @@ impl Nand {
             let page = Ppn(from.page.0 + missing.trailing_zeros());
             self.fail_violation(Violation::Unwritten, PageAddress { page, ..from });
         }
-        let taken = pages & bits::word(&self.programmed, target, length);
-        if taken != 0 {
-            let page = Ppn(to.page.0 + taken.trailing_zeros());
+        let already_programmed = pages & bits::word(&self.programmed, target, length);
+        if already_programmed != 0 {
+            let page = Ppn(to.page.0 + already_programmed.trailing_zeros());
             self.fail_violation(Violation::OutOfOrder, PageAddress { page, ..to });
         }
         bits::insert_word(&mut self.programmed, target, pages);

@@ -110,10 +110,10 @@ impl Nand {
         if retired { Err(Violation::Retired) } else { Ok(()) }
     }
 
-    /// Return the word and the bit of `place`, for flash that is programmed in any order.
+    /// Return the word and the bit of `address`, for flash that is programmed in any order.
     #[inline]
-    fn bit(place: PageAddress) -> (usize, u64) {
-        (place.page.0 as usize / 64, 1 << (place.page.0 % 64))
+    fn bit(address: PageAddress) -> (usize, u64) {
+        (address.page.0 as usize / 64, 1 << (address.page.0 % 64))
     }
 
     #[inline]
@@ -126,7 +126,7 @@ impl Nand {
     }
 
     /// Programs in any order, with retired pages, or against the rules. Addresses are passed one by one: a
-    /// [`Place`] would have to be in memory in the hot path already.
+    /// [`PageAddress`] would have to be in memory in the hot path already.
     #[inline(never)]
     fn program_irregular(&mut self, page: Ppn, block: BlockIdx) {
         let to = self.geometry.address_in(block, page);
@@ -158,7 +158,7 @@ impl Nand {
             self.programmed[word] |= bit;
             return Ok(());
         }
-        // Only retired pages may be left out.
+        // Only retired pages may be skipped.
         let next = self.next[to.block.0 as usize];
         let left_out =
             |page| !self.bad.is_empty() && self.is_retired(PageAddress { page: Ppn(page), ..to });
@@ -206,24 +206,24 @@ impl Nand {
 
     /// Panic: an FTL violated a rule.
     #[cold]
-    fn fail_violation(&self, violation: Violation, place: PageAddress) -> ! {
+    fn fail_violation(&self, violation: Violation, address: PageAddress) -> ! {
         let what = match violation {
             Violation::OutOfOrder => "program out of order or on an unerased page",
             Violation::Unwritten => "read of an unwritten page",
             Violation::Retired => "use of a bad or retired page",
         };
-        panic!("{what}: {place:?} is {}", self.state(place))
+        panic!("{what}: {address:?} is {}", self.state(address))
     }
 
-    /// Describe the state of `place` and its block for a panic message.
-    fn state(&self, place: PageAddress) -> String {
-        let first = self.geometry.first_page(place.block).0;
+    /// Describe the state of `address` and its block for a panic message.
+    fn state(&self, address: PageAddress) -> String {
+        let first = self.geometry.first_page(address.block).0;
         let next = match self.programmed.is_empty() {
-            true => format!("whose next page is {}", self.next[place.block.0 as usize] - first),
+            true => format!("whose next page is {}", self.next[address.block.0 as usize] - first),
             false => "which is programmed in any order".to_owned(),
         };
-        let erases = self.erases(place.block);
-        format!("page {} of its block, {next}, erased {erases} times", place.page.0 - first)
+        let erases = self.erases(address.block);
+        format!("page {} of its block, {next}, erased {erases} times", address.page.0 - first)
     }
 
     /// Check that `block` may be erased.
@@ -258,8 +258,9 @@ impl Nand {
         let pages = self.geometry.shape().pages_per_block;
         let first = self.geometry.first_page(block).0;
         bits::clear(&mut self.programmed, first as usize, (first + pages) as usize);
-        let found = (0..pages).filter(|page| programmed(*page));
-        found.for_each(|page| bits::insert(&mut self.programmed, (first + page) as usize));
+        let programmed_pages = (0..pages).filter(|page| programmed(*page));
+        programmed_pages
+            .for_each(|page| bits::insert(&mut self.programmed, (first + page) as usize));
     }
 
     /// Whether pages of a block may be programmed in any order.

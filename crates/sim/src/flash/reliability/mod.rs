@@ -91,10 +91,10 @@ impl Rber {
 
 const ONE: i32 = 1 << 16;
 /// Error rates below 2⁻⁴⁰ count as zero; failure probabilities are tabulated at 256 points an octave above.
-const LEAST_OCTAVES: i32 = -40;
+const MIN_OCTAVES: i32 = -40;
 const POINT_BITS: u32 = 8;
 /// Upper limit of wear, at which no codeword is readable: an exponential law has no limit.
-const WEAR_MOST: f64 = 1e9;
+const MAX_WEAR: f64 = 1e9;
 /// Bits of a page's quality: the number of different qualities is 2 to this power.
 const QUALITY_BITS: u32 = 12;
 /// Points an octave, as a power of two, in the tables of erases, ages and read disturb.
@@ -147,7 +147,7 @@ impl Reliability {
     /// Invalid parameters; the message names the key.
     pub fn new(part: &ReliabilityPart, unit_bytes: u32) -> Result<Reliability> {
         part.check()?;
-        let wear = tabulate(u32::BITS, |cycles| part.wear(cycles).min(WEAR_MOST));
+        let wear = tabulate(u32::BITS, |cycles| part.wear(cycles).min(MAX_WEAR));
         let qualities = 1u32 << QUALITY_BITS;
         let quality = (0..qualities)
             .map(|i| (f64::from(i) + 0.5) / f64::from(qualities))
@@ -156,7 +156,7 @@ impl Reliability {
         let age = tabulate(64, |age_ns| part.ageing(age_ns / 1e9));
         let code = BchCode::bch(part.ecc_codeword_bytes, part.ecc_correctable_bits);
         let codewords = f64::from(unit_bytes.div_ceil(part.ecc_codeword_bytes));
-        let points = -LEAST_OCTAVES << POINT_BITS;
+        let points = -MIN_OCTAVES << POINT_BITS;
         let chance = (0..=points)
             .map(|point| f64::from(point - points) / f64::from(1 << POINT_BITS))
             .map(|octaves| code.failure(octaves.exp2()))
@@ -203,7 +203,7 @@ impl Reliability {
     #[inline]
     #[must_use]
     pub fn failing_below(&self, rate: Rber) -> u64 {
-        let steps = i64::from(rate.0) - i64::from(LEAST_OCTAVES * ONE);
+        let steps = i64::from(rate.0) - i64::from(MIN_OCTAVES * ONE);
         if steps < 0 {
             return 0;
         }

@@ -100,10 +100,10 @@ impl MergingFtl for Fast {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_place(page) {
+        if let Some(place) = self.data.erased_page(page) {
             plan.program(place, self.merge_source(page, extent));
             self.data.set_programmed(page);
-            // A merge to reclaim its log page may have freed its place in the data block meanwhile.
+            // A merge to reclaim its log page may have freed its page in the data block meanwhile.
             if !self.lossy && self.random.has(page) {
                 self.random.forget(page);
             }
@@ -140,14 +140,14 @@ impl MergingFtl for Fast {
         self.random.prefetch(page);
     }
 
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        self.data.restore(found, plan, |_, _| false);
-        for block in found.blocks() {
-            if found.holding(block) == Holding::Mixed {
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+        self.data.restore(survey, plan, |_, _| false);
+        for block in survey.blocks() {
+            if survey.holding(block) == Holding::Mixed {
                 let data = &self.data;
                 // A page that was just merged is in its data block.
                 let is_newest = |page| data.lookup(page).is_none();
-                self.random.restore(block, found, is_newest, |page| data.logical_block(page));
+                self.random.restore(block, survey, is_newest, |page| data.logical_block(page));
             }
         }
     }
@@ -173,7 +173,7 @@ fn refuse_lossy(lossy: bool) -> Result<()> {
 
 /// Lookup.
 impl Fast {
-    /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
+    /// Return the page that supplies the rest of `page`, if the host writes only a part of it.
     #[inline]
     fn merge_source(&self, page: Lpn, extent: &PageExtent) -> Option<PageAddress> {
         extent.merge_source(page, || self.lookup(page))
@@ -194,8 +194,8 @@ impl Fast {
         if self.random.is_filled(ring) {
             self.open_random(ring, plan);
         }
-        let rest = self.merge_source(page, extent);
-        plan.program(self.random.take_page(ring, page), rest);
+        let merge_from = self.merge_source(page, extent);
+        plan.program(self.random.take_page(ring, page), merge_from);
         // If the log has the page already, the data block's version is invalid; or, with the fault, stays.
         if !self.random.has(page) {
             self.data.set_invalid(page);
@@ -262,7 +262,7 @@ impl Fast {
         let pages = self.data.pages_of(logical);
         let Fast { random, data, .. } = self;
         random.take_all(pages, |page, from| {
-            plan.copy(from, data.place_in(block, page));
+            plan.copy(from, data.address_in(block, page));
             data.set_programmed(page);
         });
     }

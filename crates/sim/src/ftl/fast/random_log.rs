@@ -22,7 +22,7 @@ pub(crate) struct RandomLog {
     rings: Vec<Ring>,
     /// Maximum number of blocks of a ring.
     most: usize,
-    /// Per logical page: the place of its newest version, or [`NOWHERE`].
+    /// Per logical page: the address of its newest version, or [`UNMAPPED`].
     logged: Vec<u32>,
     /// The same, one bit a page.
     is_logged: Vec<u64>,
@@ -43,12 +43,12 @@ pub(crate) struct LogBlock {
     pub(crate) pages: Vec<u32>,
 }
 
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 
 impl LogBlock {
     /// Create a log block from `block`, which is erased.
     pub(crate) fn new(block: BlockIdx, geometry: &Geometry) -> LogBlock {
-        LogBlock { block, pages: vec![NOWHERE; geometry.shape().pages_per_block as usize] }
+        LogBlock { block, pages: vec![UNMAPPED; geometry.shape().pages_per_block as usize] }
     }
 }
 
@@ -67,7 +67,7 @@ impl RandomLog {
             per_plane,
             rings: vec![ring; rings],
             most,
-            logged: huge::filled(pages, NOWHERE),
+            logged: huge::filled(pages, UNMAPPED),
             is_logged: vec![0; pages.div_ceil(64)],
         }
     }
@@ -91,7 +91,7 @@ impl RandomLog {
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.logged[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
+        (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
     /// Whether a version of `page` is in the log.
@@ -103,7 +103,7 @@ impl RandomLog {
     /// Drop the version of `page` in the log.
     #[inline]
     pub(crate) fn forget(&mut self, page: Lpn) {
-        self.logged[page.0 as usize] = NOWHERE;
+        self.logged[page.0 as usize] = UNMAPPED;
         bits::remove(&mut self.is_logged, page.0 as usize);
     }
 
@@ -165,7 +165,7 @@ impl RandomLog {
     /// Return the logical page in `slot` of `log`, if this is its newest version.
     pub(crate) fn live(&self, log: &LogBlock, slot: usize) -> Option<Lpn> {
         // Empty if power was lost while the page was programmed.
-        let page = Some(log.pages[slot]).filter(|page| *page != NOWHERE)?;
+        let page = Some(log.pages[slot]).filter(|page| *page != UNMAPPED)?;
         let at = self.geometry.first_page(log.block).0 + slot as u32;
         (self.logged[page as usize] == at).then_some(Lpn(page))
     }
@@ -175,7 +175,7 @@ impl RandomLog {
         let (first, end) = (pages.start as usize, pages.end as usize);
         bits::drain(&mut self.is_logged, first, end, |page| {
             take(Lpn(page as u32), self.geometry.address_of(Ppn(self.logged[page])));
-            self.logged[page] = NOWHERE;
+            self.logged[page] = UNMAPPED;
         });
     }
 
@@ -183,7 +183,7 @@ impl RandomLog {
     pub(crate) fn restore(
         &mut self,
         block: BlockIdx,
-        found: &Survey<'_>,
+        survey: &Survey<'_>,
         is_newest: impl Fn(Lpn) -> bool,
         logical_block: impl Fn(Lpn) -> u32,
     ) {
@@ -191,7 +191,7 @@ impl RandomLog {
         let mut of_ring = 0;
         for slot in 0..self.geometry.shape().pages_per_block {
             let at = self.geometry.address_at(block, slot);
-            let Some((page, newest)) = found.page_at(at) else { continue };
+            let Some((page, newest)) = survey.page_at(at) else { continue };
             of_ring = self.ring_of(logical_block(page));
             log.pages[slot as usize] = page.0;
             if newest && is_newest(page) {
@@ -200,7 +200,7 @@ impl RandomLog {
             }
         }
         self.open(of_ring, log);
-        self.rings[of_ring].next = found.programmed(block);
+        self.rings[of_ring].next = survey.programmed(block);
     }
 
     /// Return all its blocks.
@@ -213,7 +213,7 @@ impl RandomLog {
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         for (page, place) in self.logged.iter().enumerate() {
-            assert_eq!(*place != NOWHERE, bits::has(&self.is_logged, page));
+            assert_eq!(*place != UNMAPPED, bits::has(&self.is_logged, page));
         }
         assert!(self.rings.iter().all(|ring| ring.blocks.len() <= self.most));
     }

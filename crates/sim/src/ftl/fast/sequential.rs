@@ -22,7 +22,7 @@ impl Fast {
         let log = self.sequential.filter(|log| log.logical == logical)?;
         let offset = page.0 - self.data.pages_of(logical).start;
         let valid = offset < log.next && bits::has(&self.sequential_valid, offset as usize);
-        valid.then(|| self.data.place_in(log.block, page))
+        valid.then(|| self.data.address_in(log.block, page))
     }
 
     /// Whether a write of the first page of `logical` counts as the beginning of a sequential run, or as its
@@ -54,9 +54,9 @@ impl Fast {
     }
 
     pub(super) fn append_sequential(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
-        let rest = self.merge_source(page, extent);
+        let merge_from = self.merge_source(page, extent);
         let log = self.sequential.as_mut().expect("a sequential log block");
-        plan.program(self.data.place_in(log.block, page), rest);
+        plan.program(self.data.address_in(log.block, page), merge_from);
         bits::insert(&mut self.sequential_valid, log.next as usize);
         log.next += 1;
         let log = *log;
@@ -122,7 +122,7 @@ impl Fast {
         }
         plan.barrier();
         if let Some((page, _)) = with {
-            plan.program(self.data.place_in(block, page), rest);
+            plan.program(self.data.address_in(block, page), rest);
             self.data.set_programmed(page);
             plan.barrier();
         }
@@ -137,7 +137,7 @@ impl Fast {
         extent: &PageExtent,
         plan: &mut Plan,
     ) {
-        let rest = self.merge_source(page, extent);
+        let merge_from = self.merge_source(page, extent);
         self.drop_old(page);
         let block = self.data.take_free(self.data.home(log.logical));
         plan.count_merge(Merge::Full);
@@ -146,14 +146,14 @@ impl Fast {
         let pages = self.data.pages_of(log.logical);
         for other in (pages.start..pages.start + log.next).map(Lpn).filter(|other| *other != page) {
             if bits::has(&self.sequential_valid, (other.0 - pages.start) as usize) {
-                let from = self.data.place_in(log.block, other);
-                plan.copy(from, self.data.place_in(block, other));
+                let from = self.data.address_in(log.block, other);
+                plan.copy(from, self.data.address_in(block, other));
                 self.data.set_programmed(other);
             }
         }
         self.sequential = None;
         plan.barrier();
-        plan.program(self.data.place_in(block, page), rest);
+        plan.program(self.data.address_in(block, page), merge_from);
         self.data.set_programmed(page);
         plan.barrier();
         self.erase(old, plan);

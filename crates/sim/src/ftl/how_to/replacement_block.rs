@@ -69,7 +69,7 @@ impl MergingFtl for ReplacementBlock {
         let (logical, offset) = self.split(page);
         let replacement = self.replacement_of(logical).map(|at| &self.replacements[at]);
         match replacement.filter(|other| bits::has(&other.newest, offset)) {
-            Some(replacement) => Some(self.data.place_in(replacement.block, page)),
+            Some(replacement) => Some(self.data.address_in(replacement.block, page)),
             None => self.data.lookup(page),
         }
     }
@@ -80,7 +80,7 @@ impl MergingFtl for ReplacementBlock {
             let block = self.data.take_free(self.data.home(logical));
             self.data.set_block(logical, block);
         }
-        if let Some(place) = self.data.erased_place(page) {
+        if let Some(place) = self.data.erased_page(page) {
             plan.program(place, None);
             return self.data.set_programmed(page);
         }
@@ -96,7 +96,7 @@ impl MergingFtl for ReplacementBlock {
         let replacement = &mut self.replacements[at];
         bits::insert(&mut replacement.programmed, offset);
         bits::insert(&mut replacement.newest, offset);
-        plan.program(self.data.place_in(replacement.block, page), rest);
+        plan.program(self.data.address_in(replacement.block, page), rest);
     }
 
     fn trim(&mut self, page: Lpn) {
@@ -144,11 +144,12 @@ impl ReplacementBlock {
         let Some(replacement) = self.replacements.remove(at) else { return };
         let Replacement { logical, block, programmed, newest } = replacement;
         let pages: Vec<Lpn> = self.data.pages_of(logical).map(Lpn).collect();
-        let copied: Vec<Option<PageAddress>> = pages.iter().map(|page| self.data.lookup(*page)).collect();
+        let copied: Vec<Option<PageAddress>> =
+            pages.iter().map(|page| self.data.lookup(*page)).collect();
         let old = self.data.set_block(logical, block).expect("a replacement stands for a block");
         for (offset, (page, from)) in pages.into_iter().zip(copied).enumerate() {
             if let Some(from) = from {
-                plan.copy(from, self.data.place_in(block, page));
+                plan.copy(from, self.data.address_in(block, page));
                 self.data.set_programmed(page);
             } else if bits::has(&newest, offset) {
                 self.data.set_programmed(page);

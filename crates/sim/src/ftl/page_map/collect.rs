@@ -46,8 +46,8 @@ impl PageMap {
     ) -> Option<Collection> {
         let of_map = |flash_map: &MapOnFlash| flash_map.has_reclaimable(plane, &self.blocks);
         let of_map = self.on_flash.as_deref().is_some_and(of_map);
-        let asked = of_map || self.has_block_to_fold(plane) || self.has_scrub_waiting(plane);
-        if !self.blocks.has_reclaimable(plane) && !asked {
+        let is_required = of_map || self.has_block_to_fold(plane) || self.has_scrub_waiting(plane);
+        if !self.blocks.has_reclaimable(plane) && !is_required {
             return None;
         }
         let (victim, stream) = self.choose_victim(plane, media)?;
@@ -188,7 +188,7 @@ impl PageMap {
         CollectedPage { from, page: Some(moves) }
     }
 
-    /// Move a page. If the host overwrote it after it was chosen, it was read in vain.
+    /// Move a page. If the host overwrote it after it was chosen, the read was unnecessary.
     #[inline(always)]
     pub(crate) fn relocate<D: CollectMedia>(
         &mut self,
@@ -209,12 +209,12 @@ impl PageMap {
         let Some(to) = self.copy(from, collection.stream, media) else { return };
         if let Some(page) = page {
             self.blocks.mark_invalid(from);
-            self.place(page, to.place);
+            self.map_page(page, to.address);
             if !D::Path::MINIMAL {
                 self.moved(collection, page);
             }
         } else {
-            self.blocks.mark_invalid(to.place);
+            self.blocks.mark_invalid(to.address);
         }
         self.close_if_full(to, collection.stream, media);
     }
@@ -230,7 +230,7 @@ impl PageMap {
     ) -> Option<AllocatedPage> {
         let plane = self.plane_for::<D::Path>(Some(from.plane), stream)?;
         let mut to = self.blocks.take_page_of::<D::Path>(plane, stream);
-        if !media.relocate(from, to.place) {
+        if !media.relocate(from, to.address) {
             to = self.retry_copy(from, to, stream, media)?;
         }
         Some(to)
@@ -248,7 +248,7 @@ impl PageMap {
     ) -> Option<AllocatedPage> {
         loop {
             to = self.replacement_page(to, stream, media)?;
-            if media.relocate(from, to.place) {
+            if media.relocate(from, to.address) {
                 return Some(to);
             }
         }
@@ -313,7 +313,7 @@ impl PageMap {
                 continue;
             };
             let page = Lpn(self.reverse[page.0 as usize]);
-            self.place(page, to.place);
+            self.map_page(page, to.address);
             self.moved(collection, page);
             self.close_if_full(to, stream, media);
         }
@@ -322,8 +322,8 @@ impl PageMap {
         moved
     }
 
-    /// Move the rest of a victim and erase it, at once. Nothing else happens meanwhile, so all its pages are
-    /// marked invalid first.
+    /// Move the rest of a victim and erase it, at once. Nothing else happens during this, so all its
+    /// pages are marked invalid first.
     pub(crate) fn collect_rest(
         &mut self,
         mut collection: Collection,

@@ -103,7 +103,7 @@ pub(crate) struct MapOnFlash {
     closed: Vec<Vec<BlockIdx>>,
     /// Per plane: mapping pages whose entries its collection has changed.
     moved: Vec<Vec<u32>>,
-    /// Mapping pages reserved for collections under way, which may still have to program them.
+    /// Mapping pages reserved for collections in progress, which may still have to program them.
     pub(super) reserved: u32,
 }
 
@@ -196,8 +196,8 @@ impl PageMap {
         media: &mut impl CollectMedia,
     ) -> Option<PlaneIdx> {
         self.on_flash.as_ref()?;
-        let room = self.has_space_to_read();
-        match self.load_entry(page, room, media)? {
+        let has_space = self.has_space_to_read();
+        match self.load_entry(page, has_space, media)? {
             WrittenBack::To(plane) => {
                 Some(plane).filter(|plane| self.wants_collection::<AllFeatures>(*plane))
             }
@@ -263,7 +263,7 @@ impl PageMap {
         let mut to = self.blocks.take_page(plane, Stream::Mapping);
         let old = self.lookup(page);
         media.set_content(Some(page), || self.blocks.kind(Stream::Mapping) as u8);
-        while !media.program_mapping(to.place, old) {
+        while !media.program_mapping(to.address, old) {
             match self.replacement_page(to, Stream::Mapping, media) {
                 Some(other) => to = other,
                 None => {
@@ -275,9 +275,9 @@ impl PageMap {
         if let Some(old) = old {
             self.blocks.mark_invalid(old);
         }
-        self.place(page, to.place);
+        self.map_page(page, to.address);
         self.close_if_full(to, Stream::Mapping, media);
-        Some(to.place.plane)
+        Some(to.address.plane)
     }
 
     /// Write every mapping page whose entries the collection of `plane` has changed. `reserved` pages were
@@ -310,7 +310,7 @@ impl PageMap {
         self.blocks.fits_after(Stream::Host, opens, relocated, mapping + 1)
     }
 
-    /// Like [`PageMap::has_room_with_map`], for a read that may write an entry back.
+    /// Like [`PageMap::has_space_with_map`], for a read that may write an entry back.
     pub(super) fn has_space_to_read(&self) -> bool {
         let (relocated, mapping) = self.needed_to_collect();
         self.blocks.fits(relocated, mapping + 1)
@@ -321,7 +321,7 @@ impl PageMap {
         self.blocks.fits(relocated, mapping)
     }
 
-    /// Return the relocated and the mapping pages that the collections under way and one more may need.
+    /// Return the relocated and the mapping pages that the collections in progress and one more may need.
     fn needed_to_collect(&self) -> (u32, u32) {
         let most = self.options.geometry.data_pages();
         let flash_map = self.flash_map();
@@ -334,8 +334,8 @@ impl PageMap {
         let flash_map = self.flash_map();
         let block = flash_map.emptiest(plane, &self.blocks)?;
         let valid = u32::from(self.blocks.valid_count(block));
-        let worth = 2 * valid <= self.options.geometry.data_pages();
-        if !worth || !self.blocks.fits(self.reserved, flash_map.reserved + valid) {
+        let worthwhile = 2 * valid <= self.options.geometry.data_pages();
+        if !worthwhile || !self.blocks.fits(self.reserved, flash_map.reserved + valid) {
             return None;
         }
         self.flash_map_mut().remove(plane, block);

@@ -30,13 +30,14 @@ impl PageMap {
     /// false if that has been tried to the end.
     #[cold]
     pub(crate) fn overrule_policy(&mut self) -> bool {
-        let again = self.on_flash.is_some() && !self.overruled && self.overrules < OVERRULES_MAX;
-        if !again && self.urgent {
+        let may_repeat =
+            self.on_flash.is_some() && !self.overruled && self.overrules < OVERRULES_MAX;
+        if !may_repeat && self.urgent {
             return false;
         }
         self.overrules += 1;
         self.overruled = true;
-        self.urgent = !again;
+        self.urgent = !may_repeat;
         true
     }
 

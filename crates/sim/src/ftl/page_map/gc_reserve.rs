@@ -1,4 +1,4 @@
-//! Pages reserved for collections under way: every collection that begins can finish.
+//! Pages reserved for collections in progress: every collection that begins can finish.
 
 use super::{Collection, PageMap, RelocationLoad};
 use crate::flash::fast_path::FastPath;

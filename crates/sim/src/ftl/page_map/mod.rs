@@ -106,7 +106,7 @@ impl RelocationLoad {
 /// Map, reverse map, and block accounting.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PageMap {
-    /// Per logical page: its physical page; `NOWHERE` if it was never written. Mapping pages follow those of
+    /// Per logical page: its physical page; `UNMAPPED` if it was never written. Mapping pages follow those of
     /// the host.
     #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
@@ -135,11 +135,11 @@ pub(crate) struct PageMap {
     pub(in crate::ftl) full: bool,
     /// Per plane: erases since the least-worn block was last looked for.
     since_static: Vec<u32>,
-    /// Pages reserved for collections under way, which may still have to move them; the host leaves them
+    /// Pages reserved for collections in progress, which may still have to move them; the host leaves them
     /// free.
     pub(in crate::ftl) reserved: u32,
     /// Pages that the host leaves free in addition: a block of them, if a due collection could not begin for
-    /// lack of pages while others were under way.
+    /// lack of pages while others were in progress.
     reserved_for_next: u32,
     /// The valid pages of a victim; reused to avoid allocation.
     pub(in crate::ftl) scratch: Vec<Ppn>,
@@ -151,7 +151,7 @@ pub(crate) struct PageMap {
 }
 
 /// Marks an empty entry of the two arrays; elsewhere it is an `Option`.
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 
 impl PageMap {
     /// Return the number of valid pages of `block`, if it is closed.
@@ -188,8 +188,8 @@ impl PageMap {
             blocks.set_first_cold();
         }
         PageMap {
-            map: huge::filled(pages as usize, NOWHERE),
-            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled(pages as usize, UNMAPPED),
+            reverse: huge::filled(geometry.pages() as usize, UNMAPPED),
             blocks,
             on_flash,
             retirement: retirement.map(|options| Box::new(Retirement::new(options.clone()))),
@@ -217,7 +217,7 @@ impl PageMap {
     #[inline]
     pub(crate) fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.options.geometry.address_of(Ppn(at)))
+        (at != UNMAPPED).then(|| self.options.geometry.address_of(Ppn(at)))
     }
 
     /// Return the place of `page` for a read in the untimed mode. If the map is on flash, its entry is
@@ -241,7 +241,7 @@ impl PageMap {
     #[inline]
     pub(crate) fn prefetch_old(&self, page: Lpn) {
         let old = self.map[page.0 as usize];
-        if old != NOWHERE {
+        if old != UNMAPPED {
             self.blocks.prefetch(Ppn(old));
         }
     }
@@ -256,7 +256,7 @@ impl PageMap {
 
     /// Clear the map entry of `page`.
     fn forget(&mut self, page: Lpn) {
-        self.map[page.0 as usize] = NOWHERE;
+        self.map[page.0 as usize] = UNMAPPED;
         if let Some(flash_map) = &mut self.on_flash {
             flash_map.changed(page);
         }
@@ -264,14 +264,14 @@ impl PageMap {
 
     #[inline(always)]
     fn invalidate(&mut self, at: PageAddress) {
-        let (left, closed) = self.blocks.mark_invalid(at);
+        let (valid_pages, closed) = self.blocks.mark_invalid(at);
         if closed {
-            self.options.victims.invalidated(at.plane, at.block, left);
+            self.options.victims.invalidated(at.plane, at.block, valid_pages);
         }
     }
 
     #[inline(always)]
-    pub(in crate::ftl) fn place(&mut self, page: Lpn, at: PageAddress) {
+    pub(in crate::ftl) fn map_page(&mut self, page: Lpn, at: PageAddress) {
         self.map[page.0 as usize] = at.page.0;
         self.reverse[at.page.0 as usize] = page.0;
     }
@@ -286,7 +286,7 @@ impl PageMap {
         let geometry = self.options.geometry;
         let mut valid = vec![0; geometry.blocks() as usize];
         let mut mapped = 0;
-        for (lpn, at) in self.map.iter().enumerate().filter(|(_, at)| **at != NOWHERE) {
+        for (lpn, at) in self.map.iter().enumerate().filter(|(_, at)| **at != UNMAPPED) {
             mapped += 1;
             assert_eq!(self.reverse[*at as usize] as usize, lpn, "the reverse map agrees");
             assert!(self.blocks.is_valid(Ppn(*at)), "a mapped page is valid");

@@ -23,12 +23,12 @@ use crate::pool::blocks::{BlockUse, Stream};
 use crate::pool::free::FreeOrder;
 
 impl PageMap {
-    /// Rebuild an empty map from `contents`. Blocks that were erased `again` become free, or are retired if
+    /// Rebuild an empty map from `contents`. Blocks in `erase_again` become free, or are retired if
     /// that erase failed. Returns the use of every block.
     pub(crate) fn restore(
         &mut self,
         contents: &Contents,
-        again: &[(BlockIdx, bool)],
+        erase_again: &[(BlockIdx, bool)],
         flash: &mut Flash,
     ) -> Vec<BlockUse> {
         if let Some(listed) = contents.defects() {
@@ -36,8 +36,8 @@ impl PageMap {
         }
         let image = &contents.read_image();
         let mut uses = self.uses(image);
-        self.mark_unusable(&mut uses, contents, again);
-        let wear = contents.erases_found();
+        self.mark_unusable(&mut uses, contents, erase_again);
+        let wear = contents.estimated_erases();
         let keys = match self.options.free_order {
             FreeOrder::FewestErrors => {
                 let blocks = (0..uses.len() as u32).map(BlockIdx);
@@ -49,7 +49,7 @@ impl PageMap {
         for (page, at) in (0..).map(Lpn).zip(&image.map) {
             if let Some(at) = *at {
                 let at = self.options.geometry.address_of(at);
-                self.place(page, at);
+                self.map_page(page, at);
                 self.blocks.mark_valid(at);
             }
         }
@@ -69,7 +69,7 @@ impl PageMap {
         }
         for (at, _) in uses.iter().enumerate().filter(|(_, used)| **used == BlockUse::Erased) {
             let block = BlockIdx(at as u32);
-            let erased = again.iter().all(|(other, erased)| *other != block || *erased);
+            let erased = erase_again.iter().all(|(other, erased)| *other != block || *erased);
             self.reuse(self.options.geometry.plane_of(block), block, erased, flash);
         }
         self.resume_collection();
@@ -82,9 +82,9 @@ impl PageMap {
         &self,
         uses: &mut [BlockUse],
         contents: &Contents,
-        again: &[(BlockIdx, bool)],
+        erase_again: &[(BlockIdx, bool)],
     ) {
-        again.iter().for_each(|(block, _)| uses[block.0 as usize] = BlockUse::Erased);
+        erase_again.iter().for_each(|(block, _)| uses[block.0 as usize] = BlockUse::Erased);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
             if contents.is_listed(block) {
                 *used = BlockUse::Bad;
@@ -146,8 +146,8 @@ impl PageMap {
     }
 
     /// Register a full block with the component that chooses it: mapping blocks, SLC cache or policy.
-    pub(super) fn register_closed(&mut self, of: PageAddress, stream: Stream) {
-        let PageAddress { block, plane, .. } = of;
+    pub(super) fn register_closed(&mut self, last_page: PageAddress, stream: Stream) {
+        let PageAddress { block, plane, .. } = last_page;
         match (&mut self.on_flash, stream) {
             (Some(flash_map), Stream::Mapping) => flash_map.closed(plane, block),
             _ if self.blocks.is_cache(block) => {

@@ -140,9 +140,9 @@ impl PageMap {
         stream: Stream,
         media: &mut impl CollectMedia,
     ) -> Option<AllocatedPage> {
-        let PageAddress { plane, block, .. } = to.place;
+        let PageAddress { plane, block, .. } = to.address;
         self.program_failed(block, media);
-        self.blocks.mark_invalid(to.place);
+        self.blocks.mark_invalid(to.address);
         self.close_if_full(to, stream, media);
         let plane = if self.blocks.has_page(plane, stream) {
             plane
@@ -276,16 +276,19 @@ impl PageMap {
             );
         }
         let flash_page = |page: &Ppn| self.options.geometry.flash_page(*page);
-        let mut together = worn.chunk_by(|one, next| flash_page(one) == flash_page(next));
-        assert!(together.all(|page| page.len() == units as usize), "flash pages are retired whole");
+        let mut same_flash_page = worn.chunk_by(|one, next| flash_page(one) == flash_page(next));
+        assert!(
+            same_flash_page.all(|page| page.len() == units as usize),
+            "flash pages are retired whole"
+        );
         let before = self.blocks.usable(block);
         let begins = before == data_pages && !worn.is_empty();
         let no_bitmap = begins
             && retire == Retire::Pages
             && self.retirement.as_ref().is_some_and(|it| it.partial_blocks >= partial_blocks_max);
-        let left = before - worn.len() as u32;
+        let usable = before - worn.len() as u32;
         let whole = !worn.is_empty()
-            && (retire == Retire::Blocks || no_bitmap || left < usable_pages_min.max(1));
+            && (retire == Retire::Blocks || no_bitmap || usable < usable_pages_min.max(1));
         if !whole {
             for page in &worn {
                 let page = PageAddress { page: *page, block, plane };

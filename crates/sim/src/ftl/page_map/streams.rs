@@ -28,7 +28,8 @@ use crate::pool::blocks::{RelocationFrontier, Stream};
 pub(in crate::ftl) struct HostStreams {
     /// Classifies pages as hot or cold, if the host gives no hints.
     detector: Option<HotColdDetector>,
-    /// Per open block of a plane: pages reserved for collections under way, which may still move them there.
+    /// Per open block of a plane: pages reserved for collections in progress, which may still move them
+    /// there.
     reserved: Vec<u32>,
 }
 
@@ -115,18 +116,18 @@ impl PageMap {
         }
     }
 
-    /// Whether all reserved pages and the `wanted` page fit, if each stream fills blocks of its own; and
+    /// Whether all reserved pages and the page of `request` fit, if each stream fills blocks of its own; and
     /// `more` pages of another victim, in its stream or in any.
     pub(super) fn fits_streams(
         &self,
         host_streams: &HostStreams,
-        wanted: Option<PageRequest>,
+        request: Option<PageRequest>,
         more: Option<(Option<BlockIdx>, u32)>,
     ) -> bool {
-        let opens = wanted.as_ref().is_some_and(|wanted| wanted.opens);
+        let opens = request.as_ref().is_some_and(|wanted| wanted.opens);
         let pages = more.map_or(0, |(_, pages)| pages);
         self.fits_easily(host_streams, opens, pages)
-            || self.fits_counted(host_streams, wanted, more)
+            || self.fits_counted(host_streams, request, more)
     }
 
     /// Whether everything fits in the worst case: no open block has a page left, and every stream opens one
@@ -155,13 +156,13 @@ impl PageMap {
         };
         let mut needed = 0;
         for (kind, open) in self.blocks.open_pages().iter().enumerate() {
-            let taken = match &wanted {
-                Some(wanted) if kind == wanted.kind => wanted.pages,
+            let allocated = match &wanted {
+                Some(request) if kind == request.kind => request.pages,
                 _ => self.padding_of_stream(kind as u8),
             };
             let is_opened = wanted.as_ref().is_some_and(|it| it.opens && it.kind == kind);
             let opened = u32::from(is_opened) * least;
-            let left = (open + opened).saturating_sub(taken);
+            let left = (open + opened).saturating_sub(allocated);
             let own = |(victim, _): &(Option<BlockIdx>, u32)| {
                 victim
                     .is_some_and(|victim| usize::from(self.blocks.relocation_role(victim)) == kind)
@@ -184,8 +185,8 @@ impl PageMap {
             return true;
         }
         let kind = usize::from(self.blocks.selected_role());
-        let wanted = PageRequest { kind, pages: self.pages_taken(plane), opens };
-        self.fits_counted(host_streams, Some(wanted), (next > 0).then_some((None, next)))
+        let request = PageRequest { kind, pages: self.pages_taken(plane), opens };
+        self.fits_counted(host_streams, Some(request), (next > 0).then_some((None, next)))
     }
 
     /// Return `plane`, which has no open page of `stream`. If opening a block would leave too little space
@@ -207,7 +208,7 @@ impl PageMap {
         self.plane_with_open_page(stream).unwrap_or(plane)
     }
 
-    /// Check that no pages are reserved; for tests of the untimed mode, where no collection is under way
+    /// Check that no pages are reserved; for tests of the untimed mode, where no collection is in progress
     /// between calls.
     ///
     /// # Panics

@@ -92,7 +92,7 @@ impl PageMap {
         self.options.geometry.units()
     }
 
-    /// Whether [`PageMap::has_room`] is certainly false for every plane: collections under way need all pages
+    /// Whether [`PageMap::has_free_page`] is certainly false for every plane: collections under way need all pages
     /// that are left. This saves one check per plane.
     #[inline]
     pub(crate) fn no_plane_has_space(&self) -> bool {
@@ -137,8 +137,8 @@ impl PageMap {
     pub(crate) fn pad(&mut self, plane: PlaneIdx, media: &mut impl CollectMedia) {
         while self.blocks.has_open_flash_page(plane, Stream::Host) {
             let taken = self.blocks.take_page(plane, Stream::Host);
-            media.pad(taken.place);
-            self.blocks.mark_invalid(taken.place);
+            media.pad(taken.address);
+            self.blocks.mark_invalid(taken.address);
             self.close_if_full(taken, Stream::Host, media);
         }
     }

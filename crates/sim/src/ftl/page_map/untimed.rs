@@ -4,7 +4,7 @@
 //! all valid pages of a victim, is applied directly to the flat arrays. Everything out of the ordinary, such
 //! as opening a block, is left to those files. A test runs both on the same writes.
 
-use super::{Collection, NOWHERE, PageMap};
+use super::{Collection, PageMap, UNMAPPED};
 use crate::collections::huge;
 use crate::flash::fast_path::{AllFeatures, FastPath, Minimal};
 use crate::flash::geometry::{Lpn, PageAddress, Ppn};
@@ -59,11 +59,11 @@ impl PageMap {
                 continue;
             }
             self.set_last_plane::<M>(plane, Stream::Host);
-            let taken = self.blocks.take_open_page(plane, Stream::Host);
-            let to = taken.place;
+            let allocated = self.blocks.take_open_page(plane, Stream::Host);
+            let to = allocated.address;
             let old = std::mem::replace(&mut self.map[page.0 as usize], to.page.0);
             self.reverse[to.page.0 as usize] = page.0;
-            if old != NOWHERE {
+            if old != UNMAPPED {
                 let old = self.options.geometry.address_of(Ppn(old));
                 if !whole {
                     flash.read_to_modify(old);
@@ -72,7 +72,7 @@ impl PageMap {
             }
             flash.nand.program(to);
             written += 1;
-            self.close_if_full(taken, Stream::Host, flash);
+            self.close_if_full(allocated, Stream::Host, flash);
         }
         flash.counters.pages_programmed += written;
         flash.counters.host_pages_written += written;
@@ -116,12 +116,12 @@ impl PageMap {
             if !self.blocks.has_open_page(plane, stream) {
                 self.blocks.open_another(plane, stream);
             }
-            let taken = self.blocks.take_open_page(plane, stream);
-            let to = taken.place;
+            let allocated = self.blocks.take_open_page(plane, stream);
+            let to = allocated.address;
             self.map[page.0 as usize] = to.page.0;
             self.reverse[to.page.0 as usize] = page.0;
             flash.nand.program(to);
-            self.close_if_full(taken, stream, flash);
+            self.close_if_full(allocated, stream, flash);
         }
         let moved = pages.len() as u32;
         self.moving = pages;

@@ -59,15 +59,16 @@ impl PageMap {
         if !M::MINIMAL && self.slc.is_some() {
             // A partly filled flash page outside the cache is filled first. Otherwise it would stay so, and
             // its plane would be chosen for all further units.
-            let begun = self.has_open_page_past_cache(plane);
-            if begun && self.has_free_page_past_cache::<M>(plane) || self.fits_cache(plane) {
+            let has_open_page = self.has_open_page_past_cache(plane);
+            if has_open_page && self.has_free_page_past_cache::<M>(plane) || self.fits_cache(plane)
+            {
                 return true;
             }
         }
         self.has_free_page_past_cache::<M>(plane)
     }
 
-    /// Like [`PageMap::has_room`], for a page that bypasses the SLC cache, if there is one.
+    /// Like [`PageMap::has_free_page`], for a page that bypasses the SLC cache, if there is one.
     #[inline]
     fn has_free_page_past_cache<M: FastPath>(&self, plane: PlaneIdx) -> bool {
         let opens = !self.blocks.has_open_page(plane, Stream::Host);
@@ -94,8 +95,8 @@ impl PageMap {
         whole: bool,
         media: &mut D,
     ) -> bool {
-        let plain = D::Path::MINIMAL;
-        if !plain && self.on_flash.is_some() {
+        let minimal = D::Path::MINIMAL;
+        if !minimal && self.on_flash.is_some() {
             self.load_entry(page, true, media);
             // Mapping pages that failed to program may have taken the last free page.
             if !self.blocks.has_page(plane, Stream::Host) {
@@ -107,12 +108,12 @@ impl PageMap {
         }
         self.set_last_plane::<D::Path>(plane, Stream::Host);
         let mut to = self.blocks.take_page_of::<D::Path>(plane, Stream::Host);
-        if !plain && self.slc.is_some() && self.blocks.is_cache(to.place.block) {
-            media.set_slc(to.place.block);
+        if !minimal && self.slc.is_some() && self.blocks.is_cache(to.address.block) {
+            media.set_slc(to.address.block);
         }
         let old = self.lookup(page);
         media.set_content(Some(page), || self.blocks.kind(Stream::Host) as u8);
-        while !media.program(to.place, if whole { None } else { old }) {
+        while !media.program(to.address, if whole { None } else { old }) {
             match self.replacement_page(to, Stream::Host, media) {
                 Some(other) => to = other,
                 None => return self.refuse(),
@@ -121,8 +122,8 @@ impl PageMap {
         if let Some(old) = old {
             self.invalidate(old);
         }
-        self.place(page, to.place);
-        if !plain && let Some(flash_map) = &mut self.on_flash {
+        self.map_page(page, to.address);
+        if !minimal && let Some(flash_map) = &mut self.on_flash {
             flash_map.changed(page);
         }
         self.close_if_full(to, Stream::Host, media);
@@ -163,12 +164,12 @@ impl PageMap {
     ) -> Option<PlaneIdx> {
         loop {
             let mut planes = self.planes_from(first);
-            let found = planes.find(|plane| {
+            let fitting = planes.find(|plane| {
                 self.has_free_page::<AllFeatures>(*plane) || self.make_free_page(*plane, media)
             });
-            if found.is_some() {
+            if fitting.is_some() {
                 self.reset_urgency();
-                return found;
+                return fitting;
             }
             if !self.overrule_policy() {
                 return None;
@@ -176,7 +177,8 @@ impl PageMap {
         }
     }
 
-    /// Return a plane that has a page of `stream`: `home` if pages stay on their plane, or the next in turn.
+    /// Return a plane that has a page of `stream`: `home` if pages stay on their plane, or the next
+    /// one, round-robin.
     #[inline(always)]
     pub(in crate::ftl) fn plane_for<M: FastPath>(
         &mut self,
@@ -233,12 +235,12 @@ impl PageMap {
     #[inline(always)]
     pub(in crate::ftl) fn close_if_full(
         &mut self,
-        taken: AllocatedPage,
+        allocated: AllocatedPage,
         stream: Stream,
         media: &mut impl CollectMedia,
     ) {
-        if taken.is_last {
-            self.close(taken.place, stream, media);
+        if allocated.is_last {
+            self.close(allocated.address, stream, media);
         }
     }
 

@@ -12,14 +12,14 @@ impl StreamHybrid {
         let which = self.log_for(page, extent);
         let (cluster, within) = self.logs[which].cluster_of(page);
         let mut old = None;
-        if self.logs[which].erased_place(cluster, within).is_none() {
+        if self.logs[which].erased_page(cluster, within).is_none() {
             self.make_free_space(which, cluster, plan);
             let first = self.logs[which].first_page(cluster).0;
             let pages = first..first + self.logs[which].cluster_pages();
-            let later = pages.map(Lpn).filter(|other| extent.brings_after(page, *other));
-            let brought = |other| other == page || extent.brings_after(page, other);
-            old = self.renew(which, cluster, brought, plan);
-            // They count as dead from now on: a merge before the host brings them does not copy them.
+            let later = pages.map(Lpn).filter(|other| extent.covers_later(page, *other));
+            let is_brought = |other| other == page || extent.covers_later(page, other);
+            old = self.renew(which, cluster, is_brought, plan);
+            // They count as dead from now on: a merge before the host writes them does not copy them.
             for other in later {
                 self.set_dead(other);
                 if self.durable {
@@ -30,14 +30,14 @@ impl StreamHybrid {
         }
         // The old version is where the cluster was, unless the log did not have it.
         let old = old.filter(|(_, _, valid)| valid >> within & 1 == 1);
-        let rest = match old {
+        let merge_from = match old {
             Some((unit, first, _)) if !extent.covers(page) => {
-                Some(self.layout.place(unit, first + within))
+                Some(self.layout.address_of(unit, first + within))
             }
             _ => self.merge_source(page, extent),
         };
-        let to = self.logs[which].erased_place(cluster, within).expect("a new place is erased");
-        plan.program(to, rest);
+        let to = self.logs[which].erased_page(cluster, within).expect("a new place is erased");
+        plan.program(to, merge_from);
         self.logs[which].set_programmed(cluster, within);
         let others = self.logs.iter_mut().enumerate().filter(|(other, _)| *other != which);
         others.for_each(|(_, log)| log.invalidate(page));
@@ -53,21 +53,21 @@ impl StreamHybrid {
         if small { SMALL } else { WHOLE }
     }
 
-    /// Give `cluster` a new place in the log, with its pages there except those that the host brings. Returns
+    /// Give `cluster` a new slot in the log, with its pages there except those that the host writes. Returns
     /// its old place, and the pages that were valid there.
     pub(super) fn renew(
         &mut self,
         which: usize,
         cluster: u32,
-        brought: impl Fn(Lpn) -> bool,
+        is_brought: impl Fn(Lpn) -> bool,
         plan: &mut Plan,
     ) -> Option<(UnitIdx, u32, u64)> {
         let log = &mut self.logs[which];
         let (unit, first, valid) = log.renew(cluster, &mut self.free, plan)?;
         for within in (0..log.cluster_pages()).filter(|within| valid >> within & 1 == 1) {
-            if !brought(Lpn(log.first_page(cluster).0 + within)) {
-                let to = log.erased_place(cluster, within).expect("a new place is erased");
-                plan.copy(self.layout.place(unit, first + within), to);
+            if !is_brought(Lpn(log.first_page(cluster).0 + within)) {
+                let to = log.erased_page(cluster, within).expect("a new place is erased");
+                plan.copy(self.layout.address_of(unit, first + within), to);
                 log.set_programmed(cluster, within);
             }
         }
@@ -102,7 +102,8 @@ impl StreamHybrid {
             let logical = log.unit_of(cluster);
             let bank = self.layout.home(logical);
             if chosen.iter().all(|(other, _)| self.layout.home(*other) != bank) {
-                let reason = if which == SMALL { MergeReason::Small } else { MergeReason::Cluster(cluster) };
+                let reason =
+                    if which == SMALL { MergeReason::Small } else { MergeReason::Cluster(cluster) };
                 chosen.push((logical, reason));
                 if chosen.len() == self.part.merges_at_once as usize {
                     break;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::StreamHybrid;
-use super::work::{OmittedPages, MergeReason, Reclaim, SMALL, SequentialStream, WHOLE};
+use super::work::{MergeReason, OmittedPages, Reclaim, SMALL, SequentialStream, WHOLE};
 use crate::collections::bits;
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::moves::PageRow;
@@ -39,15 +39,15 @@ impl StreamHybrid {
             Some(stream) => stream.unit,
             None => self.free.take(self.layout.home(logical), plan),
         };
-        let there = fits.map_or(Run::at(0), |stream| stream.run);
-        Reclaim { logical, target, existing: there, reason }
+        let existing = fits.map_or(Run::at(0), |stream| stream.run);
+        Reclaim { logical, target, existing, reason }
     }
 
     /// Copy the pages of a cluster that are before page `end` of the unit.
     pub(super) fn copy_cluster(&self, merge: &Reclaim, cluster: u32, end: u32, plan: &mut Plan) {
         let first = cluster * self.layout.cluster_pages;
         let offsets = first..(first + self.layout.cluster_pages).min(end);
-        let to = self.layout.places(merge.target, first);
+        let to = self.layout.addresses_from(merge.target, first);
         if merge.existing.pages() == 0
             && let Some((from, pages)) = self.in_one_place(merge.logical, offsets.clone())
         {
@@ -79,14 +79,14 @@ impl StreamHybrid {
             None if small.iter().any(|log| log.newest_from(first, end) & pages != 0) => {
                 return None;
             }
-            None => self.layout.places(self.map[logical as usize]?, offsets.start),
+            None => self.layout.addresses_from(self.map[logical as usize]?, offsets.start),
         };
         (pages != 0).then_some((from, pages))
     }
 
     fn end_merge(&mut self, merge: Reclaim, plan: &mut Plan) {
-        let Reclaim { logical, target, existing: there, reason } = merge;
-        plan.count_merge(if there.pages() > 0 { Merge::Partial } else { Merge::Full });
+        let Reclaim { logical, target, existing, reason } = merge;
+        plan.count_merge(if existing.pages() > 0 { Merge::Partial } else { Merge::Full });
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
             if stream.unit != target {
@@ -110,7 +110,8 @@ impl StreamHybrid {
     /// Whether the log has newer versions of pages of `stream`.
     fn superseded(&self, stream: &SequentialStream) -> bool {
         let first = stream.logical * self.layout.unit_pages;
-        (stream.run.low..stream.run.high).any(|offset| self.lookup_in_logs(Lpn(first + offset)).is_some())
+        (stream.run.low..stream.run.high)
+            .any(|offset| self.lookup_in_logs(Lpn(first + offset)).is_some())
     }
 
     /// Make `unit` the data unit of `logical`; the old one is erased when a unit is needed.
@@ -128,17 +129,17 @@ impl StreamHybrid {
         self.journal.store(self.part.merge_map_pages, &mut self.free, plan);
     }
 
-    /// Merge the unit of `page` at once, leaving places for the data that the host brings.
+    /// Merge the unit of `page` at once, leaving room for the data that the host writes.
     pub(super) fn merge_around(&mut self, page: Lpn, extent: &PageExtent, plan: &mut Plan) {
         let (logical, offset) = self.unit_of(page);
         let target = self.free.take(self.layout.home(logical), plan);
         let first = logical * self.layout.unit_pages;
-        let places = self.layout.places(target, 0);
+        let places = self.layout.addresses_from(target, 0);
         let newest = self.newest(logical, 0..self.layout.unit_pages);
         // No rows: the host's page is programmed last, so blocks are not in order afterwards.
         for ((other, to), from) in (first..).map(Lpn).zip(places).zip(newest) {
-            let stays = other != page && !extent.touches_after(page, other);
-            if let Some(from) = from.filter(|_| stays) {
+            let remains = other != page && !extent.covers_part_later(page, other);
+            if let Some(from) = from.filter(|_| remains) {
                 plan.copy(from, to);
             }
             // Cluster by cluster, like every merge.
@@ -147,14 +148,15 @@ impl StreamHybrid {
             }
         }
         plan.count_merge(Merge::Full);
-        plan.program(self.layout.place(target, offset), self.merge_source(page, extent));
-        let in_part = |other: &Lpn| extent.touches_after(page, *other) && !extent.covers(*other);
-        let mut brought = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
-        let rest = brought.find(in_part).and_then(|other| self.lookup(other));
+        plan.program(self.layout.address_of(target, offset), self.merge_source(page, extent));
+        let in_part =
+            |other: &Lpn| extent.covers_part_later(page, *other) && !extent.covers(*other);
+        let mut following_pages = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
+        let merge_from = following_pages.find(in_part).and_then(|other| self.lookup(other));
         // Their places are empty until the host's data comes; on flash that fails before, it never comes.
-        let coming = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
-        coming
-            .filter(|other| extent.touches_after(page, *other))
+        let following = (page.0 + 1..first + self.layout.unit_pages).map(Lpn);
+        following
+            .filter(|other| extent.covers_part_later(page, *other))
             .for_each(|other| self.set_dead(other));
         if let Some(index) = self.streams.iter().position(|stream| stream.logical == logical) {
             let stream = self.streams.remove(index);
@@ -163,31 +165,37 @@ impl StreamHybrid {
         self.logs.iter_mut().for_each(|log| log.drop_unit(logical));
         plan.barrier();
         self.replace_data_unit(logical, target);
-        self.expect_next(page, extent, rest, plan);
+        self.expect_next(page, extent, merge_from, plan);
     }
 
     /// Write `page` to the place that a merge around the host's data has left for it.
-    pub(super) fn write_brought_page(
+    pub(super) fn write_omitted_page(
         &mut self,
         page: Lpn,
         extent: &PageExtent,
-        rest: Option<PageAddress>,
+        merge_from: Option<PageAddress>,
         plan: &mut Plan,
     ) {
         let (logical, offset) = self.unit_of(page);
         let unit = self.map[logical as usize].expect("a merge made it");
-        let to = self.layout.place(unit, offset);
-        plan.program(to, extent.merge_source(page, || rest));
-        self.expect_next(page, extent, rest, plan);
+        let to = self.layout.address_of(unit, offset);
+        plan.program(to, extent.merge_source(page, || merge_from));
+        self.expect_next(page, extent, merge_from, plan);
     }
 
     /// Expect the next page of the host write in the same unit. The map is stored after its last page:
-    /// storing it may take a unit, and so erase the one with `rest`.
-    fn expect_next(&mut self, page: Lpn, extent: &PageExtent, rest: Option<PageAddress>, plan: &mut Plan) {
+    /// storing it may take a unit, and so erase the one with `merge_from`.
+    fn expect_next(
+        &mut self,
+        page: Lpn,
+        extent: &PageExtent,
+        merge_from: Option<PageAddress>,
+        plan: &mut Plan,
+    ) {
         let next = Lpn(page.0 + 1);
-        let goes_on = extent.touches_after(page, next) && self.unit_of(next).1 > 0;
-        self.omitted = goes_on.then_some(OmittedPages { next, rest });
-        if !goes_on {
+        let continues = extent.covers_part_later(page, next) && self.unit_of(next).1 > 0;
+        self.omitted = continues.then_some(OmittedPages { next, merge_from });
+        if !continues {
             self.store_map_of_merge(plan);
         }
     }

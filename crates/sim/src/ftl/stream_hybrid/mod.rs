@@ -43,7 +43,7 @@ use crate::flash::geometry::{BlockIdx, Geometry, Lpn, PageAddress};
 use crate::flash::places::PageAddresses;
 use crate::flash::plan::Plan;
 use crate::ftl::extent::PageExtent;
-use crate::pool::units::{FreeUnits, Journal, UnitLayout, UnitIdx};
+use crate::pool::units::{FreeUnits, Journal, UnitIdx, UnitLayout};
 pub use part::StreamsPart;
 use work::{OmittedPages, Reclaim, SequentialStream, WHOLE};
 use write_log::{LogLimits, WriteLog};
@@ -69,10 +69,10 @@ pub(crate) struct StreamHybrid {
     /// The first page of the previous host write, and of this one.
     before: u32,
     current: u32,
-    /// The pages that a merge left out because the host brings them.
+    /// The pages that a merge omitted because the host writes them.
     #[serde(rename = "bringing")]
     omitted: Option<OmittedPages>,
-    /// Power may be lost. All pages of a cluster that the host brings then go to its place in the log, even
+    /// Power may be lost. All pages of a cluster that the host writes then go to its slot in the log, even
     /// if they continue a stream: only the log erases no block that still has their old versions. `awaited`:
     /// the pages that come next.
     durable: bool,
@@ -117,7 +117,8 @@ impl MergingFtl for StreamHybrid {
         ])?;
         let layout = layout(part, options.geometry, part.cluster_bytes)?;
         let small = small_layout(part, options.geometry)?;
-        let held = |units: u32, layout: UnitLayout| units.saturating_mul(layout.clusters_per_unit());
+        let held =
+            |units: u32, layout: UnitLayout| units.saturating_mul(layout.clusters_per_unit());
         // Compaction needs a place to move clusters to.
         let spare = u32::from(part.compact_log);
         let in_log = held(part.log_units, layout).saturating_sub(spare);
@@ -149,8 +150,8 @@ impl MergingFtl for StreamHybrid {
         let what = "streams, logs, journal, and two for merges in every bank";
         let of_log = |units: u32| u64::from(units) + 1 + u64::from(Journal::UNITS);
         let in_small = small.map_or(0, |_| of_log(part.small_log_units));
-        let apart = u64::from(part.streams) + 2 + u64::from(small.is_some());
-        let apart = apart + u64::from(options.durable);
+        let reserved_units = u64::from(part.streams) + 2 + u64::from(small.is_some());
+        let apart = reserved_units + u64::from(options.durable);
         layout.check(apart, of_log(part.log_units) + in_small, what)
     }
 
@@ -203,9 +204,9 @@ impl MergingFtl for StreamHybrid {
         }
         let (logical, offset) = self.unit_of(page);
         self.abandon_merge(logical);
-        let brought = self.omitted.take().filter(|brought| brought.next == page);
-        if let Some(OmittedPages { rest, .. }) = brought {
-            self.write_brought_page(page, extent, rest, plan);
+        let omitted = self.omitted.take().filter(|brought| brought.next == page);
+        if let Some(OmittedPages { merge_from: rest, .. }) = omitted {
+            self.write_omitted_page(page, extent, rest, plan);
         } else if self.is_awaited(page) {
             self.write_log(page, extent, plan);
         } else if let Some(stream) = self.stream_for(page, extent) {
@@ -250,14 +251,14 @@ impl MergingFtl for StreamHybrid {
     }
 
     /// Streams and logs are merged; the journal starts empty.
-    fn rebuild(&mut self, found: &Survey<'_>, plan: &mut Plan) {
-        let units = self.layout.restore(found, &mut self.free);
-        let merged = self.layout.merge_found(units, found, &mut self.free, plan);
+    fn rebuild(&mut self, survey: &Survey<'_>, plan: &mut Plan) {
+        let units = self.layout.restore(survey, &mut self.free);
+        let merged = self.layout.merge_found(units, survey, &mut self.free, plan);
         for (logical, unit) in merged {
             self.map[logical as usize] = Some(unit);
         }
         let pages = (0..self.layout.logical_units() * self.layout.unit_pages).map(Lpn);
-        pages.filter(|page| found.place(*page).is_some()).for_each(|page| {
+        pages.filter(|page| survey.address_of(*page).is_some()).for_each(|page| {
             bits::insert(&mut self.live, page.0 as usize);
         });
     }
@@ -281,7 +282,7 @@ impl StreamHybrid {
         (page.0 / self.layout.unit_pages, page.0 % self.layout.unit_pages)
     }
 
-    /// Whether the log has an erased place for `page`, which the host was to bring.
+    /// Whether the log has an erased page for `page`, which the host was to write.
     #[inline]
     fn is_awaited(&mut self, page: Lpn) -> bool {
         let awaited = std::mem::take(&mut self.awaited);
@@ -300,15 +301,19 @@ impl StreamHybrid {
 
     /// Return the place of the newest version of each of the pages `offsets` of a unit.
     #[inline]
-    fn newest(&self, logical: u32, offsets: Range<u32>) -> impl Iterator<Item = Option<PageAddress>> {
+    fn newest(
+        &self,
+        logical: u32,
+        offsets: Range<u32>,
+    ) -> impl Iterator<Item = Option<PageAddress>> {
         let first = logical * self.layout.unit_pages;
         let is_in_logs = self.logs.iter().any(|log| log.is_member(logical));
         let stream = self.streams.iter().find(|stream| stream.logical == logical);
         let data = self.map[logical as usize];
-        let mut data = data.map(|unit| self.layout.places(unit, offsets.start));
+        let mut data = data.map(|unit| self.layout.addresses_from(unit, offsets.start));
         offsets.map(move |offset| {
             let page = Lpn(first + offset);
-            let place = data.as_mut().and_then(PageAddresses::next);
+            let address = data.as_mut().and_then(PageAddresses::next);
             if !bits::has(&self.live, page.0 as usize) {
                 return None;
             }
@@ -316,8 +321,8 @@ impl StreamHybrid {
                 return Some(place);
             }
             match stream.filter(|stream| stream.run.has(offset)) {
-                Some(stream) => Some(self.layout.place(stream.unit, offset)),
-                None => place,
+                Some(stream) => Some(self.layout.address_of(stream.unit, offset)),
+                None => address,
             }
         })
     }
@@ -334,12 +339,12 @@ impl StreamHybrid {
         self.logs.iter_mut().for_each(|log| log.invalidate(page));
     }
 
-    /// Return the place that supplies the rest of `page`, if the host brings only a part of it.
+    /// Return the page that supplies the rest of `page`, if the host writes only a part of it.
     fn merge_source(&self, page: Lpn, extent: &PageExtent) -> Option<PageAddress> {
         extent.merge_source(page, || self.lookup(page))
     }
 
-    /// Whether the host brings all of the cluster of `page`.
+    /// Whether the host writes all of the cluster of `page`.
     fn is_whole_cluster(&self, page: Lpn, extent: &PageExtent) -> bool {
         let pages = self.layout.cluster_pages;
         extent.covers_all(Lpn(page.0 / pages * pages), pages)

@@ -99,9 +99,9 @@ impl StreamHybrid {
             self.journal.store(self.part.switch_map_pages, &mut self.free, plan);
         }
         let offset = self.unit_of(page).1;
-        let rest = self.merge_source(page, extent);
+        let merge_from = self.merge_source(page, extent);
         let stream = &mut self.streams[0];
-        plan.program(self.layout.place(stream.unit, offset), rest);
+        plan.program(self.layout.address_of(stream.unit, offset), merge_from);
         stream.run.take(offset);
         let full = stream.run.is_full(self.layout.unit_pages);
         self.invalidate_in_logs(page);
@@ -150,13 +150,13 @@ impl StreamHybrid {
             .filter_map(|within| self.lookup(Lpn(first + within)).map(|from| (within, from)))
             .collect();
         let log = &self.logs[WHOLE];
-        let erased = |(within, _): &(u32, PageAddress)| log.erased_place(cluster, *within).is_some();
+        let erased = |(within, _): &(u32, PageAddress)| log.erased_page(cluster, *within).is_some();
         if !newest.iter().all(erased) {
             self.renew(WHOLE, cluster, |_| false, plan);
         }
         for (within, from) in newest {
             let log = &mut self.logs[WHOLE];
-            let to = log.erased_place(cluster, within).expect("a place for every page");
+            let to = log.erased_page(cluster, within).expect("a place for every page");
             plan.copy(from, to);
             log.set_programmed(cluster, within);
         }

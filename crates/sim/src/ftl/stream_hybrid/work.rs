@@ -40,13 +40,14 @@ pub(super) struct Reclaim {
     pub(super) reason: MergeReason,
 }
 
-/// The pages that a merge around the host's data left out, because the host brings them.
+/// The pages that a merge around the host's data omitted, because the host writes them.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename = "Bringing")]
 pub(super) struct OmittedPages {
     /// The page that comes next.
     pub(super) next: Lpn,
-    /// The place of the rest of the last page, if the host brings only a part of it. It is the place before
+    /// The address of the rest of the last page, if the host writes only a part of it. It is the place before
     /// the merge, which is not erased before it is read: no step takes a unit until then.
-    pub(super) rest: Option<PageAddress>,
+    #[serde(rename = "rest")]
+    pub(super) merge_from: Option<PageAddress>,
 }

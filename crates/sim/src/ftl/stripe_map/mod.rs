@@ -41,7 +41,7 @@ use part::{ENTRY_BYTES, RESERVE, map_size};
 pub(crate) struct StripeMap {
     geometry: Geometry,
     stripes: Stripes,
-    /// Per logical page: its place, or [`NOWHERE`]. Pages of the map follow those of the host.
+    /// Per logical page: its address, or [`UNMAPPED`]. Pages of the map follow those of the host.
     #[serde(with = "crate::collections::huge::flat")]
     map: Vec<u32>,
     /// Per physical page: the logical page that was programmed there last.
@@ -63,7 +63,7 @@ pub(crate) struct StripeMap {
     stored: Vec<(PageAddress, Option<PageAddress>)>,
 }
 
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 
 impl MergingFtl for StripeMap {
     const APPENDS: bool = true;
@@ -83,8 +83,8 @@ impl MergingFtl for StripeMap {
         StripeMap {
             geometry,
             stripes: Stripes::new(geometry, part.stripe_dies),
-            map: huge::filled((shape.logical_pages + map_pages) as usize, NOWHERE),
-            reverse: huge::filled(geometry.pages() as usize, NOWHERE),
+            map: huge::filled((shape.logical_pages + map_pages) as usize, UNMAPPED),
+            reverse: huge::filled(geometry.pages() as usize, UNMAPPED),
             most_map_stripes,
             entries_a_page: shape.page_bytes / ENTRY_BYTES,
             cache: MappingCache::new(map_pages, cached, 1, CachePolicy::Lru, true),
@@ -100,7 +100,7 @@ impl MergingFtl for StripeMap {
     #[inline]
     fn lookup(&self, page: Lpn) -> Option<PageAddress> {
         let at = self.map[page.0 as usize];
-        (at != NOWHERE).then(|| self.geometry.address_of(Ppn(at)))
+        (at != UNMAPPED).then(|| self.geometry.address_of(Ppn(at)))
     }
 
     fn find(&mut self, page: Lpn, plan: &mut Plan) -> Option<PageAddress> {
@@ -117,17 +117,17 @@ impl MergingFtl for StripeMap {
         if self.stripes.is_filled(StripeContent::Data) {
             self.open_data(plan);
         }
-        let rest = extent.merge_source(page, || self.lookup(page));
+        let merge_from = extent.merge_source(page, || self.lookup(page));
         let to = self.stripes.take_page(StripeContent::Data);
-        plan.program(to, rest);
-        self.place(page, to);
+        plan.program(to, merge_from);
+        self.map_page(page, to);
         self.change(map_page);
     }
 
     fn trim(&mut self, page: Lpn) {
         if let Some(old) = self.lookup(page) {
             self.stripes.invalidate(old);
-            self.map[page.0 as usize] = NOWHERE;
+            self.map[page.0 as usize] = UNMAPPED;
         }
     }
 
@@ -149,15 +149,15 @@ impl MergingFtl for StripeMap {
     }
 
     /// No stripe is continued: its planes may have stopped at different rows.
-    fn rebuild(&mut self, found: &Survey<'_>, _plan: &mut Plan) {
+    fn rebuild(&mut self, survey: &Survey<'_>, _plan: &mut Plan) {
         let of_host = self.geometry.shape().logical_pages;
-        for stripe in found.groups().iter().copied() {
+        for stripe in survey.groups().iter().copied() {
             let mut what = StripeContent::Data;
             let blocks: Vec<BlockIdx> = self.stripes.blocks(stripe).collect();
             for block in &blocks {
                 for offset in 0..self.geometry.shape().pages_per_block {
                     let at = self.geometry.address_at(*block, offset);
-                    let Some((page, newest)) = found.page_at(at) else { continue };
+                    let Some((page, newest)) = survey.page_at(at) else { continue };
                     self.reverse[at.page.0 as usize] = page.0;
                     if page.0 >= of_host {
                         what = StripeContent::Map;
@@ -174,9 +174,9 @@ impl MergingFtl for StripeMap {
 
     #[cfg(test)]
     fn audit(&self) {
-        let mapped = self.map.iter().filter(|at| **at != NOWHERE);
+        let mapped = self.map.iter().filter(|at| **at != UNMAPPED);
         self.stripes.audit(mapped.map(|at| Ppn(*at)));
-        for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != NOWHERE) {
+        for (page, at) in (0u32..).zip(&self.map).filter(|(_, at)| **at != UNMAPPED) {
             assert_eq!(self.reverse[*at as usize], page);
         }
         assert!(self.stripes.holding(StripeContent::Map) <= self.most_map_stripes);
@@ -232,14 +232,14 @@ impl StripeMap {
     /// Program pages of the map: from memory or, if they are not cached, with their unchanged entries read
     /// from flash.
     fn store(&mut self, map_pages: &[u32], plan: &mut Plan) {
-        let mut rest = map_pages;
-        while !rest.is_empty() {
+        let mut remaining = map_pages;
+        while !remaining.is_empty() {
             if self.stripes.is_filled(StripeContent::Map) {
                 self.open_map(plan);
             }
-            let (fit, others) =
-                rest.split_at(rest.len().min(self.stripes.pages_left(StripeContent::Map)));
-            rest = others;
+            let (fit, others) = remaining
+                .split_at(remaining.len().min(self.stripes.pages_left(StripeContent::Map)));
+            remaining = others;
             let mut pages = std::mem::take(&mut self.stored);
             pages.clear();
             pages.extend(fit.iter().map(|map_page| self.reallocate(*map_page)));
@@ -254,7 +254,7 @@ impl StripeMap {
         let page = self.logical(map_page);
         let old = if self.cache.has(map_page) { None } else { self.lookup(page) };
         let to = self.stripes.take_page(StripeContent::Map);
-        self.place(page, to);
+        self.map_page(page, to);
         self.cache.wrote_all(map_page);
         bits::remove(&mut self.is_changed, map_page as usize);
         (to, old)
@@ -262,7 +262,7 @@ impl StripeMap {
 
     /// Place `page` at `to`, and invalidate its old place.
     #[inline]
-    fn place(&mut self, page: Lpn, to: PageAddress) {
+    fn map_page(&mut self, page: Lpn, to: PageAddress) {
         if let Some(old) = self.lookup(page) {
             self.stripes.invalidate(old);
         }
@@ -319,7 +319,7 @@ impl StripeMap {
         let mut moves = std::mem::take(&mut self.moves);
         moves.clear();
         for offset in 0..self.stripes.pages() {
-            let Some(from) = self.stripes.valid_place(victim, offset) else { continue };
+            let Some(from) = self.stripes.valid_address(victim, offset) else { continue };
             let to = self.stripes.take_page(what);
             // A valid page is at its mapped place, so the map need not be read.
             self.stripes.invalidate(from);

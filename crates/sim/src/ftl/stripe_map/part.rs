@@ -24,7 +24,7 @@ pub struct StripesPart {
 pub(super) const ENTRY_BYTES: u32 = 4;
 
 /// Size of the stripes for the map, as a multiple of the size of the map.
-pub(super) const MAP_ROOM: u32 = 4;
+pub(super) const MAP_STRIPE_FACTOR: u32 = 4;
 
 /// Erased stripes in addition to those that the map may still take: one for data, one for the map.
 pub(super) const RESERVE: u32 = 2;
@@ -34,7 +34,7 @@ pub(super) const RESERVE: u32 = 2;
 pub(super) fn map_size(geometry: &Geometry, stripe_pages: u32) -> (u32, u32) {
     let shape = geometry.shape();
     let pages = shape.logical_pages.div_ceil(shape.page_bytes / ENTRY_BYTES);
-    (pages, MAP_ROOM * pages.div_ceil(stripe_pages) + 1)
+    (pages, MAP_STRIPE_FACTOR * pages.div_ceil(stripe_pages) + 1)
 }
 
 /// Check that `options` describe a possible device.

@@ -11,10 +11,10 @@ fn on_flash(cached_entries: usize, batch_update: bool) -> Option<MappingOptions>
 
 /// 32,768 pages on four planes; 64 entries of the map on a page.
 fn medium(spare: f64) -> Geometry {
-    of_blocks(128, spare)
+    geometry_of_blocks(128, spare)
 }
 
-fn of_blocks(blocks_per_plane: u32, spare: f64) -> Geometry {
+fn geometry_of_blocks(blocks_per_plane: u32, spare: f64) -> Geometry {
     let pages = f64::from(4 * 64 * blocks_per_plane);
     Geometry::from(Shape {
         channels: 4,
@@ -29,8 +29,8 @@ fn of_blocks(blocks_per_plane: u32, spare: f64) -> Geometry {
 
 fn dftl(geometry: Geometry, mapping: Option<MappingOptions>) -> PageMap {
     let reserved_blocks = 1 + RESERVED_FOR_MAPPING as usize;
-    let plain = plain(geometry, "greedy", "round_robin");
-    PageMap::new(PageMapOptions { reserved_blocks, mapping, ..plain })
+    let base = plain(geometry, "greedy", "round_robin");
+    PageMap::new(PageMapOptions { reserved_blocks, mapping, ..base })
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn reads_replace_dirty_cache_entries() {
 }
 
 /// Mapping pages programmed for each host page, before collection begins, against the expected number.
-fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f64) {
-    let geometry = of_blocks(1024, 0.7);
+fn check_writebacks(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f64) {
+    let geometry = geometry_of_blocks(1024, 0.7);
     let pages = geometry.shape().logical_pages;
     let mut ftl = dftl(geometry, on_flash(cached as usize, batch));
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
@@ -141,7 +141,7 @@ fn written_back(cached: u32, batch: bool, expected: impl Fn(f64, f64, f64) -> f6
 #[test]
 fn each_miss_writes_mapping_page() {
     for cached in [1000, 10_000, 30_000] {
-        written_back(cached, false, |hit, _, _| 1.0 - hit);
+        check_writebacks(cached, false, |hit, _, _| 1.0 - hit);
     }
 }
 
@@ -153,7 +153,7 @@ fn each_miss_writes_mapping_page() {
 #[test]
 fn batch_update_shares_mapping_write() {
     for cached in [800, 2400, 4800] {
-        written_back(cached, true, |hit, pages, of_map| {
+        check_writebacks(cached, true, |hit, pages, of_map| {
             let stay = -pages * (1.0 - hit).ln();
             (1.0 - hit) / (1.0 + (1.0 - hit) * stay / of_map)
         });
@@ -198,7 +198,7 @@ fn large_mapping_cache_matches_page_map() {
     let geometry = medium(0.3);
     let pages = u64::from(geometry.shape().logical_pages);
     let mut ftl = dftl(geometry, on_flash(pages as usize, true));
-    let counted = steady(&mut ftl, geometry, |rng| uniform(rng, pages));
+    let counted = measure_steady_state(&mut ftl, geometry, |rng| uniform(rng, pages));
     assert_eq!(counted.mapping_pages_read + counted.mapping_pages_programmed, 0);
     assert_eq!(counted.mapping_misses, 0);
 }

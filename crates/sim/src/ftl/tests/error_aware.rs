@@ -39,7 +39,7 @@ fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize
         places(block).map(|page: PageAddress| flash.errors(page, erases)).max().unwrap()
     };
     let mut erases = vec![0; blocks as usize];
-    let mut known = vec![0; blocks as usize];
+    let mut erases_of = vec![0; blocks as usize];
     let (mut free, mut full): (Vec<u32>, VecDeque<u32>) = ((0..blocks).collect(), VecDeque::new());
     let (mut usable, mut written) = (blocks * pages, 0);
     loop {
@@ -49,7 +49,7 @@ fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize
         let next = match order {
             FreeOrder::Oldest => 0,
             FreeOrder::LeastWorn => by(&erases),
-            FreeOrder::FewestErrors => by(&known),
+            FreeOrder::FewestErrors => by(&erases_of),
         };
         let block = free.remove(next);
         written += 1;
@@ -63,7 +63,7 @@ fn naive(order: FreeOrder, flash: &WearOut, geometry: &Geometry, reserved: usize
                     return written;
                 }
             } else {
-                known[victim as usize] = worst(victim, *number);
+                erases_of[victim as usize] = worst(victim, *number);
                 free.push(victim);
             }
         }
@@ -121,7 +121,7 @@ fn wear_out_matches_naive_model() {
 
 /// The writes that a device of four planes accepts before it is worn out, in its own size. Nine of ten writes
 /// go to a tenth of it, and relocated pages fill separate blocks.
-fn life(retire: Retire, order: FreeOrder) -> f64 {
+fn lifetime(retire: Retire, order: FreeOrder) -> f64 {
     let geometry = large(0.4, 64);
     let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
     let variant = Variant { separate: true, ..variant(Geometry::from(shape), 4, order) };
@@ -140,7 +140,7 @@ fn life(retire: Retire, order: FreeOrder) -> f64 {
 #[test]
 fn error_aware_allocation_extends_lifetime() {
     let [blocks, pages] = [Retire::Blocks, Retire::Pages].map(|retire| {
-        let lives = ORDERS.map(|order| life(retire, order));
+        let lives = ORDERS.map(|order| lifetime(retire, order));
         println!("{retire:?}: oldest, least worn, fewest errors: {lives:.1?} device sizes");
         lives
     });

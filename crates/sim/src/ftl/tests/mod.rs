@@ -137,7 +137,7 @@ fn large(spare: f64, pages_per_block: u32) -> Geometry {
 
 /// Fill `ftl`, then write the device 12 times over with pages that `draw` chooses; returns the counters of
 /// the last two thirds.
-fn steady(
+fn measure_steady_state(
     ftl: &mut PageMap,
     geometry: Geometry,
     draw: impl FnMut(&mut Xoshiro256PlusPlus) -> u64,
@@ -181,7 +181,9 @@ fn cyclic_write_amplification_matches_closed_form() {
         let geometry = large(spare, pages_per_block);
         let pages = u64::from(geometry.shape().logical_pages);
         let mut ftl = PageMap::new(plain(geometry, "cyclic", "round_robin"));
-        let counted = write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)));
+        let counted = write_amplification(&measure_steady_state(&mut ftl, geometry, |rng| {
+            uniform(rng, pages)
+        }));
         // When a victim is chosen, its plane has one reserved block, and one that was just opened.
         let idle = 4.0 * 2.0 * f64::from(pages_per_block);
         let alpha = (f64::from(geometry.pages()) - idle) / pages as f64;
@@ -207,7 +209,7 @@ fn informed_victim_policies_move_fewer_pages() {
     let pages = u64::from(geometry.shape().logical_pages);
     let of = |policy: &str| {
         let mut ftl = PageMap::new(plain(geometry, policy, "round_robin"));
-        write_amplification(&steady(&mut ftl, geometry, |rng| uniform(rng, pages)))
+        write_amplification(&measure_steady_state(&mut ftl, geometry, |rng| uniform(rng, pages)))
     };
     let names = ["greedy", "greedy_window:64", "d_choices:10", "cyclic", "d_choices:2", "random"];
     let measured = names.map(of);
@@ -227,7 +229,7 @@ fn separate_streams_reduce_write_amplification_of_hot_pages() {
         let draw = |rng: &mut Xoshiro256PlusPlus| {
             if uniform(rng, 10) > 0 { uniform(rng, pages / 10) } else { uniform(rng, pages) }
         };
-        write_amplification(&steady(&mut ftl, geometry, draw))
+        write_amplification(&measure_steady_state(&mut ftl, geometry, draw))
     };
     let (mixed, separated) = (of(false), of(true));
     println!("mixed {mixed:.3}, separated {separated:.3}");
@@ -291,7 +293,7 @@ fn relocation_load_moves_minimum_of_pages() {
         };
         let mut ftl = PageMap::new(options);
         let mut next = 0;
-        let counters = steady(&mut ftl, geometry, |_| {
+        let counters = measure_steady_state(&mut ftl, geometry, |_| {
             next = (next + 1) % pages;
             next
         });
@@ -310,7 +312,7 @@ fn relocation_load_moves_exact_number_of_pages() {
         let mut ftl =
             PageMap::new(PageMapOptions { load, ..plain(geometry, "cyclic", "round_robin") });
         let mut next = 0;
-        let counters = steady(&mut ftl, geometry, |rng| {
+        let counters = measure_steady_state(&mut ftl, geometry, |rng| {
             next = if random { uniform(rng, pages) } else { (next + 1) % pages };
             next
         });

@@ -160,7 +160,7 @@ fn wear_out(mut ftl: PageMap, mut media: Shadow, seed: u64) {
 }
 
 /// Four planes of 128 blocks without failures: pages become worn one after the other.
-fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
+fn worn_out_device(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
     let geometry = large(0.4, 64);
     let shape = Shape { blocks_per_plane: 128, logical_pages: 16_384, ..*geometry.shape() };
     let variant = Variant {
@@ -178,8 +178,8 @@ fn worn(retire: Retire, partial_blocks_max: u32) -> (PageMap, Shadow) {
 }
 
 /// The writes that a device accepts before it is worn out, in its own size.
-fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
-    let (mut ftl, mut media) = worn(retire, partial_blocks_max);
+fn lifetime(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
+    let (mut ftl, mut media) = worn_out_device(retire, partial_blocks_max);
     let pages = u64::from(media.flash.geometry.shape().logical_pages);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     while !ftl.is_read_only() {
@@ -194,10 +194,10 @@ fn life(retire: Retire, partial_blocks_max: u32) -> (f64, Counters) {
 /// part, the longer the device lives, as far as there are bitmaps for it.
 #[test]
 fn finer_retirement_extends_lifetime() {
-    let blocks = life(Retire::Blocks, 0);
-    let parity = life(Retire::Parity, 0);
-    let few = life(Retire::Pages, 100);
-    let pages = life(Retire::Pages, u32::MAX);
+    let blocks = lifetime(Retire::Blocks, 0);
+    let parity = lifetime(Retire::Parity, 0);
+    let few = lifetime(Retire::Pages, 100);
+    let pages = lifetime(Retire::Pages, u32::MAX);
     for (name, (life, counters)) in
         [("blocks", blocks), ("100 bitmaps", few), ("parity", parity), ("pages", pages)]
     {
@@ -209,5 +209,9 @@ fn finer_retirement_extends_lifetime() {
     assert!(blocks.0 < few.0 && few.0 < pages.0);
     assert!(blocks.0 < parity.0 && parity.0 < pages.0);
     assert_eq!((blocks.1.pages_retired, pages.1.pages_retired > 0), (0, true));
-    assert_eq!(life(Retire::Pages, 0).0, blocks.0, "no bitmap at all is the retirement of blocks");
+    assert_eq!(
+        lifetime(Retire::Pages, 0).0,
+        blocks.0,
+        "no bitmap at all is the retirement of blocks"
+    );
 }

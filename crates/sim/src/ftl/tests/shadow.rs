@@ -123,7 +123,7 @@ impl Shadow {
         for command in plan.commands() {
             match *command {
                 Cmd::Read(from) => self.read(from),
-                Cmd::Program { to, rest } => {
+                Cmd::Program { to, merge_from: rest } => {
                     self.program(to, rest);
                 }
                 Cmd::Copy { from, to } => {

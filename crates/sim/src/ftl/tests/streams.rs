@@ -19,16 +19,16 @@ fn streams_of_blocks(separate: bool) -> Vec<Vec<u8>> {
         ftl.write(Lpn(page as u32), true, stream(page), &mut flash);
     }
     ftl.check();
-    let mut found = vec![Vec::new(); geometry.blocks() as usize];
+    let mut by_block = vec![Vec::new(); geometry.blocks() as usize];
     for page in 0..pages {
         let at = ftl.lookup(Lpn(page as u32)).expect("it was written");
-        found[at.block.0 as usize].push(stream(page));
+        by_block[at.block.0 as usize].push(stream(page));
     }
-    found.iter_mut().for_each(|streams| {
+    by_block.iter_mut().for_each(|streams| {
         streams.sort_unstable();
         streams.dedup();
     });
-    found
+    by_block
 }
 
 #[test]
@@ -48,7 +48,7 @@ const RANDOM_PAGES: u32 = LOGICAL_PAGES * 16 / 100;
 
 /// Every other write goes to a random page of the first part, the others overwrite the second part in order, for
 /// `rounds` times the device: `write` is called with each page, its stream, and whether it counts.
-fn random_beside_sequential(rounds: u32, mut write: impl FnMut(u32, u8, bool)) {
+fn write_mixed_streams(rounds: u32, mut write: impl FnMut(u32, u8, bool)) {
     (0..LOGICAL_PAGES).for_each(|page| write(page, u8::from(page >= RANDOM_PAGES), false));
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(11);
     let mut next = RANDOM_PAGES;
@@ -147,7 +147,7 @@ fn sequential_stream_is_not_fragmented_by_relocation() {
     let mut ftl = PageMap::new(options);
     let mut flash = Flash::new(geometry, PageOrder::Ascending);
     let (mut lists, mut written) = (ListModel::new(), 0);
-    random_beside_sequential(8, |page, stream, counts| {
+    write_mixed_streams(8, |page, stream, counts| {
         if !counts {
             flash.counters = Counters::default();
             (lists.relocated, written) = ([0; 2], 0);
@@ -157,7 +157,7 @@ fn sequential_stream_is_not_fragmented_by_relocation() {
         written += 1;
     });
     ftl.check();
-    let found = write_amplification(&flash.counters);
+    let measured = write_amplification(&flash.counters);
     let naive = 1.0 + lists.relocated.iter().sum::<u64>() as f64 / f64::from(written);
     let random = 1.0 + lists.relocated[0] as f64 / f64::from(written / 2);
     // A reserve of one block, and four open ones.
@@ -166,9 +166,9 @@ fn sequential_stream_is_not_fragmented_by_relocation() {
     let valid = (0..200).fold(0.0_f64, |valid, _| (-ratio * (1.0 - valid)).exp());
     let closed_form = 1.0 / (1.0 - valid);
     println!(
-        "{found:.3}, lists {naive:.3}; of the random stream in lists {random:.3}, closed form {closed_form:.3}"
+        "{measured:.3}, lists {naive:.3}; of the random stream in lists {random:.3}, closed form {closed_form:.3}"
     );
-    assert!((found / naive - 1.0).abs() < 0.01, "{found} against {naive}");
+    assert!((measured / naive - 1.0).abs() < 0.01, "{measured} against {naive}");
     assert!((0.95..1.0).contains(&(random / closed_form)), "{random} against {closed_form}");
 }
 

@@ -13,7 +13,7 @@ use crate::ftl::stripe_map::StripesPart;
 use crate::ftl::{Merging, MergingOptions, Tables};
 
 /// The counters of `writes` random writes, after `settle` of them and a sequential fill.
-fn counted(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
+fn measure_counters(geometry: Geometry, part: &StripesPart, settle: u64, writes: u64) -> Counters {
     let tables = Tables { stripes: Some(part.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables("stripe_map", geometry, tables);
     Merging::check(&options).expect("a device");
@@ -55,7 +55,7 @@ fn map_page_changes_match_coupon_collector() {
     };
     // Few enough that only the map's own stripes are collected, whose moves are not counted as map writes.
     let writes = 40_000;
-    let counters = counted(geometry, &part, 1_000, writes);
+    let counters = measure_counters(geometry, &part, 1_000, writes);
     assert!(counters.pages_relocated < counters.mapping_pages_programmed / 4, "{counters:?}");
     let between: f64 = (0..changed).map(|k| map_pages as f64 / (map_pages - k) as f64).sum();
     let expected = writes as f64 / between * changed as f64;
@@ -77,7 +77,7 @@ fn stripe_write_amplification_matches_closed_form() {
         let part =
             StripesPart { stripe_dies: 4, map_memory_bytes: 1 << 20, map_changed_bytes: 1 << 20 };
         let pages = u64::from(geometry.shape().logical_pages);
-        let counters = counted(geometry, &part, 4 * pages, 4 * pages);
+        let counters = measure_counters(geometry, &part, 4 * pages, 4 * pages);
         let relocated = counters.pages_relocated as f64 / counters.host_pages_written as f64;
         // Stripes of the map, its reserve, and the open one hold no old data.
         let map = 4 * pages.div_ceil(1024).div_ceil(256) + 1;

@@ -9,13 +9,20 @@ proptest! {
     ) {
         for victims in crate::pool::victim::VICTIM_POLICIES {
             for allocator in crate::pool::alloc::ALLOCATORS {
-                both_ways(variant, least, seed, hot, victims, allocator);
+                compare_paths(variant, least, seed, hot, victims, allocator);
             }
         }
     }
 }
 
-fn both_ways(variant: Variant, least: u32, seed: u64, hot: u64, victims: &str, allocator: &str) {
+fn compare_paths(
+    variant: Variant,
+    least: u32,
+    seed: u64,
+    hot: u64,
+    victims: &str,
+    allocator: &str,
+) {
     let geometry = variant.geometry;
     // Pages moved as an artificial load are whole flash pages.
     let least = if geometry.units() == 1 { least.min(geometry.data_pages() / 2) } else { 0 };

@@ -123,14 +123,14 @@ impl ZoneLayout {
 
     /// Return the plane with index `number` of the zone.
     fn plane(&self, zone: u32, number: u32) -> PlaneIdx {
-        let place = zone % self.groups * self.part.dies_per_zone + number;
+        let first_plane = zone % self.groups * self.part.dies_per_zone + number;
         let shape = self.geometry.shape();
         match self.part.zone_dies {
             // Planes are counted channels first.
-            ZoneDies::AcrossChannels => PlaneIdx(place),
+            ZoneDies::AcrossChannels => PlaneIdx(first_plane),
             ZoneDies::WithinChannel => {
                 let of_channel = shape.planes / shape.channels;
-                PlaneIdx(place % of_channel * shape.channels + place / of_channel)
+                PlaneIdx(first_plane % of_channel * shape.channels + first_plane / of_channel)
             }
         }
     }
@@ -155,7 +155,7 @@ impl ZoneLayout {
 
     /// Return the place of page `page` of a zone.
     #[inline]
-    pub(crate) fn place(&self, zone: u32, page: u32) -> PageAddress {
+    pub(crate) fn address_of(&self, zone: u32, page: u32) -> PageAddress {
         let units = self.geometry.units();
         let (flash_page, unit) = (page / units, page % units);
         let (stripe, within) =
@@ -220,27 +220,27 @@ mod tests {
     }
 
     fn all_of(layout: &ZoneLayout) {
-        let mut seen = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
         for zone in 0..layout.zones() {
             let own: BTreeSet<u32> = layout.blocks(zone).map(|block| block.0).collect();
             let mut next = std::collections::BTreeMap::new();
             for page in 0..layout.capacity() {
-                let place = layout.place(zone, page);
-                assert!(seen.insert(place.page), "{place:?} twice");
+                let place = layout.address_of(zone, page);
+                assert!(addresses.insert(place.page), "{place:?} twice");
                 assert!(own.contains(&place.block.0));
                 let expected = next.entry(place.block).or_insert(0);
                 assert_eq!(layout.geometry.page_in_block(place), *expected, "in order");
                 *expected += 1;
             }
         }
-        assert_eq!(seen.len() as u32, layout.geometry.pages(), "nothing is left over");
+        assert_eq!(addresses.len() as u32, layout.geometry.pages(), "nothing is left over");
     }
 
     #[test]
     fn zone_dies_select_planes() {
         let channels = |zone_dies, zone| {
             let layout = layout(ZonesPart { zone_dies, ..PART }, 1);
-            let channel = |page| layout.geometry.channel_of(layout.place(zone, page).plane);
+            let channel = |page| layout.geometry.channel_of(layout.address_of(zone, page).plane);
             (channel(0), channel(1))
         };
         assert_eq!(channels(ZoneDies::AcrossChannels, 0), (0, 1));
@@ -254,8 +254,12 @@ mod tests {
     #[test]
     fn stripe_pages_are_consecutive_on_plane() {
         let layout = layout(ZonesPart { stripe_pages: 2, ..PART }, 4);
-        let planes: Vec<u32> = (0..8).map(|page| layout.place(0, 4 * page).plane.0).collect();
+        let planes: Vec<u32> = (0..8).map(|page| layout.address_of(0, 4 * page).plane.0).collect();
         assert_eq!(planes, [0, 0, 1, 1, 0, 0, 1, 1]);
-        assert_eq!(layout.place(0, 0).plane, layout.place(0, 3).plane, "units of a flash page");
+        assert_eq!(
+            layout.address_of(0, 0).plane,
+            layout.address_of(0, 3).plane,
+            "units of a flash page"
+        );
     }
 }

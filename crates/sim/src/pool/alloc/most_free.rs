@@ -4,7 +4,7 @@
 //! blocks; this is one way.
 //! **Faithful**: nothing is claimed.
 //! **Simplified**: one scan over the planes per block; between two blocks it stays round robin.
-//! **Ambiguous**: which of several: the next in turn.
+//! **Ambiguous**: which of several: the next one, round-robin.
 
 use super::WriteAllocator;
 use crate::flash::geometry::{Geometry, Lpn, PlaneIdx};
@@ -26,10 +26,10 @@ impl WriteAllocator for MostFree {
     fn choose(&mut self, blocks: &Blocks, _: Option<Lpn>) -> PlaneIdx {
         let mut plane = PlaneIdx(self.next);
         if !blocks.has_open_page(plane, Stream::Host) {
-            let turn = |other: u32| PlaneIdx((self.next + other) % self.planes);
+            let candidate = |other: u32| PlaneIdx((self.next + other) % self.planes);
             // The first of several maxima, hence the reversed order.
-            let most = (0..self.planes).rev().max_by_key(|other| blocks.free_in(turn(*other)));
-            plane = turn(most.unwrap_or(0));
+            let most = (0..self.planes).rev().max_by_key(|other| blocks.free_in(candidate(*other)));
+            plane = candidate(most.unwrap_or(0));
         }
         self.next = if plane.0 + 1 == self.planes { 0 } else { plane.0 + 1 };
         plane

@@ -23,7 +23,7 @@ impl OpenBlock {
 /// An allocated page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AllocatedPage {
-    pub(crate) place: PageAddress,
+    pub(crate) address: PageAddress,
     /// The page fills its block.
     pub(crate) is_last: bool,
 }
@@ -50,11 +50,11 @@ impl Blocks {
         if self.open[index].is_full() {
             self.open_another(plane, stream);
         }
-        let mut taken = self.take_open(index, plane, stream);
+        let mut allocated = self.take_open(index, plane, stream);
         if !M::MINIMAL && !self.retired.is_empty() {
-            taken.is_last = self.pass_retired(plane, stream);
+            allocated.is_last = self.pass_retired(plane, stream);
         }
-        taken
+        allocated
     }
 
     /// Allocate the next page of the block that `plane` has open for `stream`, on a device without retired
@@ -70,8 +70,8 @@ impl Blocks {
         let open = &mut self.open[index];
         let page = Ppn(open.next);
         open.next += 1;
-        let place = PageAddress { page, block: BlockIdx(open.block), plane };
-        AllocatedPage { place, is_last: open.is_full() }
+        let address = PageAddress { page, block: BlockIdx(open.block), plane };
+        AllocatedPage { address, is_last: open.is_full() }
     }
 
     /// Whether the next page of `stream` on `plane` continues a partly filled flash page.

@@ -103,8 +103,8 @@ impl Blocks {
         while page < end {
             let bits = self.valid[page as usize / 64] >> (page % 64);
             if bits != 0 {
-                let found = page + bits.trailing_zeros();
-                return (found < end).then_some(Ppn(found));
+                let valid = page + bits.trailing_zeros();
+                return (valid < end).then_some(Ppn(valid));
             }
             page = (page / 64 + 1) * 64;
         }

@@ -25,7 +25,7 @@ pub(in crate::timeline) enum EventKind<T> {
 }
 
 /// Bit position of the kind.
-pub(super) const KIND: u32 = 62;
+pub(super) const KIND_SHIFT: u32 = 62;
 pub(super) const RELEASE: u64 = 0;
 pub(super) const ARRIVE: u64 = 1;
 pub(super) const REPORT: u64 = 2;
@@ -34,13 +34,13 @@ pub(super) const NOTICE: u64 = 3;
 impl Event {
     #[inline(always)]
     pub(super) fn is_release(self) -> bool {
-        self.what >> KIND == RELEASE
+        self.what >> KIND_SHIFT == RELEASE
     }
 
     #[inline]
     pub(in crate::timeline) fn what<T: From<u64>>(self) -> EventKind<T> {
-        let which = self.what & ((1 << KIND) - 1);
-        match self.what >> KIND {
+        let which = self.what & ((1 << KIND_SHIFT) - 1);
+        match self.what >> KIND_SHIFT {
             RELEASE => EventKind::Release(DieIdx(which as u32)),
             ARRIVE => EventKind::Arrive(which as u32),
             REPORT => EventKind::Report(T::from(which)),

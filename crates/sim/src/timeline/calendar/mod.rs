@@ -8,7 +8,7 @@ use std::{iter, mem};
 
 use crate::flash::geometry::DieIdx;
 pub(super) use event::EventKind;
-use event::{ARRIVE, Event, KIND, NOTICE, RELEASE, REPORT};
+use event::{ARRIVE, Event, KIND_SHIFT, NOTICE, RELEASE, REPORT};
 
 /// Number of buckets; with 32 I/Os and as many dies, each holds few events.
 const BUCKETS: usize = u64::BITS as usize;
@@ -85,11 +85,11 @@ impl Calendar {
             return None;
         }
         let event = match self.first_soon() {
-            Some((event, place)) if event.at < self.far_from => {
+            Some((event, bucket)) if event.at < self.far_from => {
                 if event.at > until {
                     return None;
                 }
-                self.remove_first(place);
+                self.remove_first(bucket);
                 event
             }
             soon => self.take_of_both(soon, until)?,
@@ -102,7 +102,7 @@ impl Calendar {
     /// Return the first event in the buckets, and its bucket.
     #[inline(always)]
     fn first_soon(&self) -> Option<(Event, usize)> {
-        let place = self.first_place()?;
+        let place = self.first_bucket()?;
         Some((self.nodes[self.ends[place].0 as usize].event, place))
     }
 
@@ -141,7 +141,7 @@ impl Calendar {
 
     /// Return the first bucket with events, starting at the current one.
     #[inline(always)]
-    fn first_place(&self) -> Option<usize> {
+    fn first_bucket(&self) -> Option<usize> {
         let from = (self.now >> SPAN_BITS) as u32 % BUCKETS as u32;
         let ahead = self.has.rotate_right(from).trailing_zeros();
         (self.has != 0).then(|| (from + ahead) as usize % BUCKETS)
@@ -149,10 +149,10 @@ impl Calendar {
 
     /// Remove the first event of a bucket.
     #[inline(always)]
-    fn remove_first(&mut self, place: usize) {
-        let (first, last) = self.ends[place];
-        self.ends[place].0 = self.free_node(first);
-        self.has &= !(u64::from(first == last) << place);
+    fn remove_first(&mut self, bucket: usize) {
+        let (first, last) = self.ends[bucket];
+        self.ends[bucket].0 = self.free_node(first);
+        self.has &= !(u64::from(first == last) << bucket);
     }
 
     /// Free node `index`; return its successor.
@@ -173,7 +173,7 @@ impl Calendar {
             node.event = event;
             return index;
         }
-        // Rare: there are as many nodes as there ever were events at once.
+        // Rare: there are as many  as there ever were events at once.
         cold_path();
         self.nodes.push(EventNode { event, next: NONE });
         self.nodes.len() as u32 - 1
@@ -202,17 +202,17 @@ impl Calendar {
 
     #[inline]
     pub(super) fn arrive(&mut self, at: u64, index: u32) {
-        self.add(at, ARRIVE << KIND | u64::from(index));
+        self.add(at, ARRIVE << KIND_SHIFT | u64::from(index));
     }
 
     /// Remove the arrival of the operation.
     pub(super) fn withdraw_arrival(&mut self, index: u32) {
-        self.withdraw(ARRIVE << KIND | u64::from(index));
+        self.withdraw(ARRIVE << KIND_SHIFT | u64::from(index));
     }
 
     /// Remove the release of the die, if there is one.
     pub(super) fn withdraw_release(&mut self, die: DieIdx) {
-        self.withdraw(RELEASE << KIND | u64::from(die.0));
+        self.withdraw(RELEASE << KIND_SHIFT | u64::from(die.0));
     }
 
     fn withdraw(&mut self, what: u64) {
@@ -232,32 +232,32 @@ impl Calendar {
     }
 
     /// Remove the event of node `index`, which follows `before` in its bucket.
-    fn remove_after(&mut self, place: usize, before: u32, index: u32) {
+    fn remove_after(&mut self, bucket: usize, before: u32, index: u32) {
         if before == NONE {
-            return self.remove_first(place);
+            return self.remove_first(bucket);
         }
         let next = self.free_node(index);
         self.nodes[before as usize].next = next;
         if next == NONE {
-            self.ends[place].1 = before;
+            self.ends[bucket].1 = before;
         }
     }
 
     #[inline]
     pub(super) fn add_report(&mut self, at: u64, token: u64) {
-        debug_assert!(token >> KIND == 0, "the kind has two bits");
-        self.add(at, REPORT << KIND | token);
+        debug_assert!(token >> KIND_SHIFT == 0, "the kind has two bits");
+        self.add(at, REPORT << KIND_SHIFT | token);
     }
 
     #[inline]
     pub(super) fn notice(&mut self, at: u64) {
-        self.add(at, NOTICE << KIND);
+        self.add(at, NOTICE << KIND_SHIFT);
     }
 
     /// Add a release. At equal times it precedes all other kinds, and releases of later dies.
     #[inline]
     pub(super) fn release(&mut self, at: u64, die: DieIdx) {
-        let event = Event { at, what: RELEASE << KIND | u64::from(die.0) };
+        let event = Event { at, what: RELEASE << KIND_SHIFT | u64::from(die.0) };
         self.insert_after(event, |other| (other.at, other.what) <= (at, event.what));
     }
 
@@ -278,20 +278,20 @@ impl Calendar {
             self.far_from = self.far_from.min(event.at);
             return self.far.insert(behind, event);
         }
-        let place = span as usize % BUCKETS;
+        let bucket = span as usize % BUCKETS;
         let node = self.new_node(event);
-        if self.has >> place & 1 == 0 {
-            self.has |= 1 << place;
-            self.ends[place] = (node, node);
+        if self.has >> bucket & 1 == 0 {
+            self.has |= 1 << bucket;
+            self.ends[bucket] = (node, node);
             return;
         }
-        let (first, last) = self.ends[place];
+        let (first, last) = self.ends[bucket];
         if are_before(&self.nodes[last as usize].event) {
             self.nodes[last as usize].next = node;
-            self.ends[place].1 = node;
+            self.ends[bucket].1 = node;
         } else if !are_before(&self.nodes[first as usize].event) {
             self.nodes[node as usize].next = first;
-            self.ends[place].0 = node;
+            self.ends[bucket].0 = node;
         } else {
             self.insert_between(node, first, are_before);
         }

@@ -1,4 +1,4 @@
-//! Random operations: kind, place, time, and successor.
+//! Random operations: kind, address, time, and successor.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ pub(super) struct RandomOp {
     pub(super) purpose: usize,
     /// Its plan, if any: a channel serves the operations of a plan in order.
     pub(super) plan: Option<u32>,
-    /// Its place on its die, and whether its cell time equals that of others of its kind there.
+    /// Its address on its die, and whether its cell time equals that of others of its kind there.
     pub(super) at: Option<DiePage>,
     pub(super) alike: bool,
     /// The operation that follows its end.
@@ -75,7 +75,7 @@ fn on(op: Op<u64>, at: Option<DiePage>) -> Op<u64> {
     op.on(geometry().address_of(Ppn(number)))
 }
 
-/// Return the place of an operation, derived from its page number.
+/// Return the address of an operation, derived from its page number.
 pub(super) fn plane_of(op: &Op<u64>) -> Option<DiePage> {
     let number = op.page?.get() - 1;
     let (block, plane) = (number / PAGES, number / (PAGES * BLOCKS * DIES));

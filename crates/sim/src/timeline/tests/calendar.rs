@@ -41,8 +41,8 @@ proptest! {
             match most {
                 0 => {
                     // Save and restore it.
-                    let kept = postcard::to_allocvec(&calendar).expect("it is written");
-                    calendar = postcard::from_bytes(&kept).expect("it is read");
+                    let bytes = postcard::to_allocvec(&calendar).expect("it is written");
+                    calendar = postcard::from_bytes(&bytes).expect("it is read");
                     calendar.set_event_budget(u64::MAX);
                 }
                 1 => {

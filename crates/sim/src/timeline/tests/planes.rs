@@ -68,11 +68,11 @@ fn multi_plane_op_shares_cell_time() {
             assert_eq!(rows(planes, rule, read), n * (READ + transfers), "{rule:?}");
             assert_eq!(rows(planes, rule, erase), n * ERASE, "{rule:?}");
         }
-        let alone = n * u64::from(planes);
+        let single_ops = n * u64::from(planes);
         let none = MultiPlane::None;
-        assert_eq!(rows(planes, none, program), alone * (TRANSFER + PROGRAM));
-        assert_eq!(rows(planes, none, read), alone * (READ + TRANSFER));
-        assert_eq!(rows(planes, none, erase), alone * ERASE);
+        assert_eq!(rows(planes, none, program), single_ops * (TRANSFER + PROGRAM));
+        assert_eq!(rows(planes, none, read), single_ops * (READ + TRANSFER));
+        assert_eq!(rows(planes, none, erase), single_ops * ERASE);
     }
 }
 
@@ -124,8 +124,8 @@ fn multi_plane_keeps_order_within_plane() {
         timeline.issue(0, op);
     }
     let ends: Vec<_> = std::iter::from_fn(|| timeline.next(u64::MAX)).collect();
-    let alone = TRANSFER + PROGRAM;
-    assert_eq!(ends, [(alone, 5), (2 * alone, 4), (3 * alone, 5)]);
+    let program_ns = TRANSFER + PROGRAM;
+    assert_eq!(ends, [(program_ns, 5), (2 * program_ns, 4), (3 * program_ns, 5)]);
 }
 
 /// A copy without duration inside the die is over at once, and the program behind it is on its way

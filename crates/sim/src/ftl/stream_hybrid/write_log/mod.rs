@@ -14,7 +14,7 @@ use crate::collections::lru::Lru;
 use crate::flash::geometry::{Lpn, PageAddress};
 use crate::flash::places::PageAddresses;
 use crate::flash::plan::Plan;
-use crate::pool::units::{FreeUnits, UnitLayout, UnitIdx};
+use crate::pool::units::{FreeUnits, UnitIdx, UnitLayout};
 
 /// A cluster in the log.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -160,7 +160,7 @@ impl WriteLog {
         if slot == NONE || self.slots[slot as usize].valid >> within & 1 == 0 {
             return None;
         }
-        Some(self.place(slot, within))
+        Some(self.address_of(slot, within))
     }
 
     /// Return which pages of the cluster that begins with `first` have their newest version in the log, and
@@ -171,7 +171,7 @@ impl WriteLog {
         (slot != NONE).then(|| {
             let ClusterSlot { unit, index, valid, .. } = self.slots[slot as usize];
             let unit = self.units[unit as usize].unit;
-            (valid, self.layout.places(unit, index * self.layout.cluster_pages))
+            (valid, self.layout.addresses_from(unit, index * self.layout.cluster_pages))
         })
     }
 
@@ -190,12 +190,12 @@ impl WriteLog {
 
     /// Return the erased place of page `within` of `cluster` in its current place, if it has one.
     #[inline]
-    pub(crate) fn erased_place(&self, cluster: u32, within: u32) -> Option<PageAddress> {
+    pub(crate) fn erased_page(&self, cluster: u32, within: u32) -> Option<PageAddress> {
         let slot = self.slot_of[cluster as usize];
         if slot == NONE || self.slots[slot as usize].programmed >> within & 1 == 1 {
             return None;
         }
-        Some(self.place(slot, within))
+        Some(self.address_of(slot, within))
     }
 
     /// Note that the newest version of page `within` of `cluster` was programmed in its place.
@@ -224,7 +224,7 @@ impl WriteLog {
         let slot = std::mem::replace(&mut self.slot_of[cluster as usize], NONE);
         if slot != NONE {
             self.release_slot(slot);
-            self.order.leave(slot);
+            self.order.remove(slot);
             self.unused.push(slot);
             let members = &mut self.members[(cluster / self.layout.clusters_per_unit()) as usize];
             *members -= 1;
@@ -249,17 +249,17 @@ impl WriteLog {
         free: &mut FreeUnits,
         plan: &mut Plan,
     ) -> Option<(UnitIdx, u32, u64)> {
-        let (unit, index) = self.next_place(free, plan);
+        let (unit, index) = self.next_slot(free, plan);
         let slot = self.slot_of[cluster as usize];
         let old = (slot != NONE).then(|| {
             let ClusterSlot { unit, index, valid, .. } = self.slots[slot as usize];
             self.release_slot(slot);
-            self.order.leave(slot);
+            self.order.remove(slot);
             (self.units[unit as usize].unit, index * self.layout.cluster_pages, valid)
         });
         let slot = if slot == NONE { self.new_slot(cluster) } else { slot };
         self.assign_slot(slot, unit as u32, index);
-        self.order.enter(slot);
+        self.order.push_newest(slot);
         old
     }
 
@@ -268,10 +268,10 @@ impl WriteLog {
         self.order.by_age().map(|slot| self.slots[slot as usize].cluster)
     }
 
-    fn place(&self, slot: u32, within: u32) -> PageAddress {
+    fn address_of(&self, slot: u32, within: u32) -> PageAddress {
         let ClusterSlot { unit, index, .. } = self.slots[slot as usize];
         let offset = index * self.layout.cluster_pages + within;
-        self.layout.place(self.units[unit as usize].unit, offset)
+        self.layout.address_of(self.units[unit as usize].unit, offset)
     }
 
     fn new_slot(&mut self, cluster: u32) -> u32 {
@@ -318,8 +318,8 @@ impl WriteLog {
             let slot = self.slots[self.slot_of[cluster as usize] as usize];
             assert_eq!(slot.cluster, cluster);
             assert_eq!(slot.valid & !slot.programmed, 0, "what is valid was programmed");
-            let there = self.units[slot.unit as usize].slots[slot.index as usize];
-            assert_eq!(there, self.slot_of[cluster as usize], "a slot lies where it says");
+            let cluster_slot = self.units[slot.unit as usize].slots[slot.index as usize];
+            assert_eq!(cluster_slot, self.slot_of[cluster as usize], "a slot lies where it says");
         }
         let live: u32 = self.units.iter().map(|unit| unit.live).sum();
         assert_eq!(live, self.len());

@@ -1,12 +1,12 @@
 //! The units of a write log: the place of the next cluster, and the reuse of superseded places.
 
-use super::{LogUnit, NONE, ClusterSlot, WriteLog};
+use super::{ClusterSlot, LogUnit, NONE, WriteLog};
 use crate::flash::plan::Plan;
 use crate::pool::units::FreeUnits;
 
 impl WriteLog {
     /// Return the next erased place: of the unit being filled, of a new one, or of one that was compacted.
-    pub(super) fn next_place(&mut self, free: &mut FreeUnits, plan: &mut Plan) -> (usize, u32) {
+    pub(super) fn next_slot(&mut self, free: &mut FreeUnits, plan: &mut Plan) -> (usize, u32) {
         let per_unit = self.layout.clusters_per_unit();
         if self.open.is_none_or(|(_, next)| next == per_unit) {
             self.open = None;
@@ -59,8 +59,8 @@ impl WriteLog {
             let (unit, next) = self.open.expect("one was just opened");
             let (from, to) = (self.units[victim].unit, self.units[unit].unit);
             for within in (0..pages).filter(|within| valid >> within & 1 == 1) {
-                let from = self.layout.place(from, index * pages + within);
-                plan.copy(from, self.layout.place(to, next * pages + within));
+                let from = self.layout.address_of(from, index * pages + within);
+                plan.copy(from, self.layout.address_of(to, next * pages + within));
             }
             self.release_slot(slot);
             self.assign_slot(slot, unit as u32, next);

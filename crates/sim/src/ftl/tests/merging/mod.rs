@@ -33,8 +33,8 @@ proptest! {
         geometry in geometries(), seed in any::<u64>(), hot in 1u64..100,
     ) {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        for name in undrawn() {
-            let options = MergingOptions::with_tables(name, geometry, some_table(name, &mut rng));
+        for name in ftls_without_table() {
+            let options = MergingOptions::with_tables(name, geometry, random_table(name, &mut rng));
             if Merging::check(&options).is_ok() {
                 read_your_writes(&options, seed, hot);
             }
@@ -80,13 +80,13 @@ proptest! {
 }
 
 /// FTLs whose tables these tests know only by their keys.
-fn undrawn() -> impl Iterator<Item = &'static str> {
+fn ftls_without_table() -> impl Iterator<Item = &'static str> {
     let drawn = ["bast", "fast", "linear", "stream_hybrid", "stripe_map", "superblock"];
     MERGING_FTLS.iter().copied().filter(move |name| !drawn.contains(name))
 }
 
 /// A table for the FTL `name`, if it has one.
-fn some_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
+fn random_table(name: &str, rng: &mut Xoshiro256PlusPlus) -> Tables {
     let Some(table) = Merging::table(name) else { return Tables::default() };
     let drawn = BLOCK.drawn(table, |end| uniform(rng, end));
     serde_json::from_value(json!({ table: drawn })).expect("keys in their ranges")
@@ -127,7 +127,7 @@ fn small_streams(unit_bytes: u32, banks: u32) -> StreamsPart {
     }
 }
 
-/// A write begins in the log, which does not copy the pages that the write will bring; then a stream
+/// A write begins in the log, which does not copy the pages that the write will contain; then a stream
 /// continues in the middle of it, and makes space by merging the very unit.
 #[test]
 fn merge_within_write_skips_later_pages() {

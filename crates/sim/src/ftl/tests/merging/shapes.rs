@@ -56,11 +56,11 @@ prop_compose! {
         let small_units = if small_pages > 0 { small.2 } else { 0 };
         let in_small = (small_units * unit_pages).checked_div(small_pages).unwrap_or(1) - 1;
         let for_small = if small_pages > 0 { small_units + 3 } else { 0 };
-        let others = streams + 2 + u32::from(small_pages > 0)
+        let reserved = streams + 2 + u32::from(small_pages > 0)
             + (log_units + 3 + for_small).div_ceil(banks);
-        let others = others.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
+        let reserved = reserved.max(streams * (1 + rewrites) + 1 + 2u32.div_ceil(banks));
         let geometry = Geometry::from(Shape {
-            channels, planes, blocks_per_plane: rows * (data_per_bank + others), pages_per_block,
+            channels, planes, blocks_per_plane: rows * (data_per_bank + reserved), pages_per_block,
             metadata_pages: 0, page_bytes: PAGE as u32,
             logical_pages: banks * data_per_bank * unit_pages,
         });

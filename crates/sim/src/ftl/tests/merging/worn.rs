@@ -1,5 +1,5 @@
 //! Merging FTLs on flash that fails and wears out: no written data is lost as long as blocks are
-//! left that stand in for others, and nothing that is retired is used (the NAND checks that).
+//! left that replace others, and nothing that is retired is used (the NAND checks that).
 
 use crate::flash::geometry::{BlockIdx, Geometry, PageAddress, Shape};
 use crate::flash::media::Flash;
@@ -10,16 +10,17 @@ use crate::ftl::tests::Shadow;
 use crate::ftl::tests::retirement::{WearRate, flash_of};
 use crate::ftl::{MERGING_FTLS, MergingOptions, Retire};
 
-/// Flash for an FTL with the geometry `known` and this number of reserve blocks a plane, programmed in order
+/// Flash for an FTL with the geometry `ftl_geometry` and this number of reserve blocks a plane, programmed in order
 /// or not; `None` if too many are bad.
-fn flash(known: Geometry, kept: u32, wear: WearRate, order: PageOrder) -> Option<Flash> {
+fn flash(ftl_geometry: Geometry, spares: u32, wear: WearRate, order: PageOrder) -> Option<Flash> {
     // The seed also decides whether blocks are swapped.
     let levels = [(false, 0), (true, 0), (false, 1), (true, 2)][wear.seed as usize / 7 % 4];
-    let shape = *known.shape();
-    let blocks_per_plane = shape.blocks_per_plane + kept;
-    let whole = known.with_shape(Shape { blocks_per_plane, ..shape });
+    let shape = *ftl_geometry.shape();
+    let blocks_per_plane = shape.blocks_per_plane + spares;
+    let whole = ftl_geometry.with_shape(Shape { blocks_per_plane, ..shape });
     let (wears_out, bad) = flash_of(whole, wear);
-    let replaced = ReplacementTable::new(known, &whole, &bad, wear.retire == Retire::Blocks)?;
+    let replaced =
+        ReplacementTable::new(ftl_geometry, &whole, &bad, wear.retire == Retire::Blocks)?;
     let replaced = match levels {
         (false, 0) => replaced,
         (dynamic, gap) => replaced.levelled(dynamic, gap),
@@ -32,9 +33,9 @@ fn flash(known: Geometry, kept: u32, wear: WearRate, order: PageOrder) -> Option
 }
 
 /// Flash without wear, whose pages are programmed in order.
-pub(super) fn in_order(known: Geometry) -> Flash {
-    let replaced = ReplacementTable::identity(known).in_order();
-    Flash::new(known, PageOrder::Ascending).replacing(replaced)
+pub(super) fn in_order(ftl_geometry: Geometry) -> Flash {
+    let replaced = ReplacementTable::identity(ftl_geometry).in_order();
+    Flash::new(ftl_geometry, PageOrder::Ascending).replacing(replaced)
 }
 
 /// Execute `plan`: the shadow does the executed operations of flash that wears out.
@@ -54,7 +55,7 @@ pub(super) fn scrub(block: BlockIdx, media: &mut Shadow, worn: Option<&mut Flash
 
 /// The physical place of the FTL's page at `at`.
 pub(super) fn place(worn: Option<&Flash>, at: PageAddress) -> PageAddress {
-    worn.map_or(at, |worn| worn.place(at))
+    worn.map_or(at, |worn| worn.physical_address(at))
 }
 
 /// The FTL of `options` on such flash, until it is used up at most.
@@ -66,16 +67,16 @@ pub(super) fn read_your_writes(options: &MergingOptions<'_>, seed: u64, hot: u64
         partial_blocks_max: 0,
         seed,
     };
-    let kept = 1 + (seed % 40) as u32;
+    let spares = 1 + (seed % 40) as u32;
     let order = if seed.is_multiple_of(3) { PageOrder::Ascending } else { PageOrder::Any };
-    if let Some(mut flash) = flash(options.geometry, kept, wear, order) {
+    if let Some(mut flash) = flash(options.geometry, spares, wear, order) {
         super::work(options, seed, hot, operations / 2, Some(&mut flash));
     }
 }
 
 #[test]
 fn failed_blocks_are_replaced_until_spares_run_out() {
-    let known = Geometry::from(Shape {
+    let geometry = Geometry::from(Shape {
         channels: 2,
         planes: 2,
         blocks_per_plane: 20,
@@ -92,8 +93,8 @@ fn failed_blocks_are_replaced_until_spares_run_out() {
         partial_blocks_max: 0,
         seed: 5,
     };
-    let options = MergingOptions::bare("block_map", known);
-    let mut flash = flash(known, 10, wear, PageOrder::Any).expect("none is bad");
+    let options = MergingOptions::bare("block_map", geometry);
+    let mut flash = flash(geometry, 10, wear, PageOrder::Any).expect("none is bad");
     super::work(&options, 5, 50, 1_000_000, Some(&mut flash));
     assert!(flash.is_used_up(), "it does not last for a million writes");
     let counters = flash.counters;

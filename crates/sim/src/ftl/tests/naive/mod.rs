@@ -117,7 +117,7 @@ fn pages_written(block: &NaiveBlock) -> u64 {
 }
 
 /// The counters of the FTL.
-fn counted(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
+fn count_merges(name: &str, trace: &[u32], geometry: Geometry, log: &LogPart) -> MergeCounts {
     let tables = Tables { log: Some(log.clone()), ..Tables::default() };
     let options = MergingOptions::with_tables(name, geometry, tables);
     Merging::check(&options).expect("a device");
@@ -170,10 +170,10 @@ proptest! {
         let log = |superblock_blocks, compat, log_per_die| {
             LogPart { log_blocks: logs, superblock_blocks, compat, log_per_die }
         };
-        let (many, in_block) = (blocks as usize, pages as usize);
-        let expected = bast(&trace, many, in_block, logs as usize);
+        let (block_count, in_block) = (blocks as usize, pages as usize);
+        let expected = bast(&trace, block_count, in_block, logs as usize);
         let plainly = log(1, Compat::None, false);
-        prop_assert_eq!(counted("bast", &trace, geometry, &plainly), expected);
+        prop_assert_eq!(count_merges("bast", &trace, geometry, &plainly), expected);
         let variants = [
             (1, Compat::None, false),
             (1, Compat::Flashsim2010, false),
@@ -187,26 +187,26 @@ proptest! {
                 let mut naive = NaiveFast {
                     pages: in_block, most_random: (logs as usize - 1) / rings,
                     lossy: compat == Compat::Flashsim2010, superblock: superblock as usize,
-                    data: vec![vec![NaivePage::Free; in_block]; many], sequential: None, completed: None,
+                    data: vec![vec![NaivePage::Free; in_block]; block_count], sequential: None, completed: None,
                     rings: vec![VecDeque::new(); rings], tally: MergeCounts::default(),
                 };
                 trace.iter().for_each(|page| naive.write(*page));
                 let options = log(superblock, compat, per_plane);
-                prop_assert_eq!(counted("fast", &trace, geometry, &options), naive.tally);
+                prop_assert_eq!(count_merges("fast", &trace, geometry, &options), naive.tally);
             }
         }
-        let mut naive = NaiveSuperblocks::new(many, in_block, superblock as usize, logs as usize);
+        let mut naive = NaiveSuperblocks::new(block_count, in_block, superblock as usize, logs as usize);
         for (number, page) in trace.iter().enumerate() {
             let group = *page as usize / in_block / superblock as usize;
             naive.write(*page, group, number as u64 + 1);
         }
         let options = log(superblock, Compat::None, false);
-        prop_assert_eq!(counted("superblock", &trace, geometry, &options), naive.tally);
-        let plain = MergingOptions::bare("block_map", geometry);
-        let mut ftl = Merging::by_name(&plain).expect("a known name");
+        prop_assert_eq!(count_merges("superblock", &trace, geometry, &options), naive.tally);
+        let options = MergingOptions::bare("block_map", geometry);
+        let mut ftl = Merging::by_name(&options).expect("a known name");
         let mut flash = Flash::new(geometry, PageOrder::Any);
         trace.iter().for_each(|page| write_whole(&mut ftl, Lpn(*page), &mut flash));
-        let expected = block_map(&trace, many, in_block);
+        let expected = block_map(&trace, block_count, in_block);
         let counters = flash.counters;
         prop_assert_eq!(
             (counters.full_merges, counters.pages_relocated, counters.blocks_erased),

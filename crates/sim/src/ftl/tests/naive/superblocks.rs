@@ -59,9 +59,9 @@ impl NaiveSuperblocks {
 
     fn make_room(&mut self, group: usize) {
         let blocks = std::mem::take(&mut self.groups[group]);
-        let (kept, empty): (Vec<_>, Vec<_>) =
+        let (remaining, empty): (Vec<_>, Vec<_>) =
             blocks.into_iter().partition(|block| !self.counting(block).is_empty());
-        self.groups[group] = kept;
+        self.groups[group] = remaining;
         self.tally.switch += empty.len() as u64;
         self.tally.erases += empty.len() as u64;
         let all = (0..self.groups.len()).map(|group| self.updates(group)).sum::<usize>();
@@ -86,10 +86,10 @@ impl NaiveSuperblocks {
         let victim = full.min_by_key(|index| self.counting(&blocks[*index]).len());
         let victim = victim.expect("a full block");
         let moved = self.counting(&blocks[victim]);
-        let room = self.pages - blocks.last().expect("a block").len();
+        let free_pages = self.pages - blocks.last().expect("a block").len();
         match moved.len() {
             0 => self.tally.switch += 1,
-            some if some <= room => self.tally.partial += 1,
+            some if some <= free_pages => self.tally.partial += 1,
             _ => self.tally.full += 1,
         }
         self.tally.copies += moved.len() as u64;

@@ -35,11 +35,11 @@ impl Reference {
         same && one.cell_ns == other.cell_ns && at.plane != beside.plane && addressed
     }
 
-    /// Return whether `number` joins the work of `die`, ahead of the first `place` waiting
+    /// Return whether `number` joins the work of `die`, ahead of the first `position` waiting
     /// operations.
-    fn may_join(&self, die: usize, number: usize, place: usize) -> bool {
+    fn may_join(&self, die: usize, number: usize, position: usize) -> bool {
         let members = &self.rows[die].members;
-        let queue = self.dies[die].queue.iter().take(place);
+        let queue = self.dies[die].queue.iter().take(position);
         members.iter().all(|member| self.are_compatible(*member, number))
             && queue.into_iter().all(|(other, ..)| {
                 let planes = plane_of(&self.ops[number]).zip(plane_of(&self.ops[*other]));
