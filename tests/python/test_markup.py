@@ -30,13 +30,13 @@ from uflip.profiles import read_profile
 from uflip.results import Results
 from uflip.results.csv_text import cell
 
-# What ends a comment, a style, a title, a picture and an attribute, then a tag and a script.
+# Ends of a comment, a style, a title, a picture and an attribute, then a tag and a script.
 MARKUP = "\"'>--></style></title></svg></td><uflipprobe onprobe=x><script>probe(1)</script>&lt;]]>"
 TERMINAL = "\x1b[2J\x1b]0;probe\x07\x9b31m\x7f\x08\r\u202e\u2066"
 PROBE = f"=cmd|'/C probe'!A0{MARKUP}{TERMINAL}"
-# What a terminal obeys: nothing of it may ever come out.
+# Control characters of a terminal: no output may contain one.
 OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# What a spreadsheet runs.
+# Beginnings of cells that a spreadsheet evaluates.
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n\x00]")
 # Elements that uflip's pages may have; scripts are not among them.
 OURS = """

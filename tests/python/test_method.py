@@ -50,7 +50,7 @@ def test_short_mix_beyond_ratio_4_measures_only_startup(ratio: int) -> None:
     times = mtron(rare)
     only_cheap = bool((times == 400_000).all())
     assert only_cheap == (ratio > 4 or rare <= MTRON_STARTUP)
-    # What a plan does: counts and budgets are those of the rarer pattern.
+    # A plan uses the counts and budgets of the rarer pattern.
     info = open_device("sim:demo").info
     plan = make_plan(info, "standard", 1, Choices(only=("mix",), repetitions=1))
     (run,) = [r for r in plan.runs if (r.pattern, r.value) == ("RR/RW", ratio)]

@@ -86,7 +86,7 @@ def test_few_independent_values_do_not_converge() -> None:
 
 
 def slowly_moving(random: np.random.Generator, n: int) -> np.ndarray:
-    """Of 100 I/Os that depend on each other; log-normal with median 1."""
+    """Return values correlated over 100 I/Os; log-normal with median 1."""
     innovations = random.normal(size=n + 1000)
     logs = signal.lfilter([np.sqrt(1 - 0.99**2)], [1, -0.99], innovations)
     return np.asarray(np.exp(0.5 * logs[1000:]))
@@ -117,7 +117,7 @@ def below_bursts(x: float) -> float:
 def test_percentile_intervals_cover_correlated_ios(
     series: Callable[[np.random.Generator, int], np.ndarray], share: float, true: float
 ) -> None:
-    """Of nominal 95 %: 16 or more of 200 are wrong by chance in 5 % of such tests."""
+    """The nominal level is 95 %: by chance 5 % of such tests have 16 wrong intervals or more."""
     random, intervals, wrong = np.random.default_rng(4), 0, 0
     for _ in range(200):
         for percentile in analyse(1e5 * series(random, 4096)).percentiles:

@@ -217,7 +217,7 @@ def test_ordered_target_holds_every_address() -> None:
     [(GIB, False), (4 * GIB, False), (GIB + 32 * KIB, False), (64 * GIB, True)],
 )
 def test_wrapping_increment_visits_each_slot_once(capacity: int, budgets: bool) -> None:
-    """By the formula of Table 1, Incr × i × IOSize, modulo the target."""
+    """Offsets follow the formula of Table 1, Incr × i × IOSize, modulo the target."""
     came_round = 0
     for experiment in lay_out("order", info=device(capacity), budgets=budgets):
         for run in experiment.runs:

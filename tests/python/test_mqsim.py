@@ -74,7 +74,7 @@ def test_setup_is_written_as_mqsim_files(program: ModuleType) -> None:
     assert (device["Flash_Channel_Count"], device["Chip_No_Per_Channel"]) == ("2", "2")
     assert float(device["GC_Exec_Threshold"]) * setup.blocks_per_die == pytest.approx(30.5)
     assert (workload["Synthetic_Generator_Type"], workload["Read_Percentage"]) == ("BANDWIDTH", "0")
-    # What MQSim makes of it: ns / ((bandwidth / sector) / sectors of a request), in whole numbers.
+    # MQSim computes the interval as ns / ((bandwidth / sector) / sectors), in whole numbers.
     sectors = int(workload["Average_Request_Size"])
     assert 10**9 // (int(workload["Bandwidth"]) // 512 // sectors) == 10**6
     assert (workload["Channel_IDs"], workload["Total_Requests_To_Generate"]) == ("0,1", "5")

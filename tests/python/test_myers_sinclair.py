@@ -136,7 +136,7 @@ def test_startup_without_long_response_times_is_found() -> None:
 
 
 def test_fresh_drive_slows_when_log_is_full_of_rewrites() -> None:
-    # Of n writes at random to L pages n - L (1 - exp(-n / L)) go to pages that were written before,
+    # n random writes to L pages: n - L (1 - exp(-n / L)) of them rewrite pages,
     # and those alone go to the log; a drive that is full sends all of them there.
     full, fresh = ms_cliff.cliff(), ms_cliff.cliff(state="empty")
     pages, ios = fresh.capacity_bytes / myers_sinclair.IO_BYTES, fresh.ios

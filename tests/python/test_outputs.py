@@ -104,7 +104,7 @@ def workspace(workdir: Path, finished: Path) -> Path:
     return workdir
 
 
-# What a name can lead to; each makes it and returns the name.
+# Files, links and folders at an output path; each makes one and returns the path.
 
 
 def a_file(name: Path) -> Path:

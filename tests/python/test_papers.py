@@ -16,7 +16,7 @@ ROWS = [(paper["id"], row) for paper in CONTENT["papers"] for row in paper["rows
 KINDS = {"claim", "mechanism", "table", "figure", "equation", "future work"}
 TESTED = ("there", "partly", "differs")
 
-# What the papers number: figures, tables, equations.
+# Numbered items of the papers: figures, tables, equations.
 NUMBERED = {
     "uflip": [*(f"Figure {n}" for n in range(1, 9)), *(f"Table {n}" for n in range(1, 4))],
     "ms": [

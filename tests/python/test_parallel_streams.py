@@ -76,7 +76,7 @@ def test_impossible_times_are_found_although_proven(workdir: Path) -> None:
     (run,) = Results.load(Path("r")).runs
     path = Path("r") / "runs" / f"{run.id}.parquet"
     table = pq.read_table(path)
-    # As if the causes of the closed loop stood one column too far to the left.
+    # Shift the causes of the closed loop one column to the left.
     names = table.column_names
     wait, first = (names.index(name) for name in ("submission_wait_ns", "controller_ns"))
     assert first == wait + 1

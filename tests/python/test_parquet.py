@@ -169,7 +169,7 @@ def test_zero_response_time_is_refused_for_real_device(tmp_path: Path) -> None:
 
 
 def test_few_bytes_declaring_many_rows_are_refused(file: Path, tmp_path: Path) -> None:
-    """Of columns that do not change, other encodings store a million rows in a few bytes."""
+    """Other encodings store a million equal rows in a few bytes."""
     rows = 5_000_000
     metadata = pq.read_schema(file).metadata
     zeros = pa.array(np.zeros(rows, dtype=np.uint64))

@@ -278,7 +278,7 @@ def test_outliers_are_found_and_others_rarely() -> None:
 def test_quiet_experiment_needs_enough_repetitions_to_exclude_rare_state(
     largest_scatter: float, least: int
 ) -> None:
-    """By trying all states: how many repetitions miss one that matters twice in a hundred."""
+    """Try all states: count the repetitions that miss a relevant one in 2 % of cases."""
     share = np.linspace(0.01, 0.99, 9801)
     matters = share[largest_scatter * np.sqrt(share / (1 - share)) >= 1]
     missed = np.log(0.02) / np.log(1 - matters.min())

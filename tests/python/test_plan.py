@@ -55,7 +55,7 @@ def test_runs_are_ordered_by_disturbance_then_paper_order() -> None:
         names = [run.micro_benchmark for run in runs]
         groups = list(dict.fromkeys(names))
         assert names == sorted(names, key=groups.index)
-        # Of what disturbs, first what needs half of the device undisturbed.
+        # Among disturbing runs, those that need an undisturbed half of the device come first.
         first = ["baseline", "mix"] if disturbs else []
         paper = [
             name for name in micro_benchmarks_for("sectors") if name not in (*first, "baseline")
@@ -104,7 +104,7 @@ def test_reads_precede_all_writes(scale: str, suite: str) -> None:
 
 
 def is_confined(spec: Any) -> bool:
-    """By the span of each random write pattern, of 64 GiB."""
+    """Compare the span of each random write pattern with 64 GiB."""
     spans = [
         part.target_size for part in spec.parts if (part.mode, part.location) == ("write", "random")
     ]
@@ -255,7 +255,7 @@ def test_estimate_counts_what_specifications_resolve_to(plan: Any) -> None:
     assert estimated.ios == sum(total.total_ios for total in [*totals, *longer.values()])
     assert estimated.bytes_read == sum(total.bytes_read for total in totals)
     resets = plan.resets * plan.state.bytes_written
-    # What disturbs is written over: four times as much, the device at most, in whole 128 KiB.
+    # Disturbing runs are followed by four times their writes, at most the device, in 128 KiB units.
     over = [
         min(4 * longer.get(run.id, total).bytes_written, 64 * GIB) // (128 << 10) * (128 << 10)
         for run, total in zip(plan.runs, totals, strict=True)

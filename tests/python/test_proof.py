@@ -50,7 +50,7 @@ def named(*names: str) -> list[TrialCase]:
 
 
 def lowest(share: float, repeats: int = REPEATS) -> float:
-    """What a method that is right with this chance falls below once in a thousand times."""
+    """Return the bound that a method with this success rate misses once in a thousand times."""
     return float(stats.binom.ppf(0.001, repeats, share)) / repeats
 
 
@@ -96,7 +96,7 @@ def test_exponential_approach_is_covered_or_abstained() -> None:
 
 @pytest.mark.parametrize("change", [0.08, 0.1, 0.12, 0.15])
 def test_slow_drift_is_no_startup(change: float) -> None:
-    """Of steps that are as small as these, the start-up is found: a step is no drift."""
+    """For steps as small as these the start-up is found: a step is no drift."""
     random = np.random.default_rng(6)
     drifting = [analyse(make.drifting(change)(random, 8192).times) for _ in range(30)]
     assert sum(each.startup_ios > 0 for each in drifting) <= 2
@@ -119,7 +119,7 @@ def test_slow_drift_is_no_startup(change: float) -> None:
 )
 @pytest.mark.parametrize("ios", [20_480, 40_960])
 def test_moving_level_has_no_period(family: make.Family, phases: set[str], ios: int) -> None:
-    """Of drifts by 5 and 10 % nine in ten were given a period, and shifts were called flat."""
+    """A faulty rule gives drifts by 5 and 10 % a period, and calls shifts flat."""
     analyses = [analyse(family(np.random.default_rng(seed), ios).times) for seed in range(12)]
     assert sum(each.period_ios > 1 for each in analyses) <= 1
     assert sum(each.phase in phases for each in analyses) >= 11
@@ -137,7 +137,7 @@ def test_chance_correlation_does_not_prevent_convergence() -> None:
 
 
 def test_long_memory_autocorrelation_matches_hosking() -> None:
-    """By the gamma functions, over many series; the logarithm has the mean of a mean of one."""
+    """Compare with gamma functions, over many series of mean one."""
     d, n = 0.3, 2048
     every = [make.long_memory(d)(np.random.default_rng(seed), n) for seed in range(400)]
     logs = np.log([each.times / each.mean for each in every]) + 0.3**2 / 2
@@ -165,7 +165,7 @@ def test_independence_rule_undercovers_correlated_series() -> None:
 def test_periodic_series_need_at_most_half_more_ios() -> None:
     rows = economy(10)
     assert len(rows) == len(CASES)
-    # Of ten series; the page has a hundred.
+    # For ten series; the page has a hundred.
     assert max(row.ratio for row in rows) <= 1.65
     assert np.median([row.ratio for row in rows]) <= 1.5
 
@@ -207,7 +207,7 @@ def test_families_have_declared_startup_and_mean() -> None:
 
 
 def test_share_interval_is_wilson_with_effective_plans() -> None:
-    """By scipy; where all of a plan are alike it is that of plans."""
+    """Compare with scipy; if all experiments of a plan are alike, count plans."""
     happened = np.zeros(2000)
     happened[:37] = 1
     expected = stats.binomtest(37, 2000).proportion_ci(method="wilson")
@@ -239,7 +239,7 @@ def test_alike_experiments_are_rarely_claimed_falsely(name: str) -> None:
 
 @pytest.mark.parametrize("first", [FIRST, MANY_FIRST])
 def test_lone_correlated_experiment_is_rarely_claimed_falsely(first: int) -> None:
-    """By Student's interval seven in a hundred were."""
+    """Student's interval makes seven false claims in a hundred."""
     case = next(case for case in REPEATED if case.name == "levels ± 10 %, neighbours alike, 0.5")
     row = measure_repeated(case, 400, first, 1)
     assert row.between[0] <= 0.02

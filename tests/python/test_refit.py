@@ -59,7 +59,7 @@ VALUES = {
 @pytest.mark.parametrize("leave", refit.LEAVE)
 @pytest.mark.parametrize("column", table3.COLUMNS)
 def test_held_out_cell_does_not_influence_fit(column: str, leave: str) -> None:
-    """Whatever was fitted to the cell could have been anything else: the device is the same."""
+    """The refitted device is the same for any value fitted to the held-out cell."""
     calls: list[dict[str, Any]] = []
 
     def measure(constants: refit.Constants, columns: Sequence[str]) -> Mapping[str, table3.Cell]:

@@ -406,7 +406,7 @@ def test_reproductions_are_listed_and_documented() -> None:
     assert [one["id"] for one in as_json] == list(REPRODUCTIONS)
     pages = [DOCS / "reproduce.md", DOCS / "reproduce-oc.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    # Those of uFLIP share a section: its text describes one, its table the others.
+    # The reproductions of uFLIP share a section: text describes one, a table the others.
     of_uflip = re.findall(r"^(?:\| )?`(uflip-[\w-]+)`", text, re.M)
     headings = re.findall(r"^## ((?:ms|ofc|oc)-\S+)$", text, re.M)
     assert headings + of_uflip == list(REPRODUCTIONS)

@@ -170,7 +170,7 @@ def test_run_is_committed_once_and_only_if_planned(tmp_path: Path) -> None:
         writer.finish("complete")
 
 
-# What happens in between
+# Kills and full disks
 
 CHILD = """
 import sys, time

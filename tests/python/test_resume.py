@@ -126,7 +126,7 @@ def test_changed_file_is_refused(scratch: Path) -> None:
     assert "not the device that was measured" in done.err
 
 
-# Where it may not
+# Refusals
 
 
 def test_complete_folder_cannot_be_resumed(workdir: Path) -> None:
@@ -210,7 +210,7 @@ def test_benchmark_stopped_by_time_limit_resumes(workdir: Path) -> None:
     arguments = ("null", "--scale", "quick", "--only", "order", "--pause", "40ms")
     stopped = uflip("run", *arguments, "--max-time", "100ms", "--out", "out", "--json")
     document = json.loads(stopped.out)
-    # By the estimate all fits; by the clock it does not.
+    # All runs fit by the estimate, but not by the clock.
     assert document["status"] in ("interrupted", "complete")
     if document["status"] == "interrupted":
         assert "out_of_time" in {warning["code"] for warning in document["warnings"]}

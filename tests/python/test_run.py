@@ -458,7 +458,7 @@ def test_file_shorter_than_a_sector_is_refused(tmp_path: Path) -> None:
         inspect_device(f"file:{path}")
 
 
-# What only a simulated device can do
+# Functions of simulated devices only
 
 
 def test_clone_is_independent() -> None:

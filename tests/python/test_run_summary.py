@@ -150,7 +150,7 @@ def test_benchmark_works_without_cache(tmp_path: Path) -> None:
 
 
 def test_golden_summaries_match_this_version() -> None:
-    """Where this fails, numbers mean something else than they did: raise FORMAT_VERSION."""
+    """If this fails, stored numbers have changed their meaning: raise FORMAT_VERSION."""
     results = Results.load(GOLDEN / "results-4")
     for run in results.runs:
         cached = results._kept.find([(run.id, run.expected)])

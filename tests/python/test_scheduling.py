@@ -48,7 +48,7 @@ def test_dead_worker_is_replaced_and_its_work_done(tmp_path: Path, workers: int)
 def test_scheduler_groups_tests_that_belong_together(
     request: pytest.FixtureRequest,
 ) -> None:
-    """Where no path is given, pytest reads the conftest.py of `testpaths`, not of folders in them:
+    """Without a path pytest reads the conftest.py of `testpaths`, not of folders in them:
     workers, which collect, would read ours, and the process that distributes the tests would not.
     """
     worker_input = getattr(request.config, "workerinput", None)

@@ -224,7 +224,7 @@ def test_response_times_match_simulated_device(workdir: Path) -> None:
 
 
 def test_flushes_and_fua_wait_for_flash(workdir: Path) -> None:
-    """Of a device with a write cache, so slow that it is not emptied between two requests."""
+    """The write cache of the device is too slow to be emptied between two requests."""
     slower, program_ns, page = 500, 300_000, bytes(4 * KIB)
     device = f"{SMALL}&write_cache_bytes=262144&idle_free_blocks=0"
     with serving(device, "--speed", slower) as process:

@@ -26,7 +26,7 @@ NEEDED = ("nbdfuse", "mkfs.ext4", "losetup", "mount", "umount")
 POSTGRESQL = (*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/pgsql/bin"))
 # The user that runs the server, which refuses root.
 NOBODY = "nobody"
-# What a transaction of pgbench adds to an account, it adds to a teller, a branch and the history.
+# A transaction of pgbench adds the same amount to an account, a teller, a branch, and the history.
 SUMS = """SELECT (SELECT sum(abalance) FROM pgbench_accounts),
     (SELECT sum(tbalance) FROM pgbench_tellers), (SELECT sum(bbalance) FROM pgbench_branches),
     (SELECT sum(delta) FROM pgbench_history), (SELECT count(*) FROM pgbench_history),

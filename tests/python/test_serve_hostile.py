@@ -23,7 +23,7 @@ SEED = int(os.environ.get("UFLIP_SEED") or 1)
 EDGES = (0, 1, 255, 256, 257, 4095, 4096, 4097, 2**31, 2**32 - 1)
 FLAGS = b"\0\0\0\3"
 HELD = b"\x5a" * 4096
-# Where no malformed session may come to write.
+# An offset that no malformed session writes to.
 WITNESS_OFFSET = 40 << 30
 
 

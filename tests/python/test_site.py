@@ -149,7 +149,7 @@ def test_file_complete_before_kill_is_kept(
     server.token("dora")
     dora = server.client("dora")
     begun = begin_upload(dora, files)
-    # What a kill between the last part and the name of the whole file leaves, right and wrong.
+    # Files as left by a kill between the last part and the rename, one right and one wrong.
     arriving = server.folder / "arriving" / begun["id"]
     arriving.mkdir(exist_ok=True)
     right, wrong = list(files.values())[:2]

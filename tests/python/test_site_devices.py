@@ -59,7 +59,7 @@ def test_differently_configured_devices_are_separate(
     assert plain["device"] == "demo?blocks_per_die=64"
     assert slow["device"] == "demo?blocks_per_die=64&program_ns=3000000"
     assert slow["device_slug"] == same["device_slug"] != plain["device_slug"]
-    # That they are is seen on the page of the result, and they are in no spread together.
+    # The page of a result shows the difference, and no spread combines them.
     assert "program_ns=3000000" in server.client().get(f"/results/{slow['id']}").text
     page = server.client().get(f"/devices/{plain['device_slug']}").text
     assert plain["id"] in page

@@ -41,7 +41,7 @@ def test_concurrent_submissions_to_both_servers_are_one_result(
     address = f"/api/v1/results/{answers[0]['id']}"
     for server in server_pair:
         assert server.client("alice").get("/api/v1/results").json()["total"] == 1
-    # What one does, the other knows.
+    # Each server shows changes made through the other.
     one, other = server_pair
     assert one.client("alice").post(f"{address}/publish").status_code == 200
     assert other.client().get(address).status_code == 200

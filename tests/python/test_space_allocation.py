@@ -115,7 +115,7 @@ def test_state_of_large_device_is_never_reset() -> None:
     paper = make_plan(device(LARGE), "standard", 1, Choices(method="paper"))
     assert (paper.repetitions, paper.resets, paper.fewest_resets) == (3, 0, 0)
     assert paper.why_reset == {}
-    # Of automatic lengths the plan keeps room for the most; the fewest I/Os need no reset either.
+    # For automatic lengths the plan reserves the maximum; the minimum needs no reset either.
     auto = make_plan(device(LARGE), "standard", 1)
     assert auto.fewest_resets == 0
     assert 0 < auto.resets == len(auto.why_reset) <= 3

@@ -140,7 +140,7 @@ def test_free_space_remains_until_spare_is_written(
 
 
 def test_open_loop_leaves_idle_time_between_arrivals() -> None:
-    """Of 100 arrivals 5 ms apart one is a write: 500 ms, less 99 reads of 0.2 ms and a write."""
+    """One of 100 arrivals 5 ms apart is a write: 500 ms, less 99 reads of 0.2 ms and a write."""
     startup = Startup(0, 96, 32 * KIB, {"RR": 200_000.0, "RW": 1_400_000.0})
     write, read = (baseline(label, io_size=32 * KIB) for label in ("RW", "RR"))
     spec = mix(
@@ -278,7 +278,7 @@ def test_cached_runs_are_marked_and_not_converged(
 def test_mix_with_quick_writes_is_right_or_marked(
     quick: Callable[..., Results],
 ) -> None:
-    """Of sim:mtron with eight reads to a write: a write takes 6.3 ms in the long run, not 0.4."""
+    """sim:mtron with eight reads to a write: a write takes 6.3 ms in the long run, not 0.4."""
     results = quick(MTRON, "baseline", "mix")
     device = open_device(MTRON)
     half = device.info.capacity_bytes // 2

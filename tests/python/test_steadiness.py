@@ -122,7 +122,7 @@ def test_rounds_match_the_trace() -> None:
         assert entry["p99_ns"] == sorted(times[span])[round(0.99 * each) - 1]
         before = ends[number * each - 1] if number else 0
         assert entry["ios_per_s"] == pytest.approx(each / (ends[span][-1] - before) * 1e9)
-    # What all rounds programmed is what the device counted.
+    # The rounds together programmed the pages that the device counted.
     programmed = json.loads(trace.counters_json() or "")["pages_programmed"]
     amplifications = [entry["write_amplification"] or 0 for entry in rounds]
     assert sum(amplifications) / ROUNDS == pytest.approx(programmed / 4000)

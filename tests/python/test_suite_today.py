@@ -284,7 +284,7 @@ def test_cliff_is_at_configured_cache_size(tmp_path: Path, cache: int) -> None:
 
 @pytest.mark.parametrize("blocks", [32, 48])
 def test_cliff_is_at_configured_slc_cache_size(tmp_path: Path, blocks: int) -> None:
-    """Of 64 pages of a block of QLC 16 are left; nothing leaves the cache during a burst."""
+    """A QLC block of 64 pages has 16 in SLC mode; nothing leaves the cache during a burst."""
     slc_ns = 50_000
     url = (
         f"{EIGHT_DIES}&bits_per_cell=4&program_middle_ns={PROGRAM_NS}&slc_blocks={blocks}"

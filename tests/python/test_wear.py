@@ -88,7 +88,7 @@ def test_plan_counts_minimum_and_maximum() -> None:
     plan = make_plan(info, "standard", 1, Choices(only=("order", "mix")))
     estimated = estimate(plan)
     assert estimated.fewest.ios < estimated.ios
-    # What a run may end with at least: `min_ios` of its rule, a mix counts its rarer pattern.
+    # The minimum length of a run: `min_ios` of its rule; a mix counts its rarer pattern.
     fewest = sum(
         run.spec.stop.min_ios * (run.spec.ratio + 1 if isinstance(run.spec, Mix) else 1)
         if run.spec.stop is not None

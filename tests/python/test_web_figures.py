@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SMALL = "sim:demo?blocks_per_die=64"
 IGNORED = 60
-# What every canvas of the page had written on it when it was drawn last, by the panel it is in.
+# Record the texts that each canvas contains since it was last cleared.
 LISTENING = """
   const drawn = CanvasRenderingContext2D.prototype.fillText;
   const cleared = CanvasRenderingContext2D.prototype.clearRect;

@@ -77,7 +77,7 @@ def keys_of(server: Serving) -> dict[str, str]:
     return {row["name"]: row["key"] for row in listed}
 
 
-# What there is
+# Listing and content
 
 
 def test_folders_are_found_at_any_depth(server: Serving) -> None:

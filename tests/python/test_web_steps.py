@@ -77,7 +77,7 @@ def test_keys_continue_from_chosen_io(page: "Page", server: Serving, folder: Pat
     page.keyboard.press("Enter")
     page.wait_for_function("io => location.hash.includes(`io=${io}`)", arg=first)
     press(page, "n", second)
-    # Nor does a list of another stretch begin anew.
+    # A list of another range continues from the same I/O.
     page.keyboard.press("0")
     page.get_by_role("region", name=f"The slowest I/Os from 0 to {COUNT - 1}").wait_for()
     page.wait_for_timeout(600)

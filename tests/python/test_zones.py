@@ -407,7 +407,7 @@ def test_reset_erases_only_blocks_in_use(pages: int, blocks: int) -> None:
 
 
 def test_buffered_data_of_a_zone_counts_as_programmed() -> None:
-    """As the reference states: a unit of 4 KiB counts before its flash page of 64 KiB is full."""
+    """A unit of 4 KiB counts before its flash page of 64 KiB is full, as the reference states."""
     with open_device("sim:zns") as device:
         device.append(0, 4096)
         counters = device.counters()
