@@ -299,9 +299,9 @@ def test_read_only_data_file_must_exist(workdir: Path) -> None:
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
     assert done.code == 4
     assert "a file that is there" in done.err
-    assert "not there yet" not in done.err
+    assert "or a new one" not in done.err
     Path("short").write_bytes(bytes(512))
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "short")
     assert done.code == 3
-    assert "or none yet" not in done.err
-    assert "it is made" not in done.err
+    assert "or a new file" not in done.err
+    assert "it is created" not in done.err

@@ -9,7 +9,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_sim::huge::{filled, prefetch};
 
 const WRITES: u64 = 4_000_000;
-const NOWHERE: u32 = u32::MAX;
+const UNMAPPED: u32 = u32::MAX;
 const BATCH: usize = 64;
 
 /// Eight channels of four dies; consecutive pages are striped over them.
@@ -30,14 +30,14 @@ pub(crate) fn rates(
     logical_pages: u64,
     warm_up: u64,
 ) -> (f64, f64) {
-    let mut ftl = Bare::new(blocks, pages_per_block, logical_pages as usize);
+    let mut ftl = BareFtl::new(blocks, pages_per_block, logical_pages as usize);
     for page in 0..logical_pages as u32 {
-        ftl.write(page, &mut Timeless);
+        ftl.write(page, &mut Untimed);
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    ftl.random(warm_up, &mut rng, &mut Timeless);
-    let untimed = best_of_three(|| ftl.random(WRITES, &mut rng, &mut Timeless));
-    let mut clocks = Clocks::default();
+    ftl.random(warm_up, &mut rng, &mut Untimed);
+    let untimed = best_of_three(|| ftl.random(WRITES, &mut rng, &mut Untimed));
+    let mut clocks = ResourceClocks::default();
     let timed = best_of_three(|| ftl.random(WRITES, &mut rng, &mut clocks));
     std::hint::black_box(clocks.histogram);
     (untimed, timed)
@@ -53,15 +53,15 @@ fn best_of_three(mut round: impl FnMut()) -> f64 {
 }
 
 /// The cost of page operations; one host write at a time.
-trait Time {
+trait DeviceClock {
     fn write(&mut self, to: u32);
     fn relocate(&mut self, from: u32, to: u32);
     fn erase(&mut self, first: u32);
 }
 
-struct Timeless;
+struct Untimed;
 
-impl Time for Timeless {
+impl DeviceClock for Untimed {
     #[inline]
     fn write(&mut self, _: u32) {}
     #[inline]
@@ -71,20 +71,20 @@ impl Time for Timeless {
 }
 
 /// The next free time of each die and channel.
-struct Clocks {
+struct ResourceClocks {
     now: u64,
     dies: [u64; DIES],
     channels: [u64; CHANNELS],
     histogram: [u64; 64],
 }
 
-impl Default for Clocks {
-    fn default() -> Clocks {
-        Clocks { now: 0, dies: [0; DIES], channels: [0; CHANNELS], histogram: [0; 64] }
+impl Default for ResourceClocks {
+    fn default() -> ResourceClocks {
+        ResourceClocks { now: 0, dies: [0; DIES], channels: [0; CHANNELS], histogram: [0; 64] }
     }
 }
 
-impl Clocks {
+impl ResourceClocks {
     /// Transfer a page over the channel of `die`, from `at` on at the earliest; return the end.
     #[inline]
     fn transfer(&mut self, die: usize, at: u64) -> u64 {
@@ -102,7 +102,7 @@ impl Clocks {
     }
 }
 
-impl Time for Clocks {
+impl DeviceClock for ResourceClocks {
     #[inline]
     fn write(&mut self, to: u32) {
         let end = self.program(to, self.now);
@@ -124,7 +124,7 @@ impl Time for Clocks {
     }
 }
 
-struct Bare {
+struct BareFtl {
     map: Vec<u32>,
     reverse: Vec<u32>,
     valid: Vec<u64>,
@@ -136,12 +136,12 @@ struct Bare {
     end: u32,
 }
 
-impl Bare {
-    fn new(blocks: u32, pages_per_block: u32, logical_pages: usize) -> Bare {
+impl BareFtl {
+    fn new(blocks: u32, pages_per_block: u32, logical_pages: usize) -> BareFtl {
         let pages = (blocks * pages_per_block) as usize;
-        Bare {
-            map: filled(logical_pages, NOWHERE),
-            reverse: filled(pages, NOWHERE),
+        BareFtl {
+            map: filled(logical_pages, UNMAPPED),
+            reverse: filled(pages, UNMAPPED),
             valid: vec![0; pages.div_ceil(64)],
             // Free and open blocks have the largest count, so they are never victims.
             count: vec![u16::MAX; blocks.next_multiple_of(64) as usize],
@@ -153,7 +153,7 @@ impl Bare {
         }
     }
 
-    fn random(&mut self, writes: u64, rng: &mut Xoshiro256PlusPlus, time: &mut impl Time) {
+    fn random(&mut self, writes: u64, rng: &mut Xoshiro256PlusPlus, time: &mut impl DeviceClock) {
         let mut batch = [0u32; BATCH];
         for _ in 0..writes / BATCH as u64 {
             for slot in &mut batch {
@@ -167,12 +167,12 @@ impl Bare {
     }
 
     #[inline]
-    fn write(&mut self, page: u32, time: &mut impl Time) {
+    fn write(&mut self, page: u32, time: &mut impl DeviceClock) {
         if self.frontier == self.end {
             self.open(time);
         }
         let old = self.map[page as usize];
-        if old != NOWHERE {
+        if old != UNMAPPED {
             self.valid[(old / 64) as usize] &= !(1 << (old % 64));
             let block = old / self.pages_per_block;
             let count = &mut self.count[block as usize];
@@ -206,7 +206,7 @@ impl Bare {
         *group = (*group).min(count as u16);
     }
 
-    fn open(&mut self, time: &mut impl Time) {
+    fn open(&mut self, time: &mut impl DeviceClock) {
         while self.free.len() < 2 {
             self.collect(time);
             if self.frontier != self.end {
@@ -218,7 +218,7 @@ impl Bare {
         self.end = self.frontier + self.pages_per_block;
     }
 
-    fn collect(&mut self, time: &mut impl Time) {
+    fn collect(&mut self, time: &mut impl DeviceClock) {
         let group = (0..self.groups.len()).min_by_key(|g| self.groups[*g]).expect("some");
         let members = group * 64..group * 64 + 64;
         let victim = members.clone().min_by_key(|b| self.count[*b]).expect("some") as u32;
@@ -232,7 +232,8 @@ impl Bare {
                 let page = self.reverse[from as usize];
                 bits &= bits - 1;
                 if self.frontier == self.end {
-                    let block = self.free.pop().expect("one is left for what is moved");
+                    let block =
+                        self.free.pop().expect("one free block remains for relocated pages");
                     self.frontier = block * self.pages_per_block;
                     self.end = self.frontier + self.pages_per_block;
                 }

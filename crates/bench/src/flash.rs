@@ -29,21 +29,21 @@ const JOBS: [(&str, &str, u64); 3] = [
 
 /// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
-    let [one, eight, worn] = JOBS.map(|(_, job, _)| job);
+    let [single_page, eight_pages, worn] = JOBS.map(|(_, job, _)| job);
     vec![
         rate(
             "open channel: vectors of 1 page (8 addresses), 32 threads",
-            &repeated(one, 1),
+            &repeated(single_page, 1),
             ">= 1",
         ),
-        rate("open channel: vectors of 8 pages (64 addresses)", &repeated(eight, 1), ">= 1"),
+        rate("open channel: vectors of 8 pages (64 addresses)", &repeated(eight_pages, 1), ">= 1"),
         wear(&repeated(worn, CYCLES)),
     ]
 }
 
 /// Run `count` pages under the job of this name, for counting instructions. Return false for an
 /// unknown name.
-pub(crate) fn one(name: &str, count: u64) -> bool {
+pub(crate) fn run_load(name: &str, count: u64) -> bool {
     let Some((_, job, pages)) = JOBS.iter().find(|(other, ..)| *other == name) else {
         return false;
     };

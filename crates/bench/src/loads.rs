@@ -19,7 +19,7 @@ macro_rules! profile {
 pub(crate) use profile;
 
 /// One row of the table that compares with other simulators.
-pub(crate) struct Case {
+pub(crate) struct ComparisonCase {
     pub(crate) name: &'static str,
     pub(crate) blocks: u32,
     pub(crate) pages_per_block: u32,
@@ -31,8 +31,8 @@ pub(crate) struct Case {
     pub(crate) untimed: &'static str,
 }
 
-pub(crate) const CASES: [Case; 3] = [
-    Case {
+pub(crate) const CASES: [ComparisonCase; 3] = [
+    ComparisonCase {
         name: "1 GiB, 64 pages per block, spare 0.219",
         blocks: 4096,
         pages_per_block: 64,
@@ -42,7 +42,7 @@ pub(crate) const CASES: [Case; 3] = [
         timed: ">= 10 (MQSim 0.20)",
         untimed: ">= 50 (ftlsim 14.5)",
     },
-    Case {
+    ComparisonCase {
         name: "64 GiB, 256 pages per block, spare 0.125",
         blocks: 65_536,
         pages_per_block: 256,
@@ -52,7 +52,7 @@ pub(crate) const CASES: [Case; 3] = [
         timed: ">= 5",
         untimed: ">= 10 (ftlsim 1.7)",
     },
-    Case {
+    ComparisonCase {
         name: "1 TiB, 256 pages per block, spare 0.125",
         blocks: 1 << 20,
         pages_per_block: 256,
@@ -68,38 +68,38 @@ pub(crate) const CASES: [Case; 3] = [
 
 /// The options of the plain device: dies, channels and a page map with pages of 4 KiB, whose
 /// relocated pages rotate over all dies.
-pub(crate) const PLAIN: &str = "{}";
+pub(crate) const NO_OVERRIDES: &str = "{}";
 pub(crate) const SAME_DIE: &str = r#"{"relocation": "same_die"}"#;
 pub(crate) const COPY_BACK: &str = r#"{"relocation": "same_die", "copy_back": true}"#;
 /// The same capacity and block size with pages of 16 KiB.
-pub(crate) const TODAY: &str = r#"{"page_bytes": 16384, "pages_per_block": 16, "mapping_unit_bytes": 4096,
+pub(crate) const CURRENT_DRIVE: &str = r#"{"page_bytes": 16384, "pages_per_block": 16, "mapping_unit_bytes": 4096,
     "partial_transfer": true, "die_queue": "reads_first", "program_suspend_ns": 20000, "erase_suspend_ns": 50000,
     "suspensions_max": 8, "slc_blocks": 4, "slc_blocks_max": 16, "slc_read_ns": 30000,
     "slc_program_ns": 100000}"#;
 
 /// The loads for counting instructions, by name; first those of the first case's device, then
 /// others.
-const LOADS: [(&str, &str, Load); 6] = [
-    ("alone", PLAIN, ALONE),
-    ("same-die", SAME_DIE, ALONE),
-    ("copied-back", COPY_BACK, ALONE),
-    ("32-at-once", PLAIN, AT_ONCE),
-    ("32-KiB", PLAIN, Load { io_pages: 8, ..ALONE }),
-    ("today", TODAY, AT_ONCE),
+const LOADS: [(&str, &str, HostLoad); 6] = [
+    ("alone", NO_OVERRIDES, SINGLE_IO),
+    ("same-die", SAME_DIE, SINGLE_IO),
+    ("copied-back", COPY_BACK, SINGLE_IO),
+    ("32-at-once", NO_OVERRIDES, QUEUED_32),
+    ("32-KiB", NO_OVERRIDES, HostLoad { io_pages: 8, ..SINGLE_IO }),
+    ("today", CURRENT_DRIVE, QUEUED_32),
 ];
 
 /// Run `count` pages under the load of this name, for counting instructions; print the pages
 /// programmed per page. Return false for an unknown name.
-pub(crate) fn one(name: &str, count: u64) -> bool {
+pub(crate) fn run_load(name: &str, count: u64) -> bool {
     let of_first = LOADS.iter().find(|(other, ..)| *other == name);
     let (mut device, load) = match (of_first, name) {
         (Some((_, more, load)), _) => (steady(&CASES[0], more), *load),
-        (None, "untimed") => (steady(&CASES[0], PLAIN), ALONE),
-        (None, "64-GiB") => (steady(&CASES[1], PLAIN), ALONE),
-        (None, "1-TiB") => (steady(&CASES[2], PLAIN), ALONE),
-        (None, "fast") => (made(profile!("fast-1gb.toml"), &json!({})), ALONE),
-        (None, "full-cache") => (full_cache_of(&json!({})), AT_ONCE),
-        (None, "worn") => (made(profile!("worn-mlc.toml"), &json!({})), ALONE),
+        (None, "untimed") => (steady(&CASES[0], NO_OVERRIDES), SINGLE_IO),
+        (None, "64-GiB") => (steady(&CASES[1], NO_OVERRIDES), SINGLE_IO),
+        (None, "1-TiB") => (steady(&CASES[2], NO_OVERRIDES), SINGLE_IO),
+        (None, "fast") => (make_device(profile!("fast-1gb.toml"), &json!({})), SINGLE_IO),
+        (None, "full-cache") => (full_cache_of(&json!({})), QUEUED_32),
+        (None, "worn") => (make_device(profile!("worn-mlc.toml"), &json!({})), SINGLE_IO),
         (None, _) => return false,
     };
     let programmed = |device: &SimDevice| device.counters().map_or(0, |all| all.pages_programmed);
@@ -116,26 +116,26 @@ pub(crate) fn one(name: &str, count: u64) -> bool {
 
 /// Return a `tlc-nvme` whose initial free blocks and free cache are used up.
 pub(crate) fn full_cache_of(overrides: &Value) -> SimDevice {
-    let mut device = made(profile!("tlc-nvme.toml"), overrides);
-    timed_of(&mut device, AT_ONCE, 40_000, 1, |_| Mode::Write);
+    let mut device = make_device(profile!("tlc-nvme.toml"), overrides);
+    timed_of(&mut device, QUEUED_32, 40_000, 1, |_| Mode::Write);
     device
 }
 
 /// Return the device of a profile.
-pub(crate) fn made((text, name): (&str, &str), overrides: &Value) -> SimDevice {
+pub(crate) fn make_device((text, name): (&str, &str), overrides: &Value) -> SimDevice {
     let profile = Profile::parse(text, name, &overrides.to_string()).expect("a profile");
     SimDevice::new("bench", profile).expect("a device")
 }
 
 /// Return the device of a case in its steady state, with further options.
-pub(crate) fn steady(case: &Case, more: &str) -> SimDevice {
+pub(crate) fn steady(case: &ComparisonCase, more: &str) -> SimDevice {
     let mut overrides = json!({"channels": 8, "dies_per_channel": 4, "blocks_per_die": case.blocks / DIES as u32,
         "pages_per_block": case.pages_per_block, "spare_factor": case.spare_factor,
         "gc": "greedy", "idle_free_blocks": 0, "state": "sequential", "relocation": "allocator",
         "copy_back": false});
     let more: serde_json::Map<String, Value> = serde_json::from_str(more).expect("an object");
     overrides.as_object_mut().expect("an object").extend(more);
-    let mut device = made(profile!("demo.toml"), &overrides);
+    let mut device = make_device(profile!("demo.toml"), &overrides);
     let pages = device.info().capacity_bytes.0 / 4096;
     device.apply(random_writes(pages, case.warm_up, 1)).expect("it does not wear out");
     device
@@ -160,18 +160,18 @@ pub(crate) fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64)
 
 /// The queue depth and I/O size of a host.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
-    pub(crate) at_once: usize,
+pub(crate) struct HostLoad {
+    pub(crate) queue_depth: usize,
     /// Pages of 4 KiB per I/O.
     pub(crate) io_pages: u64,
 }
 
-pub(crate) const ALONE: Load = Load { at_once: 1, io_pages: 1 };
-pub(crate) const AT_ONCE: Load = Load { at_once: 32, ..ALONE };
+pub(crate) const SINGLE_IO: HostLoad = HostLoad { queue_depth: 1, io_pages: 1 };
+pub(crate) const QUEUED_32: HostLoad = HostLoad { queue_depth: 32, ..SINGLE_IO };
 
 /// Measure random writes of `count` pages [M pages/s].
 #[inline(never)]
-pub(crate) fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -> f64 {
+pub(crate) fn timed(device: &mut SimDevice, load: HostLoad, count: u64, seed: u64) -> f64 {
     timed_of(device, load, count, seed, |_| Mode::Write)
 }
 
@@ -180,38 +180,38 @@ pub(crate) fn timed(device: &mut SimDevice, load: Load, count: u64, seed: u64) -
 #[inline(always)]
 pub(crate) fn timed_of(
     device: &mut SimDevice,
-    load: Load,
+    load: HostLoad,
     count: u64,
     seed: u64,
     mode: impl Fn(usize) -> Mode,
 ) -> f64 {
     let begin = Instant::now();
     let size = 4096 * load.io_pages;
-    let places = device.info().capacity_bytes.0 / size;
+    let slots = device.info().capacity_bytes.0 / size;
     let writes = || {
-        random_writes(places, count / load.io_pages, seed).enumerate().map(|(number, io)| Io {
+        random_writes(slots, count / load.io_pages, seed).enumerate().map(|(number, io)| Io {
             offset: Bytes(io.offset.0 * load.io_pages),
             size: Bytes(size),
             mode: mode(number),
             ..io
         })
     };
-    let mut coming = writes().skip(AHEAD);
+    let mut upcoming = writes().skip(AHEAD);
     let mut sum = 0;
-    let mut ended = |device: &mut SimDevice| {
+    let mut complete = |device: &mut SimDevice| {
         let completion = device.complete().expect("one is outstanding");
         sum += (completion.completed - completion.submitted).0;
     };
     for (number, io) in writes().enumerate() {
-        if number >= load.at_once {
-            ended(device);
+        if number >= load.queue_depth {
+            complete(device);
         }
         device.submit(&io).expect("a simulated device accepts every I/O");
-        if let Some(coming) = coming.next() {
-            device.prefetch(&coming);
+        if let Some(upcoming) = upcoming.next() {
+            device.prefetch(&upcoming);
         }
     }
-    (0..load.at_once).for_each(|_| ended(device));
+    (0..load.queue_depth).for_each(|_| complete(device));
     std::hint::black_box(sum);
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }

@@ -14,22 +14,25 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [load, count] = &arguments[..] {
         let count = count.parse().expect("a number of pages");
-        assert!(loads::one(load, count) || flash::one(load, count), "no load is called {load}");
+        assert!(
+            loads::run_load(load, count) || flash::run_load(load, count),
+            "unknown load {load}"
+        );
         return;
     }
     let only = arguments.first();
-    let wanted = |part: &str| only.is_none_or(|only| only == part);
+    let is_selected = |part: &str| only.is_none_or(|only| only == part);
     let mut rows = Vec::new();
-    if wanted("harness") {
+    if is_selected("harness") {
         rows.extend(harness::rows());
     }
-    if wanted("method") {
+    if is_selected("method") {
         rows.extend(method::rows());
     }
-    if wanted("sim") {
+    if is_selected("sim") {
         rows.extend(sim::rows());
     }
-    if wanted("flash") {
+    if is_selected("flash") {
         rows.extend(flash::rows());
     }
     for row in rows {

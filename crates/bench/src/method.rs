@@ -8,7 +8,7 @@ use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 use uflip_core::{Bytes, Device};
 use uflip_engine::{Control, PatternSpec, run};
 use uflip_host::NullDevice;
-use uflip_method::{Options, analyse};
+use uflip_method::{AnalysisOptions, analyse};
 
 use crate::harness::{median, row};
 
@@ -38,7 +38,9 @@ fn a_million() -> Value {
     let mut taken: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             let begin = Instant::now();
-            black_box(analyse(&times, Options::default()).expect("a series without a fault"));
+            black_box(
+                analyse(&times, AnalysisOptions::default()).expect("a series without a fault"),
+            );
             begin.elapsed().as_secs_f64() * 1e3
         })
         .collect();

@@ -7,8 +7,9 @@ use uflip_core::{Device, Mode};
 use uflip_sim::SimDevice;
 
 use crate::loads::{
-    ALONE, AT_ONCE, CASES, COPY_BACK, Case, Load, PLAIN, SAME_DIE, TODAY, best, full_cache_of,
-    made, profile, random_writes, steady, timed, timed_of, untimed,
+    CASES, COPY_BACK, CURRENT_DRIVE, ComparisonCase, HostLoad, NO_OVERRIDES, QUEUED_32, SAME_DIE,
+    SINGLE_IO, best, full_cache_of, make_device, profile, random_writes, steady, timed, timed_of,
+    untimed,
 };
 
 /// The memory for the largest case, device and bare loop one after the other, with a margin
@@ -17,31 +18,31 @@ const MEMORY: u64 = 4 << 30;
 
 /// Return all figures of this file.
 pub(crate) fn rows() -> Vec<Value> {
-    let enough = uflip_core::available_bytes() >= MEMORY;
-    if !enough {
+    let has_memory = uflip_core::available_bytes() >= MEMORY;
+    if !has_memory {
         eprintln!("the simulated device of 1 TiB is left out: it needs 4 GiB of free memory");
     }
-    let cases = CASES.iter().filter(|case| enough || case.blocks < 1 << 20);
+    let cases = CASES.iter().filter(|case| has_memory || case.blocks < 1 << 20);
     let mut rows: Vec<Value> = cases.flat_map(case).collect();
     rows.push(fast());
     rows.push(full_cache());
     rows.extend(busy());
-    rows.extend(today());
-    rows.push(worn());
+    rows.extend(current_drive());
+    rows.push(worn_flash());
     rows
 }
 
 /// Measure the device of the first case with 32 writes at once, and with writes of 32 KiB. The
 /// reference is the same device with one write of 4 KiB at a time.
 fn busy() -> [Value; 2] {
-    let mut device = steady(&CASES[0], PLAIN);
+    let mut device = steady(&CASES[0], NO_OVERRIDES);
     let mut best_of =
-        |load: Load| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
-    let (alone, at_once, large) =
-        (best_of(ALONE), best_of(AT_ONCE), best_of(Load { io_pages: 8, ..ALONE }));
+        |load: HostLoad| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
+    let (single, at_once, large) =
+        (best_of(SINGLE_IO), best_of(QUEUED_32), best_of(HostLoad { io_pages: 8, ..SINGLE_IO }));
     let row = |name: &str, unit: &str, value: f64, target: &str| {
         json!({"name": format!("timed, 1 GiB, {name}"), "value": value, "unit": unit,
-            "reference": alone, "ratio": value / alone, "target": target})
+            "reference": single, "ratio": value / single, "target": target})
     };
     [
         row("32 writes at once", "M host writes/s", at_once, ">= 6"),
@@ -52,14 +53,15 @@ fn busy() -> [Value; 2] {
 /// Measure the device of the first case with features of present drives: pages of 16 KiB mapped in
 /// units of 4 KiB, an SLC cache, and program and erase suspend. Writes only, and with every eighth
 /// I/O a read, so that suspends occur. The reference is the plain device under the same load.
-fn today() -> [Value; 2] {
-    let (mut device, mut plain) = (steady(&CASES[0], TODAY), steady(&CASES[0], PLAIN));
+fn current_drive() -> [Value; 2] {
+    let (mut device, mut plain) =
+        (steady(&CASES[0], CURRENT_DRIVE), steady(&CASES[0], NO_OVERRIDES));
     [("", "M host writes/s", 0), (", every eighth a read", "M I/Os/s", 8)].map(
         |(name, unit, every)| {
             let mode =
                 |number| if every > 0 && number % every == 0 { Mode::Read } else { Mode::Write };
             let best_of = |device: &mut SimDevice| {
-                best((0..4).map(|round| timed_of(device, AT_ONCE, 500_000, round + 2, mode)))
+                best((0..4).map(|round| timed_of(device, QUEUED_32, 500_000, round + 2, mode)))
             };
             let (value, reference) = (best_of(&mut device), best_of(&mut plain));
             let name =
@@ -72,10 +74,10 @@ fn today() -> [Value; 2] {
 
 /// Measure worn flash, with every fault of a profile. The reference is the same device when new,
 /// where failures are rare.
-fn worn() -> Value {
+fn worn_flash() -> Value {
     let rate = |overrides: Value| {
-        let mut device = made(profile!("worn-mlc.toml"), &overrides);
-        best((0..3).map(|round| timed(&mut device, ALONE, 300_000, round + 2)))
+        let mut device = make_device(profile!("worn-mlc.toml"), &overrides);
+        best((0..3).map(|round| timed(&mut device, SINGLE_IO, 300_000, round + 2)))
     };
     let (value, reference) = (rate(json!({})), rate(json!({"cycles_before": 0})));
     json!({"name": "timed, worn-mlc with all faults", "value": value, "unit": "M host writes/s",
@@ -88,7 +90,7 @@ fn worn() -> Value {
 fn full_cache() -> Value {
     let rate = |overrides: Value| {
         let mut device = full_cache_of(&overrides);
-        best((0..3).map(|round| timed(&mut device, AT_ONCE, 20_000, round + 2)))
+        best((0..3).map(|round| timed(&mut device, QUEUED_32, 20_000, round + 2)))
     };
     let (value, reference) = (rate(json!({})), rate(json!({"write_cache_bytes": 0})));
     json!({"name": "timed, tlc-nvme with its write cache full", "value": value,
@@ -100,9 +102,9 @@ fn full_cache() -> Value {
 /// that draws the same addresses and counts; other simulators: FlashSim's bare core 0.3, its whole
 /// program 0.17, the C++ flashsim 0.026 M host writes/s.
 fn fast() -> Value {
-    let mut device = made(profile!("fast-1gb.toml"), &json!({}));
+    let mut device = make_device(profile!("fast-1gb.toml"), &json!({}));
     let pages = device.info().capacity_bytes.0 / 4096;
-    let rate = best((0..3).map(|round| timed(&mut device, ALONE, 1_000_000, round + 1)));
+    let rate = best((0..3).map(|round| timed(&mut device, SINGLE_IO, 1_000_000, round + 1)));
     let counting = best((0..3).map(|round| counting(pages, 4_000_000, round + 1)));
     json!({"name": "timed, FAST on fast-1gb", "value": rate, "unit": "M host writes/s",
         "reference": counting, "ratio": rate / counting, "target": ">= 2 (FlashSim 0.17)"})
@@ -117,13 +119,14 @@ fn counting(pages: u64, count: u64, seed: u64) -> f64 {
     count as f64 / begin.elapsed().as_secs_f64() / 1e6
 }
 
-fn case(case: &Case) -> Vec<Value> {
+fn case(case: &ComparisonCase) -> Vec<Value> {
     let before = resident_bytes();
-    let mut device = steady(case, PLAIN);
+    let mut device = steady(case, NO_OVERRIDES);
     let pages = device.info().capacity_bytes.0 / 4096;
     let untimed = (0..3).map(|round| untimed(&mut device, pages, case.measured, round + 2));
     let untimed = best(untimed);
-    let rate = best((0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9)));
+    let rate =
+        best((0..3).map(|round| timed(&mut device, SINGLE_IO, case.measured / 4, round + 9)));
     let resident = resident_bytes() - before;
     // The bare loop needs its memory next.
     drop(device);
@@ -146,7 +149,7 @@ fn case(case: &Case) -> Vec<Value> {
         for (name, more) in [("moved in their die", SAME_DIE), ("copied back", COPY_BACK)] {
             let mut device = steady(case, more);
             let rounds =
-                (0..3).map(|round| timed(&mut device, ALONE, case.measured / 4, round + 9));
+                (0..3).map(|round| timed(&mut device, SINGLE_IO, case.measured / 4, round + 9));
             rows.push(row(&format!("timed, {name}"), best(rounds), bare_timed, ""));
         }
     }

@@ -8,7 +8,7 @@ use crate::{Completion, Nanos, Ticket};
 #[derive(Clone, Default, Debug)]
 pub struct CompletionQueue {
     tickets: u64,
-    over: VecDeque<Completion<()>>,
+    completions: VecDeque<Completion<()>>,
 }
 
 impl CompletionQueue {
@@ -24,7 +24,13 @@ impl CompletionQueue {
     pub fn push(&mut self, submitted: Nanos, completed: Nanos) -> Ticket {
         let ticket = self.next_ticket();
         self.tickets += 1;
-        self.over.push_back(Completion { ticket, submitted, completed, breakdown: (), status: () });
+        self.completions.push_back(Completion {
+            ticket,
+            submitted,
+            completed,
+            breakdown: (),
+            status: (),
+        });
         ticket
     }
 
@@ -32,14 +38,14 @@ impl CompletionQueue {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.over.is_empty()
+        self.completions.is_empty()
     }
 
     /// Return the time of the oldest completion.
     #[inline]
     #[must_use]
     pub fn next_completion(&self) -> Option<Nanos> {
-        self.over.front().map(|completion| completion.completed)
+        self.completions.front().map(|completion| completion.completed)
     }
 
     /// Take the oldest completion.
@@ -49,7 +55,7 @@ impl CompletionQueue {
     /// If the queue is empty.
     #[inline]
     pub fn complete(&mut self) -> Completion<()> {
-        self.over.pop_front().expect("something is outstanding")
+        self.completions.pop_front().expect("something is outstanding")
     }
 }
 
@@ -58,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_handed_out_in_order_and_once() {
+    fn completions_are_returned_once_in_time_order() {
         let mut queue = CompletionQueue::default();
         assert!(queue.is_empty() && queue.next_completion().is_none());
         let first = queue.push(Nanos(10), Nanos(30));

@@ -45,7 +45,7 @@ impl Durability {
     pub fn flushes_after(self, written: u64) -> bool {
         match self {
             Durability::Cached | Durability::Fua => false,
-            Durability::Flush(every) => (written + 1).is_multiple_of(u64::from(every.get())),
+            Durability::Flush(interval) => (written + 1).is_multiple_of(u64::from(interval.get())),
         }
     }
 }
@@ -54,15 +54,15 @@ impl FromStr for Durability {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Durability> {
-        let every = |number: &str| -> Option<NonZeroU32> {
-            let plain =
+        let interval = |number: &str| -> Option<NonZeroU32> {
+            let is_plain =
                 number.bytes().all(|byte| byte.is_ascii_digit()) && !number.starts_with('0');
-            plain.then(|| number.parse().ok()).flatten()
+            is_plain.then(|| number.parse().ok()).flatten()
         };
-        match (text, text.strip_prefix("flush:").and_then(every)) {
+        match (text, text.strip_prefix("flush:").and_then(interval)) {
             ("cached", _) => Ok(Durability::Cached),
             ("fua", _) => Ok(Durability::Fua),
-            (_, Some(every)) => Ok(Durability::Flush(every)),
+            (_, Some(interval)) => Ok(Durability::Flush(interval)),
             _ => Err(Error::usage("Unknown durability")
                 .got(format!("'{text}'"))
                 .allowed(Durability::FORMS)
@@ -76,7 +76,7 @@ impl fmt::Display for Durability {
         match self {
             Durability::Cached => f.write_str("cached"),
             Durability::Fua => f.write_str("fua"),
-            Durability::Flush(every) => write!(f, "flush:{every}"),
+            Durability::Flush(interval) => write!(f, "flush:{interval}"),
         }
     }
 }
@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_is_written_as_it_is_read() {
+    fn durability_round_trips_through_text() {
         for text in ["cached", "fua", "flush:1", "flush:4294967295"] {
             assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn every_other_form_is_refused_with_the_known_ones() {
+    fn unknown_durability_is_refused_with_allowed_forms() {
         for text in ["", "FUA", "flush", "flush:", "flush:0", "flush:01", "flush:-1", "flush:+1"] {
             let error = text.parse::<Durability>().unwrap_err().to_string();
             assert!(error.contains("flush:N"), "{text}: {error}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_follows_each_nth_write() {
+    fn flush_follows_each_nth_write() {
         let third: Durability = "flush:3".parse().unwrap();
         let followed: Vec<u64> = (0..9).filter(|before| third.flushes_after(*before)).collect();
         assert_eq!(followed, [2, 5, 8]);

@@ -44,13 +44,13 @@ impl ErrorKind {
 
 /// An error: what failed, where, the value got, the values allowed, what to do. Parts may be empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Error(Box<Parts>);
+pub struct Error(Box<ErrorParts>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Parts {
+struct ErrorParts {
     kind: ErrorKind,
     what: String,
-    place: String,
+    location: String,
     got: String,
     allowed: String,
     action: String,
@@ -60,10 +60,10 @@ impl Error {
     /// Create an error of `kind` with the text of what failed.
     #[must_use]
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Error {
-        Error(Box::new(Parts {
+        Error(Box::new(ErrorParts {
             kind,
             what: what.into(),
-            place: String::new(),
+            location: String::new(),
             got: String::new(),
             allowed: String::new(),
             action: String::new(),
@@ -82,31 +82,35 @@ impl Error {
         Error::new(ErrorKind::Device, what)
     }
 
-    /// Create an error of the operating system during `what` at `place`, with a general action.
+    /// Create an error of the operating system during `what` at `location`, with a general action.
     #[must_use]
-    pub fn os(what: impl Into<String>, place: impl Into<String>, error: &std::io::Error) -> Error {
+    pub fn os(
+        what: impl Into<String>,
+        location: impl Into<String>,
+        error: &std::io::Error,
+    ) -> Error {
         Error::device(what)
-            .at(place)
+            .at(location)
             .got(error.to_string())
-            .action("check that it is still there, and what the kernel says of it (dmesg)")
+            .action("check that it still exists, and see the kernel's log (dmesg)")
     }
 
     /// Create an [`ErrorKind::Results`] error: the operating system failed to write an output file.
     #[must_use]
     pub fn write_failed(
         what: impl Into<String>,
-        place: impl Into<String>,
+        location: impl Into<String>,
         error: impl std::fmt::Display,
     ) -> Error {
-        Error::new(ErrorKind::Results, what).at(place).got(error.to_string()).action(
+        Error::new(ErrorKind::Results, what).at(location).got(error.to_string()).action(
             "check that the folder exists, and that its file system is not full and may be written",
         )
     }
 
     /// Create an error for an unknown name, with the list of known names.
     #[must_use]
-    pub fn unknown(thing: &str, got: &str, known: &[&str]) -> Error {
-        Error::usage(format!("Unknown {thing}"))
+    pub fn unknown(kind: &str, got: &str, known: &[&str]) -> Error {
+        Error::usage(format!("Unknown {kind}"))
             .got(format!("'{got}'"))
             .allowed(known.join(", "))
             .action("use one of the allowed names")
@@ -114,8 +118,8 @@ impl Error {
 
     /// Set where it failed.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Error {
-        self.0.place = place.into();
+    pub fn at(mut self, location: impl Into<String>) -> Error {
+        self.0.location = location.into();
         self
     }
 
@@ -166,16 +170,16 @@ impl Error {
     /// Return `(what, where, got, allowed, action)`, for a caller with its own format.
     #[must_use]
     pub fn parts(&self) -> (&str, &str, &str, &str, &str) {
-        let Parts { what, place, got, allowed, action, .. } = &*self.0;
-        (what, place, got, allowed, action)
+        let ErrorParts { what, location, got, allowed, action, .. } = &*self.0;
+        (what, location, got, allowed, action)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, place, got, allowed, action) = self.parts();
+        let (what, location, got, allowed, action) = self.parts();
         write!(f, "{what}")?;
-        let labelled = [("where", place), ("got", got), ("allowed", allowed), ("do", action)];
+        let labelled = [("where", location), ("got", got), ("allowed", allowed), ("do", action)];
         for (label, text) in labelled.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, "; {label}: {text}")?;
         }
@@ -190,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_expected_by_serde_become_the_allowed_values() {
+    fn serde_expected_names_become_allowed_values() {
         let parts = |message: &str| {
             let error = Error::usage("Bad").with_serde_message(message);
             let (_, _, got, allowed, _) = error.parts();
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known_ones() {
+    fn unknown_name_lists_allowed_names() {
         let error = Error::unknown("location", "randon", &["sequential", "random"]);
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert_eq!(

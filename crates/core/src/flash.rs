@@ -375,20 +375,20 @@ mod tests {
     };
 
     #[test]
-    fn the_dragonfire_card_has_512_gigabytes() {
+    fn dragonfire_card_has_512_gigabytes() {
         assert_eq!(DFC.capacity_bytes(), 512 << 30);
         assert_eq!((DFC.write_sectors(), DFC.write_bytes()), (8, 32 << 10));
     }
 
     #[test]
-    fn an_address_outside_names_its_field_and_range() {
+    fn out_of_range_address_reports_field_and_range() {
         let error = DFC.check(Ppa { lun: 4, ..Ppa::default() }).unwrap_err().to_string();
         assert!(error.contains("The lun") && error.contains("allowed: 0 to 3"), "{error}");
         assert!(DFC.check(Ppa { channel: 7, lun: 3, block: 1023, ..Ppa::default() }).is_ok());
     }
 
     #[test]
-    fn a_vector_has_1_to_64_addresses() {
+    fn vector_has_1_to_64_addresses() {
         let ppas = [Ppa::default(); 65];
         assert!(FlashIo::new(FlashOp::Read, &ppas[..64]).is_ok());
         let error = FlashIo::new(FlashOp::Read, &ppas).unwrap_err().to_string();

@@ -26,10 +26,10 @@ fn machine_available(root: &Path) -> Option<u64> {
 /// Return the smallest remainder of all enclosing cgroups; reclaimable file pages count as free.
 fn cgroups_available(root: &Path) -> Option<u64> {
     let text = read_to_string(root.join("proc/self/cgroup")).ok()?;
-    let left = text.lines().filter_map(|line| {
+    let remainders = text.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let (mount, limit, used, files) = match controllers {
+        let (mount, limit, usage, inactive) = match controllers {
             "" => ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
             _ if controllers.split(',').any(|name| name == "memory") => (
                 "sys/fs/cgroup/memory",
@@ -40,20 +40,21 @@ fn cgroups_available(root: &Path) -> Option<u64> {
             _ => return None,
         };
         let mount = root.join(mount);
-        let own = mount.join(path.trim_start_matches('/'));
-        let folders = own.ancestors().take_while(|folder| folder.starts_with(&mount));
-        folders.filter_map(|folder| cgroup_available(folder, limit, used, files)).min()
+        let cgroup = mount.join(path.trim_start_matches('/'));
+        let folders = cgroup.ancestors().take_while(|folder| folder.starts_with(&mount));
+        folders.filter_map(|folder| cgroup_available(folder, limit, usage, inactive)).min()
     });
-    left.min()
+    remainders.min()
 }
 
-fn cgroup_available(folder: &Path, limit: &str, used: &str, files: &str) -> Option<u64> {
+fn cgroup_available(folder: &Path, limit: &str, usage: &str, inactive: &str) -> Option<u64> {
     let number =
         |name: &str| -> Option<u64> { read_to_string(folder.join(name)).ok()?.trim().parse().ok() };
-    let (limit, used) = (number(limit)?, number(used)?);
+    let (limit, usage) = (number(limit)?, number(usage)?);
     let statistics = read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let files = statistics.lines().find_map(|line| line.strip_prefix(files)?.trim().parse().ok());
-    Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
+    let inactive =
+        statistics.lines().find_map(|line| line.strip_prefix(inactive)?.trim().parse().ok());
+    Some(limit.saturating_sub(usage.saturating_sub(inactive.unwrap_or(0))))
 }
 
 /// Return the remaining address space below `ulimit -v`.
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_anywhere_above_counts_and_files_that_can_be_dropped_do_not() {
+    fn parent_cgroup_limits_count_and_page_cache_does_not() {
         let root = machine(
             "0::/a/b\n",
             &[
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroups_version_1_is_read() {
+    fn cgroup_v1_limits_are_read() {
         let root = machine(
             "4:cpu,cpuacct:/x\n7:memory:/x\n",
             &[
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limit_files_no_limit_is_found() {
+    fn missing_limit_files_mean_no_limit() {
         let root = tempfile::tempdir().expect("a folder");
         assert_eq!((machine_available(root.path()), cgroups_available(root.path())), (None, None));
         assert!(available_bytes() > 0);

@@ -8,7 +8,7 @@
 use crate::{Error, Result};
 
 /// The longest accepted text; a longer number would take time to parse.
-const LONGEST: usize = 100;
+const MAX_TEXT_BYTES: usize = 100;
 
 /// The kind of quantity to parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,21 +60,21 @@ impl Quantity {
     /// If the text is not a number, has an unknown or missing unit, is negative, is not whole, or
     /// is beyond 64 bits.
     pub fn read(self, text: &str) -> Result<i128> {
-        let thing = self.name();
+        let name = self.name();
         let error = |what: String| {
             Err(Error::usage(what)
                 .got(text)
                 .allowed(self.allowed())
-                .action(format!("write the {thing} like one of these")))
+                .action(format!("write the {name} like one of these")))
         };
-        let Some(parts) = Parts::parse(text.trim()) else {
-            let thing = if self == Count { "whole number" } else { thing };
-            return error(format!("This is not a {thing}"));
+        let Some(parts) = NumberParts::parse(text.trim()) else {
+            let name = if self == Count { "whole number" } else { name };
+            return error(format!("This is not a {name}"));
         };
         let Some(factor) = self.factor(parts.unit) else {
             return error(match parts.unit {
-                "" => format!("A {thing} needs its unit"),
-                unit => format!("Unknown unit '{unit}' of a {thing}"),
+                "" => format!("A {name} needs its unit"),
+                unit => format!("Unknown unit '{unit}' of a {name}"),
             });
         };
         let Some(fraction) = fraction_of(parts.fraction, factor) else {
@@ -91,9 +91,9 @@ impl Quantity {
             .and_then(|whole| whole.checked_add(fraction))
             .filter(|number| *number <= largest);
         match number {
-            None => error(format!("This {thing} is beyond 64 bits")),
+            None => error(format!("This {name} is beyond 64 bits")),
             Some(number) if parts.negative && number > 0 && self != Count => {
-                error(format!("A {thing} cannot be negative"))
+                error(format!("A {name} cannot be negative"))
             }
             Some(number) if parts.negative => Ok(-i128::from(number)),
             Some(number) => Ok(number.into()),
@@ -120,16 +120,16 @@ impl Quantity {
 }
 
 /// A number split into its parts.
-struct Parts<'a> {
+struct NumberParts<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
     unit: &'a str,
 }
 
-impl Parts<'_> {
-    fn parse(text: &str) -> Option<Parts<'_>> {
-        if text.len() > LONGEST {
+impl NumberParts<'_> {
+    fn parse(text: &str) -> Option<NumberParts<'_>> {
+        if text.len() > MAX_TEXT_BYTES {
             return None;
         }
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -138,14 +138,19 @@ impl Parts<'_> {
             Some(rest) => digits(rest),
             None => ("", rest),
         };
-        let point = unit.len() < rest.len();
-        if (whole.is_empty() && fraction.is_empty()) || (point && fraction.is_empty()) {
+        let has_point = unit.len() < rest.len();
+        if (whole.is_empty() && fraction.is_empty()) || (has_point && fraction.is_empty()) {
             return None;
         }
         let unit = unit.trim_start();
-        let word = |c: char| !c.is_numeric() && !c.is_whitespace() && c != '.';
+        let is_unit_character = |c: char| !c.is_numeric() && !c.is_whitespace() && c != '.';
         let negative = text.starts_with('-');
-        unit.chars().all(word).then_some(Parts { negative, whole, fraction, unit })
+        unit.chars().all(is_unit_character).then_some(NumberParts {
+            negative,
+            whole,
+            fraction,
+            unit,
+        })
     }
 }
 
@@ -158,11 +163,11 @@ fn digits(text: &str) -> (&str, &str) {
 /// From the last digit on, each step adds the digit's value to the remainder of the digits behind
 /// it and divides by ten. The result is whole only if every step is.
 fn fraction_of(fraction: &str, factor: u64) -> Option<u64> {
-    let worth = fraction.bytes().rev().try_fold(0u128, |behind, digit| {
-        let sum = u128::from(digit - b'0') * u128::from(factor) + behind;
+    let value = fraction.bytes().rev().try_fold(0u128, |remainder, digit| {
+        let sum = u128::from(digit - b'0') * u128::from(factor) + remainder;
         sum.is_multiple_of(10).then_some(sum / 10)
     });
-    worth.and_then(|worth| u64::try_from(worth).ok())
+    value.and_then(|value| u64::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -170,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_those_of_the_quantity() {
+    fn units_match_the_quantity() {
         for (quantity, text, value) in [
             (Size, "512", 512),
             (Size, " 4 KiB ", 4096),

@@ -56,7 +56,7 @@ mod tests {
     /// The first numbers of the reference implementation by Blackman and Vigna, seeded with 1, 2,
     /// 3, 4.
     #[test]
-    fn the_generator_is_xoshiro256_plus_plus() {
+    fn generator_is_xoshiro256_plus_plus() {
         let mut seed = [0; 32];
         for (word, value) in seed.chunks_mut(8).zip(1u64..) {
             word.copy_from_slice(&value.to_le_bytes());
@@ -68,12 +68,12 @@ mod tests {
 
     /// SplitMix64 seeded with 1234567, from the reference implementation by Vigna.
     #[test]
-    fn the_mixer_is_split_mix_64() {
+    fn mixer_is_split_mix_64() {
         assert_eq!(mix(1_234_567), 6_457_827_717_110_365_317);
     }
 
     #[test]
-    fn every_number_is_equally_likely() {
+    fn numbers_are_uniformly_distributed() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {

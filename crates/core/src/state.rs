@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sequential_pass_tiles_the_target_and_nothing_else() {
+    fn sequential_pass_covers_exactly_the_target() {
         let mut end = options().target_offset.0;
         for io in (StateOptions { random_bytes: Bytes(0), ..options() }).writes() {
             assert_eq!((io.offset.0, io.mode), (end, Mode::Write));
@@ -140,7 +140,7 @@ mod tests {
 
     /// Uniform over 1 … 256 sectors: a mean of 128.5, a standard deviation of 73.9 for each write.
     #[test]
-    fn random_sizes_are_uniform_up_to_the_largest_and_stay_in_the_target() {
+    fn random_sizes_are_uniform_and_within_the_target() {
         let random: Vec<Io> = StateOptions { fill: false, ..options() }.writes().collect();
         let (n, begin) = (random.len() as f64, options().target_offset.0);
         let sectors: Vec<f64> = random.iter().map(|io| (io.size.0 / SECTOR) as f64).collect();
@@ -154,26 +154,29 @@ mod tests {
     }
 
     #[test]
-    fn the_volume_of_random_writes_is_as_requested() {
+    fn random_write_volume_is_as_requested() {
         let random = StateOptions { fill: false, ..options() };
         let written: u64 = random.writes().map(|io| io.size.0).sum();
-        let asked = random.random_bytes.0;
-        assert!((asked..asked + random.io_size_max.0).contains(&written), "{written} of {asked}");
+        let requested = random.random_bytes.0;
+        assert!(
+            (requested..requested + random.io_size_max.0).contains(&written),
+            "{written} of {requested}"
+        );
     }
 
     #[test]
     fn totals_match_the_writes() {
         for (fill, random_bytes) in [(true, 0), (true, 64 << 20), (false, 1 << 30), (false, 0)] {
-            let some = StateOptions { fill, random_bytes: Bytes(random_bytes), ..options() };
-            let written: u64 = some.writes().map(|io| io.size.0).sum();
-            let totals = some.totals(|| false);
-            assert_eq!(totals, Some((some.writes().count() as u64, written)));
+            let state = StateOptions { fill, random_bytes: Bytes(random_bytes), ..options() };
+            let written: u64 = state.writes().map(|io| io.size.0).sum();
+            let totals = state.totals(|| false);
+            assert_eq!(totals, Some((state.writes().count() as u64, written)));
         }
         assert_eq!(options().totals(|| true), None);
     }
 
     #[test]
-    fn skipping_the_writes_made_resumes_the_sequence() {
+    fn skipping_completed_writes_resumes_the_sequence() {
         let whole: Vec<Io> = options().writes().collect();
         for done in [0, 1, 32, 33, 34, 500, whole.len()] {
             assert!(options().writes().skip(done).eq(whole[done..].iter().copied()));

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_shown_exactly() {
+    fn bytes_are_formatted_exactly() {
         assert_eq!(format_bytes(0), "0 B");
         assert_eq!(format_bytes(513), "513 B");
         assert_eq!(format_bytes(32 << 10), "32 KiB");
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_shown_with_three_digits() {
+    fn durations_are_formatted_with_three_digits() {
         assert_eq!(format_nanos(999), "999 ns");
         assert_eq!(format_nanos(1_500_000), "1.500 ms");
         assert_eq!(format_nanos(2_000_000_001), "2.000 s");
     }
 
     #[test]
-    fn a_difference_of_instants_never_wraps() {
+    fn difference_of_instants_saturates() {
         assert_eq!(Nanos(3).saturating_sub(Nanos(5)), Nanos(0));
     }
 }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_standard() {
+    fn zone_codes_match_the_standard() {
         // NVMe ZNS 1.1, figure 15; the kernel's include/linux/nvme.h has the same with type 1.
         let codes = [
             (ZoneStatus::BoundaryError, 0xb8),

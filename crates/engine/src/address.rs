@@ -100,27 +100,27 @@ impl Location {
     pub fn next_slot(&mut self) -> u64 {
         match self {
             Location::Sequential { slot, slots } => {
-                let this = *slot;
-                *slot = if this + 1 == *slots { 0 } else { this + 1 };
-                this
+                let current = *slot;
+                *slot = if current + 1 == *slots { 0 } else { current + 1 };
+                current
             }
             Location::Random { rng, slots } => uniform(rng, *slots),
             Location::Zipf(zipf) => zipf.next_slot(),
             Location::HotCold(areas) => areas.next_slot(),
             Location::Ordered { slot, step, slots } => {
-                let this = *slot;
-                let next = this + *step;
+                let current = *slot;
+                let next = current + *step;
                 *slot = if next >= *slots { next - *slots } else { next };
-                this
+                current
             }
             Location::Partitioned { partition, slot, partitions, slots } => {
-                let this = *partition * *slots + *slot;
+                let current = *partition * *slots + *slot;
                 *partition += 1;
                 if *partition == *partitions {
                     *partition = 0;
                     *slot = if *slot + 1 == *slots { 0 } else { *slot + 1 };
                 }
-                this
+                current
             }
         }
     }

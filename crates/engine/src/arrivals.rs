@@ -91,10 +91,10 @@ mod tests {
 
     /// Compares with the floating-point logarithm.
     #[test]
-    fn a_logarithm_is_right_to_the_last_bits() {
+    fn logarithm_is_accurate_to_the_last_bits() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let some = (0..1000).map(|shift| random.next_u64() >> (shift % 64));
-        for bits in some.chain([0, 1, 2, u64::MAX - 1, u64::MAX, 1 << 63, (1 << 63) - 1]) {
+        let samples = (0..1000).map(|shift| random.next_u64() >> (shift % 64));
+        for bits in samples.chain([0, 1, 2, u64::MAX - 1, u64::MAX, 1 << 63, (1 << 63) - 1]) {
             let expected = -((bits as f64 + 1.0) / 2f64.powi(64)).ln();
             let got = exponential(bits) as f64 / 2f64.powi(32);
             assert!((got - expected).abs() < 1e-9 + 2e-9 * expected, "{bits}: {got} {expected}");
@@ -104,7 +104,7 @@ mod tests {
     /// Kolmogorov-Smirnov distance between the intervals and their distribution. One sample in a
     /// thousand exceeds 1.95 / √n.
     #[test]
-    fn intervals_are_exponential() {
+    fn arrival_intervals_are_exponential() {
         const COUNT: usize = 100_000;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
         let draw = |_| exponential(random.next_u64()) as f64 / 2f64.powi(32);

@@ -19,33 +19,33 @@ use crate::spec::Resolved;
 /// The wait of an I/O from arrival to submission.
 const WAIT: &str = "submission_wait_ns";
 /// The time after submission, on a device that reports no causes.
-const REST: &str = "device_ns";
+const DEVICE: &str = "device_ns";
 
 /// The columns of a run with an open loop on a device that reports no causes.
-pub const HOST_CAUSES: [&str; 2] = [WAIT, REST];
+pub const HOST_CAUSES: [&str; 2] = [WAIT, DEVICE];
 
 /// The causes of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Causes {
     has_wait: bool,
     /// The causes that the device reports.
-    own: &'static [&'static str],
+    device_causes: &'static [&'static str],
 }
 
 impl Causes {
     /// Return the causes of a run of `pattern` on a device of the type `D`.
     #[must_use]
     pub fn for_run<D: Device>(pattern: &Resolved) -> Causes {
-        Causes { has_wait: pattern.is_open(), own: <D::Breakdown as Breakdown>::CAUSES }
+        Causes { has_wait: pattern.is_open(), device_causes: <D::Breakdown as Breakdown>::CAUSES }
     }
 
     /// Return the names of the columns, in their order.
     #[must_use]
     pub fn names(self) -> Vec<String> {
-        let names: Vec<&str> = match (self.has_wait, self.own) {
-            (false, own) => own.to_vec(),
+        let names: Vec<&str> = match (self.has_wait, self.device_causes) {
+            (false, device_causes) => device_causes.to_vec(),
             (true, []) => HOST_CAUSES.to_vec(),
-            (true, own) => [&[WAIT], own].concat(),
+            (true, device_causes) => [&[WAIT], device_causes].concat(),
         };
         names.into_iter().map(str::to_owned).collect()
     }
@@ -53,8 +53,9 @@ impl Causes {
     /// Return the number of columns.
     #[must_use]
     pub fn count(self) -> usize {
-        let own = if self.has_wait { self.own.len().max(1) } else { self.own.len() };
-        usize::from(self.has_wait) + own
+        let device_columns =
+            if self.has_wait { self.device_causes.len().max(1) } else { self.device_causes.len() };
+        usize::from(self.has_wait) + device_columns
     }
 
     /// Store the causes of one I/O in row `at` of `columns`: its wait before submission [ns], the
@@ -63,22 +64,22 @@ impl Causes {
     pub(crate) fn store(
         self,
         columns: &mut [Vec<u64>],
-        at: usize,
+        row: usize,
         wait_ns: u64,
         device_ns: u64,
-        own: &[u64],
+        values: &[u64],
     ) {
-        let of_device = if self.has_wait {
-            columns[0][at] = wait_ns;
+        let device_columns = if self.has_wait {
+            columns[0][row] = wait_ns;
             &mut columns[1..]
         } else {
             columns
         };
-        if self.has_wait && self.own.is_empty() {
-            of_device[0][at] = device_ns;
+        if self.has_wait && self.device_causes.is_empty() {
+            device_columns[0][row] = device_ns;
         }
-        for (column, part) in of_device.iter_mut().zip(own) {
-            column[at] = *part;
+        for (column, part) in device_columns.iter_mut().zip(values) {
+            column[row] = *part;
         }
     }
 }

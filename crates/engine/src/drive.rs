@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use uflip_core::{Completion, Device, Error, ErrorKind, Nanos, Result, Ticket};
 
-use crate::pattern::{Next, When};
+use crate::pattern::{NextRequest, When};
 
 /// The number of requests drawn ahead, so that a device in memory can prefetch its tables.
 pub const AHEAD: usize = 8;
@@ -27,17 +27,17 @@ pub trait Requests: Send {
 
     /// Return the next request, and the pause before it. The caller draws up to [`AHEAD`] more
     /// requests than it submits.
-    fn next_request(&mut self) -> Next<Self::Request>;
+    fn next_request(&mut self) -> NextRequest<Self::Request>;
 
     /// Overwrite a submitted request with the next one; large requests are built in place.
     #[inline(always)]
-    fn replace(&mut self, submitted: &mut Next<Self::Request>) {
+    fn replace(&mut self, submitted: &mut NextRequest<Self::Request>) {
         *submitted = self.next_request();
     }
 }
 
 /// The recorder of the completions of one process.
-pub trait Record<D: Device>: Send {
+pub trait RecordCompletion<D: Device>: Send {
     /// Record the completed request number `index` of its process. The run began at `start`. The
     /// response time counts from `arrived`: the arrival in an open loop, otherwise the submission.
     fn record(
@@ -57,7 +57,7 @@ pub trait Record<D: Device>: Send {
 }
 
 /// A recorder that stores nothing.
-impl<D: Device> Record<D> for () {
+impl<D: Device> RecordCompletion<D> for () {
     fn record(
         &mut self,
         _: usize,
@@ -71,7 +71,7 @@ impl<D: Device> Record<D> for () {
 
 /// The rule for the last I/O of each process when a run is long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ending {
+pub(crate) enum StopPosition {
     /// All processes end at the I/O count of the one furthest ahead, rounded up to whole rounds.
     InStep { round: u64 },
     /// Each process ends at its present position, after at least `least` I/Os.
@@ -89,7 +89,7 @@ pub struct Control {
     /// The largest number of I/Os of a process; lowered when the run is long enough.
     limit: AtomicU64,
     /// I/Os of the completed parts of a series.
-    before: AtomicU64,
+    completed_before: AtomicU64,
     processes: Vec<Progress>,
 }
 
@@ -113,7 +113,7 @@ impl Control {
             in_pieces: false,
             cancelled: AtomicBool::new(false),
             limit,
-            before: AtomicU64::new(0),
+            completed_before: AtomicU64::new(0),
             processes,
         }
     }
@@ -149,17 +149,20 @@ impl Control {
 
     /// Begin the next part of a series: add the I/Os done to the total, and count from zero.
     pub(crate) fn begin_next_part(&self) {
-        let done = self.processes.iter().map(|process| process.done.swap(0, Ordering::Relaxed));
-        self.before.fetch_add(done.sum(), Ordering::Relaxed);
+        let completed =
+            self.processes.iter().map(|process| process.done.swap(0, Ordering::Relaxed));
+        self.completed_before.fetch_add(completed.sum(), Ordering::Relaxed);
     }
 
-    /// End the run as `ending` defines; each process may submit `more` I/Os meanwhile. Later calls
+    /// End the run at `position`; each process may submit `more` I/Os meanwhile. Later calls
     /// have no effect.
-    pub(crate) fn end(&self, ending: Ending, more: u64) {
-        let done = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed));
-        let limit = match ending {
-            Ending::InStep { round } => (done.max().unwrap_or(0) + more).next_multiple_of(round),
-            Ending::Separately { least } => least,
+    pub(crate) fn end(&self, position: StopPosition, more: u64) {
+        let completed = self.processes.iter().map(|process| process.done.load(Ordering::Relaxed));
+        let limit = match position {
+            StopPosition::InStep { round } => {
+                (completed.max().unwrap_or(0) + more).next_multiple_of(round)
+            }
+            StopPosition::Separately { least } => least,
         };
         let ordering = Ordering::Relaxed;
         // The first call sets the limit.
@@ -188,21 +191,21 @@ impl Control {
         self.processes[0].last_response_ns.store(response_ns, Ordering::Relaxed);
     }
 
-    /// Add `by` to the progress, for work that is not measured in I/Os.
-    pub fn advance(&self, by: u64) {
-        self.processes[0].done.fetch_add(by, Ordering::Relaxed);
+    /// Add `amount` to the progress, for work that is not measured in I/Os.
+    pub fn advance(&self, amount: u64) {
+        self.processes[0].done.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Return the I/Os done so far, and the last response time of the first process [ns].
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
-        let done: u64 =
+        let completed: u64 =
             self.processes.iter().map(|process| process.done.load(Ordering::Relaxed)).sum();
         let last = self
             .processes
             .first()
             .map_or(0, |process| process.last_response_ns.load(Ordering::Relaxed));
-        (self.before.load(Ordering::Relaxed) + done, last)
+        (self.completed_before.load(Ordering::Relaxed) + completed, last)
     }
 }
 
@@ -216,17 +219,17 @@ pub(crate) struct Submitter<P: Requests, T> {
     /// The zero of all times.
     start: Nanos,
     /// The completion of the last I/O, or its due time after a pause.
-    free: Nanos,
+    free_at: Nanos,
     queue_depth: usize,
-    outstanding: Vec<Outstanding<P::Request>>,
+    outstanding: Vec<OutstandingRequest<P::Request>>,
     /// A ring of the next request and those drawn ahead.
-    upcoming: [Next<P::Request>; AHEAD],
+    upcoming: [NextRequest<P::Request>; AHEAD],
     position: usize,
     pub(crate) trace: T,
 }
 
 /// An outstanding request.
-struct Outstanding<R> {
+struct OutstandingRequest<R> {
     ticket: Ticket,
     request: R,
     index: usize,
@@ -245,7 +248,7 @@ impl<P: Requests, T> Submitter<P, T> {
             issued: 0,
             done: 0,
             start: Nanos(0),
-            free: Nanos(0),
+            free_at: Nanos(0),
             queue_depth: 1,
             outstanding: Vec::with_capacity(1),
             upcoming,
@@ -264,7 +267,7 @@ impl<P: Requests, T> Submitter<P, T> {
     /// Return the next request. If a pause precedes it, no I/O may be outstanding when the pause
     /// begins.
     #[inline]
-    fn next(&self) -> &Next<P::Request> {
+    fn next(&self) -> &NextRequest<P::Request> {
         &self.upcoming[self.position % AHEAD]
     }
 
@@ -284,15 +287,15 @@ impl<P: Requests, T> Submitter<P, T> {
     #[inline]
     fn due(&self) -> Nanos {
         match self.next().when {
-            When::After(pause) => self.free + pause,
-            When::At(instant) => (self.start + instant).max(self.free),
+            When::After(pause) => self.free_at + pause,
+            When::At(instant) => (self.start + instant).max(self.free_at),
         }
     }
 }
 
 /// Drive all `submitters` against `device` until each has issued all I/Os, or one fails. No I/O is
 /// outstanding afterwards.
-pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
     start: Nanos,
@@ -306,19 +309,19 @@ pub(crate) fn drive<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
     })
 }
 
-fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
     start: Nanos,
     control: &Control,
 ) -> Result<()> {
     for submitter in submitters.iter_mut() {
-        (submitter.start, submitter.free) = (start, start);
+        (submitter.start, submitter.free_at) = (start, start);
     }
-    if let [one] = submitters
-        && one.queue_depth == 1
+    if let [single] = submitters
+        && single.queue_depth == 1
     {
-        return drive_one(device, one, start, control);
+        return drive_one(device, single, start, control);
     }
     loop {
         let limit = control.limit.load(Ordering::Relaxed);
@@ -340,7 +343,7 @@ fn drive_to_end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
 
 /// Drive a single submitter at queue depth 1. Its completion is always the next one, so no search
 /// is needed between two I/Os of a real device.
-fn drive_one<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+fn drive_one<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     device: &mut D,
     submitter: &mut Submitter<P, T>,
     start: Nanos,
@@ -352,7 +355,7 @@ fn drive_one<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
         let io = begin(device, submitter, due, control)?;
         device.next_completion(Nanos(u64::MAX));
         let completion = device.complete()?;
-        debug_assert_eq!(io.ticket, completion.ticket, "nothing else is under way");
+        debug_assert_eq!(io.ticket, completion.ticket, "nothing else is outstanding");
         end(submitter, &io, &completion, start, control);
     }
     device.next_completion(Nanos(u64::MAX));
@@ -392,12 +395,12 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     submitter: &mut Submitter<P, T>,
     due: Nanos,
     control: &Control,
-) -> Result<Outstanding<P::Request>> {
+) -> Result<OutstandingRequest<P::Request>> {
     let when = submitter.next().when;
     let arrival = match when {
         When::After(Nanos(0)) => None,
         When::After(_) => {
-            submitter.free = due;
+            submitter.free_at = due;
             wait(device, due, control);
             None
         }
@@ -415,7 +418,7 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
     let index = submitter.issued;
     submitter.issued = index + 1;
     submitter.remaining -= 1;
-    let io = Outstanding { ticket, request: next.io, index, arrival };
+    let io = OutstandingRequest { ticket, request: next.io, index, arrival };
     requests.replace(next);
     *position += 1;
     device.prefetch(&next.io);
@@ -423,38 +426,38 @@ fn begin<D: Device, P: Requests<Request = D::Request>, T>(
 }
 
 #[inline(always)]
-fn complete<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+fn complete<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     device: &mut D,
     submitters: &mut [Submitter<P, T>],
     start: Nanos,
     control: &Control,
 ) -> Result<()> {
     let completion = device.complete()?;
-    let (submitter, place) = submitters
+    let (submitter, index) = submitters
         .iter_mut()
         .find_map(|submitter| {
             let mut outstanding = submitter.outstanding.iter();
-            let place = outstanding.position(|io| io.ticket == completion.ticket)?;
-            Some((submitter, place))
+            let index = outstanding.position(|io| io.ticket == completion.ticket)?;
+            Some((submitter, index))
         })
         .expect("a completion belongs to a submitter");
-    let io = submitter.outstanding.swap_remove(place);
+    let io = submitter.outstanding.swap_remove(index);
     end(submitter, &io, &completion, start, control);
     Ok(())
 }
 
 /// Record a completed I/O.
 #[inline(always)]
-fn end<D: Device, P: Requests<Request = D::Request>, T: Record<D>>(
+fn end<D: Device, P: Requests<Request = D::Request>, T: RecordCompletion<D>>(
     submitter: &mut Submitter<P, T>,
-    io: &Outstanding<P::Request>,
+    io: &OutstandingRequest<P::Request>,
     completion: &Completion<D::Breakdown, D::Status>,
     start: Nanos,
     control: &Control,
 ) {
     let (submitted, completed) = (completion.submitted, completion.completed);
     submitter.done += 1;
-    submitter.free = completed;
+    submitter.free_at = completed;
     let progress = &control.processes[submitter.process];
     progress.done.store(submitter.done, Ordering::Relaxed);
     progress.last_response_ns.store(completed.0 - submitted.0, Ordering::Relaxed);

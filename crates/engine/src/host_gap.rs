@@ -19,7 +19,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::pattern::{Next, Pattern, When};
+use crate::pattern::{NextRequest, Pattern, When};
 use crate::spec::Resolved;
 
 /// Computes the host gaps of the I/Os of a pattern, in order.
@@ -64,16 +64,16 @@ impl HostGaps {
             *self = HostGaps::at(pattern, self.process + 1);
         }
         self.remaining = self.remaining.saturating_sub(1);
-        let Next { when, .. } = self.sequence.next_io();
+        let NextRequest { when, .. } = self.sequence.next_io();
         let submitted = from.saturating_add(waited);
         let is_full = self.outstanding.len() == self.depth;
         let freed = if is_full { self.outstanding.pop().map_or(0, |Reverse(end)| end) } else { 0 };
-        let room = freed.max(self.last_submission.unwrap_or(0));
+        let free_at = freed.max(self.last_submission.unwrap_or(0));
         let due = match when {
-            When::At(instant) => room.max(instant.0),
+            When::At(instant) => free_at.max(instant.0),
             When::After(_) if self.last_submission.is_none() => submitted,
             When::After(pause) if pause.0 > 0 => self.last_end.saturating_add(pause.0),
-            When::After(_) => room,
+            When::After(_) => free_at,
         };
         let end = from.saturating_add(response_time);
         self.last_submission = Some(submitted);
@@ -101,11 +101,15 @@ mod tests {
         let spec = PatternSpec::parse(&spec.to_string()).unwrap();
         let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
         let mut gaps = HostGaps::new(&pattern);
-        ios.iter().map(|(from, waited, took)| gaps.next(&pattern, *from, *waited, *took)).collect()
+        ios.iter()
+            .map(|(from, waited, response_time)| {
+                gaps.next(&pattern, *from, *waited, *response_time)
+            })
+            .collect()
     }
 
     #[test]
-    fn one_after_another_a_gap_is_what_lies_between() {
+    fn consecutive_ios_have_the_time_between_as_gap() {
         assert_eq!(
             gaps(json!({}), &[(7, 0, 10), (17, 0, 10), (90, 0, 5), (96, 0, 5)]),
             [0, 0, 63, 1]
@@ -113,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_no_gap_and_what_is_longer_is() {
+    fn only_time_beyond_the_pause_is_a_gap() {
         let paused = json!({"time": "burst", "pause": 100, "burst": 2});
         let ios = [(0, 0, 10), (10, 0, 10), (120, 0, 10), (130, 0, 10), (290, 0, 10)];
         assert_eq!(gaps(paused, &ios), [0, 0, 0, 0, 50]);
@@ -121,20 +125,20 @@ mod tests {
 
     /// Depth 2: the third I/O finds a free entry when the second, the first to complete, ends.
     #[test]
-    fn a_queue_has_room_when_the_first_under_way_ends() {
+    fn queue_has_a_free_entry_after_the_first_completion() {
         let ios = [(0, 0, 100), (1, 0, 9), (30, 0, 200), (100, 0, 5), (110, 0, 1)];
         assert_eq!(gaps(json!({"queue_depth": 2}), &ios), [0, 1, 20, 0, 5]);
     }
 
     /// Arrivals at 0, 100, 200, …: the second waits for the first, the third for the host.
     #[test]
-    fn who_waits_for_room_in_an_open_loop_does_not_wait_for_the_host() {
+    fn waiting_for_a_queue_entry_is_not_host_gap() {
         let open = json!({"time": "fixed", "interval": 100});
         assert_eq!(gaps(open, &[(0, 0, 150), (100, 50, 60), (200, 30, 40)]), [0, 0, 30]);
     }
 
     #[test]
-    fn each_process_has_gaps_of_its_own() {
+    fn each_process_has_its_own_gaps() {
         let two = json!({"parallel_degree": 2, "io_count": 2});
         assert_eq!(gaps(two, &[(0, 0, 10), (15, 0, 10), (3, 0, 10), (13, 0, 10)]), [0, 5, 0, 0]);
     }

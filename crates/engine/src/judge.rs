@@ -22,8 +22,8 @@ use serde_json::Value;
 use uflip_core::{Completion, Device, Error, Io, Nanos};
 use uflip_method::{SeriesVerdict, StopRule, Verdict};
 
-use crate::drive::{Control, Ending, Record};
-use crate::recorder::{Recorder, too_little};
+use crate::drive::{Control, RecordCompletion, StopPosition};
+use crate::recorder::{RunRecorder, not_enough_memory};
 use crate::spec::{Resolved, Stop};
 
 /// A piece is a 32nd of the recorded I/Os, within these bounds [I/Os]: copying one takes
@@ -43,16 +43,16 @@ pub(crate) struct StopRecord {
     ended_by: &'static str,
     /// The complete rule.
     stop: Value,
-    /// PatternRows of the deciding evaluation, or of the last one.
+    /// Rows of the deciding evaluation, or of the last one.
     ios: usize,
-    /// PatternRows before the running phase, the maximum over all series.
+    /// Rows before the running phase, the maximum over all series.
     startup_ios: usize,
     /// The result of that evaluation for each series.
     series: Vec<SeriesVerdict>,
 }
 
-/// The rows of one pattern.
-struct PatternRows {
+/// A pattern whose I/Os are judged in rows: an I/O, or a round of a mix, of every process.
+struct JudgedPattern {
     /// The processes of the pattern.
     processes: std::ops::Range<usize>,
     /// I/Os of a process per row.
@@ -63,7 +63,7 @@ struct PatternRows {
     passed: usize,
 }
 
-impl PatternRows {
+impl JudgedPattern {
     fn series(&self) -> std::ops::Range<usize> {
         self.series..self.series + if self.round > 1 { 2 } else { 1 }
     }
@@ -73,24 +73,24 @@ impl PatternRows {
 pub(crate) struct Judge<'a> {
     control: &'a Control,
     rule: StopRule,
-    ending: Ending,
-    rows: Vec<PatternRows>,
+    stop_position: StopPosition,
+    patterns: Vec<JudgedPattern>,
     /// I/Os that a process may still submit when the run ends.
-    under_way: u64,
+    outstanding: u64,
     /// Response times of each process that do not complete a row yet.
     pending: Vec<Vec<u64>>,
     decision: Option<Verdict>,
     /// Values received, and the number of values that fit into memory.
     values: u64,
-    allowed: u64,
+    checked_values: u64,
     failure: Option<Error>,
 }
 
 /// Bytes per value: twice its size, because the vector grows by doubling, and the working memory of
 /// an evaluation.
-const BYTES_A_VALUE: u64 = 160;
+const BYTES_PER_VALUE: u64 = 160;
 /// Below this number of values, memory is not checked.
-const FEW_VALUES: u64 = 1 << 18;
+const UNCHECKED_VALUES: u64 = 1 << 18;
 /// Memory for everything else [bytes].
 const MARGIN_BYTES: u64 = 64 << 20;
 
@@ -101,23 +101,28 @@ impl<'a> Judge<'a> {
         control: &'a Control,
         slack: u64,
     ) -> Judge<'a> {
-        let (mut rows, mut process, mut series) = (Vec::new(), 0, 0);
-        for part in &pattern.parts {
+        let (mut patterns, mut process, mut series) = (Vec::new(), 0, 0);
+        for part in &pattern.groups {
             let processes = process..process + part.processes;
-            rows.push(PatternRows { processes, round: part.round as usize, series, passed: 0 });
+            patterns.push(JudgedPattern {
+                processes,
+                round: part.round as usize,
+                series,
+                passed: 0,
+            });
             process += part.processes;
-            series = rows.last().expect("just put there").series().end;
+            series = patterns.last().expect("just put there").series().end;
         }
         Judge {
             control,
             rule: StopRule::new(stop.options, series, stop.min_ios as usize),
-            ending: Ending::for_pattern(pattern),
-            rows,
-            under_way: pattern.queue_depth_max() + slack,
+            stop_position: StopPosition::for_pattern(pattern),
+            patterns,
+            outstanding: pattern.queue_depth_max() + slack,
             pending: vec![Vec::new(); pattern.streams.len()],
             decision: None,
             values: 0,
-            allowed: FEW_VALUES,
+            checked_values: UNCHECKED_VALUES,
             failure: None,
         }
     }
@@ -130,12 +135,12 @@ impl<'a> Judge<'a> {
     /// Return whether memory suffices for `more` values; if not, end the run.
     fn has_memory_for(&mut self, more: usize) -> bool {
         self.values += more as u64;
-        if self.values > self.allowed && self.failure.is_none() {
-            let (needed, room) =
-                (self.values * BYTES_A_VALUE + MARGIN_BYTES, self.control.available_memory());
-            self.allowed = self.values + self.values / 8;
-            if needed > room {
-                self.failure = Some(too_little(self.values as usize, needed, room));
+        if self.values > self.checked_values && self.failure.is_none() {
+            let (needed, available) =
+                (self.values * BYTES_PER_VALUE + MARGIN_BYTES, self.control.available_memory());
+            self.checked_values = self.values + self.values / 8;
+            if needed > available {
+                self.failure = Some(not_enough_memory(self.values as usize, needed, available));
                 self.control.cancel();
             }
         }
@@ -155,14 +160,15 @@ impl<'a> Judge<'a> {
             return;
         }
         self.pending[process].extend_from_slice(times);
-        let of_it = |rows: &&mut PatternRows| rows.processes.contains(&process);
-        let rows = self.rows.iter_mut().find(of_it).expect("every process makes a pattern");
-        rows.push_complete(&mut self.pending[rows.processes.clone()], &mut self.rule);
-        let known = self.rows.iter().map(|rows| rows.passed).min().unwrap_or(0);
-        if known >= self.rule.next_look() && self.decision.is_none() {
-            let verdict = self.rule.look();
+        let contains_process = |pattern: &&mut JudgedPattern| pattern.processes.contains(&process);
+        let pattern =
+            self.patterns.iter_mut().find(contains_process).expect("every process makes a pattern");
+        pattern.push_complete(&mut self.pending[pattern.processes.clone()], &mut self.rule);
+        let rows = self.patterns.iter().map(|pattern| pattern.passed).min().unwrap_or(0);
+        if rows >= self.rule.next_evaluation() && self.decision.is_none() {
+            let verdict = self.rule.evaluate();
             if verdict.stop {
-                self.control.end(self.ending, self.under_way);
+                self.control.end(self.stop_position, self.outstanding);
                 self.decision = Some(verdict);
             }
         }
@@ -180,12 +186,12 @@ impl<'a> Judge<'a> {
             (None, true) => stop.budget,
             (None, false) => "max_time_ns",
         };
-        let verdict = self.decision.take().unwrap_or_else(|| self.rule.look());
-        let startup = |rows: &PatternRows| {
-            let series = verdict.series[rows.series()].iter();
+        let verdict = self.decision.take().unwrap_or_else(|| self.rule.evaluate());
+        let startup = |pattern: &JudgedPattern| {
+            let series = verdict.series[pattern.series()].iter();
             series.map(|series| series.startup_ios as u64).max().unwrap_or(0)
         };
-        let startups = self.rows.iter().map(startup).collect();
+        let startups = self.patterns.iter().map(startup).collect();
         let ended = StopRecord {
             converged: verdict.stop,
             ended_by,
@@ -198,7 +204,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-impl PatternRows {
+impl JudgedPattern {
     /// Pass all complete rows to the rule.
     fn push_complete(&mut self, pending: &mut [Vec<u64>], rule: &mut StopRule) {
         let complete = pending.iter().map(Vec::len).min().unwrap_or(0) / self.round;
@@ -211,24 +217,24 @@ impl PatternRows {
 
     /// Pass the row whose I/Os begin at `from`.
     fn push(&self, pending: &[Vec<u64>], from: usize, rule: &mut StopRule) {
-        let firsts = (self.round - 1).max(1);
-        let of_first = |pending: &Vec<u64>| pending[from..from + firsts].iter().sum::<u64>();
-        let sum: u64 = pending.iter().map(of_first).sum();
-        rule.push(self.series, sum as f64 / (firsts * pending.len()) as f64);
+        let first_ios = (self.round - 1).max(1);
+        let first_sum = |pending: &Vec<u64>| pending[from..from + first_ios].iter().sum::<u64>();
+        let sum: u64 = pending.iter().map(first_sum).sum();
+        rule.push(self.series, sum as f64 / (first_ios * pending.len()) as f64);
         if self.round > 1 {
             // A mix has one process.
-            rule.push(self.series + 1, pending[0][from + firsts] as f64);
+            rule.push(self.series + 1, pending[0][from + first_ios] as f64);
         }
     }
 }
 
-impl Ending {
+impl StopPosition {
     /// Patterns side by side have no common pace.
-    pub(crate) fn for_pattern(pattern: &Resolved) -> Ending {
-        match pattern.parts[..] {
-            [part] => Ending::InStep { round: part.round },
-            _ => Ending::Separately {
-                least: pattern.parts.iter().map(|part| part.round).max().unwrap_or(1),
+    pub(crate) fn for_pattern(pattern: &Resolved) -> StopPosition {
+        match pattern.groups[..] {
+            [part] => StopPosition::InStep { round: part.round },
+            _ => StopPosition::Separately {
+                least: pattern.groups.iter().map(|part| part.round).max().unwrap_or(1),
             },
         }
     }
@@ -244,12 +250,12 @@ pub(crate) enum JudgeLink<'a, 'c> {
 
 /// A recorder that also passes response times to the judge.
 pub(crate) struct JudgedRecorder<'a, 'c> {
-    pub(crate) trace: Recorder<'c>,
+    pub(crate) trace: RunRecorder<'c>,
     process: usize,
     link: JudgeLink<'a, 'c>,
     control: &'c Control,
     max_time: Nanos,
-    ending: Ending,
+    stop_position: StopPosition,
     /// I/Os of this process within the budget.
     budget: usize,
     /// I/Os passed to the judge, and the number of recorded I/Os that triggers the next piece.
@@ -260,22 +266,22 @@ pub(crate) struct JudgedRecorder<'a, 'c> {
 impl<'a, 'c> JudgedRecorder<'a, 'c> {
     pub(crate) fn new(
         process: usize,
-        mut trace: Recorder<'c>,
+        mut trace: RunRecorder<'c>,
         link: JudgeLink<'a, 'c>,
         control: &'c Control,
         stop: &Stop,
-        ending: Ending,
+        stop_position: StopPosition,
     ) -> JudgedRecorder<'a, 'c> {
         let max_time = Nanos(stop.max_time_ns.unwrap_or(u64::MAX));
         let budget = trace.total();
-        trace.judged_to(0);
+        trace.set_judged(0);
         JudgedRecorder {
             trace,
             process,
             link,
             control,
             max_time,
-            ending,
+            stop_position,
             budget,
             sent: 0,
             due: PIECE.0,
@@ -285,7 +291,7 @@ impl<'a, 'c> JudgedRecorder<'a, 'c> {
     /// Pass the recorded response times to the judge.
     ///
     /// A judge on another thread may lag: only the end of the run waits for it.
-    fn send(&mut self, is_over: bool) {
+    fn send(&mut self, is_last: bool) {
         loop {
             let times = self.trace.completed_from(self.sent);
             if times.is_empty() {
@@ -296,7 +302,7 @@ impl<'a, 'c> JudgedRecorder<'a, 'c> {
                     judge.lock().expect("no panic while held").receive(self.process, times);
                 }
                 // The judge lives as long as the run.
-                JudgeLink::Thread(judge) if is_over => {
+                JudgeLink::Thread(judge) if is_last => {
                     drop(judge.send((self.process, times.to_vec())))
                 }
                 JudgeLink::Thread(judge) => {
@@ -310,19 +316,19 @@ impl<'a, 'c> JudgedRecorder<'a, 'c> {
             }
             self.sent += times.len();
         }
-        self.trace.judged_to(self.sent);
-        let known = self.sent.max(self.due);
-        self.due = known + (known / 32).clamp(PIECE.0, PIECE.1);
+        self.trace.set_judged(self.sent);
+        let base = self.sent.max(self.due);
+        self.due = base + (base / 32).clamp(PIECE.0, PIECE.1);
     }
 
     /// Pass all remaining response times, and return the recorder.
-    pub(crate) fn into_recorder(mut self) -> Recorder<'c> {
+    pub(crate) fn into_recorder(mut self) -> RunRecorder<'c> {
         self.send(true);
         self.trace
     }
 }
 
-impl<D: Device<Request = Io>> Record<D> for JudgedRecorder<'_, '_> {
+impl<D: Device<Request = Io>> RecordCompletion<D> for JudgedRecorder<'_, '_> {
     #[inline]
     fn record(
         &mut self,
@@ -332,16 +338,17 @@ impl<D: Device<Request = Io>> Record<D> for JudgedRecorder<'_, '_> {
         arrived: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
-        Record::<D>::record(&mut self.trace, index, io, start, arrived, completion);
+        RecordCompletion::<D>::record(&mut self.trace, index, io, start, arrived, completion);
         if index + 1 >= self.due {
             self.send(false);
         }
-        let is_late = completion.completed.0 - start.0 >= self.max_time.0;
+        let time_is_spent = completion.completed.0 - start.0 >= self.max_time.0;
         // When one of several patterns side by side reaches its budget, the others would run
         // without it.
-        let is_alone = index + 1 == self.budget && matches!(self.ending, Ending::Separately { .. });
-        if (is_late || is_alone) && !self.control.is_ending() {
-            self.control.end(self.ending, 0);
+        let budget_is_spent = index + 1 == self.budget
+            && matches!(self.stop_position, StopPosition::Separately { .. });
+        if (time_is_spent || budget_is_spent) && !self.control.is_ending() {
+            self.control.end(self.stop_position, 0);
         }
     }
 }

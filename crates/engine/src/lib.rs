@@ -30,13 +30,13 @@ pub mod zones;
 
 pub use arrivals::ArrivalRule;
 pub use causes::{Causes, HOST_CAUSES, wait_column};
-pub use drive::{AHEAD, Control, Record, Requests};
+pub use drive::{AHEAD, Control, RecordCompletion, Requests};
 pub use host_gap::HostGaps;
-pub use list::{Extent, IO_SIZE_MAX, IoList, LIST_IOS_MAX};
-pub use pattern::{Next, Pattern, When};
+pub use list::{IO_SIZE_MAX, IoList, LIST_IOS_MAX, ListSummary};
+pub use pattern::{NextRequest, Pattern, When};
 pub use plausibility::PlausibilityCheck;
 pub use recorder::Sink;
-pub use run::{Outcome, run, run_into};
+pub use run::{RunOutcome, run, run_into};
 pub use series::{SeriesPart, run_series};
 pub use spec::{PatternSpec, Resolved};
 pub use state::{ResolvedState, StateName, StateSpec, StateTotals, enforce};

@@ -1,27 +1,27 @@
 //! An explicit list of I/Os: the I/Os of a replayed trace, which no location function can generate.
 //!
-//! A list is not part of a pattern. The pattern contains the list's digest and its extent, so it
+//! A list is not part of a pattern. The pattern contains the list's digest and summary, so it
 //! can be planned, stored and compared like any other without the I/Os; the caller that runs it
 //! provides them. In memory an I/O takes 12 bytes, and 8 more with an arrival time.
 
 use serde::{Deserialize, Serialize};
 use uflip_core::{Bytes, Error, Io, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
-use crate::pattern::{Next, When};
+use crate::pattern::{NextRequest, When};
 
 /// The largest I/O [bytes].
 pub const IO_SIZE_MAX: u64 = 128 << 20;
 /// The longest list that is held in memory.
 pub const LIST_IOS_MAX: usize = 1 << 26;
 /// The largest device [bytes] and the longest trace [ns].
-const LARGEST: u64 = 1 << 62;
+const MAX_OFFSET: u64 = 1 << 62;
 /// The bit position of the mode in a packed size, above all valid sizes.
 const MODE_SHIFT: u32 = 30;
 
 /// The summary of a list without its I/Os; part of the pattern.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Extent {
+pub struct ListSummary {
     /// The digest of all I/Os.
     pub ios: String,
     /// The number of I/Os.
@@ -31,7 +31,7 @@ pub struct Extent {
     /// Bytes written.
     pub bytes_written: u64,
     /// Bytes deallocated.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes_trimmed: u64,
     /// The end of the highest I/O on the device [bytes].
     pub end: u64,
@@ -52,7 +52,7 @@ pub struct IoList {
     sizes: Vec<u32>,
     /// Arrivals from the start; empty if each I/O follows the previous one.
     instants: Vec<u64>,
-    extent: Extent,
+    summary: ListSummary,
 }
 
 impl IoList {
@@ -68,14 +68,12 @@ impl IoList {
         for io in ios {
             let (offset, size, number) = (io.offset.0, io.size.0, offsets.len());
             if size == 0 || size > IO_SIZE_MAX {
-                return Err(format!(
-                    "I/O {number} is of {size} bytes, where 1 to {IO_SIZE_MAX} can be"
-                ));
+                return Err(format!("I/O {number} has {size} bytes, outside 1 to {IO_SIZE_MAX}"));
             }
             if io.mode.requires_zones() {
-                return Err(format!("I/O {number} is of zones: {}", io.mode.name()));
+                return Err(format!("I/O {number} is a zone command: {}", io.mode.name()));
             }
-            if offset > LARGEST {
+            if offset > MAX_OFFSET {
                 return Err(format!("I/O {number} begins at byte {offset}"));
             }
             if number == LIST_IOS_MAX {
@@ -88,16 +86,16 @@ impl IoList {
             return Err("no I/O".to_owned());
         }
         if !instants.is_empty() && instants.len() != offsets.len() {
-            return Err(format!("{} instants of {} I/Os", instants.len(), offsets.len()));
+            return Err(format!("{} instants for {} I/Os", instants.len(), offsets.len()));
         }
-        if let Some(back) = instants.windows(2).position(|pair| pair[0] > pair[1]) {
-            return Err(format!("I/O {} arrives before I/O {back}", back + 1));
+        if let Some(index) = instants.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(format!("I/O {} arrives before I/O {index}", index + 1));
         }
-        if instants.last().is_some_and(|last| *last > LARGEST) {
+        if instants.last().is_some_and(|last| *last > MAX_OFFSET) {
             return Err("an I/O that arrives after a hundred years".to_owned());
         }
-        let extent = extent(&offsets, &sizes, &instants);
-        Ok(IoList { offsets, sizes, instants, extent })
+        let summary = summary(&offsets, &sizes, &instants);
+        Ok(IoList { offsets, sizes, instants, summary })
     }
 
     /// Return the number of I/Os, at least one.
@@ -109,8 +107,8 @@ impl IoList {
 
     /// Return the summary.
     #[must_use]
-    pub fn extent(&self) -> &Extent {
-        &self.extent
+    pub fn summary(&self) -> &ListSummary {
+        &self.summary
     }
 
     /// Return I/O number `index`.
@@ -137,12 +135,12 @@ impl IoList {
     }
 
     #[inline]
-    pub(crate) fn next_at(&self, index: usize) -> Next {
+    pub(crate) fn next_at(&self, index: usize) -> NextRequest {
         let when = match self.instants.get(index) {
             Some(instant) => When::At(Nanos(*instant)),
             None => When::After(Nanos(0)),
         };
-        Next { io: self.io(index), when }
+        NextRequest { io: self.io(index), when }
     }
 }
 
@@ -161,21 +159,21 @@ fn unpacked(packed: u32) -> (u64, Mode) {
 /// existed; trims set the next one.
 fn digested(packed: u32) -> u32 {
     let (size, mode) = unpacked(packed);
-    let mark = match mode {
+    let mode_bits = match mode {
         Mode::Read => 0,
         Mode::Write => 1 << 31,
         Mode::Trim => 1 << 30,
-        _ => unreachable!("a list has no commands of zones"),
+        _ => unreachable!("a list has no zone commands"),
     };
-    size as u32 | mark
+    size as u32 | mode_bits
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
-fn is_none(bytes: &u64) -> bool {
+fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
+fn summary(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> ListSummary {
     let mut digest = blake3::Hasher::new();
     let (mut bytes_read, mut bytes_written, mut bytes_trimmed) = (0, 0, 0);
     let (mut end, mut align) = (0, 0u64);
@@ -188,7 +186,7 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
             Mode::Read => bytes_read += bytes,
             Mode::Write => bytes_written += bytes,
             Mode::Trim => bytes_trimmed += bytes,
-            _ => unreachable!("a list has no commands of zones"),
+            _ => unreachable!("a list has no zone commands"),
         }
         end = end.max(offset + bytes);
         io_size_max = io_size_max.max(bytes);
@@ -197,7 +195,7 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
     for instant in instants {
         digest.update(&instant.to_le_bytes());
     }
-    Extent {
+    ListSummary {
         ios: digest.finalize().to_hex().to_string(),
         io_count: offsets.len() as u64,
         bytes_read,
@@ -210,40 +208,44 @@ fn extent(offsets: &[u64], sizes: &[u32], instants: &[u64]) -> Extent {
     }
 }
 
-impl Extent {
-    /// Check that a list can have this extent: it may come from a damaged file.
+impl ListSummary {
+    /// Check that a list can have this summary: it may come from a damaged file.
     pub(crate) fn check(&self) -> Result<()> {
-        let moved = self.bytes_read.checked_add(self.bytes_written);
-        let bytes = moved.and_then(|moved| moved.checked_add(self.bytes_trimmed));
-        let wrong = |what: &str, got: u64, allowed: &str| {
-            Error::usage("The extent of a list of I/Os is inconsistent")
-                .at(what)
+        let transferred = self.bytes_read.checked_add(self.bytes_written);
+        let bytes = transferred.and_then(|transferred| transferred.checked_add(self.bytes_trimmed));
+        let inconsistent = |field: &str, got: u64, allowed: &str| {
+            Error::usage("The summary of a list of I/Os is inconsistent")
+                .at(field)
                 .got(got.to_string())
                 .allowed(allowed)
-                .action("let `uflip replay` make the specification")
+                .action("let `uflip replay` create the specification")
         };
         if self.io_count == 0 || self.io_count > LIST_IOS_MAX as u64 {
-            return Err(wrong("io_count", self.io_count, &format!("1 to {LIST_IOS_MAX}")));
+            return Err(inconsistent("io_count", self.io_count, &format!("1 to {LIST_IOS_MAX}")));
         }
-        let most = self.io_count * self.io_size_max.min(IO_SIZE_MAX);
-        if bytes.is_none_or(|bytes| bytes > most || bytes < self.io_size_max) {
-            return Err(wrong(
+        let max_bytes = self.io_count * self.io_size_max.min(IO_SIZE_MAX);
+        if bytes.is_none_or(|bytes| bytes > max_bytes || bytes < self.io_size_max) {
+            return Err(inconsistent(
                 "bytes_read",
                 self.bytes_read,
-                &format!("up to {most} bytes in all"),
+                &format!("up to {max_bytes} bytes in all"),
             ));
         }
         if self.io_size_max == 0 || self.io_size_max > IO_SIZE_MAX {
-            return Err(wrong("io_size_max", self.io_size_max, &format!("1 to {IO_SIZE_MAX}")));
+            return Err(inconsistent(
+                "io_size_max",
+                self.io_size_max,
+                &format!("1 to {IO_SIZE_MAX}"),
+            ));
         }
-        if self.end < self.io_size_max || self.end > LARGEST + IO_SIZE_MAX {
-            return Err(wrong("end", self.end, "io_size_max or more"));
+        if self.end < self.io_size_max || self.end > MAX_OFFSET + IO_SIZE_MAX {
+            return Err(inconsistent("end", self.end, "io_size_max or more"));
         }
         if !self.align.is_power_of_two() || !self.end.is_multiple_of(self.align) {
-            return Err(wrong("align", self.align, "a power of two that divides end"));
+            return Err(inconsistent("align", self.align, "a power of two that divides end"));
         }
-        if self.span.is_some_and(|span| span > LARGEST) {
-            return Err(wrong("span", self.span.unwrap_or(0), "less than a hundred years"));
+        if self.span.is_some_and(|span| span > MAX_OFFSET) {
+            return Err(inconsistent("span", self.span.unwrap_or(0), "less than a hundred years"));
         }
         Ok(())
     }

@@ -47,10 +47,10 @@ mod tests {
 
     /// Compares with the floating-point logarithm.
     #[test]
-    fn a_logarithm_is_right_to_the_last_bits() {
-        let some =
+    fn logarithm_is_accurate_to_the_last_bits() {
+        let samples =
             (0..64).flat_map(|shift| [1u64 << shift, (1 << shift) - 1, 0x9E37 << (shift / 2)]);
-        for bits in some.chain([u64::MAX, u64::MAX - 1]) {
+        for bits in samples.chain([u64::MAX, u64::MAX - 1]) {
             let expected = -((bits as f64 + 1.0) / 2f64.powi(64)).log2();
             let got = minus_log2(bits) as f64 / 2f64.powi(32);
             assert!((got - expected).abs() < 1e-9 + 1e-12 * expected, "{bits}: {got} {expected}");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_is_right_to_the_last_bits() {
+    fn power_is_accurate_to_the_last_bits() {
         for parts in 0..100 {
             let expected = 2f64.powf(-f64::from(parts) / 100.0);
             let got = root_of_half(u64::from(parts as u32), 100) as f64 / 2f64.powi(62);

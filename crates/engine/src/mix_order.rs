@@ -9,7 +9,7 @@
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
 
-use crate::spec::{Order, Source, StreamSpec};
+use crate::spec::{MixRule, StreamSource, StreamSpec};
 
 /// The endless sequence of components: 0 the first pattern, 1 the second.
 #[derive(Clone, Debug)]
@@ -27,11 +27,11 @@ impl MixOrder {
     /// Start the sequence of `stream`.
     pub(crate) fn new(stream: &StreamSpec) -> MixOrder {
         match &stream.source {
-            Source::Basic(_) | Source::List(_) => MixOrder::One,
-            Source::Mix { order: Order::Ratio(ratio), .. } => {
+            StreamSource::Basic(_) | StreamSource::List(_) => MixOrder::One,
+            StreamSource::Mix { order: MixRule::Ratio(ratio), .. } => {
                 MixOrder::Ratio { ratio: *ratio, left: *ratio }
             }
-            Source::Mix { order: Order::Drawn { first_percent }, .. } => {
+            StreamSource::Mix { order: MixRule::Drawn { first_percent }, .. } => {
                 // The two patterns use the generator itself and the one after a long jump.
                 let mut rng = generator(stream);
                 rng.long_jump();

@@ -21,7 +21,7 @@ use crate::drive::Requests;
 use crate::list::IoList;
 use crate::mix_order::{MixOrder, generator};
 use crate::skewed::{HotCold, Zipf};
-use crate::spec::{Basic, LocationKind, Source, StreamSpec};
+use crate::spec::{Basic, LocationKind, StreamSource, StreamSpec};
 
 /// The due time of an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,14 +34,14 @@ pub enum When {
 
 /// One I/O with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Next<R = Io> {
+pub struct NextRequest<R = Io> {
     /// The request.
     pub io: R,
     /// Its due time.
     pub when: When,
 }
 
-impl<R> Next<R> {
+impl<R> NextRequest<R> {
     /// Return whether no I/O may be outstanding when it is submitted.
     #[inline]
     pub(crate) fn is_after_pause(&self) -> bool {
@@ -94,17 +94,17 @@ impl Pattern {
     pub fn new(stream: &StreamSpec) -> Pattern {
         let (rng, mix_order) = (generator(stream), MixOrder::new(stream));
         let source = match &stream.source {
-            Source::Basic(basic) => {
+            StreamSource::Basic(basic) => {
                 IoSource::Functions { first: Cursor::new(basic, rng), second: None, mix_order }
             }
-            Source::Mix { first, second, .. } => {
+            StreamSource::Mix { first, second, .. } => {
                 let mut second_rng = rng.clone();
                 second_rng.long_jump();
                 let second = Some(Cursor::new(second, second_rng));
                 IoSource::Functions { first: Cursor::new(first, rng), second, mix_order }
             }
-            Source::List(list) => {
-                let list = list.as_ref().expect("the list of a pattern that is run is here");
+            StreamSource::List(list) => {
+                let list = list.as_ref().expect("a replay that runs has its list");
                 IoSource::List { list: Arc::clone(list), next: 0 }
             }
         };
@@ -113,16 +113,16 @@ impl Pattern {
 
     /// Return the next I/O.
     #[inline]
-    pub fn next_io(&mut self) -> Next {
+    pub fn next_io(&mut self) -> NextRequest {
         let mut next = match &mut self.source {
             IoSource::Functions { first, second, mix_order } => match second {
                 Some(second) if mix_order.next_part() == 1 => second.next_io(),
                 _ => first.next_io(),
             },
             IoSource::List { list, next } => {
-                let this = (*next).min(list.len() - 1);
+                let index = (*next).min(list.len() - 1);
                 *next += 1;
-                list.next_at(this)
+                list.next_at(index)
             }
         };
         if let Some(arrivals) = &mut self.arrivals {
@@ -136,7 +136,7 @@ impl Requests for Pattern {
     type Request = Io;
 
     #[inline]
-    fn next_request(&mut self) -> Next {
+    fn next_request(&mut self) -> NextRequest {
         self.next_io()
     }
 }
@@ -177,7 +177,7 @@ impl Cursor {
     }
 
     #[inline]
-    fn next_io(&mut self) -> Next {
+    fn next_io(&mut self) -> NextRequest {
         let mut pause = Nanos(0);
         if self.until_pause == 0 {
             pause = self.pause;
@@ -191,6 +191,6 @@ impl Cursor {
             mode: self.mode,
             stream: if slot < self.hot_slots { self.hot_stream } else { self.stream },
         };
-        Next { io, when: When::After(pause) }
+        NextRequest { io, when: When::After(pause) }
     }
 }

@@ -20,17 +20,17 @@ use crate::spec::Resolved;
 use crate::{Columns, Trace};
 
 /// All instants are below this [ns].
-const LATEST: u64 = 1 << 63;
+const TIME_LIMIT_NS: u64 = 1 << 63;
 
 impl Trace {
     /// Check that the trace is plausible; the error names the I/O.
     ///
-    /// `at_once`: whether an I/O may take no time although no cause explains it.
+    /// `allow_zero_time`: whether an I/O may take no time although no cause explains it.
     ///
     /// # Errors
     /// The first implausible value.
-    pub fn check_plausible(&self, at_once: bool) -> Result<(), String> {
-        let mut check = PlausibilityCheck::new(&self.pattern, &self.causes, at_once);
+    pub fn check_plausible(&self, allow_zero_time: bool) -> Result<(), String> {
+        let mut check = PlausibilityCheck::new(&self.pattern, &self.causes, allow_zero_time);
         check.check(&self.columns)?;
         check.finish()
     }
@@ -41,7 +41,7 @@ pub struct PlausibilityCheck<'a> {
     pattern: &'a Resolved,
     /// The index of the column of submission waits.
     wait_column: Option<usize>,
-    at_once: bool,
+    allow_zero_time: bool,
     /// The number of checked I/Os.
     checked: usize,
     /// The process of the next I/O, and its remaining I/Os.
@@ -54,10 +54,14 @@ pub struct PlausibilityCheck<'a> {
 }
 
 impl<'a> PlausibilityCheck<'a> {
-    /// Create the check of a trace of `pattern` with these causes; `at_once` as for
+    /// Create the check of a trace of `pattern` with these causes; `allow_zero_time` as for
     /// [`Trace::check_plausible`].
     #[must_use]
-    pub fn new(pattern: &'a Resolved, causes: &[String], at_once: bool) -> PlausibilityCheck<'a> {
+    pub fn new(
+        pattern: &'a Resolved,
+        causes: &[String],
+        allow_zero_time: bool,
+    ) -> PlausibilityCheck<'a> {
         let remaining = pattern.streams.first().map_or(0, |stream| stream.total_ios);
         let (checked, process, last_submission) = (0, 0, 0);
         let outstanding = BinaryHeap::new();
@@ -65,7 +69,7 @@ impl<'a> PlausibilityCheck<'a> {
         PlausibilityCheck {
             pattern,
             wait_column,
-            at_once,
+            allow_zero_time,
             checked,
             process,
             remaining,
@@ -82,12 +86,12 @@ impl<'a> PlausibilityCheck<'a> {
         let ios = columns.len();
         let mut lengths = columns.cause_ns.iter().map(Vec::len);
         let expected = self.pattern.streams.iter().map(|stream| stream.total_ios).sum::<u64>();
-        let in_all = (self.checked + ios) as u64;
+        let total = (self.checked + ios) as u64;
         if columns.response_time_ns.len() != ios
             || lengths.any(|length| length != ios)
-            || in_all > expected
+            || total > expected
         {
-            return Err(format!("{in_all} I/Os where the pattern has {expected}"));
+            return Err(format!("{total} I/Os where the pattern has {expected}"));
         }
         self.check_times(columns)?;
         self.check_causes(columns)?;
@@ -117,13 +121,13 @@ impl<'a> PlausibilityCheck<'a> {
     }
 
     fn check_times(&self, columns: &Columns) -> Result<(), String> {
-        let at_once = self.at_once || !columns.cause_ns.is_empty();
+        let allow_zero_time = self.allow_zero_time || !columns.cause_ns.is_empty();
         let times = columns.submit_ns.iter().zip(&columns.response_time_ns);
         for (index, (submit, time)) in (self.checked..).zip(times) {
-            if submit.checked_add(*time).is_none_or(|end| end >= LATEST) {
+            if submit.checked_add(*time).is_none_or(|end| end >= TIME_LIMIT_NS) {
                 return Err(format!("I/O {index}: submitted at {submit} ns, took {time} ns"));
             }
-            if *time == 0 && !at_once {
+            if *time == 0 && !allow_zero_time {
                 return Err(format!("I/O {index}: took no time"));
             }
         }
@@ -175,7 +179,7 @@ impl<'a> PlausibilityCheck<'a> {
         let (depth, outstanding) = (stream.queue_depth, self.outstanding.len());
         if outstanding as u64 >= depth {
             return Err(format!(
-                "submitted at {submit} ns with {outstanding} I/Os under way already, queue depth {depth}"
+                "submitted at {submit} ns with {outstanding} I/Os outstanding, queue depth {depth}"
             ));
         }
         self.outstanding.push(Reverse(arrived + time));
@@ -203,63 +207,63 @@ mod tests {
         Trace { pattern, columns, causes: Vec::new(), ended: None }
     }
 
-    fn wrong(trace: &Trace) -> String {
+    fn check_error(trace: &Trace) -> String {
         trace.check_plausible(false).unwrap_err()
     }
 
     #[test]
-    fn what_a_device_can_do_makes_sense() {
+    fn possible_trace_passes() {
         assert_eq!(trace(1, &[0, 10, 25], &[10, 15, 1]).check_plausible(false), Ok(()));
         // Two outstanding; the second ends first, exactly when the third is submitted.
         assert_eq!(trace(2, &[0, 0, 5], &[100, 5, 7]).check_plausible(false), Ok(()));
     }
 
     #[test]
-    fn no_io_of_a_real_device_takes_no_time() {
-        let at_once = trace(1, &[0, 10], &[10, 0]);
-        assert_eq!(wrong(&at_once), "I/O 1: took no time");
-        assert_eq!(at_once.check_plausible(true), Ok(()));
+    fn zero_latency_of_a_real_device_is_refused() {
+        let trace_without_time = trace(1, &[0, 10], &[10, 0]);
+        assert_eq!(check_error(&trace_without_time), "I/O 1: took no time");
+        assert_eq!(trace_without_time.check_plausible(true), Ok(()));
     }
 
     #[test]
-    fn a_simulated_one_may_where_its_causes_say_so() {
+    fn zero_latency_is_allowed_if_the_causes_sum_to_it() {
         let mut simulated = trace(1, &[0, 10], &[10, 0]);
         simulated.causes = vec!["a".into(), "b".into()];
         simulated.columns.cause_ns = vec![vec![4, 0], vec![6, 0]];
         assert_eq!(simulated.check_plausible(false), Ok(()));
         simulated.columns.cause_ns[1][1] = 1;
-        assert_eq!(wrong(&simulated), "I/O 1: took 0 ns, its causes sum to 1 ns");
+        assert_eq!(check_error(&simulated), "I/O 1: took 0 ns, its causes sum to 1 ns");
         simulated.columns.cause_ns = vec![vec![4, u64::MAX], vec![6, 1]];
-        assert_eq!(wrong(&simulated), "I/O 1: took 0 ns, its causes sum to too much");
+        assert_eq!(check_error(&simulated), "I/O 1: took 0 ns, its causes sum to too much");
     }
 
     #[test]
-    fn nothing_takes_three_hundred_years() {
+    fn latency_beyond_the_clock_range_is_refused() {
         let below_zero = (-5i64) as u64;
-        assert!(wrong(&trace(1, &[0], &[below_zero])).contains("I/O 0"));
-        assert!(wrong(&trace(1, &[u64::MAX], &[1])).contains("I/O 0"));
-        assert!(wrong(&trace(1, &[LATEST - 1], &[1])).contains("I/O 0"));
-        assert_eq!(trace(1, &[LATEST - 2], &[1]).check_plausible(false), Ok(()));
+        assert!(check_error(&trace(1, &[0], &[below_zero])).contains("I/O 0"));
+        assert!(check_error(&trace(1, &[u64::MAX], &[1])).contains("I/O 0"));
+        assert!(check_error(&trace(1, &[TIME_LIMIT_NS - 1], &[1])).contains("I/O 0"));
+        assert_eq!(trace(1, &[TIME_LIMIT_NS - 2], &[1]).check_plausible(false), Ok(()));
     }
 
     #[test]
-    fn a_process_does_not_go_back_in_time() {
+    fn decreasing_submission_times_are_refused() {
         let expected = "I/O 2: submitted at 19 ns, the one before at 20 ns";
-        assert_eq!(wrong(&trace(8, &[0, 20, 19], &[1, 1, 1])), expected);
+        assert_eq!(check_error(&trace(8, &[0, 20, 19], &[1, 1, 1])), expected);
     }
 
     #[test]
-    fn no_more_is_under_way_than_the_queue_is_deep() {
-        let expected = "I/O 1: submitted at 9 ns with 1 I/Os under way already, queue depth 1";
-        assert_eq!(wrong(&trace(1, &[0, 9], &[10, 1])), expected);
-        let expected = "I/O 2: submitted at 9 ns with 2 I/Os under way already, queue depth 2";
-        assert_eq!(wrong(&trace(2, &[0, 0, 9], &[10, 10, 1])), expected);
+    fn more_outstanding_ios_than_queue_depth_are_refused() {
+        let expected = "I/O 1: submitted at 9 ns with 1 I/Os outstanding, queue depth 1";
+        assert_eq!(check_error(&trace(1, &[0, 9], &[10, 1])), expected);
+        let expected = "I/O 2: submitted at 9 ns with 2 I/Os outstanding, queue depth 2";
+        assert_eq!(check_error(&trace(2, &[0, 0, 9], &[10, 10, 1])), expected);
         assert_eq!(trace(3, &[0, 0, 9], &[10, 10, 1]).check_plausible(false), Ok(()));
     }
 
     /// Both traces sum to the response time; only an open loop may wait before submission.
     #[test]
-    fn only_an_open_loop_waits_for_its_submission() {
+    fn submission_wait_is_refused_in_a_closed_loop() {
         let causes = |trace: &mut Trace| {
             trace.causes = vec!["submission_wait_ns".into(), "device_ns".into()];
             trace.columns.cause_ns = vec![vec![0, 3], vec![10, 12]];
@@ -267,7 +271,7 @@ mod tests {
         let mut closed = trace(1, &[0, 10], &[10, 15]);
         causes(&mut closed);
         let expected = "I/O 1: waited 3 ns for its submission, in a closed loop";
-        assert_eq!(wrong(&closed), expected);
+        assert_eq!(check_error(&closed), expected);
         let spec = PatternSpec::parse(
             r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 512,
                 "time": "fixed", "interval": 10, "io_count": 2, "io_ignore": 0}"#,
@@ -279,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_ios_as_the_pattern_says() {
+    fn wrong_io_count_is_refused() {
         let mut short = trace(1, &[0, 10], &[1, 1]);
         short.columns.submit_ns.pop();
         short.columns.response_time_ns.pop();
-        assert_eq!(wrong(&short), "1 I/Os where the pattern has 2");
+        assert_eq!(check_error(&short), "1 I/Os where the pattern has 2");
     }
 }

@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use uflip_core::{Breakdown, Completion, Device, Error, ErrorKind, Io, Nanos, Result};
 
 use crate::causes::Causes;
-use crate::drive::{Control, Record};
+use crate::drive::{Control, RecordCompletion};
 use crate::trace::{Columns, NOT_COMPLETED};
 
 /// I/Os per block with one process, and the first allocation in virtual time.
@@ -32,7 +32,7 @@ const BLOCK_IOS: usize = 1 << 16;
 /// The same with a sink in virtual time: 2.5 MB with all causes.
 const VIRTUAL_BLOCK_IOS: usize = 1 << 14;
 /// The least with many processes: a block is written, and later read, as a unit.
-const LEAST_BLOCK_IOS: usize = 1 << 12;
+const MIN_BLOCK_IOS: usize = 1 << 12;
 /// The largest backlog in real time, over all processes [bytes]: some seconds of the fastest
 /// devices, for when the disk is busy with other work.
 const BACKLOG_BYTES: u64 = 256 << 20;
@@ -40,21 +40,21 @@ const BACKLOG_BYTES: u64 = 256 << 20;
 const BACKLOG_BLOCKS: usize = 0;
 /// The largest allocation before the first I/O of a run with an open end, over all processes
 /// [bytes].
-const AT_ONCE_BYTES: u64 = 64 << 20;
+const PREALLOCATED_BYTES: u64 = 64 << 20;
 /// The same for any run with a sink in virtual time.
-const VIRTUAL_AT_ONCE_BYTES: u64 = 4 << 20;
+const VIRTUAL_PREALLOCATED_BYTES: u64 = 4 << 20;
 /// Blocks prepared in advance.
 const READY_BLOCKS: usize = 2;
 /// Runs up to this size skip the memory check [bytes].
 const SMALL_BYTES: u64 = 16 << 20;
 /// Memory of the checks after a run, per I/O [bytes].
-const LOOKED_AT_BYTES: u64 = 32;
+const CHECK_BYTES: u64 = 32;
 /// Memory for everything except the trace [bytes].
 const MARGIN_BYTES: u64 = 64 << 20;
 
 /// The length of a run, and its clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RecordingPlan {
     pub(crate) processes: usize,
     pub(crate) causes: usize,
     pub(crate) in_real_time: bool,
@@ -74,11 +74,11 @@ pub trait Sink: Send {
 }
 
 /// Blocks for a sink, each with its process.
-pub(crate) type Full = (usize, Columns);
+pub(crate) type FullBlock = (usize, Columns);
 
 /// Pass blocks to the sink until the run is over; an error ends the run.
 pub(crate) fn pass_to_sink(
-    blocks: &Receiver<Full>,
+    blocks: &Receiver<FullBlock>,
     sink: &mut dyn Sink,
     control: &Control,
 ) -> Result<()> {
@@ -88,15 +88,15 @@ pub(crate) fn pass_to_sink(
     Ok(())
 }
 
-impl Plan {
+impl RecordingPlan {
     fn bytes(&self, ios: usize) -> u64 {
         (ios as u64).saturating_mul(16 + 8 * self.causes as u64)
     }
 
     /// Return the I/Os per block: fewer with many processes, which each have their own blocks.
     fn block_ios(&self) -> usize {
-        let most = if self.hands_over_early() { VIRTUAL_BLOCK_IOS } else { BLOCK_IOS };
-        (most / self.processes).next_power_of_two().clamp(LEAST_BLOCK_IOS, most)
+        let max_ios = if self.hands_over_early() { VIRTUAL_BLOCK_IOS } else { BLOCK_IOS };
+        (max_ios / self.processes).next_power_of_two().clamp(MIN_BLOCK_IOS, max_ios)
     }
 
     /// Return whether blocks are handed over as soon as that saves memory: in virtual time it takes
@@ -106,8 +106,8 @@ impl Plan {
     }
 
     /// Return the largest allocation before the first I/O, over all processes [bytes].
-    fn at_once_bytes(&self) -> u64 {
-        if self.hands_over_early() { VIRTUAL_AT_ONCE_BYTES } else { AT_ONCE_BYTES }
+    fn max_preallocated_bytes(&self) -> u64 {
+        if self.hands_over_early() { VIRTUAL_PREALLOCATED_BYTES } else { PREALLOCATED_BYTES }
     }
 
     /// Return the number of blocks that may wait to be written.
@@ -119,72 +119,75 @@ impl Plan {
     }
 
     /// Return whether `total` I/Os of each process are allocated before the first one.
-    pub(crate) fn is_at_once(&self, total: usize) -> bool {
-        let all = self.bytes(total).saturating_mul(self.processes as u64);
-        all <= self.at_once_bytes() || !self.has_open_end && !self.has_sink
+    pub(crate) fn is_preallocated(&self, total: usize) -> bool {
+        let bytes = self.bytes(total).saturating_mul(self.processes as u64);
+        bytes <= self.max_preallocated_bytes() || !self.has_open_end && !self.has_sink
     }
 
     /// Return how many of `ios` I/Os are in memory at the same time.
-    fn held(&self, ios: usize) -> usize {
+    fn ios_in_memory(&self, ios: usize) -> usize {
         let blocks = self.backlog() + self.processes * (2 + READY_BLOCKS);
-        let at_once = (self.at_once_bytes() / self.bytes(1)) as usize;
-        let most = (blocks * self.block_ios()).max(at_once);
-        if self.has_sink { ios.min(most) } else { ios }
+        let preallocated = (self.max_preallocated_bytes() / self.bytes(1)) as usize;
+        let max_ios = (blocks * self.block_ios()).max(preallocated);
+        if self.has_sink { ios.min(max_ios) } else { ios }
     }
 
     /// Return the memory for a trace of `ios` I/Os: the trace, and the copies made while it is
     /// judged or stored [bytes].
-    fn needs(&self, ios: usize) -> u64 {
+    fn needed_bytes(&self, ios: usize) -> u64 {
         let bytes = self.bytes(ios);
         let more = if self.has_open_end { bytes.saturating_mul(3) } else { bytes / 2 };
         bytes.saturating_add(more)
     }
 
-    /// Return an error if `more` I/Os, of `in_all`, do not fit into memory.
-    pub(crate) fn check(&self, more: usize, in_all: usize, control: &Control) -> Result<()> {
-        let (there, held) = (self.held(in_all - more), self.held(in_all));
+    /// Return an error if `more` I/Os, of `total`, do not fit into memory.
+    pub(crate) fn check(&self, more: usize, total: usize, control: &Control) -> Result<()> {
+        let (before, after) = (self.ios_in_memory(total - more), self.ios_in_memory(total));
         // A run in a file can be checked with a few columns in memory.
-        let is_looked_at = self.has_sink && control.needs_whole_columns();
-        let looked_at = if is_looked_at { LOOKED_AT_BYTES * in_all as u64 } else { 0 };
-        if self.bytes(held) <= SMALL_BYTES && looked_at <= SMALL_BYTES {
+        let needs_check_memory = self.has_sink && control.needs_whole_columns();
+        let check_bytes = if needs_check_memory { CHECK_BYTES * total as u64 } else { 0 };
+        if self.bytes(after) <= SMALL_BYTES && check_bytes <= SMALL_BYTES {
             return Ok(());
         }
-        let needed = (self.needs(held) - self.needs(there)) + looked_at + MARGIN_BYTES;
-        let room = control.available_memory();
-        if needed <= room { Ok(()) } else { Err(too_little(in_all, needed, room)) }
+        let needed =
+            (self.needed_bytes(after) - self.needed_bytes(before)) + check_bytes + MARGIN_BYTES;
+        let available = control.available_memory();
+        if needed <= available { Ok(()) } else { Err(not_enough_memory(total, needed, available)) }
     }
 }
 
-/// Create the error of a trace that needs `needed` more bytes with only `room` available.
-pub(crate) fn too_little(ios: usize, needed: u64, room: u64) -> Error {
+/// Create the error of a trace that needs `needed` more bytes with only `available` bytes.
+pub(crate) fn not_enough_memory(ios: usize, needed: u64, available: u64) -> Error {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     Error::new(ErrorKind::Unavailable, "There is not enough memory for the trace of this run")
         .at("io_count, max_ios or repeat")
         .got(format!("{} more for a trace of {ios} I/Os", mib(needed)))
-        .allowed(format!("{}: what the limits and the machine leave", mib(room)))
-        .action("ask for fewer I/Os (io_count, max_ios), or allow more memory (ulimit -v, cgroup)")
+        .allowed(format!("{}, within the limits of the process and the machine", mib(available)))
+        .action("reduce the number of I/Os (io_count, max_ios), or allow more memory (ulimit -v, cgroup)")
 }
 
 /// Create the error of a run whose I/Os come faster than they can be written.
 fn too_slow() -> Error {
-    Error::new(ErrorKind::Unavailable, "The trace of this run cannot be written as it is made")
-        .at("where the results are stored")
-        .got(format!("{} MiB that wait to be written", BACKLOG_BYTES >> 20))
-        .allowed("less: the device never waits for them")
-        .action("store the results on a quicker disk (--out), or ask for fewer I/Os (io_count)")
+    Error::new(ErrorKind::Unavailable, "The trace of this run cannot be written fast enough")
+        .at("the results folder")
+        .got(format!("{} MiB waiting to be written", BACKLOG_BYTES >> 20))
+        .allowed("a shorter backlog: the device never waits for the disk")
+        .action(
+            "store the results on a faster disk (--out), or reduce the number of I/Os (io_count)",
+        )
 }
 
 /// Columns in the course of being filled.
-struct Block {
+struct ColumnBlock {
     columns: Columns,
     /// Rows still empty.
     left: usize,
 }
 
-impl Block {
+impl ColumnBlock {
     /// Allocate a block of `length` I/Os; `None` if memory is insufficient. In virtual time, where
     /// page faults are harmless, unused pages are never touched.
-    fn new(length: usize, plan: &Plan) -> Option<Block> {
+    fn new(length: usize, plan: &RecordingPlan) -> Option<ColumnBlock> {
         // `vec!` aborts without memory, so reserve first, for all columns at once.
         let words = length.checked_mul(2 + plan.causes)?;
         Vec::<u64>::new().try_reserve_exact(words).ok()?;
@@ -194,7 +197,7 @@ impl Block {
             response_time_ns: vec![NOT_COMPLETED; length],
             cause_ns: (0..plan.causes).map(|_| vec![unknown; length]).collect(),
         };
-        Some(Block { columns, left: length })
+        Some(ColumnBlock { columns, left: length })
     }
 
     /// Grow to `length`; `None` if memory is insufficient.
@@ -230,40 +233,40 @@ impl RecordedIos {
 }
 
 /// The recorder of one process.
-pub(crate) struct Recorder<'c> {
+pub(crate) struct RunRecorder<'c> {
     control: &'c Control,
-    plan: Plan,
+    plan: RecordingPlan,
     causes: Causes,
     process: usize,
     /// The largest number of I/Os of the process.
     total: usize,
     /// Blocks not handed over yet.
-    blocks: Vec<Block>,
+    blocks: Vec<ColumnBlock>,
     /// The index of the first I/O in them.
     first: usize,
     /// The I/O `index` is in block `(index - first) >> shift`.
     shift: u32,
     /// Memory is allocated for I/Os below this index.
-    room: usize,
+    allocated: usize,
     /// I/Os below this index were judged and may be handed over.
     judged: usize,
-    ahead: Option<Receiver<Result<Block>>>,
-    out: Option<SyncSender<Full>>,
+    prepared: Option<Receiver<Result<ColumnBlock>>>,
+    out: Option<SyncSender<FullBlock>>,
     failed: Option<Error>,
 }
 
-impl<'c> Recorder<'c> {
+impl<'c> RunRecorder<'c> {
     /// Create the recorder of up to `total` I/Os of `process`, one of the processes of the checked
     /// `plan`. Full blocks of a long run go `out`.
     pub(crate) fn new(
-        plan: Plan,
+        plan: RecordingPlan,
         causes: Causes,
         process: usize,
         total: usize,
         control: &'c Control,
-        out: Option<&SyncSender<Full>>,
-    ) -> Result<Recorder<'c>> {
-        let mut recorder = Recorder {
+        out: Option<&SyncSender<FullBlock>>,
+    ) -> Result<RunRecorder<'c>> {
+        let mut recorder = RunRecorder {
             control,
             plan,
             causes,
@@ -272,13 +275,13 @@ impl<'c> Recorder<'c> {
             blocks: Vec::new(),
             first: 0,
             shift: usize::BITS - 1,
-            room: 0,
+            allocated: 0,
             judged: usize::MAX,
-            ahead: None,
+            prepared: None,
             out: None,
             failed: None,
         };
-        if plan.is_at_once(total) {
+        if plan.is_preallocated(total) {
             recorder.take_new(total)?;
             return Ok(recorder);
         }
@@ -287,7 +290,7 @@ impl<'c> Recorder<'c> {
             recorder.shift = plan.block_ios().trailing_zeros();
         }
         if plan.in_real_time {
-            recorder.ahead = Some(prepare_ahead(plan, total, control));
+            recorder.prepared = Some(prepare_ahead(plan, total, control));
             recorder.take_prepared()?;
         } else {
             recorder.take_new(plan.block_ios().min(total))?;
@@ -307,11 +310,11 @@ impl<'c> Recorder<'c> {
 
     /// Return the first `ios` recorded I/Os.
     pub(crate) fn into_recorded(self, ios: usize) -> RecordedIos {
-        let mut left = ios - self.first;
+        let mut remaining = ios - self.first;
         let parts = self.blocks.into_iter().map(|mut block| {
-            let own = left.min(block.columns.len());
-            left -= own;
-            block.columns.truncate(own);
+            let length = remaining.min(block.columns.len());
+            remaining -= length;
+            block.columns.truncate(length);
             block.columns
         });
         let rest = Columns::concat(parts.collect(), self.plan.causes);
@@ -319,7 +322,7 @@ impl<'c> Recorder<'c> {
     }
 
     /// Set that I/Os below `ios` were judged, and hand over blocks of judged I/Os.
-    pub(crate) fn judged_to(&mut self, ios: usize) {
+    pub(crate) fn set_judged(&mut self, ios: usize) {
         self.judged = ios;
         self.hand_over();
     }
@@ -349,13 +352,13 @@ impl<'c> Recorder<'c> {
     /// Return the response times from I/O number `from` to the first gap or the end of the block
     /// [ns].
     pub(crate) fn completed_from(&self, from: usize) -> &[u64] {
-        if from >= self.room {
+        if from >= self.allocated {
             return &[];
         }
         let rest = &self.blocks[(from - self.first) >> self.shift].columns.response_time_ns;
         let rest = &rest[from & self.mask()..];
-        let known = rest.iter().position(|time| *time == NOT_COMPLETED).unwrap_or(rest.len());
-        &rest[..known]
+        let completed = rest.iter().position(|time| *time == NOT_COMPLETED).unwrap_or(rest.len());
+        &rest[..completed]
     }
 
     #[inline]
@@ -367,23 +370,23 @@ impl<'c> Recorder<'c> {
     #[cold]
     #[inline(never)]
     fn allocate_for(&mut self, index: usize) {
-        while index >= self.room && self.failed.is_none() {
-            let more = match self.ahead {
+        while index >= self.allocated && self.failed.is_none() {
+            let result = match self.prepared {
                 Some(_) => self.take_prepared(),
                 None if self.out.is_some() => {
-                    let length = self.plan.block_ios().min(self.total - self.room);
-                    let all = (self.room + length) * self.plan.processes;
+                    let length = self.plan.block_ios().min(self.total - self.allocated);
+                    let all = (self.allocated + length) * self.plan.processes;
                     let checked = self.plan.check(length, all, self.control);
                     checked.and_then(|()| self.take_new(length))
                 }
                 None => {
-                    let length = (2 * self.room).max(index + 1).min(self.total);
-                    let (more, all) = (length - self.room, length * self.plan.processes);
+                    let length = (2 * self.allocated).max(index + 1).min(self.total);
+                    let (more, all) = (length - self.allocated, length * self.plan.processes);
                     let checked = self.plan.check(more, all, self.control);
                     checked.and_then(|()| self.grow_in_place(length))
                 }
             };
-            if let Err(error) = more {
+            if let Err(error) = result {
                 self.failed = Some(error);
                 self.control.cancel();
             }
@@ -391,49 +394,58 @@ impl<'c> Recorder<'c> {
     }
 
     fn grow_in_place(&mut self, length: usize) -> Result<()> {
-        let too_little = || {
-            let needed = self.plan.bytes(length - self.room);
-            too_little(length, needed, self.control.available_memory())
+        let not_enough_memory = || {
+            let needed = self.plan.bytes(length - self.allocated);
+            not_enough_memory(length, needed, self.control.available_memory())
         };
-        self.blocks[0].grow_to(length).ok_or_else(too_little)?;
-        self.room = length;
+        self.blocks[0].grow_to(length).ok_or_else(not_enough_memory)?;
+        self.allocated = length;
         Ok(())
     }
 
     fn take_new(&mut self, length: usize) -> Result<()> {
-        let too_little =
-            || too_little(self.total, self.plan.bytes(length), self.control.available_memory());
-        let block = Block::new(length, &self.plan).ok_or_else(too_little)?;
-        self.room += length;
+        let not_enough_memory = || {
+            not_enough_memory(self.total, self.plan.bytes(length), self.control.available_memory())
+        };
+        let block = ColumnBlock::new(length, &self.plan).ok_or_else(not_enough_memory)?;
+        self.allocated += length;
         self.blocks.push(block);
         Ok(())
     }
 
     fn take_prepared(&mut self) -> Result<()> {
-        let ahead = self.ahead.as_ref().expect("there is a thread");
-        let received = ahead.recv();
-        let lost = |_| Err(too_little(self.room, MARGIN_BYTES, self.control.available_memory()));
-        let block = received.unwrap_or_else(lost)?;
-        self.room += block.columns.len();
+        let prepared = self.prepared.as_ref().expect("there is a thread");
+        let received = prepared.recv();
+        let no_block = |_| {
+            Err(not_enough_memory(self.allocated, MARGIN_BYTES, self.control.available_memory()))
+        };
+        let block = received.unwrap_or_else(no_block)?;
+        self.allocated += block.columns.len();
         self.blocks.push(block);
         Ok(())
     }
 }
 
 /// Prepare blocks on a separate thread, a few ahead of their use, until the receiver is dropped.
-fn prepare_ahead(plan: Plan, total: usize, control: &Control) -> Receiver<Result<Block>> {
+fn prepare_ahead(
+    plan: RecordingPlan,
+    total: usize,
+    control: &Control,
+) -> Receiver<Result<ColumnBlock>> {
     let (sender, receiver) = sync_channel(READY_BLOCKS);
     let memory = Control::for_memory_checks(control);
     let prepare = move || {
         let length = plan.block_ios();
         for from in (0..total).step_by(length) {
-            let in_all = (from + length) * plan.processes;
-            let made = plan.check(length, in_all, &memory).and_then(|()| {
-                let block = Block::new(length.min(total - from), &plan);
-                block.ok_or_else(|| too_little(in_all, MARGIN_BYTES, memory.available_memory()))
+            let total_ios = (from + length) * plan.processes;
+            let block = plan.check(length, total_ios, &memory).and_then(|()| {
+                let block = ColumnBlock::new(length.min(total - from), &plan);
+                block.ok_or_else(|| {
+                    not_enough_memory(total_ios, MARGIN_BYTES, memory.available_memory())
+                })
             });
-            let last = made.is_err();
-            if sender.send(made).is_err() || last {
+            let last = block.is_err();
+            if sender.send(block).is_err() || last {
                 return;
             }
         }
@@ -443,7 +455,7 @@ fn prepare_ahead(plan: Plan, total: usize, control: &Control) -> Receiver<Result
     receiver
 }
 
-impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
+impl<D: Device<Request = Io>> RecordCompletion<D> for RunRecorder<'_> {
     #[inline]
     fn record(
         &mut self,
@@ -453,19 +465,19 @@ impl<D: Device<Request = Io>> Record<D> for Recorder<'_> {
         arrived: Nanos,
         completion: &Completion<D::Breakdown, D::Status>,
     ) {
-        if index >= self.room {
+        if index >= self.allocated {
             self.allocate_for(index);
-            if index >= self.room {
+            if index >= self.allocated {
                 return;
             }
         }
         let Completion { submitted, completed, breakdown, .. } = completion;
-        let at = index & self.mask();
+        let row = index & self.mask();
         let block = &mut self.blocks[(index - self.first) >> self.shift];
-        block.columns.submit_ns[at] = arrived.0 - start.0;
-        block.columns.response_time_ns[at] = completed.0 - arrived.0;
+        block.columns.submit_ns[row] = arrived.0 - start.0;
+        block.columns.response_time_ns[row] = completed.0 - arrived.0;
         let (wait, device) = (submitted.0 - arrived.0, completed.0 - submitted.0);
-        self.causes.store(&mut block.columns.cause_ns, at, wait, device, breakdown.parts());
+        self.causes.store(&mut block.columns.cause_ns, row, wait, device, breakdown.parts());
         block.left -= 1;
         if block.left == 0 {
             self.hand_over();

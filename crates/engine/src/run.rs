@@ -6,20 +6,20 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use uflip_core::{Device, Io, Result};
 
 use crate::causes::Causes;
-use crate::drive::{Control, Ending, Record, Requests, Submitter, drive};
+use crate::drive::{Control, RecordCompletion, Requests, StopPosition, Submitter, drive};
 use crate::judge::{Judge, JudgeLink, JudgedRecorder, SLACK, StopRecord};
 use crate::pattern::Pattern;
-use crate::recorder::{Full, Plan, RecordedIos, Recorder, Sink, pass_to_sink};
-use crate::spec::{Part, Resolved, Stop};
+use crate::recorder::{FullBlock, RecordedIos, RecordingPlan, RunRecorder, Sink, pass_to_sink};
+use crate::spec::{ProcessGroup, Resolved, Stop};
 use crate::threads::{Gate, no_thread, thread};
 use crate::trace::{Columns, Trace};
 
 /// The largest number of pieces queued for a judge on its own thread: 32 MiB. A longer backlog
 /// stays in the trace.
-const PIECES: usize = 1024;
+const MAX_QUEUED_PIECES: usize = 1024;
 
 /// The outcome of a run: every I/O that no sink took, and the properties of the whole run.
-pub struct Outcome {
+pub struct RunOutcome {
     /// The complete pattern that was run. A sink may have received more I/Os of some processes.
     pub pattern: Resolved,
     /// The names of the causes.
@@ -43,7 +43,8 @@ pub fn run<D>(device: &mut D, pattern: Resolved, control: &Control) -> Result<Tr
 where
     D: Device<Request = Io> + Send,
 {
-    let Outcome { pattern, causes, ended, rest } = driven(device, pattern, control, None)?;
+    let RunOutcome { pattern, causes, ended, rest } =
+        run_with_output(device, pattern, control, None)?;
     let columns = Columns::concat(rest, causes.len());
     Ok(Trace { pattern, columns, causes, ended })
 }
@@ -61,32 +62,32 @@ pub fn run_into<D>(
     pattern: Resolved,
     control: &Control,
     sink: &mut dyn Sink,
-) -> Result<Outcome>
+) -> Result<RunOutcome>
 where
     D: Device<Request = Io> + Send,
 {
     let plan = plan(device, &pattern, true);
-    let longest = pattern.streams.iter().map(|stream| stream.total_ios).max().unwrap_or(0);
-    if plan.is_at_once(longest as usize) {
-        return driven(device, pattern, control, None);
+    let max_ios = pattern.streams.iter().map(|stream| stream.total_ios).max().unwrap_or(0);
+    if plan.is_preallocated(max_ios as usize) {
+        return run_with_output(device, pattern, control, None);
     }
     std::thread::scope(|scope| {
         let (out, blocks) = sync_channel(plan.backlog());
         let writer = std::thread::Builder::new()
             .spawn_scoped(scope, move || pass_to_sink(&blocks, sink, control))
             .map_err(|error| no_thread(&error))?;
-        let outcome = driven(device, pattern, control, Some(&out));
+        let outcome = run_with_output(device, pattern, control, Some(&out));
         drop(out);
         writer.join().expect("the sink panicked").and(outcome)
     })
 }
 
-fn driven<D>(
+fn run_with_output<D>(
     device: &mut D,
     pattern: Resolved,
     control: &Control,
-    out: Option<&SyncSender<Full>>,
-) -> Result<Outcome>
+    out: Option<&SyncSender<FullBlock>>,
+) -> Result<RunOutcome>
 where
     D: Device<Request = Io> + Send,
 {
@@ -94,31 +95,32 @@ where
     pattern.check_streams(device.info())?;
     pattern.check_complete()?;
     let causes = Causes::for_run::<D>(&pattern).names();
-    let (kept, pattern, ended) = match pattern.stop {
+    let (recorded, pattern, ended) = match pattern.stop {
         None => (run_fixed_length(device, &pattern, control, out)?, pattern, None),
         Some(stop) => {
-            let (kept, ended, startups) = run_until_stop(device, &pattern, &stop, control, out)?;
-            let pattern = pattern.with_lengths(&lengths(&kept, &pattern, &startups));
-            (kept, pattern, Some(ended))
+            let (recorded, ended, startups) =
+                run_until_stop(device, &pattern, &stop, control, out)?;
+            let pattern = pattern.with_lengths(&lengths(&recorded, &pattern, &startups));
+            (recorded, pattern, Some(ended))
         }
     };
-    Ok(Outcome {
+    Ok(RunOutcome {
         pattern,
         causes,
         ended: ended.map(|ended| serde_json::to_value(ended).expect("plain data")),
-        rest: kept.into_iter().map(|kept| kept.rest).collect(),
+        rest: recorded.into_iter().map(|ios| ios.rest).collect(),
     })
 }
 
 /// Return `io_count` and `io_ignore` of each part of the pattern, from the recorded I/Os.
-fn lengths(kept: &[RecordedIos], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
+fn lengths(recorded: &[RecordedIos], pattern: &Resolved, startups: &[u64]) -> Vec<(u64, u64)> {
     let mut process = 0;
-    let mut length = |(part, startup): (&Part, &u64)| {
-        let io_count = kept[process].len() as u64 / part.round;
+    let mut length = |(part, startup): (&ProcessGroup, &u64)| {
+        let io_count = recorded[process].len() as u64 / part.round;
         process += part.processes;
         (io_count, (*startup).min(io_count - 1))
     };
-    pattern.parts.iter().zip(startups).map(&mut length).collect()
+    pattern.groups.iter().zip(startups).map(&mut length).collect()
 }
 
 /// Run a pattern of fixed length.
@@ -126,14 +128,14 @@ fn run_fixed_length<D>(
     device: &mut D,
     pattern: &Resolved,
     control: &Control,
-    out: Option<&SyncSender<Full>>,
+    out: Option<&SyncSender<FullBlock>>,
 ) -> Result<Vec<RecordedIos>>
 where
     D: Device<Request = Io> + Send,
 {
     let mut submitters = submitters(device, pattern, control, out, |_, trace| trace)?;
-    let driven = drive_all(device, &mut submitters, control);
-    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
+    let result = drive_all(device, &mut submitters, control);
+    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), result)?;
     Ok(submitters.into_iter().map(into_recorded).collect())
 }
 
@@ -144,44 +146,51 @@ fn run_until_stop<D>(
     pattern: &Resolved,
     stop: &Stop,
     control: &Control,
-    out: Option<&SyncSender<Full>>,
+    out: Option<&SyncSender<FullBlock>>,
 ) -> Result<(Vec<RecordedIos>, StopRecord, Vec<u64>)>
 where
     D: Device<Request = Io> + Send,
 {
-    let ending = Ending::for_pattern(pattern);
+    let stop_position = StopPosition::for_pattern(pattern);
     let (traces, judge) = if device.info().simulated {
         let judge = Mutex::new(Judge::new(pattern, stop, control, 0));
         let traces = drive_judged(device, pattern, control, out, |process, trace| {
-            JudgedRecorder::new(process, trace, JudgeLink::Local(&judge), control, stop, ending)
+            JudgedRecorder::new(
+                process,
+                trace,
+                JudgeLink::Local(&judge),
+                control,
+                stop,
+                stop_position,
+            )
         });
         let mut judge = judge.into_inner().expect("no panic while held");
         (judge.take_failure().map_or(traces, Err)?, judge)
     } else {
         std::thread::scope(|scope| {
-            let (sender, pieces) = sync_channel(PIECES);
+            let (sender, pieces) = sync_channel(MAX_QUEUED_PIECES);
             let judge = Judge::new(pattern, stop, control, SLACK);
             let judge = thread()
                 .spawn_scoped(scope, move || judge.receive_all(&pieces))
                 .map_err(|error| no_thread(&error))?;
             let traces = drive_judged(device, pattern, control, out, |process, trace| {
                 let link = JudgeLink::Thread(sender.clone());
-                JudgedRecorder::new(process, trace, link, control, stop, ending)
+                JudgedRecorder::new(process, trace, link, control, stop, stop_position)
             });
             drop(sender);
             let mut judge = judge.join().expect("the judge panicked");
             judge.take_failure().map_or(traces, Err).map(|traces| (traces, judge))
         })?
     };
-    let mut made = traces.iter().map(RecordedIos::len).zip(&pattern.streams);
-    let budget_is_spent = made.any(|(ios, stream)| ios as u64 == stream.total_ios);
+    let mut lengths = traces.iter().map(RecordedIos::len).zip(&pattern.streams);
+    let budget_is_spent = lengths.any(|(ios, stream)| ios as u64 == stream.total_ios);
     let (ended, startups) = judge.into_stop_record(stop, budget_is_spent);
     let mut traces = traces;
-    let mut left = traces.as_mut_slice();
-    for part in &pattern.parts {
-        let own;
-        (own, left) = left.split_at_mut(part.processes);
-        truncate_to_shortest(own, part.round as usize);
+    let mut remaining = traces.as_mut_slice();
+    for part in &pattern.groups {
+        let part_traces;
+        (part_traces, remaining) = remaining.split_at_mut(part.processes);
+        truncate_to_shortest(part_traces, part.round as usize);
     }
     Ok((traces, ended, startups))
 }
@@ -190,15 +199,15 @@ fn drive_judged<'a, 'c: 'a, D>(
     device: &mut D,
     pattern: &Resolved,
     control: &'c Control,
-    out: Option<&SyncSender<Full>>,
-    judged: impl Fn(usize, Recorder<'c>) -> JudgedRecorder<'a, 'c>,
+    out: Option<&SyncSender<FullBlock>>,
+    wrap: impl Fn(usize, RunRecorder<'c>) -> JudgedRecorder<'a, 'c>,
 ) -> Result<Vec<RecordedIos>>
 where
     D: Device<Request = Io> + Send,
 {
-    let mut submitters = submitters(device, pattern, control, out, judged)?;
-    let driven = drive_all(device, &mut submitters, control);
-    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), driven)?;
+    let mut submitters = submitters(device, pattern, control, out, wrap)?;
+    let result = drive_all(device, &mut submitters, control);
+    first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace.trace), result)?;
     Ok(submitters
         .into_iter()
         .map(|submitter| {
@@ -210,14 +219,14 @@ where
 
 /// Return the first failure of a recorder (memory), else the result of driving.
 pub(crate) fn first_failure<'a, 'c: 'a>(
-    mut recorders: impl Iterator<Item = &'a mut Recorder<'c>>,
-    driven: Result<()>,
+    mut recorders: impl Iterator<Item = &'a mut RunRecorder<'c>>,
+    result: Result<()>,
 ) -> Result<()> {
-    recorders.find_map(Recorder::take_failure).map_or(driven, Err)
+    recorders.find_map(RunRecorder::take_failure).map_or(result, Err)
 }
 
 /// Return the recorded I/Os of a completed process.
-pub(crate) fn into_recorded(submitter: Submitter<Pattern, Recorder<'_>>) -> RecordedIos {
+pub(crate) fn into_recorded(submitter: Submitter<Pattern, RunRecorder<'_>>) -> RecordedIos {
     let ios = submitter.done();
     submitter.trace.into_recorded(ios)
 }
@@ -231,7 +240,7 @@ fn truncate_to_shortest(traces: &mut [RecordedIos], round: usize) {
     }
 }
 
-/// Create a submitter for each process; `keep` wraps its recorder. Full blocks go `out`.
+/// Create a submitter for each process; `wrap` wraps its recorder. Full blocks go `out`.
 ///
 /// # Errors
 /// If memory is insufficient.
@@ -239,8 +248,8 @@ pub(crate) fn submitters<'c, D: Device, T>(
     device: &D,
     pattern: &Resolved,
     control: &'c Control,
-    out: Option<&SyncSender<Full>>,
-    keep: impl Fn(usize, Recorder<'c>) -> T,
+    out: Option<&SyncSender<FullBlock>>,
+    wrap: impl Fn(usize, RunRecorder<'c>) -> T,
 ) -> Result<Vec<Submitter<Pattern, T>>> {
     let plan = plan(device, pattern, out.is_some());
     let causes = Causes::for_run::<D>(pattern);
@@ -252,15 +261,15 @@ pub(crate) fn submitters<'c, D: Device, T>(
     streams
         .map(|(process, spec)| {
             let recorder =
-                Recorder::new(plan, causes, process, spec.total_ios as usize, control, out)?;
-            Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, keep(process, recorder))
+                RunRecorder::new(plan, causes, process, spec.total_ios as usize, control, out)?;
+            Ok(Submitter::new(process, Pattern::new(spec), spec.total_ios, wrap(process, recorder))
                 .with_queue(spec.queue_depth as usize))
         })
         .collect()
 }
 
-fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> Plan {
-    Plan {
+fn plan<D: Device>(device: &D, pattern: &Resolved, has_sink: bool) -> RecordingPlan {
+    RecordingPlan {
         processes: pattern.streams.len(),
         causes: Causes::for_run::<D>(pattern).count(),
         in_real_time: !device.info().simulated,
@@ -279,7 +288,7 @@ pub(crate) fn drive_all<D, P, T>(
 where
     D: Device + Send,
     P: Requests<Request = D::Request>,
-    T: Record<D>,
+    T: RecordCompletion<D>,
 {
     let handles = if submitters.len() == 1 { None } else { device.split(submitters.len())? };
     match handles {
@@ -300,13 +309,13 @@ fn drive_threads<D, P, T>(
 where
     D: Device + Send,
     P: Requests<Request = D::Request>,
-    T: Record<D>,
+    T: RecordCompletion<D>,
 {
     let start = handles[0].now();
     let gate = &Gate::new(handles.len());
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
-        let each = handles.iter_mut().zip(submitters.chunks_mut(1));
-        let threads: Vec<_> = each
+        let pairs = handles.iter_mut().zip(submitters.chunks_mut(1));
+        let threads: Vec<_> = pairs
             .map(|(handle, submitter)| {
                 let work = move || {
                     if !gate.pass() {

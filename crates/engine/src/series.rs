@@ -43,7 +43,7 @@ where
         if pattern.stop.is_some() {
             return Err(Error::usage("A pattern of a series needs a fixed length")
                 .got("'stop'")
-                .action("take 'stop' out, or run the pattern alone"));
+                .action("remove 'stop', or run the pattern alone"));
         }
     }
     let prepare = |pattern| submitters(device, pattern, control, None, |_, recorder| recorder);
@@ -51,8 +51,8 @@ where
     let mut marks = Vec::with_capacity(patterns.len() + 1);
     for submitters in &mut prepared {
         marks.push((device.now(), device.counters()));
-        let driven = drive_all(device, submitters, control);
-        first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), driven)?;
+        let result = drive_all(device, submitters, control);
+        first_failure(submitters.iter_mut().map(|submitter| &mut submitter.trace), result)?;
         control.begin_next_part();
     }
     marks.push((device.now(), device.counters()));
@@ -61,9 +61,9 @@ where
     Ok(parts
         .map(|((submitters, pattern), mark)| {
             let causes = Causes::for_run::<D>(&pattern).names();
-            let kept =
+            let recorded =
                 submitters.into_iter().map(|submitter| into_recorded(submitter).rest).collect();
-            let columns = Columns::concat(kept, causes.len());
+            let columns = Columns::concat(recorded, causes.len());
             let trace = Trace { pattern, columns, causes, ended: None };
             let counters = mark[0].1.zip(mark[1].1).map(|(before, after)| after.since(&before));
             SeriesPart { trace, began: mark[0].0 - start, counters }

@@ -37,7 +37,7 @@ pub struct Zipf {
     /// θ in hundredths.
     skew_percent: u64,
     /// Cumulative weights of the groups.
-    until: Vec<u64>,
+    cumulated_weights: Vec<u64>,
     /// The slot of the first rank, and the distance between the slots of consecutive ranks.
     first: u64,
     step: u64,
@@ -56,42 +56,42 @@ impl Zipf {
         let total: u128 = weights.iter().sum();
         let excess = (128 - total.leading_zeros()).saturating_sub(63);
         let mut sum = 0;
-        let until = weights.iter().map(|weight| {
+        let cumulated = weights.iter().map(|weight| {
             sum += (weight >> excess) as u64;
             sum
         });
-        let (until, step) = (until.collect(), golden_step(slots));
-        Zipf { slots, skew_percent, until, first, step, rng }
+        let (cumulated_weights, step) = (cumulated.collect(), golden_step(slots));
+        Zipf { slots, skew_percent, cumulated_weights, first, step, rng }
     }
 
     /// Return the slot of the next I/O.
     #[inline]
     pub fn next_slot(&mut self) -> u64 {
         let rank = loop {
-            let total = *self.until.last().expect("at least one group");
+            let total = *self.cumulated_weights.last().expect("at least one group");
             let drawn = uniform(&mut self.rng, total);
-            let k = self.until.partition_point(|until| *until <= drawn) as u64;
+            let k = self.cumulated_weights.partition_point(|until| *until <= drawn) as u64;
             let first = 1 << k;
             let rank = first + uniform(&mut self.rng, members(k, self.slots));
-            if self.keeps(rank, k) {
+            if self.accepts(rank, k) {
                 break rank;
             }
         };
-        let along = u128::from(rank - 1) * u128::from(self.step) + u128::from(self.first);
-        (along % u128::from(self.slots)) as u64
+        let distance = u128::from(rank - 1) * u128::from(self.step) + u128::from(self.first);
+        (distance % u128::from(self.slots)) as u64
     }
 
     /// Return whether a draw is accepted, with probability (2^k / rank)^θ.
-    fn keeps(&mut self, rank: u64, k: u64) -> bool {
+    fn accepts(&mut self, rank: u64, k: u64) -> bool {
         let bits = self.rng.next_u64();
         // −log₂ u is at least the number of leading zeros, and θ × log₂ (rank / 2^k) is below θ:
         // mostly that decides.
         if u64::from(bits.leading_zeros()) * HUNDREDTHS >= self.skew_percent {
             return true;
         }
-        let above = fraction_of_log2(rank << (63 - k));
+        let fraction = fraction_of_log2(rank << (63 - k));
         minus_log2(bits) * u128::from(HUNDREDTHS)
-            >= u128::from(self.skew_percent) * u128::from(above)
+            >= u128::from(self.skew_percent) * u128::from(fraction)
     }
 }
 
@@ -110,11 +110,13 @@ fn power(hundredths: u64) -> u64 {
 /// Return the smallest number from the golden section of `slots` on that is coprime to it.
 fn golden_step(slots: u64) -> u64 {
     let section = ((u128::from(slots) * GOLDEN_SECTION) >> 64) as u64;
-    (section.max(1)..).find(|step| factor(*step, slots) == 1).expect("slots + 1 has none")
+    (section.max(1)..)
+        .find(|step| greatest_common_divisor(*step, slots) == 1)
+        .expect("slots + 1 has none")
 }
 
 /// Return the greatest common divisor.
-fn factor(mut one: u64, mut other: u64) -> u64 {
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     while other > 0 {
         (one, other) = (other, one % other);
     }
@@ -194,7 +196,7 @@ mod tests {
         (sum, cells - 1.0)
     }
 
-    fn counted(slots: u64, ios: u64, mut next_slot: impl FnMut() -> u64) -> Vec<u64> {
+    fn count_slots(slots: u64, ios: u64, mut next_slot: impl FnMut() -> u64) -> Vec<u64> {
         let mut counts = vec![0; slots as usize];
         (0..ios).for_each(|_| counts[next_slot() as usize] += 1);
         counts
@@ -203,14 +205,14 @@ mod tests {
     /// Compares with r^−θ / Σ r^−θ, for numbers of slots that are powers of two, next to one, and
     /// primes.
     #[test]
-    fn ranks_are_drawn_as_zipf_s_law_says() {
+    fn ranks_follow_zipf_s_law() {
         const IOS: u64 = 400_000;
         for (seed, slots) in (1..).zip([1u64, 2, 3, 64, 65, 1000, 4093]) {
             for skew in [1, 50, 99, 100, 120, 250] {
                 let rng = Xoshiro256PlusPlus::seed_from_u64(seed * 1000 + skew);
                 let mut zipf = Zipf::new(slots, skew, rng);
                 let (first, step) = (zipf.first, zipf.step);
-                let counts = counted(slots, IOS, || zipf.next_slot());
+                let counts = count_slots(slots, IOS, || zipf.next_slot());
                 let by_rank: Vec<u64> = (0..slots)
                     .map(|rank| counts[((first + rank * step) % slots) as usize])
                     .collect();
@@ -219,15 +221,18 @@ mod tests {
                 let sum: f64 = (1..=slots).map(weight).sum();
                 let expected: Vec<f64> =
                     (1..=slots).map(|rank| IOS as f64 * weight(rank) / sum).collect();
-                let (found, degrees) = deviation(&by_rank, &expected);
-                assert!(found <= critical(degrees), "{slots} slots, θ {skew}: {found} {degrees}");
+                let (statistic, degrees) = deviation(&by_rank, &expected);
+                assert!(
+                    statistic <= critical(degrees),
+                    "{slots} slots, θ {skew}: {statistic} {degrees}"
+                );
             }
         }
     }
 
     /// With 2⁴⁰ slots and θ = 1 the hottest slot has 1 / (ln n + γ) of all I/Os.
     #[test]
-    fn a_space_without_end_is_drawn_as_well() {
+    fn huge_spaces_are_supported() {
         const IOS: u64 = 200_000;
         let (slots, rng) = (1u64 << 40, Xoshiro256PlusPlus::seed_from_u64(3));
         let mut zipf = Zipf::new(slots, 100, rng);
@@ -241,43 +246,43 @@ mod tests {
     /// Pearson's statistic over the most popular slots of the seeds, found by counting; all slots
     /// of a small space occur.
     #[test]
-    fn each_seed_has_a_most_popular_slot_of_its_own() {
+    fn each_seed_has_its_own_most_popular_slot() {
         const SEEDS: u64 = 640;
         let mut chosen = [0u64; 16];
         for seed in 0..SEEDS {
             let mut zipf = Zipf::new(16, 250, Xoshiro256PlusPlus::seed_from_u64(seed));
-            let counts = counted(16, 200, || zipf.next_slot());
-            let most = counts.iter().max().expect("there are slots");
-            chosen[counts.iter().position(|count| count == most).expect("the largest")] += 1;
+            let counts = count_slots(16, 200, || zipf.next_slot());
+            let max_count = counts.iter().max().expect("there are slots");
+            chosen[counts.iter().position(|count| count == max_count).expect("the largest")] += 1;
         }
-        let (found, degrees) = deviation(&chosen, &[SEEDS as f64 / 16.0; 16]);
-        assert!(found <= critical(degrees), "{chosen:?}");
+        let (statistic, degrees) = deviation(&chosen, &[SEEDS as f64 / 16.0; 16]);
+        assert!(statistic <= critical(degrees), "{chosen:?}");
     }
 
     #[test]
-    fn a_hot_area_has_its_share() {
+    fn hot_area_receives_its_share() {
         const IOS: u64 = 400_000;
         for (seed, slots) in (1..).zip([1u64, 2, 3, 10, 1000, 4093]) {
             for (space, io) in [(20, 80), (1, 99), (50, 50), (99, 1)] {
                 let rng = Xoshiro256PlusPlus::seed_from_u64(seed * 1000 + space);
                 let mut area = HotCold::new(slots, space, io, rng);
-                let counts = counted(slots, IOS, || area.next_slot());
+                let counts = count_slots(slots, IOS, || area.next_slot());
                 let hot = (slots * space / 100).clamp(1, (slots - 1).max(1));
-                let of = |slot: u64| match slot < hot {
+                let expected_count = |slot: u64| match slot < hot {
                     true if slots == hot => IOS as f64 / hot as f64,
                     true => IOS as f64 * io as f64 / 100.0 / hot as f64,
                     false => IOS as f64 * (100 - io) as f64 / 100.0 / (slots - hot) as f64,
                 };
-                let expected: Vec<f64> = (0..slots).map(of).collect();
-                let (found, degrees) = deviation(&counts, &expected);
-                assert!(found <= critical(degrees), "{slots}, {space}/{io}: {found}");
+                let expected: Vec<f64> = (0..slots).map(expected_count).collect();
+                let (statistic, degrees) = deviation(&counts, &expected);
+                assert!(statistic <= critical(degrees), "{slots}, {space}/{io}: {statistic}");
             }
         }
     }
 
     /// Pins the sequence of a seed.
     #[test]
-    fn a_seed_is_a_sequence() {
+    fn same_seed_gives_the_same_sequence() {
         let rng = || Xoshiro256PlusPlus::seed_from_u64(1);
         let mut zipf = Zipf::new(1000, 99, rng());
         let mut area = HotCold::new(1000, 20, 80, rng());

@@ -29,7 +29,7 @@ use serde::Deserialize;
 use uflip_core::{Bytes, DeviceInfo, DeviceKind, Error, Mode, Nanos, Result, SECTOR_BYTES_MIN};
 
 use crate::arrivals::ArrivalRule;
-use crate::list::{Extent, IoList};
+use crate::list::{IoList, ListSummary};
 
 pub use stop::{Stop, StopSpec};
 
@@ -112,7 +112,7 @@ pub struct ParallelSpec {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct ReplaySpec {
-    pub list: Extent,
+    pub list: ListSummary,
     pub queue_depth: Option<u64>,
     /// The number of I/Os of the list.
     pub io_count: Option<u64>,
@@ -178,21 +178,21 @@ pub enum LocationKind {
 /// The source of I/Os of one process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Source {
+pub enum StreamSource {
     Basic(Basic),
     Mix {
         first: Basic,
         second: Basic,
-        order: Order,
+        order: MixRule,
     },
-    /// `None` if only the extent of the list is known: the pattern can be planned but not run.
+    /// `None` if only the summary of the list is available: the pattern can be planned but not run.
     List(Option<Arc<IoList>>),
 }
 
 /// The order in which a mix takes I/Os of its two patterns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Order {
+pub enum MixRule {
     /// This number of the first, then one of the second.
     Ratio(u64),
     /// Each I/O is drawn at random.
@@ -203,7 +203,7 @@ pub enum Order {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct StreamSpec {
-    pub source: Source,
+    pub source: StreamSource,
     /// For an open loop.
     pub arrivals: Option<ArrivalRule>,
     /// I/Os to issue, including ignored ones.
@@ -221,8 +221,9 @@ impl StreamSpec {
     /// Return whether it is an open loop.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        let listed = |list: &Arc<IoList>| !list.instants().is_empty();
-        self.arrivals.is_some() || matches!(&self.source, Source::List(Some(list)) if listed(list))
+        let has_arrivals = |list: &Arc<IoList>| !list.instants().is_empty();
+        self.arrivals.is_some()
+            || matches!(&self.source, StreamSource::List(Some(list)) if has_arrivals(list))
     }
 }
 
@@ -231,25 +232,27 @@ impl StreamSpec {
     /// command.
     fn trims(&self) -> bool {
         match &self.source {
-            Source::Basic(basic) => !basic.mode.moves_data(),
-            Source::Mix { first, second, .. } => {
+            StreamSource::Basic(basic) => !basic.mode.moves_data(),
+            StreamSource::Mix { first, second, .. } => {
                 !first.mode.moves_data() || !second.mode.moves_data()
             }
-            Source::List(list) => list.as_ref().is_some_and(|list| list.extent().bytes_trimmed > 0),
+            StreamSource::List(list) => {
+                list.as_ref().is_some_and(|list| list.summary().bytes_trimmed > 0)
+            }
         }
     }
 }
 
 /// Processes of one pattern, which run in step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Part {
+pub(crate) struct ProcessGroup {
     pub(crate) processes: usize,
     /// I/Os of a process per `io_count`.
     pub(crate) round: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde asks
-fn nothing(bytes: &u64) -> bool {
+fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
@@ -260,7 +263,7 @@ pub struct Totals {
     pub total_ios: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
-    #[serde(skip_serializing_if = "nothing")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub bytes_trimmed: u64,
     /// The largest sum of pauses of any process [ns].
     pub pause_ns: u64,
@@ -278,7 +281,7 @@ pub struct Resolved {
     /// The stop rule, if the length is not fixed.
     pub stop: Option<Stop>,
     /// The processes of each pattern, in the order of `streams`.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) groups: Vec<ProcessGroup>,
 }
 
 impl Resolved {
@@ -292,13 +295,15 @@ impl Resolved {
     pub(crate) fn with_lengths(&self, lengths: &[(u64, u64)]) -> Resolved {
         let mut canonical = self.canonical.clone();
         canonical.as_object_mut().expect("a pattern is an object").remove("stop");
-        let fix = |part: &mut serde_json::Value, (io_count, io_ignore): (u64, u64)| {
+        let set_length = |part: &mut serde_json::Value, (io_count, io_ignore): (u64, u64)| {
             part["io_count"] = io_count.into();
             part["io_ignore"] = io_ignore.into();
         };
         match canonical.get_mut("patterns").and_then(serde_json::Value::as_array_mut) {
-            Some(parts) => parts.iter_mut().zip(lengths).for_each(|(part, own)| fix(part, *own)),
-            None => fix(&mut canonical, lengths[0]),
+            Some(parts) => {
+                parts.iter_mut().zip(lengths).for_each(|(part, length)| set_length(part, *length))
+            }
+            None => set_length(&mut canonical, lengths[0]),
         }
         // The pattern was already checked against its device, and a shorter run also fits.
         PatternSpec::parse(&canonical.to_string())
@@ -312,24 +317,24 @@ impl Resolved {
     /// A queue depth above 1 on a device with synchronous I/O; or in a process that trims a real
     /// device, where a trim is a blocking call.
     pub fn check_on(&self, kind: DeviceKind) -> Result<()> {
-        let real = matches!(kind, DeviceKind::File | DeviceKind::Block);
-        let queued = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
-        if let Some(stream) = self.streams.iter().find(queued).filter(|_| real) {
+        let is_real = matches!(kind, DeviceKind::File | DeviceKind::Block);
+        let trims_in_queue = |stream: &&StreamSpec| stream.queue_depth > 1 && stream.trims();
+        if let Some(stream) = self.streams.iter().find(trims_in_queue).filter(|_| is_real) {
             return Err(Error::usage("Trims on a real device are synchronous")
                 .at("queue_depth")
                 .got(stream.queue_depth.to_string())
-                .allowed("1 in a process that trims: the others would wait for each trim")
-                .action("let a process of its own trim: a parallel pattern"));
+                .allowed("1 in a process that trims: its other I/Os would wait for each trim")
+                .action("trim in a separate process: use a parallel pattern"));
         }
-        let deepest = self.queue_depth_max();
-        if deepest == 1 || kind != DeviceKind::Nbd {
+        let depth = self.queue_depth_max();
+        if depth == 1 || kind != DeviceKind::Nbd {
             return Ok(());
         }
         Err(Error::usage("A device over NBD takes one I/O per process at a time")
             .at("queue_depth")
-            .got(deepest.to_string())
-            .allowed("1: a request is sent when the one before it was answered")
-            .action(format!("use parallel_degree {deepest}: processes with one I/O each")))
+            .got(depth.to_string())
+            .allowed("1: a request is sent after the reply to the previous one")
+            .action(format!("use parallel_degree {depth}: processes with one I/O each")))
     }
 
     /// Refuse writes to a stream that the device does not have.
@@ -353,11 +358,11 @@ impl Resolved {
 
     /// Return the highest stream of any write.
     fn write_stream_max(&self) -> u8 {
-        let of = |basic: &Basic| basic.write_stream.max(basic.hot_write_stream);
+        let max_stream = |basic: &Basic| basic.write_stream.max(basic.hot_write_stream);
         let highest = |stream: &StreamSpec| match &stream.source {
-            Source::Basic(basic) => of(basic),
-            Source::Mix { first, second, .. } => of(first).max(of(second)),
-            Source::List(_) => 0,
+            StreamSource::Basic(basic) => max_stream(basic),
+            StreamSource::Mix { first, second, .. } => max_stream(first).max(max_stream(second)),
+            StreamSource::List(_) => 0,
         };
         self.streams.iter().map(highest).max().unwrap_or(0)
     }
@@ -377,13 +382,13 @@ impl Resolved {
     /// Return the largest I/O that moves data [bytes].
     #[must_use]
     pub fn io_size_max(&self) -> u64 {
-        let of = |basic: &Basic| if basic.mode.moves_data() { basic.io_size.0 } else { 0 };
-        let longest = |stream: &StreamSpec| match &stream.source {
-            Source::Basic(basic) => of(basic),
-            Source::Mix { first, second, .. } => of(first).max(of(second)),
-            Source::List(list) => list.as_ref().map_or(0, |list| list.extent().io_size_max),
+        let data_size = |basic: &Basic| if basic.mode.moves_data() { basic.io_size.0 } else { 0 };
+        let max_size = |stream: &StreamSpec| match &stream.source {
+            StreamSource::Basic(basic) => data_size(basic),
+            StreamSource::Mix { first, second, .. } => data_size(first).max(data_size(second)),
+            StreamSource::List(list) => list.as_ref().map_or(0, |list| list.summary().io_size_max),
         };
-        self.streams.iter().map(longest).max().unwrap_or(0)
+        self.streams.iter().map(max_size).max().unwrap_or(0)
     }
 
     /// Return whether any process is an open loop, so that its times count from arrivals.
@@ -395,10 +400,12 @@ impl Resolved {
     /// Return every I/O that the pattern issues, process by process; empty for a list that was not
     /// provided.
     pub fn issued(&self) -> impl Iterator<Item = uflip_core::Io> + '_ {
-        self.streams.iter().filter(|spec| spec.source != Source::List(None)).flat_map(|spec| {
-            let mut sequence = crate::Pattern::new(spec);
-            (0..spec.total_ios).map(move |_| sequence.next_io().io)
-        })
+        self.streams.iter().filter(|spec| spec.source != StreamSource::List(None)).flat_map(
+            |spec| {
+                let mut sequence = crate::Pattern::new(spec);
+                (0..spec.total_ios).map(move |_| sequence.next_io().io)
+            },
+        )
     }
 }
 
@@ -416,11 +423,11 @@ impl PatternSpec {
         };
         let value: serde_json::Value = serde_json::from_str(json)
             .map_err(|error| invalid().got(format!("not JSON: {error}")))?;
-        let known = ["basic", "mix", "parallel", "replay"];
+        let kinds = ["basic", "mix", "parallel", "replay"];
         match value.get("kind").and_then(serde_json::Value::as_str) {
-            None => Err(invalid().got("no key 'kind'").allowed(known.join(", "))),
-            Some(kind) if !known.contains(&kind) => {
-                Err(Error::unknown("kind of pattern", kind, &known).at("kind"))
+            None => Err(invalid().got("no key 'kind'").allowed(kinds.join(", "))),
+            Some(kind) if !kinds.contains(&kind) => {
+                Err(Error::unknown("kind of pattern", kind, &kinds).at("kind"))
             }
             Some(_) => serde_json::from_value(value)
                 .map_err(|error| invalid().with_serde_message(&error.to_string())),

@@ -52,7 +52,7 @@ pub struct ResolvedState {
 
 /// The limit of random writes of a state, counted with their average size: at 100,000 per second
 /// they take two days, and counting them takes a minute.
-pub const MOST_WRITES: u64 = 1 << 34;
+pub const MAX_WRITES: u64 = 1 << 34;
 
 /// The total work of enforcing a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -80,7 +80,7 @@ impl StateSpec {
     ///
     /// # Errors
     /// Sizes that are not whole sectors, a target space outside the device or smaller than the
-    /// largest write, more than [`MOST_WRITES`] random writes.
+    /// largest write, more than [`MAX_WRITES`] random writes.
     pub fn resolve(&self, capacity: Bytes, sector: Bytes) -> Result<ResolvedState> {
         let (capacity, sector) = (capacity.0, sector.0);
         let target_offset = self.target_offset.unwrap_or(0);
@@ -121,11 +121,11 @@ impl StateSpec {
             StateName::Sequential => 0,
         };
         let mean_size = (io_size_max / sector + 1) * sector / 2;
-        if random_bytes / mean_size > MOST_WRITES {
-            return Err(Error::usage("The state takes too many random writes")
+        if random_bytes / mean_size > MAX_WRITES {
+            return Err(Error::usage("The state needs too many random writes")
                 .at("random_bytes")
                 .got(format!("{random_bytes}, in writes of {mean_size} bytes on average"))
-                .allowed(format!("up to {}", mean_size * MOST_WRITES))
+                .allowed(format!("up to {}", mean_size * MAX_WRITES))
                 .action("reduce random_bytes, or raise io_size_max"));
         }
         let seed = self.seed.unwrap_or(SEED);

@@ -19,26 +19,26 @@ pub(crate) fn no_thread(error: &io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, "A thread of the run cannot be started")
         .at("parallel_degree")
         .got(error.to_string())
-        .allowed("as many threads and as much memory as the limits leave")
-        .action("ask for fewer processes, or raise the limits (ulimit -u, -v, the cgroup)")
+        .allowed("a number of threads within the limits of the process and its memory")
+        .action("use fewer processes, or raise the limits (ulimit -u, -v, the cgroup)")
 }
 
 /// A barrier that can be cancelled: if one thread cannot start, the waiting ones would otherwise
 /// block forever.
 pub(crate) struct Gate {
     expected: usize,
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
-struct State {
+struct GateState {
     arrived: usize,
     opened: Option<bool>,
 }
 
 impl Gate {
     pub(crate) fn new(expected: usize) -> Gate {
-        let state = Mutex::new(State { arrived: 0, opened: None });
+        let state = Mutex::new(GateState { arrived: 0, opened: None });
         Gate { expected, state, changed: Condvar::new() }
     }
 
@@ -60,7 +60,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().expect("no panic while held")
     }
 }
@@ -69,11 +69,11 @@ impl Gate {
 mod tests {
     use super::*;
 
-    fn passed(expected: usize, come: usize) -> Vec<bool> {
+    fn passed(expected: usize, started: usize) -> Vec<bool> {
         let gate = Gate::new(expected);
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..come).map(|_| scope.spawn(|| gate.pass())).collect();
-            if come < expected {
+            let threads: Vec<_> = (0..started).map(|_| scope.spawn(|| gate.pass())).collect();
+            if started < expected {
                 gate.shut();
             }
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
@@ -81,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn all_pass_or_nobody_does() {
+    fn gate_opens_for_all_threads_or_none() {
         assert_eq!(passed(5, 5), [true; 5]);
-        assert_eq!(passed(5, 4), [false; 4], "and nobody waits for ever");
+        assert_eq!(passed(5, 4), [false; 4], "and no thread waits for ever");
     }
 }

@@ -76,8 +76,8 @@ impl Columns {
         for (number, column) in whole.each().enumerate() {
             column.reserve_exact(ios);
             for part in &mut parts {
-                let taken = std::mem::take(part.each().nth(number).expect("as many columns"));
-                column.extend_from_slice(&taken);
+                let values = std::mem::take(part.each().nth(number).expect("as many columns"));
+                column.extend_from_slice(&values);
             }
         }
         whole
@@ -124,8 +124,8 @@ impl Trace {
     /// Return whether each I/O is among the `io_ignore` first of its process.
     pub fn ignored_of_each(&self) -> impl Iterator<Item = bool> + '_ {
         self.pattern.streams.iter().flat_map(|spec| {
-            let kept = spec.total_ios - spec.ignored_ios;
-            repeat(true, spec.ignored_ios).chain(repeat(false, kept))
+            let counted = spec.total_ios - spec.ignored_ios;
+            repeat(true, spec.ignored_ios).chain(repeat(false, counted))
         })
     }
 

@@ -18,17 +18,17 @@ const IO_SIZE: u64 = 128 << 10;
 
 /// The preparation of one zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ZonePreparation {
     zone: Zone,
     zone_bytes: u64,
     resets: bool,
     fills: bool,
 }
 
-impl Step {
+impl ZonePreparation {
     /// Return the I/Os, in order.
     pub fn ios(&self) -> impl Iterator<Item = Io> + use<> {
-        let Step { zone, zone_bytes, resets, fills } = *self;
+        let ZonePreparation { zone, zone_bytes, resets, fills } = *self;
         let start = zone.start_bytes.0;
         let reset =
             Io { offset: zone.start_bytes, size: Bytes(zone_bytes), mode: Mode::Reset, stream: 0 };
@@ -45,7 +45,7 @@ impl Step {
 
 /// The accesses of a pattern to one zone.
 #[derive(Clone, Copy, Default)]
-struct Use {
+struct ZoneUse {
     written: bool,
     read: bool,
     managed: bool,
@@ -54,21 +54,21 @@ struct Use {
 /// Return the preparation of all zones for `pattern`. Resets come first, to free active zones for
 /// those that are filled.
 #[must_use]
-pub fn preparation(pattern: &Resolved, report: &ZoneReport) -> Vec<Step> {
+pub fn preparation(pattern: &Resolved, report: &ZoneReport) -> Vec<ZonePreparation> {
     let zone_bytes = report.limits.zone_bytes.max(1);
-    let mut uses: BTreeMap<u64, Use> = BTreeMap::new();
+    let mut uses: BTreeMap<u64, ZoneUse> = BTreeMap::new();
     for io in pattern.issued() {
         let last = (io.offset.0 + io.size.0.max(1) - 1) / zone_bytes;
         for zone in io.offset.0 / zone_bytes..=last {
-            let one = uses.entry(zone).or_default();
-            one.written |= io.mode.is_write();
-            one.read |= io.mode == Mode::Read;
-            one.managed |= io.mode.manages_zones();
+            let zone_use = uses.entry(zone).or_default();
+            zone_use.written |= io.mode.is_write();
+            zone_use.read |= io.mode == Mode::Read;
+            zone_use.managed |= io.mode.manages_zones();
         }
     }
     let step = |(number, zone): (u64, &Zone)| {
-        let Use { written, read, managed } = uses.get(&number).copied().unwrap_or_default();
-        let left_alone = matches!(
+        let ZoneUse { written, read, managed } = uses.get(&number).copied().unwrap_or_default();
+        let unchanged = matches!(
             zone.state,
             ZoneState::Conventional | ZoneState::ReadOnly | ZoneState::Offline
         );
@@ -78,10 +78,10 @@ pub fn preparation(pattern: &Resolved, report: &ZoneReport) -> Vec<Step> {
             (false, false) => zone.state.is_active(),
         };
         let fills = read && !written && !managed;
-        let step = Step { zone: *zone, zone_bytes, resets, fills };
-        (!left_alone && (resets || fills)).then_some(step)
+        let step = ZonePreparation { zone: *zone, zone_bytes, resets, fills };
+        (!unchanged && (resets || fills)).then_some(step)
     };
-    let mut steps: Vec<Step> = (0..).zip(&report.zones).filter_map(step).collect();
+    let mut steps: Vec<ZonePreparation> = (0..).zip(&report.zones).filter_map(step).collect();
     steps.sort_by_key(|step| step.fills);
     steps
 }
@@ -115,14 +115,14 @@ mod tests {
     }
 
     /// Return offset in KiB, size in KiB and mode of every I/O.
-    fn done(pattern: &Resolved, report: &ZoneReport) -> Vec<(u64, u64, Mode)> {
+    fn prepared_ios(pattern: &Resolved, report: &ZoneReport) -> Vec<(u64, u64, Mode)> {
         let steps = preparation(pattern, report);
-        let ios = steps.iter().flat_map(Step::ios);
+        let ios = steps.iter().flat_map(ZonePreparation::ios);
         ios.map(|io| (io.offset.0 >> 10, io.size.0 >> 10, io.mode)).collect()
     }
 
     #[test]
-    fn what_is_written_is_empty_what_is_read_is_full_and_nothing_else_is_active() {
+    fn preparation_empties_written_zones_and_fills_read_zones() {
         let report = report(&[
             (ZoneState::Full, CAPACITY),
             (ZoneState::Empty, 0),
@@ -134,14 +134,14 @@ mod tests {
         let writes = r#"{"kind": "basic", "mode": "write", "location": "sequential", "io_size": 4096,
             "target_size": 2097152, "parallel_degree": 2, "io_count": 10}"#;
         assert_eq!(
-            done(&pattern(writes), &report),
+            prepared_ios(&pattern(writes), &report),
             [(0, 1024, Mode::Reset), (2048, 1024, Mode::Reset), (3072, 1024, Mode::Reset)]
         );
         // Zones 1 and 2; zone 2 holds data of unknown content.
         let reads = r#"{"kind": "basic", "mode": "read", "location": "sequential", "io_size": 4096,
             "target_offset": 1048576, "target_size": 2097152, "parallel_degree": 2, "io_count": 10}"#;
         assert_eq!(
-            done(&pattern(reads), &report),
+            prepared_ios(&pattern(reads), &report),
             [
                 (3072, 1024, Mode::Reset),
                 (1024, 128, Mode::Write),
@@ -159,6 +159,10 @@ mod tests {
         );
         let resets = r#"{"kind": "basic", "mode": "reset", "location": "sequential",
             "io_size": 1048576, "io_count": 4}"#;
-        assert_eq!(done(&pattern(resets), &report), [], "what a pattern resets is left to it");
+        assert_eq!(
+            prepared_ios(&pattern(resets), &report),
+            [],
+            "zones that the pattern resets stay unchanged"
+        );
     }
 }

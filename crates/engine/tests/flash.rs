@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_page_is_written_once_and_in_order(
+    fn job_writes_every_page_once_in_order(
         geometry in geometries(), threads in 1u64..7, vector in 1u64..5, repeat in 1u64..4,
         iteration in 0usize..2,
     ) {
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_read_before_it_is_written(
+    fn job_reads_only_written_pages(
         geometry in geometries(), writes in 1usize..5, reads in 0usize..5, repeat in 1u64..3,
     ) {
         let mix = "W".repeat(writes) + &"R".repeat(reads);
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn a_wear_job_is_cycles_of_erase_writes_and_reads() {
+fn wear_job_cycles_erase_write_read() {
     let geometry = FlashGeometry {
         channels: 1,
         luns_per_channel: 1,

@@ -22,14 +22,14 @@ fn consecutive_ios_follow_without_a_gap() {
 }
 
 #[test]
-fn a_pause_begins_when_the_io_before_it_has_ended() {
+fn pause_begins_at_the_previous_completion() {
     let trace = trace_of(json!({"kind": "basic", "mode": "write", "location": "sequential",
         "time": "burst", "burst": 2, "pause": 5_000, "io_count": 5}));
     assert_eq!(trace.columns.submit_ns, [0, 700, 6_400, 7_100, 12_800]);
 }
 
 #[test]
-fn the_columns_that_follow_from_the_pattern_are_right() {
+fn derived_columns_match_the_pattern() {
     let mix = json!({"kind": "mix", "ratio": 2, "io_count": 2, "io_ignore": 1,
         "first": {"mode": "read", "location": "sequential"},
         "second": {"mode": "write", "location": "sequential"}});
@@ -51,7 +51,7 @@ fn the_columns_that_follow_from_the_pattern_are_right() {
 }
 
 #[test]
-fn a_device_that_answers_one_by_one_refuses_a_queue_before_any_io() {
+fn queue_depth_above_the_device_limit_is_refused_before_any_io() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random", "queue_depth": 4}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let mut device = OneServer { fail_after: 0, ..OneServer::new() };
@@ -62,7 +62,7 @@ fn a_device_that_answers_one_by_one_refuses_a_queue_before_any_io() {
 }
 
 #[test]
-fn a_failing_device_ends_the_run_with_its_error() {
+fn device_error_ends_the_run() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let mut device = OneServer { fail_after: 10, ..OneServer::new() };
@@ -71,7 +71,7 @@ fn a_failing_device_ends_the_run_with_its_error() {
 }
 
 #[test]
-fn a_cancelled_run_says_so() {
+fn cancelled_run_returns_interrupted() {
     let pattern = r#"{"kind": "basic", "mode": "read", "location": "random"}"#;
     let pattern = PatternSpec::parse(pattern).unwrap().resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let control = Control::new(1);
@@ -81,7 +81,7 @@ fn a_cancelled_run_says_so() {
     assert_eq!(control.progress().0, 0);
 }
 
-/// On a clock that cannot be turned, whose third wait is when somebody asks to stop.
+/// A device in real time whose third wait cancels the run.
 struct Interrupted<'a> {
     device: OneServer,
     waits: usize,
@@ -124,7 +124,7 @@ impl Device for Interrupted<'_> {
 }
 
 #[test]
-fn who_asks_to_stop_waits_for_no_pause_and_no_further_io() {
+fn cancelling_interrupts_pauses_and_further_ios() {
     const HOUR: u64 = 3_600_000_000_000;
     for depth in [1, 4] {
         for (time, length) in [("pause", "pause"), ("fixed", "interval")] {
@@ -142,12 +142,12 @@ fn who_asks_to_stop_waits_for_no_pause_and_no_further_io() {
     }
 }
 
-/// A server for every I/O, so that a later one may well overtake: I/O number i takes `services[i]`.
+/// A server for every I/O, so that a later one may overtake: I/O number i takes `services[i]`.
 struct ManyServers {
     info: DeviceInfo,
     now: u64,
     services: Vec<u64>,
-    /// Under way, the earliest end first.
+    /// Outstanding, the earliest end first.
     queue: std::collections::BTreeSet<(u64, Ticket, u64)>,
     submitted: usize,
 }
@@ -189,29 +189,28 @@ impl Device for ManyServers {
     }
 }
 
-/// When each I/O is submitted, in the plainest words: at the first instant at which fewer than
-/// `depth` of those before it are under way, and never before the I/O that precedes it; after a
-/// pause that begins when all before it have ended, where it stands behind one.
-fn submits(services: &[u64], depth: usize, burst: usize, pause: u64) -> Vec<u64> {
-    let (mut submits, mut ends) = (Vec::<u64>::new(), Vec::<u64>::new());
+/// Return the submission of each I/O: the first instant at which fewer than `depth` earlier ones are
+/// outstanding, and not before the previous submission. A pause begins when all earlier ones have ended.
+fn expected_submissions(services: &[u64], depth: usize, burst: usize, pause: u64) -> Vec<u64> {
+    let (mut expected_submissions, mut ends) = (Vec::<u64>::new(), Vec::<u64>::new());
     for (i, service) in services.iter().enumerate() {
-        let mut at = submits.last().copied().unwrap_or(0);
+        let mut time = expected_submissions.last().copied().unwrap_or(0);
         if i > 0 && i % burst == 0 {
-            at = ends.iter().max().unwrap() + pause;
+            time = ends.iter().max().unwrap() + pause;
         }
-        let under_way = |at: u64| ends.iter().filter(|end| **end > at).count();
-        while under_way(at) >= depth {
-            at = *ends.iter().filter(|end| **end > at).min().unwrap();
+        let outstanding = |time: u64| ends.iter().filter(|end| **end > time).count();
+        while outstanding(time) >= depth {
+            time = *ends.iter().filter(|end| **end > time).min().unwrap();
         }
-        submits.push(at);
-        ends.push(at + service);
+        expected_submissions.push(time);
+        ends.push(time + service);
     }
-    submits
+    expected_submissions
 }
 
 proptest! {
     #[test]
-    fn a_queue_is_kept_full(
+    fn queue_is_kept_full(
         services in proptest::collection::vec(1u64..500, 2..120), depth in 1usize..20,
         burst in 1usize..40, pause in 1u64..2_000,
     ) {
@@ -220,16 +219,16 @@ proptest! {
         let trace = trace_on(&mut device, json!({"kind": "basic", "mode": "write", "location": "sequential",
             "time": "burst", "burst": burst, "pause": pause, "queue_depth": depth,
             "io_size": 512, "io_count": services.len()}));
-        prop_assert_eq!(&trace.columns.submit_ns, &submits(&services, depth, burst, pause));
+        prop_assert_eq!(&trace.columns.submit_ns, &expected_submissions(&services, depth, burst, pause));
         prop_assert_eq!(&trace.columns.response_time_ns, &services, "in the order of submission");
         let offsets: Vec<u64> = trace.ios().map(|io| io.offset.0).collect();
         let expected: Vec<u64> = (0..services.len() as u64).map(|i| i * 512).collect();
         prop_assert_eq!(offsets, expected);
     }
 
-    /// On one server, a queue of n is as good as n submitters.
+    /// On one server, a queue of n equals n submitters.
     #[test]
-    fn a_queue_meets_itself_at_the_device(depth in 1u64..12, count in 1u64..60) {
+    fn queued_ios_wait_for_each_other_at_the_device(depth in 1u64..12, count in 1u64..60) {
         let trace = trace_of(json!({"kind": "mix", "ratio": 1, "io_count": count, "queue_depth": depth,
             "first": {"mode": "read", "location": "random"},
             "second": {"mode": "read", "location": "sequential"}}));
@@ -241,10 +240,10 @@ proptest! {
     }
 
     /// N closed-loop submitters on one first-come-first-served server: the server is never idle, so
-    /// the run takes the sum of all service times, and after the first round everybody waits for
-    /// everybody else.
+    /// the run takes the sum of all service times, and after the first round each submitter waits for
+    /// all others.
     #[test]
-    fn submitters_meet_at_the_device(degree in 1u64..12, count in 1u64..60) {
+    fn processes_wait_for_each_other_at_the_device(degree in 1u64..12, count in 1u64..60) {
         let trace = trace_of(json!({"kind": "basic", "mode": "read", "location": "random",
             "io_size": 512, "io_count": count, "parallel_degree": degree}));
         prop_assert_eq!(trace.elapsed_ns(), degree * count * READ_NS);
@@ -264,7 +263,7 @@ fn resolved(spec: &Value) -> Resolved {
 }
 
 #[test]
-fn the_parts_of_a_series_follow_each_other_without_a_rest() {
+fn series_parts_run_back_to_back() {
     let basic = |mode: &str, count: u64| json!({"kind": "basic", "mode": mode, "location": "random", "io_count": count});
     let specs = [basic("read", 5), basic("write", 3), basic("read", 7)];
     let mut device = OneServer::new();
@@ -285,7 +284,7 @@ fn the_parts_of_a_series_follow_each_other_without_a_rest() {
 }
 
 #[test]
-fn a_series_ends_with_its_first_error_and_knows_no_open_lengths() {
+fn series_stops_at_the_first_error_and_refuses_stop_rules() {
     let read = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 64});
     let mut device = OneServer::new();
     device.fail_after = 70;

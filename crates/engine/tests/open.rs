@@ -23,7 +23,7 @@ fn mean(times: &[u64]) -> f64 {
 /// Arrivals every I, service S > I: number i waits for the i before it, i × (S − I), whether it does so
 /// in the queue of the device or before it.
 #[test]
-fn what_arrives_quicker_than_it_is_served_waits_ever_longer() {
+fn overload_makes_waits_grow() {
     for depth in [1, 2, 7, 1024] {
         let trace = open("fixed", WRITE_NS - 10, depth, 500);
         let expected: Vec<u64> = (0..500).map(|i| WRITE_NS + i * 10).collect();
@@ -38,7 +38,7 @@ fn what_arrives_quicker_than_it_is_served_waits_ever_longer() {
 }
 
 #[test]
-fn what_arrives_slower_waits_for_nobody() {
+fn arrivals_below_capacity_do_not_wait() {
     let trace = open("fixed", WRITE_NS + 1, 1, 100);
     assert!(trace.columns.response_time_ns.iter().all(|time| *time == WRITE_NS));
     assert!(trace.columns.cause_ns[0].iter().all(|wait| *wait == 0));
@@ -47,7 +47,7 @@ fn what_arrives_slower_waits_for_nobody() {
 /// Pollaczek and Khinchine: with service S and load ρ the mean response time of M/D/1 is
 /// S + ρ S / (2 (1 − ρ)).
 #[test]
-fn random_arrivals_wait_as_queueing_theory_says() {
+fn random_arrival_waits_match_queueing_theory() {
     for (load, interval) in [(0.5, 2 * WRITE_NS), (0.7, WRITE_NS * 10 / 7), (0.2, 5 * WRITE_NS)] {
         let expected = WRITE_NS as f64 * (1.0 + load / (2.0 * (1.0 - load)));
         let trace = open("poisson", interval, 1024, 1_000_000);
@@ -60,7 +60,7 @@ fn random_arrivals_wait_as_queueing_theory_says() {
 
 /// Where one server takes what comes in the order of its arrival, it makes no difference where it waits.
 #[test]
-fn a_short_queue_hides_no_wait() {
+fn queue_depth_does_not_change_open_loop_response_times() {
     let deep = open("poisson", WRITE_NS * 11 / 10, 1024, 20_000);
     for depth in [1, 3] {
         let short = open("poisson", WRITE_NS * 11 / 10, depth, 20_000);
@@ -72,7 +72,7 @@ fn a_short_queue_hides_no_wait() {
 }
 
 #[test]
-fn a_mix_may_arrive_as_a_whole() {
+fn mix_supports_arrivals() {
     let trace = trace_of(json!({"kind": "mix", "first_percent": 70, "io_count": 1000,
         "time": "fixed", "interval": 1000, "queue_depth": 4,
         "first": {"mode": "read", "location": "random"},
@@ -85,7 +85,7 @@ fn a_mix_may_arrive_as_a_whole() {
 }
 
 fn replayed(list: IoList, depth: u64) -> Trace {
-    let spec = json!({"kind": "replay", "list": list.extent(), "queue_depth": depth});
+    let spec = json!({"kind": "replay", "list": list.summary(), "queue_depth": depth});
     let pattern = PatternSpec::parse(&spec.to_string()).unwrap();
     let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).unwrap();
     let control = Control::new(1);
@@ -102,7 +102,7 @@ proptest! {
     /// A list against the same I/Os worked out by hand: closed, one after the other; open, at its
     /// instants or when the one before is over.
     #[test]
-    fn a_list_is_issued_as_it_is(
+    fn list_is_issued_unchanged(
         ios in prop::collection::vec((0u64..1000, 1u64..64, any::<bool>(), 0u64..2000), 1..200),
         depth in 1u64..5,
         timed in any::<bool>(),
@@ -117,10 +117,10 @@ proptest! {
         let instants: Vec<u64> = ios.iter().map(|(.., gap)| { now += gap; now }).collect();
         let list = IoList::new(made.iter().copied(), if timed { instants.clone() } else { vec![] });
         let list = list.unwrap();
-        let extent = list.extent().clone();
-        prop_assert_eq!(extent.end, made.iter().map(|io| io.offset.0 + io.size.0).max().unwrap());
+        let summary = list.summary().clone();
+        prop_assert_eq!(summary.end, made.iter().map(|io| io.offset.0 + io.size.0).max().unwrap());
         let bytes = made.iter().map(|io| io.size.0).sum::<u64>();
-        prop_assert_eq!(extent.bytes_read + extent.bytes_written, bytes);
+        prop_assert_eq!(summary.bytes_read + summary.bytes_written, bytes);
         let trace = replayed(list, depth);
         prop_assert_eq!(trace.ios().collect::<Vec<_>>(), made.clone());
         let mut free = 0;
@@ -152,8 +152,8 @@ fn invalid_lists_are_refused() {
     assert_eq!(of(&[io(0, 512), io(0, 512)], &[2, 1]), "I/O 1 arrives before I/O 0");
     let list = IoList::new([io(0, 512), io(4096, 1024)].into_iter(), vec![]).unwrap();
     let other = IoList::new([io(0, 512), io(4096, 512)].into_iter(), vec![]).unwrap();
-    assert_ne!(list.extent().ios, other.extent().ios);
-    let spec = json!({"kind": "replay", "list": list.extent()});
+    assert_ne!(list.summary().ios, other.summary().ios);
+    let spec = json!({"kind": "replay", "list": list.summary()});
     let resolve = |capacity| {
         PatternSpec::parse(&spec.to_string()).unwrap().resolve(Bytes(capacity), Bytes(512))
     };

@@ -6,11 +6,11 @@ use uflip_core::{
 };
 use uflip_engine::{Control, PatternSpec, Trace, run};
 
-/// One server in virtual time; the n-th request of each mode takes what its function says.
+/// One server in virtual time; the n-th request of each mode takes the time that its function returns.
 struct Scripted {
     info: DeviceInfo,
     now: u64,
-    under_way: Vec<Completion<(), ()>>,
+    outstanding: Vec<Completion<(), ()>>,
     counts: [u64; 2],
     reads: fn(u64) -> u64,
     writes: fn(u64) -> u64,
@@ -33,8 +33,8 @@ impl Scripted {
             data: "none",
             details: serde_json::Map::new(),
         };
-        let under_way = Vec::new();
-        Scripted { info, now: 0, under_way, counts: [0, 0], reads, writes, tickets: 0 }
+        let outstanding = Vec::new();
+        Scripted { info, now: 0, outstanding, counts: [0, 0], reads, writes, tickets: 0 }
     }
 }
 
@@ -58,21 +58,21 @@ impl Device for Scripted {
         self.counts[mode] += 1;
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.under_way.push(Completion {
+        self.outstanding.push(Completion {
             ticket,
             submitted: Nanos(self.now),
             completed: Nanos(self.now + time),
             breakdown: (),
             status: (),
         });
-        self.under_way.sort_by_key(|completion| completion.completed);
+        self.outstanding.sort_by_key(|completion| completion.completed);
         Ok(ticket)
     }
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.under_way.first().map(|completion| completion.completed)
+        self.outstanding.first().map(|completion| completion.completed)
     }
     fn complete(&mut self) -> Result<Completion<()>> {
-        let completion = self.under_way.remove(0);
+        let completion = self.outstanding.remove(0);
         self.now = self.now.max(completion.completed.0);
         Ok(completion)
     }
@@ -94,7 +94,7 @@ fn measured(device: &mut Scripted, spec: &Value) -> Trace {
 }
 
 fn ended(trace: &Trace) -> &Value {
-    trace.ended.as_ref().expect("a run with a rule says how it ended")
+    trace.ended.as_ref().expect("a run with a rule has a stopping record")
 }
 
 /// uFLIP figure 3: 125 cheap writes, then two of 0.4 ms and one of 27 ms in turn. (Were the expensive
@@ -108,7 +108,7 @@ fn steady(_: u64) -> u64 {
 }
 
 #[test]
-fn the_start_up_is_ignored_and_the_mean_is_that_of_whole_periods() {
+fn stop_rule_ignores_start_up_and_averages_whole_periods() {
     let mut device = Scripted::new(steady, mtron);
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "stop": {}});
     let trace = measured(&mut device, &spec);
@@ -124,18 +124,18 @@ fn the_start_up_is_ignored_and_the_mean_is_that_of_whole_periods() {
 }
 
 #[test]
-fn a_stored_pattern_repeats_the_run_without_the_rule() {
+fn stored_pattern_repeats_the_run_without_stop_rule() {
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "stop": {}});
     let first = measured(&mut Scripted::new(steady, mtron), &spec);
-    let again = measured(&mut Scripted::new(steady, mtron), &first.pattern.canonical);
-    assert_eq!(again.columns.response_time_ns, first.columns.response_time_ns);
-    assert_eq!(again.pattern, first.pattern);
-    assert_eq!(again.ended, None);
+    let repeated = measured(&mut Scripted::new(steady, mtron), &first.pattern.canonical);
+    assert_eq!(repeated.columns.response_time_ns, first.columns.response_time_ns);
+    assert_eq!(repeated.pattern, first.pattern);
+    assert_eq!(repeated.ended, None);
 }
 
 /// uFLIP §4.2: of a mix with many reads 512 I/Os show only the cheap writes of the start-up.
 #[test]
-fn a_mix_runs_until_its_rare_pattern_is_known() {
+fn mix_runs_until_its_rare_pattern_converges() {
     let part = |mode: &str| json!({"mode": mode, "location": "random"});
     for ratio in [4, 16, 64] {
         let spec = json!({"kind": "mix", "first": part("read"), "second": part("write"),
@@ -152,7 +152,7 @@ fn a_mix_runs_until_its_rare_pattern_is_known() {
 }
 
 #[test]
-fn processes_end_at_the_same_number_of_ios() {
+fn processes_end_at_the_same_io_count() {
     let spec = json!({"kind": "basic", "mode": "write", "location": "random",
         "parallel_degree": 3, "stop": {}});
     let trace = measured(&mut Scripted::new(steady, steady), &spec);
@@ -163,7 +163,7 @@ fn processes_end_at_the_same_number_of_ios() {
 
 /// A cheap and an expensive pattern side by side: each has a series, and they end together.
 #[test]
-fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
+fn parallel_patterns_converge_separately_and_end_together() {
     let part = |mode: &str, degree: u64| json!({"kind": "basic", "mode": mode, "location": "random", "parallel_degree": degree});
     let mix = json!({"kind": "mix", "first": {"mode": "read", "location": "random"},
         "second": {"mode": "read", "location": "sequential"}, "ratio": 2});
@@ -173,7 +173,7 @@ fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
     assert_eq!(ended(&trace)["converged"], true, "{}", ended(&trace));
     let series = ended(&trace)["series"].as_array().expect("reads, writes, two of the mix");
     let means: Vec<f64> =
-        series.iter().map(|one| one["mean_ns"].as_f64().expect("a mean")).collect();
+        series.iter().map(|verdict| verdict["mean_ns"].as_f64().expect("a mean")).collect();
     for (mean, truth) in means.iter().zip([1e5, 27_800_000.0 / 3.0, 1e5, 1e5]) {
         assert!((mean / truth - 1.0).abs() < 1e-6, "{means:?}");
     }
@@ -185,7 +185,7 @@ fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
     assert!(count(0, "io_count") > 80 * count(1, "io_count"));
     assert!(count(0, "io_count").abs_diff(3 * count(2, "io_count")) <= 4);
     assert!((1024..1400).contains(&count(1, "io_count")), "{}", count(1, "io_count"));
-    // All of them to the end: none goes on when another has ended.
+    // No pattern continues after another has ended.
     let ends = |process: u16| {
         let own = trace.stream_of_each().enumerate().filter(|(_, stream)| *stream == process);
         own.map(|(io, _)| trace.columns.submit_ns[io] + trace.columns.response_time_ns[io])
@@ -194,12 +194,12 @@ fn patterns_side_by_side_are_known_each_by_itself_and_end_together() {
     };
     let last = (0..4).map(ends).max().expect("four processes");
     assert!((0..4).all(|process| last - ends(process) <= 27_000_000));
-    let again = measured(&mut Scripted::new(steady, mtron), &trace.pattern.canonical);
-    assert_eq!(again.pattern, trace.pattern);
+    let repeated = measured(&mut Scripted::new(steady, mtron), &trace.pattern.canonical);
+    assert_eq!(repeated.pattern, trace.pattern);
 }
 
 #[test]
-fn what_ends_one_of_several_patterns_ends_them_all() {
+fn budget_of_one_parallel_pattern_ends_all() {
     let part = |mode: &str| json!({"kind": "basic", "mode": mode, "location": "random"});
     let spec = |stop: Value| json!({"kind": "parallel", "stop": stop, "patterns": [part("read"), part("write")]});
     let io_counts = |trace: &Trace| {
@@ -221,7 +221,7 @@ fn what_ends_one_of_several_patterns_ends_them_all() {
 }
 
 #[test]
-fn a_rule_of_several_patterns_stands_beside_them() {
+fn stop_rule_inside_parallel_patterns_is_refused() {
     let message = |spec: Value| {
         PatternSpec::parse(&spec.to_string())
             .and_then(|spec| spec.resolve(Bytes(1 << 30), Bytes(512)))
@@ -242,8 +242,8 @@ fn a_rule_of_several_patterns_stands_beside_them() {
 }
 
 #[test]
-fn budgets_end_a_run_and_say_so() {
-    // No end of it: every I/O takes a little longer than the one before.
+fn exhausted_budget_ends_the_run_and_is_recorded() {
+    // Never converges: every I/O takes a little longer than the one before.
     fn rising(index: u64) -> u64 {
         100_000 + 100 * index
     }
@@ -252,10 +252,10 @@ fn budgets_end_a_run_and_say_so() {
         (json!({"max_ios": 3000}), "max_ios", 3000),
         (json!({"max_bytes_written": 8_192_000}), "max_bytes_written", 2000),
     ];
-    for (stop, by, ios) in cases {
+    for (stop, budget, ios) in cases {
         let trace = measured(&mut Scripted::new(steady, rising), &rule(stop));
         assert_eq!(ended(&trace)["converged"], false);
-        assert_eq!(ended(&trace)["ended_by"], by);
+        assert_eq!(ended(&trace)["ended_by"], budget);
         assert_eq!(trace.len(), ios);
         assert!(ended(&trace)["series"][0]["half_width_ns"].is_number());
         assert_ne!(ended(&trace)["series"][0]["reasons"], json!([]));
@@ -266,14 +266,14 @@ fn budgets_end_a_run_and_say_so() {
     let ends =
         |index: usize| trace.columns.submit_ns[index] + trace.columns.response_time_ns[index];
     assert!(ends(trace.len() - 1) >= limit && ends(trace.len() - 2) < limit);
-    // Too short to look at, and no more than what came back.
+    // Too short to evaluate.
     let trace = measured(&mut Scripted::new(steady, rising), &rule(json!({"max_time_ns": 1})));
     assert_eq!((trace.len(), &ended(&trace)["converged"]), (1, &json!(false)));
 }
 
 #[test]
-fn several_ios_under_way_are_judged_in_order() {
-    // With four under way the cheap ones overtake the expensive one.
+fn outstanding_ios_are_judged_in_order() {
+    // With four outstanding the cheap ones overtake the expensive one.
     let spec = json!({"kind": "basic", "mode": "write", "location": "random", "queue_depth": 4,
         "stop": {}});
     let trace = measured(&mut Scripted::new(steady, mtron), &spec);
@@ -283,7 +283,7 @@ fn several_ios_under_way_are_judged_in_order() {
 }
 
 #[test]
-fn a_rule_and_a_length_contradict_each_other() {
+fn stop_rule_with_io_count_is_refused() {
     let resolved = |stop: Value, key: &str| {
         let mut spec =
             json!({"kind": "basic", "mode": "write", "location": "random", "stop": stop});

@@ -16,9 +16,9 @@ use uflip_engine::{Pattern, Trace, When};
 
 /// Reports a part for each of two causes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Parts([u64; 2]);
+struct CauseTimes([u64; 2]);
 
-impl Breakdown for Parts {
+impl Breakdown for CauseTimes {
     const CAUSES: &'static [&'static str] = &["controller_ns", "cell_ns"];
 
     fn parts(&self) -> &[u64] {
@@ -26,7 +26,7 @@ impl Breakdown for Parts {
     }
 }
 
-/// How long an I/O takes, whatever else is under way: 40 ns in the controller, then its cells.
+/// Return the parts of an I/O's time, independent of other I/Os: 40 ns in the controller, then its cells.
 fn parts(io: &Io) -> [u64; 2] {
     let cell = if io.mode == Mode::Read { 100 } else { 700 };
     [40, cell + io.size.0 / 512]
@@ -35,19 +35,19 @@ fn parts(io: &Io) -> [u64; 2] {
 /// An I/O in flight, ordered by its end: end, ticket, submission [ns], parts.
 type InFlight = Reverse<(u64, u64, u64, [u64; 2])>;
 
-/// A device without queues: every I/O takes its own time. With `B` it reports what that was spent on.
+/// A device without queues: every I/O takes its own time. `B` reports its parts.
 struct Unlimited<B> {
     info: DeviceInfo,
     now: u64,
     tickets: u64,
-    under_way: BinaryHeap<InFlight>,
+    outstanding: BinaryHeap<InFlight>,
     breakdown: fn([u64; 2]) -> B,
 }
 
 impl<B: Breakdown> Unlimited<B> {
     fn new(breakdown: fn([u64; 2]) -> B) -> Unlimited<B> {
-        let under_way = BinaryHeap::new();
-        Unlimited { info: info("unlimited"), now: 23, tickets: 0, under_way, breakdown }
+        let outstanding = BinaryHeap::new();
+        Unlimited { info: info("unlimited"), now: 23, tickets: 0, outstanding, breakdown }
     }
 }
 
@@ -69,14 +69,14 @@ impl<B: Breakdown> Device for Unlimited<B> {
         let (ticket, parts) = (self.tickets, parts(io));
         self.tickets += 1;
         let end = self.now + parts.iter().sum::<u64>();
-        self.under_way.push(Reverse((end, ticket, self.now, parts)));
+        self.outstanding.push(Reverse((end, ticket, self.now, parts)));
         Ok(Ticket(ticket))
     }
     fn next_completion(&mut self, _: Nanos) -> Option<Nanos> {
-        self.under_way.peek().map(|Reverse((end, ..))| Nanos(*end))
+        self.outstanding.peek().map(|Reverse((end, ..))| Nanos(*end))
     }
     fn complete(&mut self) -> Result<Completion<B>> {
-        let Reverse((end, ticket, submitted, parts)) = self.under_way.pop().expect("under way");
+        let Reverse((end, ticket, submitted, parts)) = self.outstanding.pop().expect("outstanding");
         self.now = self.now.max(end);
         Ok(Completion {
             ticket: Ticket(ticket),
@@ -94,12 +94,12 @@ impl<B: Breakdown> Device for Unlimited<B> {
     }
 }
 
-/// When an I/O arrived, how long it waited for its submission, and what it then took.
+/// The arrival of an I/O, its wait before submission, and the parts of its time after that.
 type Expected = (u64, u64, [u64; 2]);
 
-/// What one process does on that device, worked out from its I/Os alone: an I/O is submitted when it has
-/// arrived, all before it were, and fewer than `depth` are under way; after a pause when none is.
-fn alone(pattern: &Trace, process: usize) -> Vec<Expected> {
+/// Return the expected times of one process on that device, from its I/Os alone: an I/O is submitted when it
+/// has arrived, all earlier ones were submitted, and fewer than `depth` are outstanding; after a pause when none is.
+fn expected_alone(pattern: &Trace, process: usize) -> Vec<Expected> {
     let stream = &pattern.pattern.streams[process];
     let mut sequence = Pattern::new(stream);
     let (mut ends, mut before): (Vec<u64>, u64) = (Vec::new(), 0);
@@ -108,11 +108,11 @@ fn alone(pattern: &Trace, process: usize) -> Vec<Expected> {
         let next = sequence.next_io();
         ends.sort_unstable();
         let depth = stream.queue_depth as usize;
-        let room = if ends.len() < depth { 0 } else { ends[ends.len() - depth] };
+        let free_at = if ends.len() < depth { 0 } else { ends[ends.len() - depth] };
         let last = ends.last().copied().unwrap_or(0);
         let (arrived, submitted) = match next.when {
-            When::At(instant) => (Some(instant.0), room.max(before).max(instant.0)),
-            When::After(Nanos(0)) => (None, room.max(before)),
+            When::At(instant) => (Some(instant.0), free_at.max(before).max(instant.0)),
+            When::After(Nanos(0)) => (None, free_at.max(before)),
             When::After(pause) => (None, last + pause.0),
         };
         let (arrived, parts) = (arrived.unwrap_or(submitted), parts(&next.io));
@@ -124,21 +124,21 @@ fn alone(pattern: &Trace, process: usize) -> Vec<Expected> {
 }
 
 /// The columns of a run that `expected` gives, process after process.
-fn columns_of(expected: &[Expected], has_open_loop: bool, reports: bool) -> Vec<Vec<u64>> {
-    let of = |value: fn(&Expected) -> u64| expected.iter().map(value).collect::<Vec<u64>>();
-    let mut columns = vec![of(|io| io.0), of(|io| io.1 + io.2[0] + io.2[1])];
+fn expected_columns(expected: &[Expected], has_open_loop: bool, reports: bool) -> Vec<Vec<u64>> {
+    let column = |value: fn(&Expected) -> u64| expected.iter().map(value).collect::<Vec<u64>>();
+    let mut columns = vec![column(|io| io.0), column(|io| io.1 + io.2[0] + io.2[1])];
     if has_open_loop {
-        columns.push(of(|io| io.1));
+        columns.push(column(|io| io.1));
     }
     match (reports, has_open_loop) {
-        (true, _) => columns.extend([of(|io| io.2[0]), of(|io| io.2[1])]),
-        (false, true) => columns.push(of(|io| io.2[0] + io.2[1])),
+        (true, _) => columns.extend([column(|io| io.2[0]), column(|io| io.2[1])]),
+        (false, true) => columns.push(column(|io| io.2[0] + io.2[1])),
         (false, false) => {}
     }
     columns
 }
 
-fn found(trace: &Trace) -> Vec<Vec<u64>> {
+fn measured_columns(trace: &Trace) -> Vec<Vec<u64>> {
     let columns = &trace.columns;
     let measured = [columns.submit_ns.clone(), columns.response_time_ns.clone()];
     measured.into_iter().chain(columns.cause_ns.iter().cloned()).collect()
@@ -169,20 +169,20 @@ prop_compose! {
 }
 
 proptest! {
-    /// On a device without queues no process feels another, so each does what it would do alone, and every
-    /// I/O has the causes of its own process in the columns of the run.
+    /// On a device without queues processes do not affect each other, and every I/O has the causes of its own
+    /// process in the columns of the run.
     #[test]
-    fn side_by_side_each_process_has_its_own_times_and_causes(
+    fn parallel_processes_have_their_own_times_and_causes(
         patterns in prop::collection::vec(one_pattern(), 1..5),
     ) {
-        let open = patterns.iter().any(|one| one.get("interval").is_some());
+        let open = patterns.iter().any(|pattern| pattern.get("interval").is_some());
         let spec = json!({"kind": "parallel", "patterns": patterns});
-        let reporting = trace_on(&mut Unlimited::new(Parts), spec.clone());
+        let reporting = trace_on(&mut Unlimited::new(CauseTimes), spec.clone());
         let silent = trace_on(&mut Unlimited::new(|_| ()), spec);
         let expected: Vec<Expected> =
-            (0..patterns.len()).flat_map(|process| alone(&reporting, process)).collect();
-        prop_assert_eq!(found(&reporting), columns_of(&expected, open, true));
-        prop_assert_eq!(found(&silent), columns_of(&expected, open, false));
+            (0..patterns.len()).flat_map(|process| expected_alone(&reporting, process)).collect();
+        prop_assert_eq!(measured_columns(&reporting), expected_columns(&expected, open, true));
+        prop_assert_eq!(measured_columns(&silent), expected_columns(&expected, open, false));
         for (trace, own) in [(&reporting, &["controller_ns", "cell_ns"][..]), (&silent, &[])] {
             prop_assert_eq!(trace.check_plausible(false), Ok(()));
             let names: Vec<&str> = match (open, own) {
@@ -203,7 +203,7 @@ proptest! {
 ///  read   0 100 ─── 900 1000 ─────── 1800 1900 2000 ─────── 2800 2900 3000
 /// ```
 #[test]
-fn closed_reads_wait_behind_open_writes_and_not_for_their_submission() {
+fn closed_loop_reads_queue_behind_open_loop_writes() {
     let reads = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 9});
     let writes = json!({"kind": "basic", "mode": "write", "location": "random", "io_count": 3,
         "time": "fixed", "interval": 1000, "queue_depth": 4});
@@ -222,10 +222,10 @@ fn closed_reads_wait_behind_open_writes_and_not_for_their_submission() {
     assert_eq!(trace.columns.submit_ns[..9], [0, 100, 900, 1000, 1800, 1900, 2000, 2800, 2900]);
 }
 
-/// The same server, overloaded by reads that arrive every 60 ns with one under way at most, beside writes in a
+/// The same server, overloaded by reads that arrive every 60 ns with at most one outstanding, beside writes in a
 /// closed loop of depth 2: only the reads wait for their submission.
 #[test]
-fn only_arrivals_wait_where_a_shallow_queue_is_full() {
+fn only_open_loop_ios_have_submission_waits() {
     let open = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 3,
         "time": "fixed", "interval": 60});
     let closed = json!({"kind": "basic", "mode": "write", "location": "random", "io_count": 2,

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uflip_core::{Bytes, Mode, Nanos};
-use uflip_engine::{Next, Pattern, PatternSpec, Resolved, When};
+use uflip_engine::{NextRequest, Pattern, PatternSpec, Resolved, When};
 
 const SECTOR: u64 = 512;
 const CAPACITY: u64 = 1 << 40;
@@ -14,7 +14,7 @@ fn resolve(spec: &Value) -> Resolved {
     parsed.resolve(Bytes(CAPACITY), Bytes(SECTOR)).expect("a pattern that fits")
 }
 
-fn first(resolved: &Resolved, stream: usize, count: usize) -> Vec<Next> {
+fn first_ios(resolved: &Resolved, stream: usize, count: usize) -> Vec<NextRequest> {
     let mut pattern = Pattern::new(&resolved.streams[stream]);
     (0..count).map(|_| pattern.next_io()).collect()
 }
@@ -67,7 +67,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn addresses_follow_table_1(spec in parameters()) {
-        for (i, next) in first(&resolve(&spec), 0, 2_000).iter().enumerate() {
+        for (i, next) in first_ios(&resolve(&spec), 0, 2_000).iter().enumerate() {
             prop_assert_eq!(i128::from(next.io.offset.0), table1(&spec, i as i128), "I/O {}", i);
             prop_assert_eq!(next.io.size.0, spec["io_size"].as_u64().unwrap());
             prop_assert_eq!(next.when, When::After(Nanos(0)));
@@ -84,20 +84,20 @@ proptest! {
             "io_shift": shift * SECTOR, "target_offset": 4096, "target_size": size, "seed": seed,
         });
         let resolved = resolve(&spec);
-        let ios = first(&resolved, 0, 500);
+        let ios = first_ios(&resolved, 0, 500);
         for next in &ios {
             let relative = next.io.offset.0 - 4096 - shift * SECTOR;
             prop_assert_eq!(relative % (io_sectors * SECTOR), 0);
             prop_assert!(next.io.offset.0 + next.io.size.0 <= 4096 + size);
         }
-        prop_assert_eq!(ios, first(&resolved, 0, 500), "a pure function of the specification");
+        prop_assert_eq!(ios, first_ios(&resolved, 0, 500), "a pure function of the specification");
     }
 
     #[test]
-    fn a_pause_stands_between_groups_of_burst_ios(burst in 1u64..50, pause in 1u64..1_000_000) {
+    fn pause_separates_bursts(burst in 1u64..50, pause in 1u64..1_000_000) {
         let spec = json!({"kind": "basic", "mode": "write", "location": "sequential",
             "time": "burst", "burst": burst, "pause": pause});
-        for (i, next) in (0u64..).zip(first(&resolve(&spec), 0, 300)) {
+        for (i, next) in (0u64..).zip(first_ios(&resolve(&spec), 0, 300)) {
             let expected = if i > 0 && i % burst == 0 { pause } else { 0 };
             prop_assert_eq!(next.when, When::After(Nanos(expected)), "before I/O {}", i);
         }
@@ -106,20 +106,20 @@ proptest! {
     /// Each part of a drawn mix is the sequence that its pattern makes alone, and how often each is
     /// drawn, and drawn twice in a row, is what independent draws give (five standard deviations).
     #[test]
-    fn a_drawn_mix_interleaves_its_patterns_at_random(percent in 1u64..100, seed in any::<u64>()) {
+    fn drawn_mix_interleaves_randomly(percent in 1u64..100, seed in any::<u64>()) {
         const IOS: usize = 10_000;
         let reads = json!({"mode": "read", "location": "random", "io_size": 4096});
         let writes = json!({"mode": "write", "location": "ordered", "incr": 3, "io_size": 8192});
         let resolved = resolve(&json!({"kind": "mix", "first_percent": percent, "seed": seed,
             "first": reads, "second": writes, "io_count": IOS, "io_ignore": 7}));
         prop_assert_eq!((resolved.streams[0].total_ios, resolved.streams[0].ignored_ios), (10_000, 7));
-        let mixed = first(&resolved, 0, IOS);
+        let mixed = first_ios(&resolved, 0, IOS);
         for (mode, mut alone) in [(Mode::Read, reads), (Mode::Write, writes)] {
             alone["kind"] = "basic".into();
             alone["seed"] = seed.into();
-            let of_mix: Vec<Next> =
+            let of_mix: Vec<NextRequest> =
                 mixed.iter().filter(|next| next.io.mode == mode).copied().collect();
-            prop_assert_eq!(&of_mix, &first(&resolve(&alone), 0, of_mix.len()));
+            prop_assert_eq!(&of_mix, &first_ios(&resolve(&alone), 0, of_mix.len()));
             let bytes: u64 = of_mix.iter().map(|next| next.io.size.0).sum();
             let totals = resolved.totals;
             let expected = if mode == Mode::Read { totals.bytes_read } else { totals.bytes_written };
@@ -132,13 +132,13 @@ proptest! {
             // Pairs overlap: their variance is at most three times that of independent ones.
             (count as f64 - mean).abs() <= 5.0 * (3.0 * n * chance * (1.0 - chance)).sqrt() + 5.0
         };
-        prop_assert!(close(is_first.iter().filter(|first| **first).count(), share));
+        prop_assert!(close(is_first.iter().filter(|first_ios| **first_ios).count(), share));
         let pairs = is_first.windows(2).filter(|pair| pair[0] && pair[1]).count();
         prop_assert!(close(pairs, share * share), "{} pairs at {} %", pairs, percent);
     }
 
     #[test]
-    fn a_mix_is_exact_and_in_order(ratio in 1usize..70) {
+    fn mix_ratio_is_exact_and_in_order(ratio in 1usize..70) {
         let spec = json!({"kind": "mix", "ratio": ratio, "io_count": 10, "io_ignore": 3,
             "first": {"mode": "read", "location": "sequential", "io_size": 4096},
             "second": {"mode": "write", "location": "ordered", "incr": 2, "io_size": 8192}});
@@ -146,7 +146,7 @@ proptest! {
         let round = ratio + 1;
         prop_assert_eq!(resolved.streams[0].total_ios, 10 * round as u64);
         prop_assert_eq!(resolved.streams[0].ignored_ios, 3 * round as u64);
-        for (i, next) in first(&resolved, 0, 10 * round).into_iter().enumerate() {
+        for (i, next) in first_ios(&resolved, 0, 10 * round).into_iter().enumerate() {
             let (of_round, number) = (i % round, (i / round) as u64);
             if of_round < ratio {
                 let number = number * ratio as u64 + of_round as u64;
@@ -167,7 +167,7 @@ proptest! {
         let share = slots / degree * 4096;
         for process in 0..degree {
             let from = 8192 + process * share;
-            for next in first(&resolved, process as usize, 200) {
+            for next in first_ios(&resolved, process as usize, 200) {
                 let offset = next.io.offset.0;
                 prop_assert!(offset >= from && offset + 4096 <= from + share);
             }
@@ -197,7 +197,7 @@ fn pause_is_burst_of_one() {
     let with = |extra: Value| {
         let mut spec = json!({"kind": "basic", "mode": "write", "location": "sequential"});
         spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        first(&resolve(&spec), 0, 100)
+        first_ios(&resolve(&spec), 0, 100)
     };
     assert_eq!(
         with(json!({"time": "pause", "pause": 5_000})),
@@ -206,11 +206,11 @@ fn pause_is_burst_of_one() {
 }
 
 #[test]
-fn reverse_walks_down_and_in_place_stays() {
+fn reverse_decreases_and_in_place_repeats() {
     let offsets = |incr: i64| -> Vec<u64> {
         let spec = json!({"kind": "basic", "mode": "write", "location": "ordered", "incr": incr,
             "io_size": 4096, "target_size": 4 * 4096});
-        first(&resolve(&spec), 0, 6).iter().map(|next| next.io.offset.0 / 4096).collect()
+        first_ios(&resolve(&spec), 0, 6).iter().map(|next| next.io.offset.0 / 4096).collect()
     };
     assert_eq!(offsets(-1), [0, 3, 2, 1, 0, 3]);
     assert_eq!(offsets(0), [0; 6]);
@@ -223,7 +223,7 @@ fn random_slots_are_uniform() {
     let spec = json!({"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,
         "target_size": 64 * 4096, "seed": 3});
     let mut counts = [0u32; 64];
-    for next in first(&resolve(&spec), 0, 64_000) {
+    for next in first_ios(&resolve(&spec), 0, 64_000) {
         counts[(next.io.offset.0 / 4096) as usize] += 1;
     }
     // Chi-square with 63 degrees of freedom: 103.4 is exceeded once in a thousand.
@@ -232,16 +232,20 @@ fn random_slots_are_uniform() {
 }
 
 #[test]
-fn different_patterns_run_side_by_side_with_streams_of_their_own() {
+fn parallel_patterns_have_their_own_streams() {
     let random = json!({"kind": "basic", "mode": "read", "location": "random", "io_count": 5});
     let spec = json!({"kind": "parallel", "seed": 9, "patterns": [random, random]});
     let resolved = resolve(&spec);
     assert_eq!(resolved.totals.total_ios, 10);
-    assert_ne!(first(&resolved, 0, 5), first(&resolved, 1, 5), "processes draw different numbers");
+    assert_ne!(
+        first_ios(&resolved, 0, 5),
+        first_ios(&resolved, 1, 5),
+        "processes draw different numbers"
+    );
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_runs() {
+fn invalid_patterns_are_refused_before_running() {
     let message = |spec: Value| {
         let parsed = PatternSpec::parse(&spec.to_string());
         let resolved = parsed.and_then(|p| p.resolve(Bytes(1 << 30), Bytes(SECTOR)));
@@ -299,12 +303,12 @@ fn what_is_wrong_is_said_before_anything_runs() {
 
 /// Zipf's law gives each seed a most popular slot of its own: one in 64 seeds has the first one.
 #[test]
-fn the_most_popular_slot_of_zipf_s_law_follows_from_the_seed() {
+fn seed_selects_the_most_popular_zipf_slot() {
     let most_popular = |seed: u64| {
         let spec = json!({"kind": "basic", "mode": "write", "location": "zipf", "skew_percent": 130,
             "io_size": 4096, "target_size": 64 * 4096, "seed": seed});
         let mut counts = [0u32; 64];
-        for next in first(&resolve(&spec), 0, 400) {
+        for next in first_ios(&resolve(&spec), 0, 400) {
             counts[(next.io.offset.0 / 4096) as usize] += 1;
         }
         (0..64).max_by_key(|slot| counts[*slot]).expect("there are slots")

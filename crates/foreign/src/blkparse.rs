@@ -10,13 +10,13 @@
 
 use uflip_core::Mode;
 
-use crate::lines::{Lines, Wrong};
-use crate::recorded::Recorded;
+use crate::lines::{LineError, LineReader};
+use crate::recorded::RecordedTrace;
 
 const ALLOWED: &str = "DEVICE CPU NUMBER SECONDS PID ACTION RWBS SECTOR + COUNT";
 const SECTOR: u64 = 512;
 
-pub(crate) fn is_it(first: &str) -> bool {
+pub(crate) fn matches(first: &str) -> bool {
     first.split_whitespace().next().is_some_and(is_device)
         && first.split_whitespace().nth(3).is_some_and(|time| nanoseconds(time).is_some())
 }
@@ -27,8 +27,8 @@ fn is_device(word: &str) -> bool {
     word.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
-    let empty = || Recorded { has_times: true, ..Recorded::default() };
+pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineError> {
+    let empty = || RecordedTrace { has_times: true, ..RecordedTrace::default() };
     let (mut queued, mut issued) = (empty(), empty());
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
@@ -39,39 +39,39 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
         else {
             continue;
         };
-        let into = match action {
+        let recorded = match action {
             "Q" => &mut queued,
             "D" => &mut issued,
             _ => continue,
         };
-        let wrong = |lines: &Lines<'_>| lines.wrong(&line, ALLOWED);
+        let invalid = |lines: &LineReader<'_>| lines.error(&line, ALLOWED);
         // The letters before the flags: R, W, D (discard), F (flush), N (none).
         let mode = match rwbs.trim_start_matches('F').chars().next() {
             Some('R') => Mode::Read,
             Some('W') => Mode::Write,
             Some('D') => Mode::Trim,
             _ if rwbs.starts_with('F') => {
-                into.leave_out("flush");
+                recorded.skip_operation("flush");
                 continue;
             }
             _ => {
-                into.leave_out("command");
+                recorded.skip_operation("command");
                 continue;
             }
         };
-        let at = nanoseconds(time).ok_or_else(|| wrong(lines))?;
+        let at = nanoseconds(time).ok_or_else(|| invalid(lines))?;
         let sector = words.next().and_then(bytes);
-        let plus = words.next();
+        let separator = words.next();
         let count = words.next().and_then(bytes);
-        let (Some(offset), Some("+"), Some(size)) = (sector, plus, count) else {
-            if rwbs.starts_with('F') && plus.is_none_or(|word| word != "+") {
-                into.leave_out("flush");
+        let (Some(offset), Some("+"), Some(size)) = (sector, separator, count) else {
+            if rwbs.starts_with('F') && separator.is_none_or(|word| word != "+") {
+                recorded.skip_operation("flush");
                 continue;
             }
-            return Err(wrong(lines));
+            return Err(invalid(lines));
         };
-        let source = into.source(lines, device)?;
-        into.push(lines, source, mode, (offset, size), at)?;
+        let source = recorded.source(lines, device)?;
+        recorded.push(lines, source, mode, (offset, size), at)?;
     }
     Ok(if queued.ios.is_empty() { issued } else { queued })
 }

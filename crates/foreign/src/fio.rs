@@ -16,35 +16,35 @@
 
 use uflip_core::Mode;
 
-use crate::lines::{Lines, Wrong};
-use crate::recorded::Recorded;
+use crate::lines::{LineError, LineReader};
+use crate::recorded::RecordedTrace;
 
-const HEAD: &str = "fio version ";
+const HEADER: &str = "fio version ";
 const ALLOWED: &str = "FILE add|open|close; FILE read|write|sync|datasync|trim OFFSET LENGTH; \
                        FILE wait MILLISECONDS 0";
 const MS: u64 = 1_000_000;
 
-pub(crate) fn is_it(first: &str) -> bool {
-    first.starts_with(HEAD) && first.ends_with(" iolog")
+pub(crate) fn matches(first: &str) -> bool {
+    first.starts_with(HEADER) && first.ends_with(" iolog")
 }
 
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
-    let head = lines.next()?.unwrap_or("").to_owned();
-    let version = head.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(" iolog"));
+pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineError> {
+    let header = lines.next()?.unwrap_or("").to_owned();
+    let version = header.strip_prefix(HEADER).and_then(|rest| rest.strip_suffix(" iolog"));
     let timed = match version {
         Some("2") => false,
         Some("3") => true,
-        _ => return Err(lines.wrong(&head, "fio version 2 iolog, fio version 3 iolog")),
+        _ => return Err(lines.error(&header, "fio version 2 iolog, fio version 3 iolog")),
     };
-    let mut recorded = Recorded { has_times: timed, ..Recorded::default() };
+    let mut recorded = RecordedTrace { has_times: timed, ..RecordedTrace::default() };
     let mut now = 0u64;
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
-        let wrong = |lines: &Lines<'_>| lines.wrong(&line, ALLOWED);
+        let invalid = |lines: &LineReader<'_>| lines.error(&line, ALLOWED);
         let mut rest = line.as_str();
         if timed {
-            let (time, after) = rest.split_once(' ').ok_or_else(|| wrong(lines))?;
-            now = microseconds(time).ok_or_else(|| wrong(lines))?;
+            let (time, after) = rest.split_once(' ').ok_or_else(|| invalid(lines))?;
+            now = microseconds(time).ok_or_else(|| invalid(lines))?;
             rest = after.trim_start();
         }
         let mut words = rest.rsplitn(4, ' ');
@@ -54,34 +54,34 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
         }
         let (Some(offset), Some(action), Some(file)) = (words.next(), words.next(), words.next())
         else {
-            return Err(wrong(lines));
+            return Err(invalid(lines));
         };
         let (Ok(offset), Ok(length)) = (offset.parse::<u64>(), last.parse()) else {
-            return Err(wrong(lines));
+            return Err(invalid(lines));
         };
         let mode = match action {
             "read" => Mode::Read,
             "write" => Mode::Write,
             "trim" => Mode::Trim,
             "sync" => {
-                recorded.leave_out("sync");
+                recorded.skip_operation("sync");
                 continue;
             }
             "datasync" => {
-                recorded.leave_out("datasync");
+                recorded.skip_operation("datasync");
                 continue;
             }
             "wait" if timed => {
-                recorded.leave_out("wait");
+                recorded.skip_operation("wait");
                 continue;
             }
             "wait" => {
-                let until = offset.checked_mul(MS).ok_or_else(|| wrong(lines))?;
+                let until = offset.checked_mul(MS).ok_or_else(|| invalid(lines))?;
                 now = now.max(until);
                 recorded.has_times = true;
                 continue;
             }
-            _ => return Err(wrong(lines)),
+            _ => return Err(invalid(lines)),
         };
         let source = recorded.source(lines, file)?;
         recorded.push(lines, source, mode, (offset, length), now)?;

@@ -23,20 +23,20 @@
 use uflip_core::{Bytes, Io, Mode};
 use uflip_engine::{IoList, LIST_IOS_MAX};
 
-use crate::lines::{Lines, Wrong};
+use crate::lines::{LineError, LineReader};
 
 const ALLOWED: &str =
     "TIME, RESPONSE_TIME, 0|1|2, SIZE[, OFFSET][, PRIORITY[, ISSUE_TIME]], all lines alike";
 /// The number of fields of every line, and of optional ones.
 const FIELDS: usize = 4;
-const MORE: usize = 3;
+const OPTIONAL_FIELDS: usize = 3;
 const MS: u64 = 1_000_000;
 /// No response takes longer [ns]: a day.
-const LONGEST: u64 = 86_400_000_000_000;
+const MAX_RESPONSE_NS: u64 = 86_400_000_000_000;
 
 /// I/Os with their response times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
+pub struct FioLog {
     /// The I/Os, in the order of submission.
     pub list: IoList,
     /// The submission of each [ns], from the first.
@@ -51,66 +51,66 @@ pub struct Logged {
     pub trims: u64,
 }
 
-struct Row {
+struct LogRow {
     at: u64,
-    took: u64,
+    response_time: u64,
     io: Io,
 }
 
 /// The fields after the size, over a whole log.
 #[derive(Default)]
-struct Tail {
+struct OptionalFields {
     /// The number of fields; `None` before the first line.
     fields: Option<usize>,
     /// For each field, whether a line has a hexadecimal number there, and whether one has a number
     /// above 1.
-    hexadecimal: [bool; MORE],
-    large: [bool; MORE],
+    hexadecimal: [bool; OPTIONAL_FIELDS],
+    large: [bool; OPTIONAL_FIELDS],
 }
 
-impl Tail {
+impl OptionalFields {
     /// Add the fields of one line, and return the first as a possible offset [bytes]; `None` if
     /// they are not numbers, or their number differs from earlier lines.
-    fn take(&mut self, fields: &[&str]) -> Option<u64> {
+    fn add(&mut self, fields: &[&str]) -> Option<u64> {
         let expected = *self.fields.get_or_insert(fields.len());
-        if fields.len() != expected || expected > MORE {
+        if fields.len() != expected || expected > OPTIONAL_FIELDS {
             return None;
         }
         let mut first = 0;
-        for (place, field) in fields.iter().enumerate() {
+        for (index, field) in fields.iter().enumerate() {
             if let Some(digits) = field.strip_prefix("0x") {
                 u16::from_str_radix(digits, 16).ok()?;
-                self.hexadecimal[place] = true;
+                self.hexadecimal[index] = true;
             } else {
                 let number: u64 = field.parse().ok()?;
-                self.large[place] |= number > 1;
-                first = if place == 0 { number } else { first };
+                self.large[index] |= number > 1;
+                first = if index == 0 { number } else { first };
             }
         }
         Some(first)
     }
 
     /// Return whether all lines can have a priority in this field.
-    fn may_be_priority(&self, place: usize) -> bool {
-        !self.large[place]
+    fn may_be_priority(&self, field: usize) -> bool {
+        !self.large[field]
     }
 
     /// Return whether all lines can have an offset or an issue time in this field.
-    fn may_be_number(&self, place: usize) -> bool {
-        !self.hexadecimal[place]
+    fn may_be_number(&self, field: usize) -> bool {
+        !self.hexadecimal[field]
     }
 
     /// Return a description of each field.
-    fn held(&self) -> String {
-        let words = |place: usize| match (self.hexadecimal[place], self.large[place]) {
+    fn describe(&self) -> String {
+        let words = |field: usize| match (self.hexadecimal[field], self.large[field]) {
             (false, false) => "0 or 1",
             (false, true) => "decimal numbers",
             (true, false) => "hexadecimal numbers",
             (true, true) => "decimal and hexadecimal numbers",
         };
-        let each = |place| format!("field {}: {}", FIELDS + place + 1, words(place));
-        let all: Vec<String> = (0..self.fields.unwrap_or(0)).map(each).collect();
-        all.join(", ")
+        let describe_field = |field| format!("field {}: {}", FIELDS + field + 1, words(field));
+        let fields: Vec<String> = (0..self.fields.unwrap_or(0)).map(describe_field).collect();
+        fields.join(", ")
     }
 
     /// Return whether the first field is an offset; `None` if fio does not write such a log.
@@ -127,21 +127,21 @@ impl Tail {
     }
 }
 
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
-    let (mut rows, mut trims, mut tail) = (Vec::new(), 0, Tail::default());
+pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<FioLog, LineError> {
+    let (mut rows, mut trims, mut tail) = (Vec::new(), 0, OptionalFields::default());
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-        let wrong = |lines: &Lines<'_>| lines.wrong(&line, ALLOWED);
+        let invalid = |lines: &LineReader<'_>| lines.error(&line, ALLOWED);
         let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
         if fields.len() < FIELDS {
-            return Err(wrong(lines));
+            return Err(invalid(lines));
         }
-        let offset = tail.take(&fields[FIELDS..]).ok_or_else(|| wrong(lines))?;
-        let (Some(time), Some(took), Some(direction), Some(size)) =
+        let offset = tail.add(&fields[FIELDS..]).ok_or_else(|| invalid(lines))?;
+        let (Some(time), Some(response_time), Some(direction), Some(size)) =
             (number(0), number(1), number(2), number(3))
         else {
-            return Err(wrong(lines));
+            return Err(invalid(lines));
         };
         let mode = match direction {
             0 => Mode::Read,
@@ -150,21 +150,25 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
                 trims += 1;
                 continue;
             }
-            _ => return Err(wrong(lines)),
+            _ => return Err(invalid(lines)),
         };
-        let at = time.checked_mul(MS).filter(|at| *at < 1 << 62).ok_or_else(|| wrong(lines))?;
-        if took == 0 || took > LONGEST || rows.len() == LIST_IOS_MAX {
-            return Err(wrong(lines));
+        let at = time.checked_mul(MS).filter(|at| *at < 1 << 62).ok_or_else(|| invalid(lines))?;
+        if response_time == 0 || response_time > MAX_RESPONSE_NS || rows.len() == LIST_IOS_MAX {
+            return Err(invalid(lines));
         }
-        rows.push(Row {
+        rows.push(LogRow {
             at,
-            took,
+            response_time,
             io: Io { offset: Bytes(offset), size: Bytes(size), mode, stream: 0 },
         });
     }
-    let has_offsets = tail.has_offsets().ok_or_else(|| Wrong {
+    let has_offsets = tail.has_offsets().ok_or_else(|| LineError {
         line: 0,
-        got: format!("{} fields in every line, {}", FIELDS + tail.fields.unwrap_or(0), tail.held()),
+        got: format!(
+            "{} fields in every line, {}",
+            FIELDS + tail.fields.unwrap_or(0),
+            tail.describe()
+        ),
         allowed: "offsets and issue times, which are decimal; priorities, which are 0, 1, or \
                   hexadecimal (0x…)"
             .to_owned(),
@@ -173,47 +177,50 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Logged, Wrong> {
         rows.iter_mut().for_each(|row| row.io.offset = Bytes(0));
     }
     let total = rows.len();
-    logged(rows, trims, has_offsets).map_err(|message| {
-        lines.wrong(&format!("{total} I/Os: {message}"), "I/Os that a device can have made")
+    build_log(rows, trims, has_offsets).map_err(|message| {
+        lines.error(&format!("{total} I/Os: {message}"), "I/Os that a device can have made")
     })
 }
 
-fn logged(mut rows: Vec<Row>, trims: u64, has_offsets: bool) -> Result<Logged, String> {
+fn build_log(mut rows: Vec<LogRow>, trims: u64, has_offsets: bool) -> Result<FioLog, String> {
     if rows.is_empty() {
         return Err("none".to_owned());
     }
-    let busy: u64 = rows.iter().map(|row| row.took).fold(0, u64::saturating_add);
+    let busy: u64 = rows.iter().map(|row| row.response_time).fold(0, u64::saturating_add);
     let last = rows.iter().map(|row| row.at).max().unwrap_or(0);
     // One after another, they take no longer than the log lasts.
     let is_serial = busy <= last + 2 * MS && rows.is_sorted_by_key(|row| row.at);
-    let mut free = 0;
+    let mut free_at = 0;
     for row in &mut rows {
-        row.at = row.at.saturating_sub(row.took);
+        row.at = row.at.saturating_sub(row.response_time);
         if is_serial {
-            row.at = row.at.max(free);
-            free = row.at + row.took;
+            row.at = row.at.max(free_at);
+            free_at = row.at + row.response_time;
         }
     }
     rows.sort_by_key(|row| row.at);
     let first = rows[0].at;
     let submit_ns: Vec<u64> = rows.iter().map(|row| row.at - first).collect();
-    let response_time_ns: Vec<u64> = rows.iter().map(|row| row.took).collect();
-    let depth = deepest(&submit_ns, &response_time_ns);
+    let response_time_ns: Vec<u64> = rows.iter().map(|row| row.response_time).collect();
+    let depth = max_outstanding(&submit_ns, &response_time_ns);
     let list = IoList::new(rows.into_iter().map(|row| row.io), Vec::new())?;
-    Ok(Logged { list, submit_ns, response_time_ns, depth, has_offsets, trims })
+    Ok(FioLog { list, submit_ns, response_time_ns, depth, has_offsets, trims })
 }
 
 /// Return the largest number of outstanding I/Os.
-fn deepest(submit_ns: &[u64], response_time_ns: &[u64]) -> u64 {
-    let mut ends: Vec<u64> =
-        submit_ns.iter().zip(response_time_ns).map(|(submit, took)| submit + took).collect();
+fn max_outstanding(submit_ns: &[u64], response_time_ns: &[u64]) -> u64 {
+    let mut ends: Vec<u64> = submit_ns
+        .iter()
+        .zip(response_time_ns)
+        .map(|(submit, response_time)| submit + response_time)
+        .collect();
     ends.sort_unstable();
-    let (mut over, mut most) = (0, 0);
-    for (begun, submit) in submit_ns.iter().enumerate() {
-        while ends[over] <= *submit {
-            over += 1;
+    let (mut ended, mut max) = (0, 0);
+    for (started, submit) in submit_ns.iter().enumerate() {
+        while ends[ended] <= *submit {
+            ended += 1;
         }
-        most = most.max(begun + 1 - over);
+        max = max.max(started + 1 - ended);
     }
-    most as u64
+    max as u64
 }

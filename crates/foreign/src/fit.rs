@@ -14,7 +14,7 @@
 use uflip_core::{Bytes, Error, Io, Mode, Result, format_bytes};
 use uflip_engine::{IO_SIZE_MAX, IoList};
 
-use crate::recorded::{Recorded, RecordedIo};
+use crate::recorded::{RecordedIo, RecordedTrace};
 
 /// The treatment of I/Os beyond the capacity of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,16 +66,16 @@ pub struct Fitted {
 /// Zone commands; an I/O beyond the device or longer than it; times that are required and not
 /// recorded.
 pub fn fit(
-    recorded: &Recorded,
+    recorded: &RecordedTrace,
     (capacity, sector): (u64, u64),
-    how: Fit,
+    rule: Fit,
     speed_ppm: Option<u64>,
 ) -> Result<Fitted> {
     check_modes(recorded)?;
     let capacity = capacity / sector * sector;
     let end = recorded.end();
-    if how == Fit::Refuse && end > capacity {
-        return Err(Error::usage("The trace is of a larger device")
+    if rule == Fit::Refuse && end > capacity {
+        return Err(Error::usage("The trace was recorded on a larger device")
             .at("--fit")
             .got(format!("I/Os up to byte {end} ({})", format_bytes(end)))
             .allowed(format!("up to {capacity} ({})", format_bytes(capacity)))
@@ -88,7 +88,7 @@ pub fn fit(
     let mut ios = Vec::with_capacity(recorded.ios.len());
     let mut instants = Vec::with_capacity(times.len());
     for (number, io) in recorded.ios.iter().enumerate() {
-        let (offset, size) = placed(io, how, capacity, sector, end);
+        let (offset, size) = place(io, rule, capacity, sector, end);
         if size > capacity {
             return Err(Error::usage("An I/O of the trace is longer than the device")
                 .at(format!("I/O {number} of the trace"))
@@ -98,10 +98,10 @@ pub fn fit(
         }
         widened += u64::from(size != io.size);
         moved += u64::from(offset != io.offset / sector * sector);
-        let most = if io.mode == Mode::Trim { IO_SIZE_MAX } else { size.max(1) };
-        split += u64::from(size > most);
-        for from in (0..size.max(1)).step_by(most as usize) {
-            let (offset, size) = (Bytes(offset + from), Bytes(most.min(size - from)));
+        let max_size = if io.mode == Mode::Trim { IO_SIZE_MAX } else { size.max(1) };
+        split += u64::from(size > max_size);
+        for from in (0..size.max(1)).step_by(max_size as usize) {
+            let (offset, size) = (Bytes(offset + from), Bytes(max_size.min(size - from)));
             ios.push(Io { offset, size, mode: io.mode, stream: 0 });
             instants.extend(times.get(number));
         }
@@ -116,15 +116,15 @@ pub fn fit(
 }
 
 /// A run of uflip may contain zone commands, whose effect depends on the state of that device.
-fn check_modes(recorded: &Recorded) -> Result<()> {
-    let of_zones: Vec<&RecordedIo> =
+fn check_modes(recorded: &RecordedTrace) -> Result<()> {
+    let zone_commands: Vec<&RecordedIo> =
         recorded.ios.iter().filter(|io| io.mode.requires_zones()).collect();
-    let Some(first) = of_zones.first() else { return Ok(()) };
-    Err(Error::usage("Operations of zones are not replayed")
+    let Some(first) = zone_commands.first() else { return Ok(()) };
+    Err(Error::usage("Zone commands cannot be replayed")
         .at("the trace")
         .got(format!(
             "{} of {} I/Os, the first of them {}",
-            of_zones.len(),
+            zone_commands.len(),
             recorded.ios.len(),
             first.mode.name()
         ))
@@ -133,25 +133,25 @@ fn check_modes(recorded: &Recorded) -> Result<()> {
 }
 
 /// Return the offset and size of an I/O on the device, in whole sectors.
-fn placed(io: &RecordedIo, how: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
+fn place(io: &RecordedIo, rule: Fit, capacity: u64, sector: u64, end: u64) -> (u64, u64) {
     let down = |offset: u64| offset / sector * sector;
-    if how == Fit::Scale {
+    if rule == Fit::Scale {
         let size = io.size.next_multiple_of(sector);
         let offset = u128::from(io.offset) * u128::from(capacity) / u128::from(end.max(1));
         return (down(offset as u64).min(capacity.saturating_sub(size)), size);
     }
     let offset = down(io.offset);
     let size = (io.offset - offset + io.size).next_multiple_of(sector);
-    let offset = if how == Fit::Wrap { offset % capacity } else { offset };
+    let offset = if rule == Fit::Wrap { offset % capacity } else { offset };
     (offset.min(capacity.saturating_sub(size)), size)
 }
 
-fn instants(recorded: &Recorded, speed_ppm: u64) -> Result<Vec<u64>> {
+fn instants(recorded: &RecordedTrace, speed_ppm: u64) -> Result<Vec<u64>> {
     if !recorded.has_times {
-        return Err(Error::usage("The trace does not say when its I/Os were")
+        return Err(Error::usage("The trace does not contain times")
             .at("--speed")
             .got("a trace without times")
-            .action("leave --speed out: each I/O then follows the one before"));
+            .action("omit --speed: each I/O then follows the previous one"));
     }
     let scaled = |io: &RecordedIo| {
         let instant = u128::from(io.at) * 1_000_000 / u128::from(speed_ppm.max(1));

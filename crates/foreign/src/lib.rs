@@ -19,9 +19,9 @@ mod lines;
 mod msr;
 mod recorded;
 
-pub use fio_log::Logged;
+pub use fio_log::FioLog;
 pub use fit::{Fit, Fitted, fit};
-pub use recorded::{Recorded, RecordedIo};
+pub use recorded::{RecordedIo, RecordedTrace};
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -30,33 +30,33 @@ use std::path::Path;
 
 use uflip_core::{Error, ErrorKind, Result};
 
-use crate::lines::{Lines, Wrong};
+use crate::lines::{LineError, LineReader};
 
 /// A supported format: its name, a test of its first line, and its parser.
-struct Reader {
+struct TraceFormat {
     name: &'static str,
-    is_it: fn(&str) -> bool,
-    read: fn(&mut Lines<'_>) -> std::result::Result<Recorded, Wrong>,
+    matches: fn(&str) -> bool,
+    read: fn(&mut LineReader<'_>) -> std::result::Result<RecordedTrace, LineError>,
 }
 
 /// All formats; the first whose test succeeds is used.
-const READERS: &[Reader] = &[
-    Reader { name: "fio", is_it: fio::is_it, read: fio::read },
-    Reader { name: "blkparse", is_it: blkparse::is_it, read: blkparse::read },
-    Reader { name: "msr", is_it: msr::is_it, read: msr::read },
+const FORMATS: &[TraceFormat] = &[
+    TraceFormat { name: "fio", matches: fio::matches, read: fio::read },
+    TraceFormat { name: "blkparse", matches: blkparse::matches, read: blkparse::read },
+    TraceFormat { name: "msr", matches: msr::matches, read: msr::read },
 ];
 
 /// Return the names of all formats.
 #[must_use]
 pub fn formats() -> Vec<&'static str> {
-    READERS.iter().map(|reader| reader.name).collect()
+    FORMATS.iter().map(|format| format.name).collect()
 }
 
 /// Read the trace in `path`, in the named format or in the detected one.
 ///
 /// # Errors
 /// An unknown name; a file that cannot be read, has an unknown format, no I/O, or an invalid line.
-pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
+pub fn read(path: &Path, format: Option<&str>) -> Result<RecordedTrace> {
     read_from(&mut open(path)?, &path.display().to_string(), format)
 }
 
@@ -64,23 +64,23 @@ pub fn read(path: &Path, format: Option<&str>) -> Result<Recorded> {
 ///
 /// # Errors
 /// A file that cannot be read, has no I/O, or an invalid line.
-pub fn read_fio_log(path: &Path) -> Result<Logged> {
+pub fn read_fio_log(path: &Path) -> Result<FioLog> {
     read_fio_log_from(&mut open(path)?, &path.display().to_string())
 }
 
-/// Read a response time log of fio from `input`; errors name `place`.
+/// Read a response time log of fio from `input`; errors name `location`.
 ///
 /// # Errors
 /// As [`read_fio_log`].
-pub fn read_fio_log_from(input: &mut dyn BufRead, place: &str) -> Result<Logged> {
-    fio_log::read(&mut Lines::new(input)).map_err(|wrong| explained(place, wrong))
+pub fn read_fio_log_from(input: &mut dyn BufRead, location: &str) -> Result<FioLog> {
+    fio_log::read(&mut LineReader::new(input)).map_err(|error| format_error(location, error))
 }
 
 fn open(path: &Path) -> Result<BufReader<File>> {
-    let place = path.display().to_string();
+    let location = path.display().to_string();
     let failed = |error: &std::io::Error| {
         Error::new(ErrorKind::Results, "The trace cannot be read")
-            .at(&place)
+            .at(&location)
             .got(error.to_string())
             .action("check the path and its permissions")
     };
@@ -90,45 +90,51 @@ fn open(path: &Path) -> Result<BufReader<File>> {
     let is_file = file.metadata().map_err(|error| failed(&error))?.is_file();
     if !is_file {
         return Err(Error::usage("A trace is a regular file")
-            .at(&place)
+            .at(&location)
             .action("write it to a file first"));
     }
     Ok(BufReader::new(file))
 }
 
-fn explained(place: &str, Wrong { line, got, allowed }: Wrong) -> Error {
-    let place = if line == 0 { place.to_owned() } else { format!("{place}:{line}") };
+fn format_error(location: &str, LineError { line, got, allowed }: LineError) -> Error {
+    let location = if line == 0 { location.to_owned() } else { format!("{location}:{line}") };
     Error::new(ErrorKind::Results, "The trace cannot be read")
-        .at(place)
+        .at(location)
         .got(got)
         .allowed(allowed)
         .action("see `uflip replay --help` and `uflip import --help` for what is read")
 }
 
-/// Read a trace from `input`; errors name `place`.
+/// Read a trace from `input`; errors name `location`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(input: &mut dyn BufRead, place: &str, format: Option<&str>) -> Result<Recorded> {
-    let mut lines = Lines::new(input);
-    let wrong = |wrong| explained(place, wrong);
-    let first = lines.first().map_err(wrong)?.to_owned();
-    let reader = match format {
-        Some(name) => READERS
+pub fn read_from(
+    input: &mut dyn BufRead,
+    location: &str,
+    format: Option<&str>,
+) -> Result<RecordedTrace> {
+    let mut lines = LineReader::new(input);
+    let line_error = |line_error| format_error(location, line_error);
+    let first = lines.first().map_err(line_error)?.to_owned();
+    let format_reader = match format {
+        Some(name) => FORMATS
             .iter()
-            .find(|reader| reader.name == name)
+            .find(|format_reader| format_reader.name == name)
             .ok_or_else(|| Error::unknown("format of a trace", name, &formats()).at("--format"))?,
-        None => READERS.iter().find(|reader| (reader.is_it)(&first)).ok_or_else(|| {
-            let got = if first.is_empty() { "nothing".to_owned() } else { first.clone() };
-            wrong(Wrong { line: 1, got, allowed: beginnings().to_owned() })
-        })?,
+        None => FORMATS.iter().find(|format_reader| (format_reader.matches)(&first)).ok_or_else(
+            || {
+                let got = if first.is_empty() { "nothing".to_owned() } else { first.clone() };
+                line_error(LineError { line: 1, got, allowed: beginnings().to_owned() })
+            },
+        )?,
     };
-    let mut recorded = (reader.read)(&mut lines).map_err(wrong)?;
+    let mut recorded = (format_reader.read)(&mut lines).map_err(line_error)?;
     if recorded.ios.is_empty() {
         let got = format!("no read, write or trim in {} lines", lines.number());
-        return Err(wrong(Wrong { line: 0, got, allowed: "at least one I/O".to_owned() }));
+        return Err(line_error(LineError { line: 0, got, allowed: "at least one I/O".to_owned() }));
     }
-    recorded.format = reader.name;
+    recorded.format = format_reader.name;
     recorded.put_in_order();
     Ok(recorded)
 }

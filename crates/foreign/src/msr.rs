@@ -9,26 +9,26 @@
 
 use uflip_core::Mode;
 
-use crate::lines::{Lines, Wrong};
-use crate::recorded::Recorded;
+use crate::lines::{LineError, LineReader};
+use crate::recorded::RecordedTrace;
 
 const ALLOWED: &str = "TIMESTAMP,HOST,DISK,Read|Write,OFFSET,SIZE,RESPONSE_TIME";
 const TICK_NS: u64 = 100;
 /// The zero of times, so that they fit nanoseconds: about the year 2000, in ticks since 1601.
 const EPOCH: u64 = 125_911_584_000_000_000;
 
-pub(crate) fn is_it(first: &str) -> bool {
-    first == HEAD || fields(first).is_some()
+pub(crate) fn matches(first: &str) -> bool {
+    first == HEADER || fields(first).is_some()
 }
 
 /// The header line, present in some copies.
-const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 
 struct Fields<'a> {
     at: u64,
     disk: (&'a str, &'a str),
     mode: Mode,
-    place: (u64, u64),
+    range: (u64, u64),
 }
 
 fn fields(line: &str) -> Option<Fields<'_>> {
@@ -41,28 +41,28 @@ fn fields(line: &str) -> Option<Fields<'_>> {
         "Write" | "write" => Mode::Write,
         _ => return None,
     };
-    let place = (next()?.parse().ok()?, next()?.parse().ok()?);
+    let range = (next()?.parse().ok()?, next()?.parse().ok()?);
     next()?.parse::<u64>().ok()?;
     if next().is_some() {
         return None;
     }
     // Other clocks have small numbers.
     let ticks = ticks.checked_sub(EPOCH).unwrap_or(ticks);
-    Some(Fields { at: ticks.checked_mul(TICK_NS)?, disk, mode, place })
+    Some(Fields { at: ticks.checked_mul(TICK_NS)?, disk, mode, range })
 }
 
-pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Recorded, Wrong> {
-    let mut recorded = Recorded { has_times: true, ..Recorded::default() };
+pub(crate) fn read(lines: &mut LineReader<'_>) -> Result<RecordedTrace, LineError> {
+    let mut recorded = RecordedTrace { has_times: true, ..RecordedTrace::default() };
     while let Some(line) = lines.next()? {
         let line = line.to_owned();
-        if line == HEAD && lines.number() == 1 {
+        if line == HEADER && lines.number() == 1 {
             continue;
         }
-        let Some(Fields { at, disk, mode, place }) = fields(&line) else {
-            return Err(lines.wrong(&line, ALLOWED));
+        let Some(Fields { at, disk, mode, range }) = fields(&line) else {
+            return Err(lines.error(&line, ALLOWED));
         };
         let source = recorded.source(lines, &format!("{}.{}", disk.0, disk.1))?;
-        recorded.push(lines, source, mode, place, at)?;
+        recorded.push(lines, source, mode, range, at)?;
     }
     Ok(recorded)
 }

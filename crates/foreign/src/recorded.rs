@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use uflip_core::Mode;
 use uflip_engine::LIST_IOS_MAX;
 
-use crate::lines::{Lines, Wrong};
+use crate::lines::{LineError, LineReader};
 
 /// The I/Os of several files or disks are placed side by side, each beginning at a multiple of this
 /// [bytes].
-const APART: u64 = 1 << 20;
+const SOURCE_ALIGNMENT: u64 = 1 << 20;
 
 /// The largest offset and size [bytes].
-const LARGEST: u64 = 1 << 56;
+const MAX_BYTES: u64 = 1 << 56;
 
 /// One recorded I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub struct RecordedIo {
 
 /// All I/Os of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Recorded {
+pub struct RecordedTrace {
     /// The name of its format.
     pub format: &'static str,
     /// The I/Os, sorted by time.
@@ -44,26 +44,26 @@ pub struct Recorded {
     pub sources: Vec<String>,
 }
 
-impl Recorded {
+impl RecordedTrace {
     /// Add one I/O of a file or disk.
     pub(crate) fn push(
         &mut self,
-        lines: &Lines<'_>,
+        lines: &LineReader<'_>,
         source: u32,
         mode: Mode,
         (offset, size): (u64, u64),
         at: u64,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), LineError> {
         if size == 0 {
-            self.leave_out("empty");
+            self.skip_operation("empty");
             return Ok(());
         }
-        if offset > LARGEST || size > LARGEST {
+        if offset > MAX_BYTES || size > MAX_BYTES {
             let got = format!("{size} bytes at {offset}");
-            return Err(lines.wrong(&got, &format!("up to {LARGEST}")));
+            return Err(lines.error(&got, &format!("up to {MAX_BYTES}")));
         }
         if self.ios.len() == LIST_IOS_MAX {
-            return Err(lines.wrong("one I/O more", &format!("up to {LIST_IOS_MAX} I/Os")));
+            return Err(lines.error("one I/O more", &format!("up to {LIST_IOS_MAX} I/Os")));
         }
         self.ios.push(RecordedIo { offset, size, mode, at, source });
         Ok(())
@@ -71,28 +71,28 @@ impl Recorded {
 
     /// Return the trace without trims, for a device that does not support them.
     #[must_use]
-    pub fn without_trims(&self) -> Recorded {
-        let mut left = self.clone();
-        left.ios.retain(|io| io.mode != Mode::Trim);
-        for _ in left.ios.len()..self.ios.len() {
-            left.leave_out("trim");
+    pub fn without_trims(&self) -> RecordedTrace {
+        let mut trace = self.clone();
+        trace.ios.retain(|io| io.mode != Mode::Trim);
+        for _ in trace.ios.len()..self.ios.len() {
+            trace.skip_operation("trim");
         }
-        left
+        trace
     }
 
     /// Count an operation that is not an I/O.
-    pub(crate) fn leave_out(&mut self, what: &'static str) {
-        *self.left_out.entry(what).or_default() += 1;
+    pub(crate) fn skip_operation(&mut self, operation: &'static str) {
+        *self.left_out.entry(operation).or_default() += 1;
     }
 
     /// Return the index of a file or disk.
-    pub(crate) fn source(&mut self, lines: &Lines<'_>, name: &str) -> Result<u32, Wrong> {
-        const MOST: usize = 4096;
-        if let Some(known) = self.sources.iter().rposition(|source| source == name) {
-            return Ok(known as u32);
+    pub(crate) fn source(&mut self, lines: &LineReader<'_>, name: &str) -> Result<u32, LineError> {
+        const MAX_SOURCES: usize = 4096;
+        if let Some(index) = self.sources.iter().rposition(|source| source == name) {
+            return Ok(index as u32);
         }
-        if self.sources.len() == MOST {
-            return Err(lines.wrong(name, &format!("up to {MOST} files or disks")));
+        if self.sources.len() == MAX_SOURCES {
+            return Err(lines.error(name, &format!("up to {MAX_SOURCES} files or disks")));
         }
         self.sources.push(name.to_owned());
         Ok(self.sources.len() as u32 - 1)
@@ -114,9 +114,9 @@ impl Recorded {
         let begins: Vec<u64> = ends
             .iter()
             .map(|end: &u64| {
-                let own = begin;
-                begin = begin.saturating_add(end.next_multiple_of(APART));
-                own
+                let start = begin;
+                begin = begin.saturating_add(end.next_multiple_of(SOURCE_ALIGNMENT));
+                start
             })
             .collect();
         for io in &mut self.ios {
@@ -140,16 +140,19 @@ impl Recorded {
     ///
     /// # Errors
     /// If it has no I/Os, or too many.
-    pub fn of_ours(ios: impl Iterator<Item = (uflip_core::Io, u64)>) -> Result<Recorded, String> {
-        let mut ours = Recorded { format: "uflip", has_times: true, ..Recorded::default() };
+    pub fn from_ios(
+        ios: impl Iterator<Item = (uflip_core::Io, u64)>,
+    ) -> Result<RecordedTrace, String> {
+        let mut trace =
+            RecordedTrace { format: "uflip", has_times: true, ..RecordedTrace::default() };
         for (io, at) in ios {
-            if ours.ios.len() == LIST_IOS_MAX {
+            if trace.ios.len() == LIST_IOS_MAX {
                 return Err(format!("more than {LIST_IOS_MAX} I/Os"));
             }
             let (offset, size, mode) = (io.offset.0, io.size.0, io.mode);
-            ours.ios.push(RecordedIo { offset, size, mode, at, source: 0 });
+            trace.ios.push(RecordedIo { offset, size, mode, at, source: 0 });
         }
-        ours.put_in_order();
-        if ours.ios.is_empty() { Err("no I/O".to_owned()) } else { Ok(ours) }
+        trace.put_in_order();
+        if trace.ios.is_empty() { Err("no I/O".to_owned()) } else { Ok(trace) }
     }
 }

@@ -5,13 +5,13 @@ use std::io::Cursor;
 use std::path::Path;
 
 use uflip_core::{Bytes, ErrorKind, Io, Mode};
-use uflip_foreign::{Fit, Recorded, fit, read, read_fio_log, read_fio_log_from, read_from};
+use uflip_foreign::{Fit, RecordedTrace, fit, read, read_fio_log, read_fio_log_from, read_from};
 
-fn data(name: &str) -> Recorded {
+fn data(name: &str) -> RecordedTrace {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name), None).unwrap()
 }
 
-fn of(text: &str) -> Result<Recorded, String> {
+fn parse(text: &str) -> Result<RecordedTrace, String> {
     let read = read_from(&mut Cursor::new(text.as_bytes()), "trace", None);
     read.map_err(|error| {
         assert_eq!(error.kind(), ErrorKind::Results);
@@ -20,13 +20,13 @@ fn of(text: &str) -> Result<Recorded, String> {
 }
 
 /// Return (offset, size, whether it writes, time) of every I/O.
-fn rows(recorded: &Recorded) -> Vec<(u64, u64, bool, u64)> {
+fn rows(recorded: &RecordedTrace) -> Vec<(u64, u64, bool, u64)> {
     let row = |io: &uflip_foreign::RecordedIo| (io.offset, io.size, io.mode == Mode::Write, io.at);
     recorded.ios.iter().map(row).collect()
 }
 
 #[test]
-fn what_fio_wrote_is_what_it_did() {
+fn fio_iolog_matches_fio_s_own_log() {
     let recorded = data("fio-3.33.iolog");
     assert_eq!((recorded.format, recorded.has_times), ("fio", true));
     // Parse the lines of the file simply: `TIME /tmp/target read|write OFFSET LENGTH`.
@@ -49,17 +49,17 @@ fn what_fio_wrote_is_what_it_did() {
 /// --read_iolog=fio-waits.iolog --ioengine=psync --write_lat_log=fio-3.33-waits --log_offset=1`
 /// wrote the times of its I/Os.
 #[test]
-fn waits_of_version_2_are_what_fio_makes_of_them() {
+fn iolog_version_2_waits_match_fio() {
     let recorded = data("fio-waits.iolog");
     let at = |rows: Vec<(u64, u64)>| -> Vec<(u64, u64)> {
         rows.iter().map(|(offset, at)| (*offset, at - rows[0].1)).collect()
     };
     let ours = at(recorded.ios.iter().map(|io| (io.offset, io.at)).collect());
-    let told = include_str!("data/fio-3.33-waits_lat.1.log").lines().map(|line| {
+    let logged = include_str!("data/fio-3.33-waits_lat.1.log").lines().map(|line| {
         let fields: Vec<u64> = line.split(", ").map(|field| field.parse().unwrap()).collect();
         (fields[4], fields[0] * 1_000_000)
     });
-    let fio = at(told.collect());
+    let fio = at(logged.collect());
     assert_eq!(ours.len(), fio.len());
     for (ours, fio) in ours.iter().zip(&fio) {
         assert_eq!(ours.0, fio.0);
@@ -71,11 +71,11 @@ fn waits_of_version_2_are_what_fio_makes_of_them() {
 }
 
 #[test]
-fn version_2_has_waits_and_version_3_none() {
+fn iolog_version_2_has_waits_and_version_3_times() {
     let text = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
                 /dev/sda wait 100 0\n/dev/sda write 8192 512\n/dev/sda wait 150 0\n\
                 /dev/sda sync 0 0\n/dev/sda trim 0 4096\n/dev/sda read 0 512\n/dev/sda close\n";
-    let recorded = of(text).unwrap();
+    let recorded = parse(text).unwrap();
     let expected =
         [(0, 4096, false, 0), (8192, 512, true, 100_000_000), (0, 512, false, 150_000_000)];
     let trim = recorded.ios[2];
@@ -85,15 +85,15 @@ fn version_2_has_waits_and_version_3_none() {
     let without = recorded.without_trims();
     assert_eq!(rows(&without), expected);
     assert_eq!(without.left_out.iter().collect::<Vec<_>>(), [(&"sync", &1), (&"trim", &1)]);
-    assert!(!of("fio version 2 iolog\na read 0 1\n").unwrap().has_times);
+    assert!(!parse("fio version 2 iolog\na read 0 1\n").unwrap().has_times);
     // As fio, which ignores it.
-    let timed = of("fio version 3 iolog\n0 a read 0 1\n5 a wait 9 0\n7 a read 0 1\n").unwrap();
+    let timed = parse("fio version 3 iolog\n0 a read 0 1\n5 a wait 9 0\n7 a read 0 1\n").unwrap();
     assert_eq!(timed.ios[1].at, 7000);
     assert_eq!(timed.left_out.iter().collect::<Vec<_>>(), [(&"wait", &1)]);
 }
 
 #[test]
-fn blkparse_is_read_by_what_was_queued() {
+fn blkparse_uses_queue_events() {
     let recorded = data("blkparse-1.2.txt");
     let expected = [
         (223_490 * 512, 4096, true, 0),
@@ -112,13 +112,13 @@ fn blkparse_is_read_by_what_was_queued() {
     let is_issued = |line: &&str| line.split_whitespace().nth(5) == Some("D");
     let text = include_str!("data/blkparse-1.2.txt");
     let issued: Vec<&str> = text.lines().filter(is_issued).collect();
-    let issued = of(&issued.join("\n")).unwrap();
+    let issued = parse(&issued.join("\n")).unwrap();
     assert_eq!(rows(&issued)[..1], [(223_490 * 512, 4096, true, 0)]);
     assert_eq!(rows(&issued)[1].3, 154_929 - 3_229);
 }
 
 #[test]
-fn disks_of_one_trace_lie_side_by_side_in_the_order_of_time() {
+fn disks_of_a_trace_are_placed_side_by_side() {
     let recorded = data("msr.csv");
     assert_eq!(recorded.sources, ["usr.0", "usr.1"]);
     let second = (7_014_609_920u64 + 24_576).next_multiple_of(1 << 20);
@@ -132,7 +132,7 @@ fn disks_of_one_trace_lie_side_by_side_in_the_order_of_time() {
 }
 
 #[test]
-fn what_is_wrong_is_named_by_its_line() {
+fn errors_name_the_line() {
     for (text, line, got) in [
         ("", "trace", "nothing"),
         ("hello\n", "trace:1", "hello"),
@@ -149,20 +149,20 @@ fn what_is_wrong_is_named_by_its_line() {
         ("1,h,0,Read,0,512,1\n1,h,0,Read,0,512\n", "trace:2", "512"),
         ("8,0 0 1 0.000000000 697 Q W 2 + x [cp]\n", "trace:1", "+ x"),
     ] {
-        let message = of(text).unwrap_err();
+        let message = parse(text).unwrap_err();
         assert!(message.contains(line) && message.contains(got), "{text}: {message}");
     }
     let long = format!("fio version 2 iolog\n{}\n", "a".repeat(5000));
-    assert!(of(&long).unwrap_err().contains("longer line"));
+    assert!(parse(&long).unwrap_err().contains("longer line"));
     let error = read_from(&mut Cursor::new(b"x"), "trace", Some("fiio")).unwrap_err();
     assert!(error.to_string().contains("fio, blkparse, msr"), "{error}");
 }
 
 #[test]
-fn a_larger_trace_is_refused_wrapped_or_scaled() {
+fn larger_trace_is_refused_wrapped_or_scaled() {
     let text =
         "fio version 3 iolog\n0 a read 0 4096\n10 a write 5000 4096\n20 a read 1044480 4096\n";
-    let recorded = of(text).unwrap();
+    let recorded = parse(text).unwrap();
     let rows = |how, capacity, speed| {
         let fitted =
             fit(&recorded, (capacity, 512), how, speed).map_err(|error| error.to_string())?;
@@ -190,10 +190,10 @@ fn a_larger_trace_is_refused_wrapped_or_scaled() {
 
 /// Such as that of mkfs: longer than the largest I/O.
 #[test]
-fn a_long_trim_becomes_several_at_its_instant() {
+fn long_trim_is_split_at_its_instant() {
     let text = "8,0 0 1 0.000000000 697 Q DS 8 + 786433 [mkfs]\n\
                 8,0 0 2 0.000001000 697 Q W 0 + 8 [mkfs]\n";
-    let fitted = fit(&of(text).unwrap(), (1 << 30, 512), Fit::Refuse, Some(1_000_000)).unwrap();
+    let fitted = fit(&parse(text).unwrap(), (1 << 30, 512), Fit::Refuse, Some(1_000_000)).unwrap();
     let ios: Vec<(u64, u64)> = fitted.list.ios().map(|io| (io.offset.0, io.size.0)).collect();
     let part = 128 << 20;
     let parts = (0..3).map(|number| (4096 + number * part, part));
@@ -203,17 +203,17 @@ fn a_long_trim_becomes_several_at_its_instant() {
 }
 
 #[test]
-fn operations_of_zones_are_not_replayed_and_no_part_is_advised() {
+fn zone_operations_are_refused_without_suggesting_a_part() {
     let io = |mode| Io { offset: Bytes(0), size: Bytes(4096), mode, stream: 0 };
     let modes = [Mode::Write, Mode::Append, Mode::Reset, Mode::Read];
-    let ours = Recorded::of_ours(modes.into_iter().map(io).zip(0..)).unwrap();
+    let ours = RecordedTrace::from_ios(modes.into_iter().map(io).zip(0..)).unwrap();
     let message = fit(&ours, (1 << 20, 512), Fit::Wrap, None).unwrap_err().to_string();
     assert!(message.contains("2 of 4 I/Os, the first of them append"), "{message}");
     assert!(message.contains("--suite zones") && !message.contains("a part of it"), "{message}");
 }
 
 #[test]
-fn a_log_of_response_times_is_what_fio_measured() {
+fn fio_latency_log_matches_fio_s_statistics() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let log = read_fio_log(&folder.join("fio-3.33_lat.1.log")).unwrap();
     let rows: Vec<Vec<u64>> = include_str!("data/fio-3.33_lat.1.log")
@@ -251,12 +251,12 @@ fn a_log_of_response_times_is_what_fio_measured() {
 
 /// In 3.17 the fifth field is the offset; 3.42 appends issue times.
 #[test]
-fn logs_of_other_versions_of_fio_are_read() {
+fn other_fio_log_versions_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     for (name, fields) in [("fio-3.17_lat.1.log", 5), ("fio-3.42_clat.1.log", 7)] {
         let log = read_fio_log(&folder.join(name)).unwrap();
         let text = std::fs::read_to_string(folder.join(name)).unwrap();
-        let told = text.lines().map(|line| {
+        let expected = text.lines().map(|line| {
             let all: Vec<&str> = line.split(", ").collect();
             assert_eq!(all.len(), fields, "{name}");
             (all[4].parse().unwrap(), all[1].parse().unwrap())
@@ -264,13 +264,13 @@ fn logs_of_other_versions_of_fio_are_read() {
         let offsets = log.list.ios().map(|io| io.offset.0);
         let read: Vec<(u64, u64)> = offsets.zip(log.response_time_ns.iter().copied()).collect();
         assert!(log.has_offsets && read.len() > 5, "{name}");
-        assert_eq!(read, told.collect::<Vec<_>>(), "{name}");
+        assert_eq!(read, expected.collect::<Vec<_>>(), "{name}");
     }
 }
 
 /// As `flush_samples` of fio writes them, from 3.17 over 3.28 (log_prio) to 3.42.
 #[test]
-fn all_lines_together_say_what_the_fields_of_a_log_are() {
+fn fio_log_fields_are_inferred_from_all_lines() {
     let offsets = |lines: &[&str]| {
         let text: String =
             (1..).zip(lines).map(|(at, line)| format!("{at}, 900, 0, 4096{line}\n")).collect();

@@ -16,14 +16,16 @@ use uflip_core::{Bytes, Device, FlashGeometry, Io, Mode};
 use uflip_engine::flash::FlashSpec;
 use uflip_engine::{PatternSpec, StateSpec};
 use uflip_foreign::Fit;
-use uflip_serve::{Command, Export, LONGEST_DATA, LONGEST_OPTION, NbdDevice, Session, Step};
+use uflip_serve::{
+    Export, LONGEST_DATA, LONGEST_OPTION, NbdCommand, NbdDevice, Session, SessionEvent,
+};
 use uflip_sim::{OpenChannelDevice, OpenChannelProfile, Profile, SimDevice, Snapshot};
 
 /// A target: takes any bytes, and returns whether they were accepted.
-pub type Target = fn(&[u8]) -> bool;
+pub type FuzzTarget = fn(&[u8]) -> bool;
 
 /// The name of each target and of its corpus folder, with its function.
-pub const TARGETS: &[(&str, Target)] = &[
+pub const TARGETS: &[(&str, FuzzTarget)] = &[
     ("pattern", pattern),
     ("state", state),
     ("job", job),
@@ -112,8 +114,8 @@ pub fn profile(data: &[u8]) -> bool {
 /// Load a saved device: the bytes as they are, and again with correct checksums, so that the parser
 /// behind the checksums is also tested.
 pub fn snapshot(data: &[u8]) -> bool {
-    let as_it_is = restore(data);
-    sealed(data).is_some_and(|sealed| restore(&sealed)) || as_it_is
+    let unchanged = restore(data);
+    sealed(data).is_some_and(|sealed| restore(&sealed)) || unchanged
 }
 
 fn restore(data: &[u8]) -> bool {
@@ -220,18 +222,18 @@ pub fn nbd(data: &[u8]) -> bool {
         for steps in 0.. {
             assert!(steps <= 2 * piece.len() + 1, "nothing happens");
             match session.step(&mut input, &exports, &mut out) {
-                Step::NeedInput | Step::Close => break,
-                Step::Data { export, offset, bytes } => {
+                SessionEvent::NeedInput | SessionEvent::Close => break,
+                SessionEvent::Data { export, offset, bytes } => {
                     assert!(!bytes.is_empty() && !exports[export].read_only);
                     assert!(offset + bytes.len() as u64 <= CAPACITY.0, "data for nowhere");
                 }
-                Step::Request(request) => {
-                    let carries = matches!(request.command, Command::Read | Command::Write);
+                SessionEvent::Request(request) => {
+                    let carries = matches!(request.command, NbdCommand::Read | NbdCommand::Write);
                     assert!(!carries || request.length <= LONGEST_DATA);
                     assert!(request.offset + u64::from(request.length) <= CAPACITY.0);
                     assert!(request.offset.is_multiple_of(SECTOR.0));
                     assert!(u64::from(request.length).is_multiple_of(SECTOR.0));
-                    let reads = matches!(request.command, Command::Read | Command::Flush);
+                    let reads = matches!(request.command, NbdCommand::Read | NbdCommand::Flush);
                     assert!(reads || !exports[request.export].read_only);
                 }
             }
@@ -244,15 +246,17 @@ pub fn nbd(data: &[u8]) -> bool {
 }
 
 /// The part of a server's output that fits into an unread socket [bytes].
-const SAID: usize = 64 << 10;
+const MAX_REPLY_BYTES: usize = 64 << 10;
 
 /// Run our NBD client on the output of a server: it must yield a usable device or an error.
 /// Accepted means that it reaches a read.
 pub fn nbd_server(data: &[u8]) -> bool {
-    let (ours, mut theirs) = UnixStream::pair().expect("two sockets");
-    theirs.write_all(&data[..data.len().min(SAID)]).expect("room in a socket");
-    theirs.shutdown(std::net::Shutdown::Write).expect("a socket that is open");
-    let Ok(mut device) = NbdDevice::from_socket(ours.into(), "fuzzed", true) else { return false };
+    let (client, mut server) = UnixStream::pair().expect("two sockets");
+    server.write_all(&data[..data.len().min(MAX_REPLY_BYTES)]).expect("room in a socket");
+    server.shutdown(std::net::Shutdown::Write).expect("a socket that is open");
+    let Ok(mut device) = NbdDevice::from_socket(client.into(), "fuzzed", true) else {
+        return false;
+    };
     let (capacity, sector) = (device.info().capacity_bytes.0, device.info().sector_bytes);
     assert!(sector.0.is_power_of_two() && sector.0 >= SECTOR.0, "{sector} is no sector");
     assert!(capacity > 0 && capacity.is_multiple_of(sector.0), "{capacity} is no whole sectors");

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use uflip_core::random::{SeedableRng, Xoshiro256PlusPlus, uniform};
-use uflip_fuzz::{TARGETS, Target};
+use uflip_fuzz::{FuzzTarget, TARGETS};
 
 /// The mutations of each target in `make test`; `UFLIP_FUZZ_CASES` and `UFLIP_FUZZ_SEED` override
 /// them.
 const CASES: u64 = 5_000;
 /// Boundary values; the first [`NUMBERS`] are numbers.
 #[rustfmt::skip]
-const ODD: &[&str] = &[
+const ODD_VALUES: &[&str] = &[
     "0", "1", "2", "3", "7", "64", "512", "4096", "65536", "1000000", "4294967295", "4294967296",
     "-1", "9223372036854775807", "18446744073709551615", "18446744073709551616", "1e300", "-0.0",
     "nan", "inf",
@@ -27,8 +27,8 @@ const FIELDS: &[u64] =
 /// is open to any peer.
 const PROTOCOL_SECONDS: [u64; 2] = [30, 5];
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a whole number"))
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
 }
 
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -44,45 +44,45 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Return one input of `all`, changed in one to four places.
 fn mutated(all: &[(PathBuf, Vec<u8>)], random: &mut Xoshiro256PlusPlus) -> Vec<u8> {
-    let mut pick = |below: usize| uniform(random, below.max(1) as u64) as usize;
-    let mut data = all[pick(all.len())].1.clone();
-    for _ in 0..=pick(3) * pick(2) {
-        let at = pick(data.len() + 1);
-        let end = (at + 1 + pick(16)).min(data.len());
-        match pick(10) {
-            0 if at < data.len() => data[at] ^= 1 << pick(8),
+    let mut random_below = |below: usize| uniform(random, below.max(1) as u64) as usize;
+    let mut data = all[random_below(all.len())].1.clone();
+    for _ in 0..=random_below(3) * random_below(2) {
+        let at = random_below(data.len() + 1);
+        let end = (at + 1 + random_below(16)).min(data.len());
+        match random_below(10) {
+            0 if at < data.len() => data[at] ^= 1 << random_below(8),
             1 => drop(data.drain(at..end)),
             2 => {
                 let again = data[at..end].to_vec();
-                let to = pick(data.len() + 1);
+                let to = random_below(data.len() + 1);
                 data.splice(to..to, again);
             }
             3 => data.truncate(at),
             4 => {
-                let other = &all[pick(all.len())].1;
-                let from = pick(other.len() + 1);
+                let other = &all[random_below(all.len())].1;
+                let from = random_below(other.len() + 1);
                 data.splice(at..end, other[from..].iter().copied().take(32));
             }
-            5 => drop(data.splice(at..end, ODD[pick(ODD.len())].bytes())),
+            5 => drop(data.splice(at..end, ODD_VALUES[random_below(ODD_VALUES.len())].bytes())),
             6 => {
-                let bytes = FIELDS[pick(FIELDS.len())].to_be_bytes();
-                let wide = [2, 4, 8][pick(3)];
-                let end = (at + wide).min(data.len());
-                data.splice(at..end, bytes[8 - wide..].iter().copied());
+                let bytes = FIELDS[random_below(FIELDS.len())].to_be_bytes();
+                let width = [2, 4, 8][random_below(3)];
+                let end = (at + width).min(data.len());
+                data.splice(at..end, bytes[8 - width..].iter().copied());
             }
             // Mostly a number replaces a number: an input that still parses reaches deeper code.
             _ => {
                 let digit = |byte: &u8| byte.is_ascii_digit();
                 let begin = data.iter().skip(at).position(digit).map_or(at, |after| at + after);
                 let length = data[begin..].iter().take_while(|byte| digit(byte)).count();
-                data.splice(begin..begin + length, ODD[pick(NUMBERS)].bytes());
+                data.splice(begin..begin + length, ODD_VALUES[random_below(NUMBERS)].bytes());
             }
         }
     }
     data
 }
 
-fn try_one(name: &str, target: Target, data: &[u8], what: &str) -> bool {
+fn try_one(name: &str, target: FuzzTarget, data: &[u8], what: &str) -> bool {
     catch_unwind(AssertUnwindSafe(|| target(data))).unwrap_or_else(|_| {
         let kept = std::env::temp_dir().join(format!("uflip-fuzz-{name}"));
         std::fs::write(&kept, data).expect("room for a temporary file");
@@ -114,17 +114,17 @@ fn replay_for(name: &str, seconds: u64) {
     let named = std::env::var("UFLIP_FUZZ_CASES").is_ok();
     let until = Instant::now() + Duration::from_secs(if named { 0 } else { seconds });
     println!("{name}: {cases} mutations from seed {seed}, and on for {seconds} s");
-    let (mut accepted, mut tried) = (0, 0);
-    while tried < cases || Instant::now() < until {
-        let case = tried;
-        tried += 1;
+    let (mut accepted, mut attempts) = (0, 0);
+    while attempts < cases || Instant::now() < until {
+        let case = attempts;
+        attempts += 1;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add(case));
         let data = mutated(&all, &mut random);
         let again = format!("UFLIP_FUZZ_SEED={} UFLIP_FUZZ_CASES=1", seed.wrapping_add(case));
         let what = format!("{again} cargo test -p uflip-fuzz --test replay");
         accepted += u64::from(try_one(name, *target, &data, &what));
     }
-    println!("{name}: {accepted} of {tried} accepted");
+    println!("{name}: {accepted} of {attempts} accepted");
 }
 
 #[test]
@@ -163,16 +163,16 @@ fn recordings_are_read_or_refused() {
 }
 
 #[test]
-fn clients_of_a_served_device_are_answered_or_left() {
+fn served_clients_are_answered_or_disconnected() {
     replay_protocol("nbd");
 }
 
 #[test]
-fn servers_of_all_kinds_are_used_or_left() {
+fn servers_are_used_or_disconnected() {
     replay_protocol("nbd-server");
 }
 
 #[test]
-fn logs_of_fio_are_read_or_refused() {
+fn fio_logs_are_read_or_refused() {
     replay("fio-log");
 }

@@ -14,9 +14,9 @@ use crate::buffer::Data;
 use crate::direct::DirectDevice;
 use crate::file::io_method;
 use crate::guard::admit::{self, BlockReport};
-use crate::guard::machine::{Machine, Node, Number};
+use crate::guard::machine::{BlockNode, DeviceNumber, Machine};
 use crate::guard::mark::OwnershipMark;
-use crate::guard::target::{Target, drop_cache};
+use crate::guard::target::{TargetHandle, drop_cache};
 use crate::guard::token::Identity;
 use crate::guard::{Roots, attribute, lock};
 use crate::sector_stamp::SectorStamp;
@@ -49,8 +49,8 @@ pub struct BlockOptions<'a> {
 /// unless `destroy` is exactly its [`BlockReport::token`] when `writable`.
 pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
     let target = find(path)?;
-    let machine = Machine::look(&Roots::default());
-    let number = Number::from_dev(target.metadata.rdev());
+    let machine = Machine::examine(&Roots::default());
+    let number = DeviceNumber::from_dev(target.metadata.rdev());
     let node = find_node(&machine, number, path)?;
     let mut info = describe(&machine, node, path);
     let mut flags = if options.buffered { 0 } else { libc::O_DIRECT };
@@ -68,13 +68,13 @@ pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
     if options.writable {
         // A second check under the exclusive open: the medium may have been changed.
         refuse_read_only(is_read_only(&file), path)?;
-        let machine = Machine::look(&machine.roots);
+        let machine = Machine::examine(&machine.roots);
         admit::admit_block(&machine, number, Some(&reader), path, options.destroy)?;
     }
-    let found = SectorStamp::find_on(&reader, info.capacity_bytes.0);
+    let found_stamp = SectorStamp::find_on(&reader, info.capacity_bytes.0);
     drop_cache(&reader);
-    let stamp = found.or(options.stamp).unwrap_or_else(SectorStamp::generate);
-    insert_stamp(&mut info, found, options.writable.then_some((stamp, options.data)));
+    let stamp = found_stamp.or(options.stamp).unwrap_or_else(SectorStamp::generate);
+    insert_stamp(&mut info, found_stamp, options.writable.then_some((stamp, options.data)));
     info.io = io_method(options.buffered);
     info.data = options.data.name();
     Ok(DirectDevice::new(info, file, options.data, Arc::new(OwnershipMark::device(stamp))))
@@ -86,8 +86,8 @@ pub fn open_block(path: &str, options: BlockOptions) -> Result<DirectDevice> {
 /// As [`open_block`].
 pub fn check_block(path: &str, destroy: Option<&str>) -> Result<()> {
     let target = find(path)?;
-    let machine = Machine::look(&Roots::default());
-    let number = Number::from_dev(target.metadata.rdev());
+    let machine = Machine::examine(&Roots::default());
+    let number = DeviceNumber::from_dev(target.metadata.rdev());
     let node = find_node(&machine, number, path)?;
     admit::admit_block(&machine, number, target.reader().ok().as_ref(), path, destroy)?;
     refuse_read_only(node.attribute("ro") == "1", path)
@@ -99,24 +99,24 @@ pub fn check_block(path: &str, destroy: Option<&str>) -> Result<()> {
 /// # Errors
 /// Missing, or not a block device.
 pub fn inspect_block(path: &str) -> Result<DeviceInfo> {
-    Ok(inspect(&Machine::look(&Roots::default()), path)?.0)
+    Ok(inspect(&Machine::examine(&Roots::default()), path)?.0)
 }
 
 /// Return the properties, users, contents and `--destroy` token of each block device at `paths`.
 /// Devices without a name or capacity are left out. The machine is examined once for all of them.
 #[must_use]
 pub fn report_blocks(paths: &[String]) -> Vec<(DeviceInfo, BlockReport)> {
-    let machine = Machine::look(&Roots::default());
-    let known = |path: &String| {
+    let machine = Machine::examine(&Roots::default());
+    let report = |path: &String| {
         let (info, target) = inspect(&machine, path).ok()?;
         (info.capacity_bytes.0 > 0).then(|| (info, report_of(&machine, &target)))
     };
-    paths.iter().filter_map(known).collect()
+    paths.iter().filter_map(report).collect()
 }
 
-fn inspect(machine: &Machine, path: &str) -> Result<(DeviceInfo, Target)> {
+fn inspect(machine: &Machine, path: &str) -> Result<(DeviceInfo, TargetHandle)> {
     let target = find(path)?;
-    let node = find_node(machine, Number::from_dev(target.metadata.rdev()), path)?;
+    let node = find_node(machine, DeviceNumber::from_dev(target.metadata.rdev()), path)?;
     let mut info = describe(machine, node, path);
     let stamp =
         target.reader().ok().and_then(|file| SectorStamp::find_on(&file, info.capacity_bytes.0));
@@ -128,10 +128,10 @@ fn inspect(machine: &Machine, path: &str) -> Result<(DeviceInfo, Target)> {
 pub(crate) fn insert_stamp(
     info: &mut DeviceInfo,
     found: Option<SectorStamp>,
-    written: Option<(SectorStamp, Data)>,
+    new: Option<(SectorStamp, Data)>,
 ) {
-    let written = written.filter(|(_, data)| *data == Data::Random).map(|(stamp, _)| stamp);
-    if let Some(stamp) = found.or(written) {
+    let new = new.filter(|(_, data)| *data == Data::Random).map(|(stamp, _)| stamp);
+    if let Some(stamp) = found.or(new) {
         info.details.insert("brand".into(), stamp.text().into());
         if found.is_none() {
             info.details.insert("brand_is_new".into(), true.into());
@@ -145,15 +145,19 @@ pub(crate) fn insert_stamp(
 /// Missing, or not a block device.
 pub fn report_block(path: &str) -> Result<BlockReport> {
     let target = find(path)?;
-    Ok(report_of(&Machine::look(&Roots::default()), &target))
+    Ok(report_of(&Machine::examine(&Roots::default()), &target))
 }
 
-fn report_of(machine: &Machine, target: &Target) -> BlockReport {
-    admit::report(machine, Number::from_dev(target.metadata.rdev()), target.reader().ok().as_ref())
+fn report_of(machine: &Machine, target: &TargetHandle) -> BlockReport {
+    admit::report(
+        machine,
+        DeviceNumber::from_dev(target.metadata.rdev()),
+        target.reader().ok().as_ref(),
+    )
 }
 
-fn find(path: &str) -> Result<Target> {
-    let target = Target::find(Path::new(path)).map_err(|error| {
+fn find(path: &str) -> Result<TargetHandle> {
+    let target = TargetHandle::find(Path::new(path)).map_err(|error| {
         Error::os("The block device cannot be opened", path, &error)
             .action("check the path and your permissions")
     })?;
@@ -170,7 +174,7 @@ fn find(path: &str) -> Result<Target> {
     Ok(target)
 }
 
-fn find_node<'a>(machine: &'a Machine, number: Number, path: &str) -> Result<&'a Node> {
+fn find_node<'a>(machine: &'a Machine, number: DeviceNumber, path: &str) -> Result<&'a BlockNode> {
     machine.nodes.get(&number).ok_or_else(|| {
         Error::device("The kernel does not describe this block device")
             .at(path)
@@ -206,7 +210,7 @@ fn is_read_only(file: &File) -> bool {
     status == 0 && read_only != 0
 }
 
-fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
+fn describe(machine: &Machine, node: &BlockNode, path: &str) -> DeviceInfo {
     let disk = machine.disk_of(node);
     let sectors: u64 = node.attribute("size").parse().unwrap_or(0);
     let sector = disk.attribute("queue/logical_block_size").parse();
@@ -217,7 +221,7 @@ fn describe(machine: &Machine, node: &Node, path: &str) -> DeviceInfo {
         details.insert(name.into(), disk.attribute(&format!("queue/{name}")).into());
     }
     let discards =
-        disk.attribute("queue/discard_max_bytes").parse().is_ok_and(|most: u64| most > 0);
+        disk.attribute("queue/discard_max_bytes").parse().is_ok_and(|bytes: u64| bytes > 0);
     details.insert("deallocates".into(), discards.into());
     details.insert("backing_file".into(), disk.attribute("loop/backing_file").into());
     // Together they identify a medium until the next boot.

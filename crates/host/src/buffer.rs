@@ -57,20 +57,20 @@ impl Data {
 pub(crate) struct Pool {
     memory: *mut u8,
     layout: std::alloc::Layout,
-    longest: usize,
+    max_io_bytes: usize,
     /// The number of read buffers.
     sinks: usize,
-    turn: usize,
+    write_offset: usize,
 }
 
 // SAFETY: the pool owns its memory and hands out pointers only through `&mut self`.
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Create a pool for I/Os of up to `longest` bytes, with `sinks` read buffers.
-    pub(crate) fn new(longest: usize, sinks: usize, data: Data, stamp: SectorStamp) -> Pool {
-        let longest = longest.next_multiple_of(PAGE);
-        let length = longest + POOL_SLACK + longest * sinks;
+    /// Create a pool for I/Os of up to `max_io_bytes` bytes, with `sinks` read buffers.
+    pub(crate) fn new(max_io_bytes: usize, sinks: usize, data: Data, stamp: SectorStamp) -> Pool {
+        let max_io_bytes = max_io_bytes.next_multiple_of(PAGE);
+        let length = max_io_bytes + POOL_SLACK + max_io_bytes * sinks;
         let layout = std::alloc::Layout::from_size_align(length, PAGE).expect("a sane length");
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { std::alloc::alloc_zeroed(layout) };
@@ -88,39 +88,39 @@ impl Pool {
                 unsafe { std::ptr::write_volatile(byte, 0) };
             }),
         }
-        Pool { memory, layout, longest, sinks, turn: 0 }
+        Pool { memory, layout, max_io_bytes, sinks, write_offset: 0 }
     }
 
     /// Return the largest I/O [bytes].
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
+    pub(crate) fn max_io_bytes(&self) -> usize {
+        self.max_io_bytes
     }
 
     /// Return the data of the next write.
     #[inline]
     pub(crate) fn next_data(&mut self) -> *const u8 {
-        self.turn = (self.turn + PAGE) % POOL_SLACK;
-        // SAFETY: `turn` < POOL_SLACK, and the write pool exceeds any I/O by POOL_SLACK.
-        unsafe { self.memory.add(self.turn) }
+        self.write_offset = (self.write_offset + PAGE) % POOL_SLACK;
+        // SAFETY: `write_offset` < POOL_SLACK, and the write pool exceeds any I/O by POOL_SLACK.
+        unsafe { self.memory.add(self.write_offset) }
     }
 
     /// Return the read buffer. Read data is never examined.
     #[inline]
     pub(crate) fn sink(&mut self) -> *mut u8 {
-        self.sink_of(0)
+        self.sink_for(0)
     }
 
-    /// Return the read buffer of queue entry `place`; entries share buffers if there are more of
+    /// Return the read buffer of queue entry `entry`; entries share buffers if there are more of
     /// them.
     #[inline]
-    pub(crate) fn sink_of(&mut self, place: usize) -> *mut u8 {
-        let behind = place % self.sinks * self.longest;
-        // SAFETY: `sinks` read buffers of `longest` bytes follow the write pool.
-        unsafe { self.memory.add(self.longest + POOL_SLACK + behind) }
+    pub(crate) fn sink_for(&mut self, entry: usize) -> *mut u8 {
+        let offset = entry % self.sinks * self.max_io_bytes;
+        // SAFETY: `sinks` read buffers of `max_io_bytes` bytes follow the write pool.
+        unsafe { self.memory.add(self.max_io_bytes + POOL_SLACK + offset) }
     }
 
     /// Return the whole memory, for registration with the kernel.
-    pub(crate) fn all(&self) -> libc::iovec {
+    pub(crate) fn whole(&self) -> libc::iovec {
         libc::iovec { iov_base: self.memory.cast(), iov_len: self.layout.size() }
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_those_of_stat() {
+    fn cached_attributes_match_stat() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         std::fs::write(&path, [1; 5000]).expect("room");
@@ -87,15 +87,15 @@ mod tests {
         for path in [path.as_path(), Path::new("/dev/null"), Path::new("/dev/loop0"), folder.path()]
         {
             let Ok(expected) = std::fs::metadata(path) else { continue };
-            let found = CachedStat::at(path).expect("it is there");
-            assert_eq!((found.device, found.inode), (expected.dev(), expected.ino()));
-            assert_eq!((found.node, found.length), (expected.rdev(), expected.len()));
-            assert_eq!(found.allocated, expected.blocks() * 512);
-            assert_eq!(found.is_file(), expected.is_file());
-            assert_eq!(found.is_block_device(), expected.file_type().is_block_device());
+            let stat = CachedStat::at(path).expect("it is there");
+            assert_eq!((stat.device, stat.inode), (expected.dev(), expected.ino()));
+            assert_eq!((stat.node, stat.length), (expected.rdev(), expected.len()));
+            assert_eq!(stat.allocated, expected.blocks() * 512);
+            assert_eq!(stat.is_file(), expected.is_file());
+            assert_eq!(stat.is_block_device(), expected.file_type().is_block_device());
         }
-        let found = CachedStat::of_file(&file).expect("open");
-        assert_eq!((found.length, found.is_file()), (5000, true));
+        let stat = CachedStat::of_file(&file).expect("open");
+        assert_eq!((stat.length, stat.is_file()), (5000, true));
         assert!(CachedStat::at(&folder.path().join("g")).is_none());
     }
 }

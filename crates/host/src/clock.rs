@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_never_ends_early() {
+    fn wait_until_never_returns_early() {
         for pause in [0, 1_000, 100_000, 400_000] {
             let until = now() + Nanos(pause);
             wait_until(until);

@@ -56,23 +56,23 @@ pub(crate) fn polled_ring(depth: u32) -> io::Result<IoUring> {
 }
 
 /// Return why `file` cannot be polled, or `None`. Reads a sector to `sink` as a test.
-pub(crate) fn why_not_polled(file: &File, sink: *mut u8, sector: u32) -> Option<String> {
+pub(crate) fn why_not_pollable(file: &File, sink: *mut u8, sector: u32) -> Option<String> {
     let metadata = file.metadata().ok()?;
     let number =
         if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-    let of_disk = why_no_disk_polls(number);
-    of_disk.or_else(|| read_polled(file, sink, sector).err().map(|error| error.to_string()))
+    let disk_reason = why_disk_cannot_poll(number);
+    disk_reason.or_else(|| read_polled(file, sink, sector).err().map(|error| error.to_string()))
 }
 
 /// Return why the disk below the device of this number cannot be polled, or `None`.
-fn why_no_disk_polls(number: libc::dev_t) -> Option<String> {
+fn why_disk_cannot_poll(number: libc::dev_t) -> Option<String> {
     let Ok((_, disk)) = disk_of(number) else {
-        return Some("no disk of its own lies below it".into());
+        return Some("it is not on a single disk".into());
     };
     let polls = std::fs::read_to_string(disk.join("queue/io_poll")).unwrap_or_default();
     let name = disk.file_name().unwrap_or_default().to_string_lossy();
-    let why = || format!("{name} has no queue that interrupts nobody (queue/io_poll is 0)");
-    (polls.trim() != "1").then(why)
+    let reason = || format!("{name} has no poll queue (queue/io_poll is 0)");
+    (polls.trim() != "1").then(reason)
 }
 
 /// Check that the file at `path`, which may not exist yet, can be polled, as far as its disk
@@ -83,15 +83,15 @@ fn why_no_disk_polls(number: libc::dev_t) -> Option<String> {
 pub fn check_polled(path: &str, buffered: bool) -> Result<()> {
     let path = Path::new(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let there = path.metadata().or_else(|_| folder.unwrap_or(Path::new(".")).metadata());
-    let why = match there {
+    let metadata = path.metadata().or_else(|_| folder.unwrap_or(Path::new(".")).metadata());
+    let reason = match metadata {
         _ if buffered => Some(BUFFERED.into()),
-        Ok(metadata) => why_no_disk_polls(metadata.dev()),
+        Ok(metadata) => why_disk_cannot_poll(metadata.dev()),
         // Opening the file reports the error.
         Err(_) => None,
     };
     let url = format!("file:{}", path.display());
-    why.map_or(Ok(()), |why| Err(not_polled(&url, &why)))
+    reason.map_or(Ok(()), |reason| Err(not_polled(&url, &reason)))
 }
 
 fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {
@@ -114,12 +114,12 @@ fn read_polled(file: &File, sink: *mut u8, sector: u32) -> io::Result<()> {
 }
 
 /// Create the error of a device that does not support the requested polling.
-pub(crate) fn not_polled(url: &str, why: &str) -> Error {
+pub(crate) fn not_polled(url: &str, reason: &str) -> Error {
     Error::usage("The device cannot be polled")
         .at(url)
-        .got(format!("completion polled: {why}"))
+        .got(format!("completion polled: {reason}"))
         .allowed(
-            "direct I/O on a disk with such queues, as NVMe drives have with nvme.poll_queues=1",
+            "direct I/O on a disk with poll queues, such as an NVMe drive with nvme.poll_queues=1",
         )
-        .action("leave the completion to uflip (auto), or give the kernel that parameter")
+        .action("use --completion auto, or boot the kernel with this parameter")
 }

@@ -10,7 +10,7 @@ use uflip_core::{Bytes, Error, ErrorKind, Result};
 use crate::guard::admit::{self, WriteRequest};
 use crate::guard::data_mark::DataMark;
 use crate::guard::machine::Machine;
-use crate::guard::target::{Folder, Target};
+use crate::guard::target::{Folder, TargetHandle};
 use crate::guard::{Roots, lock};
 
 /// Readable by its owner only: it may hold a database.
@@ -40,27 +40,27 @@ impl DataFile {
     /// If the file cannot be created, read or written; [`ErrorKind::Refused`] if its size differs,
     /// it is in use, or it holds data that no uflip server wrote.
     pub fn open(path: &Path, options: DataOptions) -> Result<DataFile> {
-        let place = path.display().to_string();
-        let machine = Machine::look(&Roots::default());
-        let Some(target) = find(path, &place, options)? else {
-            return create(&machine, path, &place, options);
+        let location = path.display().to_string();
+        let machine = Machine::examine(&Roots::default());
+        let Some(target) = find(path, &location, options)? else {
+            return create(&machine, path, &location, options);
         };
-        let reader = admit(&machine, &target, &place, options)?;
+        let reader = admit(&machine, &target, &location, options)?;
         let file = target.open(!options.read_only, libc::O_NONBLOCK);
-        let file = file.map_err(|error| unusable(&place, options, &error))?;
-        target.check_same(&file, &place)?;
-        lock::hold(&file, !options.read_only, &place)?;
+        let file = file.map_err(|error| unusable(&location, options, &error))?;
+        target.check_same(&file, &location)?;
+        lock::hold(&file, !options.read_only, &location)?;
         if options.read_only {
             return Ok(DataFile { _mark: None, file });
         }
         // A second check under the lock: another server may have opened it meanwhile.
-        let machine = Machine::look(&machine.roots);
-        admit::admit_data_file(&machine, &reader, write_request(&place, options))?;
-        DataFile::marked(file, &place, options)
+        let machine = Machine::examine(&machine.roots);
+        admit::admit_data_file(&machine, &reader, write_request(&location, options))?;
+        DataFile::marked(file, &location, options)
     }
 
-    fn marked(file: File, place: &str, options: DataOptions) -> Result<DataFile> {
-        let mark = DataMark::open(&file).map_err(|error| unusable(place, options, &error))?;
+    fn marked(file: File, location: &str, options: DataOptions) -> Result<DataFile> {
+        let mark = DataMark::open(&file).map_err(|error| unusable(location, options, &error))?;
         Ok(DataFile { _mark: Some(mark), file })
     }
 
@@ -77,85 +77,100 @@ impl DataFile {
 /// # Errors
 /// As [`DataFile::open`].
 pub fn check_data_file(path: &Path, options: DataOptions) -> Result<()> {
-    let place = path.display().to_string();
-    let machine = Machine::look(&Roots::default());
-    match find(path, &place, options)? {
-        Some(target) => admit(&machine, &target, &place, options).map(|_| ()),
-        None => folder_of(&machine, path, &place, options).map(|_| ()),
+    let location = path.display().to_string();
+    let machine = Machine::examine(&Roots::default());
+    match find(path, &location, options)? {
+        Some(target) => admit(&machine, &target, &location, options).map(|_| ()),
+        None => folder_of(&machine, path, &location, options).map(|_| ()),
     }
 }
 
 /// Find the file at `path`; it may be missing only if it can be created.
-fn find(path: &Path, place: &str, options: DataOptions) -> Result<Option<Target>> {
-    match Target::find(path).map_err(|error| unusable(place, options, &error))? {
+fn find(path: &Path, location: &str, options: DataOptions) -> Result<Option<TargetHandle>> {
+    match TargetHandle::find(path).map_err(|error| unusable(location, options, &error))? {
         None if options.read_only => {
             let missing = std::io::Error::from_raw_os_error(libc::ENOENT);
-            Err(unusable(place, options, &missing))
+            Err(unusable(location, options, &missing))
         }
-        found => Ok(found),
+        target => Ok(target),
     }
 }
 
 /// Refuse a file of another kind or size, or one that must not be written; return a descriptor for
 /// reading.
-fn admit(machine: &Machine, target: &Target, place: &str, options: DataOptions) -> Result<File> {
-    admit::refuse_below_dev(&target.real_path(), place)?;
+fn admit(
+    machine: &Machine,
+    target: &TargetHandle,
+    location: &str,
+    options: DataOptions,
+) -> Result<File> {
+    admit::refuse_below_dev(&target.real_path(), location)?;
     let is_file = target.metadata.is_file();
     if !is_file || target.metadata.len() != options.size.0 {
-        return Err(wrong_size(place, is_file, target.metadata.len(), options));
+        return Err(wrong_size(location, is_file, target.metadata.len(), options));
     }
-    admit::admit_file_system(machine, target.held(), place)?;
-    let reader = target.reader().map_err(|error| unusable(place, options, &error))?;
+    admit::admit_file_system(machine, target.descriptor(), location)?;
+    let reader = target.reader().map_err(|error| unusable(location, options, &error))?;
     if !options.read_only {
-        admit::admit_data_file(machine, &reader, write_request(place, options))?;
+        admit::admit_data_file(machine, &reader, write_request(location, options))?;
     }
     Ok(reader)
 }
 
-fn write_request<'a>(place: &'a str, options: DataOptions<'a>) -> WriteRequest<'a> {
-    let instead = "name a file that does not exist yet";
-    WriteRequest { place, path: place, destroy: options.destroy, instead }
+fn write_request<'a>(location: &'a str, options: DataOptions<'a>) -> WriteRequest<'a> {
+    let alternative = "name a file that does not exist yet";
+    WriteRequest { location, path: location, destroy: options.destroy, alternative }
 }
 
 /// Return the folder for a new file.
-fn folder_of(machine: &Machine, path: &Path, place: &str, options: DataOptions) -> Result<Folder> {
-    let folder = Folder::containing(path).map_err(|error| unusable(place, options, &error))?;
-    admit::refuse_below_dev(&folder.real_path(), place)?;
-    admit::admit_file_system(machine, folder.held(), place)?;
+fn folder_of(
+    machine: &Machine,
+    path: &Path,
+    location: &str,
+    options: DataOptions,
+) -> Result<Folder> {
+    let folder = Folder::containing(path).map_err(|error| unusable(location, options, &error))?;
+    admit::refuse_below_dev(&folder.real_path(), location)?;
+    admit::admit_file_system(machine, folder.descriptor(), location)?;
     Ok(folder)
 }
 
 /// Create the file with `options.size` zeros, and sync it and its folder.
-fn create(machine: &Machine, path: &Path, place: &str, options: DataOptions) -> Result<DataFile> {
-    let folder = folder_of(machine, path, place, options)?;
-    let failed = |error: std::io::Error| unusable(place, options, &error);
-    let file = Target::create(&folder, MODE).map_err(failed)?;
-    let made = lock::hold(&file, true, place).and_then(|()| {
+fn create(
+    machine: &Machine,
+    path: &Path,
+    location: &str,
+    options: DataOptions,
+) -> Result<DataFile> {
+    let folder = folder_of(machine, path, location, options)?;
+    let failed = |error: std::io::Error| unusable(location, options, &error);
+    let file = TargetHandle::create(&folder, MODE).map_err(failed)?;
+    let data_file = lock::hold(&file, true, location).and_then(|()| {
         file.set_len(options.size.0).map_err(failed)?;
-        let made = DataFile::marked(file.try_clone().map_err(failed)?, place, options)?;
-        folder.sync().map_err(failed).map(|()| made)
+        let data_file = DataFile::marked(file.try_clone().map_err(failed)?, location, options)?;
+        folder.sync().map_err(failed).map(|()| data_file)
     });
-    made.inspect_err(|_| folder.remove(&file))
+    data_file.inspect_err(|_| folder.remove(&file))
 }
 
-fn unusable(place: &str, options: DataOptions, error: &std::io::Error) -> Error {
-    Error::os("The data file cannot be used", place, error).action(if options.read_only {
-        "name a file that is there and may be read"
+fn unusable(location: &str, options: DataOptions, error: &std::io::Error) -> Error {
+    Error::os("The data file cannot be used", location, error).action(if options.read_only {
+        "name an existing file that may be read"
     } else {
-        "name a file that may be written, or one that is not there yet"
+        "name a file that may be written, or a new one"
     })
 }
 
-fn wrong_size(place: &str, is_file: bool, length: u64, options: DataOptions) -> Error {
-    let (none_yet, made_so) = if options.read_only {
+fn wrong_size(location: &str, is_file: bool, length: u64, options: DataOptions) -> Error {
+    let (or_missing, creation) = if options.read_only {
         ("", "")
     } else {
-        (", or none yet", "; it is made with the size of the device")
+        (", or a new file", "; it is created with the size of the device")
     };
-    let what = if is_file { "" } else { "no regular file, " };
+    let kind = if is_file { "" } else { "not a regular file, " };
     Error::new(ErrorKind::Refused, "The data file does not fit the device")
-        .at(place)
-        .got(format!("{what}{length} bytes"))
-        .allowed(format!("a regular file of {} bytes{none_yet}", options.size.0))
-        .action(format!("name another file{made_so}"))
+        .at(location)
+        .got(format!("{kind}{length} bytes"))
+        .allowed(format!("a regular file of {} bytes{or_missing}", options.size.0))
+        .action(format!("name another file{creation}"))
 }

@@ -17,10 +17,10 @@ use uflip_core::{
 
 use crate::buffer::{Data, Pool};
 use crate::clock;
-use crate::completions::{BUFFERED, Completions, not_polled, why_not_polled};
+use crate::completions::{BUFFERED, Completions, not_polled, why_not_pollable};
 use crate::guard::mark::OwnershipMark;
 use crate::target_status::{TargetStatus, target_status};
-use crate::watch::{InflightIo, Watch};
+use crate::watch::{DeviceWatch, InflightIo};
 use crate::zoned;
 
 /// The initial size of a pool, before the first larger I/O.
@@ -38,12 +38,12 @@ pub struct DirectDevice {
     /// Whether completions of a queue are polled.
     polls: bool,
     /// Writes since the durability was set, over all handles; counted for `flush:N`.
-    written: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
     /// The ownership mark; the last handle closes it.
     mark: Arc<OwnershipMark>,
     pool: Pool,
     completions: CompletionQueue,
-    watch: Watch,
+    watch: DeviceWatch,
     inflight: Arc<InflightIo>,
 }
 
@@ -55,11 +55,11 @@ impl DirectDevice {
         mark: Arc<OwnershipMark>,
     ) -> DirectDevice {
         mark.count_opens(&file);
-        DirectDevice::watched_by(Watch::new(&info.url), info, file, data, mark)
+        DirectDevice::with_watch(DeviceWatch::new(&info.url), info, file, data, mark)
     }
 
-    fn watched_by(
-        watch: Watch,
+    fn with_watch(
+        watch: DeviceWatch,
         info: DeviceInfo,
         file: File,
         data: Data,
@@ -73,7 +73,7 @@ impl DirectDevice {
             data,
             durability: Durability::default(),
             polls: false,
-            written: Arc::default(),
+            writes: Arc::default(),
             mark,
             pool,
             completions: CompletionQueue::default(),
@@ -84,7 +84,7 @@ impl DirectDevice {
 
     /// Set the durability of all following writes.
     pub fn set_durability(&mut self, durability: Durability) {
-        (self.durability, self.written) = (durability, Arc::default());
+        (self.durability, self.writes) = (durability, Arc::default());
     }
 
     /// Choose the completion mode of queued I/Os; return whether they are polled.
@@ -97,17 +97,17 @@ impl DirectDevice {
             return Ok(false);
         }
         let sector = self.info.sector_bytes.0;
-        let why = if self.info.io.contains("buffered") {
+        let reason = if self.info.io.contains("buffered") {
             Some(BUFFERED.into())
         } else {
             let mut pool = self.pool(sector as usize, 1);
-            why_not_polled(&self.file, pool.sink(), sector as u32)
+            why_not_pollable(&self.file, pool.sink(), sector as u32)
         };
-        match why {
-            Some(why) if completions == Completions::Polled => {
-                return Err(not_polled(&self.info.url, &why));
+        match reason {
+            Some(reason) if completions == Completions::Polled => {
+                return Err(not_polled(&self.info.url, &reason));
             }
-            why => self.polls = why.is_none(),
+            reason => self.polls = reason.is_none(),
         }
         Ok(self.polls)
     }
@@ -127,22 +127,22 @@ impl DirectDevice {
     #[inline]
     fn write(&self, data: *const u8, size: usize, offset: libc::off_t) -> isize {
         let fd = self.file.as_raw_fd();
-        let moved = if self.durability == Durability::Fua {
-            let all = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
+        let written_bytes = if self.durability == Durability::Fua {
+            let buffer = libc::iovec { iov_base: data.cast_mut().cast(), iov_len: size };
             // SAFETY: one buffer of at least `size` bytes, which is only read.
-            unsafe { libc::pwritev2(fd, &raw const all, 1, offset, libc::RWF_DSYNC) }
+            unsafe { libc::pwritev2(fd, &raw const buffer, 1, offset, libc::RWF_DSYNC) }
         } else {
             // SAFETY: `data` is at least `size` bytes long.
             unsafe { libc::pwrite(fd, data.cast(), size, offset) }
         };
-        if moved == size as isize && matches!(self.durability, Durability::Flush(_)) {
-            let before = self.written.fetch_add(1, Ordering::Relaxed);
+        if written_bytes == size as isize && matches!(self.durability, Durability::Flush(_)) {
+            let before = self.writes.fetch_add(1, Ordering::Relaxed);
             // SAFETY: an open descriptor.
             if self.durability.flushes_after(before) && unsafe { libc::fdatasync(fd) } != 0 {
                 return -1;
             }
         }
-        moved
+        written_bytes
     }
 
     /// Deallocate `size` bytes at `offset`: discard them on a block device; punch a hole into a
@@ -164,30 +164,30 @@ impl DirectDevice {
     #[inline]
     fn deallocate(&self, offset: Bytes, size: Bytes) -> bool {
         let fd = self.file.as_raw_fd();
-        self.watch.deallocates();
-        let done = if self.info.kind == DeviceKind::Block {
+        self.watch.note_deallocation();
+        let status = if self.info.kind == DeviceKind::Block {
             let range = [offset.0, size.0];
             // SAFETY: an open descriptor, and a range of two integers that the call reads.
             unsafe { libc::ioctl(fd, BLKDISCARD, range.as_ptr()) }
         } else {
-            let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             let (offset, size) = (offset.0 as libc::off_t, size.0 as libc::off_t);
             // SAFETY: an open descriptor.
-            unsafe { libc::fallocate(fd, how, offset, size) }
+            unsafe { libc::fallocate(fd, mode, offset, size) }
         };
-        done == 0
+        status == 0
     }
 
     /// Execute a trim or zone command; return its start, its size in bytes or -1, and its end.
     #[inline]
     pub(crate) fn timed_call(&self, request: &Io) -> (Nanos, isize, Nanos) {
         let submitted = clock::now();
-        let done = match request.mode {
+        let succeeded = match request.mode {
             Mode::Trim => self.deallocate(request.offset, request.size),
             mode => zoned::manage(&self.file, mode, request.offset, request.size),
         };
         let completed = clock::now();
-        (submitted, if done { request.size.0 as isize } else { -1 }, completed)
+        (submitted, if succeeded { request.size.0 as isize } else { -1 }, completed)
     }
 
     /// Note that uflip begins to write: earlier changes were made by others.
@@ -202,7 +202,7 @@ impl DirectDevice {
 
     /// Return a watch for other threads: the outstanding I/O, and whether the file was truncated.
     #[must_use]
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> DeviceWatch {
         let is_random = self.data == Data::Random;
         self.watch.with_file(&self.file, self.info.capacity_bytes, is_random)
     }
@@ -210,9 +210,9 @@ impl DirectDevice {
     /// Return the present status of the target, for comparison before and after a run.
     pub fn status(&mut self) -> TargetStatus {
         let name = self.info.url.strip_prefix("file:").unwrap_or(&self.info.url);
-        let mut now = target_status(self.info.kind, name, &self.file);
-        self.mark.add_to(&mut now);
-        now
+        let mut status = target_status(self.info.kind, name, &self.file);
+        self.mark.add_to(&mut status);
+        status
     }
 
     /// Store the allocated size of a file: unallocated parts are holes, and reads of them never
@@ -243,9 +243,9 @@ impl DirectDevice {
         self.info.io = io;
     }
 
-    /// Create a pool for I/Os of up to `longest` bytes, with `sinks` read buffers.
-    pub(crate) fn pool(&self, longest: usize, sinks: usize) -> Pool {
-        Pool::new(longest, sinks, self.data, self.mark.stamp())
+    /// Create a pool for I/Os of up to `max_io_bytes`, with `sinks` read buffers.
+    pub(crate) fn pool(&self, max_io_bytes: usize, sinks: usize) -> Pool {
+        Pool::new(max_io_bytes, sinks, self.data, self.mark.stamp())
     }
 
     /// Store the oldest I/O of a queue for the watch; `None` if it is empty.
@@ -257,21 +257,21 @@ impl DirectDevice {
     }
 
     /// Create the error of a queued I/O with `result`: a negative error number, or too few bytes.
-    pub(crate) fn failed_in_queue(&self, request: &Io, result: i32) -> Error {
+    pub(crate) fn queued_io_failed(&self, request: &Io, result: i32) -> Error {
         let error = std::io::Error::from_raw_os_error(-result.min(0));
         self.io_error(request, result as isize, &error)
     }
 
-    pub(crate) fn failed(&self, request: &Io, moved: isize) -> Error {
-        self.io_error(request, moved, &std::io::Error::last_os_error())
+    pub(crate) fn io_failed(&self, request: &Io, moved_bytes: isize) -> Error {
+        self.io_error(request, moved_bytes, &std::io::Error::last_os_error())
     }
 
-    fn io_error(&self, request: &Io, moved: isize, error: &std::io::Error) -> Error {
+    fn io_error(&self, request: &Io, moved_bytes: isize, error: &std::io::Error) -> Error {
         let what = format!("{request} failed");
-        if moved >= 0 {
+        if moved_bytes >= 0 {
             return Error::device(what)
                 .at(&self.info.url)
-                .got(format!("{moved} bytes moved"))
+                .got(format!("{moved_bytes} bytes moved"))
                 .action("the device or file is shorter than it was when it was opened");
         }
         let action = match error.raw_os_error() {
@@ -280,13 +280,13 @@ impl DirectDevice {
             Some(libc::ETOOMANYREFS) => zoned::TOO_MANY_OPEN,
             Some(libc::EOVERFLOW) => zoned::TOO_MANY_ACTIVE,
             Some(libc::ENOSPC) if self.info.kind == DeviceKind::Block => {
-                "what lies below the device has no room left: give it more, or use less of the device"
+                "the storage below the device is full: extend it, or use a smaller part of the device"
             }
             Some(libc::ENOSPC) => "the file system is full: free some space, or use a smaller file",
             Some(libc::EINVAL) => "the device does not accept this alignment with direct I/O",
             Some(libc::EOPNOTSUPP) => "this file system has no durable writes: see --durability",
             Some(libc::EIO) => "the device failed: see the kernel's log",
-            _ => "see the system's message above",
+            _ => "see the message of the system above",
         };
         Error::os(what, &self.info.url, error).action(action)
     }
@@ -297,7 +297,7 @@ fn not_deallocated(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EOPNOTSUPP) => "the device has no such command: choose another one",
         Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
-        _ => "see the system's message above",
+        _ => "see the message of the system above",
     }
 }
 
@@ -323,32 +323,32 @@ impl Device for DirectDevice {
     fn submit(&mut self, request: &Io) -> Result<Ticket> {
         assert!(self.completions.is_empty(), "a direct device is synchronous");
         let size = request.size.0 as usize;
-        if size > self.pool.longest() && request.mode.moves_data() {
+        if size > self.pool.max_io_bytes() && request.mode.moves_data() {
             self.pool = Pool::new(size, 1, self.data, self.mark.stamp());
         }
         let (fd, offset) = (self.file.as_raw_fd(), request.offset.0 as libc::off_t);
-        let (submitted, moved, completed);
+        let (submitted, moved_bytes, completed);
         self.inflight.begin(request);
         match request.mode {
             Mode::Read => {
                 let sink = self.pool.sink();
                 submitted = clock::now();
                 // SAFETY: the buffer is at least `size` bytes long and not shared.
-                moved = unsafe { libc::pread(fd, sink.cast(), size, offset) };
+                moved_bytes = unsafe { libc::pread(fd, sink.cast(), size, offset) };
                 completed = clock::now();
             }
             Mode::Write => {
                 let data = self.pool.next_data();
                 submitted = clock::now();
                 // `next_data` points to at least `size` bytes.
-                moved = self.write(data, size, offset);
+                moved_bytes = self.write(data, size, offset);
                 completed = clock::now();
             }
-            _ => (submitted, moved, completed) = self.timed_call(request),
+            _ => (submitted, moved_bytes, completed) = self.timed_call(request),
         }
         self.inflight.end();
-        if moved != size as isize {
-            return Err(self.failed(request, moved));
+        if moved_bytes != size as isize {
+            return Err(self.io_failed(request, moved_bytes));
         }
         Ok(self.completions.push(submitted, completed))
     }
@@ -378,10 +378,10 @@ impl Device for DirectDevice {
             })?;
             let (watch, info) = (self.watch.clone(), self.info.clone());
             let mark = Arc::clone(&self.mark);
-            let handle = DirectDevice::watched_by(watch, info, file, self.data, mark);
-            let written = Arc::clone(&self.written);
+            let handle = DirectDevice::with_watch(watch, info, file, self.data, mark);
+            let writes = Arc::clone(&self.writes);
             let (durability, polls) = (self.durability, self.polls);
-            Ok(DirectDevice { durability, polls, written, ..handle })
+            Ok(DirectDevice { durability, polls, writes, ..handle })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

@@ -19,7 +19,7 @@ use crate::guard::admit::WriteRequest;
 use crate::guard::kind::FileSystem;
 use crate::guard::machine::Machine;
 use crate::guard::mark::{self, OwnershipMark};
-use crate::guard::target::{Folder, Target, drop_cache, reopen};
+use crate::guard::target::{Folder, TargetHandle, drop_cache, reopen};
 use crate::guard::{Roots, admit, lock};
 use crate::sector_stamp::SectorStamp;
 
@@ -39,17 +39,17 @@ pub struct FileOptions<'a> {
 }
 
 /// A file that passed the guard.
-struct Opened {
+struct OpenedFile {
     file: File,
     system: FileSystem,
     mark: OwnershipMark,
     /// The stamp already found on it.
-    found: Option<SectorStamp>,
-    before: Before,
+    stamp: Option<SectorStamp>,
+    previous: PreviousState,
 }
 
 /// The previous state of the file.
-enum Before {
+enum PreviousState {
     /// A file of this length, created by uflip or released by the user.
     Existing { length: u64, ours: bool },
     /// No file: it was created in this folder.
@@ -73,7 +73,7 @@ pub fn open_file(
     stop: &dyn Fn() -> bool,
 ) -> Result<(DirectDevice, Option<Growth>)> {
     check_size(path, options.size)?;
-    let machine = Machine::look(&Roots::default());
+    let machine = Machine::examine(&Roots::default());
     let opened = match find(path)? {
         Some(target) if options.writable => open_existing(&machine, path, options, &target, stop)?,
         Some(target) => open_read_only(&machine, path, options, &target)?,
@@ -92,27 +92,31 @@ pub fn open_file(
 /// # Errors
 /// As [`open_file`].
 pub fn check_file(path: &str, destroy: Option<&str>, stop: &dyn Fn() -> bool) -> Result<()> {
-    let machine = Machine::look(&Roots::default());
+    let machine = Machine::examine(&Roots::default());
     let Some(target) = find(path)? else {
         refuse_folder_below_dev(path)?;
         let Ok(folder) = Folder::containing(Path::new(path)) else { return Ok(()) };
-        let place = format!("file:{path}");
-        return admit::admit_file_system(&machine, folder.held(), &place).map(|_| ());
+        let location = format!("file:{path}");
+        return admit::admit_file_system(&machine, folder.descriptor(), &location).map(|_| ());
     };
     admit::admit_kind(&machine, &target, &format!("file:{path}"))?;
     refuse_read_only(path, &target)?;
     let reader = target.reader().map_err(|error| unreadable(path, &error))?;
-    let place = format!("file:{path}");
-    admit::admit_file(&machine, &reader, write_request(&place, path, destroy), None, stop)
+    let location = format!("file:{path}");
+    admit::admit_file(&machine, &reader, write_request(&location, path, destroy), None, stop)
         .map(|_| ())
 }
 
-fn write_request<'a>(place: &'a str, path: &'a str, destroy: Option<&'a str>) -> WriteRequest<'a> {
+fn write_request<'a>(
+    location: &'a str,
+    path: &'a str,
+    destroy: Option<&'a str>,
+) -> WriteRequest<'a> {
     WriteRequest {
-        place,
+        location,
         path,
         destroy,
-        instead: "name a file that does not exist yet, with --size",
+        alternative: "name a file that does not exist yet, with --size",
     }
 }
 
@@ -128,8 +132,8 @@ pub fn inspect_file(path: &str, buffered: bool) -> Result<DeviceInfo> {
     };
     let options =
         FileOptions { writable: false, buffered, data: Data::Random, size: None, destroy: None };
-    let machine = Machine::look(&Roots::default());
-    let Opened { file, system, .. } = open_to_read(&machine, path, options, &target)?;
+    let machine = Machine::examine(&Roots::default());
+    let OpenedFile { file, system, .. } = open_to_read(&machine, path, options, &target)?;
     let size = target.metadata.len();
     let mut info = describe(path, &file, &system, Bytes(size), options)?;
     let stamp = target.reader().ok().and_then(|reader| find_stamp(&reader, size));
@@ -137,14 +141,14 @@ pub fn inspect_file(path: &str, buffered: bool) -> Result<DeviceInfo> {
     Ok(info)
 }
 
-fn find(path: &str) -> Result<Option<Target>> {
+fn find(path: &str) -> Result<Option<TargetHandle>> {
     if path.is_empty() {
         return Err(Error::usage("A file device needs a path")
             .got("'file:'")
             .allowed("file:PATH")
             .action("name a file, as in file:scratch.bin"));
     }
-    Target::find(Path::new(path)).map_err(|error| {
+    TargetHandle::find(Path::new(path)).map_err(|error| {
         Error::os("The file cannot be opened", format!("file:{path}"), &error)
             .action("check the path and its permissions")
     })
@@ -174,35 +178,35 @@ fn open_existing(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    target: &Target,
+    target: &TargetHandle,
     stop: &dyn Fn() -> bool,
-) -> Result<Opened> {
-    let place = format!("file:{path}");
-    let system = admit::admit_kind(machine, target, &place)?;
+) -> Result<OpenedFile> {
+    let location = format!("file:{path}");
+    let system = admit::admit_kind(machine, target, &location)?;
     refuse_read_only(path, target)?;
     let reader = target.reader().map_err(|error| unreadable(path, &error))?;
-    let request = write_request(&place, path, options.destroy);
+    let request = write_request(&location, path, options.destroy);
     let first = admit::admit_file(machine, &reader, request, None, stop)?;
     refuse_memory_file_system(path, &system, options)?;
-    lock::refuse_held(&reader, &place)?;
+    lock::refuse_held(&reader, &location)?;
     let file =
         target.open(true, flags(options)).map_err(|error| not_opened(path, options, &error))?;
-    target.check_same(&file, &place)?;
-    lock::hold(&file, true, &place)?;
+    target.check_same(&file, &location)?;
+    lock::hold(&file, true, &location)?;
     // A second check under the lock: another benchmark may have opened it meanwhile.
-    let machine = Machine::look(&machine.roots);
+    let machine = Machine::examine(&machine.roots);
     let known = first.stamp.map(|_| first.version);
     let ours = admit::admit_file(&machine, &reader, request, known, stop)?.stamp;
     let length = reader.metadata().map_or(0, |metadata| metadata.len());
-    let found = ours.or_else(|| SectorStamp::find_on(&reader, length));
+    let stamp = ours.or_else(|| SectorStamp::find_on(&reader, length));
     drop_cache(&reader);
-    let mark = OwnershipMark::create(&file, found.unwrap_or_else(SectorStamp::generate));
-    Ok(Opened {
+    let mark = OwnershipMark::create(&file, stamp.unwrap_or_else(SectorStamp::generate));
+    Ok(OpenedFile {
         file,
         system,
         mark,
-        found,
-        before: Before::Existing { length, ours: ours.is_some() },
+        stamp,
+        previous: PreviousState::Existing { length, ours: ours.is_some() },
     })
 }
 
@@ -211,8 +215,8 @@ fn open_read_only(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    target: &Target,
-) -> Result<Opened> {
+    target: &TargetHandle,
+) -> Result<OpenedFile> {
     let opened = open_to_read(machine, path, options, target)?;
     lock::hold(&opened.file, false, &format!("file:{path}"))?;
     Ok(opened)
@@ -222,41 +226,41 @@ fn open_to_read(
     machine: &Machine,
     path: &str,
     options: FileOptions,
-    target: &Target,
-) -> Result<Opened> {
+    target: &TargetHandle,
+) -> Result<OpenedFile> {
     let system = admit::admit_kind(machine, target, &format!("file:{path}"))?;
     refuse_memory_file_system(path, &system, options)?;
     let file =
         target.open(false, flags(options)).map_err(|error| not_opened(path, options, &error))?;
     let mark = OwnershipMark::for_reading(&file);
-    Ok(Opened {
+    Ok(OpenedFile {
         file,
         system,
         mark,
-        found: None,
-        before: Before::Existing { length: target.metadata.len(), ours: false },
+        stamp: None,
+        previous: PreviousState::Existing { length: target.metadata.len(), ours: false },
     })
 }
 
 /// Create a new file.
-fn create(machine: &Machine, path: &str, options: FileOptions) -> Result<Opened> {
-    let place = format!("file:{path}");
-    let not_made = |error: std::io::Error| {
-        Error::os("The file cannot be made", &place, &error)
+fn create(machine: &Machine, path: &str, options: FileOptions) -> Result<OpenedFile> {
+    let location = format!("file:{path}");
+    let failed = |error: std::io::Error| {
+        Error::os("The file cannot be created", &location, &error)
             .action("check the path and its permissions")
     };
-    let folder = Folder::containing(Path::new(path)).map_err(not_made)?;
-    admit::refuse_below_dev(&folder.real_path(), &place)?;
-    let system = admit::admit_file_system(machine, folder.held(), &place)?;
+    let folder = Folder::containing(Path::new(path)).map_err(failed)?;
+    admit::refuse_below_dev(&folder.real_path(), &location)?;
+    let system = admit::admit_file_system(machine, folder.descriptor(), &location)?;
     refuse_memory_file_system(path, &system, options)?;
     // First without direct I/O: a refused direct open would leave the file behind.
-    let made = Target::create(&folder, 0o666).map_err(not_made)?;
-    let file = reopen(&made, true, flags(options));
+    let created = TargetHandle::create(&folder, 0o666).map_err(failed)?;
+    let file = reopen(&created, true, flags(options));
     let file = file.map_err(|error| not_opened(path, options, &error));
-    let file = file.inspect_err(|_| folder.remove(&made))?;
-    lock::hold(&file, true, &place).inspect_err(|_| folder.remove(&file))?;
+    let file = file.inspect_err(|_| folder.remove(&created))?;
+    lock::hold(&file, true, &location).inspect_err(|_| folder.remove(&file))?;
     let mark = OwnershipMark::create(&file, SectorStamp::generate());
-    Ok(Opened { file, system, mark, found: None, before: Before::Created(folder) })
+    Ok(OpenedFile { file, system, mark, stamp: None, previous: PreviousState::Created(folder) })
 }
 
 fn flags(options: FileOptions) -> i32 {
@@ -278,44 +282,44 @@ fn not_opened(path: &str, options: FileOptions, error: &std::io::Error) -> Error
 fn prepare(
     path: &str,
     options: FileOptions,
-    opened: Opened,
+    opened: OpenedFile,
 ) -> Result<(DirectDevice, Option<Growth>)> {
-    let Opened { file, system, mark, found, before } = opened;
-    let have = if let Before::Existing { length, .. } = before { length } else { 0 };
-    let size = options.size.map_or(have, |size| size.0);
-    let described = describe_grown(path, options, &file, &system, (&mark, found), have, size);
-    if described.is_err()
-        && let Before::Created(folder) = &before
+    let OpenedFile { file, system, mark, stamp, previous } = opened;
+    let length = if let PreviousState::Existing { length, .. } = previous { length } else { 0 };
+    let size = options.size.map_or(length, |size| size.0);
+    let info = describe_grown(path, options, &file, &system, (&mark, stamp), length, size);
+    if info.is_err()
+        && let PreviousState::Created(folder) = &previous
     {
         folder.remove(&file);
     }
-    let info = described?;
+    let info = info?;
     let (sector, capacity) = (info.sector_bytes.0, info.capacity_bytes.0);
     let mark = Arc::new(mark);
-    let same = file.try_clone();
-    let same = same.map_err(|error| Error::os("The file cannot be held", &info.url, &error))?;
+    let handle = file.try_clone();
+    let handle = handle.map_err(|error| Error::os("The file cannot be held", &info.url, &error))?;
     let mut device = DirectDevice::new(info, file, options.data, Arc::clone(&mark));
-    if have < capacity {
-        let rollback = match before {
-            Before::Created(folder) => Rollback::Remove { file: same, folder },
-            Before::Existing { length, ours } => {
-                Rollback::Truncate { file: same, length, mark, ours }
+    if length < capacity {
+        let rollback = match previous {
+            PreviousState::Created(folder) => Rollback::Remove { file: handle, folder },
+            PreviousState::Existing { length, ours } => {
+                Rollback::Truncate { file: handle, length, mark, was_ours: ours }
             }
         };
-        return Ok((device, Some(Growth::new(have / sector * sector, capacity, rollback))));
+        return Ok((device, Some(Growth::new(length / sector * sector, capacity, rollback))));
     }
     device.update_allocated_size();
     Ok((device, None))
 }
 
-/// Return the properties of a file that will have `size` bytes, of which `have` exist.
+/// Return the properties of a file that will have `size` bytes, of which `length` exist.
 fn describe_grown(
     path: &str,
     options: FileOptions,
     file: &File,
     system: &FileSystem,
-    (mark, found): (&OwnershipMark, Option<SectorStamp>),
-    have: u64,
+    (mark, stamp): (&OwnershipMark, Option<SectorStamp>),
+    length: u64,
     size: u64,
 ) -> Result<DeviceInfo> {
     let mut info = describe(path, file, system, Bytes(size), options)?;
@@ -328,10 +332,10 @@ fn describe_grown(
             .allowed(format!("{sector} bytes or more"))
             .action("give --size to let it grow"));
     }
-    if have < info.capacity_bytes.0 && !options.writable {
-        return Err(read_only(path, "it is shorter than the size asked for"));
+    if length < info.capacity_bytes.0 && !options.writable {
+        return Err(read_only(path, "it is shorter than the requested size"));
     }
-    insert_stamp(&mut info, found, options.writable.then_some((mark.stamp(), options.data)));
+    insert_stamp(&mut info, stamp, options.writable.then_some((mark.stamp(), options.data)));
     Ok(info)
 }
 
@@ -383,9 +387,9 @@ pub(crate) fn io_method(buffered: bool) -> String {
 /// Return the alignment of direct I/O on `file`, from the kernel (Linux 6.1 and later).
 fn direct_io_alignment(file: &File) -> Option<u64> {
     let stat = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN)?;
-    let known = stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    let is_reported = stat.stx_mask & libc::STATX_DIOALIGN != 0;
     let alignment = u64::from(stat.stx_dio_offset_align);
-    (known && alignment > 0).then(|| alignment.max(SECTOR_BYTES_MIN))
+    (is_reported && alignment > 0).then(|| alignment.max(SECTOR_BYTES_MIN))
 }
 
 /// Refuse a missing file below /dev because of its place, not because it is missing.
@@ -396,7 +400,7 @@ fn refuse_folder_below_dev(path: &str) -> Result<()> {
     }
 }
 
-fn refuse_read_only(path: &str, target: &Target) -> Result<()> {
+fn refuse_read_only(path: &str, target: &TargetHandle) -> Result<()> {
     if target.metadata.mode() & 0o222 == 0 {
         return Err(read_only(path, "its mode has no write permission"));
     }
@@ -414,10 +418,10 @@ fn missing(path: &str) -> Error {
         .action("give --size to create it, as in --size 1GiB")
 }
 
-fn read_only(path: &str, why: &str) -> Error {
+fn read_only(path: &str, reason: &str) -> Error {
     Error::device("The file is read-only and the benchmark writes")
         .at(format!("file:{path}"))
-        .got(why)
+        .got(reason)
         .action("choose a file that may be written, or change its permissions")
 }
 
@@ -426,5 +430,5 @@ fn no_direct_io(path: &str, file_system: &str) -> Error {
         .at(format!("file:{path}"))
         .got(file_system.to_owned())
         .allowed("a file on a disk file system such as ext4 or xfs")
-        .action("choose another place, or accept I/O through the page cache with --buffered")
+        .action("choose another file system, or accept I/O through the page cache with --buffered")
 }

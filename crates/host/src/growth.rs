@@ -25,8 +25,8 @@ pub struct Growth {
 pub(crate) enum Rollback {
     /// The file is new: remove its name, if the name still leads to it.
     Remove { file: File, folder: Folder },
-    /// The file existed: restore its length, and unless it was `ours`, remove the mark.
-    Truncate { file: File, length: u64, mark: Arc<OwnershipMark>, ours: bool },
+    /// The file existed: restore its length, and unless it was `was_ours`, remove the mark.
+    Truncate { file: File, length: u64, mark: Arc<OwnershipMark>, was_ours: bool },
 }
 
 impl Growth {
@@ -54,10 +54,10 @@ impl Growth {
     pub fn roll_back(&self) {
         match &self.rollback {
             Rollback::Remove { file, folder } => folder.remove(file),
-            Rollback::Truncate { file, length, mark, ours } => {
+            Rollback::Truncate { file, length, mark, was_ours } => {
                 // An error is already being reported; a second one would hide it.
                 let _ = file.set_len(*length);
-                if !ours {
+                if !was_ours {
                     mark.remove_mark();
                 }
             }
@@ -69,57 +69,57 @@ impl Growth {
 mod tests {
     use super::*;
 
-    fn opened(path: &std::path::Path) -> File {
+    fn open_file(path: &std::path::Path) -> File {
         File::options().read(true).write(true).open(path).expect("opened")
     }
 
-    fn truncated(file: File, length: u64, from: u64, to: u64) -> Growth {
+    fn truncating_growth(file: File, length: u64, from: u64, to: u64) -> Growth {
         let mark = Arc::new(OwnershipMark::for_reading(&file));
-        Growth::new(from, to, Rollback::Truncate { file, length, mark, ours: true })
+        Growth::new(from, to, Rollback::Truncate { file, length, mark, was_ours: true })
     }
 
     #[test]
-    fn the_writes_cover_the_new_part_once_and_nothing_else() {
+    fn growth_writes_cover_exactly_the_new_part() {
         for (from, to) in [(0, 0), (0, 512), (512, 3 << 20), (1 << 20, (5 << 20) + 1024)] {
-            let growth = truncated(tempfile::tempfile().expect("a file"), 0, from, to);
+            let growth = truncating_growth(tempfile::tempfile().expect("a file"), 0, from, to);
             let writes: Vec<Io> = growth.writes().collect();
             assert_eq!(writes.len() as u64, growth.ios());
-            let mut at = from;
+            let mut expected = from;
             for io in writes {
-                assert_eq!((io.offset.0, io.mode), (at, Mode::Write));
-                at += io.size.0;
+                assert_eq!((io.offset.0, io.mode), (expected, Mode::Write));
+                expected += io.size.0;
             }
-            assert_eq!(at, to);
+            assert_eq!(expected, to);
         }
     }
 
     #[test]
-    fn what_was_there_is_there_again() {
+    fn rollback_restores_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         std::fs::write(&path, [7; 2000]).expect("written");
-        let made = |path| Rollback::Remove {
-            file: opened(path),
+        let removal = |path| Rollback::Remove {
+            file: open_file(path),
             folder: Folder::containing(path).expect("it"),
         };
-        let growth = truncated(opened(&path), 1000, 512, 4096);
-        let elsewhere = folder.path().join("g");
-        std::fs::rename(&path, &elsewhere).expect("renamed");
+        let growth = truncating_growth(open_file(&path), 1000, 512, 4096);
+        let renamed = folder.path().join("g");
+        std::fs::rename(&path, &renamed).expect("renamed");
         std::fs::write(&path, b"another file").expect("written");
         growth.roll_back();
-        assert_eq!(std::fs::read(&elsewhere).expect("there"), [7; 1000], "wherever it is now");
+        assert_eq!(std::fs::read(&renamed).expect("there"), [7; 1000], "wherever it is now");
         assert_eq!(std::fs::read(&path).expect("there"), b"another file");
-        Growth::new(0, 4096, made(&path)).roll_back();
+        Growth::new(0, 4096, removal(&path)).roll_back();
         assert!(!path.exists());
     }
 
     #[test]
-    fn another_file_that_took_the_name_is_not_removed() {
+    fn rollback_keeps_a_replacement_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         std::fs::write(&path, b"ours").expect("written");
         let rollback = Rollback::Remove {
-            file: opened(&path),
+            file: open_file(&path),
             folder: Folder::containing(&path).expect("it"),
         };
         let precious = folder.path().join("precious");

@@ -39,5 +39,5 @@ pub use null::NullDevice;
 pub use queued::QueuedDevice;
 pub use sector_stamp::SectorStamp;
 pub use target_status::TargetStatus;
-pub use watch::Watch;
-pub use wear::{Wear, read_wear};
+pub use watch::DeviceWatch;
+pub use wear::{WearValues, read_wear};

@@ -58,7 +58,7 @@ pub struct QueuedDevice {
     is_registered: bool,
     /// The queue failed with I/Os in it: their memory is never freed.
     has_failed: bool,
-    done: VecDeque<std::result::Result<Completion<()>, (Io, i32)>>,
+    completed: VecDeque<std::result::Result<Completion<()>, (Io, i32)>>,
     tickets: u64,
 }
 
@@ -74,38 +74,42 @@ struct Inflight {
 unsafe impl Send for QueuedDevice {}
 
 impl QueuedDevice {
-    /// Create a handle to `device` with a queue of `depth` I/Os of up to `longest` bytes.
+    /// Create a handle to `device` with a queue of `depth` I/Os of up to `max_io_bytes`.
     ///
     /// # Errors
     /// If io_uring is missing or not permitted; for `flush:N`, which is undefined with other I/Os
     /// outstanding.
-    pub fn new(device: &DirectDevice, depth: u64, longest: u64) -> Result<QueuedDevice> {
+    pub fn new(device: &DirectDevice, depth: u64, max_io_bytes: u64) -> Result<QueuedDevice> {
         let mut handles = device.split(1)?.unwrap_or_default();
         let direct = handles.pop().expect("a handle for one");
-        QueuedDevice::with_handle(direct, depth, longest as usize)
+        QueuedDevice::with_handle(direct, depth, max_io_bytes as usize)
     }
 
-    fn with_handle(mut direct: DirectDevice, depth: u64, longest: usize) -> Result<QueuedDevice> {
+    fn with_handle(
+        mut direct: DirectDevice,
+        depth: u64,
+        max_io_bytes: usize,
+    ) -> Result<QueuedDevice> {
         if matches!(direct.durability(), Durability::Flush(_)) {
             return Err(Error::usage("A flush every N writes is not possible with a queue")
                 .at("--durability")
                 .got("flush:N with a queue depth above 1")
                 .allowed("cached, fua")
-                .action("ask for fua, or for a queue depth of 1"));
+                .action("use fua, or a queue depth of 1"));
         }
         let depth = depth.clamp(1, u64::from(DEPTH_MAX)) as u32;
-        let sinks = (READ_BYTES_MAX / longest.max(1)).clamp(1, depth as usize);
-        let pool = direct.pool(longest, sinks);
+        let sinks = (READ_BYTES_MAX / max_io_bytes.max(1)).clamp(1, depth as usize);
+        let pool = direct.pool(max_io_bytes, sinks);
         let no_ring = |error: &std::io::Error| no_ring(&direct.info().url, error);
         let ring = if direct.polls() {
             polled_ring(depth)
         } else {
-            quiet_ring(depth).or_else(|_| IoUring::new(depth))
+            coop_ring(depth).or_else(|_| IoUring::new(depth))
         };
         let ring = ring.map_err(|error| no_ring(&error))?;
         let files = [direct.file().as_raw_fd()];
         ring.submitter().register_files(&files).map_err(|error| no_ring(&error))?;
-        let memory = [pool.all()];
+        let memory = [pool.whole()];
         // SAFETY: the pool outlives the ring, or is never freed.
         let is_registered = unsafe { ring.submitter().register_buffers(&memory) }.is_ok();
         let polled = if direct.polls() { ", polled" } else { "" };
@@ -121,25 +125,25 @@ impl QueuedDevice {
             oldest: None,
             is_registered,
             has_failed: false,
-            done: VecDeque::with_capacity(depth as usize),
+            completed: VecDeque::with_capacity(depth as usize),
             tickets: 0,
             direct,
         })
     }
 
-    fn broken(&self, error: &std::io::Error) -> Error {
+    fn ring_error(&self, error: &std::io::Error) -> Error {
         Error::os("The queue cannot be entered", &self.direct.info().url, error)
             .action("see the kernel's log")
     }
 
     /// Submit the queued entries, and wait for `least` completions.
-    fn enter(&mut self, least: usize) -> Result<()> {
+    fn enter(&mut self, completions: usize) -> Result<()> {
         loop {
-            match self.ring.submit_and_wait(least) {
+            match self.ring.submit_and_wait(completions) {
                 Ok(_) => break,
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(error) => {
-                    return Err(self.broken(&error));
+                    return Err(self.ring_error(&error));
                 }
             }
         }
@@ -161,9 +165,13 @@ impl QueuedDevice {
             };
             self.free.push(slot as u32);
             self.outstanding -= 1;
-            let whole = entry.result() == io.size.0 as i32;
+            let succeeded = entry.result() == io.size.0 as i32;
             let completion = Completion { ticket, submitted, completed, breakdown: (), status: () };
-            self.done.push_back(if whole { Ok(completion) } else { Err((io, entry.result())) });
+            self.completed.push_back(if succeeded {
+                Ok(completion)
+            } else {
+                Err((io, entry.result()))
+            });
         }
         drop(queue);
         let oldest = self.oldest();
@@ -175,7 +183,7 @@ impl QueuedDevice {
     fn oldest(&mut self) -> Option<(Ticket, Io)> {
         while let Some(&(ticket, slot)) = self.order.front() {
             match self.slots[slot as usize] {
-                Some(under) if under.ticket == ticket => return Some((ticket, under.io)),
+                Some(inflight) if inflight.ticket == ticket => return Some((ticket, inflight.io)),
                 _ => self.order.pop_front(),
             };
         }
@@ -196,7 +204,7 @@ impl QueuedDevice {
     /// Return whether a completion is available, waiting until `before`.
     fn wait(&mut self, before: Nanos) -> Result<bool> {
         self.reap();
-        while self.done.is_empty() && self.outstanding > 0 {
+        while self.completed.is_empty() && self.outstanding > 0 {
             if before == Nanos(u64::MAX) {
                 self.enter(1)?;
             } else {
@@ -214,19 +222,19 @@ impl QueuedDevice {
             }
             self.reap();
         }
-        Ok(!self.done.is_empty())
+        Ok(!self.completed.is_empty())
     }
 
-    /// Wait for a completion, at most for `longest`.
-    fn enter_until(&mut self, longest: Nanos) -> Result<()> {
+    /// Wait for a completion, at most for `timeout`.
+    fn enter_until(&mut self, timeout: Nanos) -> Result<()> {
         let time = types::Timespec::new()
-            .sec(longest.0 / 1_000_000_000)
-            .nsec((longest.0 % 1_000_000_000) as u32);
+            .sec(timeout.0 / 1_000_000_000)
+            .nsec((timeout.0 % 1_000_000_000) as u32);
         let args = types::SubmitArgs::new().timespec(&time);
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => Ok(()),
             Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
-            Err(error) => Err(self.broken(&error)),
+            Err(error) => Err(self.ring_error(&error)),
         }
     }
 
@@ -236,14 +244,14 @@ impl QueuedDevice {
     fn call(&mut self, io: &Io) -> Result<Ticket> {
         debug_assert!(self.outstanding == 0, "nothing waits for a call");
         self.direct.watch_queue(Some(io));
-        let (submitted, moved, completed) = self.direct.timed_call(io);
+        let (submitted, moved_bytes, completed) = self.direct.timed_call(io);
         self.direct.watch_queue(None);
-        if moved < 0 {
-            return Err(self.direct.failed(io, moved));
+        if moved_bytes < 0 {
+            return Err(self.direct.io_failed(io, moved_bytes));
         }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        self.done.push_back(Ok(Completion {
+        self.completed.push_back(Ok(Completion {
             ticket,
             submitted,
             completed,
@@ -255,7 +263,7 @@ impl QueuedDevice {
 
     fn entry(&mut self, io: &Io, slot: u32) -> squeue::Entry {
         let (size, offset, file) = (io.size.0 as u32, io.offset.0, types::Fixed(0));
-        let sink = self.pool.sink_of(slot as usize);
+        let sink = self.pool.sink_for(slot as usize);
         let durable = self.direct.durability() == Durability::Fua;
         let flags = if durable { libc::RWF_DSYNC } else { 0 };
         let entry = match (io.mode, self.is_registered) {
@@ -280,7 +288,7 @@ impl QueuedDevice {
 /// Create a queue whose completions wait until the next kernel entry. Otherwise each interrupts the
 /// CPU, which costs more than the I/O if data is in memory. Every kernel with the required queues
 /// supports this, but sandboxes that emulate it may not.
-fn quiet_ring(depth: u32) -> std::io::Result<IoUring> {
+fn coop_ring(depth: u32) -> std::io::Result<IoUring> {
     IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth)
 }
 
@@ -289,7 +297,7 @@ fn no_ring(url: &str, error: &std::io::Error) -> Error {
         .at(url)
         .got(error.to_string())
         .allowed("Linux 5.19 or later, with io_uring allowed (kernel.io_uring_disabled)")
-        .action("use a queue depth of 1: I/Os are then made one after another")
+        .action("use a queue depth of 1: I/Os are then issued one after another")
 }
 
 impl Device for QueuedDevice {
@@ -340,12 +348,12 @@ impl Device for QueuedDevice {
     fn next_completion(&mut self, before: Nanos) -> Option<Nanos> {
         match self.wait(before) {
             Ok(true) => {
-                let at = match self.done.front() {
+                let time = match self.completed.front() {
                     Some(Ok(completion)) => completion.completed,
                     _ => clock::now(),
                 };
                 // Failures are reported at once.
-                (at <= before || matches!(self.done.front(), Some(Err(_)))).then_some(at)
+                (time <= before || matches!(self.completed.front(), Some(Err(_)))).then_some(time)
             }
             Ok(false) => None,
             // `complete` reports the error.
@@ -354,16 +362,16 @@ impl Device for QueuedDevice {
     }
 
     fn complete(&mut self) -> Result<Completion<()>> {
-        if self.done.is_empty()
+        if self.completed.is_empty()
             && let Err(error) = self.wait(Nanos(u64::MAX))
         {
             // The outcome of the outstanding I/Os is unknown.
             (self.outstanding, self.has_failed) = (0, true);
             return Err(error);
         }
-        match self.done.pop_front().expect("something is outstanding") {
+        match self.completed.pop_front().expect("something is outstanding") {
             Ok(completion) => Ok(completion),
-            Err((io, result)) => Err(self.direct.failed_in_queue(&io, result)),
+            Err((io, result)) => Err(self.direct.queued_io_failed(&io, result)),
         }
     }
 
@@ -377,10 +385,10 @@ impl Device for QueuedDevice {
 
     fn split(&self, submitters: usize) -> Result<Option<Vec<QueuedDevice>>> {
         let handles = self.direct.split(submitters)?.unwrap_or_default();
-        let queued = |direct| {
-            QueuedDevice::with_handle(direct, self.slots.len() as u64, self.pool.longest())
+        let with_queue = |direct| {
+            QueuedDevice::with_handle(direct, self.slots.len() as u64, self.pool.max_io_bytes())
         };
-        handles.into_iter().map(queued).collect::<Result<Vec<_>>>().map(Some)
+        handles.into_iter().map(with_queue).collect::<Result<Vec<_>>>().map(Some)
     }
 }
 

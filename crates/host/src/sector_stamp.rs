@@ -18,10 +18,10 @@ use uflip_core::{SECTOR_BYTES_MIN, random};
 
 const SECTOR: usize = SECTOR_BYTES_MIN as usize;
 /// The size of one sample.
-const LOOK_BYTES: usize = 4096;
+const SAMPLE_BYTES: usize = 4096;
 /// Samples at equal distances, besides those at 0 and the powers of two, so that an incomplete
 /// device state is detected as well as a complete one.
-const EVEN_LOOKS: u64 = 32;
+const EVEN_SAMPLES: u64 = 32;
 /// The random part of a stamp; the rest follows from it.
 const LOW_BITS: u64 = (1 << 48) - 1;
 
@@ -36,8 +36,8 @@ impl SectorStamp {
         let mut bytes = [0u8; 8];
         // A system call that needs no descriptor: the process may have reached its limit.
         // SAFETY: the buffer has the stated size.
-        let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        if given == bytes.len() as isize {
+        let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        if filled == bytes.len() as isize {
             return SectorStamp::from_low_bits(u64::from_le_bytes(bytes));
         }
         // Linux before 3.17 does not have the call. A stamp is not a secret: it only has to be
@@ -87,55 +87,59 @@ impl SectorStamp {
     /// returned true before the end.
     pub(crate) fn covers(self, medium: &File, stop: &dyn Fn() -> bool) -> Option<bool> {
         let mut block = vec![0; 1 << 20];
-        let mut at = 0;
+        let mut offset = 0;
         loop {
             if stop() {
                 return None;
             }
-            let length = match medium.read_at(&mut block, at) {
+            let length = match medium.read_at(&mut block, offset) {
                 Ok(0) => return Some(true),
                 Ok(length) => length,
                 Err(_) => return Some(false),
             };
             // A last piece shorter than a sector can only be zeros.
-            let ours = |sector: &[u8]| {
+            let is_ours = |sector: &[u8]| {
                 sector.iter().all(|byte| *byte == 0)
                     || (sector.len() == SECTOR && decode(sector) == Some(self))
             };
             let whole = if length > SECTOR { length / SECTOR * SECTOR } else { length };
-            if !block[..whole].chunks(SECTOR).all(ours) {
+            if !block[..whole].chunks(SECTOR).all(is_ours) {
                 return Some(false);
             }
-            at += whole as u64;
+            offset += whole as u64;
         }
     }
 
     /// Return the stamp of the data on `medium`, of `size` bytes, from about 70 samples.
     #[must_use]
     pub fn find_on(medium: &File, size: u64) -> Option<SectorStamp> {
-        let size = size / LOOK_BYTES as u64;
-        let even = (1..=EVEN_LOOKS).map(|look| (size / (EVEN_LOOKS + 1)).saturating_mul(look));
+        let size = size / SAMPLE_BYTES as u64;
+        let even =
+            (1..=EVEN_SAMPLES).map(|sample| (size / (EVEN_SAMPLES + 1)).saturating_mul(sample));
         let doubling = (0..u64::BITS).map(|bit| 1 << bit);
-        let mut places: Vec<u64> =
-            std::iter::once(0).chain(doubling).chain(even).filter(|at| *at < size).collect();
-        places.sort_unstable();
-        places.dedup();
-        let mut seen: BTreeMap<SectorStamp, Vec<u64>> = BTreeMap::new();
-        let mut block = [0; LOOK_BYTES];
-        for place in places {
-            if medium.read_exact_at(&mut block, place * LOOK_BYTES as u64).is_err() {
+        let mut samples: Vec<u64> = std::iter::once(0)
+            .chain(doubling)
+            .chain(even)
+            .filter(|sample| *sample < size)
+            .collect();
+        samples.sort_unstable();
+        samples.dedup();
+        let mut stamps: BTreeMap<SectorStamp, Vec<u64>> = BTreeMap::new();
+        let mut block = [0; SAMPLE_BYTES];
+        for sample in samples {
+            if medium.read_exact_at(&mut block, sample * SAMPLE_BYTES as u64).is_err() {
                 continue;
             }
             for sector in block.chunks_exact(SECTOR) {
                 if let Some(stamp) = decode(sector) {
-                    let contents = seen.entry(stamp).or_default();
+                    let contents = stamps.entry(stamp).or_default();
                     if !contents.contains(&word_at(sector, 8)) {
                         contents.push(word_at(sector, 8));
                     }
                 }
             }
         }
-        let common = seen.into_iter().max_by_key(|(_, contents)| contents.len());
+        let common = stamps.into_iter().max_by_key(|(_, contents)| contents.len());
         common.filter(|(_, contents)| contents.len() >= 2).map(|(stamp, _)| stamp)
     }
 }
@@ -175,12 +179,12 @@ mod tests {
         file
     }
 
-    fn all(stamp: SectorStamp, content: &[u8]) -> bool {
-        stamp.covers(&medium(content), &|| false).expect("nobody stops it")
+    fn covers_all(stamp: SectorStamp, content: &[u8]) -> bool {
+        stamp.covers(&medium(content), &|| false).expect("not cancelled")
     }
 
     #[test]
-    fn a_stamp_is_found_where_it_was_stamped_and_nowhere_else() {
+    fn stamp_is_found_only_at_its_sector() {
         let stamp = SectorStamp::generate();
         assert_eq!(SectorStamp::parse(&stamp.text()), Some(stamp));
         let mut content = noise(1 << 20, 1);
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_repeats_itself_has_no_stamp() {
+    fn repetitive_content_has_no_stamp() {
         let sector = noise(SECTOR, 2);
         for content in [vec![0; 1 << 16], vec![0xff; 1 << 16], sector.repeat(128)] {
             assert_eq!(SectorStamp::find_on(&medium(&content), 1 << 16), None);
@@ -205,23 +209,23 @@ mod tests {
     }
 
     #[test]
-    fn one_foreign_byte_anywhere_is_seen() {
+    fn single_foreign_byte_is_detected() {
         let stamp = SectorStamp::generate();
         let mut content = noise(3 << 20, 4);
         stamp.apply(&mut content);
-        assert!(all(stamp, &content));
+        assert!(covers_all(stamp, &content));
         content[1 << 20..2 << 20].fill(0);
-        assert!(all(stamp, &content));
-        assert!(!all(SectorStamp::generate(), &content));
+        assert!(covers_all(stamp, &content));
+        assert!(!covers_all(SectorStamp::generate(), &content));
         for at in [0, 9, 100, 511, (1 << 20) + 700, (2 << 20) + 300, (3 << 20) - 1] {
             let mut foreign = content.clone();
             foreign[at] ^= 1;
-            assert!(!all(stamp, &foreign), "byte {at}");
+            assert!(!covers_all(stamp, &foreign), "byte {at}");
         }
         content.extend_from_slice(&[0; 100]);
-        assert!(all(stamp, &content), "a tail of zeros");
+        assert!(covers_all(stamp, &content), "a tail of zeros");
         content.push(1);
-        assert!(!all(stamp, &content), "a tail of something");
+        assert!(!covers_all(stamp, &content), "a tail of something");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! others may open, read or write it. The descriptor is compared with the name, a block device
 //! counts sectors, and inotify reports opens of a file. Nothing is checked during a run.
 
-use std::fs::{File, metadata, read_to_string};
+use std::fs::{File, read_to_string};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -69,9 +69,9 @@ impl OpenCounter {
     }
 
     /// Add the counts of the last read to `now`.
-    pub(crate) fn add_to(&self, now: &mut TargetStatus) {
-        now.opened = Some(self.opened);
-        now.closed_by_writers = Some(self.closed_by_writers);
+    pub(crate) fn add_to(&self, status: &mut TargetStatus) {
+        status.opened = Some(self.opened);
+        status.closed_by_writers = Some(self.closed_by_writers);
     }
 
     /// Read the pending events.
@@ -84,15 +84,15 @@ impl OpenCounter {
                 libc::read(self.events.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len())
             };
             let Ok(length @ 1..) = usize::try_from(length) else { return };
-            let mut at = 0;
-            while at + HEADER <= length {
+            let mut offset = 0;
+            while offset + HEADER <= length {
                 let word = |from: usize| {
                     u32::from_ne_bytes(buffer[from..from + 4].try_into().expect("four bytes"))
                 };
-                let (mask, name) = (word(at + 4), word(at + 12) as usize);
+                let (mask, name) = (word(offset + 4), word(offset + 12) as usize);
                 self.opened += u64::from(mask & libc::IN_OPEN != 0);
                 self.closed_by_writers += u64::from(mask & libc::IN_CLOSE_WRITE != 0);
-                at += HEADER + name;
+                offset += HEADER + name;
             }
         }
     }
@@ -100,25 +100,27 @@ impl OpenCounter {
 
 /// Return the present status of the target behind `file`, without the counts of others.
 pub(crate) fn target_status(kind: DeviceKind, name: &str, file: &File) -> TargetStatus {
-    let mut now = TargetStatus::default();
-    let Ok(ours) = file.metadata() else { return now };
-    let named = metadata(name);
+    let mut status = TargetStatus::default();
+    let Ok(metadata) = file.metadata() else { return status };
+    let named = std::fs::metadata(name);
     if kind == DeviceKind::Block {
-        now.found_by_name = named.is_ok_and(|named| named.rdev() == ours.rdev());
-        now.size_bytes = block_size(file);
-        now.exists = now.size_bytes > 0;
-        let counted = sectors_of_disk(ours.rdev());
-        now.sectors_read = counted.map(|(read, _)| read);
-        now.sectors_written = counted.map(|(_, written)| written);
+        status.found_by_name = named.is_ok_and(|named| named.rdev() == metadata.rdev());
+        status.size_bytes = block_size(file);
+        status.exists = status.size_bytes > 0;
+        let sectors = sectors_of_disk(metadata.rdev());
+        status.sectors_read = sectors.map(|(read, _)| read);
+        status.sectors_written = sectors.map(|(_, written)| written);
     } else {
-        let same =
-            |named: std::fs::Metadata| (named.dev(), named.ino()) == (ours.dev(), ours.ino());
-        now.found_by_name = named.is_ok_and(same);
-        now.size_bytes = ours.size() / SECTOR_BYTES_MIN * SECTOR_BYTES_MIN;
-        now.exists = ours.nlink() > 0;
-        now.modified_ns = Some((ours.mtime() as u64 * 1_000_000_000) + ours.mtime_nsec() as u64);
+        let is_same = |named: std::fs::Metadata| {
+            (named.dev(), named.ino()) == (metadata.dev(), metadata.ino())
+        };
+        status.found_by_name = named.is_ok_and(is_same);
+        status.size_bytes = metadata.size() / SECTOR_BYTES_MIN * SECTOR_BYTES_MIN;
+        status.exists = metadata.nlink() > 0;
+        status.modified_ns =
+            Some((metadata.mtime() as u64 * 1_000_000_000) + metadata.mtime_nsec() as u64);
     }
-    now
+    status
 }
 
 /// Return the size of the block device behind a descriptor; 0 if it is gone.
@@ -148,34 +150,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_tells_who_else_was_there_and_what_became_of_it() {
+    fn target_status_counts_opens_and_reports_changes() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         let name = path.to_str().expect("text");
         std::fs::write(&path, [0; 4096]).expect("written");
         let file = File::options().read(true).write(true).open(&path).expect("there");
-        let mut others = OpenCounter::start(&file).expect("inotify");
-        let mut look = || {
-            let mut now = target_status(DeviceKind::File, name, &file);
-            others.writers();
-            others.add_to(&mut now);
-            now
+        let mut opens = OpenCounter::start(&file).expect("inotify");
+        let mut observe = || {
+            let mut status = target_status(DeviceKind::File, name, &file);
+            opens.writers();
+            opens.add_to(&mut status);
+            status
         };
-        let before = look();
+        let before = observe();
         assert_eq!((before.size_bytes, before.found_by_name, before.exists), (4096, true, true));
         assert_eq!((before.opened, before.closed_by_writers), (Some(0), Some(0)));
         drop(File::open(&path).expect("there"));
-        assert_eq!((look().opened, look().closed_by_writers), (Some(1), Some(0)));
+        assert_eq!((observe().opened, observe().closed_by_writers), (Some(1), Some(0)));
         std::fs::write(&path, [1; 1000]).expect("written");
-        let after = look();
+        let after = observe();
         assert_eq!((after.opened, after.closed_by_writers), (Some(2), Some(1)));
         assert_eq!(after.size_bytes, 512, "it is shorter");
         assert!(after.modified_ns > before.modified_ns);
         std::fs::rename(&path, folder.path().join("g")).expect("moved");
-        assert_eq!((look().found_by_name, look().exists), (false, true));
+        assert_eq!((observe().found_by_name, observe().exists), (false, true));
         std::fs::write(&path, [0; 4096]).expect("another one");
-        assert!(!look().found_by_name, "another file of its name");
+        assert!(!observe().found_by_name, "another file of its name");
         std::fs::remove_file(folder.path().join("g")).expect("there");
-        assert!(!look().exists);
+        assert!(!observe().exists);
     }
 }

@@ -17,7 +17,7 @@ use crate::clock;
 #[repr(align(64))]
 pub(crate) struct InflightIo {
     /// Odd while an I/O is outstanding; changes with each I/O.
-    turn: AtomicU64,
+    sequence: AtomicU64,
     offset: AtomicU64,
     /// The size in bytes, with the number of the mode in the three lowest bits.
     size_mode: AtomicU64,
@@ -28,18 +28,18 @@ impl InflightIo {
     pub(crate) fn begin(&self, io: &Io) {
         self.offset.store(io.offset.0, Ordering::Relaxed);
         self.size_mode.store(io.size.0 << 3 | u64::from(io.mode.number()), Ordering::Relaxed);
-        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.sequence.store(self.sequence.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     #[inline]
     pub(crate) fn end(&self) {
-        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.sequence.store(self.sequence.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     /// Mark the handle as idle, if it is not.
     #[inline]
     pub(crate) fn clear(&self) {
-        if self.turn.load(Ordering::Relaxed) % 2 == 1 {
+        if self.sequence.load(Ordering::Relaxed) % 2 == 1 {
             self.end();
         }
     }
@@ -52,11 +52,11 @@ impl InflightIo {
     }
 }
 
-/// The last observation of a handle: its turn, and since when.
+/// The last observation of a handle: its sequence number, and the time of its last change.
 #[derive(Debug)]
 struct Observation {
     handle: Weak<InflightIo>,
-    turn: u64,
+    sequence: u64,
     since: Nanos,
 }
 
@@ -73,55 +73,60 @@ struct TrackedFile {
 
 /// A file that lacks more than this part of its blocks was truncated, even if writes have restored
 /// its length. Outstanding I/Os account for less on copy-on-write file systems.
-const CUT_PART: u64 = 8;
+const TRUNCATION_PART: u64 = 8;
 
 /// All handles of a device. The observer derives the age of an I/O from repeated observations: no
 /// clock is read per I/O.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct DeviceWatch {
     url: String,
     observations: Arc<Mutex<Vec<Observation>>>,
-    extent: Option<TrackedFile>,
+    tracked_file: Option<TrackedFile>,
     /// Whether blocks were deallocated on purpose since the tracking began.
     deallocated: Arc<AtomicBool>,
 }
 
-impl Watch {
-    pub(crate) fn new(url: &str) -> Watch {
+impl DeviceWatch {
+    pub(crate) fn new(url: &str) -> DeviceWatch {
         let (observations, deallocated) = (Arc::default(), Arc::default());
-        Watch { url: url.to_owned(), observations, extent: None, deallocated }
+        DeviceWatch { url: url.to_owned(), observations, tracked_file: None, deallocated }
     }
 
     /// Return a watch that also tracks the size of `file`; `incompressible` describes the data
     /// written to it.
-    pub(crate) fn with_file(&self, file: &Arc<File>, size: Bytes, incompressible: bool) -> Watch {
-        let found =
-            CachedStat::of_file(file).filter(|found| found.is_file() && found.length >= size.0);
-        let extent = found.map(|found| {
-            let is_allocated = incompressible && found.allocated >= size.0;
+    pub(crate) fn with_file(
+        &self,
+        file: &Arc<File>,
+        size: Bytes,
+        incompressible: bool,
+    ) -> DeviceWatch {
+        let stat = CachedStat::of_file(file).filter(|stat| stat.is_file() && stat.length >= size.0);
+        let tracked_file = stat.map(|stat| {
+            let is_allocated = incompressible && stat.allocated >= size.0;
             TrackedFile { file: Arc::downgrade(file), size: size.0, is_allocated }
         });
         self.deallocated.store(false, Ordering::Relaxed);
-        Watch { extent, ..self.clone() }
+        DeviceWatch { tracked_file, ..self.clone() }
     }
 
     /// Note that blocks are deallocated on purpose.
     #[inline]
-    pub(crate) fn deallocates(&self) {
+    pub(crate) fn note_deallocation(&self) {
         self.deallocated.store(true, Ordering::Relaxed);
     }
 
     /// Return the error of a truncated file: shorter than before, or with missing blocks.
     #[must_use]
-    pub fn cut(&self) -> Option<Error> {
-        let extent = self.extent.as_ref()?;
-        let found = CachedStat::of_file(extent.file.upgrade()?.as_ref())?;
-        let allocated = found.allocated;
-        let got = if found.length < extent.size {
-            format!("{} bytes", found.length)
-        } else if extent.is_allocated
+    pub fn truncation_error(&self) -> Option<Error> {
+        let tracked_file = self.tracked_file.as_ref()?;
+        let stat = CachedStat::of_file(tracked_file.file.upgrade()?.as_ref())?;
+        let allocated = stat.allocated;
+        let got = if stat.length < tracked_file.size {
+            format!("{} bytes", stat.length)
+        } else if tracked_file.is_allocated
             && !self.deallocated.load(Ordering::Relaxed)
-            && extent.size - allocated.min(extent.size) > extent.size / CUT_PART
+            && tracked_file.size - allocated.min(tracked_file.size)
+                > tracked_file.size / TRUNCATION_PART
         {
             format!("{allocated} bytes allocated: it was cut, and has grown since")
         } else {
@@ -131,8 +136,8 @@ impl Watch {
             Error::device("The target shrank after it was opened")
                 .at(&self.url)
                 .got(got)
-                .allowed(format!("{} bytes", extent.size))
-                .action("see who else uses it, and bring it into its state again"),
+                .allowed(format!("{} bytes", tracked_file.size))
+                .action("find the other user, and restore the state of the device"),
         )
     }
 
@@ -140,10 +145,10 @@ impl Watch {
     pub(crate) fn handle(&self) -> Arc<InflightIo> {
         let inflight = Arc::new(InflightIo::default());
         let mut observations = self.observations.lock().expect("no panic while held");
-        observations.retain(|one| one.handle.strong_count() > 0);
+        observations.retain(|observation| observation.handle.strong_count() > 0);
         observations.push(Observation {
             handle: Arc::downgrade(&inflight),
-            turn: 0,
+            sequence: 0,
             since: clock::now(),
         });
         inflight
@@ -154,25 +159,25 @@ impl Watch {
     pub fn overdue(&self, limit: Nanos) -> Option<Error> {
         let now = clock::now();
         let mut observations = self.observations.lock().expect("no panic while held");
-        let longest = observations.iter_mut().filter_map(|one| {
-            let handle = one.handle.upgrade()?;
-            let turn = handle.turn.load(Ordering::Acquire);
-            if turn != one.turn {
-                (one.turn, one.since) = (turn, now);
+        let ages = observations.iter_mut().filter_map(|observation| {
+            let handle = observation.handle.upgrade()?;
+            let sequence = handle.sequence.load(Ordering::Acquire);
+            if sequence != observation.sequence {
+                (observation.sequence, observation.since) = (sequence, now);
             }
-            (turn % 2 == 1).then(|| (now - one.since, handle.io()))
+            (sequence % 2 == 1).then(|| (now - observation.since, handle.io()))
         });
-        let (taken, io) = longest.max_by_key(|(taken, _)| *taken)?;
-        (taken > limit).then(|| self.error(io, taken, limit))
+        let (age, io) = ages.max_by_key(|(age, _)| *age)?;
+        (age > limit).then(|| self.overdue_error(io, age, limit))
     }
 
-    fn error(&self, io: Io, taken: Nanos, limit: Nanos) -> Error {
+    fn overdue_error(&self, io: Io, age: Nanos, limit: Nanos) -> Error {
         let seconds = |time: Nanos| format!("{:.1} s", time.0 as f64 / 1e9);
         Error::device(format!("{io} does not end"))
             .at(&self.url)
-            .got(format!("no answer for {}", seconds(taken)))
+            .got(format!("no answer for {}", seconds(age)))
             .allowed(format!("{} (--io-timeout)", seconds(limit)))
-            .action("see the kernel's log; --io-timeout gives a device longer, 0 for ever")
+            .action("see the kernel's log; --io-timeout sets a longer limit, 0 none")
     }
 }
 
@@ -181,50 +186,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_cut_is_seen_after_it_has_grown_again_and_a_trimmed_one_is_not() {
+    fn truncation_is_detected_and_trim_is_not() {
         use std::os::unix::fs::FileExt;
         const SIZE: u64 = 1 << 20;
         let file = Arc::new(tempfile::tempfile().expect("a file"));
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
-        let watch = Watch::new("file:x").with_file(&file, Bytes(SIZE), true);
-        assert!(watch.cut().is_none(), "it is whole");
+        let watch = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), true);
+        assert!(watch.truncation_error().is_none(), "it is whole");
         file.set_len(SIZE / 2).expect("cut");
-        assert!(watch.cut().expect("it is shorter").to_string().contains("524288 bytes"));
+        assert!(
+            watch.truncation_error().expect("it is shorter").to_string().contains("524288 bytes")
+        );
         file.write_all_at(&[7; 4096], SIZE - 4096).expect("room");
-        let error = watch.cut().expect("it lacks blocks").to_string();
+        let error = watch.truncation_error().expect("it lacks blocks").to_string();
         assert!(error.contains("has grown since"), "{error}");
         file.write_all_at(&vec![7; SIZE as usize], 0).expect("room");
-        assert!(watch.cut().is_none(), "it is whole again");
-        let zeroes = Watch::new("file:x").with_file(&file, Bytes(SIZE), false);
-        watch.deallocates();
+        assert!(watch.truncation_error().is_none(), "it is whole again");
+        let zeroes = DeviceWatch::new("file:x").with_file(&file, Bytes(SIZE), false);
+        watch.note_deallocation();
         file.set_len(SIZE / 2).expect("cut");
         file.set_len(SIZE).expect("a hole");
-        assert!(watch.cut().is_none() && zeroes.cut().is_none(), "it may have holes");
-        let growing = Watch::new("file:x").with_file(&file, Bytes(2 * SIZE), true);
-        assert!(growing.cut().is_none(), "it is not as long yet");
+        assert!(
+            watch.truncation_error().is_none() && zeroes.truncation_error().is_none(),
+            "it may have holes"
+        );
+        let growing = DeviceWatch::new("file:x").with_file(&file, Bytes(2 * SIZE), true);
+        assert!(growing.truncation_error().is_none(), "it is not as long yet");
     }
 
     #[test]
-    fn the_io_that_takes_longest_is_the_one_that_is_overdue() {
-        let watch = Watch::new("file:x");
+    fn oldest_io_is_overdue_first() {
+        let watch = DeviceWatch::new("file:x");
         let (one, other) = (watch.handle(), watch.handle());
         let io =
             |offset| Io { offset: Bytes(offset), size: Bytes(512), mode: Mode::Write, stream: 0 };
-        assert!(watch.overdue(Nanos(0)).is_none(), "nothing is under way");
+        assert!(watch.overdue(Nanos(0)).is_none(), "nothing is outstanding");
         one.begin(&io(4096));
-        assert!(watch.overdue(Nanos(0)).is_none(), "it is seen for the first time");
+        assert!(watch.overdue(Nanos(0)).is_none(), "observed for the first time");
         other.begin(&io(8192));
         while watch.overdue(Nanos(1000)).is_none() {}
-        let error = watch.overdue(Nanos(1000)).expect("two are under way");
+        let error = watch.overdue(Nanos(1000)).expect("two are outstanding");
         assert!(error.to_string().contains("write of 512 B at byte 4096"), "{error}");
-        assert!(watch.overdue(Nanos(u64::MAX)).is_none(), "so long may it take");
+        assert!(watch.overdue(Nanos(u64::MAX)).is_none(), "within the limit");
         one.end();
         one.begin(&io(0));
-        let error = watch.overdue(Nanos(0)).expect("the other one still is");
+        let error = watch.overdue(Nanos(0)).expect("the other one is still outstanding");
         assert!(error.to_string().contains("at byte 8192"), "{error}");
         drop(other);
-        assert_eq!(watch.handle().turn.load(Ordering::Relaxed), 0);
+        assert_eq!(watch.handle().sequence.load(Ordering::Relaxed), 0);
         one.end();
-        assert!(watch.overdue(Nanos(0)).is_none(), "one is over, one is gone, one has not begun");
+        assert!(watch.overdue(Nanos(0)).is_none(), "one ended, one was dropped, one has not begun");
     }
 }

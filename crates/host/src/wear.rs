@@ -27,7 +27,7 @@ const DATA_UNIT_BYTES: u128 = 512_000;
 
 /// The wear values of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wear {
+pub struct WearValues {
     /// The part of the rated endurance used [%]; may exceed 100.
     pub percentage_used: u8,
     /// Bytes written by the host over the life of the device; 0 if not reported.
@@ -73,15 +73,15 @@ const _: () = assert!(size_of::<AdminCommand>() as u32 == (NVME_IOCTL_ADMIN_CMD 
 ///
 /// # Errors
 /// The reason why it is unknown.
-pub fn read_wear(path: &str) -> Result<Wear, String> {
+pub fn read_wear(path: &str) -> Result<WearValues, String> {
     let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
     let is_block = metadata.file_type().is_block_device();
     let number = if is_block { metadata.rdev() } else { metadata.dev() };
-    let (_, disk) = disk_of(number).map_err(|_| "no single disk is below".to_owned())?;
+    let (_, disk) = disk_of(number).map_err(|_| "it is not on a single disk".to_owned())?;
     let name = disk.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.starts_with("nvme") {
         return Err(format!(
-            "{name} is no NVMe device, and others have no standard wear attribute"
+            "{name} is not an NVMe device; other devices have no standard wear attribute"
         ));
     }
     let node: PathBuf = ["/dev", &name.replace('!', "/")].iter().collect();
@@ -115,11 +115,11 @@ fn smart_log(node: &Path) -> std::io::Result<[u8; LOG_BYTES]> {
 }
 
 /// Parse log page 02h.
-fn read_smart_log(log: &[u8; LOG_BYTES]) -> Wear {
+fn read_smart_log(log: &[u8; LOG_BYTES]) -> WearValues {
     let units = u128::from_le_bytes(log[48..64].try_into().expect("16 bytes"));
     let bytes = units.saturating_mul(DATA_UNIT_BYTES);
     let kelvins = i32::from(u16::from_le_bytes([log[1], log[2]]));
-    Wear {
+    WearValues {
         percentage_used: log[5],
         bytes_written: u64::try_from(bytes).unwrap_or(u64::MAX),
         available_spare: log[3],
@@ -144,7 +144,7 @@ mod tests {
     /// used 0 %, units read 1,044, units written 15, reads 1,027,083, writes 1,905, 4 power cycles,
     /// 408 hours. All bytes not given here are zero.
     #[test]
-    fn a_page_of_a_real_device_is_read_as_nvme_cli_read_it() {
+    fn smart_log_of_a_real_device_matches_nvme_cli() {
         let real = log(&[
             (0x00, &[0x00, 0x3a, 0x01, 0x62, 0x0a, 0x00]),
             (0x20, &[0x14, 0x04]),
@@ -155,7 +155,7 @@ mod tests {
             (0x80, &[0x98, 0x01]),
             (0x90, &[0x01]),
         ]);
-        let expected = Wear {
+        let expected = WearValues {
             percentage_used: 0,
             bytes_written: 15 * 512_000,
             available_spare: 98,
@@ -175,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_all_bounds_stays_at_the_bound() {
+    fn out_of_range_wear_values_are_clamped() {
         let wear = read_smart_log(&log(&[(5, &[255]), (48, &[0xff; 16])]));
         assert_eq!((wear.percentage_used, wear.bytes_written), (255, u64::MAX));
         assert_eq!(wear.temperature_celsius, None, "zero kelvins mean not reported");
     }
 
     #[test]
-    fn a_missing_wear_value_has_a_reason() {
+    fn missing_wear_value_has_a_reason() {
         assert!(read_wear("/nowhere/at/all").expect_err("missing").contains("No such file"));
         assert!(read_wear("/proc").expect_err("no disk").contains("disk"));
     }

@@ -16,7 +16,7 @@ use uflip_core::{
     ZoneState,
 };
 
-use crate::guard::machine::Node;
+use crate::guard::machine::BlockNode;
 
 /// `_IOWR(0x12, 130, struct blk_zone_report)`, and `_IOW(0x12, n, struct blk_zone_range)`: both are 16 bytes.
 const BLKREPORTZONE: libc::Ioctl = 0xC010_1282;
@@ -31,10 +31,10 @@ const ZONE_WORDS: usize = 8;
 /// `BLK_ZONE_REP_CAPACITY`: the report contains capacities.
 const HAS_CAPACITY: u32 = 1;
 /// Zones per report: 64 KiB.
-const AT_A_TIME: usize = 1024;
+const ZONES_PER_REPORT: usize = 1024;
 
 /// Return the zone limits of a disk from sysfs; `None` if it is not zoned.
-pub(crate) fn limits_of(disk: &Node) -> Option<Map<String, Value>> {
+pub(crate) fn limits_of(disk: &BlockNode) -> Option<Map<String, Value>> {
     if !matches!(disk.attribute("queue/zoned").as_str(), "host-managed" | "host-aware") {
         return None;
     }
@@ -73,23 +73,23 @@ pub(crate) fn manage(file: &File, mode: Mode, offset: Bytes, size: Bytes) -> boo
 
 /// The errors for exceeded zone limits: Linux returns `BLK_STS_ZONE_OPEN_RESOURCE` and
 /// `BLK_STS_ZONE_ACTIVE_RESOURCE` as error numbers.
-pub(crate) const TOO_MANY_OPEN: &str = "as many zones are open as the device allows \
+pub(crate) const TOO_MANY_OPEN: &str = "the limit of open zones is reached \
      (max_open_zones): close or finish one; `uflip zones DEVICE` lists them";
-pub(crate) const TOO_MANY_ACTIVE: &str = "as many zones are open or closed as the device allows \
+pub(crate) const TOO_MANY_ACTIVE: &str = "the limit of open and closed zones is reached \
      (max_active_zones): finish or reset one; `uflip zones DEVICE` lists them";
 
 /// Return the action for a failed zone command.
 pub(crate) fn command_error_action(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOTTY | libc::EOPNOTSUPP) => {
-            "the device has no zones, or no such command: `uflip info DEVICE` says"
+            "the device has no zones, or no such command: see `uflip info DEVICE`"
         }
-        Some(libc::EINVAL) => "name whole zones: where one begins, and how long it is",
+        Some(libc::EINVAL) => "give whole zones: the start and the size of a zone",
         Some(libc::EBADF | libc::EACCES | libc::EPERM) => "open it for writing",
         Some(libc::ETOOMANYREFS) => TOO_MANY_OPEN,
         Some(libc::EOVERFLOW) => TOO_MANY_ACTIVE,
-        Some(libc::EIO) => "the zone is in no state for that: `uflip zones DEVICE` says",
-        _ => "see the system's message above",
+        Some(libc::EIO) => "the state of the zone does not allow this: see `uflip zones DEVICE`",
+        _ => "see the message of the system above",
     }
 }
 
@@ -98,8 +98,8 @@ pub(crate) fn command_error_action(error: &std::io::Error) -> &'static str {
 /// # Errors
 /// Any error of the operating system; an inconsistent report.
 pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport>> {
-    let Some(known) = info.details.get("zones") else { return Ok(None) };
-    let number = |name: &str| known.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let Some(limits_json) = info.details.get("zones") else { return Ok(None) };
+    let number = |name: &str| limits_json.get(name).and_then(Value::as_u64).unwrap_or(0);
     let limits = ZoneLimits {
         zone_bytes: number("zone_bytes"),
         max_open_zones: number("max_open_zones") as u32,
@@ -108,26 +108,26 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
     let end = info.capacity_bytes.0 / SECTOR_BYTES_MIN;
     let mut zones = Vec::new();
     let mut sector = 0;
-    let mut buffer = vec![0u64; HEADER_WORDS + AT_A_TIME * ZONE_WORDS];
+    let mut buffer = vec![0u64; HEADER_WORDS + ZONES_PER_REPORT * ZONE_WORDS];
     while sector < end {
         buffer.fill(0);
-        (buffer[0], buffer[1]) = (sector, AT_A_TIME as u64);
+        (buffer[0], buffer[1]) = (sector, ZONES_PER_REPORT as u64);
         // SAFETY: an open descriptor, and a buffer for the requested number of zones.
         if unsafe { libc::ioctl(file.as_raw_fd(), BLKREPORTZONE, buffer.as_mut_ptr()) } != 0 {
             let error = std::io::Error::last_os_error();
             let what = "The zones could not be read";
             return Err(Error::os(what, &info.url, &error).action(command_error_action(&error)));
         }
-        let (some, next) = read_report(&buffer).map_err(|got| {
+        let (batch, next) = read_report(&buffer).map_err(|got| {
             Error::device("The zone report is inconsistent")
                 .at(&info.url)
                 .got(got)
-                .action("see what `blkzone report` says")
+                .action("compare the output of `blkzone report`")
         })?;
         if next <= sector {
             break;
         }
-        zones.extend(some);
+        zones.extend(batch);
         sector = next;
     }
     Ok(Some(ZoneReport { limits, zones }))
@@ -136,12 +136,12 @@ pub(crate) fn report(file: &File, info: &DeviceInfo) -> Result<Option<ZoneReport
 /// Parse a report in the kernel's layout; return its zones and the sector after the last one.
 fn read_report(words: &[u64]) -> std::result::Result<(Vec<Zone>, u64), String> {
     let (count, flags) = (words[1] as u32 as usize, (words[1] >> 32) as u32);
-    let found = words[HEADER_WORDS..].chunks_exact(ZONE_WORDS);
-    if count > found.len() {
-        return Err(format!("{count} zones where {} were asked for", found.len()));
+    let entries = words[HEADER_WORDS..].chunks_exact(ZONE_WORDS);
+    if count > entries.len() {
+        return Err(format!("{count} zones instead of at most {}", entries.len()));
     }
     let (mut zones, mut end) = (Vec::with_capacity(count), 0);
-    for words in found.take(count) {
+    for words in entries.take(count) {
         let (start, length, pointer) = (words[0], words[1], words[2]);
         let [_kind, condition, ..] = words[3].to_ne_bytes();
         let capacity = if flags & HAS_CAPACITY == 0 { length } else { words[4] };
@@ -149,7 +149,7 @@ fn read_report(words: &[u64]) -> std::result::Result<(Vec<Zone>, u64), String> {
             .ok_or_else(|| format!("a zone at sector {start} in the state {condition:#x}"))?;
         if length == 0 || capacity > length || start < end {
             return Err(format!(
-                "a zone of {length} sectors at {start} with room for {capacity}, behind {end}"
+                "a zone of {length} sectors at {start} with a capacity of {capacity}, after {end}"
             ));
         }
         end = start
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_read_in_bytes() {
+    fn zone_report_is_converted_to_bytes() {
         let zones =
             [(0, 4096, 8, 0x2, 2048), (4096, 4096, 8192, 0xe, 2048), (8192, 4096, 8192, 1, 2048)];
         let (zones, end) = read_report(&words(HAS_CAPACITY, &zones)).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_makes_no_sense_is_refused() {
+    fn inconsistent_zone_report_is_refused() {
         for zones in [
             &[(0, 0, 0, 1, 0)][..],
             &[(0, 8, 0, 1, 9)],
@@ -229,11 +229,11 @@ mod tests {
         }
         let mut short = words(HAS_CAPACITY, &[(0, 8, 0, 1, 8)]);
         short[1] = 7;
-        assert!(read_report(&short).unwrap_err().contains("7 zones where 1"));
+        assert!(read_report(&short).unwrap_err().contains("7 zones instead of at most 1"));
     }
 
     #[test]
-    fn a_file_has_no_zones_and_takes_no_command_to_one() {
+    fn file_has_no_zones_and_refuses_zone_commands() {
         let path = std::env::temp_dir().join(format!("uflip-no-zones-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         let modes = [Mode::Reset, Mode::Finish, Mode::Open, Mode::Close, Mode::Append];
@@ -248,7 +248,7 @@ mod tests {
     /// Compares the numbers and offsets with those that a C compiler derives from the kernel's
     /// header.
     #[test]
-    fn requests_and_layouts_are_those_of_the_kernel() {
+    fn requests_and_layouts_match_the_kernel() {
         let source = r#"
             #include <linux/blkzoned.h>
             #include <stddef.h>
@@ -266,8 +266,8 @@ mod tests {
         let (code, program) =
             (std::env::temp_dir().join(format!("{name}.c")), std::env::temp_dir().join(name));
         std::fs::write(&code, source).unwrap();
-        let made = Command::new("cc").arg(&code).arg("-o").arg(&program).status();
-        if !made.is_ok_and(|status| status.success()) {
+        let compiled = Command::new("cc").arg(&code).arg("-o").arg(&program).status();
+        if !compiled.is_ok_and(|status| status.success()) {
             eprintln!("skipped: no C compiler, or no linux/blkzoned.h with capacities");
             return;
         }

@@ -11,14 +11,14 @@ use uflip_host::{Data, DirectDevice, FileOptions, QueuedDevice, now, open_file};
 const SIZE: u64 = 1 << 20;
 const IO: u64 = 4096;
 
-struct Target {
+struct TemporaryTarget {
     _folder: tempfile::TempDir,
     path: PathBuf,
     device: DirectDevice,
 }
 
 /// A file of [`SIZE`] that is ours, through the page cache: it may be in memory.
-fn target() -> Target {
+fn target() -> TemporaryTarget {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("target");
     let options = FileOptions {
@@ -35,10 +35,10 @@ fn target() -> Target {
         device.complete().expect("it was submitted");
     }
     device.update_allocated_size();
-    Target { _folder: folder, path, device }
+    TemporaryTarget { _folder: folder, path, device }
 }
 
-fn queue(target: &Target, depth: u64) -> Option<QueuedDevice> {
+fn queue(target: &TemporaryTarget, depth: u64) -> Option<QueuedDevice> {
     match QueuedDevice::new(&target.device, depth, IO) {
         Ok(queue) => Some(queue),
         Err(error) => {
@@ -54,36 +54,36 @@ fn io(number: u64, mode: Mode) -> Io {
 }
 
 #[test]
-fn every_io_is_answered_once_in_the_order_of_time() {
+fn every_io_completes_once_in_time_order() {
     let target = target();
     for depth in [1, 2, 32, 1024] {
         let Some(mut queue) = queue(&target, depth) else { return };
         assert!(queue.info().io.starts_with("io_uring"), "{}", queue.info().io);
-        let (mut submitted, mut answered) = (Vec::new(), Vec::new());
-        let (mut under_way, mut number, mut last) = (0, 0, Nanos(0));
-        while answered.len() < 3000 {
-            if under_way < depth && number < 3000 {
+        let (mut submitted, mut completed) = (Vec::new(), Vec::new());
+        let (mut outstanding, mut number, mut last) = (0, 0, Nanos(0));
+        while completed.len() < 3000 {
+            if outstanding < depth && number < 3000 {
                 let mode = if number % 3 == 0 { Mode::Write } else { Mode::Read };
                 submitted.push(queue.submit(&io(number * 7, mode)).expect("it is taken"));
-                (under_way, number) = (under_way + 1, number + 1);
+                (outstanding, number) = (outstanding + 1, number + 1);
                 continue;
             }
-            let due = queue.next_completion(Nanos(u64::MAX)).expect("some are under way");
+            let due = queue.next_completion(Nanos(u64::MAX)).expect("some are outstanding");
             let completion = queue.complete().expect("it works");
             assert_eq!(completion.completed, due);
             assert!(completion.completed >= last, "in the order of time");
             assert!(completion.completed > completion.submitted);
-            (under_way, last) = (under_way - 1, completion.completed);
-            answered.push(completion.ticket);
+            (outstanding, last) = (outstanding - 1, completion.completed);
+            completed.push(completion.ticket);
         }
         assert_eq!(queue.next_completion(Nanos(u64::MAX)), None);
-        answered.sort();
-        assert_eq!(answered, submitted);
+        completed.sort();
+        assert_eq!(completed, submitted);
     }
 }
 
 #[test]
-fn what_is_written_is_there() {
+fn written_data_is_read_back() {
     let target = target();
     let zeros = vec![0; SIZE as usize];
     write(&target.path, 0, &zeros);
@@ -97,7 +97,7 @@ fn what_is_written_is_there() {
 }
 
 #[test]
-fn waiting_ends_when_the_next_io_is_due() {
+fn wait_ends_at_the_next_due_io() {
     let target = target();
     let Some(mut queue) = queue(&target, 4) else { return };
     for pause in [0, 50_000, 3_000_000] {
@@ -112,7 +112,7 @@ fn waiting_ends_when_the_next_io_is_due() {
 }
 
 #[test]
-fn a_failure_is_told_and_nothing_is_left_under_way() {
+fn failure_is_reported_and_outstanding_ios_are_drained() {
     let mut target = target();
     let Some(mut queued) = queue(&target, 4) else { return };
     OpenOptions::new().write(true).open(&target.path).unwrap().set_len(SIZE / 2).unwrap();
@@ -128,7 +128,7 @@ fn a_failure_is_told_and_nothing_is_left_under_way() {
         }
     }
     assert_eq!(failed, 1);
-    // One that is dropped with I/Os under way waits for them.
+    // A queue that is dropped with outstanding I/Os waits for them.
     queued.submit(&io(0, Mode::Read)).expect("it is taken");
     drop(queued);
     target.device.set_durability(Durability::Flush(8.try_into().expect("not 0")));
@@ -137,16 +137,16 @@ fn a_failure_is_told_and_nothing_is_left_under_way() {
 }
 
 fn queue_all(queue: &mut QueuedDevice, ios: impl Iterator<Item = Io>, depth: usize) {
-    let mut under_way = 0;
+    let mut outstanding = 0;
     for io in ios {
-        if under_way == depth {
+        if outstanding == depth {
             queue.complete().expect("it works");
-            under_way -= 1;
+            outstanding -= 1;
         }
         queue.submit(&io).expect("it is taken");
-        under_way += 1;
+        outstanding += 1;
     }
-    for _ in 0..under_way {
+    for _ in 0..outstanding {
         queue.complete().expect("it works");
     }
 }

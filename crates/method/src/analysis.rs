@@ -16,7 +16,7 @@
 use serde::Serialize;
 use uflip_core::{Error, Result};
 
-use crate::batches::{BatchMeans, FEWEST_BATCHES, MOST_CORRELATION, batch_means, mean};
+use crate::batches::{BatchMeans, MAX_CORRELATION, MIN_BATCHES, batch_means, mean};
 use crate::changes::{change_points, crossings};
 use crate::episodes::{slow_bound, slow_episodes};
 use crate::levels::{Level, levels};
@@ -28,30 +28,30 @@ use crate::stationarity::{Stationarity, slopes_to_the_end, stationarity};
 use crate::stop::SeriesVerdict;
 
 /// The fewest I/Os that can be analysed.
-pub const FEWEST_IOS: usize = 32;
+pub const MIN_IOS_ANALYSED: usize = 32;
 
-/// The fewest slow episodes, or periods ([`FEWEST_BATCHES`]), for a reliable mean.
-pub const FEWEST_EPISODES: usize = 10;
+/// The fewest slow episodes, or periods ([`MIN_BATCHES`]), for a reliable mean.
+pub const MIN_EPISODES: usize = 10;
 
 /// Effects below this share of the requested half width are ignored.
-pub(crate) const NARROW: f64 = 0.25;
+pub(crate) const NEGLIGIBLE_SHARE: f64 = 0.25;
 
 /// The requested precision.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Options {
+pub struct AnalysisOptions {
     /// The confidence of the interval, such as 0.95.
     pub confidence: f64,
     /// The largest half width of the interval, relative to the mean.
     pub half_width: f64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { confidence: 0.95, half_width: 0.05 }
+impl Default for AnalysisOptions {
+    fn default() -> AnalysisOptions {
+        AnalysisOptions { confidence: 0.95, half_width: 0.05 }
     }
 }
 
-impl Options {
+impl AnalysisOptions {
     /// # Errors
     /// A confidence outside 0.5 to 0.999, or a half width outside 0.0001 to 1.
     pub fn check(&self) -> Result<()> {
@@ -75,7 +75,7 @@ impl Options {
 /// The phase that a series shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum SeriesPhase {
     /// One level from the first I/O on.
     Flat,
     /// A start-up, then a running phase.
@@ -93,7 +93,7 @@ pub enum Phase {
 /// A reason not to rely on a mean.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum UncertaintyReason {
     /// The start-up does not end within the series.
     StartUpNotOver,
     /// Fewer than five periods, or fewer I/Os than five batches need.
@@ -120,7 +120,7 @@ pub struct Analysis {
     /// I/Os of one oscillation; 1 without oscillation.
     pub period_ios: usize,
     /// The phase.
-    pub phase: Phase,
+    pub phase: SeriesPhase,
     /// Levels of the running phase, lowest first.
     pub levels: Vec<Level>,
     /// Mean of the running phase [ns].
@@ -132,7 +132,7 @@ pub struct Analysis {
     /// Whether the interval is narrow enough without a reason for doubt.
     pub converged: bool,
     /// The reasons for doubt.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<UncertaintyReason>,
     /// The bound from which response times count as slow [ns].
     pub slow_bound_ns: Option<f64>,
     /// Independent episodes of slow I/Os in the running phase.
@@ -146,132 +146,147 @@ pub struct Analysis {
 /// Analyse response times [ns] in the order of submission.
 ///
 /// # Errors
-/// Fewer than [`FEWEST_IOS`] values; a value that is not a positive number; options out of range.
-pub fn analyse(times: &[f64], options: Options) -> Result<Analysis> {
+/// Fewer than [`MIN_IOS_ANALYSED`] values; a value that is not a positive number; options out of range.
+pub fn analyse(times: &[f64], options: AnalysisOptions) -> Result<Analysis> {
     options.check()?;
     check(times)?;
     let logs: Vec<f64> = times.iter().map(|x| x.ln()).collect();
-    let core = Core::of(times, &logs, options);
-    let running = &times[core.startup..];
-    let whole = running.len() / core.period * core.period;
-    let changes = change_points(&logs, core.period);
-    let phase = core.phase(&logs, &changes);
+    let estimate = MeanEstimate::estimate(times, &logs, options);
+    let running = &times[estimate.startup..];
+    let whole = running.len() / estimate.period * estimate.period;
+    let changes = change_points(&logs, estimate.period);
+    let phase = estimate.phase(&logs, &changes);
     Ok(Analysis {
         ios: times.len(),
-        startup_ios: core.startup,
-        period_ios: core.period,
+        startup_ios: estimate.startup,
+        period_ios: estimate.period,
         phase,
-        mean_ns: core.mean(running),
-        half_width_ns: core.batches.as_ref().map(|batches| batches.half_width),
+        mean_ns: estimate.mean(running),
+        half_width_ns: estimate.batches.as_ref().map(|batches| batches.half_width),
         confidence: options.confidence,
-        converged: core.reasons.is_empty(),
-        reasons: core.reasons,
-        slow_bound_ns: core.slow_bound,
-        slow_episodes: core.slow_episodes,
+        converged: estimate.reasons.is_empty(),
+        reasons: estimate.reasons,
+        slow_bound_ns: estimate.slow_bound,
+        slow_episodes: estimate.slow_episodes,
         percentiles: percentiles(&running[running.len() - whole..], options.confidence),
-        change_points: if phase == Phase::Flat { Vec::new() } else { changes },
-        levels: core.levels,
+        change_points: if phase == SeriesPhase::Flat { Vec::new() } else { changes },
+        levels: estimate.levels,
     })
 }
 
 /// Check that these response times can be analysed.
 ///
 /// # Errors
-/// Fewer than [`FEWEST_IOS`] values; a value that is not a positive number.
+/// Fewer than [`MIN_IOS_ANALYSED`] values; a value that is not a positive number.
 pub fn check(times: &[f64]) -> Result<()> {
-    if times.len() < FEWEST_IOS {
+    if times.len() < MIN_IOS_ANALYSED {
         return Err(Error::usage("There are too few response times to analyse")
             .got(times.len().to_string())
-            .allowed(format!("{FEWEST_IOS} or more"))
+            .allowed(format!("{MIN_IOS_ANALYSED} or more"))
             .action("measure a longer run"));
     }
-    let bad = times.iter().position(|x| !(x.is_finite() && *x > 0.0));
-    if let Some(index) = bad {
+    let invalid = times.iter().position(|x| !(x.is_finite() && *x > 0.0));
+    if let Some(index) = invalid {
         return Err(Error::usage("A response time is not a positive number")
             .at(format!("I/O number {index}, counted from 0"))
             .got(times[index].to_string())
             .allowed("finite numbers above 0 [ns]")
-            .action("leave such I/Os out, or take another column"));
+            .action("omit such I/Os, or use another column"));
     }
     Ok(())
 }
 
 /// The part of the analysis that the stop rule needs.
-pub(crate) struct Core {
+pub(crate) struct MeanEstimate {
     pub(crate) startup: usize,
     pub(crate) period: usize,
     pub(crate) batches: Option<BatchMeans>,
     pub(crate) slow_episodes: usize,
-    pub(crate) reasons: Vec<Reason>,
+    pub(crate) reasons: Vec<UncertaintyReason>,
     levels: Vec<Level>,
     slow_bound: Option<f64>,
     stationarity: Option<Stationarity>,
-    options: Options,
+    options: AnalysisOptions,
 }
 
-impl Core {
+impl MeanEstimate {
     /// `logs` are the logarithms of `times`.
-    pub(crate) fn of(times: &[f64], logs: &[f64], options: Options) -> Core {
+    pub(crate) fn estimate(times: &[f64], logs: &[f64], options: AnalysisOptions) -> MeanEstimate {
         // The second half is beyond the start-up, if the start-up can be determined at all.
         let half = &logs[logs.len() / 2..];
         let first = period(half);
         let end = startup(logs, first);
         let running = &logs[end.ios()..];
         // Both are ends of the series: with equal lengths they are identical.
-        let is_known = recent(running).len() == recent(half).len();
-        let whole = if is_known { first } else { period(running) };
-        let period = if whole == 1 { first } else { whole };
+        let is_same = recent(running).len() == recent(half).len();
+        let running_period = if is_same { first } else { period(running) };
+        let period = if running_period == 1 { first } else { running_period };
         let end = if period == first { end } else { startup(logs, period) };
-        let found = Core::from(times, settled(times, end, period, options), period, options);
-        let drifts = || slopes_to_the_end(logs, found.startup);
-        if found.startup == 0 || (found.is_steady() && !drifts()) {
-            return found;
+        let estimate = MeanEstimate::with_startup(
+            times,
+            settled(times, end, period, options),
+            period,
+            options,
+        );
+        let drifts = || slopes_to_the_end(logs, estimate.startup);
+        if estimate.startup == 0 || (estimate.is_steady() && !drifts()) {
+            return estimate;
         }
         // While the level still changes, there is no running phase to separate from a start-up.
-        let mut rest = Core::from(times, Startup::NONE, period, options);
-        rest.reasons.extend(found.reasons);
-        rest.reasons.sort_unstable();
-        rest.reasons.dedup();
-        rest
+        let mut whole_series = MeanEstimate::with_startup(times, Startup::NONE, period, options);
+        whole_series.reasons.extend(estimate.reasons);
+        whole_series.reasons.sort_unstable();
+        whole_series.reasons.dedup();
+        whole_series
     }
 
     /// Analyse with a known start-up and period.
-    fn from(times: &[f64], end: Startup, period: usize, options: Options) -> Core {
+    fn with_startup(
+        times: &[f64],
+        end: Startup,
+        period: usize,
+        options: AnalysisOptions,
+    ) -> MeanEstimate {
         let startup = end.ios();
         let running = &times[startup..];
         let (levels, bounds) = levels(running);
         let slow_bound = slow_bound(running, &bounds);
         let mut batches = batch_means(running, period, options.confidence);
-        let moves = batches.as_ref().map(|batches| stationarity(&batches.means));
-        if let (Some(batches), Some(moves)) = (&mut batches, &moves) {
-            let apart = moves.apart.abs();
-            if moves.geweke > 1.0 && apart <= NARROW * options.half_width * batches.mean {
+        let trend = batches.as_ref().map(|batches| stationarity(&batches.means));
+        if let (Some(batches), Some(trend)) = (&mut batches, &trend) {
+            let difference = trend.difference.abs();
+            if trend.geweke > 1.0
+                && difference <= NEGLIGIBLE_SHARE * options.half_width * batches.mean
+            {
                 // Too small to cause doubt, but it widens the interval.
-                batches.half_width += apart;
+                batches.half_width += difference;
             }
             if end.is_gradual() {
                 // The rest of the approach affects the mean, but hardly the last half.
-                batches.half_width += moves.settling;
+                batches.half_width += trend.settling;
             }
         }
-        let mut core = Core {
+        let mut estimate = MeanEstimate {
             startup,
             period,
             slow_episodes: slow_episodes(running, slow_bound),
             slow_bound: slow_bound.is_finite().then_some(slow_bound),
             levels,
-            stationarity: moves,
+            stationarity: trend,
             batches,
             reasons: Vec::new(),
             options,
         };
-        core.reasons = core.doubts(end);
-        core
+        estimate.reasons = estimate.find_doubts(end);
+        estimate
     }
 
     /// Return whether there is a running phase.
     fn is_steady(&self) -> bool {
-        !matches!(self.phase(&[], &[]), Phase::Drifting | Phase::NeverSteady | Phase::TooShort)
+        !matches!(
+            self.phase(&[], &[]),
+            SeriesPhase::Drifting | SeriesPhase::NeverSteady | SeriesPhase::TooShort
+        )
     }
 
     pub(crate) fn verdict(&self, running: &[f64]) -> SeriesVerdict {
@@ -292,78 +307,89 @@ impl Core {
         }
     }
 
-    fn doubts(&self, end: Startup) -> Vec<Reason> {
+    fn find_doubts(&self, end: Startup) -> Vec<UncertaintyReason> {
         let mut reasons = Vec::new();
         if end == Startup::NotOver {
-            reasons.push(Reason::StartUpNotOver);
+            reasons.push(UncertaintyReason::StartUpNotOver);
         }
-        let (Some(batches), Some(moves)) = (&self.batches, &self.stationarity) else {
-            reasons.push(Reason::TooFewPeriods);
+        let (Some(batches), Some(trend)) = (&self.batches, &self.stationarity) else {
+            reasons.push(UncertaintyReason::TooFewPeriods);
             return reasons;
         };
         let oscillates = self.slow_bound.is_some();
-        if oscillates && self.period == 1 && self.slow_episodes < FEWEST_EPISODES {
-            reasons.push(Reason::TooFewSlowEpisodes);
+        if oscillates && self.period == 1 && self.slow_episodes < MIN_EPISODES {
+            reasons.push(UncertaintyReason::TooFewSlowEpisodes);
         }
-        let asked = self.options.half_width * batches.mean;
-        if batches.half_width > asked {
-            reasons.push(Reason::IntervalTooWide);
+        let requested = self.options.half_width * batches.mean;
+        if batches.half_width > requested {
+            reasons.push(UncertaintyReason::IntervalTooWide);
         }
-        let few = batches.means.len() <= FEWEST_BATCHES;
+        let is_coarse = batches.means.len() <= MIN_BATCHES;
         // Correlated batches cause no doubt if even the interval for a higher correlation is
         // narrow.
-        let wider = batches.half_width * batches.widening().min(1.0 / NARROW);
-        if !few && batches.correlation > MOST_CORRELATION && wider > asked {
-            reasons.push(Reason::BatchesCorrelated);
+        let widened = batches.half_width * batches.widening().min(1.0 / NEGLIGIBLE_SHARE);
+        if !is_coarse && batches.correlation > MAX_CORRELATION && widened > requested {
+            reasons.push(UncertaintyReason::BatchesCorrelated);
         }
-        if moves.slopes && moves.change.abs() > self.options.half_width {
-            reasons.push(Reason::Drift);
-        } else if moves.geweke > 1.0 && moves.apart.abs() > NARROW * asked {
-            reasons.push(Reason::NotStationary);
+        if trend.has_slope && trend.change.abs() > self.options.half_width {
+            reasons.push(UncertaintyReason::Drift);
+        } else if trend.geweke > 1.0 && trend.difference.abs() > NEGLIGIBLE_SHARE * requested {
+            reasons.push(UncertaintyReason::NotStationary);
         }
         reasons
     }
 
     /// Return the phase. `changes` are the change points of the whole series, whose logarithms are
     /// `logs`.
-    fn phase(&self, logs: &[f64], changes: &[usize]) -> Phase {
-        let doubts = |reason| self.reasons.contains(&reason);
-        let gradual = self.stationarity.is_some_and(|moves| moves.gradual);
-        if doubts(Reason::TooFewPeriods) {
-            Phase::TooShort
-        } else if doubts(Reason::Drift) && gradual {
-            Phase::Drifting
-        } else if doubts(Reason::StartUpNotOver) || doubts(Reason::Drift) {
-            Phase::NeverSteady
-        } else if doubts(Reason::TooFewSlowEpisodes) && doubts(Reason::IntervalTooWide) {
-            Phase::TooShort
+    fn phase(&self, logs: &[f64], changes: &[usize]) -> SeriesPhase {
+        let has_doubt = |reason| self.reasons.contains(&reason);
+        let gradual = self.stationarity.is_some_and(|trend| trend.gradual);
+        if has_doubt(UncertaintyReason::TooFewPeriods) {
+            SeriesPhase::TooShort
+        } else if has_doubt(UncertaintyReason::Drift) && gradual {
+            SeriesPhase::Drifting
+        } else if has_doubt(UncertaintyReason::StartUpNotOver)
+            || has_doubt(UncertaintyReason::Drift)
+        {
+            SeriesPhase::NeverSteady
+        } else if has_doubt(UncertaintyReason::TooFewSlowEpisodes)
+            && has_doubt(UncertaintyReason::IntervalTooWide)
+        {
+            SeriesPhase::TooShort
         } else if self.startup > 0 {
-            Phase::StartUp
-        } else if let Some(moving) = self.moving(logs, changes) {
-            moving
+            SeriesPhase::StartUp
+        } else if let Some(phase) = self.moving_phase(logs, changes) {
+            phase
         } else if self.period > 1 || self.levels.len() > 1 {
-            Phase::Oscillating
+            SeriesPhase::Oscillating
         } else {
-            Phase::Flat
+            SeriesPhase::Flat
         }
     }
 
     /// Return the phase of a running phase without a period whose level changes more slowly than a
     /// batch; `None` if it does not. A change must show in the batches and in the change points:
     /// each alone occurs by chance in a steady phase, both together seldom.
-    fn moving(&self, logs: &[f64], changes: &[usize]) -> Option<Phase> {
-        let moves = self.stationarity?;
-        let slow = [Reason::BatchesCorrelated, Reason::NotStationary, Reason::Drift];
-        if self.period > 1 || changes.is_empty() || !slow.iter().any(|r| self.reasons.contains(r)) {
+    fn moving_phase(&self, logs: &[f64], changes: &[usize]) -> Option<SeriesPhase> {
+        let trend = self.stationarity?;
+        let signs = [
+            UncertaintyReason::BatchesCorrelated,
+            UncertaintyReason::NotStationary,
+            UncertaintyReason::Drift,
+        ];
+        if self.period > 1
+            || changes.is_empty()
+            || !signs.iter().any(|reason| self.reasons.contains(reason))
+        {
             return None;
         }
-        Some(if moves.slopes && moves.gradual {
-            Phase::Drifting
-        } else if crossings(logs, changes) < 2 * FEWEST_BATCHES {
+        Some(if trend.has_slope && trend.gradual {
+            SeriesPhase::Drifting
+        } else if crossings(logs, changes) < 2 * MIN_BATCHES {
             // Fewer periods than a reliable mean needs: the levels may not recur.
-            Phase::NeverSteady
+            SeriesPhase::NeverSteady
         } else {
-            Phase::Oscillating
+            SeriesPhase::Oscillating
         })
     }
 }

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_the_definition_gives() {
+    fn autocorrelation_matches_the_definition() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
         let series: Vec<f64> = (0..317).map(|_| uniform(&mut random, 1000) as f64).collect();
         for (k, r) in autocorrelation(&series, 158).into_iter().enumerate() {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_series_has_one_at_its_period_and_a_constant_one_nothing() {
+    fn periodic_series_peaks_at_its_period_and_constant_is_zero() {
         let series: Vec<f64> = (0..100).map(|i| f64::from(u8::from(i % 7 == 0))).collect();
         assert!((autocorrelation(&series, 50)[7] - 1.0).abs() < 1e-12);
         assert_eq!(autocorrelation(&[3.0; 64], 8), [0.0; 9]);

@@ -16,16 +16,16 @@
 use crate::quantile::student_quantile;
 
 /// The number of batches of the finer division; the coarser has half as many.
-pub const BATCHES: usize = 32;
+pub const MAX_BATCHES: usize = 32;
 
 /// The largest correlation of batches that is corrected for.
-const MOST_CORRECTED: f64 = 0.8;
+const MAX_CORRECTED: f64 = 0.8;
 
 /// The fewest batches for an interval.
-pub const FEWEST_BATCHES: usize = 5;
+pub const MIN_BATCHES: usize = 5;
 
 /// Above this correlation of adjacent batches they may be too short.
-pub const MOST_CORRELATION: f64 = 0.3;
+pub const MAX_CORRELATION: f64 = 0.3;
 
 /// Standard errors from a correlation to the upper end of its one-sided 95 % interval.
 const UPPER_END: f64 = 1.645;
@@ -50,14 +50,14 @@ impl BatchMeans {
     /// correlation; infinite if that reaches 1.
     ///
     /// The correlation of `n` independent values scatters by 1/√n: with 32 batches one series in
-    /// twenty exceeds [`MOST_CORRELATION`] by chance.
+    /// twenty exceeds [`MAX_CORRELATION`] by chance.
     #[must_use]
     pub fn widening(&self) -> f64 {
         let upper = self.correlation.max(0.0) + UPPER_END / (self.means.len() as f64).sqrt();
         if upper >= 1.0 {
             return f64::INFINITY;
         }
-        (inflation(upper) / inflation(self.correlation.clamp(0.0, MOST_CORRECTED))).max(1.0).sqrt()
+        (inflation(upper) / inflation(self.correlation.clamp(0.0, MAX_CORRECTED))).max(1.0).sqrt()
     }
 }
 
@@ -65,9 +65,9 @@ impl BatchMeans {
 /// periods.
 #[must_use]
 pub fn batch_means(series: &[f64], period: usize, confidence: f64) -> Option<BatchMeans> {
-    let fine = division(series, period, BATCHES)?;
+    let fine = division(series, period, MAX_BATCHES)?;
     let mut half_width = half_width(&fine.means, confidence);
-    if fine.means.len() >= BATCHES {
+    if fine.means.len() >= MAX_BATCHES {
         let pairs: Vec<f64> = fine.means.chunks_exact(2).map(|p| (p[0] + p[1]) / 2.0).collect();
         half_width = half_width.max(self::half_width(&pairs, confidence));
     }
@@ -85,16 +85,16 @@ struct Division {
     batch: usize,
 }
 
-/// Divide into at most `most` batches of whole periods; the remainder is omitted at the beginning.
-fn division(series: &[f64], period: usize, most: usize) -> Option<Division> {
+/// Divide into at most `max_batches` batches of whole periods; the remainder is omitted at the beginning.
+fn division(series: &[f64], period: usize, max_batches: usize) -> Option<Division> {
     let periods = series.len() / period;
-    let batches = periods.min(most);
-    if batches < FEWEST_BATCHES {
+    let batches = periods.min(max_batches);
+    if batches < MIN_BATCHES {
         return None;
     }
     let batch = periods / batches * period;
-    let used = &series[series.len() - batches * batch..];
-    Some(Division { means: used.chunks_exact(batch).map(mean).collect(), batch })
+    let values = &series[series.len() - batches * batch..];
+    Some(Division { means: values.chunks_exact(batch).map(mean).collect(), batch })
 }
 
 /// Return the half width of the interval of the mean of two or more nearly independent `means`.
@@ -118,9 +118,9 @@ pub fn half_width(means: &[f64], confidence: f64) -> f64 {
         }
         ((1.0 + 6.0 * beta * (t - beta)).cbrt() - 1.0) / (2.0 * beta)
     };
-    let reach = stretched(t).abs().max(stretched(-t).abs());
-    let left = inflation(lag_one(means).clamp(0.0, MOST_CORRECTED));
-    reach * (left * variance / n).sqrt()
+    let quantile = stretched(t).abs().max(stretched(-t).abs());
+    let remaining = inflation(lag_one(means).clamp(0.0, MAX_CORRECTED));
+    quantile * (remaining * variance / n).sqrt()
 }
 
 /// Return the factor by which the variance of a mean grows with the correlation of adjacent values
@@ -148,32 +148,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_periods_leave_no_scatter_and_too_few_leave_no_interval() {
+    fn whole_periods_give_zero_width_and_too_few_give_none() {
         let series: Vec<f64> = (0..300).map(|i| if i % 7 == 0 { 8.0 } else { 1.0 }).collect();
-        let found = batch_means(&series, 7, 0.95).expect("forty periods");
-        assert!((found.mean - 2.0).abs() < 1e-12 && found.half_width < 1e-9);
-        assert_eq!(found.batch % 7, 0);
+        let batches = batch_means(&series, 7, 0.95).expect("forty periods");
+        assert!((batches.mean - 2.0).abs() < 1e-12 && batches.half_width < 1e-9);
+        assert_eq!(batches.batch % 7, 0);
         assert_eq!(batch_means(&series, 75, 0.95), None);
     }
 
     /// By hand: 32 means with correlation 0.2 have 0.2 + 1.645/√32 = 0.4908 as the upper end, and
     /// the interval grows by √((1.4908/0.5092) / (1.2/0.8)); with 0.75 the upper end is beyond 1.
     #[test]
-    fn an_interval_grows_with_the_correlation_that_neighbours_may_have() {
-        let of = |correlation: f64| BatchMeans {
+    fn interval_widens_with_batch_correlation() {
+        let with_correlation = |correlation: f64| BatchMeans {
             mean: 1.0,
             half_width: 0.1,
             correlation,
             means: vec![1.0; 32],
             batch: 1,
         };
-        assert!((of(0.2).widening() - 1.3971).abs() < 1e-3);
-        assert_eq!(of(0.75).widening(), f64::INFINITY);
+        assert!((with_correlation(0.2).widening() - 1.3971).abs() < 1e-3);
+        assert_eq!(with_correlation(0.75).widening(), f64::INFINITY);
     }
 
     /// Symmetric, uncorrelated means of four: the textbook interval.
     #[test]
-    fn without_skewness_and_correlation_it_is_students() {
+    fn symmetric_uncorrelated_batches_give_student_s_interval() {
         let means = [1.0, 3.0, 3.0, 1.0, 1.0, 3.0, 3.0, 1.0];
         let expected = 2.3646 * (8.0_f64 / 7.0 / 8.0).sqrt();
         assert!((half_width(&means, 0.95) - expected).abs() < 0.15 * expected);

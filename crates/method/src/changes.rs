@@ -4,7 +4,7 @@
 //! linear computational cost*, JASA 107 (2012), PELT with a squared-error cost.
 //! **Faithful**: the exact optimum of the penalised cost; the tests compare it with a segmentation
 //! that tries every cut.
-//! **Simplified**: on at most [`MOST_BATCHES`] batch means.
+//! **Simplified**: on at most [`MAX_BATCHES`] batch means.
 //! **Ambiguous**: the penalty: 3 ln m, for batch means in units of the scatter between adjacent
 //! ones. A wandering level has many change points, and one with a correlation shorter than a batch
 //! has some as well; the phase decides whether they matter.
@@ -12,7 +12,7 @@
 use crate::batches::mean;
 
 /// The largest number of batches: a change is located to a thousandth of the run.
-pub const MOST_BATCHES: usize = 1024;
+pub const MAX_BATCHES: usize = 1024;
 
 /// Return the first index of each segment after the first, for `means` with noise of standard
 /// deviation 1.
@@ -54,7 +54,7 @@ pub fn pelt(means: &[f64], penalty: f64) -> Vec<usize> {
 #[must_use]
 pub fn change_points(logs: &[f64], period: usize) -> Vec<usize> {
     let periods = logs.len() / period;
-    let batch = periods.div_ceil(MOST_BATCHES).max(1) * period;
+    let batch = periods.div_ceil(MAX_BATCHES).max(1) * period;
     let means: Vec<f64> = logs.chunks_exact(batch).map(mean).collect();
     if means.len() < 4 {
         return Vec::new();
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_that_goes_and_comes_back_crosses_the_mean_twice() {
+    fn temporary_level_crosses_the_mean_twice() {
         let logs: Vec<f64> = (0..300).map(|i| f64::from(u8::from(i / 100 == 1))).collect();
         assert_eq!(crossings(&logs, &[100, 200]), 2);
         assert_eq!(crossings(&logs, &[]), 0);

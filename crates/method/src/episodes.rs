@@ -15,17 +15,17 @@ pub fn slow_bound(times: &[f64], bounds: &[f64]) -> f64 {
     let centre = mean(times);
     let best = bounds
         .iter()
-        .map(|bound| (*bound, between(times, *bound, centre)))
+        .map(|bound| (*bound, squares_between(times, *bound, centre)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let total: f64 = times.iter().map(|x| (x - centre).powi(2)).sum();
     match best {
-        Some((bound, apart)) if apart >= total / 2.0 => bound,
+        Some((bound, between_squares)) if between_squares >= total / 2.0 => bound,
         _ => half_of_the_scatter(times, centre, total),
     }
 }
 
 /// Return the sum of squares between the values below and above `bound`.
-fn between(times: &[f64], bound: f64, centre: f64) -> f64 {
+fn squares_between(times: &[f64], bound: f64, centre: f64) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for x in times.iter().filter(|x| **x >= bound) {
         sum += x - centre;
@@ -52,19 +52,19 @@ fn half_of_the_scatter(times: &[f64], centre: f64, total: f64) -> f64 {
 /// Return the number of independent clusters of values of at least `bound`.
 #[must_use]
 pub fn slow_episodes(times: &[f64], bound: f64) -> usize {
-    let places = times.iter().enumerate().filter(|(_, x)| **x >= bound);
-    let places: Vec<usize> = places.map(|(index, _)| index).collect();
-    if places.len() < 3 {
-        return places.len();
+    let indices = times.iter().enumerate().filter(|(_, x)| **x >= bound);
+    let indices: Vec<usize> = indices.map(|(index, _)| index).collect();
+    if indices.len() < 3 {
+        return indices.len();
     }
-    let gaps = places.windows(2).map(|pair| (pair[1] - pair[0]) as f64);
-    let count = (places.len() - 1) as f64;
+    let gaps = indices.windows(2).map(|pair| (pair[1] - pair[0]) as f64);
+    let count = (indices.len() - 1) as f64;
     let longest = gaps.clone().fold(0.0, f64::max);
-    let less = if longest <= 2.0 { 0.0 } else { 1.0 };
-    let sum: f64 = gaps.clone().map(|gap| gap - less).sum();
-    let products: f64 = gaps.map(|gap| (gap - less) * (gap - 2.0 * less)).sum();
+    let correction = if longest <= 2.0 { 0.0 } else { 1.0 };
+    let sum: f64 = gaps.clone().map(|gap| gap - correction).sum();
+    let products: f64 = gaps.map(|gap| (gap - correction) * (gap - 2.0 * correction)).sum();
     let index = if products > 0.0 { (2.0 * sum * sum / (count * products)).min(1.0) } else { 1.0 };
-    ((index * count).round() as usize + 1).min(places.len())
+    ((index * count).round() as usize + 1).min(indices.len())
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_ios_far_apart_are_episodes_and_those_in_a_row_are_one() {
+    fn consecutive_slow_ios_are_one_episode() {
         let mut apart = vec![1.0; 2000];
         (0..20).for_each(|i| apart[i * 100] = 9.0);
         assert_eq!(slow_episodes(&apart, 5.0), 20);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_lies_between_the_levels_that_matter() {
+    fn slow_bound_lies_between_the_main_levels() {
         let times: Vec<f64> = (0..1000).map(|i| if i % 50 == 0 { 900.0 } else { 10.0 }).collect();
         assert!((10.0..900.0).contains(&slow_bound(&times, &[100.0])));
         assert_eq!(slow_bound(&[7.0; 50], &[]), f64::INFINITY);

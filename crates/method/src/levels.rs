@@ -56,9 +56,9 @@ fn bounds(times: &[f64]) -> Vec<f64> {
     }
     let smooth: Vec<f64> = (0..counts.len())
         .map(|i| {
-            let at = |j: usize| counts.get(j).copied().unwrap_or(0.0);
+            let count = |j: usize| counts.get(j).copied().unwrap_or(0.0);
             let before = if i > 0 { counts[i - 1] } else { 0.0 };
-            before + at(i) + at(i + 1)
+            before + count(i) + count(i + 1)
         })
         .collect();
     let valleys = deep_valleys(&smooth);
@@ -97,9 +97,9 @@ fn deep_valleys(heights: &[f64]) -> Vec<usize> {
             peak - valley < STANDARD_ERRORS * peak.sqrt() || valley > peak / 2.0
         };
         let depth = |i: usize| peaks[i].min(peaks[i + 1]) - valleys[i].0;
-        let found =
+        let shallowest =
             (0..valleys.len()).filter(shallow).min_by(|a, b| depth(*a).total_cmp(&depth(*b)));
-        let Some(i) = found else { break };
+        let Some(i) = shallowest else { break };
         peaks[i] = peaks[i].max(peaks[i + 1]);
         peaks.remove(i + 1);
         valleys.remove(i);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_told_apart_with_their_shares() {
+    fn levels_are_separated_with_their_shares() {
         let times: Vec<f64> = (0..3000)
             .map(|i| if i % 100 == 0 { 5e6 } else if i % 3 == 0 { 4e5 } else { 1e5 } + f64::from(i))
             .collect();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn one_hump_and_a_few_outliers_are_one_level() {
+    fn single_hump_with_outliers_is_one_level() {
         let mut times: Vec<f64> = (0..1000).map(|i| 1e5 + f64::from(i % 100) * 100.0).collect();
         times.extend([3e5, 7e5, 2e6]);
         assert_eq!(levels(&times).0.len(), 1);

@@ -24,7 +24,9 @@ mod startup;
 mod stationarity;
 mod stop;
 
-pub use analysis::{Analysis, FEWEST_IOS, Options, Phase, Reason, analyse, check};
+pub use analysis::{
+    Analysis, AnalysisOptions, MIN_IOS_ANALYSED, SeriesPhase, UncertaintyReason, analyse, check,
+};
 pub use autocorrelation::autocorrelation;
 pub use batches::half_width;
 pub use changes::pelt;

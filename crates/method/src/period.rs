@@ -4,7 +4,7 @@
 //! and M. S. Bartlett (1946) for the scatter of autocorrelations.
 //! **Faithful**: from the logarithm of response time, so that levels count more than the height of
 //! spikes.
-//! **Simplified**: a period of up to a sixth of the series, and of at most [`LONGEST_PERIOD`];
+//! **Simplified**: a period of up to a sixth of the series, and of at most [`MAX_PERIOD`];
 //! whole I/Os.
 //! **Ambiguous**: if a series repeats after P I/Os, every multiple of P is a period: the smallest
 //! is meant. A pattern within the period (small merges between large ones) has lower peaks; the
@@ -17,13 +17,13 @@ use crate::batches::mean;
 use crate::quantile::student_quantile;
 
 /// Longer oscillations count as changes of level.
-pub const LONGEST_PERIOD: usize = 1 << 15;
+pub const MAX_PERIOD: usize = 1 << 15;
 
 /// The largest number of I/Os examined, from the end: more add nothing about a period.
-const MOST_IOS: usize = 1 << 18;
+const MAX_IOS: usize = 1 << 18;
 
 /// The smallest height of a peak above its surroundings, whatever the noise.
-const LEAST_PEAK: f64 = 0.02;
+const MIN_PEAK: f64 = 0.02;
 
 /// A peak must recur at twice and at three times the lag.
 const REPEATS: usize = 3;
@@ -32,13 +32,13 @@ const REPEATS: usize = 3;
 const FALSE_ALARM: f64 = 0.001;
 
 /// The largest multiple of a nearly fitting lag that is tried as the period,
-const LARGEST_MULTIPLE: usize = 5;
+const MAX_MULTIPLE: usize = 5;
 
 /// and the fewest repetitions of it in the series.
-const FEWEST_REPEATS: usize = 5;
+const MIN_REPEATS: usize = 5;
 
 /// Differences below a scatter of 1 % are attributed to the clock.
-const LEAST_SCATTER: f64 = 0.01;
+const MIN_SCATTER: f64 = 0.01;
 
 /// The difference of equal peaks caused by the finite series.
 const ROUNDING: f64 = 0.001;
@@ -46,7 +46,7 @@ const ROUNDING: f64 = 0.001;
 /// Return the part of `logs` that is examined.
 #[must_use]
 pub fn recent(logs: &[f64]) -> &[f64] {
-    &logs[logs.len().saturating_sub(MOST_IOS)..]
+    &logs[logs.len().saturating_sub(MAX_IOS)..]
 }
 
 /// Return the period of `logs` (logarithms of response times) in I/Os; 1 without a significant one.
@@ -57,13 +57,13 @@ pub fn period(logs: &[f64]) -> usize {
     if n < 8 {
         return 1;
     }
-    let r = autocorrelation(logs, (n / 2).min(REPEATS * LONGEST_PERIOD + 2));
+    let r = autocorrelation(logs, (n / 2).min(REPEATS * MAX_PERIOD + 2));
     let peaks = significant_peaks(&r, logs);
     let Some(highest) = peaks.iter().map(|k| r[*k]).reduce(f64::max) else { return 1 };
     // Four times the scatter of the difference of two peaks of a periodic series in white noise.
     let tolerance = 4.0 * (2.0 * (1.0 - highest * highest).max(0.0) / n as f64).sqrt() + ROUNDING;
     let first = peaks.into_iter().find(|k| r[*k] >= highest - tolerance);
-    first.map_or(1, |k| whole(logs, refined(&r, k)))
+    first.map_or(1, |k| full_period(logs, refine(&r, k)))
 }
 
 /// Return the lags at which, and at two and three times which, the autocorrelation exceeds chance
@@ -71,26 +71,26 @@ pub fn period(logs: &[f64]) -> usize {
 /// shorter lag, and the mean coefficient between the three.
 fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
     let n = logs.len() as f64;
-    let longest = (r.len() - 2) / REPEATS;
-    let needed = by_chance(logs, longest).max(LEAST_PEAK);
+    let max_lag = (r.len() - 2) / REPEATS;
+    let min_height = chance_level(logs, max_lag).max(MIN_PEAK);
     // Bartlett: correlation between adjacent values increases the scatter of the coefficients.
     let near = r[1..].iter().take_while(|value| **value > 0.0);
-    let needed = needed * (1.0 + 2.0 * near.map(|value| value * value).sum::<f64>()).sqrt();
-    if needed >= 1.0 || n < 8.0 {
+    let min_height = min_height * (1.0 + 2.0 * near.map(|value| value * value).sum::<f64>()).sqrt();
+    if min_height >= 1.0 || n < 8.0 {
         return Vec::new();
     }
-    let sums = cumulated(r);
+    let sums = cumulative_sums(r);
     let mut lowest = r[1];
     let mut peaks = Vec::new();
-    for k in 2..=longest {
+    for k in 2..=max_lag {
         let is_peak = r[k] >= r[k - 1] && r[k] >= r[k + 1];
-        let again = |times: usize| {
+        let near_multiple = |times: usize| {
             let near = &r[times * k - 1..=(times * k + 1).min(r.len() - 1)];
             near.iter().copied().fold(f64::NEG_INFINITY, f64::max)
         };
-        let least = (1..=REPEATS).map(again).fold(f64::INFINITY, f64::min);
-        let reference = lowest.max(between(&sums, k)).max(0.0);
-        if is_peak && least - reference >= needed {
+        let lowest_peak = (1..=REPEATS).map(near_multiple).fold(f64::INFINITY, f64::min);
+        let reference = lowest.max(mean_between(&sums, k)).max(0.0);
+        if is_peak && lowest_peak - reference >= min_height {
             peaks.push(k);
         }
         lowest = lowest.min(r[k]);
@@ -99,7 +99,7 @@ fn significant_peaks(r: &[f64], logs: &[f64]) -> Vec<usize> {
 }
 
 /// Return the cumulative sums of the coefficients: number `i` is that of `r[..i]`.
-fn cumulated(r: &[f64]) -> Vec<f64> {
+fn cumulative_sums(r: &[f64]) -> Vec<f64> {
     let running = r.iter().scan(0.0, |sum, value| {
         *sum += value;
         Some(*sum)
@@ -112,7 +112,7 @@ fn cumulated(r: &[f64]) -> Vec<f64> {
 ///
 /// For a series that repeats after `k` I/Os it is about zero. A trend, a shifting level and a
 /// growing scatter raise it as much as the coefficients at the multiples.
-fn between(sums: &[f64], k: usize) -> f64 {
+fn mean_between(sums: &[f64], k: usize) -> f64 {
     let gap = |first: usize| sums[(first + 1) * k] - sums[first * k + 1];
     (1..REPEATS).map(gap).sum::<f64>() / ((REPEATS - 1) * (k - 1)) as f64
 }
@@ -123,7 +123,7 @@ fn between(sums: &[f64], k: usize) -> f64 {
 /// Bernstein's inequality for the sum of products: for values with many small deviations it is the
 /// normal approximation. For rare spikes (of kurtosis κ, n/κ of them) it is that of the Poisson
 /// distribution of coinciding spikes, n/κ² on average.
-fn by_chance(logs: &[f64], lags: usize) -> f64 {
+fn chance_level(logs: &[f64], lags: usize) -> f64 {
     let n = logs.len() as f64;
     let centre = mean(logs);
     let moment = |power: i32| logs.iter().map(|x| (x - centre).powi(power)).sum::<f64>() / n;
@@ -135,7 +135,7 @@ fn by_chance(logs: &[f64], lags: usize) -> f64 {
 }
 
 /// Return the lag near `k` whose multiples fit best: a long comb is more precise than one peak.
-fn refined(r: &[f64], k: usize) -> usize {
+fn refine(r: &[f64], k: usize) -> usize {
     let reach = k / 16;
     let teeth = (r.len() - 1) / (k + reach);
     let comb = |lag: usize| (1..=teeth).map(|tooth| r[tooth * lag]).sum::<f64>();
@@ -144,34 +144,40 @@ fn refined(r: &[f64], k: usize) -> usize {
 
 /// Return the full period, of which `k` may be a part: the positions of a multiple of `k` then
 /// differ although those of `k` are equal.
-fn whole(logs: &[f64], k: usize) -> usize {
-    let multiples = (2..=LARGEST_MULTIPLE).map(|times| (times, times * k));
-    let mut possible = multiples.filter(|(_, whole)| whole * FEWEST_REPEATS <= logs.len());
+fn full_period(logs: &[f64], k: usize) -> usize {
+    let multiples = (2..=MAX_MULTIPLE).map(|times| (times, times * k));
+    let mut possible = multiples.filter(|(_, multiple)| multiple * MIN_REPEATS <= logs.len());
     possible
-        .find(|(times, whole)| differ(logs, k, *times, *whole))
-        .map_or(k, |(_, longer)| whole(logs, longer))
+        .find(|(times, multiple)| positions_differ(logs, k, *times, *multiple))
+        .map_or(k, |(_, longer)| full_period(logs, longer))
 }
 
-/// Return whether, of the `times` positions of `whole` that are one position of `k`, one differs
+/// Return whether, of the `times` positions of `full_period` that are one position of `k`, one differs
 /// from the others.
-fn differ(logs: &[f64], k: usize, times: usize, whole: usize) -> bool {
-    let (mut sums, mut squares) = (vec![0.0; whole], vec![0.0; whole]);
-    let repeats = logs.len() / whole;
-    for one in logs.chunks_exact(whole) {
-        for (place, x) in one.iter().enumerate() {
-            sums[place] += x;
-            squares[place] += x * x;
+fn positions_differ(logs: &[f64], k: usize, times: usize, full_period: usize) -> bool {
+    let (mut sums, mut squares) = (vec![0.0; full_period], vec![0.0; full_period]);
+    let repeats = logs.len() / full_period;
+    for repeat in logs.chunks_exact(full_period) {
+        for (position, x) in repeat.iter().enumerate() {
+            sums[position] += x;
+            squares[position] += x * x;
         }
     }
     let count = repeats as f64;
     let freedom = (times * (repeats - 1)) as f64;
-    let critical = student_quantile(FALSE_ALARM / whole as f64, freedom);
-    (0..k).any(|place| {
-        let places = (0..times).map(|time| place + time * k);
-        let within: f64 = places.clone().map(|p| squares[p] - sums[p] * sums[p] / count).sum();
-        let error = (within.max(0.0) / freedom).sqrt().max(LEAST_SCATTER) / count.sqrt();
-        let level = places.clone().map(|p| sums[p] / count).sum::<f64>() / times as f64;
-        places.map(|p| (sums[p] / count - level).abs()).any(|apart| apart > critical * error)
+    let critical = student_quantile(FALSE_ALARM / full_period as f64, freedom);
+    (0..k).any(|position| {
+        let positions = (0..times).map(|time| position + time * k);
+        let within: f64 = positions
+            .clone()
+            .map(|position| squares[position] - sums[position] * sums[position] / count)
+            .sum();
+        let error = (within.max(0.0) / freedom).sqrt().max(MIN_SCATTER) / count.sqrt();
+        let level =
+            positions.clone().map(|position| sums[position] / count).sum::<f64>() / times as f64;
+        positions
+            .map(|position| (sums[position] / count - level).abs())
+            .any(|difference| difference > critical * error)
     })
 }
 
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strictly_periodic_series_has_its_period_and_not_a_part_of_it() {
+    fn period_is_not_a_divisor_of_the_true_period() {
         assert_eq!(period(&repeated(&[0.0, 0.0, 4.0], 100)), 3);
         // Small merges every four, and every third of them large.
         let mut one = [0.0; 12];
@@ -195,7 +201,7 @@ mod tests {
 
     /// A trend correlates all lags, and chance adds peaks.
     #[test]
-    fn a_trend_is_no_period_and_hides_none() {
+    fn trend_neither_fakes_nor_hides_a_period() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         let mut noise = |i: usize| {
             let sum: f64 = (0..12).map(|_| uniform(&mut random, 1 << 20) as f64).sum();
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_growing_and_short_series_have_none() {
+    fn constant_growing_and_short_series_have_no_period() {
         assert_eq!(period(&[5.0; 500]), 1);
         assert_eq!(period(&(0..500).map(f64::from).collect::<Vec<_>>()), 1);
         assert_eq!(period(&[1.0, 2.0, 1.0]), 1);

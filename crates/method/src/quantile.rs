@@ -93,7 +93,7 @@ mod tests {
 
     /// Standard textbook tables.
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_match_published_tables() {
         assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
         assert!((normal_quantile(0.001) + 3.090_232).abs() < 1e-6);
         for (freedom, value) in [(1.0, 12.7062), (2.0, 4.3027), (4.0, 2.7764), (31.0, 2.0395)] {

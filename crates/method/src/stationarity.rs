@@ -13,7 +13,7 @@ use crate::quantile::student_quantile;
 /// The probability of a false alarm for a steady series.
 const FALSE_ALARM: f64 = 0.01;
 
-const FEWEST_FOR_A_LINE: usize = 3;
+const MIN_LINE_POINTS: usize = 3;
 
 /// The trend of the batch means of a running phase.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,13 +21,13 @@ pub struct Stationarity {
     /// Geweke's z, relative to its bound of significance: below 1 is steady.
     pub geweke: f64,
     /// The difference of the first tenth and the last half, in the unit of the series.
-    pub apart: f64,
+    pub difference: f64,
     /// The difference of the mean and the last half, in the unit of the series.
     pub settling: f64,
     /// The change along the line, relative to the mean.
     pub change: f64,
     /// Whether the slope is significant.
-    pub slopes: bool,
+    pub has_slope: bool,
     /// Whether the line explains the batches better than a single step.
     pub gradual: bool,
 }
@@ -36,15 +36,15 @@ pub struct Stationarity {
 #[must_use]
 pub fn stationarity(means: &[f64]) -> Stationarity {
     let n = means.len();
-    let line = Line::through(means);
+    let line = TrendLine::fit(means);
     let critical = student_quantile(FALSE_ALARM, (n - 2) as f64);
-    let (geweke, apart) = geweke(means);
+    let (geweke, difference) = geweke(means);
     Stationarity {
         geweke,
-        apart,
+        difference,
         settling: (mean(means) - mean(&means[n / 2..])).abs(),
         change: line.slope * (n - 1) as f64 / mean(means).abs().max(f64::MIN_POSITIVE),
-        slopes: line.error > 0.0 && line.slope.abs() > critical * line.error,
+        has_slope: line.error > 0.0 && line.slope.abs() > critical * line.error,
         gradual: line.squares < best_step(means),
     }
 }
@@ -54,12 +54,12 @@ pub fn stationarity(means: &[f64]) -> Stationarity {
 #[must_use]
 pub fn slopes_to_the_end(logs: &[f64], startup: usize) -> bool {
     let (first, rest) = logs.split_at(startup);
-    if first.len() < FEWEST_FOR_A_LINE {
+    if first.len() < MIN_LINE_POINTS {
         return false;
     }
     let centre = mean(rest);
     let level = rest.iter().map(|x| (x - centre).powi(2)).sum::<f64>();
-    Line::through(logs).squares < Line::through(first).squares + level
+    TrendLine::fit(logs).squares < TrendLine::fit(first).squares + level
 }
 
 fn geweke(means: &[f64]) -> (f64, f64) {
@@ -69,15 +69,15 @@ fn geweke(means: &[f64]) -> (f64, f64) {
     let freedom = (last.len() - 1) as f64;
     let variance = last.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / freedom;
     let error = (variance * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
-    let apart = mean(first) - centre;
-    if apart.abs() <= 1e-9 * centre.abs() {
-        return (0.0, apart);
+    let difference = mean(first) - centre;
+    if difference.abs() <= 1e-9 * centre.abs() {
+        return (0.0, difference);
     }
     let bound = (error * student_quantile(FALSE_ALARM, freedom)).max(f64::MIN_POSITIVE);
-    (apart.abs() / bound, apart)
+    (difference.abs() / bound, difference)
 }
 
-struct Line {
+struct TrendLine {
     slope: f64,
     /// The standard error of the slope, including the correlation of the residuals.
     error: f64,
@@ -85,19 +85,19 @@ struct Line {
     squares: f64,
 }
 
-impl Line {
-    fn through(means: &[f64]) -> Line {
+impl TrendLine {
+    fn fit(means: &[f64]) -> TrendLine {
         let n = means.len() as f64;
         let (middle, centre) = ((n - 1.0) / 2.0, mean(means));
         let spread = n * (n * n - 1.0) / 12.0;
         let pairs = means.iter().enumerate();
         let slope = pairs.map(|(i, x)| (i as f64 - middle) * (x - centre)).sum::<f64>() / spread;
-        let rest = |(i, x): (usize, &f64)| x - centre - slope * (i as f64 - middle);
-        let rests: Vec<f64> = means.iter().enumerate().map(rest).collect();
-        let squares: f64 = rests.iter().map(|x| x * x).sum();
-        let correlation = lag_one(&rests).clamp(0.0, 0.8);
-        let left = (1.0 + correlation) / (1.0 - correlation);
-        Line { slope, error: (left * squares / (n - 2.0) / spread).sqrt(), squares }
+        let residual = |(i, x): (usize, &f64)| x - centre - slope * (i as f64 - middle);
+        let residuals: Vec<f64> = means.iter().enumerate().map(residual).collect();
+        let squares: f64 = residuals.iter().map(|x| x * x).sum();
+        let correlation = lag_one(&residuals).clamp(0.0, 0.8);
+        let inflation = (1.0 + correlation) / (1.0 - correlation);
+        TrendLine { slope, error: (inflation * squares / (n - 2.0) / spread).sqrt(), squares }
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_over_where_a_level_follows() {
+    fn slope_ends_where_a_level_begins() {
         let wobble = |i: usize| 0.02 * ((i * 7 % 11) as f64 - 5.0);
         let until = |end: usize| (0..1000).map(move |i| i.min(end) as f64 / 1000.0 + wobble(i));
         let (drift, ramp): (Vec<f64>, Vec<f64>) = (until(1000).collect(), until(300).collect());

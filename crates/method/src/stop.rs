@@ -8,23 +8,23 @@
 //! **Ambiguous**: the spacing: a fifth more I/Os until one is convincing, then a sixteenth more to
 //! confirm it.
 
-use crate::analysis::{Core, FEWEST_IOS, Options, Reason};
+use crate::analysis::{AnalysisOptions, MIN_IOS_ANALYSED, MeanEstimate, UncertaintyReason};
 
 /// The smallest response time; smaller ones are below the resolution of the clock [ns].
-const LEAST_NS: f64 = 1.0;
+const MIN_TIME_NS: f64 = 1.0;
 
 /// The rule for one run, with one or more series that grow in parallel.
 #[derive(Clone, Debug)]
 pub struct StopRule {
-    options: Options,
+    options: AnalysisOptions,
     next: usize,
     convinced: bool,
-    series: Vec<Series>,
+    series: Vec<MonitoredSeries>,
 }
 
 /// A growing series and its logarithms.
 #[derive(Clone, Debug, Default)]
-struct Series {
+struct MonitoredSeries {
     times: Vec<f64>,
     logs: Vec<f64>,
 }
@@ -58,53 +58,60 @@ pub struct SeriesVerdict {
     /// Independent slow episodes in the running phase.
     pub slow_episodes: usize,
     /// The reasons for doubt.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<UncertaintyReason>,
 }
 
 impl StopRule {
-    /// Create the rule for `series` series, which are first evaluated at `fewest` values.
+    /// Create the rule for `series` series, which are first evaluated at `min_ios` values.
     #[must_use]
-    pub fn new(options: Options, series: usize, fewest: usize) -> StopRule {
-        let next = fewest.max(FEWEST_IOS);
-        StopRule { options, next, convinced: false, series: vec![Series::default(); series] }
+    pub fn new(options: AnalysisOptions, series: usize, min_ios: usize) -> StopRule {
+        let next = min_ios.max(MIN_IOS_ANALYSED);
+        StopRule {
+            options,
+            next,
+            convinced: false,
+            series: vec![MonitoredSeries::default(); series],
+        }
     }
 
     /// Return the values that each series needs for the next evaluation.
     #[must_use]
-    pub fn next_look(&self) -> usize {
+    pub fn next_evaluation(&self) -> usize {
         self.next
     }
 
     /// Return the verdict on a run that ended before the first evaluation.
-    fn too_few(&self, ios: usize) -> Verdict {
-        let seen = |series: &Series| SeriesVerdict {
+    fn too_few_ios(&self, ios: usize) -> Verdict {
+        let verdict = |series: &MonitoredSeries| SeriesVerdict {
             mean_ns: crate::batches::mean(&series.times),
             half_width_ns: None,
             startup_ios: 0,
             period_ios: 1,
             slow_episodes: 0,
-            reasons: vec![Reason::TooFewPeriods],
+            reasons: vec![UncertaintyReason::TooFewPeriods],
         };
-        let series = self.series.iter().map(seen).collect();
+        let series = self.series.iter().map(verdict).collect();
         Verdict { stop: false, convincing: false, ios, startup_ios: 0, series }
     }
 
     /// Append one value [ns] to series number `series`.
     pub fn push(&mut self, series: usize, time_ns: f64) {
-        let time = time_ns.max(LEAST_NS);
+        let time = time_ns.max(MIN_TIME_NS);
         self.series[series].times.push(time);
         self.series[series].logs.push(time.ln());
     }
 
     /// Evaluate all series at their present lengths; the shortest determines the next evaluation.
-    pub fn look(&mut self) -> Verdict {
+    pub fn evaluate(&mut self) -> Verdict {
         let ios = self.series.iter().map(|series| series.times.len()).min().unwrap_or(0);
-        if ios < FEWEST_IOS {
-            return self.too_few(ios);
+        if ios < MIN_IOS_ANALYSED {
+            return self.too_few_ios(ios);
         }
-        let look = |series: &Series| Core::of(&series.times, &series.logs, self.options);
-        let cores: Vec<Core> = self.series.iter().map(look).collect();
-        let convincing = cores.iter().all(|core| core.reasons.is_empty());
+        let estimate = |series: &MonitoredSeries| {
+            MeanEstimate::estimate(&series.times, &series.logs, self.options)
+        };
+        let estimates: Vec<MeanEstimate> = self.series.iter().map(estimate).collect();
+        let convincing = estimates.iter().all(|estimate| estimate.reasons.is_empty());
         let stop = convincing && self.convinced;
         self.convinced = convincing;
         self.next = ios + if convincing { ios.div_ceil(16) } else { ios.div_ceil(5) };
@@ -112,11 +119,11 @@ impl StopRule {
             stop,
             convincing,
             ios,
-            startup_ios: cores.iter().map(|core| core.startup).max().unwrap_or(0),
-            series: cores
+            startup_ios: estimates.iter().map(|estimate| estimate.startup).max().unwrap_or(0),
+            series: estimates
                 .iter()
                 .zip(&self.series)
-                .map(|(core, series)| core.verdict(&series.times[core.startup..]))
+                .map(|(estimate, series)| estimate.verdict(&series.times[estimate.startup..]))
                 .collect(),
         }
     }

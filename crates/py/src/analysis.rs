@@ -3,7 +3,7 @@
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use uflip_core::Error;
-use uflip_method::{Options, StopRule};
+use uflip_method::{AnalysisOptions, StopRule};
 
 use crate::error::raise;
 
@@ -49,10 +49,10 @@ pub fn run_length(
         let mut rule = StopRule::new(options, 1, min_ios);
         let mut from = 0;
         loop {
-            let to = rule.next_look().min(times.len());
+            let to = rule.next_evaluation().min(times.len());
             times[from..to].iter().for_each(|time| rule.push(0, *time));
             from = to;
-            let verdict = rule.look();
+            let verdict = rule.evaluate();
             if verdict.stop || to == times.len() {
                 return verdict;
             }
@@ -61,9 +61,9 @@ pub fn run_length(
     Ok(serde_json::to_string(&verdict).expect("plain data"))
 }
 
-fn options(confidence: Option<f64>, half_width: Option<f64>) -> Options {
-    let default = Options::default();
-    Options {
+fn options(confidence: Option<f64>, half_width: Option<f64>) -> AnalysisOptions {
+    let default = AnalysisOptions::default();
+    AnalysisOptions {
         confidence: confidence.unwrap_or(default.confidence),
         half_width: half_width.unwrap_or(default.half_width),
     }

@@ -7,12 +7,12 @@ use uflip_core::{
     Result, ZoneReport,
 };
 use uflip_engine::{Causes, Control, Resolved, SeriesPart};
-use uflip_host::{Completions, DirectDevice, NullDevice, QueuedDevice, TargetStatus, Watch};
+use uflip_host::{Completions, DeviceWatch, DirectDevice, NullDevice, QueuedDevice, TargetStatus};
 use uflip_serve::NbdDevice;
 use uflip_sim::{Outage, SimDevice};
 use uflip_store::{Inside, Spool, StoredTrace};
 
-use crate::inside::{Recorded, Recorder};
+use crate::inside::{InsideRecorder, RecordingDevice};
 use crate::job::Watchable;
 
 pub(crate) enum AnyDevice {
@@ -31,15 +31,15 @@ fn run<D: Device<Request = Io> + Send>(
     control: &Control,
     spool: Option<PathBuf>,
 ) -> Result<StoredTrace> {
-    let at_once = device.info().kind == DeviceKind::Null;
+    let allow_zero_time = device.info().kind == DeviceKind::Null;
     // A run on a real device does no unnecessary work.
     if spool.is_none() && !device.info().simulated {
         let trace = uflip_engine::run(device, pattern, control)?;
-        return StoredTrace::from(trace).checked(at_once);
+        return StoredTrace::from(trace).checked(allow_zero_time);
     }
     let mut spool = Spool::new(spool, Causes::for_run::<D>(&pattern).names());
     let outcome = uflip_engine::run_into(device, pattern, control, &mut spool)?;
-    spool.finish(outcome)?.checked(at_once)
+    spool.finish(outcome)?.checked(allow_zero_time)
 }
 
 /// Create the error of a zone operation on a device without zones.
@@ -75,7 +75,7 @@ macro_rules! each {
 }
 
 impl Watchable for AnyDevice {
-    fn watch(&self) -> Option<Watch> {
+    fn watch(&self) -> Option<DeviceWatch> {
         match self {
             AnyDevice::Direct(device) => Some(device.watch()),
             AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
@@ -111,10 +111,10 @@ impl AnyDevice {
         let sim = self.simulated("driven in the untimed gear")?;
         pattern.check_streams(sim.info())?;
         let before = sim.counters().unwrap_or_default();
-        let wanted = pattern.issued().take_while(|_| !control.is_cancelled());
-        sim.apply(wanted.inspect(|_| control.count_io(0)))?;
-        let counted = sim.counters().unwrap_or_default().since(&before);
-        if control.is_cancelled() { Err(interrupted()) } else { Ok(counted) }
+        let ios = pattern.issued().take_while(|_| !control.is_cancelled());
+        sim.apply(ios.inspect(|_| control.count_io(0)))?;
+        let counters = sim.counters().unwrap_or_default().since(&before);
+        if control.is_cancelled() { Err(interrupted()) } else { Ok(counters) }
     }
 
     /// Drive a simulated device with `pattern`, `at_once` I/Os at a time, until its power is cut,
@@ -180,8 +180,8 @@ impl AnyDevice {
     pub(crate) fn once(&mut self, io: &Io) -> Result<Nanos> {
         each!(self, device => {
             device.submit(io)?;
-            let done = device.complete()?;
-            Ok(done.completed - done.submitted)
+            let completion = device.complete()?;
+            Ok(completion.completed - completion.submitted)
         })
     }
 
@@ -210,7 +210,7 @@ impl AnyDevice {
     }
 
     /// Return the status of a real target; `None` for a device in this process.
-    pub(crate) fn standing(&mut self) -> Option<TargetStatus> {
+    pub(crate) fn target_status(&mut self) -> Option<TargetStatus> {
         match self {
             AnyDevice::Direct(device) => Some(device.status()),
             AnyDevice::Null(_) | AnyDevice::Nbd(_) | AnyDevice::Sim(_) => None,
@@ -234,15 +234,19 @@ impl AnyDevice {
 
     /// Do work that writes if `writes`, and mark the data left behind as ours, however the work
     /// ends.
-    pub(crate) fn ours<T>(&mut self, writes: bool, work: impl FnOnce(&mut AnyDevice) -> T) -> T {
+    pub(crate) fn mark_writes<T>(
+        &mut self,
+        writes: bool,
+        work: impl FnOnce(&mut AnyDevice) -> T,
+    ) -> T {
         if let (AnyDevice::Direct(device), true) = (&*self, writes) {
             device.begin_writes();
         }
-        let done = work(self);
+        let result = work(self);
         if let (AnyDevice::Direct(device), true) = (&*self, writes) {
             device.end_writes();
         }
-        done
+        result
     }
 
     /// Set the durability of writes; no effect on a device without data.
@@ -270,8 +274,8 @@ impl AnyDevice {
                 Err(no_state(&device.info().url))
             }
             AnyDevice::Sim(device) => {
-                let wanted = writes.take_while(|_| !control.is_cancelled());
-                device.apply(wanted.inspect(|_| control.count_io(0)))?;
+                let ios = writes.take_while(|_| !control.is_cancelled());
+                device.apply(ios.inspect(|_| control.count_io(0)))?;
                 if control.is_cancelled() { Err(interrupted()) } else { Ok(()) }
             }
             AnyDevice::Null(device) => uflip_engine::enforce(device, writes, control),
@@ -316,8 +320,8 @@ impl AnyDevice {
         spool: Option<PathBuf>,
     ) -> Result<(StoredTrace, Inside)> {
         let device = self.simulated("looked into")?;
-        let mut recorder = Recorder::new(device);
-        let mut recorded = Recorded { device: &mut *device, recorder: &mut recorder };
+        let mut recorder = InsideRecorder::new(device);
+        let mut recorded = RecordingDevice { device: &mut *device, recorder: &mut recorder };
         let trace = run(&mut recorded, pattern, control, spool)?;
         Ok((trace, recorder.finish(device)))
     }
@@ -327,11 +331,11 @@ impl AnyDevice {
         patterns: Vec<Resolved>,
         control: &Control,
     ) -> Result<Vec<SeriesPart>> {
-        let deepest = patterns.iter().map(Resolved::queue_depth_max).max().unwrap_or(1);
-        let longest = patterns.iter().map(Resolved::io_size_max).max().unwrap_or(0);
+        let max_depth = patterns.iter().map(Resolved::queue_depth_max).max().unwrap_or(1);
+        let max_size = patterns.iter().map(Resolved::io_size_max).max().unwrap_or(0);
         match self {
-            AnyDevice::Direct(device) if deepest > 1 => {
-                let mut queued = QueuedDevice::new(device, deepest, longest)?;
+            AnyDevice::Direct(device) if max_depth > 1 => {
+                let mut queued = QueuedDevice::new(device, max_depth, max_size)?;
                 uflip_engine::run_series(&mut queued, patterns, control)
             }
             _ => each!(self, device => uflip_engine::run_series(device, patterns, control)),

@@ -12,29 +12,29 @@ use uflip_serve::NbdDevice;
 use crate::any_device::AnyDevice;
 use crate::error::raise;
 use crate::ios::Ios;
-use crate::job::{Handle, Job};
-use crate::slot::Slot;
+use crate::job::{BackgroundJob, Handle};
+use crate::slot::DeviceSlot;
 use crate::work;
 
 /// The interval at which a wait for a device handles signals.
 const SLICE_S: f64 = 0.05;
 /// The time limit for stopping such a wait: a thread blocked in the kernel cannot respond.
-const PATIENCE_S: f64 = 1.0;
+const STOP_TIMEOUT_S: f64 = 1.0;
 
 /// The slot of any device.
-pub(crate) type AnySlot = Slot<AnyDevice>;
+pub(crate) type AnySlot = DeviceSlot<AnyDevice>;
 
 /// A device on which runs can be started, one at a time.
-#[pyclass(frozen)]
-pub struct Device {
+#[pyclass(name = "Device", frozen)]
+pub struct PyDevice {
     slot: AnySlot,
     info: DeviceInfo,
 }
 
-impl Device {
-    pub(crate) fn new(mut device: AnyDevice) -> Device {
+impl PyDevice {
+    pub(crate) fn new(mut device: AnyDevice) -> PyDevice {
         let info = device.info();
-        Device { slot: Slot::new(device, &info.url), info }
+        PyDevice { slot: DeviceSlot::new(device, &info.url), info }
     }
 
     /// Return the slot of the device.
@@ -43,17 +43,17 @@ impl Device {
     }
 
     /// Return the properties of the device.
-    pub(crate) fn described(&self) -> &DeviceInfo {
+    pub(crate) fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
     /// Take the device, for work on another thread.
-    fn taken(&self) -> PyResult<AnyDevice> {
+    fn take(&self) -> PyResult<AnyDevice> {
         self.slot.take().map_err(|error| raise(&error))
     }
 
     /// Take a simulated device, for an operation (`verb`) that needs one.
-    fn taken_if_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
+    fn take_simulated(&self, verb: &str) -> PyResult<AnyDevice> {
         let simulated = self.slot.with(|device| device.simulated(verb).map(|_| ()));
         simulated.and_then(|()| self.slot.take()).map_err(|error| raise(&error))
     }
@@ -63,7 +63,8 @@ impl Device {
         let DeviceInfo { capacity_bytes, sector_bytes, .. } = &self.info;
         let end = offset_bytes.checked_add(size_bytes);
         let inside = end.is_some_and(|end| end <= capacity_bytes.0);
-        let whole = [offset_bytes, size_bytes].iter().all(|it| it.is_multiple_of(sector_bytes.0));
+        let whole =
+            [offset_bytes, size_bytes].iter().all(|bytes| bytes.is_multiple_of(sector_bytes.0));
         if inside && whole {
             return Ok(());
         }
@@ -75,17 +76,17 @@ impl Device {
     }
 
     /// Resolve the pattern `spec_json` against this device.
-    fn resolved(&self, spec_json: &str) -> Result<Resolved> {
+    fn resolve(&self, spec_json: &str) -> Result<Resolved> {
         let spec = PatternSpec::parse(spec_json)?;
         spec.resolve(self.info.capacity_bytes, self.info.sector_bytes)
     }
 }
 
-fn opened(
+fn open_device(
     py: Python<'_>,
     open: impl FnOnce() -> Result<AnyDevice> + Send + 'static,
-) -> PyResult<Device> {
-    interruptible(py, |_| open()).map(Device::new)
+) -> PyResult<PyDevice> {
+    interruptible(py, |_| open()).map(PyDevice::new)
 }
 
 /// Do work that may block on a device and checks for its end at intervals. It runs on a separate
@@ -94,11 +95,12 @@ fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let job = Job::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
+    let job =
+        BackgroundJob::make(Control::new(1), 1, None, |control| work(&|| control.is_cancelled()));
     while !job.wait(py, SLICE_S) {
         if let Err(signal) = py.check_signals() {
             job.cancel();
-            job.wait(py, PATIENCE_S);
+            job.wait(py, STOP_TIMEOUT_S);
             return Err(signal);
         }
     }
@@ -106,7 +108,7 @@ fn interruptible<T: Send + 'static>(
 }
 
 #[pymethods]
-impl Device {
+impl PyDevice {
     #[staticmethod]
     fn sim(
         name: String,
@@ -136,7 +138,7 @@ impl Device {
     }
 
     fn save(&self, path: PathBuf) -> PyResult<Handle> {
-        Ok(work::save(self.taken_if_simulated("saved")?, self.slot.clone(), path))
+        Ok(work::save(self.take_simulated("saved")?, self.slot.clone(), path))
     }
 
     #[staticmethod]
@@ -169,8 +171,8 @@ impl Device {
         data: String,
         destroy: Option<String>,
         brand: Option<String>,
-    ) -> PyResult<Device> {
-        opened(py, move || {
+    ) -> PyResult<PyDevice> {
+        open_device(py, move || {
             let data = Data::by_name(&data)?;
             let (destroy, brand) =
                 (destroy.as_deref(), brand.as_deref().and_then(SectorStamp::parse));
@@ -187,9 +189,9 @@ impl Device {
         writable: bool,
         durability: &str,
         io_timeout_ns: u64,
-    ) -> PyResult<Device> {
+    ) -> PyResult<PyDevice> {
         let durability = read_durability(durability)?;
-        opened(py, move || {
+        open_device(py, move || {
             let mut device = NbdDevice::open(&address, writable)?;
             device.set_timeout(Nanos(io_timeout_ns));
             // Refused before anything is written, including the state.
@@ -199,14 +201,14 @@ impl Device {
     }
 
     #[staticmethod]
-    fn null(capacity_bytes: u64) -> Device {
-        Device::new(AnyDevice::Null(NullDevice::new(Bytes(capacity_bytes))))
+    fn null(capacity_bytes: u64) -> PyDevice {
+        PyDevice::new(AnyDevice::Null(NullDevice::new(Bytes(capacity_bytes))))
     }
 
     fn choose_completion(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         let completions = Completions::by_name(name).map_err(|error| raise(&error))?;
-        let chosen = |device: &mut AnyDevice| device.set_completions(completions);
-        py.detach(|| self.slot.with(chosen)).map_err(|error| raise(&error))
+        let choose = |device: &mut AnyDevice| device.set_completions(completions);
+        py.detach(|| self.slot.with(choose)).map_err(|error| raise(&error))
     }
 
     fn info_json(&self) -> String {
@@ -220,23 +222,23 @@ impl Device {
     }
 
     fn standing_json(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let standing = py.detach(|| self.slot.with(|device| Ok(device.standing())));
-        let standing = standing.map_err(|error| raise(&error))?;
-        Ok(standing.map(|standing| serde_json::to_string(&standing).expect("plain numbers")))
+        let status = py.detach(|| self.slot.with(|device| Ok(device.target_status())));
+        let status = status.map_err(|error| raise(&error))?;
+        Ok(status.map(|status| serde_json::to_string(&status).expect("plain numbers")))
     }
 
     fn idle(&self, pause_ns: u64) -> PyResult<Handle> {
-        Ok(work::idle(self.taken()?, self.slot.clone(), Nanos(pause_ns)))
+        Ok(work::idle(self.take()?, self.slot.clone(), Nanos(pause_ns)))
     }
 
     /// Return an independent simulated device in the same state.
     fn clone(&self) -> PyResult<Handle> {
-        Ok(work::copy(self.taken_if_simulated("cloned")?, self.slot.clone()))
+        Ok(work::copy(self.take_simulated("cloned")?, self.slot.clone()))
     }
 
     fn apply(&self, spec_json: &str) -> PyResult<Handle> {
-        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        let device = self.taken_if_simulated("driven in the untimed gear")?;
+        let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
+        let device = self.take_simulated("driven in the untimed gear")?;
         Ok(work::apply(device, self.slot.clone(), pattern))
     }
 
@@ -250,9 +252,9 @@ impl Device {
         at_once: u32,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let pattern = spec_json.map(|spec| self.resolved(spec)).transpose();
+        let pattern = spec_json.map(|spec| self.resolve(spec)).transpose();
         let pattern = pattern.map_err(|error| raise(&error))?;
-        let device = self.taken_if_simulated("cut off from its power")?;
+        let device = self.take_simulated("cut off from its power")?;
         Ok(work::survive(device, self.slot.clone(), pattern, durability, at_once, Nanos(after_ns)))
     }
 
@@ -262,8 +264,10 @@ impl Device {
             return Ok(());
         }
         let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
-        py.detach(|| self.slot.with(|device| device.ours(true, |device| device.trim(offset, size))))
-            .map_err(|error| raise(&error))
+        py.detach(|| {
+            self.slot.with(|device| device.mark_writes(true, |device| device.trim(offset, size)))
+        })
+        .map_err(|error| raise(&error))
     }
 
     /// Return all zones; `None` for a device without zones.
@@ -281,22 +285,22 @@ impl Device {
         offset_bytes: u64,
         size_bytes: u64,
     ) -> PyResult<u64> {
-        let done = py.detach(|| {
+        let response_time = py.detach(|| {
             let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
             let mode = Mode::ALL.into_iter().find(|mode| mode.name() == command);
             let mode = mode.ok_or_else(|| Error::unknown("command", command, &known))?;
             self.check_range(offset_bytes, size_bytes)?;
             let (offset, size) = (Bytes(offset_bytes), Bytes(size_bytes));
             let io = Io { offset, size, mode, stream: 0 };
-            self.slot.with(|device| device.ours(true, |device| device.once(&io)))
+            self.slot.with(|device| device.mark_writes(true, |device| device.once(&io)))
         });
-        done.map(|response| response.0).map_err(|error| raise(&error))
+        response_time.map(|time| time.0).map_err(|error| raise(&error))
     }
 
     /// Set the zones that a pattern uses to the required states.
     fn prepare_zones(&self, spec_json: &str) -> PyResult<Handle> {
-        let pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
-        Ok(work::prepare_zones(self.taken()?, self.slot.clone(), pattern))
+        let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
+        Ok(work::prepare_zones(self.take()?, self.slot.clone(), pattern))
     }
 
     /// Start a run of a pattern; a replay needs its list of I/Os. With `inside`, the inside of a
@@ -312,12 +316,12 @@ impl Device {
         in_pieces: bool,
     ) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let mut pattern = self.resolved(spec_json).map_err(|error| raise(&error))?;
+        let mut pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
         if let Some(ios) = ios {
             pattern = pattern.with_list(&ios.list).map_err(|error| raise(&error))?;
         }
         Ok(work::run(
-            self.taken()?,
+            self.take()?,
             self.slot.clone(),
             pattern,
             durability,
@@ -331,17 +335,16 @@ impl Device {
     #[pyo3(signature = (specs_json, durability = "cached"))]
     fn start_series(&self, specs_json: Vec<String>, durability: &str) -> PyResult<Handle> {
         let durability = read_durability(durability)?;
-        let patterns =
-            specs_json.iter().map(|spec| self.resolved(spec)).collect::<Result<Vec<_>>>();
+        let patterns = specs_json.iter().map(|spec| self.resolve(spec)).collect::<Result<Vec<_>>>();
         let patterns = patterns.map_err(|error| raise(&error))?;
-        Ok(work::run_series(self.taken()?, self.slot.clone(), patterns, durability))
+        Ok(work::run_series(self.take()?, self.slot.clone(), patterns, durability))
     }
 
     fn enforce(&self, py: Python<'_>, state_json: &str, skip_ios: u64) -> PyResult<Handle> {
         let (capacity, sector) = (self.info.capacity_bytes, self.info.sector_bytes);
         let (state, totals) = counted_state(py, state_json, capacity, sector)?;
         let ios = skip_ios..totals.total_ios.max(skip_ios);
-        Ok(work::enforce(self.taken()?, self.slot.clone(), state, ios))
+        Ok(work::enforce(self.take()?, self.slot.clone(), state, ios))
     }
 }
 
@@ -418,20 +421,20 @@ pub fn check_polled(py: Python<'_>, path: String, buffered: bool) -> PyResult<()
 #[pyfunction]
 pub fn report_block(py: Python<'_>, path: String) -> PyResult<String> {
     let report = interruptible(py, move |_| uflip_host::report_block(&path))?;
-    Ok(told_of(&report))
+    Ok(report_json(&report))
 }
 
 /// Return the properties of each block device, and its report (JSON).
 #[pyfunction]
 pub fn known_blocks(py: Python<'_>, paths: Vec<String>) -> PyResult<Vec<(String, String)>> {
-    let known = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
-    let told = known.map(|(info, report)| {
-        (serde_json::to_string(&info).expect("plain data"), told_of(&report))
+    let reports = interruptible(py, move |_| Ok(uflip_host::report_blocks(&paths)))?.into_iter();
+    let documents = reports.map(|(info, report)| {
+        (serde_json::to_string(&info).expect("plain data"), report_json(&report))
     });
-    Ok(told.collect())
+    Ok(documents.collect())
 }
 
-fn told_of(report: &uflip_host::BlockReport) -> String {
+fn report_json(report: &uflip_host::BlockReport) -> String {
     let holds: Vec<_> = report.signatures.iter().map(|signature| &signature.name).collect();
     serde_json::json!({
         "in_use": uflip_host::format_uses(&report.uses),
@@ -443,16 +446,16 @@ fn told_of(report: &uflip_host::BlockReport) -> String {
 
 #[pyfunction]
 pub fn wear(py: Python<'_>, path: &str) -> String {
-    let told = match py.detach(|| uflip_host::read_wear(path)) {
+    let document = match py.detach(|| uflip_host::read_wear(path)) {
         Ok(wear) => serde_json::json!({
             "percentage_used": wear.percentage_used,
             "bytes_written": wear.bytes_written,
             "available_spare_percent": wear.available_spare,
             "temperature_celsius": wear.temperature_celsius,
         }),
-        Err(why) => serde_json::json!({ "unknown": why }),
+        Err(reason) => serde_json::json!({ "unknown": reason }),
     };
-    told.to_string()
+    document.to_string()
 }
 
 #[pyfunction]

@@ -12,13 +12,13 @@ use uflip_store::Inside;
 
 use crate::column::Column;
 use crate::error::raise;
-use crate::inside::{self, Recorded, Recorder};
-use crate::job::{Handle, Job, Watchable};
-use crate::slot::Slot;
+use crate::inside::{self, InsideRecorder, RecordingDevice};
+use crate::job::{BackgroundJob, Handle, Watchable};
+use crate::slot::DeviceSlot;
 
 /// Simulated: nothing can hang.
 impl Watchable for OpenChannelDevice {
-    fn watch(&self) -> Option<uflip_host::Watch> {
+    fn watch(&self) -> Option<uflip_host::DeviceWatch> {
         None
     }
 }
@@ -26,18 +26,18 @@ impl Watchable for OpenChannelDevice {
 /// An open-channel device on which jobs can be started, one at a time.
 #[pyclass(frozen)]
 pub struct FlashDevice {
-    slot: Slot<OpenChannelDevice>,
+    slot: DeviceSlot<OpenChannelDevice>,
     geometry: uflip_core::FlashGeometry,
 }
 
 impl FlashDevice {
     fn new(device: OpenChannelDevice) -> FlashDevice {
         let (url, geometry) = (device.info().url.clone(), *device.geometry());
-        FlashDevice { slot: Slot::new(device, &url), geometry }
+        FlashDevice { slot: DeviceSlot::new(device, &url), geometry }
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
-        self.slot.with(use_it).map_err(|error| raise(&error))
+    fn with<T>(&self, operate: impl FnOnce(&mut OpenChannelDevice) -> Result<T>) -> PyResult<T> {
+        self.slot.with(operate).map_err(|error| raise(&error))
     }
 
     fn job(&self, job_json: &str) -> PyResult<FlashJob> {
@@ -76,24 +76,24 @@ impl FlashDevice {
     ) -> PyResult<Handle> {
         let profile = OpenChannelProfile::parse(profile_toml, source, overrides_json);
         let profile = profile.map_err(|error| raise(&error))?;
-        let made = move |_: &Control| OpenChannelDevice::new(&name, &profile);
-        let job = Job::make(Control::new(1), 1, None, made);
+        let create = move |_: &Control| OpenChannelDevice::new(&name, &profile);
+        let job = BackgroundJob::make(Control::new(1), 1, None, create);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
 
     #[staticmethod]
     fn restore(path: PathBuf) -> Handle {
-        let made = move |_: &Control| OpenChannelDevice::restore(&path);
-        let job = Job::make(Control::new(1), 1, None, made);
+        let create = move |_: &Control| OpenChannelDevice::restore(&path);
+        let job = BackgroundJob::make(Control::new(1), 1, None, create);
         job.handle(|py, device| FlashDevice::new(device).into_py_any(py))
     }
 
     fn save(&self, path: PathBuf) -> PyResult<Handle> {
         let device = self.slot.take().map_err(|error| raise(&error))?;
-        let saved = move |device: &mut OpenChannelDevice, control: &Control| {
+        let save = move |device: &mut OpenChannelDevice, control: &Control| {
             device.save_unless(&path, &|| control.is_cancelled())
         };
-        let job = Job::start(device, self.slot.clone(), Control::new(1), 1, saved);
+        let job = BackgroundJob::start(device, self.slot.clone(), Control::new(1), 1, save);
         Ok(job.handle(|py, ()| Ok(py.None())))
     }
 
@@ -103,9 +103,9 @@ impl FlashDevice {
     }
 
     fn clone(&self) -> PyResult<Handle> {
-        let copied = |device: &mut OpenChannelDevice, _: &Control| Ok(device.clone());
+        let copy = |device: &mut OpenChannelDevice, _: &Control| Ok(device.clone());
         let device = self.slot.take().map_err(|error| raise(&error))?;
-        let job = Job::start(device, self.slot.clone(), Control::new(1), 1, copied);
+        let job = BackgroundJob::start(device, self.slot.clone(), Control::new(1), 1, copy);
         Ok(job.handle(|py, device| FlashDevice::new(device).into_py_any(py)))
     }
 
@@ -130,8 +130,8 @@ impl FlashDevice {
             if let Some((field, got, count)) = outside {
                 return Err(FlashGeometry::out_of_range(field, got, count));
             }
-            let at = ppa((channel, lun, block, 0, 0, 0)).unwrap_or(OUTSIDE);
-            let state = device.block_state(at)?;
+            let address = ppa((channel, lun, block, 0, 0, 0)).unwrap_or(OUTSIDE);
+            let state = device.block_state(address)?;
             Ok((state.erases, state.pages_written, state.retired))
         })
     }
@@ -171,20 +171,20 @@ impl FlashDevice {
             if !inside || job.kind() == JobKind::Wear {
                 return Ok((run_flash(device, job, control)?, None));
             }
-            let mut recorder = Recorder::new(device);
-            let mut recorded = Recorded { device: &mut *device, recorder: &mut recorder };
+            let mut recorder = InsideRecorder::new(device);
+            let mut recorded = RecordingDevice { device: &mut *device, recorder: &mut recorder };
             let outcome = run_flash(&mut recorded, job, control)?;
             Ok((outcome, Some(recorder.finish(device))))
         };
-        let job = Job::start(device, self.slot.clone(), control, total, work);
-        let made = |(outcome, inside)| FlashTrace { outcome, metadata: String::new(), inside };
-        Ok(job.handle(move |py, ended| made(ended).into_py_any(py)))
+        let job = BackgroundJob::start(device, self.slot.clone(), control, total, work);
+        let convert = |(outcome, inside)| PyFlashTrace { outcome, metadata: String::new(), inside };
+        Ok(job.handle(move |py, ended| convert(ended).into_py_any(py)))
     }
 }
 
 /// The log of a job: every command, or every cycle of a wear job.
-#[pyclass(frozen)]
-pub struct FlashTrace {
+#[pyclass(name = "FlashTrace", frozen)]
+pub struct PyFlashTrace {
     outcome: FlashOutcome,
     metadata: String,
     /// The record of the inside of the device, if there is one.
@@ -192,7 +192,7 @@ pub struct FlashTrace {
 }
 
 #[pymethods]
-impl FlashTrace {
+impl PyFlashTrace {
     fn __len__(&self) -> usize {
         match &self.outcome {
             FlashOutcome::Trace(trace) => trace.len(),
@@ -283,10 +283,10 @@ pub fn read_flash_trace(
     py: Python<'_>,
     path: &str,
     expected: Option<(u64, String)>,
-) -> PyResult<FlashTrace> {
+) -> PyResult<PyFlashTrace> {
     let read = py.detach(|| uflip_store::read_flash_table(Path::new(path), expected.as_ref()));
     let (outcome, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(FlashTrace { outcome, metadata, inside: None })
+    Ok(PyFlashTrace { outcome, metadata, inside: None })
 }
 
 /// Return the properties of an open-channel device without creating it.

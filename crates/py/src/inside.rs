@@ -25,11 +25,11 @@ use crate::error::raise_to_user;
 const SAMPLES: usize = 512;
 
 /// A simulated device of any interface, with its blocks ordered by die.
-pub(crate) trait Looked: Device {
+pub(crate) trait InspectableDevice: Device {
     /// Begin to record the operations of its dies.
     fn begin(&mut self);
     /// Note a completed request with its submission and completion.
-    fn ended(&mut self, begin: u64, end: u64);
+    fn record_completion(&mut self, begin: u64, end: u64);
     /// Return the recorded operations.
     fn end(&mut self) -> Operations;
     /// Return the bytes that `request` writes.
@@ -43,15 +43,15 @@ pub(crate) trait Looked: Device {
     /// Return the channels, the dies, the pages per block, and the bytes per page.
     fn shape(&self) -> [u32; 4];
     /// Return the channel of each die, and its clock index.
-    fn ways(&self) -> [Vec<u32>; 2];
+    fn channels_and_clocks(&self) -> [Vec<u32>; 2];
 }
 
-impl Looked for SimDevice {
+impl InspectableDevice for SimDevice {
     fn begin(&mut self) {
         self.record_operations();
     }
 
-    fn ended(&mut self, begin: u64, end: u64) {
+    fn record_completion(&mut self, begin: u64, end: u64) {
         self.note_completion(begin, end);
     }
 
@@ -79,17 +79,17 @@ impl Looked for SimDevice {
         SimDevice::shape(self)
     }
 
-    fn ways(&self) -> [Vec<u32>; 2] {
+    fn channels_and_clocks(&self) -> [Vec<u32>; 2] {
         [self.channels().0, self.clocks()]
     }
 }
 
-impl Looked for OpenChannelDevice {
+impl InspectableDevice for OpenChannelDevice {
     fn begin(&mut self) {
         self.record_operations();
     }
 
-    fn ended(&mut self, begin: u64, end: u64) {
+    fn record_completion(&mut self, begin: u64, end: u64) {
         self.note_completion(begin, end);
     }
 
@@ -118,7 +118,7 @@ impl Looked for OpenChannelDevice {
         OpenChannelDevice::shape(self)
     }
 
-    fn ways(&self) -> [Vec<u32>; 2] {
+    fn channels_and_clocks(&self) -> [Vec<u32>; 2] {
         let channels = self.channels();
         let clocks = (0..channels.len() as u32).collect();
         [channels, clocks]
@@ -137,7 +137,7 @@ struct Sample {
 }
 
 /// The recorder of a device during a run.
-pub(crate) struct Recorder {
+pub(crate) struct InsideRecorder {
     every: u64,
     ios: u64,
     written_bytes: u64,
@@ -147,11 +147,11 @@ pub(crate) struct Recorder {
     erases_before: Vec<u32>,
 }
 
-impl Recorder {
+impl InsideRecorder {
     /// Create the recorder of a run that begins now.
-    pub(crate) fn new(device: &mut impl Looked) -> Recorder {
+    pub(crate) fn new(device: &mut impl InspectableDevice) -> InsideRecorder {
         device.begin();
-        let mut recorder = Recorder {
+        let mut recorder = InsideRecorder {
             every: 1,
             ios: 0,
             written_bytes: 0,
@@ -164,7 +164,7 @@ impl Recorder {
         recorder
     }
 
-    fn completed(&mut self, device: &impl Looked) {
+    fn completed(&mut self, device: &impl InspectableDevice) {
         self.ios += 1;
         if !self.ios.is_multiple_of(self.every) {
             return;
@@ -180,7 +180,7 @@ impl Recorder {
         self.sample(device);
     }
 
-    fn sample(&mut self, device: &impl Looked) {
+    fn sample(&mut self, device: &impl InspectableDevice) {
         let erased = device.erased_blocks();
         self.samples.push(Sample {
             ios: self.ios,
@@ -193,37 +193,37 @@ impl Recorder {
     }
 
     /// Return the record after the run.
-    pub(crate) fn finish(mut self, device: &mut impl Looked) -> Inside {
+    pub(crate) fn finish(mut self, device: &mut impl InspectableDevice) -> Inside {
         let operations = device.end();
         if self.samples.last().is_none_or(|sample| sample.ios != self.ios) {
             self.sample(device);
         }
-        let of_samples = |name: &str, value: fn(&Sample) -> u64| -> (String, Vec<u64>) {
+        let sample_column = |name: &str, value: fn(&Sample) -> u64| -> (String, Vec<u64>) {
             (format!("sample_{name}"), self.samples.iter().map(value).collect())
         };
-        let mut found: Inside = vec![
+        let mut columns: Inside = vec![
             ("shape".to_owned(), wide(&device.shape())),
-            of_samples("ios", |sample| sample.ios),
-            of_samples("at_ns", |sample| sample.at),
-            of_samples("written_bytes", |sample| sample.written_bytes),
-            of_samples("pages_programmed", |sample| sample.counters.pages_programmed),
-            of_samples("pages_relocated", |sample| sample.counters.pages_relocated),
-            of_samples("blocks_erased", |sample| sample.counters.blocks_erased),
-            of_samples("erased_blocks", |sample| sample.erased),
-            of_samples("least_erased_blocks", |sample| sample.least_erased),
+            sample_column("ios", |sample| sample.ios),
+            sample_column("at_ns", |sample| sample.at),
+            sample_column("written_bytes", |sample| sample.written_bytes),
+            sample_column("pages_programmed", |sample| sample.counters.pages_programmed),
+            sample_column("pages_relocated", |sample| sample.counters.pages_relocated),
+            sample_column("blocks_erased", |sample| sample.counters.blocks_erased),
+            sample_column("erased_blocks", |sample| sample.erased),
+            sample_column("least_erased_blocks", |sample| sample.least_erased),
             ("block_erases_before".to_owned(), wide(&self.erases_before)),
             ("block_erases".to_owned(), wide(&device.erases())),
         ];
         if let Some(valid) = device.valid_pages() {
             // Plus one, so that 0 marks blocks that are not full.
-            let more = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
-            found.push(("block_valid_and_one".to_owned(), valid.iter().map(more).collect()));
+            let plus_one = |pages: &Option<u16>| pages.map_or(0, |pages| u64::from(pages) + 1);
+            columns.push(("block_valid_and_one".to_owned(), valid.iter().map(plus_one).collect()));
         }
-        let [channels, clocks] = device.ways();
-        found.push(("die_channel".to_owned(), wide(&channels)));
-        found.push(("die_clock".to_owned(), wide(&clocks)));
-        found.extend(columns_of(&operations, self.began));
-        found
+        let [channels, clocks] = device.channels_and_clocks();
+        columns.push(("die_channel".to_owned(), wide(&channels)));
+        columns.push(("die_clock".to_owned(), wide(&clocks)));
+        columns.extend(columns_of(&operations, self.began));
+        columns
     }
 }
 
@@ -237,7 +237,7 @@ fn columns_of(operations: &Operations, began: u64) -> Inside {
     let waits = |name: &str, value: &dyn Fn(&Wait) -> u64| -> (String, Vec<u64>) {
         (format!("wait_{name}"), operations.waits.iter().map(value).collect())
     };
-    let ends = |of: fn(&(u64, u64)) -> u64| operations.gaps.iter().map(of).map(since).collect();
+    let ends = |end: fn(&(u64, u64)) -> u64| operations.gaps.iter().map(end).map(since).collect();
     vec![
         ("ops_all".to_owned(), vec![operations.all]),
         ("gap_from_ns".to_owned(), ends(|gap| gap.0)),
@@ -278,24 +278,24 @@ fn wide(values: &[u32]) -> Vec<u64> {
 
 /// Write the record to a new Parquet file, and sync it; an error for `None`.
 pub(crate) fn write(
-    seen: Option<&Inside>,
+    inside: Option<&Inside>,
     py: Python<'_>,
     path: &str,
     about_json: &str,
 ) -> PyResult<()> {
-    let nothing = Inside::new();
-    let seen = seen.unwrap_or(&nothing);
-    py.detach(|| uflip_store::write_inside(seen, Path::new(path), about_json))
+    let empty = Inside::new();
+    let inside = inside.unwrap_or(&empty);
+    py.detach(|| uflip_store::write_inside(inside, Path::new(path), about_json))
         .map_err(|error| raise_to_user(&error))
 }
 
 /// A device with a recorder.
-pub(crate) struct Recorded<'a, D> {
+pub(crate) struct RecordingDevice<'a, D> {
     pub(crate) device: &'a mut D,
-    pub(crate) recorder: &'a mut Recorder,
+    pub(crate) recorder: &'a mut InsideRecorder,
 }
 
-impl<D: Looked> Device for Recorded<'_, D> {
+impl<D: InspectableDevice> Device for RecordingDevice<'_, D> {
     type Request = D::Request;
     type Status = D::Status;
     type Breakdown = D::Breakdown;
@@ -327,7 +327,7 @@ impl<D: Looked> Device for Recorded<'_, D> {
 
     fn complete(&mut self) -> Result<Completion<D::Breakdown, D::Status>> {
         let completion = self.device.complete()?;
-        self.device.ended(completion.submitted.0, completion.completed.0);
+        self.device.record_completion(completion.submitted.0, completion.completed.0);
         self.recorder.completed(self.device);
         Ok(completion)
     }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use uflip_core::{Bytes, Error, ErrorKind, Mode, Result, SECTOR_BYTES_MIN};
 use uflip_engine::{Columns, IoList, PatternSpec};
-use uflip_foreign::{Fit, Fitted, Logged, Recorded};
+use uflip_foreign::{FioLog, Fit, Fitted, RecordedTrace};
 
 use crate::error::raise;
-use crate::trace::Trace;
+use crate::trace::PyTrace;
 
 /// The magic number of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 /// The name of uflip's own format.
-const OURS: &str = "uflip";
+const UFLIP_FORMAT: &str = "uflip";
 
 /// A recorded trace.
 #[pyclass(frozen)]
 pub struct Recording {
-    recorded: Recorded,
+    recorded: RecordedTrace,
 }
 
 /// A list of I/Os that a device supports.
@@ -42,8 +42,8 @@ impl Recording {
     fn summary_json(&self) -> String {
         let recorded = &self.recorded;
         let bytes = |mode| -> u64 {
-            let own = recorded.ios.iter().filter(|io| io.mode == mode);
-            own.fold(0, |sum, io| sum.saturating_add(io.size))
+            let ios = recorded.ios.iter().filter(|io| io.mode == mode);
+            ios.fold(0, |sum, io| sum.saturating_add(io.size))
         };
         serde_json::json!({
             "format": recorded.format,
@@ -90,7 +90,7 @@ impl Ios {
     /// Return the pattern that names the list, as JSON.
     fn spec_json(&self, queue_depth: u64) -> String {
         serde_json::json!({
-            "kind": "replay", "list": self.list.extent(), "queue_depth": queue_depth,
+            "kind": "replay", "list": self.list.summary(), "queue_depth": queue_depth,
         })
         .to_string()
     }
@@ -115,14 +115,14 @@ impl Ios {
 #[pyfunction]
 #[pyo3(signature = (path, kind=None))]
 pub fn read_recording(py: Python<'_>, path: PathBuf, kind: Option<String>) -> PyResult<Recording> {
-    let recorded = py.detach(|| recorded(&path, kind.as_deref()));
+    let recorded = py.detach(|| read_any(&path, kind.as_deref()));
     recorded.map(|recorded| Recording { recorded }).map_err(|error| raise(&error))
 }
 
-fn recorded(path: &Path, format: Option<&str>) -> Result<Recorded> {
+fn read_any(path: &Path, format: Option<&str>) -> Result<RecordedTrace> {
     match format {
-        Some(OURS) => ours(path),
-        None if begins_as_parquet(path) => ours(path),
+        Some(UFLIP_FORMAT) => read_uflip_trace(path),
+        None if begins_as_parquet(path) => read_uflip_trace(path),
         Some(name) if !uflip_foreign::formats().contains(&name) => {
             let known: Vec<&str> = recording_formats();
             Err(Error::unknown("format of a trace", name, &known).at("--format"))
@@ -139,12 +139,12 @@ fn begins_as_parquet(path: &Path) -> bool {
         && begin == *PARQUET
 }
 
-fn ours(path: &Path) -> Result<Recorded> {
+fn read_uflip_trace(path: &Path) -> Result<RecordedTrace> {
     let (trace, _) = uflip_store::read_trace(path, None)?;
     let times = uflip_store::column(&trace, "submit_ns", 0, trace.len())?;
     let uflip_store::ColumnData::U64(times) = times else { unreachable!("times are of 64 bits") };
     let ios = trace.pattern().issued().zip(times.iter().copied());
-    Recorded::of_ours(ios).map_err(|message| {
+    RecordedTrace::from_ios(ios).map_err(|message| {
         Error::new(ErrorKind::Results, "The trace cannot be replayed")
             .at(path.display().to_string())
             .got(message)
@@ -154,19 +154,19 @@ fn ours(path: &Path) -> Result<Recorded> {
 
 /// Read a response time log of fio as the trace of a run, with its properties (JSON).
 #[pyfunction]
-pub fn read_fio_log(py: Python<'_>, path: PathBuf) -> PyResult<(Trace, String)> {
-    let read = py.detach(|| uflip_foreign::read_fio_log(&path).and_then(logged));
+pub fn read_fio_log(py: Python<'_>, path: PathBuf) -> PyResult<(PyTrace, String)> {
+    let read = py.detach(|| uflip_foreign::read_fio_log(&path).and_then(into_trace));
     let (trace, about) = read.map_err(|error| raise(&error))?;
     let (trace, metadata) = (Arc::new(trace.into()), String::new());
-    Ok((Trace { trace, metadata, counters: None, inside: None }, about))
+    Ok((PyTrace { trace, metadata, counters: None, inside: None }, about))
 }
 
-fn logged(log: Logged) -> Result<(uflip_engine::Trace, String)> {
+fn into_trace(log: FioLog) -> Result<(uflip_engine::Trace, String)> {
     let about = serde_json::json!({
-        "has_offsets": log.has_offsets, "trims": log.trims, "end": log.list.extent().end,
+        "has_offsets": log.has_offsets, "trims": log.trims, "end": log.list.summary().end,
     });
     let spec = serde_json::json!({
-        "kind": "replay", "list": log.list.extent(), "queue_depth": log.depth,
+        "kind": "replay", "list": log.list.summary(), "queue_depth": log.depth,
     });
     let spec = PatternSpec::parse(&spec.to_string())?;
     let pattern = spec.resolve(Bytes(u64::MAX >> 1), Bytes(SECTOR_BYTES_MIN))?;
@@ -181,5 +181,5 @@ fn logged(log: Logged) -> Result<(uflip_engine::Trace, String)> {
 #[pyfunction]
 #[must_use]
 pub fn recording_formats() -> Vec<&'static str> {
-    [uflip_foreign::formats(), vec![OURS]].concat()
+    [uflip_foreign::formats(), vec![UFLIP_FORMAT]].concat()
 }

@@ -11,24 +11,24 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use uflip_core::{Error, ErrorKind, Nanos, Result};
 use uflip_engine::Control;
-use uflip_host::Watch;
+use uflip_host::DeviceWatch;
 
 use crate::error::raise;
-use crate::slot::Slot;
+use crate::slot::DeviceSlot;
 
 struct Shared<T> {
     control: Control,
     total: u64,
     /// The watch on the outstanding I/O, if the device has one.
-    watch: Option<Watch>,
+    watch: Option<DeviceWatch>,
     outcome: Mutex<Option<Result<T>>>,
-    over: Condvar,
+    ended: Condvar,
 }
 
 /// The Python handle of work on a device.
 #[pyclass(frozen)]
 pub struct Handle {
-    work: Box<dyn Work>,
+    work: Box<dyn AnyJob>,
 }
 
 #[pymethods]
@@ -56,7 +56,7 @@ impl Handle {
     }
 
     fn check_target(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.work.cut()).map_or(Ok(()), |error| Err(raise(&error)))
+        py.detach(|| self.work.truncation_error()).map_or(Ok(()), |error| Err(raise(&error)))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -65,22 +65,22 @@ impl Handle {
 }
 
 /// Work in progress.
-trait Work: Send + Sync {
+trait AnyJob: Send + Sync {
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> bool;
     fn progress(&self) -> (u64, u64, u64);
     fn cancel(&self);
     fn overdue(&self, limit: Nanos) -> Option<Error>;
-    fn cut(&self) -> Option<Error>;
+    fn truncation_error(&self) -> Option<Error>;
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 }
 
 /// Work with a result `T`, and its conversion for Python.
-struct Ending<T, F> {
-    job: Job<T>,
-    hand_over: F,
+struct ConvertedJob<T, F> {
+    job: BackgroundJob<T>,
+    convert: F,
 }
 
-impl<T, F> Work for Ending<T, F>
+impl<T, F> AnyJob for ConvertedJob<T, F>
 where
     T: Send + 'static,
     F: Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync,
@@ -101,36 +101,36 @@ where
         self.job.shared.watch.as_ref().and_then(|watch| watch.overdue(limit))
     }
 
-    fn cut(&self) -> Option<Error> {
-        self.job.shared.watch.as_ref().and_then(Watch::cut)
+    fn truncation_error(&self) -> Option<Error> {
+        self.job.shared.watch.as_ref().and_then(DeviceWatch::truncation_error)
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        (self.hand_over)(py, self.job.take(py)?)
+        (self.convert)(py, self.job.take(py)?)
     }
 }
 
 /// A device with a watch on its outstanding I/O.
 pub(crate) trait Watchable {
     /// Return the watch; `None` if nothing can hang.
-    fn watch(&self) -> Option<Watch>;
+    fn watch(&self) -> Option<DeviceWatch>;
 }
 
 /// Work in progress with the result `T`.
-pub(crate) struct Job<T> {
+pub(crate) struct BackgroundJob<T> {
     shared: Arc<Shared<T>>,
 }
 
-impl<T: Send + 'static> Job<T> {
+impl<T: Send + 'static> BackgroundJob<T> {
     /// Do `work`, of `total` I/Os, on `device`, and put the device back into `slot` afterwards.
     pub(crate) fn start<D: Watchable + Send + 'static>(
         mut device: D,
-        slot: Slot<D>,
+        slot: DeviceSlot<D>,
         control: Control,
         total: u64,
         work: impl FnOnce(&mut D, &Control) -> Result<T> + Send + 'static,
-    ) -> Job<T> {
-        Job::begin(control, total, device.watch(), move |control| {
+    ) -> BackgroundJob<T> {
+        BackgroundJob::begin(control, total, device.watch(), move |control| {
             match catch_unwind(AssertUnwindSafe(|| work(&mut device, control))) {
                 Ok(outcome) => {
                     slot.put_back(device);
@@ -138,7 +138,7 @@ impl<T: Send + 'static> Job<T> {
                 }
                 // A violated invariant of the device model: the device cannot be used further.
                 Err(panic) => {
-                    let error = broken(&panic);
+                    let error = panic_error(&panic);
                     slot.spend(error.clone());
                     Err(error)
                 }
@@ -150,27 +150,27 @@ impl<T: Send + 'static> Job<T> {
     pub(crate) fn make(
         control: Control,
         total: u64,
-        watch: Option<Watch>,
+        watch: Option<DeviceWatch>,
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
-    ) -> Job<T> {
-        Job::begin(control, total, watch, work)
+    ) -> BackgroundJob<T> {
+        BackgroundJob::begin(control, total, watch, work)
     }
 
     fn begin(
         control: Control,
         total: u64,
-        watch: Option<Watch>,
+        watch: Option<DeviceWatch>,
         work: impl FnOnce(&Control) -> Result<T> + Send + 'static,
-    ) -> Job<T> {
-        let (outcome, over) = (Mutex::new(None), Condvar::new());
+    ) -> BackgroundJob<T> {
+        let (outcome, ended) = (Mutex::new(None), Condvar::new());
         let control = control.with_memory(uflip_core::available_bytes);
-        let shared = Arc::new(Shared { control, total, watch, outcome, over });
-        let theirs = Arc::clone(&shared);
+        let shared = Arc::new(Shared { control, total, watch, outcome, ended });
+        let thread_shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new().spawn(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| work(&theirs.control)));
-            let outcome = outcome.unwrap_or_else(|panic| Err(broken(&panic)));
-            *theirs.outcome.lock().expect("no panic while held") = Some(outcome);
-            theirs.over.notify_all();
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&thread_shared.control)));
+            let outcome = outcome.unwrap_or_else(|panic| Err(panic_error(&panic)));
+            *thread_shared.outcome.lock().expect("no panic while held") = Some(outcome);
+            thread_shared.ended.notify_all();
         });
         if let Err(error) = thread {
             let error = Error::new(ErrorKind::Unavailable, "No thread can be started")
@@ -179,15 +179,15 @@ impl<T: Send + 'static> Job<T> {
                 .action("raise the limit of processes or memory (ulimit -u, -v)");
             *shared.outcome.lock().expect("no panic while held") = Some(Err(error));
         }
-        Job { shared }
+        BackgroundJob { shared }
     }
 
-    /// Return its handle; `hand_over` converts the result for Python.
+    /// Return its handle; `convert` converts the result for Python.
     pub(crate) fn handle(
         self,
-        hand_over: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
+        convert: impl Fn(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + Sync + 'static,
     ) -> Handle {
-        Handle { work: Box::new(Ending { job: self, hand_over }) }
+        Handle { work: Box::new(ConvertedJob { job: self, convert }) }
     }
 
     /// Cancel the work.
@@ -202,7 +202,7 @@ impl<T: Send + 'static> Job<T> {
             let outcome = self.shared.outcome.lock().expect("no panic while held");
             let (outcome, _) = self
                 .shared
-                .over
+                .ended
                 .wait_timeout_while(outcome, timeout, |outcome| outcome.is_none())
                 .expect("no panic while held");
             outcome.is_some()
@@ -222,8 +222,8 @@ impl<T: Send + 'static> Job<T> {
         match outcome {
             Some(Ok(result)) => Ok(result),
             Some(Err(error)) => {
-                let again = Some(Err(error.clone()));
-                *self.shared.outcome.lock().expect("no panic while held") = again;
+                let repeated = Some(Err(error.clone()));
+                *self.shared.outcome.lock().expect("no panic while held") = repeated;
                 Err(raise(&error))
             }
             None => Err(raise(&Error::new(
@@ -235,7 +235,7 @@ impl<T: Send + 'static> Job<T> {
 }
 
 /// Create the error of work that panicked.
-pub(crate) fn broken(panic: &Box<dyn std::any::Any + Send>) -> Error {
+pub(crate) fn panic_error(panic: &Box<dyn std::any::Any + Send>) -> Error {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
     Error::new(ErrorKind::Internal, "The run broke a rule inside uflip")

@@ -30,14 +30,14 @@ mod _native {
     use crate::column::Column;
     #[pymodule_export]
     use crate::device::{
-        Device, check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
+        PyDevice, check_block, check_durability, check_file, check_polled, clock_ns, inspect_block,
         inspect_file, inspect_sim, inspect_snapshot, known_blocks, registry_json, report_block,
         resolve_pattern, resolve_state, wear,
     };
     #[pymodule_export]
     use crate::error::NativeError;
     #[pymodule_export]
-    use crate::flash::{FlashDevice, FlashTrace, inspect_flash, read_flash_trace};
+    use crate::flash::{FlashDevice, PyFlashTrace, inspect_flash, read_flash_trace};
     #[pymodule_export]
     use crate::ios::{Ios, Recording, read_fio_log, read_recording, recording_formats};
     #[pymodule_export]
@@ -47,11 +47,11 @@ mod _native {
         profile_faults, profile_interface, profile_sources, read_quantity, toml_to_json,
     };
     #[pymodule_export]
-    use crate::serve::{Listener, check_data_file, serve};
+    use crate::serve::{PyListener, check_data_file, serve};
     #[pymodule_export]
     use crate::trace::{
-        Trace, check_traces, digest, digest_files, read_inside, read_metadata, read_specification,
-        read_trace,
+        PyTrace, check_traces, digest, digest_files, read_inside, read_metadata,
+        read_specification, read_trace,
     };
 
     #[pymodule_init]

@@ -37,6 +37,6 @@ pub fn toml_to_json(text: &str) -> PyResult<String> {
 /// Return the source of each constant of a profile, as JSON: key → kind, detail, values.
 #[pyfunction]
 pub fn profile_sources(profile_toml: &str, source: &str) -> PyResult<String> {
-    let found = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
-    Ok(serde_json::to_string(&found).expect("plain data"))
+    let sources = uflip_sim::sources(profile_toml, source).map_err(|error| raise(&error))?;
+    Ok(serde_json::to_string(&sources).expect("plain data"))
 }

@@ -9,43 +9,43 @@ use pyo3::prelude::*;
 use uflip_core::{Bytes, Error, Result};
 use uflip_engine::Control;
 use uflip_host::DataOptions;
-use uflip_serve::{Endpoints, Export, ExportData, Model, Paced, Recorder, Slowdown};
+use uflip_serve::{Endpoints, Export, ExportData, Model, Paced, RequestRecorder, Slowdown};
 
 use crate::any_device::AnyDevice;
-use crate::device::{AnySlot, Device};
+use crate::device::{AnySlot, PyDevice};
 use crate::error::raise;
-use crate::job::{Handle, Job};
+use crate::job::{BackgroundJob, Handle};
 
 /// A listening socket, until it is passed to `serve` or released.
-#[pyclass(frozen)]
-pub struct Listener {
+#[pyclass(name = "Listener", frozen)]
+pub struct PyListener {
     listener: Mutex<Option<uflip_serve::Listener>>,
     address: String,
     is_unix: bool,
 }
 
-impl Listener {
-    fn new(listener: Result<uflip_serve::Listener>) -> PyResult<Listener> {
+impl PyListener {
+    fn new(listener: Result<uflip_serve::Listener>) -> PyResult<PyListener> {
         let listener = listener.map_err(|error| raise(&error))?;
         let (address, is_unix) = (listener.address().to_owned(), listener.is_unix());
-        Ok(Listener { listener: Mutex::new(Some(listener)), address, is_unix })
+        Ok(PyListener { listener: Mutex::new(Some(listener)), address, is_unix })
     }
 
     /// Take the socket; works once.
-    fn taken(&self) -> Option<uflip_serve::Listener> {
+    fn take_socket(&self) -> Option<uflip_serve::Listener> {
         self.listener.lock().expect("no panic while held").take()
     }
 }
 
 #[pymethods]
-impl Listener {
+impl PyListener {
     #[staticmethod]
-    fn unix(path: PathBuf) -> PyResult<Listener> {
-        Listener::new(uflip_serve::Listener::unix(&path))
+    fn unix(path: PathBuf) -> PyResult<PyListener> {
+        PyListener::new(uflip_serve::Listener::unix(&path))
     }
 
     #[staticmethod]
-    fn tcp(address: &str) -> PyResult<Listener> {
+    fn tcp(address: &str) -> PyResult<PyListener> {
         let parsed: std::result::Result<SocketAddr, _> = address.parse();
         let parsed = parsed.map_err(|error| {
             Error::usage("That is no address to listen at")
@@ -53,7 +53,7 @@ impl Listener {
                 .allowed("IP:PORT, as in 127.0.0.1:10809, [::1]:0")
                 .action("write the address as a number")
         });
-        Listener::new(parsed.and_then(uflip_serve::Listener::tcp))
+        PyListener::new(parsed.and_then(uflip_serve::Listener::tcp))
     }
 
     #[getter]
@@ -68,7 +68,7 @@ impl Listener {
 }
 
 /// A device with its name, data file (`None`: in memory), read-only flag and `--destroy` text.
-type Wanted<'py> = (PyRef<'py, Device>, String, Option<PathBuf>, bool, Option<String>);
+type ExportArguments<'py> = (PyRef<'py, PyDevice>, String, Option<PathBuf>, bool, Option<String>);
 
 /// Raise the error that `serve` would for a data file, without opening it for writing.
 #[pyfunction]
@@ -89,48 +89,48 @@ pub fn check_data_file(
 #[pyfunction]
 #[pyo3(signature = (listeners, exports, slowdown_permille, statistics = None, record = None))]
 pub fn serve(
-    listeners: Vec<PyRef<'_, Listener>>,
-    exports: Vec<Wanted<'_>>,
+    listeners: Vec<PyRef<'_, PyListener>>,
+    exports: Vec<ExportArguments<'_>>,
     slowdown_permille: u64,
-    statistics: Option<PyRef<'_, Listener>>,
+    statistics: Option<PyRef<'_, PyListener>>,
     record: Option<PathBuf>,
 ) -> PyResult<Handle> {
     let prepared = exports.iter().map(|(device, name, data, read_only, destroy)| {
-        prepared(device, name, data.as_deref(), *read_only, destroy.as_deref())
+        prepare_export(device, name, data.as_deref(), *read_only, destroy.as_deref())
     });
     let devices = prepared.collect::<Result<Vec<_>>>().map_err(|error| raise(&error))?;
     let names = exports.iter().map(|(_, name, ..)| name.clone()).collect();
-    let recorder = record.map(|path| Recorder::start(&path, names)).transpose();
-    let ways = Endpoints {
-        clients: listeners.iter().filter_map(|listener| listener.taken()).collect(),
-        statistics: statistics.and_then(|listener| listener.taken()),
+    let recorder = record.map(|path| RequestRecorder::start(&path, names)).transpose();
+    let endpoints = Endpoints {
+        clients: listeners.iter().filter_map(|listener| listener.take_socket()).collect(),
+        statistics: statistics.and_then(|listener| listener.take_socket()),
         recorder: recorder.map_err(|error| raise(&error))?,
     };
     let slowdown = Slowdown(slowdown_permille);
-    let work = move |control: &Control| served(ways, devices, slowdown, control);
-    Ok(Job::make(Control::new(1), 1, None, work).handle(|py, (document, recorded)| {
-        let broken = recorded.err().map(|error| raise(&error).into_value(py));
-        (document, broken).into_py_any(py)
+    let work = move |control: &Control| run_server(endpoints, devices, slowdown, control);
+    Ok(BackgroundJob::make(Control::new(1), 1, None, work).handle(|py, (document, recorded)| {
+        let recording_error = recorded.err().map(|error| raise(&error).into_value(py));
+        (document, recording_error).into_py_any(py)
     }))
 }
 
-type Prepared = (AnySlot, Export, ExportData);
+type PreparedExport = (AnySlot, Export, ExportData);
 
-fn prepared(
-    device: &Device,
+fn prepare_export(
+    device: &PyDevice,
     name: &str,
     data: Option<&Path>,
     read_only: bool,
     destroy: Option<&str>,
-) -> Result<Prepared> {
-    let info = device.described();
+) -> Result<PreparedExport> {
+    let info = device.info();
     if info.details.contains_key("zones") {
         return Err(Error::usage("A device with zones cannot be served: NBD knows none")
             .at(&info.url)
             .allowed("a simulated device without zones")
             .action("serve another one"));
     }
-    let export = Export::for_device(name, device.described(), read_only);
+    let export = Export::for_device(name, device.info(), read_only);
     let data = match data {
         None => ExportData::in_memory(export.size),
         Some(path) => {
@@ -140,9 +140,9 @@ fn prepared(
     Ok((device.slot().clone(), export, data?))
 }
 
-fn served(
-    ways: Endpoints,
-    prepared: Vec<Prepared>,
+fn run_server(
+    endpoints: Endpoints,
+    prepared: Vec<PreparedExport>,
     slowdown: Slowdown,
     control: &Control,
 ) -> Result<(String, Result<()>)> {
@@ -150,16 +150,16 @@ fn served(
     let mut devices = Vec::new();
     for (slot, export, data) in prepared {
         let paced = Paced::new(model(slot.take()?)?, slowdown);
-        devices.push(uflip_serve::Device { export, data, paced });
+        devices.push(uflip_serve::ExportedDevice { export, data, paced });
         slots.push(slot);
     }
-    let ended = uflip_serve::serve(ways, devices, || control.is_cancelled())?;
-    for (slot, model) in slots.iter().zip(ended.devices) {
+    let outcome = uflip_serve::serve(endpoints, devices, || control.is_cancelled())?;
+    for (slot, model) in slots.iter().zip(outcome.devices) {
         if let Model::Sim(device) = model {
             slot.put_back(AnyDevice::Sim(device));
         }
     }
-    Ok((ended.document.to_string(), ended.recorded))
+    Ok((outcome.document.to_string(), outcome.recorded))
 }
 
 fn model(mut device: AnyDevice) -> Result<Model> {
@@ -168,7 +168,7 @@ fn model(mut device: AnyDevice) -> Result<Model> {
         AnyDevice::Sim(device) => Ok(Model::Sim(device)),
         AnyDevice::Null(_) => Ok(Model::Instant(info)),
         AnyDevice::Direct(_) | AnyDevice::Nbd(_) => {
-            Err(Error::usage("A real device does not need a server")
+            Err(Error::usage("Only simulated and null devices can be served")
                 .at(info.url)
                 .allowed("sim:NAME, null")
                 .action("serve a simulated device"))

@@ -1,53 +1,53 @@
-//! The slot of a device between two works: present, away with work on another thread, or spent,
-//! because the last work violated an invariant of the device model.
+//! The slot of a device between two jobs: present, away with a job on another thread, or spent,
+//! because the last job violated an invariant of the device model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use uflip_core::{Error, Result};
 
-use crate::job::broken;
+use crate::job::panic_error;
 
-/// A device or its whereabouts. Copies share one slot.
-pub(crate) struct Slot<D> {
-    place: Arc<Mutex<Place<D>>>,
+/// A device or the reason why it is absent. Copies share one slot.
+pub(crate) struct DeviceSlot<D> {
+    state: Arc<Mutex<SlotState<D>>>,
     /// The URL of the device.
     url: Arc<str>,
 }
 
-enum Place<D> {
-    Here(D),
+enum SlotState<D> {
+    Present(D),
     Away,
     Spent(Error),
 }
 
-impl<D> Clone for Slot<D> {
-    fn clone(&self) -> Slot<D> {
-        Slot { place: Arc::clone(&self.place), url: Arc::clone(&self.url) }
+impl<D> Clone for DeviceSlot<D> {
+    fn clone(&self) -> DeviceSlot<D> {
+        DeviceSlot { state: Arc::clone(&self.state), url: Arc::clone(&self.url) }
     }
 }
 
-impl<D> Slot<D> {
-    pub(crate) fn new(device: D, url: &str) -> Slot<D> {
-        Slot { place: Arc::new(Mutex::new(Place::Here(device))), url: url.into() }
+impl<D> DeviceSlot<D> {
+    pub(crate) fn new(device: D, url: &str) -> DeviceSlot<D> {
+        DeviceSlot { state: Arc::new(Mutex::new(SlotState::Present(device))), url: url.into() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Place<D>> {
-        self.place.lock().expect("no panic while held")
+    fn lock(&self) -> MutexGuard<'_, SlotState<D>> {
+        self.state.lock().expect("no panic while held")
     }
 
     /// Use the device now.
     ///
     /// # Errors
-    /// If it is away or spent, or if `use_it` breaks it.
-    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&mut D) -> Result<T>) -> Result<T> {
-        let mut place = self.lock();
-        let Place::Here(device) = &mut *place else { return Err(self.missing(&place)) };
-        match catch_unwind(AssertUnwindSafe(|| use_it(device))) {
-            Ok(used) => used,
+    /// If it is away or spent, or if `operate` panics.
+    pub(crate) fn with<T>(&self, operate: impl FnOnce(&mut D) -> Result<T>) -> Result<T> {
+        let mut state = self.lock();
+        let SlotState::Present(device) = &mut *state else { return Err(self.missing(&state)) };
+        match catch_unwind(AssertUnwindSafe(|| operate(device))) {
+            Ok(result) => result,
             Err(panic) => {
-                let error = broken(&panic);
-                *place = Place::Spent(error.clone());
+                let error = panic_error(&panic);
+                *state = SlotState::Spent(error.clone());
                 Err(error)
             }
         }
@@ -58,29 +58,29 @@ impl<D> Slot<D> {
     /// # Errors
     /// If it is away or spent.
     pub(crate) fn take(&self) -> Result<D> {
-        let mut place = self.lock();
-        match std::mem::replace(&mut *place, Place::Away) {
-            Place::Here(device) => Ok(device),
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, SlotState::Away) {
+            SlotState::Present(device) => Ok(device),
             other => {
-                *place = other;
-                Err(self.missing(&place))
+                *state = other;
+                Err(self.missing(&state))
             }
         }
     }
 
     /// Put the device back after the work.
     pub(crate) fn put_back(&self, device: D) {
-        *self.lock() = Place::Here(device);
+        *self.lock() = SlotState::Present(device);
     }
 
     /// Mark the device as spent after `error`.
     pub(crate) fn spend(&self, error: Error) {
-        *self.lock() = Place::Spent(error);
+        *self.lock() = SlotState::Spent(error);
     }
 
-    fn missing(&self, place: &Place<D>) -> Error {
-        match place {
-            Place::Spent(error) => Error::new(error.kind(), "The device is spent")
+    fn missing(&self, state: &SlotState<D>) -> Error {
+        match state {
+            SlotState::Spent(error) => Error::new(error.kind(), "The device is spent")
                 .at(&*self.url)
                 .got(format!("an earlier run broke a rule inside uflip: {}", error.parts().2))
                 .action("open it again; and please report the fault with the command and the seed"),

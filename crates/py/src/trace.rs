@@ -13,8 +13,8 @@ use crate::error::{raise, raise_to_user};
 use crate::inside;
 
 /// Every I/O of one run.
-#[pyclass(frozen, module = "uflip")]
-pub struct Trace {
+#[pyclass(name = "Trace", frozen, module = "uflip")]
+pub struct PyTrace {
     pub(crate) trace: Arc<StoredTrace>,
     pub(crate) metadata: String,
     pub(crate) counters: Option<Counters>,
@@ -23,7 +23,7 @@ pub struct Trace {
 }
 
 #[pymethods]
-impl Trace {
+impl PyTrace {
     fn __len__(&self) -> usize {
         self.trace.len()
     }
@@ -218,10 +218,14 @@ impl Trace {
 /// Read a trace that `write_parquet` wrote.
 #[pyfunction]
 #[pyo3(signature = (path, expected=None))]
-pub fn read_trace(py: Python<'_>, path: &str, expected: Option<(u64, String)>) -> PyResult<Trace> {
+pub fn read_trace(
+    py: Python<'_>,
+    path: &str,
+    expected: Option<(u64, String)>,
+) -> PyResult<PyTrace> {
     let read = py.detach(|| uflip_store::read_trace(Path::new(path), expected.as_ref()));
     let (trace, metadata) = read.map_err(|error| raise(&error))?;
-    Ok(Trace { trace: Arc::new(trace), metadata, counters: None, inside: None })
+    Ok(PyTrace { trace: Arc::new(trace), metadata, counters: None, inside: None })
 }
 
 /// Columns and metadata of what `write_inside` wrote.

@@ -13,9 +13,9 @@ use uflip_host::{DirectDevice, Growth};
 use uflip_sim::Snapshot;
 
 use crate::any_device::AnyDevice;
-use crate::device::{AnySlot, Device};
-use crate::job::{Handle, Job};
-use crate::trace::Trace;
+use crate::device::{AnySlot, PyDevice};
+use crate::job::{BackgroundJob, Handle};
+use crate::trace::PyTrace;
 
 /// Run `pattern` on `device` with `durability`, with a long trace in a file in `spool`, and put the
 /// device back into `slot`. With `inside`, the inside of the device is recorded.
@@ -33,22 +33,24 @@ pub(crate) fn run(
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability)?;
         let before = device.counters();
-        let made = device.ours(pattern.writes(), |device| {
+        let outcome = device.mark_writes(pattern.writes(), |device| {
             if inside {
-                let made = device.run_inside(pattern, control, spool);
-                return made.map(|(trace, inside)| (trace, Some(inside)));
+                let outcome = device.run_inside(pattern, control, spool);
+                return outcome.map(|(trace, inside)| (trace, Some(inside)));
             }
             device.run(pattern, control, spool).map(|trace| (trace, None))
         });
-        let (trace, inside) = made?;
+        let (trace, inside) = outcome?;
         let after = device.counters();
         let counters = before.zip(after).map(|(before, after)| after.since(&before));
         Ok((trace, counters, inside))
     };
-    Job::start(device, slot, control, total, work).handle(|py, (trace, counters, inside)| {
-        let metadata = String::new();
-        Trace { trace: Arc::new(trace), metadata, counters, inside }.into_py_any(py)
-    })
+    BackgroundJob::start(device, slot, control, total, work).handle(
+        |py, (trace, counters, inside)| {
+            let metadata = String::new();
+            PyTrace { trace: Arc::new(trace), metadata, counters, inside }.into_py_any(py)
+        },
+    )
 }
 
 /// Run `patterns` on `device` back to back; otherwise as [`run`]. Return for each its start, from
@@ -64,12 +66,12 @@ pub(crate) fn run_series(
     let work = move |device: &mut AnyDevice, control: &Control| -> Result<_> {
         device.set_durability(durability)?;
         let writes = patterns.iter().any(Resolved::writes);
-        device.ours(writes, |device| device.run_series(patterns, control))
+        device.mark_writes(writes, |device| device.run_series(patterns, control))
     };
-    Job::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
+    BackgroundJob::start(device, slot, Control::new(processes), total, work).handle(|py, parts| {
         let traces = parts.into_iter().map(|SeriesPart { trace, began, counters }| {
             let (trace, metadata) = (Arc::new(trace.into()), String::new());
-            (began.0, Trace { trace, metadata, counters, inside: None })
+            (began.0, PyTrace { trace, metadata, counters, inside: None })
         });
         traces.collect::<Vec<_>>().into_py_any(py)
     })
@@ -78,10 +80,10 @@ pub(crate) fn run_series(
 /// Create a device.
 pub(crate) fn make(
     bytes: Bytes,
-    made: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static,
+    create: impl FnOnce(&Control) -> Result<AnyDevice> + Send + 'static,
 ) -> Handle {
-    let job = Job::make(Control::new(1), bytes.0, None, made);
-    job.handle(|py, device| Device::new(device).into_py_any(py))
+    let job = BackgroundJob::make(Control::new(1), bytes.0, None, create);
+    job.handle(|py, device| PyDevice::new(device).into_py_any(py))
 }
 
 /// Copy a simulated device; as [`run`].
@@ -89,8 +91,8 @@ pub(crate) fn copy(device: AnyDevice, slot: AnySlot) -> Handle {
     let work = |device: &mut AnyDevice, _: &Control| {
         device.simulated("cloned").map(|sim| AnyDevice::Sim(Box::new(sim.clone())))
     };
-    let job = Job::start(device, slot, Control::new(1), 1, work);
-    job.handle(|py, device| Device::new(device).into_py_any(py))
+    let job = BackgroundJob::start(device, slot, Control::new(1), 1, work);
+    job.handle(|py, device| PyDevice::new(device).into_py_any(py))
 }
 
 /// Write a simulated device to the new file `path`; as [`run`].
@@ -98,21 +100,21 @@ pub(crate) fn save(device: AnyDevice, slot: AnySlot, path: PathBuf) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| {
         device.simulated("saved")?.save_unless(&path, &|| control.is_cancelled())
     };
-    let job = Job::start(device, slot, Control::new(1), 1, work);
+    let job = BackgroundJob::start(device, slot, Control::new(1), 1, work);
     job.handle(|py, ()| Ok(py.None()))
 }
 
 /// Leave `device` idle for a while; as [`run`].
 pub(crate) fn idle(device: AnyDevice, slot: AnySlot, pause: Nanos) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| device.idle(pause, control);
-    Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
+    BackgroundJob::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
 }
 
 /// Apply the I/Os of `pattern` to a simulated device, untimed; as [`run`].
 pub(crate) fn apply(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let total = pattern.totals.total_ios;
     let work = move |device: &mut AnyDevice, control: &Control| device.apply(&pattern, control);
-    let job = Job::start(device, slot, Control::new(1), total, work);
+    let job = BackgroundJob::start(device, slot, Control::new(1), total, work);
     job.handle(|py, counters| {
         serde_json::to_string(&counters).expect("plain numbers").into_py_any(py)
     })
@@ -131,7 +133,7 @@ pub(crate) fn survive(
     let work = move |device: &mut AnyDevice, control: &Control| {
         device.survive(pattern.as_ref(), durability, at_once, after, control)
     };
-    let job = Job::start(device, slot, Control::new(1), total, work);
+    let job = BackgroundJob::start(device, slot, Control::new(1), total, work);
     job.handle(|py, outage| serde_json::to_string(&outage).expect("plain numbers").into_py_any(py))
 }
 
@@ -145,9 +147,9 @@ pub(crate) fn enforce(
     let (skip, total) = (ios.start, ios.end - ios.start);
     let writes = state.writes().skip(usize::try_from(skip).unwrap_or(usize::MAX));
     let work = move |device: &mut AnyDevice, control: &Control| {
-        device.ours(true, |device| device.enforce(writes, control))
+        device.mark_writes(true, |device| device.enforce(writes, control))
     };
-    Job::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
+    BackgroundJob::start(device, slot, Control::new(1), total, work).handle(|py, ()| Ok(py.None()))
 }
 
 /// Write the missing part of a file; on failure the file is restored.
@@ -156,21 +158,21 @@ pub(crate) fn grow((device, growth): (DirectDevice, Option<Growth>)) -> Handle {
     let work = move |control: &Control| -> Result<AnyDevice> {
         let mut device = AnyDevice::Direct(device);
         if let Some(growth) = growth {
-            device.ours(true, |device| {
+            device.mark_writes(true, |device| {
                 device.enforce(growth.writes(), control).inspect_err(|_| growth.roll_back())
             })?;
             device.update_allocated_size();
         }
         Ok(device)
     };
-    let job = Job::make(Control::new(1), total, Some(watch), work);
-    job.handle(|py, device| Device::new(device).into_py_any(py))
+    let job = BackgroundJob::make(Control::new(1), total, Some(watch), work);
+    job.handle(|py, device| PyDevice::new(device).into_py_any(py))
 }
 
 /// Set the zones that `pattern` uses to the required states; as [`run`].
 pub(crate) fn prepare_zones(device: AnyDevice, slot: AnySlot, pattern: Resolved) -> Handle {
     let work = move |device: &mut AnyDevice, control: &Control| {
-        device.ours(true, |device| device.prepare_zones(&pattern, control))
+        device.mark_writes(true, |device| device.prepare_zones(&pattern, control))
     };
-    Job::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
+    BackgroundJob::start(device, slot, Control::new(1), 1, work).handle(|py, ()| Ok(py.None()))
 }

@@ -35,15 +35,15 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval at which a blocked call checks its deadline.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The largest export [bytes]: most implementations use signed offsets.
-const LARGEST: u64 = i64::MAX as u64;
+const MAX_EXPORT_BYTES: u64 = i64::MAX as u64;
 /// The largest sector that the protocol allows [bytes].
-const LARGEST_SECTOR: u64 = 65536;
+const MAX_SECTOR_BYTES: u64 = 65536;
 /// The largest trim of one request [bytes]: whole sectors of any size, and less than 2³².
-const MOST_TRIMMED: u32 = 1 << 30;
+const MAX_TRIM_BYTES: u32 = 1 << 30;
 /// The longest accepted reply to an option [bytes]: descriptions have up to 4096.
-const LONGEST_ANSWER: u32 = 65536;
+const MAX_REPLY_BYTES: u32 = 65536;
 /// The separator before the name of an export.
-const NAME: &str = ":exportname=";
+const NAME_SEPARATOR: &str = ":exportname=";
 
 /// A connected export of a server.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub struct NbdDevice {
     writable: bool,
     durability: Durability,
     /// Writes since the durability was set, over all handles.
-    written: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
     /// A buffer for the head of a request, followed by its data.
     request: Vec<u8>,
     sink: Vec<u8>,
@@ -78,7 +78,7 @@ impl NbdDevice {
     /// # Errors
     /// If there is no NBD server or no such export, or if it is read-only and `writable` is set.
     pub fn open(address: &str, writable: bool) -> Result<NbdDevice> {
-        let (server, _) = address.split_once(NAME).unwrap_or((address, ""));
+        let (server, _) = address.split_once(NAME_SEPARATOR).unwrap_or((address, ""));
         let socket = connect(server).map_err(|error| unusable(address, &error))?;
         NbdDevice::from_socket(socket, address, writable)
     }
@@ -90,7 +90,7 @@ impl NbdDevice {
     /// `writable` is set.
     pub fn from_socket(socket: OwnedFd, address: &str, writable: bool) -> Result<NbdDevice> {
         let url = format!("nbd:{address}");
-        let (_, name) = address.split_once(NAME).unwrap_or((address, ""));
+        let (_, name) = address.split_once(NAME_SEPARATOR).unwrap_or((address, ""));
         for direction in [Timeout::Recv, Timeout::Send] {
             set_socket_timeout(&socket, direction, Some(POLL_INTERVAL))
                 .map_err(|error| unusable(address, &error.into()))?;
@@ -103,8 +103,8 @@ impl NbdDevice {
                 .action("serve it without --read-only, or read only"));
         }
         let sector = u64::from(export.sector).max(SECTOR_BYTES_MIN);
-        let strange = !sector.is_power_of_two() || sector > LARGEST_SECTOR;
-        if strange || export.size < sector || export.size > LARGEST {
+        let unsupported = !sector.is_power_of_two() || sector > MAX_SECTOR_BYTES;
+        if unsupported || export.size < sector || export.size > MAX_EXPORT_BYTES {
             let reason = format!("{} bytes in sectors of {sector}", export.size);
             return Err(unusable(address, &std::io::Error::other(reason)));
         }
@@ -132,7 +132,7 @@ impl NbdDevice {
             timeout: None,
             writable,
             durability: Durability::default(),
-            written: Arc::default(),
+            writes: Arc::default(),
             request: Vec::new(),
             sink: Vec::new(),
             completions: CompletionQueue::default(),
@@ -149,19 +149,19 @@ impl NbdDevice {
     /// # Errors
     /// If the server does not support the commands.
     pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
-        let has_it = match durability {
+        let supported = match durability {
             Durability::Cached => true,
             Durability::Fua => self.flags & (can::SEND_FUA | can::SEND_FLUSH) != 0,
             Durability::Flush(_) => self.flags & can::SEND_FLUSH != 0,
         };
-        if self.writable && !has_it {
+        if self.writable && !supported {
             return Err(Error::usage("The server does not make writes durable")
                 .at(&self.info.url)
                 .got(format!("{durability}, of an export without the commands for it"))
                 .allowed("cached")
-                .action("ask for --durability cached, or let the server have FLUSH and FUA"));
+                .action("use --durability cached, or a server with FLUSH and FUA"));
         }
-        (self.durability, self.written) = (durability, Arc::default());
+        (self.durability, self.writes) = (durability, Arc::default());
         Ok(())
     }
 
@@ -202,14 +202,14 @@ impl NbdDevice {
     fn failed(&self, what: &str, error: &std::io::Error) -> Error {
         let Some(limit) = self.timeout.filter(|_| error.kind() == std::io::ErrorKind::TimedOut)
         else {
-            return Error::os(what, &self.info.url, error).action("see what the server says");
+            return Error::os(what, &self.info.url, error).action("check the log of the server");
         };
         let limit = format!("{:.1} s", limit.as_secs_f64());
         Error::device(what)
             .at(&self.info.url)
             .got(format!("no answer for {limit}"))
             .allowed(format!("{limit} (--io-timeout)"))
-            .action("see what the server does; --io-timeout gives it longer, 0 for ever")
+            .action("check the server; --io-timeout sets a longer limit, 0 none")
     }
 
     /// Send the trim commands.
@@ -219,7 +219,7 @@ impl NbdDevice {
         }
         let (mut at, end) = (offset.0, offset.0 + size.0);
         while at < end {
-            let length = (end - at).min(u64::from(MOST_TRIMMED));
+            let length = (end - at).min(u64::from(MAX_TRIM_BYTES));
             self.exchange(command::TRIM, 0, at, length as u32)?;
             at += length;
         }
@@ -229,12 +229,12 @@ impl NbdDevice {
     /// Send a request, and receive its reply within the time limit.
     fn exchange(&mut self, kind: u16, flags: u16, offset: u64, length: u32) -> std::io::Result<()> {
         let deadline = Deadline::after(self.timeout);
-        let done = self.exchange_until(deadline, kind, flags, offset, length);
-        if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
+        let result = self.exchange_until(deadline, kind, flags, offset, length);
+        if result.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
             // A late reply would be taken for the reply to the next request.
             let _ = shutdown(&self.socket, Shutdown::Both);
         }
-        done
+        result
     }
 
     fn exchange_until(
@@ -245,23 +245,23 @@ impl NbdDevice {
         offset: u64,
         length: u32,
     ) -> std::io::Result<()> {
-        let moves = matches!(kind, command::READ | command::WRITE);
+        let moves_data = matches!(kind, command::READ | command::WRITE);
         let ticket = self.completions.next_ticket().0;
-        let size = if moves { length as usize } else { 0 };
+        let size = if moves_data { length as usize } else { 0 };
         self.reserve(size);
-        let head = &mut self.request[..REQUEST_BYTES];
-        head[..4].copy_from_slice(&REQUEST.to_be_bytes());
-        head[4..6].copy_from_slice(&flags.to_be_bytes());
-        head[6..8].copy_from_slice(&kind.to_be_bytes());
-        head[8..16].copy_from_slice(&ticket.to_be_bytes());
-        head[16..24].copy_from_slice(&offset.to_be_bytes());
-        head[24..28].copy_from_slice(&length.to_be_bytes());
+        let header = &mut self.request[..REQUEST_BYTES];
+        header[..4].copy_from_slice(&REQUEST.to_be_bytes());
+        header[4..6].copy_from_slice(&flags.to_be_bytes());
+        header[6..8].copy_from_slice(&kind.to_be_bytes());
+        header[8..16].copy_from_slice(&ticket.to_be_bytes());
+        header[16..24].copy_from_slice(&offset.to_be_bytes());
+        header[24..28].copy_from_slice(&length.to_be_bytes());
         let data = if kind == command::WRITE { size } else { 0 };
         send_all(&self.socket, &self.request[..REQUEST_BYTES + data], deadline)?;
         let mut reply = [0; 16];
         receive(&self.socket, &mut reply, deadline)?;
         if u32_at(&reply, 0) != SIMPLE_REPLY || u64_at(&reply, 8) != ticket {
-            return Err(std::io::Error::other("that is no reply to the request"));
+            return Err(std::io::Error::other("the reply does not match the request"));
         }
         match u32_at(&reply, 4) {
             0 if kind == command::READ => receive(&self.socket, &mut self.sink[..size], deadline),
@@ -285,7 +285,7 @@ impl NbdDevice {
             return self.deallocate(io.offset, io.size);
         }
         if io.mode.requires_zones() {
-            return Err(std::io::Error::other("NBD knows no zones"));
+            return Err(std::io::Error::other("NBD does not support zones"));
         }
         let length = u32::try_from(io.size.0).ok().filter(|length| *length <= LONGEST_DATA);
         let length = length.ok_or_else(|| std::io::Error::other("more than 32 MiB at once"))?;
@@ -295,7 +295,7 @@ impl NbdDevice {
         let durable = self.durability == Durability::Fua;
         let fua = if durable && self.flags & can::SEND_FUA != 0 { flag::FUA } else { 0 };
         self.exchange(command::WRITE, fua, io.offset.0, length)?;
-        let before = self.written.fetch_add(1, Ordering::Relaxed);
+        let before = self.writes.fetch_add(1, Ordering::Relaxed);
         let flushes = self.durability.flushes_after(before) || durable && fua == 0;
         if flushes { self.exchange(command::FLUSH, 0, 0, 0) } else { Ok(()) }
     }
@@ -303,7 +303,7 @@ impl NbdDevice {
 
 fn unusable(address: &str, error: &std::io::Error) -> Error {
     Error::os("The server cannot be used", format!("nbd:{address}"), error)
-        .action("check that it serves, at this address and under this name")
+        .action("check the address and the name of the export")
 }
 
 fn connect(server: &str) -> std::io::Result<OwnedFd> {
@@ -319,49 +319,54 @@ fn connect(server: &str) -> std::io::Result<OwnedFd> {
 
 /// Negotiate with the server, from the greeting to the export `name`.
 fn negotiate(socket: &OwnedFd, name: &[u8]) -> std::io::Result<ExportInfo> {
-    let strange = || std::io::Error::other("that is no NBD server of the newer kind");
+    let unsupported =
+        || std::io::Error::other("not an NBD server with the fixed newstyle handshake");
     let deadline = Deadline::after(Some(HANDSHAKE_TIMEOUT));
     let mut greeting = [0; 18];
     receive(socket, &mut greeting, deadline)?;
-    let known = u64_at(&greeting, 0) == wire::GREETING && u64_at(&greeting, 8) == OPTION;
-    if !known || u16_at(&greeting, 16) & FIXED_NEWSTYLE == 0 {
-        return Err(strange());
+    let is_nbd = u64_at(&greeting, 0) == wire::GREETING && u64_at(&greeting, 8) == OPTION;
+    if !is_nbd || u16_at(&greeting, 16) & FIXED_NEWSTYLE == 0 {
+        return Err(unsupported());
     }
     let flags = u16_at(&greeting, 16) & (FIXED_NEWSTYLE | NO_ZEROES);
-    let mut asked = u32::from(flags).to_be_bytes().to_vec();
-    asked.extend_from_slice(&OPTION.to_be_bytes());
-    asked.extend_from_slice(&option::GO.to_be_bytes());
-    asked.extend_from_slice(&(name.len() as u32 + 8).to_be_bytes());
-    asked.extend_from_slice(&(name.len() as u32).to_be_bytes());
-    asked.extend_from_slice(name);
-    asked.extend_from_slice(&1_u16.to_be_bytes());
-    asked.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
-    send_all(socket, &asked, deadline)?;
+    let mut request = u32::from(flags).to_be_bytes().to_vec();
+    request.extend_from_slice(&OPTION.to_be_bytes());
+    request.extend_from_slice(&option::GO.to_be_bytes());
+    request.extend_from_slice(&(name.len() as u32 + 8).to_be_bytes());
+    request.extend_from_slice(&(name.len() as u32).to_be_bytes());
+    request.extend_from_slice(name);
+    request.extend_from_slice(&1_u16.to_be_bytes());
+    request.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
+    send_all(socket, &request, deadline)?;
     let mut export = ExportInfo::default();
     loop {
-        let mut head = [0; 20];
-        receive(socket, &mut head, deadline)?;
-        let (kind, length) = (u32_at(&head, 12), u32_at(&head, 16));
-        if u64_at(&head, 0) != OPTION_REPLY || length > LONGEST_ANSWER {
-            return Err(strange());
+        let mut header = [0; 20];
+        receive(socket, &mut header, deadline)?;
+        let (kind, length) = (u32_at(&header, 12), u32_at(&header, 16));
+        if u64_at(&header, 0) != OPTION_REPLY || length > MAX_REPLY_BYTES {
+            return Err(unsupported());
         }
         let mut data = vec![0; length as usize];
         receive(socket, &mut data, deadline)?;
         match kind {
             answer::ACK if export.size > 0 => return Ok(export),
-            answer::INFO if data.len() >= 2 => export.take(&data),
+            answer::INFO if data.len() >= 2 => export.parse(&data),
             answer::ERR_UNKNOWN => {
-                let reason = "there is no export of this name";
+                let reason = "the server has no export of this name";
                 return Err(std::io::Error::new(std::io::ErrorKind::NotFound, reason));
             }
-            _ => return Err(std::io::Error::other(format!("the server says no ({kind:#x})"))),
+            _ => {
+                return Err(std::io::Error::other(format!(
+                    "the server refused the export ({kind:#x})"
+                )));
+            }
         }
     }
 }
 
 impl ExportInfo {
     /// Store one piece of information.
-    fn take(&mut self, data: &[u8]) {
+    fn parse(&mut self, data: &[u8]) {
         match (u16_at(data, 0), data.len()) {
             (info::EXPORT, 12) => (self.size, self.flags) = (u64_at(data, 2), u16_at(data, 10)),
             (info::BLOCK_SIZE, 14) => self.sector = u32_at(data, 2),
@@ -401,16 +406,16 @@ fn send_all(socket: &OwnedFd, mut data: &[u8], deadline: Deadline) -> std::io::R
     }
 }
 
-/// Receive until `room` is full, or the deadline has passed, even if bytes trickle in.
-fn receive(socket: &OwnedFd, mut room: &mut [u8], deadline: Deadline) -> std::io::Result<()> {
-    while !room.is_empty() {
-        match recv(socket, &mut *room, RecvFlags::empty()) {
+/// Receive until `buffer` is full, or the deadline has passed, even if bytes trickle in.
+fn receive(socket: &OwnedFd, mut buffer: &mut [u8], deadline: Deadline) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match recv(socket, &mut *buffer, RecvFlags::empty()) {
             Ok((_, 0)) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok((_, read)) => room = &mut room[read..],
+            Ok((_, read)) => buffer = &mut buffer[read..],
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
             Err(error) => return Err(error.into()),
         }
-        if !room.is_empty() {
+        if !buffer.is_empty() {
             deadline.check()?;
         }
     }
@@ -441,9 +446,9 @@ impl Device for NbdDevice {
             self.reserve(request.size.0 as usize);
         }
         let submitted = uflip_host::now();
-        let done = self.execute(request);
+        let result = self.execute(request);
         let completed = uflip_host::now();
-        done.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
+        result.map_err(|error| self.failed(&format!("{request} failed"), &error))?;
         Ok(self.completions.push(submitted, completed))
     }
 
@@ -464,7 +469,7 @@ impl Device for NbdDevice {
     fn split(&self, submitters: usize) -> Result<Option<Vec<NbdDevice>>> {
         if submitters > 1 && self.flags & can::MULTI_CONN == 0 {
             return Err(Error::usage(
-                "The server does not promise one device to several connections",
+                "The server does not support several connections to one device",
             )
             .at(&self.info.url)
             .action("run patterns of one process on it"));
@@ -472,9 +477,9 @@ impl Device for NbdDevice {
         let address = self.info.url.strip_prefix("nbd:").unwrap_or(&self.info.url);
         let handle = |_| {
             let other = NbdDevice::open(address, false)?;
-            let written = Arc::clone(&self.written);
+            let writes = Arc::clone(&self.writes);
             let NbdDevice { writable, durability, timeout, .. } = *self;
-            Ok(NbdDevice { writable, durability, timeout, written, ..other })
+            Ok(NbdDevice { writable, durability, timeout, writes, ..other })
         };
         (0..submitters).map(handle).collect::<Result<Vec<_>>>().map(Some)
     }

@@ -14,15 +14,15 @@ use crate::session::{Request, Session};
 /// No further input is read from a client with more output than this [bytes]: a reply may be as
 /// long as [`crate::LONGEST_DATA`], and a client that does not read its replies gets no more of
 /// them.
-const MOST_WAITING: u64 = 64 << 20;
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// The same for its outstanding requests.
-const MOST_REQUESTS: u32 = 4096;
+const MAX_REQUESTS: u32 = 4096;
 /// The limit of output for all clients [bytes]: a request beyond it waits...
-const MOST_WAITING_IN_ALL: u64 = 256 << 20;
+const MAX_TOTAL_OUTPUT_BYTES: u64 = 256 << 20;
 /// ... unless its client has less than this [bytes]: slow readers do not block other clients.
-const SHARE: u64 = 128 << 10;
+const SHARE_OUTPUT_BYTES: u64 = 128 << 10;
 /// The limit of outstanding requests of all clients...
-const MOST_REQUESTS_IN_ALL: u64 = 1 << 16;
+const MAX_TOTAL_REQUESTS: u64 = 1 << 16;
 /// ... beyond which each client may still have this many.
 const SHARE_REQUESTS: u32 = 16;
 /// The buffer size kept between replies [bytes].
@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// The total load of all clients on the server.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct ServerLoad {
     bytes: Cell<u64>,
     requests: Cell<u64>,
 }
@@ -41,12 +41,12 @@ pub(crate) struct Connection {
     socket: OwnedFd,
     pub(crate) session: Session,
     /// Input that is not processed yet, because of the limits.
-    pub(crate) unused: Vec<u8>,
+    pub(crate) pending_input: Vec<u8>,
     /// A request that waits for the common limit.
-    pub(crate) parked: Option<Request>,
-    load: Rc<Load>,
+    pub(crate) waiting_request: Option<Request>,
+    load: Rc<ServerLoad>,
     /// The share of this client in the load.
-    counted: (u64, u64),
+    reported_load: (u64, u64),
     /// The time since which the client has read nothing of its output.
     stalled: Option<Instant>,
     /// Replies; the first `sent` bytes are sent.
@@ -71,16 +71,16 @@ pub(crate) enum ConnectionState {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, load: Rc<Load>) -> Connection {
+    pub(crate) fn new(socket: OwnedFd, load: Rc<ServerLoad>) -> Connection {
         let mut out = Vec::new();
         let session = Session::new(&mut out);
         Connection {
             socket,
             session,
-            unused: Vec::new(),
-            parked: None,
+            pending_input: Vec::new(),
+            waiting_request: None,
             load,
-            counted: (0, 0),
+            reported_load: (0, 0),
             stalled: None,
             out,
             sent: 0,
@@ -106,53 +106,56 @@ impl Connection {
 
     /// Return whether no more input may be read for now.
     pub(crate) fn is_full(&self) -> bool {
-        let crowded = self.load.requests.get() >= MOST_REQUESTS_IN_ALL;
-        let most = if crowded { SHARE_REQUESTS } else { MOST_REQUESTS };
-        self.waiting() > MOST_WAITING || self.outstanding >= most
+        let crowded = self.load.requests.get() >= MAX_TOTAL_REQUESTS;
+        let limit = if crowded { SHARE_REQUESTS } else { MAX_REQUESTS };
+        self.pending_output_bytes() > MAX_OUTPUT_BYTES || self.outstanding >= limit
     }
 
     /// Return the unsent bytes, plus those that outstanding requests will add.
-    fn waiting(&self) -> u64 {
+    fn pending_output_bytes(&self) -> u64 {
         (self.out.len() - self.sent) as u64 + self.reply_bytes
     }
 
     /// Return whether a request may begin whose reply has `bytes` of data.
-    pub(crate) fn has_room_for(&self, bytes: u32) -> bool {
+    pub(crate) fn may_begin_request(&self, bytes: u32) -> bool {
         let more = u64::from(bytes);
-        self.waiting() + more <= SHARE || self.load.bytes.get() + more <= MOST_WAITING_IN_ALL
+        self.pending_output_bytes() + more <= SHARE_OUTPUT_BYTES
+            || self.load.bytes.get() + more <= MAX_TOTAL_OUTPUT_BYTES
     }
 
     /// Return whether input waits.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.parked.is_some() || !self.unused.is_empty()
+        self.waiting_request.is_some() || !self.pending_input.is_empty()
     }
 
     /// Return whether waiting input can be processed, as far as the limits decide.
-    pub(crate) fn can_go_on(&self) -> bool {
+    pub(crate) fn can_proceed(&self) -> bool {
         !self.is_full()
-            && self.parked.is_none_or(|request| self.has_room_for(request.reply_bytes()))
+            && self
+                .waiting_request
+                .is_none_or(|request| self.may_begin_request(request.reply_bytes()))
     }
 
     /// Update the share of this client in the load.
     pub(crate) fn update_load(&mut self) {
-        let kept = (self.out.len() + self.unused.len()) as u64 + self.reply_bytes;
-        self.set_load((kept, u64::from(self.outstanding)));
+        let bytes = (self.out.len() + self.pending_input.len()) as u64 + self.reply_bytes;
+        self.set_load((bytes, u64::from(self.outstanding)));
     }
 
-    fn set_load(&mut self, now: (u64, u64)) {
-        let (bytes, requests) = std::mem::replace(&mut self.counted, now);
-        self.load.bytes.set(self.load.bytes.get() - bytes + now.0);
-        self.load.requests.set(self.load.requests.get() - requests + now.1);
+    fn set_load(&mut self, current: (u64, u64)) {
+        let (bytes, requests) = std::mem::replace(&mut self.reported_load, current);
+        self.load.bytes.set(self.load.bytes.get() - bytes + current.0);
+        self.load.requests.set(self.load.requests.get() - requests + current.1);
     }
 
     /// Return the load of a client that has read nothing for longer than `patience` [bytes].
-    pub(crate) fn stalled_bytes(&self, patience: Duration) -> Option<u64> {
-        self.stalled.filter(|since| since.elapsed() > patience).map(|_| self.counted.0)
+    pub(crate) fn stalled_bytes(&self, timeout: Duration) -> Option<u64> {
+        self.stalled.filter(|since| since.elapsed() > timeout).map(|_| self.reported_load.0)
     }
 
     /// Read available input into `room`; `None` without input.
-    pub(crate) fn receive(&self, room: &mut [u8]) -> Result<Option<usize>, ConnectionState> {
-        match recv(&self.socket, room, RecvFlags::empty()) {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, ConnectionState> {
+        match recv(&self.socket, buffer, RecvFlags::empty()) {
             Ok((_, 0)) => Err(ConnectionState::Closed),
             Ok((_, read)) => Ok(Some(read)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
@@ -189,20 +192,20 @@ impl Connection {
             self.out.drain(..self.sent);
             self.sent = 0;
         }
-        let over = self.closing && self.outstanding == 0 && self.out.is_empty();
-        if over { ConnectionState::Closed } else { ConnectionState::Open }
+        let is_finished = self.closing && self.outstanding == 0 && self.out.is_empty();
+        if is_finished { ConnectionState::Closed } else { ConnectionState::Open }
     }
 
     /// Return the events to wait for: input if it may be read, writability if output waits.
     pub(crate) fn desired_events(&self) -> EventFlags {
-        let mut wanted = EventFlags::empty();
+        let mut events = EventFlags::empty();
         if !self.closing && !self.is_full() && !self.is_blocked() {
-            wanted |= EventFlags::IN;
+            events |= EventFlags::IN;
         }
         if self.sent < self.out.len() {
-            wanted |= EventFlags::OUT;
+            events |= EventFlags::OUT;
         }
-        wanted
+        events
     }
 }
 

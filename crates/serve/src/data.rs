@@ -25,7 +25,7 @@ enum Storage {
 }
 
 /// Longer reads reserve exactly their size [bytes].
-const LONG: u32 = 1 << 20;
+const EXACT_RESERVE_BYTES: u32 = 1 << 20;
 /// The source of zeros if no hole can be punched [bytes].
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
@@ -35,13 +35,13 @@ impl ExportData {
     /// # Errors
     /// If the system does not provide the memory file.
     pub fn in_memory(size: Bytes) -> Result<ExportData> {
-        let made = memfd_create("uflip-serve", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
-        let file = made.map(File::from).and_then(|file| file.set_len(size.0).map(|()| file));
+        let memory = memfd_create("uflip-serve", MemfdFlags::CLOEXEC).map_err(std::io::Error::from);
+        let file = memory.map(File::from).and_then(|file| file.set_len(size.0).map(|()| file));
         let file = file.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "The data cannot be kept in memory")
+            Error::new(ErrorKind::Unavailable, "The data cannot be stored in memory")
                 .at("memfd_create")
                 .got(error.to_string())
-                .action("keep it in a file: --data FILE")
+                .action("store it in a file: --data FILE")
         })?;
         Ok(ExportData(Storage::InMemory(file)))
     }
@@ -69,15 +69,15 @@ impl ExportData {
     pub fn read(&self, out: &mut Vec<u8>, offset: u64, length: u32) -> std::io::Result<()> {
         let before = out.len();
         // Without this, the vector may reserve twice its size.
-        if length > LONG {
+        if length > EXACT_RESERVE_BYTES {
             out.reserve_exact(length as usize);
         }
         out.resize(before + length as usize, 0);
-        let done = self.file().read_exact_at(&mut out[before..], offset);
-        if done.is_err() {
+        let result = self.file().read_exact_at(&mut out[before..], offset);
+        if result.is_err() {
             out.truncate(before);
         }
-        done
+        result
     }
 
     /// Write `bytes` at `offset`.
@@ -94,8 +94,8 @@ impl ExportData {
     /// As [`ExportData::write`].
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> std::io::Result<()> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let how = if keep { FallocateFlags::ZERO_RANGE } else { hole };
-        match fallocate(self.file(), how | FallocateFlags::KEEP_SIZE, offset, length) {
+        let mode = if keep { FallocateFlags::ZERO_RANGE } else { hole };
+        match fallocate(self.file(), mode | FallocateFlags::KEEP_SIZE, offset, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.write_zeroes(offset, length),
             other => other.map_err(std::io::Error::from),
         }
@@ -104,9 +104,9 @@ impl ExportData {
     fn write_zeroes(&self, offset: u64, length: u64) -> std::io::Result<()> {
         let mut done = 0;
         while done < length {
-            let now = (length - done).min(ZEROES.len() as u64);
-            self.write(offset + done, &ZEROES[..now as usize])?;
-            done += now;
+            let chunk = (length - done).min(ZEROES.len() as u64);
+            self.write(offset + done, &ZEROES[..chunk as usize])?;
+            done += chunk;
         }
         Ok(())
     }
@@ -130,11 +130,11 @@ mod tests {
     fn read(data: &ExportData, offset: u64, length: u32) -> Vec<u8> {
         let mut out = vec![7];
         data.read(&mut out, offset, length).unwrap();
-        assert_eq!(out.remove(0), 7, "what was there stays");
+        assert_eq!(out.remove(0), 7, "existing output stays");
         out
     }
 
-    fn holds_what_is_written(data: &ExportData) {
+    fn check_written_data_is_read_back(data: &ExportData) {
         data.write(4096, &[1; 8192]).unwrap();
         data.zero(8192, 2048, false).unwrap();
         data.zero(4096, 512, true).unwrap();
@@ -149,24 +149,28 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_files_hold_what_is_written() {
-        holds_what_is_written(&ExportData::in_memory(Bytes(1 << 20)).unwrap());
+    fn memory_and_files_store_written_data() {
+        check_written_data_is_read_back(&ExportData::in_memory(Bytes(1 << 20)).unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        holds_what_is_written(&ExportData::in_file(&path, options(1 << 20)).unwrap());
+        check_written_data_is_read_back(&ExportData::in_file(&path, options(1 << 20)).unwrap());
         let reading = DataOptions { read_only: true, ..options(1 << 20) };
-        let again = ExportData::in_file(&path, reading).unwrap();
-        assert_eq!(read(&again, 10240, 2048), [1; 2048], "and keep it");
+        let reopened = ExportData::in_file(&path, reading).unwrap();
+        assert_eq!(read(&reopened, 10240, 2048), [1; 2048], "and keep it");
     }
 
     #[test]
-    fn a_file_that_does_not_fit_or_is_in_use_stays_as_it_was() {
+    fn unsuitable_or_used_file_is_left_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         std::fs::write(&path, b"a thesis").unwrap();
         assert!(ExportData::in_file(&path, options(1 << 20)).is_err());
-        let theirs = ExportData::in_file(&path, options(8)).unwrap_err();
-        assert_eq!(theirs.kind(), ErrorKind::Refused, "of the right size, and not ours: {theirs}");
+        let refused = ExportData::in_file(&path, options(8)).unwrap_err();
+        assert_eq!(
+            refused.kind(),
+            ErrorKind::Refused,
+            "of the right size, and not ours: {refused}"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), b"a thesis");
         let reading = DataOptions { read_only: true, ..options(1 << 20) };
         assert!(ExportData::in_file(folder.path(), reading).is_err(), "a folder");
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_served_file_is_ours_until_somebody_else_writes_to_it_or_copies_it() {
+    fn served_file_is_disowned_after_foreign_writes_or_copies() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("data"), folder.path().join("copy"));
         let data = ExportData::in_file(&path, options(4096)).unwrap();
@@ -193,8 +197,8 @@ mod tests {
         let refused = ExportData::in_file(&path, options(4096)).unwrap_err();
         assert!(refused.to_string().contains("changed since"), "{refused}");
         let typed = path.display().to_string();
-        let given = DataOptions { destroy: Some(&typed), ..options(4096) };
-        assert_eq!(read(&ExportData::in_file(&path, given).unwrap(), 0, 4096), [8; 4096]);
+        let destroying = DataOptions { destroy: Some(&typed), ..options(4096) };
+        assert_eq!(read(&ExportData::in_file(&path, destroying).unwrap(), 0, 4096), [8; 4096]);
         assert!(ExportData::in_file(&path, options(4096)).is_ok(), "it is ours from now on");
     }
 }

@@ -38,34 +38,37 @@ impl Listener {
     /// # Errors
     /// If the path exists or is too long for a socket, or the system refuses.
     pub fn unix(path: &Path) -> Result<Listener> {
-        let place = || path.display().to_string();
+        let location = || path.display().to_string();
         let failed = |error: rustix::io::Errno| {
-            Error::os("The socket cannot be created", place(), &error.into())
+            Error::os("The socket cannot be created", location(), &error.into())
                 .action("name a new file in a folder that may be written")
         };
         let address = SocketAddrUnix::new(path).map_err(|_| {
-            Error::usage("The name of the socket is too long")
-                .at(place())
+            Error::usage("The path of the socket is too long")
+                .at(location())
                 .got(format!("{} bytes", path.as_os_str().len()))
                 .allowed("up to 107 bytes")
-                .action("name it from a folder that is nearer")
+                .action("use a relative path, or a folder with a shorter path")
         })?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
         let socket = socket.map_err(failed)?;
         // The file inherits the socket's mode, so others can never connect.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         bind(&socket, &address).map_err(|error| match error {
-            rustix::io::Errno::ADDRINUSE => Error::new(ErrorKind::Refused, "Something is there")
-                .at(place())
-                .allowed("a name that is free")
-                .action("name another socket; remove this one if its server is gone"),
+            rustix::io::Errno::ADDRINUSE => {
+                Error::new(ErrorKind::Refused, "The path of the socket exists")
+                    .at(location())
+                    .allowed("an unused path")
+                    .action("name another path; remove this one if its server has ended")
+            }
             other => failed(other),
         })?;
-        let known = std::fs::symlink_metadata(path);
-        let known = known.map_err(|error| Error::os("The socket is gone", place(), &error))?;
-        let (device, inode) = (known.dev(), known.ino());
+        let metadata = std::fs::symlink_metadata(path);
+        let metadata = metadata
+            .map_err(|error| Error::os("The socket file was removed", location(), &error))?;
+        let (device, inode) = (metadata.dev(), metadata.ino());
         let socket_file = Some(SocketFile { path: path.to_owned(), device, inode });
-        let address = place();
+        let address = location();
         let listener = Listener { socket, socket_file, address };
         listen(&listener.socket, BACKLOG).map_err(failed)?;
         Ok(listener)
@@ -77,8 +80,8 @@ impl Listener {
     /// If the port is in use, or the system refuses.
     pub fn tcp(address: SocketAddr) -> Result<Listener> {
         let failed = |error: rustix::io::Errno| {
-            Error::os("The port cannot be listened at", address.to_string(), &error.into())
-                .action("name another port; 0 takes one that is free")
+            Error::os("Cannot listen at this port", address.to_string(), &error.into())
+                .action("name another port; 0 selects a free one")
         };
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -133,8 +136,8 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let Some(SocketFile { path, device, inode }) = &self.socket_file else { return };
-        let there = std::fs::symlink_metadata(path);
-        if there.is_ok_and(|there| there.dev() == *device && there.ino() == *inode) {
+        let metadata = std::fs::symlink_metadata(path);
+        if metadata.is_ok_and(|metadata| metadata.dev() == *device && metadata.ino() == *inode) {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -145,18 +148,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_for_its_user_and_goes_with_its_listener() {
+    fn socket_file_is_private_and_removed_with_its_listener() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = Listener::unix(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert!(Listener::unix(&path).unwrap_err().to_string().contains("Something is there"));
+        assert!(
+            Listener::unix(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("The path of the socket exists")
+        );
         drop(listener);
         assert!(!path.exists());
     }
 
     #[test]
-    fn what_took_its_place_stays() {
+    fn replacement_of_the_socket_file_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = Listener::unix(&path).unwrap();
@@ -167,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_socket_can_have_is_an_error() {
+    fn overlong_socket_path_is_an_error() {
         let long = PathBuf::from("/tmp").join("x".repeat(200));
         assert!(Listener::unix(&long).unwrap_err().to_string().contains("107"));
     }

@@ -32,7 +32,7 @@ use uflip_sim::SimDevice;
 /// sleep meanwhile, which takes about a third of it.
 const LOOK_AHEAD_NS: u64 = 60_000;
 /// The remaining interval at which it is simulated ahead again [ns].
-const LOOK_AGAIN_NS: u64 = 30_000;
+const LOOK_AHEAD_MARGIN_NS: u64 = 30_000;
 
 /// The device of an export.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Paced {
         if fua {
             device.set_durability(Durability::Cached);
         }
-        Ok(self.started(submitted?, now))
+        Ok(self.register(submitted?, now))
     }
 
     /// Submit a flush at `now`; it completes when all completed writes are durable.
@@ -188,14 +188,14 @@ impl Paced {
         self.poll(now);
         let Some(device) = self.device_at(now) else { return self.complete_at_once(now) };
         let ticket = device.submit_flush();
-        self.started(ticket, now)
+        self.register(ticket, now)
     }
 
     /// Note that the reply to a request that arrived at `arrived` leaves at `now`. If nothing else
     /// is outstanding, the device is idle from now on.
     pub fn record_reply(&mut self, arrived: u64, now: u64) {
-        let kept = matches!(self.model, Model::Sim(_)) && self.slowdown.0 > 0;
-        if kept && self.outstanding.is_empty() && self.completed.is_empty() {
+        let is_clocked = matches!(self.model, Model::Sim(_)) && self.slowdown.0 > 0;
+        if is_clocked && self.outstanding.is_empty() && self.completed.is_empty() {
             self.held += now.saturating_sub(self.idle_since.max(arrived));
             self.idle_since = now;
         }
@@ -243,7 +243,7 @@ impl Paced {
         ticket
     }
 
-    fn started(&mut self, ticket: Ticket, now: u64) -> Ticket {
+    fn register(&mut self, ticket: Ticket, now: u64) -> Ticket {
         self.outstanding.push(ticket);
         self.wake = Some(Wake::Due(now));
         ticket
@@ -279,14 +279,14 @@ impl Paced {
             let next = device.next_completion(ahead.max(self.horizon));
             self.horizon = self.horizon.max(next.unwrap_or(ahead));
             match next {
-                Some(at) if at <= present => self.complete(self.wall_time(at)),
-                Some(at) => {
-                    self.wake = Some(Wake::Due(self.wall_time(at)));
+                Some(due) if due <= present => self.complete(self.wall_time(due)),
+                Some(due) => {
+                    self.wake = Some(Wake::Due(self.wall_time(due)));
                     return;
                 }
                 None => {
                     let until = self.wall_time(self.horizon);
-                    self.wake = Some(Wake::Asleep(until.saturating_sub(LOOK_AGAIN_NS)));
+                    self.wake = Some(Wake::Asleep(until.saturating_sub(LOOK_AHEAD_MARGIN_NS)));
                     return;
                 }
             }
@@ -298,13 +298,15 @@ impl Paced {
     fn complete(&mut self, due: u64) {
         let Model::Sim(device) = &mut self.model else { return };
         match device.complete() {
-            Ok(done) => {
-                if let Some(place) = self.outstanding.iter().position(|it| *it == done.ticket) {
-                    self.outstanding.swap_remove(place);
+            Ok(completion) => {
+                if let Some(index) =
+                    self.outstanding.iter().position(|ticket| *ticket == completion.ticket)
+                {
+                    self.outstanding.swap_remove(index);
                 }
-                let response = done.completed.saturating_sub(done.submitted);
+                let response = completion.completed.saturating_sub(completion.submitted);
                 self.completed.push_back(CompletedIo {
-                    ticket: done.ticket,
+                    ticket: completion.ticket,
                     due,
                     response,
                     failed: false,

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use uflip_core::{Error, ErrorKind, Mode, Result};
 
 /// The header line.
-const HEAD: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 /// The unit of times [ns].
 const TICK_NS: u64 = 100;
 /// Column and line separators, which are replaced in names.
@@ -42,41 +42,41 @@ pub struct RecordedRequest {
 #[derive(Debug)]
 struct WriteFailure {
     error: std::io::Error,
-    kept: u64,
+    recorded: u64,
 }
 
 /// The recording and its writer thread.
 #[derive(Debug)]
-pub struct Recorder {
-    lines: Sender<RecordedRequest>,
+pub struct RequestRecorder {
+    sender: Sender<RecordedRequest>,
     thread: JoinHandle<std::result::Result<(), WriteFailure>>,
-    place: String,
+    location: String,
 }
 
-impl Recorder {
+impl RequestRecorder {
     /// Record the requests to exports of these names in the new file `path`.
     ///
     /// # Errors
     /// If the file exists, or cannot be created.
-    pub fn start(path: &Path, names: Vec<String>) -> Result<Recorder> {
-        let place = path.display().to_string();
-        let failed = |error: &std::io::Error| Error::os("The recording fails", &place, error);
+    pub fn start(path: &Path, names: Vec<String>) -> Result<RequestRecorder> {
+        let location = path.display().to_string();
+        let failed = |error: &std::io::Error| Error::os("The recording fails", &location, error);
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|error| failed(&error))?;
         let names = names.iter().map(|name| name.replace(SEPARATORS, "_"));
         let names: Vec<String> = names.collect();
-        let (lines, coming) = channel();
+        let (sender, requests) = channel();
         let thread = std::thread::Builder::new()
             .name("uflip-record".into())
-            .spawn(move || write_thread(&file, &names, &coming))
+            .spawn(move || write_thread(&file, &names, &requests))
             .map_err(|error| failed(&error))?;
-        Ok(Recorder { lines, thread, place })
+        Ok(RequestRecorder { sender, thread, location })
     }
 
-    /// Queue a line.
-    pub fn add(&self, line: RecordedRequest) {
+    /// Queue a request.
+    pub fn add(&self, request: RecordedRequest) {
         // `finish` reports errors of the thread.
-        let _ = self.lines.send(line);
+        let _ = self.sender.send(request);
     }
 
     /// Write all queued lines, and sync the file.
@@ -84,15 +84,15 @@ impl Recorder {
     /// # Errors
     /// If a write failed; the file has all earlier lines.
     pub fn finish(self) -> Result<()> {
-        let Recorder { lines, thread, place } = self;
-        drop(lines);
-        let panicked = || WriteFailure { error: std::io::Error::other("it panicked"), kept: 0 };
+        let RequestRecorder { sender, thread, location } = self;
+        drop(sender);
+        let panicked = || WriteFailure { error: std::io::Error::other("it panicked"), recorded: 0 };
         let written = thread.join().unwrap_or_else(|_| Err(panicked()));
-        written.map_err(|WriteFailure { error, kept }| {
-            Error::new(ErrorKind::Results, "The recording is not whole")
-                .at(place)
-                .got(format!("{error}; the file has the first {kept} reads and writes"))
-                .action("check that there is room for it; about 60 bytes a request")
+        written.map_err(|WriteFailure { error, recorded }| {
+            Error::new(ErrorKind::Results, "The recording is incomplete")
+                .at(location)
+                .got(format!("{error}; the file has the first {recorded} reads and writes"))
+                .action("free some disk space: a request takes about 60 bytes")
         })
     }
 }
@@ -100,28 +100,29 @@ impl Recorder {
 fn write_thread(
     file: &File,
     names: &[String],
-    coming: &Receiver<RecordedRequest>,
+    requests: &Receiver<RecordedRequest>,
 ) -> std::result::Result<(), WriteFailure> {
-    write_all(file, names, coming).map_err(|error| {
+    write_all(file, names, requests).map_err(|error| {
         // The first line is the header.
-        let kept = whole_lines(file).unwrap_or(0).saturating_sub(1);
-        WriteFailure { error, kept }
+        let recorded = whole_lines(file).unwrap_or(0).saturating_sub(1);
+        WriteFailure { error, recorded }
     })
 }
 
 fn write_all(
     file: &File,
     names: &[String],
-    coming: &Receiver<RecordedRequest>,
+    requests: &Receiver<RecordedRequest>,
 ) -> std::io::Result<()> {
     let mut out = BufWriter::new(file);
-    writeln!(out, "{HEAD}")?;
-    while let Ok(RecordedRequest { export, arrived, mode, offset, size, response }) = coming.recv()
+    writeln!(out, "{HEADER}")?;
+    while let Ok(RecordedRequest { export, arrived, mode, offset, size, response }) =
+        requests.recv()
     {
         let name = names.get(export).map_or("", String::as_str);
         let mode = if mode == Mode::Read { "Read" } else { "Write" };
-        let (at, took) = (arrived / TICK_NS, response / TICK_NS);
-        writeln!(out, "{at},{name},{export},{mode},{offset},{size},{took}")?;
+        let (arrival_ticks, response_ticks) = (arrived / TICK_NS, response / TICK_NS);
+        writeln!(out, "{arrival_ticks},{name},{export},{mode},{offset},{size},{response_ticks}")?;
     }
     out.into_inner()?.sync_all()
 }
@@ -144,10 +145,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_there_and_no_name_breaks_one() {
+    fn every_request_is_recorded_and_names_are_sanitised() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.csv");
-        let recorder = Recorder::start(&path, vec!["a,b\n".into()]).unwrap();
+        let recorder = RequestRecorder::start(&path, vec!["a,b\n".into()]).unwrap();
         let (arrived, offset, size, response) = (1234, 512, 4096, 99_999);
         for mode in [Mode::Read, Mode::Write] {
             recorder.add(RecordedRequest { export: 0, arrived, mode, offset, size, response });
@@ -155,20 +156,20 @@ mod tests {
         recorder.finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let lines = "12,a_b_,0,Read,512,4096,999\n12,a_b_,0,Write,512,4096,999\n";
-        assert_eq!(text, format!("{HEAD}\n{lines}"));
-        assert!(Recorder::start(&path, Vec::new()).is_err(), "nothing is overwritten");
+        assert_eq!(text, format!("{HEADER}\n{lines}"));
+        assert!(RequestRecorder::start(&path, Vec::new()).is_err(), "nothing is overwritten");
     }
 
     #[test]
-    fn only_whole_lines_stay() {
-        for (text, kept, count) in
+    fn truncated_recording_keeps_only_whole_lines() {
+        for (text, expected, count) in
             [("", "", 0), ("a", "", 0), ("a\n", "a\n", 1), ("a\nbc\nd", "a\nbc\n", 2)]
         {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(text.as_bytes()).unwrap();
             assert_eq!(whole_lines(&file).unwrap(), count);
             file.rewind().unwrap();
-            assert_eq!(std::io::read_to_string(file).unwrap(), kept);
+            assert_eq!(std::io::read_to_string(file).unwrap(), expected);
         }
     }
 }

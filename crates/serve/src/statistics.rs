@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::session::Command;
+use crate::session::NbdCommand;
 
 /// The number of buckets per power of two: a resolution of 3 %.
 const STEPS: u64 = 32;
@@ -14,13 +14,13 @@ pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
-    most: u64,
+    max_value: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
         let rows = (64 - STEP_BITS + 1) as usize;
-        Histogram { counts: vec![0; rows * STEPS as usize], count: 0, sum: 0, most: 0 }
+        Histogram { counts: vec![0; rows * STEPS as usize], count: 0, sum: 0, max_value: 0 }
     }
 }
 
@@ -30,7 +30,7 @@ impl Histogram {
         self.counts[bucket_of(value)] += 1;
         self.count += 1;
         self.sum += u128::from(value);
-        self.most = self.most.max(value);
+        self.max_value = self.max_value.max(value);
     }
 
     /// Return the quantile, up to 3 % too large; `None` without values.
@@ -39,15 +39,15 @@ impl Histogram {
         if self.count == 0 {
             return None;
         }
-        let wanted = (u128::from(self.count) * u128::from(permille)).div_ceil(1000).max(1);
-        let mut before = 0;
-        for (place, count) in self.counts.iter().enumerate() {
-            before += u128::from(*count);
-            if before >= wanted {
-                return Some(bucket_end(place).min(self.most));
+        let rank = (u128::from(self.count) * u128::from(permille)).div_ceil(1000).max(1);
+        let mut cumulated = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            cumulated += u128::from(*count);
+            if cumulated >= rank {
+                return Some(bucket_end(bucket).min(self.max_value));
             }
         }
-        Some(self.most)
+        Some(self.max_value)
     }
 
     /// Return a document; undefined values are null.
@@ -59,7 +59,7 @@ impl Histogram {
             "p90_ns": self.quantile(900),
             "p99_ns": self.quantile(990),
             "p999_ns": self.quantile(999),
-            "max_ns": (self.count > 0).then_some(self.most),
+            "max_ns": (self.count > 0).then_some(self.max_value),
         })
     }
 }
@@ -70,8 +70,8 @@ fn bucket_of(value: u64) -> usize {
     (u64::from(row) * STEPS + step) as usize
 }
 
-fn bucket_end(place: usize) -> u64 {
-    let (row, step) = (place as u64 / STEPS, place as u64 % STEPS);
+fn bucket_end(bucket: usize) -> u64 {
+    let (row, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
     if row == 0 {
         step
     } else {
@@ -118,31 +118,31 @@ const WINDOW_NS: u64 = 1_000_000_000;
 pub struct Recent {
     /// The index of the present window.
     number: u64,
-    now: Histogram,
-    before: Histogram,
+    present: Histogram,
+    last: Histogram,
 }
 
 impl Recent {
     /// Count `value` at `now`.
     pub fn add(&mut self, now: u64, value: u64) {
         self.advance(now);
-        self.now.add(value);
+        self.present.add(value);
     }
 
     fn advance(&mut self, now: u64) {
         let number = now / WINDOW_NS;
         if number > self.number {
-            std::mem::swap(&mut self.before, &mut self.now);
+            std::mem::swap(&mut self.last, &mut self.present);
             if number > self.number + 1 {
-                self.before = Histogram::default();
+                self.last = Histogram::default();
             }
-            (self.number, self.now) = (number, Histogram::default());
+            (self.number, self.present) = (number, Histogram::default());
         }
     }
 
     fn document(&mut self, now: u64) -> Value {
         self.advance(now);
-        let mut document = self.before.document();
+        let mut document = self.last.document();
         document["span_ns"] = json!(WINDOW_NS);
         document
     }
@@ -150,18 +150,18 @@ impl Recent {
 
 impl ExportStatistics {
     /// Count an answered request of `length` bytes.
-    pub fn count(&mut self, command: Command, length: u32) {
+    pub fn count(&mut self, command: NbdCommand, length: u32) {
         let length = u64::from(length);
         match command {
-            Command::Read => {
+            NbdCommand::Read => {
                 (self.reads, self.bytes_read) = (self.reads + 1, self.bytes_read + length)
             }
-            Command::Write => {
+            NbdCommand::Write => {
                 (self.writes, self.bytes_written) = (self.writes + 1, self.bytes_written + length);
             }
-            Command::Flush => self.flushes += 1,
-            Command::Trim => self.trims += 1,
-            Command::WriteZeroes { .. } => {
+            NbdCommand::Flush => self.flushes += 1,
+            NbdCommand::Trim => self.trims += 1,
+            NbdCommand::WriteZeroes { .. } => {
                 (self.zeroes, self.bytes_zeroed) = (self.zeroes + 1, self.bytes_zeroed + length);
             }
         }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_values_to_three_percent() {
+    fn quantiles_are_within_three_percent() {
         let mut histogram = Histogram::default();
         let mut values: Vec<u64> =
             (0..2000_u64).map(|i| i * i * i * 7919 % 1_000_003 + i).collect();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_complete_window_is_reported() {
+    fn last_complete_window_is_reported() {
         let mut recent = Recent::default();
         let count = |recent: &mut Recent, now| recent.document(now)["count"].as_u64().unwrap();
         for now in [0, WINDOW_NS - 1, WINDOW_NS, WINDOW_NS + 5, 2 * WINDOW_NS - 1] {
@@ -232,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_a_bucket_and_edges_are_in_order() {
+    fn buckets_cover_every_value_with_ordered_edges() {
         for value in [0, 1, 31, 32, 33, 63, 64, 1000, u64::MAX / 2, u64::MAX] {
-            let place = bucket_of(value);
-            assert!(bucket_end(place) >= value, "{value}");
-            assert!(place == 0 || bucket_end(place - 1) < value, "{value}");
+            let bucket = bucket_of(value);
+            assert!(bucket_end(bucket) >= value, "{value}");
+            assert!(bucket == 0 || bucket_end(bucket - 1) < value, "{value}");
         }
         let mut histogram = Histogram::default();
         assert_eq!(histogram.quantile(500), None, "of none");

@@ -16,13 +16,13 @@ use uflip_core::{Error, Result};
 type SyncRequest = (usize, usize);
 
 /// The waiting request, and whether the file is durable now.
-pub type Synced = (usize, bool);
+pub type SyncResult = (usize, bool);
 
 /// The sync thread; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Syncer {
     requests: Sender<SyncRequest>,
-    answers: Receiver<Synced>,
+    answers: Receiver<SyncResult>,
     /// An event descriptor that is readable when there are answers.
     event: Arc<OwnedFd>,
 }
@@ -33,27 +33,28 @@ impl Syncer {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(files: Vec<Option<File>>) -> Result<Syncer> {
-        let none = |error: std::io::Error| Error::os("No thread can be started", "serve", &error);
+        let failed =
+            |error: std::io::Error| Error::os("The sync thread cannot start", "serve", &error);
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let event = Arc::new(event.map_err(|error| none(error.into()))?);
-        let (requests, wanted) = channel();
+        let event = Arc::new(event.map_err(|error| failed(error.into()))?);
+        let (requests, receiver) = channel();
         let (answer, answers) = channel();
-        let rings = Arc::clone(&event);
+        let thread_event = Arc::clone(&event);
         std::thread::Builder::new()
             .name("uflip-sync".into())
-            .spawn(move || sync_thread(&files, &wanted, &answer, &rings))
-            .map_err(none)?;
+            .spawn(move || sync_thread(&files, &receiver, &answer, &thread_event))
+            .map_err(failed)?;
         Ok(Syncer { requests, answers, event })
     }
 
-    /// Request a sync of file `place` for request `who`.
-    pub fn request(&self, place: usize, who: usize) {
+    /// Request a sync of file `index` for `request`.
+    pub fn request(&self, index: usize, request: usize) {
         // The thread lives as long as `self`.
-        let _ = self.requests.send((place, who));
+        let _ = self.requests.send((index, request));
     }
 
     /// Return the next answer.
-    pub fn answer(&self) -> Option<Synced> {
+    pub fn answer(&self) -> Option<SyncResult> {
         self.answers.try_recv().ok()
     }
 
@@ -70,23 +71,24 @@ impl Syncer {
 
 fn sync_thread(
     files: &[Option<File>],
-    wanted: &Receiver<SyncRequest>,
-    answer: &Sender<Synced>,
+    receiver: &Receiver<SyncRequest>,
+    answer: &Sender<SyncResult>,
     event: &OwnedFd,
 ) {
     let mut poisoned = vec![false; files.len()];
-    while let Ok(first) = wanted.recv() {
+    while let Ok(first) = receiver.recv() {
         // One sync serves all requests made before it begins.
-        let requests: Vec<SyncRequest> = std::iter::once(first).chain(wanted.try_iter()).collect();
-        for (place, file) in files.iter().enumerate() {
-            let mut waiting = requests.iter().filter(|(file, _)| *file == place).peekable();
+        let requests: Vec<SyncRequest> =
+            std::iter::once(first).chain(receiver.try_iter()).collect();
+        for (index, file) in files.iter().enumerate() {
+            let mut waiting = requests.iter().filter(|(file, _)| *file == index).peekable();
             if waiting.peek().is_none() {
                 continue;
             }
             let synced = file.as_ref().is_none_or(|file| file.sync_data().is_ok());
-            poisoned[place] |= !synced;
-            for (_, who) in waiting {
-                let _ = answer.send((*who, !poisoned[place]));
+            poisoned[index] |= !synced;
+            for (_, request) in waiting {
+                let _ = answer.send((*request, !poisoned[index]));
             }
         }
         let _ = rustix::io::write(event, &1_u64.to_ne_bytes());

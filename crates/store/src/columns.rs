@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use uflip_core::{Error, Result};
 use uflip_engine::{HostGaps, PatternWalk, TraceRow, wait_column};
 
-use crate::ROWS_A_GROUP;
+use crate::ROWS_PER_GROUP;
 use crate::stored::StoredTrace;
-use crate::write::Kind;
+use crate::write::ColumnKind;
 
 /// The values of a column, borrowed if the trace stores them in this form.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,12 +42,12 @@ impl ColumnData<'_> {
     }
 
     /// Return the type of the column in a table.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ColumnKind {
         match self {
-            ColumnData::U8(_) => Kind::U8,
-            ColumnData::U16(_) => Kind::U16,
-            ColumnData::U32(_) => Kind::U32,
-            ColumnData::U64(_) => Kind::U64,
+            ColumnData::U8(_) => ColumnKind::U8,
+            ColumnData::U16(_) => ColumnKind::U16,
+            ColumnData::U32(_) => ColumnKind::U32,
+            ColumnData::U64(_) => ColumnKind::U64,
         }
     }
 
@@ -90,13 +90,13 @@ pub fn column_names(trace: &StoredTrace) -> impl Iterator<Item = &str> {
 /// Return the host gaps of I/Os `from` to `to`; earlier I/Os are processed piece by piece.
 fn host_gaps(trace: &StoredTrace, from: usize, to: usize) -> Result<Vec<u64>> {
     let mut gaps = HostGaps::new(trace.pattern());
-    let mut found = Vec::with_capacity(to - from);
-    for begin in (0..to).step_by(ROWS_A_GROUP) {
-        let end = to.min(begin + ROWS_A_GROUP);
-        let those = host_gaps_of(trace, &mut gaps, begin, end)?;
-        found.extend(those.into_iter().skip(from.saturating_sub(begin)));
+    let mut values = Vec::with_capacity(to - from);
+    for begin in (0..to).step_by(ROWS_PER_GROUP) {
+        let end = to.min(begin + ROWS_PER_GROUP);
+        let batch = host_gaps_of(trace, &mut gaps, begin, end)?;
+        values.extend(batch.into_iter().skip(from.saturating_sub(begin)));
     }
-    Ok(found)
+    Ok(values)
 }
 
 /// Return the host gaps of I/Os `from` to `to`, where `gaps` has reached `from`.
@@ -110,12 +110,14 @@ fn host_gaps_of(
     let number = wait_column(trace.causes());
     let waits = number.map(|number| trace.measured(3 + number, from, to)).transpose()?;
     let waited = |row: usize| waits.as_ref().map_or(0, |waits| waits[row]);
-    let each = submit.iter().zip(times.iter()).enumerate();
+    let rows = submit.iter().zip(times.iter()).enumerate();
     let pattern = trace.pattern();
-    Ok(each.map(|(row, (from, took))| gaps.next(pattern, *from, waited(row), *took)).collect())
+    Ok(rows
+        .map(|(row, (from, response_time))| gaps.next(pattern, *from, waited(row), *response_time))
+        .collect())
 }
 
-fn said(number: usize) -> String {
+fn format_index(number: usize) -> String {
     if number == usize::MAX { "a number below 0".to_owned() } else { number.to_string() }
 }
 
@@ -133,9 +135,9 @@ pub fn column<'a>(
     if from > to || to > trace.len() {
         return Err(Error::usage("The trace has no such I/Os")
             .at("start, stop")
-            .got(format!("{} to {}", said(from), said(to)))
+            .got(format!("{} to {}", format_index(from), format_index(to)))
             .allowed(format!("0 to {}, in order", trace.len()))
-            .action("ask for a part of the trace"));
+            .action("choose a part of the trace"));
     }
     let ios = || trace.ios(from, to);
     fn part<T>(all: impl Iterator<Item = T>, from: usize, to: usize) -> Vec<T> {
@@ -174,16 +176,16 @@ pub fn window<'a>(
     to: usize,
 ) -> Result<Vec<ColumnData<'a>>> {
     let rows: Vec<TraceRow> = (from..to).map_while(|_| walk.next(trace.pattern())).collect();
-    let of = |value: fn(&TraceRow) -> u8| ColumnData::U8(rows.iter().map(value).collect());
+    let flag_column = |value: fn(&TraceRow) -> u8| ColumnData::U8(rows.iter().map(value).collect());
     let mut columns = vec![
         ColumnData::U16(rows.iter().map(|row| row.stream).collect()),
         ColumnData::U64(trace.measured(1, from, to)?),
         ColumnData::U64(trace.measured(2, from, to)?),
         ColumnData::U64(rows.iter().map(|row| row.io.offset.0).collect()),
         ColumnData::U32(rows.iter().map(|row| row.io.size.0 as u32).collect()),
-        of(|row| row.io.mode.number()),
-        of(|row| row.component),
-        of(|row| u8::from(row.ignored)),
+        flag_column(|row| row.io.mode.number()),
+        flag_column(|row| row.component),
+        flag_column(|row| u8::from(row.ignored)),
     ];
     if trace.is_in_real_time() {
         let gaps = walk.host_gaps(trace.pattern());

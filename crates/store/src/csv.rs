@@ -7,10 +7,10 @@ use std::path::Path;
 use uflip_core::{Error, Result};
 use uflip_engine::PatternWalk;
 
-use crate::ROWS_A_GROUP;
+use crate::ROWS_PER_GROUP;
 use crate::columns::{MODES, column_names, window};
 use crate::stored::StoredTrace;
-use crate::table::places;
+use crate::table::column_indices;
 
 /// Append a line per I/O to the file `path`: the optional `prefix`, the number of the I/O, then
 /// `columns`. Modes are words. A column that this trace does not have is 0: a cause without a part.
@@ -23,7 +23,7 @@ pub fn append_csv(
     prefix: Option<&str>,
     columns: &[String],
 ) -> Result<()> {
-    let places = places(trace, columns);
+    let indices = column_indices(trace, columns);
     let mode = column_names(trace).position(|name| name == "mode");
     let failed = |error: &std::io::Error| {
         Error::write_failed("The table cannot be written", path.display().to_string(), error)
@@ -31,8 +31,8 @@ pub fn append_csv(
     let file = OpenOptions::new().append(true).open(path).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut walk = PatternWalk::new(trace.pattern());
-    for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
-        let to = trace.len().min(from + ROWS_A_GROUP);
+    for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {
+        let to = trace.len().min(from + ROWS_PER_GROUP);
         let values = window(trace, &mut walk, from, to)?;
         let mut lines = || -> std::io::Result<()> {
             for row in 0..to - from {
@@ -40,9 +40,9 @@ pub fn append_csv(
                     write!(out, "{prefix},")?;
                 }
                 write!(out, "{}", from + row)?;
-                for place in &places {
-                    let value = place.map_or(0, |place| values[place].at(row));
-                    if place.is_some() && *place == mode {
+                for index in &indices {
+                    let value = index.map_or(0, |index| values[index].at(row));
+                    if index.is_some() && *index == mode {
                         write!(out, ",{}", MODES[value as usize])?;
                     } else {
                         write!(out, ",{value}")?;

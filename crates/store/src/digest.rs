@@ -67,26 +67,26 @@ pub(crate) fn on_all_processors<I: Sync, O: Send>(
 ) -> Vec<O> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
-    let share = || {
-        let mut done = Vec::new();
+    let work_share = || {
+        let mut results = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return done };
-            done.push((index, work(item)));
+            let Some(item) = items.get(index) else { return results };
+            results.push((index, work(item)));
         }
     };
-    let mut all: Vec<(usize, O)> = std::thread::scope(|scope| {
+    let mut results: Vec<(usize, O)> = std::thread::scope(|scope| {
         // If no further thread can be started, the existing ones do all the work.
-        let spawned = || std::thread::Builder::new().spawn_scoped(scope, share).ok();
+        let spawned = || std::thread::Builder::new().spawn_scoped(scope, work_share).ok();
         let others: Vec<_> = (1..processors.min(items.len())).map_while(|_| spawned()).collect();
-        let mut all = share();
+        let mut results = work_share();
         for other in others {
-            all.extend(other.join().expect("work does not panic"));
+            results.extend(other.join().expect("work does not panic"));
         }
-        all
+        results
     });
-    all.sort_by_key(|(index, _)| *index);
-    all.into_iter().map(|(_, made)| made).collect()
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
 
     /// From the official BLAKE3 test vectors: the empty input, and the bytes 0, 1, 2.
     #[test]
-    fn digests_are_those_of_the_published_test_vectors() {
+    fn digests_match_published_test_vectors() {
         let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
         let three = "e1be4d7a8ab5560aa4199eea339849ba8e293d55ca0a81006726d184519e647f";
         assert_eq!(digest(&[]), empty);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_the_digest_of_its_bytes_whatever_its_length() {
+    fn file_digest_equals_digest_of_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<_> = [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE]
             .into_iter()
@@ -113,14 +113,14 @@ mod tests {
                 path
             })
             .collect();
-        for (path, found) in paths.iter().zip(digest_files(&paths)) {
+        for (path, digest_result) in paths.iter().zip(digest_files(&paths)) {
             let content = std::fs::read(path).unwrap();
-            assert_eq!(found.unwrap(), (content.len() as u64, digest(&content)));
+            assert_eq!(digest_result.unwrap(), (content.len() as u64, digest(&content)));
         }
     }
 
     #[test]
-    fn what_is_no_file_is_an_error_that_names_it() {
+    fn digest_of_a_missing_file_names_it() {
         let folder = tempfile::tempdir().unwrap();
         let error = digest_file(folder.path()).unwrap_err();
         assert!(error.to_string().contains("a folder instead of a file"), "{error}");

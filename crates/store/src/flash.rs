@@ -78,14 +78,14 @@ pub fn flash_column_names(outcome: &FlashOutcome) -> Vec<&str> {
 /// # Errors
 /// An unknown name; the error lists the known ones.
 pub fn flash_column<'a>(outcome: &'a FlashOutcome, name: &str) -> Result<ColumnData<'a>> {
-    let found = match outcome {
-        FlashOutcome::Trace(trace) => of_commands(trace, name),
-        FlashOutcome::Wear(log) => of_cycles(log, name),
+    let column = match outcome {
+        FlashOutcome::Trace(trace) => command_column(trace, name),
+        FlashOutcome::Wear(log) => cycle_column(log, name),
     };
-    found.ok_or_else(|| Error::unknown("column of a job", name, &flash_column_names(outcome)))
+    column.ok_or_else(|| Error::unknown("column of a job", name, &flash_column_names(outcome)))
 }
 
-fn of_commands<'a>(trace: &'a FlashTrace, name: &str) -> Option<ColumnData<'a>> {
+fn command_column<'a>(trace: &'a FlashTrace, name: &str) -> Option<ColumnData<'a>> {
     let first = |field: fn(Ppa) -> u32| trace.first_addresses().map(field);
     Some(match name {
         "thread" => ColumnData::U16(trace.threads().collect()),
@@ -106,7 +106,7 @@ fn of_commands<'a>(trace: &'a FlashTrace, name: &str) -> Option<ColumnData<'a>> 
     })
 }
 
-fn of_cycles<'a>(log: &'a WearLog, name: &str) -> Option<ColumnData<'a>> {
+fn cycle_column<'a>(log: &'a WearLog, name: &str) -> Option<ColumnData<'a>> {
     let column = match name {
         "erase_ns" => &log.erase_ns,
         "write_ns" => &log.write_ns,
@@ -139,7 +139,7 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
         KeyValue::new(KEY_RUN.to_owned(), run.to_owned()),
     ];
     if let FlashOutcome::Wear(log) = outcome {
-        let wear = Wear { commands: log.commands, erase_failed: log.erase_failed };
+        let wear = WearMetadata { commands: log.commands, erase_failed: log.erase_failed };
         let wear = serde_json::to_string(&wear).expect("plain data");
         metadata.push(KeyValue::new(KEY_WEAR.to_owned(), wear));
     }
@@ -148,7 +148,7 @@ pub fn write_flash_table(outcome: &FlashOutcome, path: &Path, run: &str) -> Resu
 
 /// The metadata of a wear job.
 #[derive(Serialize, Deserialize)]
-struct Wear {
+struct WearMetadata {
     commands: u64,
     erase_failed: bool,
 }
@@ -162,10 +162,13 @@ struct Wear {
 pub fn read_flash_table(path: &Path, expected: Option<&Digest>) -> Result<(FlashOutcome, String)> {
     let table = read_table(path, expected).and_then(|table| contained(|| outcome_of(table))?);
     table.map_err(|message| {
-        Error::new(ErrorKind::Results, "The log cannot be read: it is damaged or no log of a job")
-            .at(path.display().to_string())
-            .got(message)
-            .action("move the file away to look at the other runs, or measure again")
+        Error::new(
+            ErrorKind::Results,
+            "The log cannot be read: it is damaged or not the log of a job",
+        )
+        .at(path.display().to_string())
+        .got(message)
+        .action("move the file away to look at the other runs, or measure again")
     })
 }
 
@@ -179,11 +182,11 @@ fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), S
         return Err(format!("version {version} of the table, not {VERSION}"));
     }
     let Some(wear) = wear else {
-        let causes = table.others_than(&COMMANDS);
+        let causes = table.names_except(&COMMANDS);
         let trace = FlashTrace::from_columns(canonical, causes, |name| table.take(name))?;
         return Ok((FlashOutcome::Trace(trace), run));
     };
-    let wear: Wear =
+    let wear: WearMetadata =
         serde_json::from_str(&wear).map_err(|error| format!("'{KEY_WEAR}': {error}"))?;
     let [erase_ns, write_ns, read_ns, write_max_ns, read_max_ns, failed_writes, failed_reads] =
         CYCLES.map(|name| table.take(name));
@@ -211,9 +214,9 @@ fn outcome_of(mut table: Table) -> std::result::Result<(FlashOutcome, String), S
 /// Not a trace of commands; the file exists, or cannot be written.
 pub fn write_flash_csv(outcome: &FlashOutcome, path: &Path, sector_bytes: u64) -> Result<()> {
     let FlashOutcome::Trace(trace) = outcome else {
-        return Err(Error::usage("A wear job has no line a command")
+        return Err(Error::usage("A wear job has no line per command")
             .at(path.display().to_string())
-            .action("write a .parquet table: it has a row a cycle"));
+            .action("write a .parquet table, which has a row per cycle"));
     };
     let failed = |error: &std::io::Error| {
         Error::os("The log cannot be written", path.display().to_string(), error)
@@ -232,14 +235,14 @@ fn lines(trace: &FlashTrace, out: &mut impl Write, sector_bytes: u64) -> std::io
     )?;
     let mut order: Vec<usize> = (0..trace.len()).collect();
     order.sort_by_key(|row| trace.submit_ns[*row]);
-    let (threads, places): (Vec<_>, Vec<_>) =
+    let (threads, first_addresses): (Vec<_>, Vec<_>) =
         (trace.threads().collect(), trace.first_addresses().collect());
     let mut numbers = vec![0u64; trace.per_thread.len()];
     let (ops, failed): (Vec<_>, Vec<_>) = (trace.ops().collect(), trace.failed().collect());
     let (statuses, addresses): (Vec<_>, Vec<_>) =
         (trace.statuses().collect(), trace.addresses().collect());
     for (sequence, row) in order.into_iter().enumerate() {
-        let (thread, at): (u16, Ppa) = (threads[row], places[row]);
+        let (thread, address): (u16, Ppa) = (threads[row], first_addresses[row]);
         let number = &mut numbers[usize::from(thread)];
         let (start, length) = (trace.submit_ns[row], trace.response_time_ns[row]);
         let op = match FlashOp::ALL[usize::from(ops[row])] {
@@ -251,10 +254,10 @@ fn lines(trace: &FlashTrace, out: &mut impl Write, sector_bytes: u64) -> std::io
         writeln!(
             out,
             "{sequence};{number};{thread};{};{};{};{};{start};{};{length};{op};{};{};{bytes}",
-            at.channel,
-            at.lun,
-            at.block,
-            at.page,
+            address.channel,
+            address.lun,
+            address.block,
+            address.page,
             start + length,
             u8::from(failed[row] > 0),
             AddressStatus::NAMES[usize::from(statuses[row])],

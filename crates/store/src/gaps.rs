@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_is_from_one_completion_to_the_next_submission() {
+    fn gap_is_from_completion_to_next_submission() {
         let (submit, time) = ([7, 110, 205, u64::MAX], [93, 100, 1, 5]);
         let mut stored = gaps(&submit, &time);
         assert_eq!(stored[..3], [7, 10, 5u64.wrapping_neg()]);

@@ -18,7 +18,7 @@ use parquet::file::statistics::Statistics;
 use uflip_engine::Columns;
 
 use crate::contain::contained;
-use crate::pack::closed;
+use crate::pack::chunk_close_result;
 use crate::write::TableWriter;
 use crate::{gaps, pages};
 
@@ -30,28 +30,28 @@ const SUBMIT: usize = 1;
 
 /// A source of bytes that threads may read concurrently.
 #[derive(Clone)]
-pub(crate) struct Source {
-    place: Place,
+pub(crate) struct ByteSource {
+    storage: SourceStorage,
     length: u64,
 }
 
 #[derive(Clone)]
-enum Place {
+enum SourceStorage {
     File(Arc<File>),
     Memory(Content),
 }
 
 /// A reader of a source from a position on.
-pub(crate) struct From {
-    place: Place,
+pub(crate) struct SourceReader {
+    storage: SourceStorage,
     position: u64,
 }
 
-impl Read for From {
+impl Read for SourceReader {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let read = match &self.place {
-            Place::File(file) => file.read_at(into, self.position)?,
-            Place::Memory(bytes) => {
+        let read = match &self.storage {
+            SourceStorage::File(file) => file.read_at(into, self.position)?,
+            SourceStorage::Memory(bytes) => {
                 let from = bytes.len().min(self.position as usize);
                 (&bytes[from..]).read(into)?
             }
@@ -61,43 +61,44 @@ impl Read for From {
     }
 }
 
-impl Source {
-    pub(crate) fn new(file: File) -> std::io::Result<Source> {
+impl ByteSource {
+    pub(crate) fn new(file: File) -> std::io::Result<ByteSource> {
         let length = file.metadata()?.len();
-        Ok(Source { place: Place::File(Arc::new(file)), length })
+        Ok(ByteSource { storage: SourceStorage::File(Arc::new(file)), length })
     }
 
-    pub(crate) fn in_memory(bytes: Vec<u8>) -> Source {
+    pub(crate) fn in_memory(bytes: Vec<u8>) -> ByteSource {
         let length = bytes.len() as u64;
-        Source { place: Place::Memory(bytes.into()), length }
+        ByteSource { storage: SourceStorage::Memory(bytes.into()), length }
     }
 }
 
-impl Length for Source {
+impl Length for ByteSource {
     fn len(&self) -> u64 {
         self.length
     }
 }
 
-impl ChunkReader for Source {
-    type T = BufReader<From>;
+impl ChunkReader for ByteSource {
+    type T = BufReader<SourceReader>;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::new(From { place: self.place.clone(), position: start }))
+        Ok(BufReader::new(SourceReader { storage: self.storage.clone(), position: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Content> {
-        match &self.place {
-            Place::File(file) => {
+        match &self.storage {
+            SourceStorage::File(file) => {
                 let mut bytes = vec![0; length];
                 file.read_exact_at(&mut bytes, start)?;
                 Ok(bytes.into())
             }
-            Place::Memory(bytes) => {
+            SourceStorage::Memory(bytes) => {
                 let from = start as usize;
                 let part = from.checked_add(length).filter(|to| *to <= bytes.len());
-                let cut = || parquet::errors::ParquetError::EOF("bytes that are not there".into());
-                Ok(bytes.slice(from..part.ok_or_else(cut)?))
+                let truncated =
+                    || parquet::errors::ParquetError::EOF("bytes beyond the end".into());
+                Ok(bytes.slice(from..part.ok_or_else(truncated)?))
             }
         }
     }
@@ -106,14 +107,15 @@ impl ChunkReader for Source {
 /// Return the value of a constant column, from its statistics: mostly 0, for a cause without a
 /// part. If the statistics of a foreign file are wrong, the causes do not sum to the response
 /// times, which are always read.
-pub(crate) fn only_value(statistics: &Statistics) -> Option<i64> {
-    let Statistics::Int64(of) = statistics else { return None };
-    let exact = of.min_is_exact() && of.max_is_exact() && statistics.null_count_opt() == Some(0);
-    of.min_opt().filter(|least| exact && of.max_opt() == Some(least)).copied()
+pub(crate) fn constant_value(statistics: &Statistics) -> Option<i64> {
+    let Statistics::Int64(range) = statistics else { return None };
+    let exact =
+        range.min_is_exact() && range.max_is_exact() && statistics.null_count_opt() == Some(0);
+    range.min_opt().filter(|least| exact && range.max_opt() == Some(least)).copied()
 }
 
 /// A row group of a trace.
-struct Group {
+struct TraceGroup {
     /// The index of its first row in the trace.
     first: usize,
     /// The number of its rows that belong to the trace: the last I/Os of a process may be excluded.
@@ -125,15 +127,15 @@ struct Group {
 
 /// The row groups of a trace in the order of its rows.
 pub(crate) struct Groups {
-    source: Source,
-    groups: Vec<Group>,
+    source: ByteSource,
+    groups: Vec<TraceGroup>,
     rows: usize,
     /// Whether submission times are stored as gaps, as in all but the oldest files.
     has_gaps: bool,
 }
 
 impl Groups {
-    pub(crate) fn new(source: Source, has_gaps: bool) -> Groups {
+    pub(crate) fn new(source: ByteSource, has_gaps: bool) -> Groups {
         Groups { source, groups: Vec::new(), rows: 0, has_gaps }
     }
 
@@ -144,7 +146,7 @@ impl Groups {
 
     /// Append a group: its first `rows` rows belong to the trace.
     pub(crate) fn push(&mut self, metadata: RowGroupMetaDataPtr, rows: usize, process: u16) {
-        self.groups.push(Group { first: self.rows, rows, process, metadata });
+        self.groups.push(TraceGroup { first: self.rows, rows, process, metadata });
         self.rows += rows;
     }
 
@@ -162,7 +164,7 @@ impl Groups {
             let skipped = from.saturating_sub(group.first);
             let rows = group.rows.min(to - group.first) - skipped;
             if column == SUBMIT && self.has_gaps {
-                values.extend_from_slice(&self.submitted(group, skipped + rows)?[skipped..]);
+                values.extend_from_slice(&self.submission_times(group, skipped + rows)?[skipped..]);
                 continue;
             }
             let read = contained(|| self.read_group(group, column, skipped, rows))?;
@@ -172,28 +174,28 @@ impl Groups {
     }
 
     /// Return the submission times of the first `rows` of a group that stores gaps.
-    fn submitted(&self, group: &Group, rows: usize) -> Result<Vec<u64>, String> {
+    fn submission_times(&self, group: &TraceGroup, rows: usize) -> Result<Vec<u64>, String> {
         let column = |number| contained(|| self.read_group(group, number, 0, rows))?;
         let unsigned = |values: Vec<i64>| values.into_iter().map(|value| value as u64).collect();
-        let (mut times, taken): (Vec<u64>, Vec<u64>) =
+        let (mut times, response_times): (Vec<u64>, Vec<u64>) =
             (unsigned(column(SUBMIT)?), unsigned(column(SUBMIT + 1)?));
-        gaps::undo(&mut times, &taken);
+        gaps::undo(&mut times, &response_times);
         Ok(times)
     }
 
     fn read_group(
         &self,
-        group: &Group,
+        group: &TraceGroup,
         column: usize,
         skipped: usize,
         rows: usize,
     ) -> Result<Vec<i64>, String> {
-        let constant = group.metadata.column(column).statistics().and_then(only_value);
+        let constant = group.metadata.column(column).statistics().and_then(constant_value);
         if let (Some(value), true) = (constant, column >= BEFORE_CAUSES) {
             return Ok(vec![value; rows]);
         }
-        let whole = group.metadata.num_rows().unsigned_abs();
-        pages::check(&self.source, group.metadata.column(column), whole)?;
+        let group_rows = group.metadata.num_rows().unsigned_abs();
+        pages::check(&self.source, group.metadata.column(column), group_rows)?;
         let read = || -> parquet::errors::Result<(usize, Vec<i64>)> {
             let reader = self.reader(&group.metadata)?;
             let chunk = reader.get_column_reader(column)?;
@@ -213,7 +215,7 @@ impl Groups {
     fn reader<'a>(
         &self,
         metadata: &'a RowGroupMetaData,
-    ) -> parquet::errors::Result<SerializedRowGroupReader<'a, Source>> {
+    ) -> parquet::errors::Result<SerializedRowGroupReader<'a, ByteSource>> {
         let properties = Arc::new(ReaderProperties::builder().build());
         let source = Arc::new(self.source.clone());
         SerializedRowGroupReader::new(source, metadata, RowGroupPageIndex::new(0, None), properties)
@@ -239,7 +241,7 @@ impl Groups {
         for group in &self.groups {
             if group.rows as i64 == group.metadata.num_rows() {
                 let chunks = group.metadata.columns().iter();
-                let chunks = chunks.map(|chunk| closed(chunk.clone(), group.rows));
+                let chunks = chunks.map(|chunk| chunk_close_result(chunk.clone(), group.rows));
                 table.append(&self.source, chunks).map_err(|error| error.to_string())?;
             } else if group.rows > 0 {
                 let (from, to) = (group.first, group.first + group.rows);
@@ -268,7 +270,7 @@ mod tests {
         Columns { submit_ns, response_time_ns: vec![100; BLOCK], cause_ns }
     }
 
-    fn written(blocks: usize) -> (Vec<u8>, Groups) {
+    fn written_groups(blocks: usize) -> (Vec<u8>, Groups) {
         let causes: Vec<String> = (b'a'..=b'q').map(|name| char::from(name).to_string()).collect();
         let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&causes), Vec::new())
             .expect("it begins");
@@ -277,15 +279,15 @@ mod tests {
             described.push(table.trace_group(0, &columns).expect("it is written"));
         }
         let bytes = table.finish().expect("it ends");
-        let mut groups = Groups::new(Source::in_memory(bytes.clone()), true);
+        let mut groups = Groups::new(ByteSource::in_memory(bytes.clone()), true);
         described.into_iter().for_each(|group| groups.push(group, BLOCK, 0));
         (bytes, groups)
     }
 
     #[test]
-    fn the_footer_of_a_long_run_that_takes_the_least_may_be_read() {
+    fn footer_of_a_long_minimal_run_stays_within_limits() {
         let [few, many] = [2, 12].map(|blocks| {
-            let bytes = written(blocks).0;
+            let bytes = written_groups(blocks).0;
             let footer = &bytes[bytes.len() - 8..][..4];
             let footer = u32::from_le_bytes(footer.try_into().expect("four bytes"));
             (bytes.len() as u64, u64::from(footer))
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_read_with_and_without_causes() {
+    fn packed_groups_round_trip_with_and_without_causes() {
         let mut state = 1u64;
         let mut next = || {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -317,39 +319,40 @@ mod tests {
             let mut table = TableWriter::new(Vec::new(), &[], &trace_kinds(&names), Vec::new())
                 .expect("it begins");
             let described = table.trace_group(3, &columns).expect("it is written");
-            let mut groups = Groups::new(Source::in_memory(table.finish().expect("it ends")), true);
+            let mut groups =
+                Groups::new(ByteSource::in_memory(table.finish().expect("it ends")), true);
             groups.push(described, BLOCK, 3);
             assert_eq!(groups.columns(0, BLOCK, causes), Ok(columns));
         }
     }
 
     #[test]
-    fn a_page_that_would_unpack_to_gigabytes_is_refused_before_it_is() {
-        let (bytes, groups) = written(1);
+    fn decompression_bomb_is_refused_before_unpacking() {
+        let (bytes, groups) = written_groups(1);
         let chunk = groups.groups[0].metadata.column(SUBMIT);
-        let at = chunk.data_page_offset() as usize;
-        let mut bomb = bytes[..at].to_vec();
+        let offset = chunk.data_page_offset() as usize;
+        let mut bomb = bytes[..offset].to_vec();
         let sizes = Sizes { unpacked: i32::MAX as u64, packed: 9 };
         write_header(&mut bomb, sizes, BLOCK, parquet::basic::Encoding::PLAIN);
-        bomb.extend_from_slice(&bytes[at..]);
-        let mut hostile = Groups::new(Source::in_memory(bomb), true);
+        bomb.extend_from_slice(&bytes[offset..]);
+        let mut hostile = Groups::new(ByteSource::in_memory(bomb), true);
         hostile.push(groups.groups[0].metadata.clone(), BLOCK, 0);
         let error = hostile.read(SUBMIT, 0, 1).expect_err("it is too much");
         assert!(error.contains("packed, for 16384 rows"), "{error}");
     }
 
     #[test]
-    fn a_cause_that_is_always_the_same_need_not_be_read() {
-        let (_, groups) = written(2);
-        let only: Vec<Option<i64>> = (0..20)
+    fn constant_cause_is_read_from_statistics() {
+        let (_, groups) = written_groups(2);
+        let constants: Vec<Option<i64>> = (0..20)
             .map(|column| {
                 let chunk = groups.groups[1].metadata.column(column);
-                chunk.statistics().and_then(only_value)
+                chunk.statistics().and_then(constant_value)
             })
             .collect();
         let expected = block();
         for (number, column) in expected.cause_ns.iter().enumerate() {
-            assert_eq!(only[BEFORE_CAUSES + number], Some(column[0] as i64));
+            assert_eq!(constants[BEFORE_CAUSES + number], Some(column[0] as i64));
             let read = groups.read(BEFORE_CAUSES + number, 5, 2 * BLOCK).expect("it is there");
             assert_eq!(read, vec![column[0]; 2 * BLOCK - 5]);
         }

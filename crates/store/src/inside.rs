@@ -60,7 +60,7 @@ pub fn write_inside(columns: &[(String, Vec<u64>)], path: &Path, about: &str) ->
 pub fn read_inside(path: &Path, expected: Option<&Digest>) -> Result<(Inside, String)> {
     let read = read_table(path, expected).and_then(|table| contained(|| columns_of(table))?);
     read.map_err(|message| {
-        Error::new(ErrorKind::Results, "What was recorded inside the device cannot be read")
+        Error::new(ErrorKind::Results, "The record of the inside of the device cannot be read")
             .at(path.display().to_string())
             .got(message)
             .action("move the file away: the run itself is not affected")

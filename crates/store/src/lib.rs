@@ -72,7 +72,7 @@ const KEY_JOB: &str = "uflip.job";
 const KEY_ENDED: &str = "uflip.ended";
 
 /// The rows of a row group: the unit of writing and of random access.
-const ROWS_A_GROUP: usize = 1 << 16;
+const ROWS_PER_GROUP: usize = 1 << 16;
 
 /// Larger files are not read into memory [bytes]: their rows are read on demand.
 const IN_MEMORY_BYTES: u64 = 32 << 20;
@@ -85,7 +85,7 @@ const NULL_DEVICE: &str = "null";
 
 /// Return whether an I/O of a run with this metadata (JSON) may have response time 0 without
 /// causes.
-fn at_once(run: &str) -> bool {
+fn allows_zero_time(run: &str) -> bool {
     let run = serde_json::from_str::<serde_json::Value>(run);
     run.is_ok_and(|run| run["device_kind"] == NULL_DEVICE)
 }

@@ -30,18 +30,18 @@ fn check(kind: std::fs::FileType) -> Result<(), String> {
     match other.iter().find(|(is, _)| *is) {
         Some((_, name)) => Err(format!("{name} instead of a file")),
         None if kind.is_file() => Ok(()),
-        None => Err("something that is no file".to_owned()),
+        None => Err("an unknown kind of file".to_owned()),
     }
 }
 
 /// Read `length` bytes from `start`; insufficient memory is an error.
 pub(crate) fn bytes(file: &mut File, start: u64, length: u64) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
-    let wanted = usize::try_from(length).map_err(|error| error.to_string())?;
-    content.try_reserve_exact(wanted).map_err(|_| format!("{length} bytes: not enough memory"))?;
+    let size = usize::try_from(length).map_err(|error| error.to_string())?;
+    content.try_reserve_exact(size).map_err(|_| format!("{length} bytes: not enough memory"))?;
     file.seek(SeekFrom::Start(start)).map_err(|error| error.to_string())?;
     file.take(length).read_to_end(&mut content).map_err(|error| error.to_string())?;
-    if content.len() == wanted {
+    if content.len() == size {
         return Ok(content);
     }
     Err(format!("{} of {length} bytes", content.len()))

@@ -16,7 +16,7 @@ use zstd::bulk::Compressor;
 
 use crate::columns::ColumnData;
 use crate::pages::{Sizes, write_header};
-use crate::write::Kind;
+use crate::write::ColumnKind;
 
 /// Of zstd: level 3 is 3 % smaller, and takes a third longer.
 const LEVEL: i32 = 1;
@@ -35,7 +35,7 @@ struct Constant {
 /// Compresses the columns of one file.
 pub(crate) struct Packer {
     compressor: Compressor<'static>,
-    columns: Vec<(ColumnDescPtr, Kind)>,
+    columns: Vec<(ColumnDescPtr, ColumnKind)>,
     /// The last constant chunk of each column.
     constants: Vec<Option<Constant>>,
     plain: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Packer {
 
 impl Packer {
     /// Create the packer of a file with these columns.
-    pub(crate) fn new(columns: Vec<(ColumnDescPtr, Kind)>) -> std::io::Result<Packer> {
+    pub(crate) fn new(columns: Vec<(ColumnDescPtr, ColumnKind)>) -> std::io::Result<Packer> {
         let compressor = Compressor::new(LEVEL)?;
         let constants = columns.iter().map(|_| None).collect();
         let (plain, packed) = (Vec::new(), Vec::new());
@@ -63,15 +63,15 @@ impl Packer {
         let values = &*values.part(from, to);
         let (rows, first) = (values.len(), values.first().copied().unwrap_or_default());
         let constant = values.iter().all(|value| *value == first);
-        if let Some(known) = self.constants[number].as_ref().filter(|_| constant)
-            && (known.value, known.rows) == (first, rows)
+        if let Some(stored) = self.constants[number].as_ref().filter(|_| constant)
+            && (stored.value, stored.rows) == (first, rows)
         {
-            return Ok((known.bytes.clone(), closed(known.metadata.clone(), rows)));
+            return Ok((stored.bytes.clone(), chunk_close_result(stored.metadata.clone(), rows)));
         }
         let encoding = match kind {
-            Kind::Stream => plain::<4>(&mut self.plain, values),
-            _ if constant => plain::<8>(&mut self.plain, values),
-            _ => split(&mut self.plain, values),
+            ColumnKind::Stream => encode_plain::<4>(&mut self.plain, values),
+            _ if constant => encode_plain::<8>(&mut self.plain, values),
+            _ => encode_byte_stream_split(&mut self.plain, values),
         };
         self.packed.clear();
         self.packed.reserve(zstd::zstd_safe::compress_bound(self.plain.len()));
@@ -96,12 +96,12 @@ impl Packer {
             let (bytes, metadata) = (bytes.clone(), metadata.clone());
             self.constants[number] = Some(Constant { value: first, rows, bytes, metadata });
         }
-        Ok((bytes, closed(metadata, rows)))
+        Ok((bytes, chunk_close_result(metadata, rows)))
     }
 }
 
 /// Return the description of a finished chunk for `parquet`.
-pub(crate) fn closed(metadata: ColumnChunkMetaData, rows: usize) -> ColumnCloseResult {
+pub(crate) fn chunk_close_result(metadata: ColumnChunkMetaData, rows: usize) -> ColumnCloseResult {
     ColumnCloseResult {
         bytes_written: metadata.compressed_size() as u64,
         rows_written: rows as u64,
@@ -112,34 +112,34 @@ pub(crate) fn closed(metadata: ColumnChunkMetaData, rows: usize) -> ColumnCloseR
     }
 }
 
-fn plain<const WIDTH: usize>(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
+fn encode_plain<const WIDTH: usize>(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
     bytes.resize(values.len() * WIDTH, 0);
-    for (place, value) in bytes.chunks_exact_mut(WIDTH).zip(values) {
-        place.copy_from_slice(&value.to_le_bytes()[..WIDTH]);
+    for (bytes_of_value, value) in bytes.chunks_exact_mut(WIDTH).zip(values) {
+        bytes_of_value.copy_from_slice(&value.to_le_bytes()[..WIDTH]);
     }
     Encoding::PLAIN
 }
 
 /// Write all lowest bytes, then all second ones, and so on.
-fn split(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
+fn encode_byte_stream_split(bytes: &mut Vec<u8>, values: &[u64]) -> Encoding {
     bytes.resize(values.len() * 8, 0);
     for (number, plane) in bytes.chunks_exact_mut(values.len()).enumerate() {
-        for (place, value) in plane.iter_mut().zip(values) {
-            *place = (value >> (8 * number)) as u8;
+        for (byte, value) in plane.iter_mut().zip(values) {
+            *byte = (value >> (8 * number)) as u8;
         }
     }
     Encoding::BYTE_STREAM_SPLIT
 }
 
 /// Return the minimum and maximum, by which a constant group is recognised.
-fn statistics(values: &[u64], kind: Kind) -> Statistics {
-    let (least, most) = (values.iter().min().copied(), values.iter().max().copied());
+fn statistics(values: &[u64], kind: ColumnKind) -> Statistics {
+    let (min, max) = (values.iter().min().copied(), values.iter().max().copied());
     let signed = || values.iter().map(|value| *value as i64);
     let wide = |value: Option<u64>| value.map(|value| value as i64);
     let narrow = |value: Option<u64>| value.map(|value| value as i32);
     match kind {
-        Kind::Stream => Statistics::int32(narrow(least), narrow(most), None, Some(0), false),
-        Kind::Gap => Statistics::int64(signed().min(), signed().max(), None, Some(0), false),
-        _ => Statistics::int64(wide(least), wide(most), None, Some(0), false),
+        ColumnKind::Stream => Statistics::int32(narrow(min), narrow(max), None, Some(0), false),
+        ColumnKind::Gap => Statistics::int64(signed().min(), signed().max(), None, Some(0), false),
+        _ => Statistics::int64(wide(min), wide(max), None, Some(0), false),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Sizes {
 pub(crate) fn write_header(bytes: &mut Vec<u8>, sizes: Sizes, values: usize, encoding: Encoding) {
     let mut field = |step: u8, kind: u8, value: Option<u64>| {
         bytes.push(step << 4 | kind);
-        let mut rest = value.map(|value| value << 1); // zigzag of what is not negative
+        let mut rest = value.map(|value| value << 1); // zigzag of a number that is not negative
         while let Some(value) = rest {
             let more = value >> 7;
             bytes.push(value as u8 & 0x7f | if more > 0 { 0x80 } else { 0 });
@@ -74,28 +74,28 @@ pub(crate) fn check(
     if !is_packed(chunk) {
         return Ok(());
     }
-    let (mut at, length) = chunk.byte_range();
-    let end = at.checked_add(length).filter(|end| *end <= source.len());
-    let end = end.ok_or("a column that is not there")?;
-    let most = rows.saturating_mul(ROW_BYTES).saturating_add(COLUMN_BYTES);
-    let mut all = 0;
-    while at < end {
-        let bytes = source.get_bytes(at, HEADER_BYTES.min(end - at) as usize);
+    let (mut offset, length) = chunk.byte_range();
+    let end = offset.checked_add(length).filter(|end| *end <= source.len());
+    let end = end.ok_or("a column beyond the end of the file")?;
+    let limit = rows.saturating_mul(ROW_BYTES).saturating_add(COLUMN_BYTES);
+    let mut total = 0;
+    while offset < end {
+        let bytes = source.get_bytes(offset, HEADER_BYTES.min(end - offset) as usize);
         let bytes = bytes.map_err(|error| error.to_string())?;
         let (sizes, header) = read_header(&bytes).ok_or("a page without a header")?;
-        all += sizes.unpacked;
-        if sizes.unpacked > PAGE_BYTES || all > most {
+        total += sizes.unpacked;
+        if sizes.unpacked > PAGE_BYTES || total > limit {
             let name = chunk.column_path().string();
-            return Err(format!("{all} bytes or more in '{name}', packed, for {rows} rows"));
+            return Err(format!("{total} bytes or more in '{name}', packed, for {rows} rows"));
         }
-        at = at.saturating_add(header).saturating_add(sizes.packed);
+        offset = offset.saturating_add(header).saturating_add(sizes.packed);
     }
     Ok(())
 }
 
 /// Parse the header at the beginning of `bytes`; return its sizes and its length [bytes].
 fn read_header(bytes: &[u8]) -> Option<(Sizes, u64)> {
-    let mut reader = Reader { bytes };
+    let mut reader = ThriftReader { bytes };
     let mut sizes = [None, None];
     reader.fields(0, |reader, number, kind| match (number, kind) {
         (2 | 3, I32) => {
@@ -110,11 +110,11 @@ fn read_header(bytes: &[u8]) -> Option<(Sizes, u64)> {
     Some((sizes, (bytes.len() - reader.bytes.len()) as u64))
 }
 
-struct Reader<'a> {
+struct ThriftReader<'a> {
     bytes: &'a [u8],
 }
 
-impl Reader<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.bytes.split_first()?;
         self.bytes = rest;
@@ -133,24 +133,24 @@ impl Reader<'_> {
         None
     }
 
-    /// Call `take` for each field of a structure; it reads the value.
+    /// Call `read_value` for each field of a structure; it reads the value.
     fn fields(
         &mut self,
         depth: u8,
-        mut take: impl FnMut(&mut Self, u64, u8) -> Option<()>,
+        mut read_value: impl FnMut(&mut Self, u64, u8) -> Option<()>,
     ) -> Option<()> {
         if depth > DEPTH {
             return None;
         }
         let mut number = 0u64;
         loop {
-            let head = self.byte()?;
-            if head == 0 {
+            let header = self.byte()?;
+            if header == 0 {
                 return Some(());
             }
-            let step = u64::from(head >> 4);
+            let step = u64::from(header >> 4);
             number = if step == 0 { self.varint()? >> 1 } else { number + step };
-            take(self, number, head & 0xf)?;
+            read_value(self, number, header & 0xf)?;
         }
     }
 
@@ -165,7 +165,7 @@ impl Reader<'_> {
             STRUCT => {
                 return self.fields(depth + 1, |reader, _, kind| reader.skip(kind, depth + 1));
             }
-            _ => return None, // no list stands in the header of a page
+            _ => return None, // page headers contain no lists
         };
         self.bytes = self.bytes.get(bytes..)?;
         Some(())
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn page_headers_round_trip() {
         for size in [0, 1, 63, 64, 127, 128, 16_384, 1 << 20, u64::from(i32::MAX.unsigned_abs())] {
             let sizes = Sizes { unpacked: size, packed: size / 3 };
             let mut bytes = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_another_program_is_passed_over() {
+    fn page_header_of_another_writer_is_skipped() {
         // type 0, unpacked 300, packed 20, crc, page header {values 4, encoding 0, 3, 3, statistics}
         let bytes = [
             0x15, 0x00, 0x15, 0xd8, 0x04, 0x15, 0x28, 0x15, 0x99, 0x03, 0x1c, 0x15, 0x08, 0x15,

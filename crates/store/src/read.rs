@@ -24,9 +24,9 @@ use uflip_engine::{Columns, IoList, PatternSpec, Resolved, Trace};
 
 use crate::contain::contained;
 use crate::digest::{Digest, digest, digest_of, on_all_processors};
-use crate::groups::{BEFORE_CAUSES, Groups, Source, only_value};
+use crate::groups::{BEFORE_CAUSES, ByteSource, Groups, constant_value};
 use crate::stored::StoredTrace;
-use crate::write::{Kind, LISTED, trace_kinds};
+use crate::write::{ColumnKind, LIST_COLUMNS, trace_kinds};
 use crate::{
     EARLIER_VERSIONS, FIRST_VERSION, IN_MEMORY_BYTES, IN_MEMORY_VALUES, KEY_ENDED, KEY_JOB,
     KEY_PATTERN, KEY_RUN, KEY_VERSION, TRACE_VERSION, gaps, open, pages,
@@ -115,8 +115,8 @@ fn read(
             read => return read,
         }
     } else if expected.is_some() {
-        let found = digest_of(&mut file).map_err(|error| error.to_string())?.1;
-        check_digest(&found, expected)?;
+        let stored = digest_of(&mut file).map_err(|error| error.to_string())?.1;
+        check_digest(&stored, expected)?;
     }
     contained(|| parse_in_place(file, length, expected.is_some()))?
 }
@@ -131,17 +131,17 @@ pub fn check_traces(paths: &[impl AsRef<Path> + Sync]) -> Vec<Result<()>> {
 /// none.
 #[must_use]
 pub fn read_metadata(path: &Path) -> Option<String> {
-    said_at_the_end(path, KEY_RUN)
+    footer_value(path, KEY_RUN)
 }
 
 /// Return the specification of a trace or of the log of a job (JSON), without checking the file or
 /// reading its values. `None` if it has none.
 #[must_use]
 pub fn read_specification(path: &Path) -> Option<String> {
-    said_at_the_end(path, KEY_PATTERN).or_else(|| said_at_the_end(path, KEY_JOB))
+    footer_value(path, KEY_PATTERN).or_else(|| footer_value(path, KEY_JOB))
 }
 
-fn said_at_the_end(path: &Path, key: &str) -> Option<String> {
+fn footer_value(path: &Path, key: &str) -> Option<String> {
     let (mut file, length) = open::regular(path).ok()?;
     let footer = footer(&mut file, length).ok()?;
     let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer)).ok()?.ok()?;
@@ -174,16 +174,16 @@ fn check(
         if *bytes == length {
             return Ok(());
         }
-        return Err(format!("{length} bytes, of which {bytes} were stored"));
+        return Err(format!("{length} bytes instead of {bytes}"));
     }
     let footer = footer(file, length)?;
     let metadata = contained(|| ParquetMetaDataReader::decode_metadata(&footer))?;
     check_size(&metadata.map_err(|error| error.to_string())?, length)
 }
 
-fn check_digest(found: &str, expected: Option<&Digest>) -> std::result::Result<(), String> {
+fn check_digest(computed: &str, expected: Option<&Digest>) -> std::result::Result<(), String> {
     match expected {
-        Some((_, stored)) if found != stored => {
+        Some((_, stored)) if computed != stored => {
             Err("bytes that have changed since they were stored".to_owned())
         }
         _ => Ok(()),
@@ -198,9 +198,9 @@ fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> 
         return Err(format!("{length} bytes that do not begin and end as a Parquet file does"));
     }
     let size = u64::from(u32::from_le_bytes(tail[..4].try_into().expect("four bytes")));
-    let most = (FOOTER + length / FOOTER_SHARE).min(length - TAIL);
-    if size > most {
-        return Err(format!("a footer of {size} bytes, where at most {most} can be"));
+    let max = (FOOTER + length / FOOTER_SHARE).min(length - TAIL);
+    if size > max {
+        return Err(format!("a footer of {size} bytes, more than {max}"));
     }
     open::bytes(file, length - TAIL - size, size)
 }
@@ -209,7 +209,7 @@ fn footer(file: &mut File, length: u64) -> std::result::Result<Vec<u8>, String> 
 fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<(), String> {
     let columns = metadata.file_metadata().schema_descr().columns();
     if columns.is_empty() || columns.len() > COLUMNS {
-        return Err(format!("{} columns, where 1 to {COLUMNS} can be", columns.len()));
+        return Err(format!("{} columns, outside 1 to {COLUMNS}", columns.len()));
     }
     if let Some(nested) = columns.iter().find(|column| column.max_rep_level() > 0) {
         return Err(format!("column '{}', which holds lists", nested.name()));
@@ -219,7 +219,7 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     });
     let rows = rows.ok_or("a number of rows below zero")?;
     let columns = columns.len() as u64;
-    let most = if any_packed(metadata) {
+    let max_rows = if any_packed(metadata) {
         if metadata.row_groups().iter().any(|group| group.num_rows() > GROUP_ROWS) {
             return Err(format!("a row group of more than {GROUP_ROWS} rows, packed"));
         }
@@ -227,11 +227,11 @@ fn check_size(metadata: &ParquetMetaData, length: u64) -> std::result::Result<()
     } else {
         (length / (BLOCK_BYTES * columns) + 1) * BLOCK_VALUES
     };
-    if rows > most {
-        return Err(format!("{rows} rows in {length} bytes, where at most {most} can be"));
+    if rows > max_rows {
+        return Err(format!("{rows} rows in {length} bytes, more than {max_rows}"));
     }
-    let longest = (rows * columns * VALUE_BYTES).saturating_add(2 * FOOTER + length / 2);
-    if length > longest {
+    let max_length = (rows * columns * VALUE_BYTES).saturating_add(2 * FOOTER + length / 2);
+    if length > max_length {
         return Err(format!("{length} bytes for {rows} rows"));
     }
     Ok(())
@@ -242,7 +242,7 @@ fn check_table(metadata: &ParquetMetaData) -> std::result::Result<(), String> {
     let (file, groups) = (metadata.file_metadata(), metadata.row_groups());
     let rows = groups.iter().try_fold(0i64, |sum, group| sum.checked_add(group.num_rows()));
     if rows != Some(file.num_rows()) {
-        return Err(format!("{} rows, of which its groups have others", file.num_rows()));
+        return Err(format!("{} rows, unlike the sum of its groups", file.num_rows()));
     }
     let columns = file.schema_descr().num_columns();
     let values = (file.num_rows() as u64).saturating_mul(columns as u64);
@@ -268,7 +268,7 @@ fn value(metadata: &FileMetaData, name: &str) -> Option<String> {
 }
 
 /// The metadata of a trace file.
-struct End {
+struct TraceMetadata {
     pattern: Resolved,
     /// The metadata of the run.
     run: String,
@@ -278,7 +278,10 @@ struct End {
     has_gaps: bool,
 }
 
-fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End, Problem> {
+fn parse_metadata(
+    metadata: &ParquetMetaData,
+    length: u64,
+) -> std::result::Result<TraceMetadata, Problem> {
     let optional = |name: &str| value(metadata.file_metadata(), name);
     let key = |name: &str| optional(name).ok_or_else(|| format!("no '{name}' in its metadata"));
     if optional(KEY_VERSION).is_none() && optional(KEY_JOB).is_some() {
@@ -301,7 +304,7 @@ fn parse_end(metadata: &ParquetMetaData, length: u64) -> std::result::Result<End
     }
     let ended = optional(KEY_ENDED).map(|text| serde_json::from_str(&text)).transpose();
     let ended = ended.map_err(|error| format!("'{KEY_ENDED}': {error}"))?;
-    Ok(End { pattern, run, ended, has_gaps })
+    Ok(TraceMetadata { pattern, run, ended, has_gaps })
 }
 
 /// Open a trace that stays in its file.
@@ -313,33 +316,35 @@ fn parse_in_place(
     let footer = footer(&mut file, length)?;
     let metadata = ParquetMetaDataReader::decode_metadata(&footer);
     let metadata = metadata.map_err(|error| error.to_string())?;
-    let End { pattern, run, ended, has_gaps } = parse_end(&metadata, length)?;
+    let TraceMetadata { pattern, run, ended, has_gaps } = parse_metadata(&metadata, length)?;
     let columns = metadata.file_metadata().schema_descr().columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let missing = pattern.missing_list();
-    let behind = if missing.is_some() { LISTED.len() } else { 0 };
-    let causes = names.get(3..names.len().max(behind) - behind).unwrap_or_default().to_vec();
-    let listed = LISTED[..behind].iter().map(|name| ((*name).to_owned(), Kind::U64));
+    let list_columns = if missing.is_some() { LIST_COLUMNS.len() } else { 0 };
+    let causes =
+        names.get(3..names.len().max(list_columns) - list_columns).unwrap_or_default().to_vec();
+    let listed =
+        LIST_COLUMNS[..list_columns].iter().map(|name| ((*name).to_owned(), ColumnKind::U64));
     let kinds = trace_kinds(&causes).into_iter().chain(listed).zip(columns);
     let is_ours = kinds.into_iter().all(|((name, kind), column)| {
         let wide = column.physical_type() == Type::INT64;
         let name = if name == "gap_ns" && !has_gaps { "submit_ns" } else { &name };
-        name == column.name() && (kind != Kind::Stream) == wide && column.max_def_level() == 0
+        name == column.name() && (kind != ColumnKind::Stream) == wide && column.max_def_level() == 0
     });
-    if names.len() < 3 + behind || !is_ours {
+    if names.len() < 3 + list_columns || !is_ours {
         return Err(format!("the columns {}", names.join(", ")).into());
     }
-    let source = Source::new(file).map_err(|error| error.to_string())?;
+    let source = ByteSource::new(file).map_err(|error| error.to_string())?;
     let mut groups = Groups::new(source, has_gaps);
     for group in metadata.row_groups() {
         groups.push(Arc::new(group.clone()), group.num_rows() as usize, 0);
     }
     let pattern = match missing {
-        Some(extent) => {
+        Some(summary) => {
             let column = |number| groups.read(number, 0, groups.len());
             let first = 3 + causes.len();
             let listed = [column(first)?, column(first + 1)?, column(first + 2)?];
-            let instants = extent.span.map(|_| column(1)).transpose()?;
+            let instants = summary.span.map(|_| column(1)).transpose()?;
             with_list(pattern, listed, instants.as_deref())?
         }
         None => pattern,
@@ -347,7 +352,7 @@ fn parse_in_place(
     let trace = Trace { pattern, columns: Columns::empty(causes.len()), causes, ended };
     let trace = StoredTrace::in_file(trace, groups);
     if !is_known {
-        trace.check_plausible(crate::at_once(&run))?;
+        trace.check_plausible(crate::allows_zero_time(&run))?;
     }
     Ok((trace, run))
 }
@@ -371,16 +376,16 @@ impl Table {
     }
 
     /// Return the names of all other columns, in order.
-    pub(crate) fn others_than(&self, names: &[&str]) -> Vec<String> {
-        let all = self.columns.iter().map(|(name, _)| name);
-        all.filter(|name| !names.contains(&name.as_str())).cloned().collect()
+    pub(crate) fn names_except(&self, names: &[&str]) -> Vec<String> {
+        let names_of_all = self.columns.iter().map(|(name, _)| name);
+        names_of_all.filter(|name| !names.contains(&name.as_str())).cloned().collect()
     }
 
     /// Take a column by name.
     pub(crate) fn take(&mut self, name: &str) -> std::result::Result<Vec<u64>, String> {
-        let found = self.columns.iter().position(|(column, _)| column == name);
-        let values = found.map(|index| self.columns.remove(index).1).unwrap_or_default();
-        if found.is_some() && values.len() == self.rows {
+        let number = self.columns.iter().position(|(column, _)| column == name);
+        let values = number.map(|number| self.columns.remove(number).1).unwrap_or_default();
+        if number.is_some() && values.len() == self.rows {
             return Ok(values);
         }
         Err(format!("{} values in column '{name}' instead of {}", values.len(), self.rows))
@@ -407,7 +412,7 @@ pub(crate) fn read_table(
             SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
         check_size(reader.metadata(), length)?;
         if any_packed(reader.metadata()) {
-            return Err("pages that are packed, as those of a trace are".to_owned());
+            return Err("compressed pages, as in a trace".to_owned());
         }
         let metadata = reader.metadata().file_metadata();
         if expected.is_none() {
@@ -422,7 +427,8 @@ pub(crate) fn read_table(
 fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem> {
     let length = content.len() as u64;
     let reader = SerializedFileReader::new(content.clone()).map_err(|error| error.to_string())?;
-    let End { pattern, run, ended, has_gaps } = parse_end(reader.metadata(), length)?;
+    let TraceMetadata { pattern, run, ended, has_gaps } =
+        parse_metadata(reader.metadata(), length)?;
     let rows = pattern.totals.total_ios;
     let columns = reader.metadata().file_metadata().schema_descr().num_columns() as u64;
     if rows * columns > IN_MEMORY_VALUES {
@@ -450,9 +456,13 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     }
     take("stream")?; // it follows from the pattern
     let pattern = match missing {
-        Some(extent) => {
-            let instants = extent.span.map(|_| submit_ns.as_slice());
-            with_list(pattern, [take(LISTED[0])?, take(LISTED[1])?, take(LISTED[2])?], instants)?
+        Some(summary) => {
+            let instants = summary.span.map(|_| submit_ns.as_slice());
+            with_list(
+                pattern,
+                [take(LIST_COLUMNS[0])?, take(LIST_COLUMNS[1])?, take(LIST_COLUMNS[2])?],
+                instants,
+            )?
         }
         None => pattern,
     };
@@ -462,7 +472,7 @@ fn parse(content: Content) -> std::result::Result<(StoredTrace, String), Problem
     }
     let columns = Columns { submit_ns, response_time_ns, cause_ns };
     let trace = Trace { pattern, columns, causes, ended };
-    trace.check_plausible(crate::at_once(&run))?;
+    trace.check_plausible(crate::allows_zero_time(&run))?;
     Ok((StoredTrace::in_memory(trace), run))
 }
 
@@ -472,17 +482,17 @@ fn with_list(
     [offsets, sizes, modes]: [Vec<u64>; 3],
     instants: Option<&[u64]>,
 ) -> std::result::Result<Resolved, String> {
-    let mut strange = None;
+    let mut invalid_mode = None;
     let ios = offsets.iter().zip(&sizes).zip(&modes).map(|((offset, size), number)| {
         let mode = Mode::from_number(*number).unwrap_or_else(|| {
-            strange = Some(format!("an I/O of mode {number}"));
+            invalid_mode = Some(format!("an I/O of mode {number}"));
             Mode::Read
         });
         Io { offset: Bytes(*offset), size: Bytes(*size), mode, stream: 0 }
     });
     let list = IoList::new(ios, instants.unwrap_or_default().to_vec())?;
-    if let Some(strange) = strange {
-        return Err(strange);
+    if let Some(invalid_mode) = invalid_mode {
+        return Err(invalid_mode);
     }
     pattern.with_list(&Arc::new(list)).map_err(|error| error.to_string())
 }
@@ -497,8 +507,9 @@ fn read_columns(
     for (index, column) in schema.columns().iter().enumerate() {
         let unsigned: Vec<u64> = match column.physical_type() {
             Type::INT64 => {
-                let known = if index < BEFORE_CAUSES { |_: &Statistics| None } else { only_value };
-                let read = values::<Int64Type>(content, reader, index, known)?;
+                let constant =
+                    if index < BEFORE_CAUSES { |_: &Statistics| None } else { constant_value };
+                let read = values::<Int64Type>(content, reader, index, constant)?;
                 read.map(|value| value as u64).collect()
             }
             Type::INT32 => {
@@ -518,7 +529,7 @@ fn values<T: DataType>(
     content: &Content,
     reader: &SerializedFileReader<Content>,
     index: usize,
-    known: fn(&Statistics) -> Option<T::T>,
+    constant: fn(&Statistics) -> Option<T::T>,
 ) -> parquet::errors::Result<impl Iterator<Item = T::T>> {
     let mut values: Vec<T::T> = Vec::new();
     for group in 0..reader.num_row_groups() {
@@ -526,7 +537,7 @@ fn values<T: DataType>(
         let rows = group.metadata().num_rows() as usize;
         let chunk = group.metadata().column(index);
         if pages::is_packed(chunk) {
-            if let Some(value) = chunk.statistics().and_then(known) {
+            if let Some(value) = chunk.statistics().and_then(constant) {
                 values.resize(values.len() + rows, value);
                 continue;
             }

@@ -9,9 +9,9 @@ use tempfile::{SpooledData, SpooledTempFile};
 
 use parquet::file::metadata::RowGroupMetaDataPtr;
 use uflip_core::{Error, Result};
-use uflip_engine::{Columns, Outcome, Sink, Trace};
+use uflip_engine::{Columns, RunOutcome, Sink, Trace};
 
-use crate::groups::{Groups, Source};
+use crate::groups::{ByteSource, Groups};
 use crate::stored::StoredTrace;
 use crate::write::{TableWriter, trace_kinds};
 
@@ -24,10 +24,10 @@ pub struct Spool {
     folder: Option<PathBuf>,
     /// The names of the causes.
     causes: Vec<String>,
-    filling: Option<Filling>,
+    table: Option<SpoolTable>,
 }
 
-struct Filling {
+struct SpoolTable {
     table: TableWriter<'static, SpooledTempFile>,
     /// The process and description of each group, in the order of the file.
     groups: Vec<(usize, RowGroupMetaDataPtr)>,
@@ -38,37 +38,37 @@ impl Spool {
     /// `folder`, which is accessed only then; without a folder it stays in memory.
     #[must_use]
     pub fn new(folder: Option<PathBuf>, causes: Vec<String>) -> Spool {
-        Spool { folder, causes, filling: None }
+        Spool { folder, causes, table: None }
     }
 
     fn failed(&self, message: impl ToString) -> Error {
-        let place = self.folder.as_ref().map(|folder| folder.display().to_string());
-        Error::device("The I/Os of a run cannot be written while it lasts")
-            .at(place.unwrap_or_else(|| "memory".to_owned()))
+        let location = self.folder.as_ref().map(|folder| folder.display().to_string());
+        Error::device("The I/Os of a run cannot be written during the run")
+            .at(location.unwrap_or_else(|| "memory".to_owned()))
             .got(message.to_string())
             .action("check that the file system is not full and may be written")
     }
 
-    fn begin(&self) -> std::result::Result<Filling, String> {
+    fn begin(&self) -> std::result::Result<SpoolTable, String> {
         let file = match &self.folder {
             Some(folder) => SpooledTempFile::new_in(MEMORY_BYTES, folder),
             None => SpooledTempFile::new(usize::MAX),
         };
         let table = TableWriter::new(file, &[], &trace_kinds(&self.causes), Vec::new())?;
-        Ok(Filling { table, groups: Vec::new() })
+        Ok(SpoolTable { table, groups: Vec::new() })
     }
 
     fn write(&mut self, process: usize, block: &Columns) -> Result<()> {
         if block.is_empty() {
             return Ok(());
         }
-        let mut filling = match self.filling.take() {
-            Some(filling) => filling,
+        let mut spool_table = match self.table.take() {
+            Some(spool_table) => spool_table,
             None => self.begin().map_err(|error| self.failed(error))?,
         };
-        let written = filling.table.trace_group(process as u16, block);
-        filling.groups.push((process, written.map_err(|error| self.failed(error))?));
-        self.filling = Some(filling);
+        let written = spool_table.table.trace_group(process as u16, block);
+        spool_table.groups.push((process, written.map_err(|error| self.failed(error))?));
+        self.table = Some(spool_table);
         Ok(())
     }
 
@@ -76,30 +76,32 @@ impl Spool {
     ///
     /// # Errors
     /// If the last I/Os cannot be written.
-    pub fn finish(mut self, outcome: Outcome) -> Result<StoredTrace> {
-        let Outcome { pattern, causes, ended, rest } = outcome;
-        if self.filling.is_none() {
+    pub fn finish(mut self, outcome: RunOutcome) -> Result<StoredTrace> {
+        let RunOutcome { pattern, causes, ended, rest } = outcome;
+        if self.table.is_none() {
             let columns = Columns::concat(rest, causes.len());
             return Ok(StoredTrace::in_memory(Trace { pattern, columns, causes, ended }));
         }
         for (process, columns) in rest.iter().enumerate() {
             self.write(process, columns)?;
         }
-        let filling = self.filling.take().expect("it was there above");
-        let mut written = filling.groups;
-        let file = filling.table.finish().map_err(|error| self.failed(error))?;
+        let spool_table = self.table.take().expect("it was there above");
+        let mut written = spool_table.groups;
+        let file = spool_table.table.finish().map_err(|error| self.failed(error))?;
         // A trace is ordered by process.
         written.sort_by_key(|(process, _)| *process);
         let source = match file.into_inner() {
-            SpooledData::InMemory(bytes) => Source::in_memory(bytes.into_inner()),
-            SpooledData::OnDisk(file) => Source::new(file).map_err(|error| self.failed(error))?,
+            SpooledData::InMemory(bytes) => ByteSource::in_memory(bytes.into_inner()),
+            SpooledData::OnDisk(file) => {
+                ByteSource::new(file).map_err(|error| self.failed(error))?
+            }
         };
         let mut groups = Groups::new(source, true);
-        let mut left: Vec<usize> =
+        let mut remaining: Vec<usize> =
             pattern.streams.iter().map(|stream| stream.total_ios as usize).collect();
         for (process, metadata) in written {
-            let rows = left[process].min(metadata.num_rows() as usize);
-            left[process] -= rows;
+            let rows = remaining[process].min(metadata.num_rows() as usize);
+            remaining[process] -= rows;
             groups.push(metadata, rows, process as u16);
         }
         let columns = Columns::empty(causes.len());
@@ -130,13 +132,17 @@ mod tests {
     }
 
     fn columns(count: usize, seed: u64) -> Columns {
-        let of = |number| numbers(count, seed * 10 + number);
-        Columns { submit_ns: of(0), response_time_ns: of(1), cause_ns: vec![of(2), vec![0; count]] }
+        let column = |number| numbers(count, seed * 10 + number);
+        Columns {
+            submit_ns: column(0),
+            response_time_ns: column(1),
+            cause_ns: vec![column(2), vec![0; count]],
+        }
     }
 
     /// Compares the same blocks in memory and in a file with their source columns.
     #[test]
-    fn what_was_taken_is_there_stream_after_stream() {
+    fn spooled_blocks_are_returned_by_stream() {
         let one = r#"{"kind": "basic", "mode": "read", "location": "random", "io_size": 4096,
             "io_count": 50000}"#;
         let spec = format!(r#"{{"kind": "parallel", "patterns": [{one}, {one}]}}"#);
@@ -144,9 +150,9 @@ mod tests {
         let pattern = spec.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
         let ios: Vec<usize> = pattern.streams.iter().map(|s| s.total_ios as usize).collect();
         let folder = tempfile::tempdir().expect("a folder");
-        for place in [None, Some(folder.path().to_owned())] {
+        for folder in [None, Some(folder.path().to_owned())] {
             let causes = vec!["one_ns".to_owned(), "two_ns".to_owned()];
-            let mut spool = Spool::new(place, causes.clone());
+            let mut spool = Spool::new(folder, causes.clone());
             let mut whole: Vec<Vec<Columns>> = vec![Vec::new(); 2];
             let mut rest: Vec<Columns> = Vec::new();
             for from in (0..40_000).step_by(10_000) {
@@ -162,7 +168,7 @@ mod tests {
                 rest.push(block);
             }
             let ended = None;
-            let outcome = Outcome { pattern: pattern.clone(), causes, ended, rest };
+            let outcome = RunOutcome { pattern: pattern.clone(), causes, ended, rest };
             let trace = spool.finish(outcome).expect("it was written");
             let whole = Columns::concat(whole.into_iter().flatten().collect(), 2);
             let expected = [&whole.submit_ns, &whole.response_time_ns].into_iter();

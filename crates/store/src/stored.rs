@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use uflip_core::{Error, ErrorKind, Io, Result};
 use uflip_engine::{HOST_CAUSES, PatternWalk, PlausibilityCheck, Resolved, Trace, TraceRow};
 
-use crate::ROWS_A_GROUP;
+use crate::ROWS_PER_GROUP;
 use crate::groups::Groups;
 
 /// The distance of cached walks over the pattern [I/Os].
@@ -22,7 +22,7 @@ pub struct StoredTrace {
     /// run steps through it once.
     walks: Mutex<BTreeMap<usize, PatternWalk>>,
     /// Whether the trace is known to be plausible.
-    makes_sense: bool,
+    is_checked: bool,
 }
 
 impl From<Trace> for StoredTrace {
@@ -33,11 +33,11 @@ impl From<Trace> for StoredTrace {
 
 impl StoredTrace {
     pub(crate) fn in_memory(trace: Trace) -> StoredTrace {
-        StoredTrace { trace, groups: None, walks: Mutex::default(), makes_sense: false }
+        StoredTrace { trace, groups: None, walks: Mutex::default(), is_checked: false }
     }
 
     pub(crate) fn in_file(trace: Trace, groups: Groups) -> StoredTrace {
-        StoredTrace { trace, groups: Some(groups), walks: Mutex::default(), makes_sense: false }
+        StoredTrace { trace, groups: Some(groups), walks: Mutex::default(), is_checked: false }
     }
 
     /// Return the complete pattern that was run.
@@ -92,22 +92,22 @@ impl StoredTrace {
         (from..to).map_while(move |_| walk.next(self.pattern()))
     }
 
-    /// Return a walk whose next I/O is number `place`.
-    fn walk_at(&self, place: usize) -> PatternWalk {
+    /// Return a walk whose next I/O is number `index`.
+    fn walk_at(&self, index: usize) -> PatternWalk {
         let mut walks = self.walks.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = walks.range(..=place).next_back();
-        let (begin, mut walk) = match kept {
+        let nearest = walks.range(..=index).next_back();
+        let (begin, mut walk) = match nearest {
             Some((number, walk)) => (*number, walk.clone()),
             None => (0, PatternWalk::new(self.pattern())),
         };
-        for number in begin..place {
+        for number in begin..index {
             if number % STEP == 0 {
                 walks.entry(number).or_insert_with(|| walk.clone());
             }
             walk.next(self.pattern());
         }
-        if place.is_multiple_of(STEP) {
-            walks.entry(place).or_insert_with(|| walk.clone());
+        if index.is_multiple_of(STEP) {
+            walks.entry(index).or_insert_with(|| walk.clone());
         }
         walk
     }
@@ -153,21 +153,22 @@ impl StoredTrace {
     ///
     /// # Errors
     /// [`ErrorKind::Internal`]: it is implausible.
-    pub fn checked(mut self, at_once: bool) -> Result<StoredTrace> {
-        self.check_plausible(at_once).map_err(|message| senseless("dropped", message))?;
-        self.makes_sense = true;
+    pub fn checked(mut self, allow_zero_time: bool) -> Result<StoredTrace> {
+        self.check_plausible(allow_zero_time).map_err(|message| implausible("dropped", message))?;
+        self.is_checked = true;
         Ok(self)
     }
 
     /// Return whether the trace is known to be plausible.
-    pub(crate) fn makes_sense(&self) -> bool {
-        self.makes_sense
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked
     }
 
     /// Check as [`Trace::check_plausible`].
-    pub(crate) fn check_plausible(&self, at_once: bool) -> std::result::Result<(), String> {
-        let Some(groups) = &self.groups else { return self.trace.check_plausible(at_once) };
-        let mut check = PlausibilityCheck::new(&self.trace.pattern, &self.trace.causes, at_once);
+    pub(crate) fn check_plausible(&self, allow_zero_time: bool) -> std::result::Result<(), String> {
+        let Some(groups) = &self.groups else { return self.trace.check_plausible(allow_zero_time) };
+        let mut check =
+            PlausibilityCheck::new(&self.trace.pattern, &self.trace.causes, allow_zero_time);
         self.in_pieces(|from, to| {
             check.check(&groups.columns(from, to, self.trace.causes.len())?)
         })?;
@@ -176,22 +177,22 @@ impl StoredTrace {
 
     fn in_pieces(
         &self,
-        mut look: impl FnMut(usize, usize) -> std::result::Result<(), String>,
+        mut check: impl FnMut(usize, usize) -> std::result::Result<(), String>,
     ) -> std::result::Result<(), String> {
-        let starts = (0..self.len()).step_by(ROWS_A_GROUP);
-        starts.into_iter().try_for_each(|from| look(from, self.len().min(from + ROWS_A_GROUP)))
+        let starts = (0..self.len()).step_by(ROWS_PER_GROUP);
+        starts.into_iter().try_for_each(|from| check(from, self.len().min(from + ROWS_PER_GROUP)))
     }
 }
 
-/// Create the error of an implausible run; `fate` says what became of it.
-pub(crate) fn senseless(fate: &str, message: String) -> Error {
-    Error::new(ErrorKind::Internal, format!("The run makes no physical sense, and was {fate}"))
+/// Create the error of an implausible run; `outcome` is what happened to it.
+pub(crate) fn implausible(outcome: &str, message: String) -> Error {
+    Error::new(ErrorKind::Internal, format!("The run is physically implausible, and was {outcome}"))
         .got(message)
         .action("measure it again; if the error stays, report it as a bug in uflip")
 }
 
 fn unreadable(message: String) -> Error {
-    Error::new(ErrorKind::Results, "The file of a trace cannot be read any more")
+    Error::new(ErrorKind::Results, "The file of a trace can no longer be read")
         .got(message)
         .action("restore it from a copy, or measure again")
 }
@@ -204,11 +205,11 @@ mod tests {
 
     /// Compares with the pattern itself, in random order and repeatedly.
     #[test]
-    fn whatever_was_looked_at_before_ios_are_those_of_the_pattern() {
+    fn random_access_returns_the_ios_of_the_pattern() {
         let basic = |mode: &str, count: &str| {
             format!(r#""mode": "{mode}", "location": "random", "io_size": 4096{count}"#)
         };
-        let of = |mode: &str, count: u64| {
+        let basic_spec = |mode: &str, count: u64| {
             let parts = basic(mode, &format!(r#", "io_count": {count}"#));
             format!(r#"{{"kind": "basic", {parts}}}"#)
         };
@@ -219,10 +220,10 @@ mod tests {
         );
         let parallel = format!(
             r#"{{"kind": "parallel", "patterns": [{}, {}]}}"#,
-            of("read", 700),
-            of("write", 500)
+            basic_spec("read", 700),
+            basic_spec("write", 500)
         );
-        for spec in [of("write", 1000), mix, parallel] {
+        for spec in [basic_spec("write", 1000), mix, parallel] {
             let pattern = PatternSpec::parse(&spec).expect("a pattern");
             let pattern = pattern.resolve(Bytes(1 << 30), Bytes(512)).expect("it fits");
             let all: Vec<Io> = pattern.issued().collect();
@@ -238,8 +239,8 @@ mod tests {
                     "{spec}: {from} to {to}"
                 );
             }
-            let kept = stored.walks.lock().expect("nobody else").len();
-            assert!((2..=all.len() / STEP).contains(&kept), "{kept} walks of {} I/Os", all.len());
+            let walks = stored.walks.lock().expect("nobody else").len();
+            assert!((2..=all.len() / STEP).contains(&walks), "{walks} walks of {} I/Os", all.len());
         }
     }
 }

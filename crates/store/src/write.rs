@@ -19,14 +19,14 @@ use uflip_engine::{Columns, IoList};
 use crate::columns::{ColumnData, MODES};
 use crate::gaps::gaps;
 use crate::pack::Packer;
-use crate::stored::{StoredTrace, senseless};
+use crate::stored::{StoredTrace, implausible};
 use crate::{
-    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_A_GROUP, TRACE_VERSION, WITHOUT_TRIMS,
+    KEY_ENDED, KEY_PATTERN, KEY_RUN, KEY_VERSION, ROWS_PER_GROUP, TRACE_VERSION, WITHOUT_TRIMS,
 };
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     U8,
     U16,
     U32,
@@ -42,26 +42,30 @@ pub(crate) enum Kind {
 }
 
 /// Return the columns of a trace file.
-pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, Kind)> {
-    let fixed = [("stream", Kind::Stream), ("gap_ns", Kind::Gap), ("response_time_ns", Kind::Time)];
+pub(crate) fn trace_kinds(causes: &[String]) -> Vec<(String, ColumnKind)> {
+    let fixed = [
+        ("stream", ColumnKind::Stream),
+        ("gap_ns", ColumnKind::Gap),
+        ("response_time_ns", ColumnKind::Time),
+    ];
     let fixed = fixed.into_iter().map(|(name, kind)| (name.to_owned(), kind));
-    fixed.chain(causes.iter().map(|cause| (cause.clone(), Kind::Time))).collect()
+    fixed.chain(causes.iter().map(|cause| (cause.clone(), ColumnKind::Time))).collect()
 }
 
 /// Return the columns of `trace`; a replay has those of its list after the others.
-pub(crate) fn kinds_of(trace: &StoredTrace) -> Vec<(String, Kind)> {
+pub(crate) fn kinds_of(trace: &StoredTrace) -> Vec<(String, ColumnKind)> {
     let mut kinds = trace_kinds(trace.causes());
-    if listed(trace).is_some() {
-        kinds.extend(LISTED.map(|name| (name.to_owned(), Kind::U64)));
+    if replayed_list(trace).is_some() {
+        kinds.extend(LIST_COLUMNS.map(|name| (name.to_owned(), ColumnKind::U64)));
     }
     kinds
 }
 
 /// The columns of the I/Os of a list.
-pub(crate) const LISTED: [&str; 3] = ["offset_bytes", "io_size_bytes", "is_write"];
+pub(crate) const LIST_COLUMNS: [&str; 3] = ["offset_bytes", "io_size_bytes", "is_write"];
 
 /// Return the list that a trace replays.
-fn listed(trace: &StoredTrace) -> Option<&Arc<IoList>> {
+fn replayed_list(trace: &StoredTrace) -> Option<&Arc<IoList>> {
     trace.pattern().list()
 }
 
@@ -71,10 +75,10 @@ fn listed(trace: &StoredTrace) -> Option<&Arc<IoList>> {
 /// If the file exists, or cannot be written (for instance on a full file system).
 /// [`ErrorKind::Internal`]: the trace is implausible; nothing is written.
 pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
-    if !trace.makes_sense() {
+    if !trace.is_checked() {
         trace
-            .check_plausible(crate::at_once(run))
-            .map_err(|message| senseless("not stored", message).at(path.display().to_string()))?;
+            .check_plausible(crate::allows_zero_time(run))
+            .map_err(|message| implausible("not stored", message).at(path.display().to_string()))?;
     }
     let version = if trace.pattern().trims() { TRACE_VERSION } else { WITHOUT_TRIMS };
     let mut metadata = vec![
@@ -88,7 +92,7 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
     write_new(path, |file| {
         let mut table = TableWriter::new(file, &[], &kinds, metadata)?;
         match trace.groups() {
-            Some(groups) if groups.has_gaps() && listed(trace).is_none() => {
+            Some(groups) if groups.has_gaps() && replayed_list(trace).is_none() => {
                 groups.copy_to(&mut table, trace.causes().len())?;
             }
             _ => write_in_pieces(trace, &mut table).map_err(|error| error.to_string())?,
@@ -100,8 +104,8 @@ pub fn write_trace(trace: &StoredTrace, path: &Path, run: &str) -> Result<()> {
 /// Write a trace from memory, or from a file of an older version.
 fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Result<()> {
     let mut streams = trace.trace().stream_of_each();
-    for from in (0..trace.len()).step_by(ROWS_A_GROUP) {
-        let to = trace.len().min(from + ROWS_A_GROUP);
+    for from in (0..trace.len()).step_by(ROWS_PER_GROUP) {
+        let to = trace.len().min(from + ROWS_PER_GROUP);
         let (submit, times) = (trace.measured(1, from, to)?, trace.measured(2, from, to)?);
         let mut columns = vec![
             ColumnData::U16(streams.by_ref().take(to - from).collect()),
@@ -111,13 +115,13 @@ fn write_in_pieces(trace: &StoredTrace, table: &mut TableWriter<'_, File>) -> Re
         for cause in 0..trace.causes().len() {
             columns.push(ColumnData::U64(trace.measured(3 + cause, from, to)?));
         }
-        if let Some(list) = listed(trace) {
-            let of = |value: fn(Io) -> u64| {
+        if let Some(list) = replayed_list(trace) {
+            let column = |value: fn(Io) -> u64| {
                 ColumnData::U64((from..to).map(|row| value(list.io(row))).collect())
             };
-            columns.push(of(|io| io.offset.0));
-            columns.push(of(|io| io.size.0));
-            columns.push(of(|io| io.mode.number().into()));
+            columns.push(column(|io| io.offset.0));
+            columns.push(column(|io| io.size.0));
+            columns.push(column(|io| io.mode.number().into()));
         }
         table.group(&columns, 0, to - from).map_err(|message| {
             Error::new(ErrorKind::Results, "The file cannot be written").got(message)
@@ -133,7 +137,7 @@ pub(crate) fn write_columns(
     rows: usize,
     metadata: Vec<KeyValue>,
 ) -> Result<()> {
-    let kinds: Vec<(String, Kind)> =
+    let kinds: Vec<(String, ColumnKind)> =
         columns.iter().map(|(name, column)| (name.clone(), column.kind())).collect();
     let columns: Vec<ColumnData<'_>> = columns.iter().map(|(_, column)| column.clone()).collect();
     write_new(path, |file| {
@@ -151,16 +155,16 @@ pub(crate) fn write_new(
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
         let kind = error.kind();
         let failed =
-            Error::write_failed("The file cannot be made", path.display().to_string(), &error);
+            Error::write_failed("The file cannot be created", path.display().to_string(), &error);
         if kind != std::io::ErrorKind::AlreadyExists {
             return failed;
         }
-        Error::new(ErrorKind::Results, "The file exists already; nothing is ever overwritten")
+        Error::new(ErrorKind::Results, "The file exists; uflip never overwrites files")
             .at(path.display().to_string())
             .action("choose another name, or move the file away")
     })?;
-    let synced = fill(file).and_then(|file| file.sync_all().map_err(|error| error.to_string()));
-    synced.map_err(|message| {
+    let result = fill(file).and_then(|file| file.sync_all().map_err(|error| error.to_string()));
+    result.map_err(|message| {
         let _ = std::fs::remove_file(path);
         Error::write_failed("The file cannot be written", path.display().to_string(), message)
     })
@@ -170,7 +174,7 @@ pub(crate) fn write_new(
 pub(crate) struct TableWriter<'a, W: Write + Send> {
     writer: SerializedFileWriter<BufWriter<W>>,
     texts: &'a [(String, String)],
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnKind>,
     packer: Packer,
 }
 
@@ -179,7 +183,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
     pub(crate) fn new(
         file: W,
         texts: &'a [(String, String)],
-        kinds: &[(String, Kind)],
+        kinds: &[(String, ColumnKind)],
         metadata: Vec<KeyValue>,
     ) -> std::result::Result<TableWriter<'a, W>, String> {
         let message = schema(texts, kinds);
@@ -191,7 +195,8 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_encoding(Encoding::DELTA_BINARY_PACKED);
         // Constant or mode columns: a small dictionary.
-        let modes = kinds.iter().filter(|(_, kind)| *kind == Kind::Mode).map(|(name, _)| name);
+        let modes =
+            kinds.iter().filter(|(_, kind)| *kind == ColumnKind::Mode).map(|(name, _)| name);
         for name in texts.iter().map(|(name, _)| name).chain(modes) {
             let path = parquet::schema::types::ColumnPath::from(name.as_str());
             properties = properties
@@ -202,7 +207,7 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(buffered, Arc::new(schema), properties)
             .map_err(|error| error.to_string())?;
-        let kinds: Vec<Kind> = kinds.iter().map(|(_, kind)| *kind).collect();
+        let kinds: Vec<ColumnKind> = kinds.iter().map(|(_, kind)| *kind).collect();
         let columns = writer.schema_descr().columns()[texts.len()..].iter().cloned();
         let packer = Packer::new(columns.zip(kinds.iter().copied()).collect());
         Ok(TableWriter { writer, texts, kinds, packer: packer.map_err(|error| error.to_string())? })
@@ -214,8 +219,8 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
         columns: &[ColumnData<'_>],
         rows: usize,
     ) -> std::result::Result<(), String> {
-        for from in (0..rows).step_by(ROWS_A_GROUP) {
-            self.group(columns, from, rows.min(from + ROWS_A_GROUP))?;
+        for from in (0..rows).step_by(ROWS_PER_GROUP) {
+            self.group(columns, from, rows.min(from + ROWS_PER_GROUP))?;
         }
         Ok(())
     }
@@ -234,8 +239,8 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
             }
             for (number, (values, kind)) in columns.iter().zip(&self.kinds).enumerate() {
                 match kind {
-                    Kind::Mode => write_modes(&mut group, values, from, to)?,
-                    Kind::Stream | Kind::Gap | Kind::Time => {
+                    ColumnKind::Mode => write_modes(&mut group, values, from, to)?,
+                    ColumnKind::Stream | ColumnKind::Gap | ColumnKind::Time => {
                         let (bytes, closed) = self.packer.chunk(number, values, from, to)?;
                         group.append_column(&bytes, closed)?;
                     }
@@ -282,32 +287,32 @@ impl<'a, W: Write + Send> TableWriter<'a, W> {
     }
 }
 
-fn schema(texts: &[(String, String)], kinds: &[(String, Kind)]) -> String {
+fn schema(texts: &[(String, String)], kinds: &[(String, ColumnKind)]) -> String {
     let mut message = String::from("message uflip {\n");
     for (name, _) in texts {
         message += &format!("  REQUIRED BYTE_ARRAY {name} (STRING);\n");
     }
     for (name, kind) in kinds {
         let (stored, bits) = match kind {
-            Kind::Mode => {
+            ColumnKind::Mode => {
                 message += &format!("  REQUIRED BYTE_ARRAY {name} (STRING);\n");
                 continue;
             }
-            Kind::U8 => ("INT32", 8),
-            Kind::U16 | Kind::Stream => ("INT32", 16),
-            Kind::U32 => ("INT32", 32),
-            Kind::U64 | Kind::Gap | Kind::Time => ("INT64", 64),
+            ColumnKind::U8 => ("INT32", 8),
+            ColumnKind::U16 | ColumnKind::Stream => ("INT32", 16),
+            ColumnKind::U32 => ("INT32", 32),
+            ColumnKind::U64 | ColumnKind::Gap | ColumnKind::Time => ("INT64", 64),
         };
-        let signed = *kind == Kind::Gap;
+        let signed = *kind == ColumnKind::Gap;
         message += &format!("  REQUIRED {stored} {name} (INTEGER({bits},{signed}));\n");
     }
     message + "}"
 }
 
-type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
+type GroupWriter<'a, W> = SerializedRowGroupWriter<'a, W>;
 
 fn write_modes<W: Write + Send>(
-    group: &mut Group<'_, W>,
+    group: &mut GroupWriter<'_, W>,
     modes: &ColumnData<'_>,
     from: usize,
     to: usize,
@@ -320,7 +325,7 @@ fn write_modes<W: Write + Send>(
 }
 
 fn write_text<W: Write + Send>(
-    group: &mut Group<'_, W>,
+    group: &mut GroupWriter<'_, W>,
     value: &str,
     rows: usize,
 ) -> parquet::errors::Result<()> {
@@ -331,7 +336,7 @@ fn write_text<W: Write + Send>(
 }
 
 fn write_numbers<W: Write + Send>(
-    group: &mut Group<'_, W>,
+    group: &mut GroupWriter<'_, W>,
     values: &ColumnData<'_>,
     from: usize,
     to: usize,

@@ -339,7 +339,7 @@ def _check(
     for url in devices:
         if parse_url(url).kind not in ("sim", "null"):
             raise UsageError(
-                "A real device does not need a server",
+                "Only simulated and null devices can be served",
                 where="uflip serve",
                 got=url,
                 allowed="sim:NAME, null",

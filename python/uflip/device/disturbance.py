@@ -85,7 +85,7 @@ def check_not_shrunk(status: TargetStatus | None, info: DeviceInfo) -> None:
         where=info.url,
         got=f"{status['size_bytes']} bytes",
         allowed=f"{info.capacity_bytes} bytes",
-        action="see who else uses it, and bring it into its state again",
+        action="find the other user, and restore the state of the device",
     )
 
 

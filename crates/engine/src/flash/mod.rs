@@ -11,7 +11,7 @@
 //! reads of a mix access. Here they follow the writes from the first page on, and restart when they
 //! catch up.
 
-mod page_order;
+mod page_sequence;
 mod requests;
 mod spec;
 mod trace;
@@ -20,7 +20,7 @@ mod wear;
 use uflip_core::{Breakdown, Device, FlashIo, FlashStatus, Nanos, Result};
 
 use crate::drive::{Control, Submitter};
-use crate::recorder::{Plan, too_little};
+use crate::recorder::{RecordingPlan, not_enough_memory};
 use crate::run::drive_all;
 
 pub use requests::FlashRequests;
@@ -71,13 +71,13 @@ where
     if job.kind() == JobKind::Wear {
         let requests = job.requests(0);
         let total = requests.total();
-        let log = WearLog::new(job.commands_a_cycle());
+        let log = WearLog::new(job.commands_per_cycle());
         let mut submitters = [Submitter::new(0, requests, total, log)];
         drive_all(device, &mut submitters, control)?;
         let [submitter] = submitters;
         return Ok(FlashOutcome::Wear(submitter.trace.finish(job.canonical)));
     }
-    let plan = Plan {
+    let plan = RecordingPlan {
         processes: job.threads() as usize,
         causes: causes.len() + 2,
         in_real_time: true,
@@ -91,8 +91,8 @@ where
             let requests = job.requests(thread);
             let total = requests.total();
             let trace = FlashTrace::with_capacity(total as usize, causes.len());
-            let trace =
-                trace.ok_or_else(|| too_little(total as usize, 0, control.available_memory()))?;
+            let trace = trace
+                .ok_or_else(|| not_enough_memory(total as usize, 0, control.available_memory()))?;
             Ok(Submitter::new(thread as usize, requests, total, trace))
         })
         .collect::<Result<_>>()?;

@@ -2,10 +2,10 @@
 
 use uflip_core::{FlashGeometry, FlashIo, FlashOp, Nanos};
 
-use super::page_order::PageOrder;
+use super::page_sequence::PageSequence;
 use super::spec::FlashTotals;
 use crate::drive::Requests;
-use crate::pattern::{Next, When};
+use crate::pattern::{NextRequest, When};
 
 /// The kind of commands that a thread issues.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum Script {
 #[derive(Clone, Debug)]
 pub struct FlashRequests {
     geometry: FlashGeometry,
-    places: PageOrder,
+    pages: PageSequence,
     script: Script,
     /// Pages per command.
     vector: u64,
@@ -40,16 +40,16 @@ pub struct FlashRequests {
 impl FlashRequests {
     pub(crate) fn new(
         geometry: FlashGeometry,
-        places: PageOrder,
+        pages: PageSequence,
         script: Script,
         vector: u32,
         sleep_ns: u64,
     ) -> FlashRequests {
         let vector = u64::from(vector);
-        let round = places.len() / vector;
+        let round = pages.len() / vector;
         FlashRequests {
             geometry,
-            places,
+            pages,
             script,
             vector,
             sleep: Nanos(sleep_ns),
@@ -63,7 +63,7 @@ impl FlashRequests {
     }
 
     fn blocks(&self) -> u64 {
-        self.places.units.len() as u64 * u64::from(self.places.blocks)
+        self.pages.units.len() as u64 * u64::from(self.pages.blocks)
     }
 
     /// Return the number of commands.
@@ -86,20 +86,20 @@ impl FlashRequests {
             Script::Erase => totals.blocks_erased += self.blocks(),
             Script::Wear { cycles } => {
                 totals.blocks_erased += cycles * self.blocks();
-                totals.pages_written += cycles * self.places.len();
-                totals.pages_read += cycles * self.places.len();
+                totals.pages_written += cycles * self.pages.len();
+                totals.pages_read += cycles * self.pages.len();
             }
             Script::Pages { mix, repeat } => {
                 let rounds = self.round / mix.len() as u64;
                 let rest = (self.round % mix.len() as u64) as usize;
-                let of = |op| {
+                let count = |op| {
                     let in_mix =
                         |part: &[FlashOp]| part.iter().filter(|o| **o == op).count() as u64;
                     rounds * in_mix(mix) + in_mix(&mix[..rest])
                 };
-                let writes = of(FlashOp::Write);
+                let writes = count(FlashOp::Write);
                 totals.pages_written += writes * self.vector * repeat;
-                totals.pages_read += of(FlashOp::Read) * self.vector * repeat;
+                totals.pages_read += count(FlashOp::Read) * self.vector * repeat;
                 if writes > 0 {
                     totals.blocks_erased += self.blocks() * (repeat - 1);
                 }
@@ -121,8 +121,8 @@ impl FlashRequests {
 
     /// Return the next read. Reads follow the writes, or visit every page if nothing is written;
     /// they restart when they catch up.
-    fn reading(&mut self, everything: bool) -> (FlashOp, u64) {
-        let end = if everything { self.places.len() } else { self.written };
+    fn read(&mut self, everything: bool) -> (FlashOp, u64) {
+        let end = if everything { self.pages.len() } else { self.written };
         if self.read >= end {
             self.read = 0;
         }
@@ -148,7 +148,7 @@ impl FlashRequests {
                 } else if step < blocks + round {
                     self.write()
                 } else {
-                    let io = self.reading(true);
+                    let io = self.read(true);
                     if self.step == blocks + 2 * round {
                         self.restart();
                     }
@@ -162,7 +162,7 @@ impl FlashRequests {
                     self.step += 1;
                     match op {
                         FlashOp::Write => self.write(),
-                        _ => self.reading(!writes),
+                        _ => self.read(!writes),
                     }
                 } else if writes && self.erased < self.blocks() {
                     // Between two repetitions: erase the written blocks.
@@ -174,7 +174,7 @@ impl FlashRequests {
                 } else {
                     self.restart();
                     self.step = 1;
-                    self.reading(true)
+                    self.read(true)
                 }
             }
         }
@@ -182,13 +182,13 @@ impl FlashRequests {
 
     /// Build in `io` the command for the block, or the first page, with this index.
     #[inline]
-    fn make(&self, op: FlashOp, number: u64, io: &mut FlashIo) {
+    fn build(&self, op: FlashOp, number: u64, io: &mut FlashIo) {
         io.begin(op);
         if op == FlashOp::Erase {
-            return io.push(self.places.block(number));
+            return io.push(self.pages.block(number));
         }
         for number in number..number + self.vector {
-            io.push_page(&self.geometry, self.places.page(number));
+            io.push_page(&self.geometry, self.pages.page(number));
         }
     }
 }
@@ -196,18 +196,19 @@ impl FlashRequests {
 impl Requests for FlashRequests {
     type Request = FlashIo;
 
-    fn next_request(&mut self) -> Next<FlashIo> {
-        let mut next = Next { io: FlashIo::empty(FlashOp::Erase), when: When::After(Nanos(0)) };
+    fn next_request(&mut self) -> NextRequest<FlashIo> {
+        let mut next =
+            NextRequest { io: FlashIo::empty(FlashOp::Erase), when: When::After(Nanos(0)) };
         self.replace(&mut next);
         next
     }
 
     #[inline]
-    fn replace(&mut self, submitted: &mut Next<FlashIo>) {
+    fn replace(&mut self, submitted: &mut NextRequest<FlashIo>) {
         let first = self.issued == 0;
         self.issued += 1;
         let (op, number) = self.next_command();
-        self.make(op, number, &mut submitted.io);
+        self.build(op, number, &mut submitted.io);
         submitted.when = When::After(if first { Nanos(0) } else { self.sleep });
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use uflip_core::{Error, FlashGeometry, FlashOp, Ppa, Result};
 
-use super::page_order::PageOrder;
+use super::page_sequence::PageSequence;
 use super::requests::{FlashRequests, Script};
 
 /// The orders in which threads visit their pages.
@@ -66,7 +66,7 @@ pub struct FlashJob {
     kind: JobKind,
     geometry: FlashGeometry,
     /// The pages of each thread, and whether it reads or writes them.
-    threads: Vec<(PageOrder, Vec<FlashOp>)>,
+    threads: Vec<(PageSequence, Vec<FlashOp>)>,
     vector: u32,
     sleep_ns: u64,
     repeat: u64,
@@ -110,7 +110,7 @@ impl FlashSpec {
                 (channels.0..channels.0 + channels.1).map(move |c| (c as u8, lun as u8))
             })
             .collect();
-        let whole = PageOrder {
+        let whole = PageSequence {
             units,
             first_block: blocks.0,
             blocks: blocks.1,
@@ -164,8 +164,8 @@ impl FlashSpec {
 
     fn iteration(&self) -> Result<&'static str> {
         let got = self.iteration.as_deref().unwrap_or("sequential");
-        let known = ITERATIONS.into_iter().find(|known| *known == got);
-        known.ok_or_else(|| Error::unknown("iteration", got, &ITERATIONS).at("iteration"))
+        let iteration = ITERATIONS.into_iter().find(|iteration| *iteration == got);
+        iteration.ok_or_else(|| Error::unknown("iteration", got, &ITERATIONS).at("iteration"))
     }
 
     fn mix(&self, kind: JobKind) -> Result<Vec<FlashOp>> {
@@ -176,7 +176,7 @@ impl FlashSpec {
                 Some(mix) => Err(Error::usage("A wear job has no mix")
                     .at("mix")
                     .got(format!("'{mix}'"))
-                    .action("leave it out: a cycle erases, writes all pages, reads all pages")),
+                    .action("omit it: a cycle erases, writes all pages, reads all pages")),
             };
         }
         let mix = self.mix.as_deref().unwrap_or("R");
@@ -204,21 +204,24 @@ impl FlashSpec {
                 .at("mix")
                 .got(format!("'{mix}'"))
                 .allowed("letters W and R, like WWWR")
-                .action("write one letter an I/O; the sequence is repeated")),
+                .action("write one letter per I/O; the sequence is repeated")),
         }
     }
 
     /// Return the pages per command, so that its addresses fit into one.
     fn vector(&self, geometry: &FlashGeometry) -> Result<u32> {
         let vector = self.vector.unwrap_or(1);
-        let most = geometry.vector_max / geometry.write_sectors();
-        if vector == 0 || vector > u64::from(most) {
-            let each = geometry.write_sectors();
+        let max_vector = geometry.vector_max / geometry.write_sectors();
+        if vector == 0 || vector > u64::from(max_vector) {
+            let addresses = geometry.write_sectors();
             return Err(Error::usage("A command has too many or no pages")
                 .at("vector")
-                .got(format!("vector {vector}: {} addresses", vector.saturating_mul(each.into())))
+                .got(format!(
+                    "vector {vector}: {} addresses",
+                    vector.saturating_mul(addresses.into())
+                ))
                 .allowed(format!(
-                    "1 to {most} pages of {each} addresses, at most {} addresses",
+                    "1 to {max_vector} pages of {addresses} addresses, at most {} addresses",
                     geometry.vector_max
                 ))
                 .action("use a shorter vector and more threads"));
@@ -233,21 +236,21 @@ const LETTERS_MAX: usize = 1000;
 const COMMANDS_MAX: u64 = 1 << 40;
 
 /// Return the first index and the count of a range of `field`, checked against the device.
-fn range(field: &str, first: Option<u64>, count: u64, there_are: u32) -> Result<(u32, u32)> {
+fn range(field: &str, first: Option<u64>, count: u64, available: u32) -> Result<(u32, u32)> {
     let first = first.unwrap_or(0);
     let end = first.checked_add(count);
-    if count == 0 || end.is_none_or(|end| end > u64::from(there_are)) {
-        return Err(Error::usage(format!("The {field}s of the job leave the device"))
+    if count == 0 || end.is_none_or(|end| end > u64::from(available)) {
+        return Err(Error::usage(format!("The {field}s of the job lie outside the device"))
             .at(format!("first_{field}, {field}s"))
             .got(format!("{count} from {field} {first} on"))
-            .allowed(format!("{field}s 0 to {}", there_are - 1))
+            .allowed(format!("{field}s 0 to {}", available - 1))
             .action("`uflip info DEVICE` shows the geometry"));
     }
     Ok((first as u32, count as u32))
 }
 
 /// Refuse a wear job over more than one block.
-fn check_one_block(pages: &PageOrder) -> Result<()> {
+fn check_one_block(pages: &PageSequence) -> Result<()> {
     if pages.units.len() == 1 && pages.blocks == 1 {
         return Ok(());
     }
@@ -259,7 +262,7 @@ fn check_one_block(pages: &PageOrder) -> Result<()> {
 }
 
 /// Refuse a vector that does not divide the pages of every thread.
-fn check_vector(threads: &[(PageOrder, Vec<FlashOp>)], vector: u32) -> Result<()> {
+fn check_vector(threads: &[(PageSequence, Vec<FlashOp>)], vector: u32) -> Result<()> {
     let Some((pages, _)) =
         threads.iter().find(|(pages, _)| !pages.len().is_multiple_of(vector.into()))
     else {
@@ -274,20 +277,20 @@ fn check_vector(threads: &[(PageOrder, Vec<FlashOp>)], vector: u32) -> Result<()
 
 /// Refuse a job whose commands and pauses overflow their counters.
 fn check_length(
-    threads: &[(PageOrder, Vec<FlashOp>)],
+    threads: &[(PageSequence, Vec<FlashOp>)],
     vector: u32,
     repeat: u64,
     sleep_ns: u64,
 ) -> Result<()> {
-    let once: u64 = threads.iter().map(|(places, _)| places.len() / u64::from(vector)).sum();
-    let commands = once.checked_mul(repeat).filter(|commands| *commands <= COMMANDS_MAX);
-    let slept = commands.and_then(|commands| commands.checked_mul(sleep_ns));
-    if slept.is_some_and(|slept| slept <= i64::MAX as u64) {
+    let commands_once: u64 = threads.iter().map(|(pages, _)| pages.len() / u64::from(vector)).sum();
+    let commands = commands_once.checked_mul(repeat).filter(|commands| *commands <= COMMANDS_MAX);
+    let total_sleep = commands.and_then(|commands| commands.checked_mul(sleep_ns));
+    if total_sleep.is_some_and(|total_sleep| total_sleep <= i64::MAX as u64) {
         return Ok(());
     }
     Err(Error::usage("The job is too long")
         .at("repeat, sleep")
-        .got(format!("{once} commands, {repeat} times, {sleep_ns} ns between two"))
+        .got(format!("{commands_once} commands, {repeat} times, {sleep_ns} ns between two"))
         .allowed(format!("at most {COMMANDS_MAX} commands, and 292 years"))
         .action("repeat it less often, or sleep less"))
 }
@@ -306,11 +309,11 @@ fn at_least_one(key: &str, value: u64) -> Result<u64> {
 /// Return the pages of each of `count` threads. With enough units a thread gets its own units;
 /// otherwise it gets its own blocks of a shared unit.
 fn split(
-    whole: &PageOrder,
+    whole: &PageSequence,
     count: u64,
     mix: &[FlashOp],
     iteration: &str,
-) -> Result<Vec<(PageOrder, Vec<FlashOp>)>> {
+) -> Result<Vec<(PageSequence, Vec<FlashOp>)>> {
     let (units, blocks) = (whole.units.len() as u64, u64::from(whole.blocks));
     let shared = count.div_ceil(units).max(1);
     let even = count.is_multiple_of(units) || units.is_multiple_of(count.max(1));
@@ -319,25 +322,28 @@ fn split(
             .at("threads")
             .got(format!("{count} threads over {units} LUNs of {blocks} blocks"))
             .allowed(
-                "a divisor of the number of LUNs, or a multiple that deals out the blocks of each",
+                "a divisor of the number of LUNs, or a multiple that divides the blocks of each",
             )
             .action("change the number of threads, channels, LUNs or blocks"));
     }
     let writers = mix.iter().filter(|op| **op == FlashOp::Write).count() as u64;
-    let reading = count - (count * writers).div_ceil(mix.len() as u64);
-    let part = |thread: u64| -> PageOrder {
+    let readers = count - (count * writers).div_ceil(mix.len() as u64);
+    let part = |thread: u64| -> PageSequence {
         if count <= units {
             let each = (units / count) as usize;
             let from = thread as usize * each;
-            return PageOrder { units: whole.units[from..from + each].to_vec(), ..whole.clone() };
+            return PageSequence {
+                units: whole.units[from..from + each].to_vec(),
+                ..whole.clone()
+            };
         }
         let each = (blocks / shared) as u32;
         let first_block = whole.first_block + (thread / units) as u32 * each;
         let unit = whole.units[(thread % units) as usize];
-        PageOrder { units: vec![unit], first_block, blocks: each, ..whole.clone() }
+        PageSequence { units: vec![unit], first_block, blocks: each, ..whole.clone() }
     };
     let ops = |thread: u64| match iteration {
-        "isolated" if thread < reading => vec![FlashOp::Read],
+        "isolated" if thread < readers => vec![FlashOp::Read],
         "isolated" => vec![FlashOp::Write],
         _ => mix.to_vec(),
     };
@@ -358,38 +364,38 @@ impl FlashJob {
     }
 
     /// Return the write commands per cycle of a wear job; it has as many reads.
-    pub(crate) fn commands_a_cycle(&self) -> u64 {
+    pub(crate) fn commands_per_cycle(&self) -> u64 {
         self.threads[0].0.len() / u64::from(self.vector)
     }
 
     /// Return the commands of `thread`.
     #[must_use]
     pub fn requests(&self, thread: u64) -> FlashRequests {
-        let (places, ops) = &self.threads[thread as usize];
+        let (pages, ops) = &self.threads[thread as usize];
         let script = match self.kind {
             JobKind::Wear => Script::Wear { cycles: self.repeat },
             JobKind::Pages => Script::Pages { mix: ops.clone(), repeat: self.repeat },
         };
-        FlashRequests::new(self.geometry, places.clone(), script, self.vector, self.sleep_ns)
+        FlashRequests::new(self.geometry, pages.clone(), script, self.vector, self.sleep_ns)
     }
 
     /// Return the commands that prepare the job: erase all blocks; write the pages below the
     /// covered ones, if any; and write the pages of threads that only read.
     pub(crate) fn preparations(&self) -> Vec<FlashRequests> {
         let make =
-            |places: PageOrder, script| FlashRequests::new(self.geometry, places, script, 1, 0);
+            |pages: PageSequence, script| FlashRequests::new(self.geometry, pages, script, 1, 0);
         let write = || Script::Pages { mix: vec![FlashOp::Write], repeat: 1 };
         let mut all = Vec::new();
-        for (places, ops) in &self.threads {
+        for (pages, ops) in &self.threads {
             if self.kind == JobKind::Wear {
                 continue;
             }
-            all.push(make(places.clone(), Script::Erase));
-            if places.first_page > 0 {
-                all.push(make(places.before(), write()));
+            all.push(make(pages.clone(), Script::Erase));
+            if pages.first_page > 0 {
+                all.push(make(pages.pages_below(), write()));
             }
             if !ops.contains(&FlashOp::Write) {
-                all.push(make(places.clone(), write()));
+                all.push(make(pages.clone(), write()));
             }
         }
         all
@@ -397,7 +403,7 @@ impl FlashJob {
 
     /// Return every block that the job touches.
     pub fn blocks(&self) -> impl Iterator<Item = Ppa> + '_ {
-        self.threads.iter().flat_map(|(places, _)| places.all_blocks())
+        self.threads.iter().flat_map(|(pages, _)| pages.all_blocks())
     }
 
     /// Return the total work, without its preparation.

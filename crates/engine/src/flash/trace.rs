@@ -14,7 +14,7 @@ use uflip_core::{
 };
 
 use super::spec::FlashJob;
-use crate::drive::Record;
+use crate::drive::RecordCompletion;
 
 /// Status numbers are below this.
 const STATUSES: u64 = AddressStatus::NAMES.len() as u64;
@@ -31,7 +31,7 @@ pub struct FlashTrace {
     /// The response time of each command [ns].
     pub response_time_ns: Vec<u64>,
     first: Vec<u64>,
-    how: Vec<u32>,
+    command: Vec<u32>,
     /// The names of the causes.
     pub causes: Vec<String>,
     /// One column per cause [ns].
@@ -47,7 +47,7 @@ impl FlashTrace {
             submit_ns: column(commands, u64::MAX)?,
             response_time_ns: column(commands, u64::MAX)?,
             first: column(commands, u64::MAX)?,
-            how: column(commands, u32::MAX)?,
+            command: column(commands, u32::MAX)?,
             causes: Vec::new(),
             cause_ns: (0..causes).map(|_| column(commands, u64::MAX)).collect::<Option<_>>()?,
         })
@@ -65,7 +65,7 @@ impl FlashTrace {
             whole.submit_ns.append(&mut thread.submit_ns);
             whole.response_time_ns.append(&mut thread.response_time_ns);
             whole.first.append(&mut thread.first);
-            whole.how.append(&mut thread.how);
+            whole.command.append(&mut thread.command);
             for (column, mut more) in whole.cause_ns.iter_mut().zip(thread.cause_ns) {
                 column.append(&mut more);
             }
@@ -104,23 +104,23 @@ impl FlashTrace {
         if threads.windows(2).any(|pair| pair[0] > pair[1]) {
             return Err("threads that do not follow each other".to_owned());
         }
-        let spent =
+        let cause_sum =
             |row: usize| cause_ns.iter().map(|column| u128::from(column[row])).sum::<u128>();
         if !causes.is_empty()
-            && rows.clone().any(|row| spent(row) != u128::from(response_time_ns[row]))
+            && rows.clone().any(|row| cause_sum(row) != u128::from(response_time_ns[row]))
         {
             return Err("causes that do not sum to the response time".to_owned());
         }
         let mut per_thread = vec![0; threads.last().map_or(0, |last| *last as usize + 1)];
         threads.iter().for_each(|thread| per_thread[*thread as usize] += 1);
         let first = |row: usize| channel[row] << 56 | lun[row] << 48 | block[row] << 24 | page[row];
-        let how =
+        let encode =
             |row: usize| op[row] << 24 | addresses[row] << 16 | failed[row] << 8 | status[row];
         Ok(FlashTrace {
             canonical,
             per_thread,
             first: rows.clone().map(first).collect(),
-            how: rows.map(|row| how(row) as u32).collect(),
+            command: rows.map(|row| encode(row) as u32).collect(),
             submit_ns,
             response_time_ns,
             causes,
@@ -159,23 +159,23 @@ impl FlashTrace {
 
     /// Return the operation of each command, as its index in [`FlashOp::ALL`].
     pub fn ops(&self) -> impl Iterator<Item = u8> + '_ {
-        self.how.iter().map(|how| (how >> 24) as u8)
+        self.command.iter().map(|command| (command >> 24) as u8)
     }
 
     /// Return the number of addresses of each command.
     pub fn addresses(&self) -> impl Iterator<Item = u8> + '_ {
-        self.how.iter().map(|how| (how >> 16) as u8)
+        self.command.iter().map(|command| (command >> 16) as u8)
     }
 
     /// Return the number of failed addresses of each command.
     pub fn failed(&self) -> impl Iterator<Item = u8> + '_ {
-        self.how.iter().map(|how| (how >> 8) as u8)
+        self.command.iter().map(|command| (command >> 8) as u8)
     }
 
     /// Return the status of the first failed address of each command, as its index in
     /// [`uflip_core::AddressStatus::NAMES`].
     pub fn statuses(&self) -> impl Iterator<Item = u8> + '_ {
-        self.how.iter().map(|how| *how as u8)
+        self.command.iter().map(|command| *command as u8)
     }
 
     /// Return the time from the first submission to the last completion [ns].
@@ -194,7 +194,7 @@ fn column<T: Copy>(length: usize, value: T) -> Option<Vec<T>> {
     Some(column)
 }
 
-impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for FlashTrace {
+impl<D: Device<Request = FlashIo, Status = FlashStatus>> RecordCompletion<D> for FlashTrace {
     #[inline]
     fn record(
         &mut self,
@@ -217,7 +217,7 @@ impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for FlashTrac
             FlashOp::Write => 1,
             FlashOp::Erase => 2,
         };
-        self.how[index] = op << 24
+        self.command[index] = op << 24
             | (io.ppas().len() as u32) << 16
             | status.failed().count_ones() << 8
             | status.first_failure() as u32;

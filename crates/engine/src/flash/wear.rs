@@ -3,7 +3,7 @@
 
 use uflip_core::{Completion, Device, FlashIo, FlashOp, FlashStatus, Nanos};
 
-use crate::drive::Record;
+use crate::drive::RecordCompletion;
 
 /// One row per cycle of erase, writes and reads. Times are sums [ns] until [`WearLog::finish`],
 /// then means.
@@ -47,9 +47,9 @@ impl WearLog {
     /// Turn sums into means.
     pub(crate) fn finish(mut self, canonical: serde_json::Value) -> WearLog {
         self.canonical = canonical;
-        let each = self.commands.max(1);
+        let commands = self.commands.max(1);
         for sum in self.write_ns.iter_mut().chain(&mut self.read_ns) {
-            *sum /= each;
+            *sum /= commands;
         }
         self
     }
@@ -67,7 +67,7 @@ impl WearLog {
     }
 }
 
-impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for WearLog {
+impl<D: Device<Request = FlashIo, Status = FlashStatus>> RecordCompletion<D> for WearLog {
     #[inline]
     fn record(
         &mut self,
@@ -94,13 +94,13 @@ impl<D: Device<Request = FlashIo, Status = FlashStatus>> Record<D> for WearLog {
             self.erase_failed = failed != 0;
             return;
         }
-        let (sum, most, failures) = match io.op() {
+        let (sum, max, failures) = match io.op() {
             FlashOp::Write => (&mut self.write_ns, &mut self.write_max_ns, &mut self.failed_writes),
             _ => (&mut self.read_ns, &mut self.read_max_ns, &mut self.failed_reads),
         };
         let cycle = sum.len() - 1;
         sum[cycle] += time_ns;
-        most[cycle] = most[cycle].max(time_ns);
+        max[cycle] = max[cycle].max(time_ns);
         failures[cycle] += failed;
     }
 

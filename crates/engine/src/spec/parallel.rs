@@ -10,10 +10,10 @@ use serde_json::json;
 use uflip_core::{Error, Result};
 
 use super::resolve::{
-    Length, PARALLEL_DEGREE_MAX, SEED, Space, finish, out_of_range, written_a_count,
+    Length, PARALLEL_DEGREE_MAX, SEED, Space, finish, mix_bytes_per_count, out_of_range,
 };
 use super::stop::StopSpec;
-use super::{Basic, ParallelSpec, PatternSpec, Resolved, Source, StreamSpec};
+use super::{Basic, ParallelSpec, PatternSpec, Resolved, StreamSource, StreamSpec};
 
 pub(super) fn resolve_parallel(
     spec: &ParallelSpec,
@@ -26,36 +26,36 @@ pub(super) fn resolve_parallel(
     }
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let processes = spec.patterns.iter().map(processes_of).sum();
-    let mut every = Vec::new();
+    let mut resolved = Vec::new();
     for pattern in &spec.patterns {
         let rule = spec.stop.as_deref().map(|stop| (stop, processes));
-        every.push(resolve_part(pattern, rule, space, seed)?);
+        resolved.push(resolve_part(pattern, rule, space, seed)?);
     }
     let stop = match &spec.stop {
         None => None,
         Some(stop) => {
-            let written = every.iter().map(written_at_most).sum();
+            let written = resolved.iter().map(bytes_per_count).sum();
             Some(stop.resolve(processes)?.within_bytes(written)?)
         }
     };
     let mut canonical = json!({"kind": "parallel", "seed": seed});
-    let (mut streams, mut parts, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
-    for mut part in every {
+    let (mut streams, mut groups, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+    for mut part in resolved {
         if let Some(stop) = &stop {
             part.canonical.as_object_mut().expect("a pattern is an object").remove("stop");
-            let round = part.parts[0].round;
+            let round = part.groups[0].round;
             part.streams.iter_mut().for_each(|stream| stream.total_ios = stop.max_ios * round);
         }
         streams.extend(part.streams);
-        parts.extend(part.parts);
+        groups.extend(part.groups);
         patterns.push(part.canonical);
     }
     for (process, stream) in streams.iter_mut().enumerate() {
         stream.jumps = process as u64;
     }
     canonical["patterns"] = patterns.into();
-    let length = stop.map_or(Length::OfParts, Length::Found);
-    Ok(Resolved { parts, ..finish(canonical, streams, length) })
+    let length = stop.map_or(Length::OfParts, Length::Judged);
+    Ok(Resolved { groups, ..finish(canonical, streams, length) })
 }
 
 /// Resolve one of the patterns, with the common rule for `processes` processes.
@@ -66,7 +66,7 @@ fn resolve_part(
     seed: u64,
 ) -> Result<Resolved> {
     let mut pattern = pattern.clone();
-    let own = match &mut pattern {
+    let part_stop = match &mut pattern {
         PatternSpec::Basic(basic) => &mut basic.stop,
         PatternSpec::Mix(mix) => &mut mix.stop,
         PatternSpec::Parallel(_) | PatternSpec::Replay(_) => {
@@ -77,7 +77,7 @@ fn resolve_part(
             .action("list all patterns in one"));
         }
     };
-    if own.is_some() {
+    if part_stop.is_some() {
         return Err(Error::usage("Patterns side by side end together")
             .at("stop")
             .got("'stop' in one of 'patterns'")
@@ -86,7 +86,7 @@ fn resolve_part(
     if let Some((stop, processes)) = rule {
         // The byte budget applies to all patterns together.
         let max_ios = Some(stop.resolve(processes)?.max_ios);
-        *own = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
+        *part_stop = Some(Box::new(StopSpec { max_ios, max_bytes_written: None, ..stop.clone() }));
     }
     pattern.resolve_in(space, Some(seed))
 }
@@ -100,12 +100,12 @@ fn processes_of(pattern: &PatternSpec) -> u64 {
 }
 
 /// Return the bytes that all processes of a part write per counted I/O.
-fn written_at_most(part: &Resolved) -> u64 {
+fn bytes_per_count(part: &Resolved) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
-    let of_stream = |stream: &StreamSpec| match &stream.source {
-        Source::Basic(basic) => bytes(basic),
-        Source::Mix { first, second, order } => written_a_count(first, second, *order),
-        Source::List(_) => 0,
+    let stream_bytes = |stream: &StreamSpec| match &stream.source {
+        StreamSource::Basic(basic) => bytes(basic),
+        StreamSource::Mix { first, second, order } => mix_bytes_per_count(first, second, *order),
+        StreamSource::List(_) => 0,
     };
-    part.streams.iter().map(of_stream).sum()
+    part.streams.iter().map(stream_bytes).sum()
 }

@@ -6,14 +6,14 @@ use serde_json::json;
 use uflip_core::{Error, Result, format_bytes};
 
 use super::resolve::{Length, Space, counts, finish, out_of_range, queue_depth};
-use super::{ReplaySpec, Resolved, Source, StreamSpec};
-use crate::list::{Extent, IoList};
+use super::{ReplaySpec, Resolved, StreamSource, StreamSpec};
+use crate::list::{IoList, ListSummary};
 
 pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved> {
     let list = &spec.list;
     list.check()?;
     if list.end > space.capacity {
-        return Err(Error::usage("The I/Os of the list leave the device")
+        return Err(Error::usage("The I/Os of the list lie outside the device")
             .at("end")
             .got(format!("{} ({})", list.end, format_bytes(list.end)))
             .allowed(format!("up to {} ({})", space.capacity, format_bytes(space.capacity)))
@@ -27,12 +27,16 @@ pub(super) fn resolve_replay(spec: &ReplaySpec, space: Space) -> Result<Resolved
             .action("replay the trace itself: its I/Os are widened to whole sectors"));
     }
     if let Some(io_count) = spec.io_count.filter(|io_count| *io_count != list.io_count) {
-        return Err(out_of_range("io_count", io_count, &format!("{}, as the list", list.io_count)));
+        return Err(out_of_range(
+            "io_count",
+            io_count,
+            &format!("{}, the length of the list", list.io_count),
+        ));
     }
     let (io_count, io_ignore) = counts(Some(list.io_count), spec.io_ignore)?;
     let queue_depth = queue_depth(spec.queue_depth)?;
     let stream = StreamSpec {
-        source: Source::List(None),
+        source: StreamSource::List(None),
         arrivals: None,
         total_ios: io_count,
         ignored_ios: io_ignore,
@@ -56,18 +60,18 @@ impl Resolved {
     /// If it is another list.
     pub fn with_list(mut self, list: &Arc<IoList>) -> Result<Resolved> {
         for stream in &mut self.streams {
-            if let Source::List(own) = &mut stream.source {
-                let named = &self.canonical["list"];
-                if *named != json!(list.extent()) {
+            if let StreamSource::List(slot) = &mut stream.source {
+                let expected = &self.canonical["list"];
+                if *expected != json!(list.summary()) {
                     return Err(Error::usage(
                         "The list does not match the one that the pattern names",
                     )
                     .at("list")
-                    .got(json!(list.extent()).to_string())
-                    .allowed(named.to_string())
-                    .action("give the list that the specification was made of"));
+                    .got(json!(list.summary()).to_string())
+                    .allowed(expected.to_string())
+                    .action("give the list that the specification was created from"));
                 }
-                *own = Some(Arc::clone(list));
+                *slot = Some(Arc::clone(list));
             }
         }
         Ok(self)
@@ -77,14 +81,14 @@ impl Resolved {
     #[must_use]
     pub fn list(&self) -> Option<&Arc<IoList>> {
         self.streams.iter().find_map(|stream| match &stream.source {
-            Source::List(list) => list.as_ref(),
+            StreamSource::List(list) => list.as_ref(),
             _ => None,
         })
     }
 
-    /// Return the extent of the list of a replay, if the list was not provided.
+    /// Return the summary of the list of a replay, if the list was not provided.
     #[must_use]
-    pub fn missing_list(&self) -> Option<Extent> {
+    pub fn missing_list(&self) -> Option<ListSummary> {
         self.check_complete().err()?;
         serde_json::from_value(self.canonical["list"].clone()).ok()
     }
@@ -94,7 +98,7 @@ impl Resolved {
     /// # Errors
     /// If the list was not provided.
     pub fn check_complete(&self) -> Result<()> {
-        if self.streams.iter().all(|stream| stream.source != Source::List(None)) {
+        if self.streams.iter().all(|stream| stream.source != StreamSource::List(None)) {
             return Ok(());
         }
         Err(Error::usage("The list of I/Os of this replay is missing")

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use uflip_core::{Bytes, Error, Mode, Nanos, Result, format_bytes};
 
 use super::{
-    Basic, BasicSpec, LocationKind, LocationName, MixSpec, Order, Part, PatternSpec, Resolved,
-    Source, StreamSpec, TimeName, Totals,
+    Basic, BasicSpec, LocationKind, LocationName, MixRule, MixSpec, PatternSpec, ProcessGroup,
+    Resolved, StreamSource, StreamSpec, TimeName, Totals,
 };
 
 use super::parallel::resolve_parallel;
@@ -115,7 +115,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
     for process in 0..degree {
         let (basic, _) = resolve_one(spec, space, degree, process)?;
         streams.push(StreamSpec {
-            source: Source::Basic(basic),
+            source: StreamSource::Basic(basic),
             arrivals,
             total_ios: io_count,
             ignored_ios: io_ignore,
@@ -137,7 +137,7 @@ fn resolve_basic(spec: &BasicSpec, space: Space, seed: Option<u64>) -> Result<Re
 fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolved> {
     let order = order_of(spec)?;
     for (name, component) in [("first", &spec.first), ("second", &spec.second)] {
-        let foreign = [
+        let forbidden = [
             ("io_count", component.io_count.is_some()),
             ("io_ignore", component.io_ignore.is_some()),
             ("seed", component.seed.is_some()),
@@ -147,8 +147,8 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
             ("interval", component.interval.is_some()),
             ("time", matches!(component.time, Some(TimeName::Fixed | TimeName::Poisson))),
         ];
-        if let Some((key, _)) = foreign.into_iter().find(|(_, given)| *given) {
-            return Err(Error::usage(format!("'{key}' does not belong into one part of a mix"))
+        if let Some((key, _)) = forbidden.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(Error::usage(format!("'{key}' does not apply to one part of a mix"))
                 .at(format!("pattern '{name}' of the mix"))
                 .action(format!("give '{key}' to the mix itself")));
         }
@@ -157,22 +157,22 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
     let seed = seed.or(spec.seed).unwrap_or(SEED);
     let (first, first_json) = resolve_one(&spec.first, space, 1, 0)?;
     let (second, second_json) = resolve_one(&spec.second, space, 1, 0)?;
-    let written = written_a_count(&first, &second, order);
+    let written = mix_bytes_per_count(&first, &second, order);
     let length = length(spec.io_count, spec.io_ignore, spec.stop.as_deref(), 1, written)?;
     let (io_count, io_ignore) = length.counts();
     let scale = |count: u64| match order {
-        Order::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
+        MixRule::Ratio(ratio) => count.checked_mul(ratio.saturating_add(1)).ok_or_else(|| {
             out_of_range("ratio", ratio, "io_count × (ratio + 1) must fit a counter")
         }),
         // They are counted one by one below; too many are refused here.
-        Order::Drawn { .. } if count > DRAWN_IOS_MAX => {
+        MixRule::Drawn { .. } if count > DRAWN_IOS_MAX => {
             Err(out_of_range("io_count", count, &format!("at most {DRAWN_IOS_MAX}, drawn")))
         }
-        Order::Drawn { .. } => Ok(count),
+        MixRule::Drawn { .. } => Ok(count),
     };
     let arrivals = mixed_arrivals(spec)?;
     let stream = StreamSpec {
-        source: Source::Mix { first, second, order },
+        source: StreamSource::Mix { first, second, order },
         arrivals,
         total_ios: scale(io_count)?,
         ignored_ios: scale(io_ignore)?,
@@ -181,8 +181,8 @@ fn resolve_mix(spec: &MixSpec, space: Space, seed: Option<u64>) -> Result<Resolv
         jumps: 0,
     };
     let (key, value) = match order {
-        Order::Ratio(ratio) => ("ratio", ratio),
-        Order::Drawn { first_percent } => ("first_percent", first_percent),
+        MixRule::Ratio(ratio) => ("ratio", ratio),
+        MixRule::Drawn { first_percent } => ("first_percent", first_percent),
     };
     let mut canonical = json!({
         "kind": "mix", "first": first_json, "second": second_json, key: value,
@@ -197,7 +197,9 @@ fn arrivals_of(time: Option<TimeName>, interval: Option<u64>) -> Result<Option<A
     let rule = match time {
         Some(TimeName::Fixed) => ArrivalRule::Fixed,
         Some(TimeName::Poisson) => ArrivalRule::Poisson,
-        _ if interval.is_some() => return Err(foreign("interval", "time 'fixed' or 'poisson'")),
+        _ if interval.is_some() => {
+            return Err(not_applicable("interval", "time 'fixed' or 'poisson'"));
+        }
         _ => return Ok(None),
     };
     let interval = interval.unwrap_or(INTERVAL_NS);
@@ -218,9 +220,9 @@ fn mixed_arrivals(spec: &MixSpec) -> Result<Option<ArrivalRule>> {
             .allowed("fixed, poisson")
             .action("give pause or burst to one of its patterns"));
     }
-    let paused = |part: &BasicSpec| part.time.is_some_and(|time| time != TimeName::Consecutive);
-    if arrivals.is_some() && (paused(&spec.first) || paused(&spec.second)) {
-        return Err(foreign("pause", "a closed loop"));
+    let has_pauses = |part: &BasicSpec| part.time.is_some_and(|time| time != TimeName::Consecutive);
+    if arrivals.is_some() && (has_pauses(&spec.first) || has_pauses(&spec.second)) {
+        return Err(not_applicable("pause", "a closed loop"));
     }
     Ok(arrivals)
 }
@@ -233,25 +235,25 @@ fn insert_arrivals(canonical: &mut Value, time: Option<TimeName>, arrivals: Opti
 }
 
 /// Return the most bytes that a mix writes per counted I/O.
-pub(super) fn written_a_count(first: &Basic, second: &Basic, order: Order) -> u64 {
+pub(super) fn mix_bytes_per_count(first: &Basic, second: &Basic, order: MixRule) -> u64 {
     let bytes = |basic: &Basic| if basic.mode.is_write() { basic.io_size.0 } else { 0 };
     match order {
-        Order::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
-        Order::Drawn { .. } => bytes(first).max(bytes(second)),
+        MixRule::Ratio(ratio) => bytes(first).saturating_mul(ratio).saturating_add(bytes(second)),
+        MixRule::Drawn { .. } => bytes(first).max(bytes(second)),
     }
 }
 
 /// Return the order of a mix: exactly one of two keys must be given.
-fn order_of(spec: &MixSpec) -> Result<Order> {
+fn order_of(spec: &MixSpec) -> Result<MixRule> {
     match (spec.ratio, spec.first_percent) {
         (Some(0), None) => {
             Err(out_of_range("ratio", 0, "1 or more (n of the first, then 1 of the second)"))
         }
-        (Some(ratio), None) => Ok(Order::Ratio(ratio)),
-        (None, Some(first_percent @ 1..=99)) => Ok(Order::Drawn { first_percent }),
+        (Some(ratio), None) => Ok(MixRule::Ratio(ratio)),
+        (None, Some(first_percent @ 1..=99)) => Ok(MixRule::Drawn { first_percent }),
         (None, Some(other)) => Err(out_of_range("first_percent", other, "1 to 99")),
-        (given, _) => {
-            let got = if given.is_some() { "both" } else { "neither" };
+        (ratio, _) => {
+            let got = if ratio.is_some() { "both" } else { "neither" };
             Err(Error::usage("A mix needs a ratio or a share of its first pattern")
                 .at("ratio, first_percent")
                 .got(got)
@@ -271,9 +273,9 @@ fn resolve_one(
     process: u64,
 ) -> Result<(Basic, Value)> {
     let io_size = whole_sectors("io_size", spec.io_size.unwrap_or(IO_SIZE), space, 1)?;
-    let longest = if spec.mode.manages_zones() { ZONE_SIZE_MAX } else { IO_SIZE_MAX };
-    if io_size > longest {
-        return Err(out_of_range("io_size", io_size, &format!("at most {longest}")));
+    let max_size = if spec.mode.manages_zones() { ZONE_SIZE_MAX } else { IO_SIZE_MAX };
+    if io_size > max_size {
+        return Err(out_of_range("io_size", io_size, &format!("at most {max_size}")));
     }
     let io_shift = whole_sectors("io_shift", spec.io_shift.unwrap_or(0), space, 0)?;
     let (target_offset, target_size) = target_space(spec, space)?;
@@ -380,24 +382,24 @@ fn canonical_basic(
 fn location_of(spec: &BasicSpec) -> Result<(LocationKind, u64)> {
     let name = spec.location;
     if spec.incr.is_some() && name != LocationName::Ordered {
-        return Err(foreign("incr", "location 'ordered'"));
+        return Err(not_applicable("incr", "location 'ordered'"));
     }
     if spec.partitions.is_some() && name != LocationName::Partitioned {
-        return Err(foreign("partitions", "location 'partitioned'"));
+        return Err(not_applicable("partitions", "location 'partitioned'"));
     }
     if spec.skew_percent.is_some() && name != LocationName::Zipf {
-        return Err(foreign("skew_percent", "location 'zipf'"));
+        return Err(not_applicable("skew_percent", "location 'zipf'"));
     }
-    for (key, given) in
+    for (key, value) in
         [("hot_space_percent", spec.hot_space_percent), ("hot_io_percent", spec.hot_io_percent)]
     {
-        if given.is_some() && name != LocationName::HotCold {
-            return Err(foreign(key, "location 'hotcold'"));
+        if value.is_some() && name != LocationName::HotCold {
+            return Err(not_applicable(key, "location 'hotcold'"));
         }
     }
     Ok(match name {
         LocationName::Zipf => (zipf_of(spec)?, 1),
-        LocationName::HotCold => (areas_of(spec)?, 1),
+        LocationName::HotCold => (hot_cold_of(spec)?, 1),
         LocationName::Sequential => (LocationKind::Sequential, 1),
         LocationName::Random => (LocationKind::Random, 1),
         LocationName::Ordered => (LocationKind::Ordered { incr: spec.incr.unwrap_or(1) }, 1),
@@ -418,8 +420,8 @@ fn zipf_of(spec: &BasicSpec) -> Result<LocationKind> {
     }
 }
 
-fn areas_of(spec: &BasicSpec) -> Result<LocationKind> {
-    let share = |name, given: Option<u64>, default| match given.unwrap_or(default) {
+fn hot_cold_of(spec: &BasicSpec) -> Result<LocationKind> {
+    let share = |name, value: Option<u64>, default| match value.unwrap_or(default) {
         percent @ 1..=99 => Ok(percent),
         other => Err(out_of_range(name, other, "1 to 99")),
     };
@@ -434,7 +436,7 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
     let (all, hot) = (spec.write_stream, spec.hot_write_stream);
     for (key, given) in [("write_stream", all), ("hot_write_stream", hot)] {
         match given {
-            Some(_) if spec.mode != Mode::Write => return Err(foreign(key, "mode 'write'")),
+            Some(_) if spec.mode != Mode::Write => return Err(not_applicable(key, "mode 'write'")),
             Some(got) if got > WRITE_STREAM_MAX => {
                 return Err(out_of_range(key, got, &format!("0 to {WRITE_STREAM_MAX}")));
             }
@@ -442,7 +444,7 @@ fn write_streams_of(spec: &BasicSpec) -> Result<(u8, u8)> {
         }
     }
     if hot.is_some() && spec.location != LocationName::HotCold {
-        return Err(foreign("hot_write_stream", "location 'hotcold'"));
+        return Err(not_applicable("hot_write_stream", "location 'hotcold'"));
     }
     let all = all.unwrap_or(0);
     Ok((all as u8, hot.unwrap_or(all) as u8))
@@ -453,10 +455,10 @@ fn timing_of(spec: &BasicSpec) -> Result<(TimeName, u64, Option<u64>)> {
     let name = spec.time.unwrap_or(TimeName::Consecutive);
     let has_pauses = matches!(name, TimeName::Pause | TimeName::Burst);
     if spec.pause.is_some() && !has_pauses {
-        return Err(foreign("pause", "time 'pause' or 'burst'"));
+        return Err(not_applicable("pause", "time 'pause' or 'burst'"));
     }
     if spec.burst.is_some() && name != TimeName::Burst {
-        return Err(foreign("burst", "time 'burst'"));
+        return Err(not_applicable("burst", "time 'burst'"));
     }
     Ok(match name {
         TimeName::Consecutive | TimeName::Fixed | TimeName::Poisson => (name, 0, None),
@@ -480,8 +482,8 @@ fn checked_pause(pause_ns: u64) -> Result<u64> {
     Ok(pause_ns)
 }
 
-pub(super) fn queue_depth(given: Option<u64>) -> Result<u64> {
-    let depth = given.unwrap_or(1);
+pub(super) fn queue_depth(depth: Option<u64>) -> Result<u64> {
+    let depth = depth.unwrap_or(1);
     if depth == 0 || depth > QUEUE_DEPTH_MAX {
         return Err(out_of_range("queue_depth", depth, &format!("1 to {QUEUE_DEPTH_MAX}")));
     }
@@ -494,7 +496,8 @@ pub(super) enum Length {
         io_count: u64,
         io_ignore: u64,
     },
-    Found(Stop),
+    /// Determined by the stop rule.
+    Judged(Stop),
     /// Each part of a parallel pattern has its own.
     OfParts,
 }
@@ -504,7 +507,7 @@ impl Length {
     fn counts(&self) -> (u64, u64) {
         match self {
             Length::Fixed { io_count, io_ignore } => (*io_count, *io_ignore),
-            Length::Found(stop) => (stop.max_ios, 0),
+            Length::Judged(stop) => (stop.max_ios, 0),
             Length::OfParts => (0, 0),
         }
     }
@@ -525,7 +528,7 @@ fn length(
     match (io_count, io_ignore) {
         (Some(_), _) => Err(contradiction("io_count")),
         (None, Some(_)) => Err(contradiction("io_ignore")),
-        (None, None) => Ok(Length::Found(stop.resolve(processes)?.within_bytes(written)?)),
+        (None, None) => Ok(Length::Judged(stop.resolve(processes)?.within_bytes(written)?)),
     }
 }
 
@@ -561,11 +564,11 @@ pub(super) fn out_of_range(name: &str, got: u64, allowed: &str) -> Error {
         .action(format!("change '{name}'"))
 }
 
-fn foreign(name: &str, owner: &str) -> Error {
+fn not_applicable(name: &str, owner: &str) -> Error {
     Error::usage(format!("Parameter '{name}' has no meaning in this pattern"))
         .at(name)
         .allowed(format!("'{name}' belongs to {owner}"))
-        .action(format!("leave '{name}' out, or choose {owner}"))
+        .action(format!("omit '{name}', or choose {owner}"))
 }
 
 pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Length) -> Resolved {
@@ -573,7 +576,7 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
     for stream in &streams {
         totals.total_ios = totals.total_ios.saturating_add(stream.total_ios);
         let mut pause_ns = 0;
-        for (basic, ios) in shares(stream) {
+        for (basic, ios) in ios_per_pattern(stream) {
             let bytes = ios.saturating_mul(basic.io_size.0);
             match basic.mode {
                 Mode::Read => totals.bytes_read = totals.bytes_read.saturating_add(bytes),
@@ -599,34 +602,34 @@ pub(super) fn finish(mut canonical: Value, streams: Vec<StreamSpec>, length: Len
             canonical["io_ignore"] = io_ignore.into();
             None
         }
-        Length::Found(stop) => {
+        Length::Judged(stop) => {
             canonical["stop"] = stop.canonical();
             Some(stop)
         }
         Length::OfParts => None,
     };
     let round = match streams[0].source {
-        Source::Mix { order: Order::Ratio(ratio), .. } => ratio + 1,
-        Source::Mix { .. } | Source::Basic(_) | Source::List(_) => 1,
+        StreamSource::Mix { order: MixRule::Ratio(ratio), .. } => ratio + 1,
+        StreamSource::Mix { .. } | StreamSource::Basic(_) | StreamSource::List(_) => 1,
     };
-    let parts = vec![Part { processes: streams.len(), round }];
-    Resolved { canonical, streams, totals, stop, parts }
+    let groups = vec![ProcessGroup { processes: streams.len(), round }];
+    Resolved { canonical, streams, totals, stop, groups }
 }
 
 /// Return the number of I/Os of each basic pattern of a process.
-fn shares(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
+fn ios_per_pattern(stream: &StreamSpec) -> Vec<(&Basic, u64)> {
     match &stream.source {
-        Source::Basic(basic) => vec![(basic, stream.total_ios)],
-        Source::List(_) => Vec::new(),
-        Source::Mix { first, second, order } => {
-            let of_second = match order {
-                Order::Ratio(ratio) => stream.total_ios / (ratio + 1),
-                Order::Drawn { .. } => {
+        StreamSource::Basic(basic) => vec![(basic, stream.total_ios)],
+        StreamSource::List(_) => Vec::new(),
+        StreamSource::Mix { first, second, order } => {
+            let second_ios = match order {
+                MixRule::Ratio(ratio) => stream.total_ios / (ratio + 1),
+                MixRule::Drawn { .. } => {
                     let mut mix_order = MixOrder::new(stream);
                     (0..stream.total_ios).map(|_| u64::from(mix_order.next_part())).sum()
                 }
             };
-            vec![(first, stream.total_ios - of_second), (second, of_second)]
+            vec![(first, stream.total_ios - second_ios), (second, second_ios)]
         }
     }
 }

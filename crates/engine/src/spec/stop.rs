@@ -14,7 +14,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uflip_core::{Error, Result};
-use uflip_method::{FEWEST_IOS, Options};
+use uflip_method::{AnalysisOptions, MIN_IOS_ANALYSED};
 
 use super::resolve::out_of_range;
 
@@ -40,7 +40,7 @@ pub struct StopSpec {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)]
 pub struct Stop {
-    pub options: Options,
+    pub options: AnalysisOptions,
     pub min_ios: u64,
     pub max_ios: u64,
     pub max_time_ns: Option<u64>,
@@ -52,20 +52,24 @@ pub struct Stop {
 impl StopSpec {
     /// Fill in the defaults for a number of processes.
     pub(super) fn resolve(&self, processes: u64) -> Result<Stop> {
-        let default = Options::default();
-        let options = Options {
+        let default = AnalysisOptions::default();
+        let options = AnalysisOptions {
             confidence: self.confidence.unwrap_or(default.confidence),
             half_width: self.half_width.unwrap_or(default.half_width),
         };
         options.check()?;
-        let fewest = FEWEST_IOS as u64;
+        let min_allowed = MIN_IOS_ANALYSED as u64;
         let max_ios = self.max_ios.unwrap_or_else(|| (MAX_IOS / processes).max(MIN_IOS));
         let min_ios = self.min_ios.unwrap_or_else(|| MIN_IOS.min(max_ios));
-        if max_ios < fewest {
-            return Err(out_of_range("stop.max_ios", max_ios, &format!("{fewest} or more")));
+        if max_ios < min_allowed {
+            return Err(out_of_range("stop.max_ios", max_ios, &format!("{min_allowed} or more")));
         }
-        if !(fewest..=max_ios).contains(&min_ios) {
-            return Err(out_of_range("stop.min_ios", min_ios, &format!("{fewest} to {max_ios}")));
+        if !(min_allowed..=max_ios).contains(&min_ios) {
+            return Err(out_of_range(
+                "stop.min_ios",
+                min_ios,
+                &format!("{min_allowed} to {max_ios}"),
+            ));
         }
         Ok(Stop {
             options,
@@ -83,14 +87,14 @@ impl Stop {
     /// processes.
     pub(super) fn within_bytes(mut self, bytes: u64) -> Result<Stop> {
         if let (Some(budget), true) = (self.max_bytes_written, bytes > 0) {
-            let most = budget / bytes;
-            if most < FEWEST_IOS as u64 {
-                let allowed = format!("{} or more", bytes.saturating_mul(FEWEST_IOS as u64));
+            let max_ios = budget / bytes;
+            if max_ios < MIN_IOS_ANALYSED as u64 {
+                let allowed = format!("{} or more", bytes.saturating_mul(MIN_IOS_ANALYSED as u64));
                 return Err(out_of_range("stop.max_bytes_written", budget, &allowed));
             }
-            if most < self.max_ios {
-                self.max_ios = most;
-                self.min_ios = self.min_ios.min(most);
+            if max_ios < self.max_ios {
+                self.max_ios = max_ios;
+                self.min_ios = self.min_ios.min(max_ios);
                 self.budget = "max_bytes_written";
             }
         }
@@ -119,7 +123,5 @@ pub(super) fn contradiction(key: &str) -> Error {
     Error::usage(format!("'{key}' and 'stop' contradict each other"))
         .at("stop")
         .got(format!("both '{key}' and 'stop'"))
-        .action(format!(
-            "leave '{key}' out: a run with 'stop' finds it itself, or leave 'stop' out"
-        ))
+        .action(format!("omit '{key}', which a run with 'stop' determines itself, or omit 'stop'"))
 }

@@ -9,10 +9,10 @@ use uflip_core::{Error, ErrorKind, Result};
 
 use super::data_mark::{self, DataMarkStatus};
 use super::kind::FileSystem;
-use super::machine::{BlockOrFile, Machine, Node, Number, block_or_file_at};
+use super::machine::{BlockNode, BlockOrFile, DeviceNumber, Machine, block_or_file_at};
 use super::mark::{self, FileVersion, MarkStatus};
 use super::signature::{Signature, UNPROBED, probe};
-use super::target::{Target, below_dev};
+use super::target::{TargetHandle, is_below_dev};
 use super::{Roots, lock, token, uses::Uses, writers};
 use crate::sector_stamp::SectorStamp;
 
@@ -39,13 +39,17 @@ pub struct BlockReport {
 }
 
 /// Examine the block device of a number. Without a reader its contents are unknown.
-pub(crate) fn report(machine: &Machine, number: Number, reader: Option<&File>) -> BlockReport {
+pub(crate) fn report(
+    machine: &Machine,
+    number: DeviceNumber,
+    reader: Option<&File>,
+) -> BlockReport {
     let signatures = reader.map_or_else(
         || vec![Signature { name: UNPROBED.into(), label: "it cannot be opened".into() }],
         probe,
     );
     let mut uses = machine.uses_of_block(number);
-    let pools = signatures.iter().filter(|s| s.name == "zfs_member");
+    let pools = signatures.iter().filter(|signature| signature.name == "zfs_member");
     let imported = pools.filter(|pool| machine.pools.contains(&pool.label));
     uses.extend(imported.map(|pool| format!("a device of the imported ZFS pool {}", pool.label)));
     let name = machine.nodes.get(&number).map(|node| token::device_name(machine, node));
@@ -60,40 +64,40 @@ pub(crate) fn report(machine: &Machine, number: Number, reader: Option<&File>) -
 /// [`ErrorKind::Refused`].
 pub(crate) fn admit_block(
     machine: &Machine,
-    number: Number,
+    number: DeviceNumber,
     reader: Option<&File>,
-    place: &str,
+    location: &str,
     destroy: Option<&str>,
 ) -> Result<()> {
     let BlockReport { uses, signatures, token } = report(machine, number, reader);
-    refuse_used("The block device is in use", place, &uses)?;
+    refuse_used("The block device is in use", location, &uses)?;
     let Some(node) = machine.nodes.get(&number) else {
         return Err(Error::new(ErrorKind::Refused, "The kernel does not describe this device")
-            .at(place)
+            .at(location)
             .action("is sysfs mounted on /sys?"));
     };
     let name = token::device_name(machine, node);
-    if destroy.is_some_and(|typed| token::permits(typed, &name, &signatures)) {
+    if destroy.is_some_and(|token| token::permits(token, &name, &signatures)) {
         let writers = writers::find_block_writers(machine, number);
-        refuse_used("The block device is in use", place, &writers)?;
-        return refuse_used_below(machine, node, place);
+        refuse_used("The block device is in use", location, &writers)?;
+        return refuse_used_below(machine, node, location);
     }
     Err(Error::new(ErrorKind::Refused, "Everything on this block device would be lost")
-        .at(place)
+        .at(location)
         .got(format_destroy(destroy) + &format_contents(&signatures))
         .allowed(format!("--destroy '{token}'"))
-        .action("check that this is the device you mean, then type exactly this --destroy"))
+        .action("check that this is the intended device, then repeat this --destroy exactly"))
 }
 
 /// Refuse a loop device, or a partition of one, whose file is locked or written by another process.
-fn refuse_used_below(machine: &Machine, node: &Node, place: &str) -> Result<()> {
+fn refuse_used_below(machine: &Machine, node: &BlockNode, location: &str) -> Result<()> {
     let disk = node.disk.and_then(|disk| machine.nodes.get(&disk));
-    let shown = [Some(node), disk].into_iter().flatten().filter_map(|node| node.backing.as_ref());
-    for backing in shown.flat_map(|backing| &backing.targets) {
+    let nodes = [Some(node), disk].into_iter().flatten().filter_map(|node| node.backing.as_ref());
+    for backing in nodes.flat_map(|backing| &backing.targets) {
         let BlockOrFile::File(device, inode) = *backing else { continue };
-        lock::refuse_locked(device, inode, place)?;
+        lock::refuse_locked(device, inode, location)?;
         let writers = writers::find_file_writers(machine, device, inode);
-        refuse_used("The file behind the block device is in use", place, &writers)?;
+        refuse_used("The file behind the block device is in use", location, &writers)?;
     }
     Ok(())
 }
@@ -103,24 +107,32 @@ fn refuse_used_below(machine: &Machine, node: &Node, place: &str) -> Result<()> 
 /// # Errors
 /// Not a regular file; [`ErrorKind::Refused`] for one below /dev, or in a file system without
 /// storage.
-pub(crate) fn admit_kind(machine: &Machine, target: &Target, place: &str) -> Result<FileSystem> {
-    refuse_below_dev(&target.real_path(), place)?;
+pub(crate) fn admit_kind(
+    machine: &Machine,
+    target: &TargetHandle,
+    location: &str,
+) -> Result<FileSystem> {
+    refuse_below_dev(&target.real_path(), location)?;
     if !target.metadata.is_file() {
         let kind = if target.metadata.is_dir() { "a directory" } else { "a special file" };
         return Err(Error::device("This is not a regular file")
-            .at(place)
+            .at(location)
             .got(kind)
             .allowed("a regular file")
             .action("name a regular file"));
     }
-    admit_file_system(machine, target.held(), place)
+    admit_file_system(machine, target.descriptor(), location)
 }
 
 /// Refuse a file system that cannot store files.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`] for a file system that shows the kernel's state.
-pub(crate) fn admit_file_system(machine: &Machine, file: &File, place: &str) -> Result<FileSystem> {
+pub(crate) fn admit_file_system(
+    machine: &Machine,
+    file: &File,
+    location: &str,
+) -> Result<FileSystem> {
     let system = FileSystem::containing(machine, file);
     if system.keeps_files {
         return Ok(system);
@@ -130,36 +142,36 @@ pub(crate) fn admit_file_system(machine: &Machine, file: &File, place: &str) -> 
         ErrorKind::Refused,
         "This file system keeps no files: it shows the kernel's state",
     )
-    .at(place)
+    .at(location)
     .got(kind.to_owned())
     .allowed("a file system on a disk (ext4, xfs, btrfs, …), on a network, or in memory (tmpfs)")
-    .action("choose a file in another place"))
+    .action("choose a file in another file system"))
 }
 
 /// Refuse a path below /dev.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`].
-pub(crate) fn refuse_below_dev(real: &Path, place: &str) -> Result<()> {
-    if !below_dev(real) {
+pub(crate) fn refuse_below_dev(real: &Path, location: &str) -> Result<()> {
+    if !is_below_dev(real) {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Refused, "A path under /dev is never used as a file")
-        .at(place)
+        .at(location)
         .got(real.display().to_string())
-        .action("name a block device by its path alone, as in /dev/nvme0n1"))
+        .action("give a block device as a plain path, as in /dev/nvme0n1"))
 }
 
 /// A file to be written, as the user named it.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteRequest<'a> {
     /// Its name in errors.
-    pub(crate) place: &'a str,
+    pub(crate) location: &'a str,
     /// The path with which `destroy` must begin.
     pub(crate) path: &'a str,
     pub(crate) destroy: Option<&'a str>,
     /// The alternative to destroying the file.
-    pub(crate) instead: &'a str,
+    pub(crate) alternative: &'a str,
 }
 
 /// Refuse to write to a file that is in use, or holds foreign data, unless `destroy` is its path
@@ -168,17 +180,17 @@ pub(crate) struct WriteRequest<'a> {
 /// # Errors
 /// [`ErrorKind::Refused`].
 ///
-/// `known` is its earlier state, if it was found to be ours.
+/// `earlier` is its state when it was last found to be ours.
 pub(crate) fn admit_file(
     machine: &Machine,
     reader: &File,
     request: WriteRequest,
-    known: Option<FileVersion>,
+    earlier: Option<FileVersion>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Admitted> {
     let metadata = check_unused(machine, reader, request)?;
     let version = mark::file_version(&metadata);
-    let why = match mark::status(reader, known, stop) {
+    let void_reason = match mark::status(reader, earlier, stop) {
         MarkStatus::Expendable(stamp) => {
             refuse_writers(machine, &metadata, request)?;
             return Ok(Admitted { stamp: Some(stamp), version });
@@ -187,9 +199,9 @@ pub(crate) fn admit_file(
             "it holds the data of a served device"
         }
         MarkStatus::Unmarked => "",
-        MarkStatus::Void(why) => why,
+        MarkStatus::Void(void_reason) => void_reason,
     };
-    refuse_foreign_data(reader, &metadata, request, why)?;
+    refuse_foreign_data(reader, &metadata, request, void_reason)?;
     refuse_writers(machine, &metadata, request)?;
     Ok(Admitted { stamp: None, version })
 }
@@ -211,7 +223,7 @@ pub(crate) fn admit_data_file(
         DataMarkStatus::Ours => {}
         DataMarkStatus::Unmarked if is_expendable() => {}
         DataMarkStatus::Unmarked => refuse_foreign_data(reader, &metadata, request, "")?,
-        DataMarkStatus::Void(why) => refuse_foreign_data(reader, &metadata, request, why)?,
+        DataMarkStatus::Void(reason) => refuse_foreign_data(reader, &metadata, request, reason)?,
     }
     refuse_writers(machine, &metadata, request)
 }
@@ -221,30 +233,30 @@ pub(crate) fn admit_data_file(
 fn check_unused(machine: &Machine, reader: &File, request: WriteRequest) -> Result<Metadata> {
     let metadata = reader.metadata();
     let metadata =
-        metadata.map_err(|e| Error::os("The file cannot be opened", request.place, &e))?;
+        metadata.map_err(|e| Error::os("The file cannot be opened", request.location, &e))?;
     let mut uses = machine.uses_of_file(metadata.dev(), metadata.ino());
-    if is_mapped_by_us(&machine.roots, metadata.dev(), metadata.ino()) {
+    if is_mapped_here(&machine.roots, metadata.dev(), metadata.ino()) {
         uses.push("a part of this running program".to_owned());
     }
-    refuse_used("The file is in use", request.place, &uses)?;
-    lock::refuse_locked(metadata.dev(), metadata.ino(), request.place)?;
+    refuse_used("The file is in use", request.location, &uses)?;
+    lock::refuse_locked(metadata.dev(), metadata.ino(), request.location)?;
     Ok(metadata)
 }
 
 /// Refuse a file that another process has open for writing.
 fn refuse_writers(machine: &Machine, metadata: &Metadata, request: WriteRequest) -> Result<()> {
     let writers = writers::find_file_writers(machine, metadata.dev(), metadata.ino());
-    refuse_used("The file is in use", request.place, &writers)
+    refuse_used("The file is in use", request.location, &writers)
 }
 
-/// Refuse a file that is not ours, unless the user released it; `why` tells why its mark is void.
+/// Refuse a file that is not ours, unless the user released it; `void_reason` is the reason why its mark is void.
 fn refuse_foreign_data(
     reader: &File,
     metadata: &Metadata,
     request: WriteRequest,
-    why: &str,
+    void_reason: &str,
 ) -> Result<()> {
-    let WriteRequest { place, path, destroy, instead } = request;
+    let WriteRequest { location, path, destroy, alternative } = request;
     let signatures = if metadata.len() == 0 { vec![] } else { probe(reader) };
     if destroy.is_some_and(|typed| token::permits(typed, path, &signatures)) {
         return Ok(());
@@ -254,25 +266,24 @@ fn refuse_foreign_data(
     } else {
         "This file was not made by uflip, and its content would be lost"
     };
-    let why = if why.is_empty() { String::new() } else { format!("; {why}") };
+    let void_reason =
+        if void_reason.is_empty() { String::new() } else { format!("; {void_reason}") };
     Err(Error::new(ErrorKind::Refused, what)
-        .at(place)
-        .got(format_destroy(destroy) + &format_contents(&signatures) + &why)
+        .at(location)
+        .got(format_destroy(destroy) + &format_contents(&signatures) + &void_reason)
         .allowed(format!("--destroy {path}{}", token::contents(&signatures)))
-        .action(format!("{instead}; or give exactly this --destroy")))
+        .action(format!("{alternative}; or repeat this --destroy exactly")))
 }
 
-fn refuse_used(what: &str, place: &str, uses: &Uses) -> Result<()> {
+fn refuse_used(what: &str, location: &str, uses: &Uses) -> Result<()> {
     if uses.is_empty() {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Refused, what)
-        .at(place)
+        .at(location)
         .got(format_uses(uses))
-        .allowed("a target that nothing else uses")
-        .action(
-            "unmount it, or end what uses it (swap, LVM, RAID, dm-crypt, a loop device, a program)",
-        ))
+        .allowed("an unused target")
+        .action("unmount it, or end its use (swap, LVM, RAID, dm-crypt, a loop device, a program)"))
 }
 
 /// Return the first uses, and the number of further ones.
@@ -299,7 +310,7 @@ fn format_contents(signatures: &[Signature]) -> String {
 }
 
 /// Return whether a file is mapped into this process: the program, or a library.
-fn is_mapped_by_us(roots: &Roots, device: u64, inode: u64) -> bool {
+fn is_mapped_here(roots: &Roots, device: u64, inode: u64) -> bool {
     let maps = super::attribute(&roots.proc.join("self/maps"));
     let mut paths: Vec<&str> =
         maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..])).collect();

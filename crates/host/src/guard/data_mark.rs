@@ -11,8 +11,7 @@ use std::ffi::CStr;
 use std::fs::{File, Metadata};
 
 use super::mark::{
-    self, file_version, identity, modified_text, parse, read_text, wait_for_the_next_tick,
-    write_text,
+    self, file_version, identity, modified_text, parse, read_text, wait_for_next_tick, write_text,
 };
 
 const NAME: &CStr = c"user.uflip.served";
@@ -35,8 +34,8 @@ pub(crate) fn status(file: &File) -> DataMarkStatus {
     let (Some((VERSION, stored)), Ok(metadata)) = (parse(&text), file.metadata()) else {
         return DataMarkStatus::Void("its mark cannot be read");
     };
-    let differs = |key: &str, now: &str| stored.get(key) != Some(&now);
-    if identity(file, &metadata).iter().any(|(key, now)| differs(key, now)) {
+    let differs = |key: &str, present: &str| stored.get(key) != Some(&present);
+    if identity(file, &metadata).iter().any(|(key, present)| differs(key, present)) {
         return DataMarkStatus::Void("it is a copy of a file that uflip served");
     }
     let was_closed = stored.get("open") != Some(&"1");
@@ -76,7 +75,7 @@ impl DataMark {
 impl Drop for DataMark {
     fn drop(&mut self) {
         // A later write by another process then has a later time.
-        wait_for_the_next_tick(&self.file);
+        wait_for_next_tick(&self.file);
         self.write(false);
     }
 }

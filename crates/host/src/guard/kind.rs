@@ -43,13 +43,13 @@ impl FileSystem {
 
 fn keeps_files(roots: &Roots, kind: &str) -> bool {
     // `nodev` before the name: not on a block device.
-    let list = attribute(&roots.proc.join("filesystems"));
-    KEEPS_FILES.contains(&kind) || list.lines().any(|line| line.trim() == kind && !kind.is_empty())
+    let known = attribute(&roots.proc.join("filesystems"));
+    KEEPS_FILES.contains(&kind) || known.lines().any(|line| line.trim() == kind && !kind.is_empty())
 }
 
 /// Return the mount through which a file was opened.
 fn mount_id(file: &File) -> Option<u64> {
-    let about = attribute(format!("/proc/self/fdinfo/{}", file.as_raw_fd()).as_ref());
-    let line = about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+    let fdinfo = attribute(format!("/proc/self/fdinfo/{}", file.as_raw_fd()).as_ref());
+    let line = fdinfo.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
     line.trim().parse().ok()
 }

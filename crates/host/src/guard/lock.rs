@@ -16,20 +16,20 @@ use super::attribute;
 
 /// udev briefly locks a disk after each change to it.
 const TRIES: u32 = 4;
-const BETWEEN: Duration = Duration::from_millis(10);
+const RETRY_DELAY: Duration = Duration::from_millis(10);
 /// The locks of a killed process end with its outstanding I/O, which is after its parent is
 /// notified.
-const TRIES_AFTER_A_DEATH: u32 = 200;
+const TRIES_AFTER_EXIT: u32 = 200;
 
 /// Lock `file` until it is closed: exclusively, or shared with other readers.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`] if another process holds it, with its name if the kernel reports it.
-pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
-    let how = if alone { libc::LOCK_EX } else { libc::LOCK_SH };
+pub(crate) fn hold(file: &File, exclusive: bool, location: &str) -> Result<()> {
+    let mode = if exclusive { libc::LOCK_EX } else { libc::LOCK_SH };
     for attempt in 1.. {
         // SAFETY: an open descriptor.
-        if unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) } == 0 {
+        if unsafe { libc::flock(file.as_raw_fd(), mode | libc::LOCK_NB) } == 0 {
             return Ok(());
         }
         let error = std::io::Error::last_os_error();
@@ -37,23 +37,24 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
         if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
             return Ok(());
         }
-        let dies = || have_ended(&holders(Path::new("/proc"), file));
-        if attempt >= TRIES && !(attempt < TRIES_AFTER_A_DEATH && dies()) {
+        let holders_have_ended = || have_ended(&holders(Path::new("/proc"), file));
+        if attempt >= TRIES && !(attempt < TRIES_AFTER_EXIT && holders_have_ended()) {
             break;
         }
-        std::thread::sleep(BETWEEN);
+        std::thread::sleep(RETRY_DELAY);
     }
     let holders = holders(Path::new("/proc"), file);
-    let who = if holders.is_empty() { "another process".to_owned() } else { named(&holders) };
+    let names =
+        if holders.is_empty() { "another process".to_owned() } else { format_holders(&holders) };
     Err(Error::new(ErrorKind::Refused, "The target is in use by another benchmark")
-        .at(place)
-        .got(format!("locked by {who}"))
-        .allowed(if alone {
-            "a target that nobody reads or writes"
+        .at(location)
+        .got(format!("locked by {names}"))
+        .allowed(if exclusive {
+            "a target without readers or writers"
         } else {
-            "one that nobody writes"
+            "a target without writers"
         })
-        .action("wait until it is over, or choose another target"))
+        .action("wait until that benchmark ends, or choose another target"))
 }
 
 /// Refuse a file that cannot be locked exclusively, tested through its `reader`: opening it for
@@ -61,8 +62,8 @@ pub(crate) fn hold(file: &File, alone: bool, place: &str) -> Result<()> {
 ///
 /// # Errors
 /// As [`hold`].
-pub(crate) fn refuse_held(reader: &File, place: &str) -> Result<()> {
-    hold(reader, true, place)?;
+pub(crate) fn refuse_held(reader: &File, location: &str) -> Result<()> {
+    hold(reader, true, location)?;
     // SAFETY: an open descriptor.
     unsafe { libc::flock(reader.as_raw_fd(), libc::LOCK_UN) };
     Ok(())
@@ -72,30 +73,31 @@ pub(crate) fn refuse_held(reader: &File, place: &str) -> Result<()> {
 ///
 /// # Errors
 /// [`ErrorKind::Refused`], with the holders.
-pub(crate) fn refuse_locked(device: u64, inode: u64, place: &str) -> Result<()> {
-    let look = || holders_of_inode(Path::new("/proc"), (device, inode), Some(std::process::id()));
-    let mut holders = look();
-    for _ in 1..TRIES_AFTER_A_DEATH {
+pub(crate) fn refuse_locked(device: u64, inode: u64, location: &str) -> Result<()> {
+    let find_holders =
+        || holders_of_inode(Path::new("/proc"), (device, inode), Some(std::process::id()));
+    let mut holders = find_holders();
+    for _ in 1..TRIES_AFTER_EXIT {
         if !have_ended(&holders) {
             break;
         }
-        std::thread::sleep(BETWEEN);
-        holders = look();
+        std::thread::sleep(RETRY_DELAY);
+        holders = find_holders();
     }
     if holders.is_empty() {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Refused, "The target is in use by another process")
-        .at(place)
-        .got(format!("locked by {}", named(&holders)))
-        .allowed("a target that nobody has locked")
+        .at(location)
+        .got(format!("locked by {}", format_holders(&holders)))
+        .allowed("a target without locks")
         .action("end that process, or choose another target"))
 }
 
 /// The holder of a lock.
 #[derive(PartialEq, Eq, Debug)]
 struct Holder {
-    who: String,
+    name: String,
     /// The process no longer exists.
     ended: bool,
 }
@@ -105,9 +107,9 @@ fn have_ended(holders: &[Holder]) -> bool {
     !holders.is_empty() && holders.iter().all(|holder| holder.ended)
 }
 
-fn named(holders: &[Holder]) -> String {
-    let all: Vec<&str> = holders.iter().map(|holder| holder.who.as_str()).collect();
-    all.join(", ")
+fn format_holders(holders: &[Holder]) -> String {
+    let names: Vec<&str> = holders.iter().map(|holder| holder.name.as_str()).collect();
+    names.join(", ")
 }
 
 /// Return the holders of locks on `file`.
@@ -121,30 +123,30 @@ fn holders(proc: &Path, file: &File) -> Vec<Holder> {
 fn holders_of_inode(proc: &Path, (device, inode): (u64, u64), except: Option<u32>) -> Vec<Holder> {
     let (major, minor) = (libc::major(device), libc::minor(device));
     let key = format!("{major:02x}:{minor:02x}:{inode}");
-    let mut found = vec![];
+    let mut holders = vec![];
     for line in attribute(&proc.join("locks")).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         // A blocked lock request has an arrow before its kind, and holds nothing.
-        let [_, kind, _, _, process, place, ..] = words[..] else { continue };
-        if !["POSIX", "OFDLCK", "FLOCK"].contains(&kind) || place != key {
+        let [_, kind, _, _, process, inode_key, ..] = words[..] else { continue };
+        if !["POSIX", "OFDLCK", "FLOCK"].contains(&kind) || inode_key != key {
             continue;
         }
         if except.is_some_and(|except| process == except.to_string()) {
             continue;
         }
-        let name = attribute(&proc.join(process).join("comm"));
-        let (who, ended) = match (process, name.as_str()) {
+        let comm = attribute(&proc.join(process).join("comm"));
+        let (name, ended) = match (process, comm.as_str()) {
             // Locks of open file descriptions do not belong to a process.
             ("-1" | "0", _) => ("an unknown process".to_owned(), false),
             (_, "") => (format!("process {process}"), true),
-            (_, name) => (format!("process {process} ({name})"), false),
+            (_, comm) => (format!("process {process} ({comm})"), false),
         };
-        let holder = Holder { who, ended };
-        if !found.contains(&holder) {
-            found.push(holder);
+        let holder = Holder { name, ended };
+        if !holders.contains(&holder) {
+            holders.push(holder);
         }
     }
-    found
+    holders
 }
 
 #[cfg(test)]
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_writer_excludes_everybody_and_readers_only_writers() {
+    fn writer_lock_is_exclusive_and_reader_lock_is_shared() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         let open = || File::options().create(true).append(true).open(&path).expect("opened");
@@ -165,20 +167,20 @@ mod tests {
         drop(first);
         hold(&second, false, "f").expect("free again");
         hold(&open(), false, "f").expect("readers share");
-        hold(&open(), true, "f").expect_err("a reader is there");
+        hold(&open(), true, "f").expect_err("a reader holds it");
     }
 
     #[test]
-    fn a_lock_of_a_process_that_has_ended_is_told_from_one_of_a_living() {
+    fn lock_of_an_ended_process_is_detected() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         let file = File::create(&path).expect("made");
         let metadata = file.metadata().expect("known");
         let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
-        let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
+        let inode_key = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
         let locks = |processes: &[u32]| {
             let line =
-                |process: &u32| format!("1: FLOCK  ADVISORY  WRITE {process} {place} 0 EOF\n");
+                |process: &u32| format!("1: FLOCK  ADVISORY  WRITE {process} {inode_key} 0 EOF\n");
             let lines: String = processes.iter().map(line).collect();
             std::fs::write(folder.path().join("locks"), lines).expect("written");
             holders(folder.path(), &file)
@@ -188,7 +190,7 @@ mod tests {
         assert!(!have_ended(&locks(&[])));
         assert!(have_ended(&locks(&[8])));
         assert!(!have_ended(&locks(&[7])));
-        assert!(!have_ended(&locks(&[8, 7])), "the living one still has it");
-        assert_eq!(named(&locks(&[8, 7])), "process 8, process 7 (fio)");
+        assert!(!have_ended(&locks(&[8, 7])), "the running process still holds it");
+        assert_eq!(format_holders(&locks(&[8, 7])), "process 8, process 7 (fio)");
     }
 }

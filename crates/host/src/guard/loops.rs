@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use super::attribute;
-use super::machine::{BlockOrFile, Machine, Number};
+use super::machine::{BlockOrFile, DeviceNumber, Machine};
 
 const LOOP_GET_STATUS64: u32 = 0x4C05;
 
@@ -28,7 +28,7 @@ pub(crate) struct Backing {
 impl Backing {
     /// Return whether two loop devices share a byte.
     pub(crate) fn overlaps(&self, other: &Backing) -> bool {
-        let shared = self.targets.iter().any(|place| other.targets.contains(place));
+        let shared = self.targets.iter().any(|target| other.targets.contains(target));
         shared && self.from < other.to && other.from < self.to
     }
 }
@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<LoopInfo>() == 232, "as the kernel copies it");
 
 /// Return the backing of the loop device of a number; `None` for any other device, and for a
 /// detached loop device.
-pub(crate) fn backing(machine: &Machine, number: Number) -> Option<Backing> {
+pub(crate) fn backing(machine: &Machine, number: DeviceNumber) -> Option<Backing> {
     let node = &machine.nodes[&number];
     let folder = node.folder.join("loop");
     if !folder.is_dir() {
@@ -58,18 +58,21 @@ pub(crate) fn backing(machine: &Machine, number: Number) -> Option<Backing> {
     let from = attribute(&folder.join("offset")).parse().unwrap_or(0);
     let limit = attribute(&folder.join("sizelimit")).parse().unwrap_or(0);
     let mut targets: Vec<BlockOrFile> = machine.resolve(&path).into_iter().collect();
-    targets.extend(query(machine, &node.name, number).filter(|place| !targets.contains(place)));
+    targets.extend(
+        query_device(machine, &node.name, number).filter(|target| !targets.contains(target)),
+    );
     let to = if limit == 0 { u64::MAX } else { from + limit };
     Some(Backing { path, targets, from, to })
 }
 
 /// Return the backing that the device reports; `None` without permission to open it.
-fn query(machine: &Machine, name: &str, number: Number) -> Option<BlockOrFile> {
+fn query_device(machine: &Machine, name: &str, number: DeviceNumber) -> Option<BlockOrFile> {
     let path = machine.roots.dev.join(name);
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = file.metadata().ok()?;
-    if !metadata.file_type().is_block_device() || Number::from_dev(metadata.rdev()) != number {
+    if !metadata.file_type().is_block_device() || DeviceNumber::from_dev(metadata.rdev()) != number
+    {
         return None;
     }
     // SAFETY: plain data, for which all zeros is a valid value.
@@ -81,17 +84,17 @@ fn query(machine: &Machine, name: &str, number: Number) -> Option<BlockOrFile> {
     }
     // `real_device` is the backing block device if there is one, else the device of the file
     // system.
-    let real = decoded(info.real_device);
+    let real = decode_device(info.real_device);
     if info.real_device != info.device && machine.nodes.contains_key(&real) {
         return Some(BlockOrFile::Block(real));
     }
-    let Number { major, minor } = decoded(info.device);
+    let DeviceNumber { major, minor } = decode_device(info.device);
     Some(BlockOrFile::File(libc::makedev(major, minor), info.inode))
 }
 
 /// Decode a number from the kernel's `huge_encode_dev`.
-fn decoded(device: u64) -> Number {
-    Number {
+fn decode_device(device: u64) -> DeviceNumber {
+    DeviceNumber {
         major: (device >> 8 & 0xfff) as u32,
         minor: (device & 0xff | device >> 12 & 0xfff00) as u32,
     }
@@ -102,27 +105,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_taken_apart_as_the_kernel_puts_them_together() {
+    fn device_numbers_decode_like_the_kernel_s() {
         for (major, minor) in [(7u64, 0u64), (254, 0), (8, 17), (259, 300), (4095, 0xf_ffff)] {
             let encoded = minor & 0xff | major << 8 | (minor & !0xff) << 12;
-            let expected = Number { major: major as u32, minor: minor as u32 };
-            assert_eq!(decoded(encoded), expected);
+            let expected = DeviceNumber { major: major as u32, minor: minor as u32 };
+            assert_eq!(decode_device(encoded), expected);
         }
     }
 
     #[test]
-    fn two_loops_over_different_parts_of_one_file_do_not_meet() {
-        let over = |from, to| Backing {
+    fn loops_over_disjoint_parts_of_a_file_do_not_overlap() {
+        let backing = |from, to| Backing {
             path: "f".into(),
             targets: vec![BlockOrFile::File(1, 2)],
             from,
             to,
         };
-        assert!(over(0, u64::MAX).overlaps(&over(512, 1024)));
-        assert!(!over(0, 512).overlaps(&over(512, 1024)));
+        assert!(backing(0, u64::MAX).overlaps(&backing(512, 1024)));
+        assert!(!backing(0, 512).overlaps(&backing(512, 1024)));
         assert!(
-            !over(0, 512)
-                .overlaps(&Backing { targets: vec![BlockOrFile::File(1, 3)], ..over(0, 512) })
+            !backing(0, 512)
+                .overlaps(&Backing { targets: vec![BlockOrFile::File(1, 3)], ..backing(0, 512) })
         );
     }
 }

@@ -9,32 +9,32 @@ use super::{Roots, attribute};
 
 /// The number of a block device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Number {
+pub(crate) struct DeviceNumber {
     pub(crate) major: u32,
     pub(crate) minor: u32,
 }
 
-impl Number {
-    pub(crate) fn from_dev(device: libc::dev_t) -> Number {
-        Number { major: libc::major(device), minor: libc::minor(device) }
+impl DeviceNumber {
+    pub(crate) fn from_dev(device: libc::dev_t) -> DeviceNumber {
+        DeviceNumber { major: libc::major(device), minor: libc::minor(device) }
     }
 
     /// Parse `MAJOR:MINOR`, as the kernel prints it.
-    pub(crate) fn parse(text: &str) -> Option<Number> {
+    pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
         let (major, minor) = text.trim().split_once(':')?;
-        Some(Number { major: major.parse().ok()?, minor: minor.parse().ok()? })
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 }
 
 /// One block device.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) number: Number,
+pub(crate) struct BlockNode {
+    pub(crate) number: DeviceNumber,
     /// The kernel's name, with `!` where its path has `/`.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     /// The disk, for a partition.
-    pub(crate) disk: Option<Number>,
+    pub(crate) disk: Option<DeviceNumber>,
     /// The devices built on this one (LVM, RAID, dm-crypt, multipath).
     pub(crate) holders: Vec<String>,
     /// The devices that this one is built on.
@@ -45,7 +45,7 @@ pub(crate) struct Node {
     pub(crate) mapped_name: String,
 }
 
-impl Node {
+impl BlockNode {
     /// Return the kernel's name, followed by the device mapper's name in parentheses.
     pub(crate) fn title(&self) -> String {
         let name = self.name.replace('!', "/");
@@ -60,7 +60,7 @@ impl Node {
 /// A block device or file that a kernel table (mounts, swap) refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BlockOrFile {
-    Block(Number),
+    Block(DeviceNumber),
     /// The device of its file system, and its inode.
     File(u64, u64),
 }
@@ -68,30 +68,30 @@ pub(crate) enum BlockOrFile {
 /// All block devices and their uses.
 pub(crate) struct Machine {
     pub(crate) roots: Roots,
-    pub(crate) nodes: BTreeMap<Number, Node>,
-    by_name: BTreeMap<String, Number>,
+    pub(crate) nodes: BTreeMap<DeviceNumber, BlockNode>,
+    by_name: BTreeMap<String, DeviceNumber>,
     /// The mounts of all visible mount namespaces.
     pub(crate) mounts: Vec<Mount>,
     /// The devices of each mount: by its number, its source and its options.
-    pub(crate) mounted: Vec<Vec<Number>>,
+    pub(crate) mounted: Vec<Vec<DeviceNumber>>,
     /// The swap areas, with the path in the kernel's table.
     pub(crate) swaps: Vec<(String, Option<BlockOrFile>)>,
     /// Members of mounted btrfs file systems: file system and device.
-    pub(crate) btrfs: Vec<(String, Number)>,
+    pub(crate) btrfs: Vec<(String, DeviceNumber)>,
     /// Members of RAID arrays, active or not: array and device.
-    pub(crate) arrays: Vec<(String, Number)>,
+    pub(crate) arrays: Vec<(String, DeviceNumber)>,
     /// The imported ZFS pools.
     pub(crate) pools: Vec<String>,
 }
 
 impl Machine {
     /// Examine the machine below `roots`. Unreadable files count as missing.
-    pub(crate) fn look(roots: &Roots) -> Machine {
+    pub(crate) fn examine(roots: &Roots) -> Machine {
         let mut machine = Machine {
             roots: roots.clone(),
             nodes: BTreeMap::new(),
             by_name: BTreeMap::new(),
-            mounts: mounts::all(&roots.proc),
+            mounts: mounts::all_mounts(&roots.proc),
             mounted: vec![],
             swaps: vec![],
             btrfs: vec![],
@@ -111,29 +111,29 @@ impl Machine {
         machine
     }
 
-    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn node(&self, name: &str) -> Option<&BlockNode> {
         self.nodes.get(self.by_name.get(name)?)
     }
 
     /// Return the disk of a partition; any other device itself.
-    pub(crate) fn disk_of<'a>(&'a self, node: &'a Node) -> &'a Node {
+    pub(crate) fn disk_of<'a>(&'a self, node: &'a BlockNode) -> &'a BlockNode {
         node.disk.and_then(|disk| self.nodes.get(&disk)).unwrap_or(node)
     }
 
-    pub(crate) fn partitions(&self, disk: Number) -> impl Iterator<Item = &Node> {
+    pub(crate) fn partitions(&self, disk: DeviceNumber) -> impl Iterator<Item = &BlockNode> {
         self.nodes.values().filter(move |node| node.disk == Some(disk))
     }
 
     fn read_nodes(&mut self) {
         let list = self.roots.sys.join("dev/block");
         for number in names_in(&list) {
-            let Some(number) = Number::parse(&number) else { continue };
+            let Some(number) = DeviceNumber::parse(&number) else { continue };
             let link = list.join(format!("{}:{}", number.major, number.minor));
             let Ok(folder) = link.canonicalize() else { continue };
             let name = file_name(&folder);
             let disk = folder.join("partition").exists().then(|| folder.parent()).flatten();
-            let disk = disk.and_then(|disk| Number::parse(&attribute(&disk.join("dev"))));
-            let node = Node {
+            let disk = disk.and_then(|disk| DeviceNumber::parse(&attribute(&disk.join("dev"))));
+            let node = BlockNode {
                 number,
                 name: name.clone(),
                 disk,
@@ -156,9 +156,9 @@ impl Machine {
             let link = self.roots.dev.join(name).canonicalize();
             let real = link.ok().map(|real| file_name(&real)).unwrap_or_default();
             let mapped = name.strip_prefix("mapper/").unwrap_or("");
-            let known = |node: &&Node| !mapped.is_empty() && node.mapped_name == mapped;
+            let is_mapped = |node: &&BlockNode| !mapped.is_empty() && node.mapped_name == mapped;
             let node = self.node(&name.replace('/', "!"));
-            let node = node.or_else(|| self.nodes.values().find(known));
+            let node = node.or_else(|| self.nodes.values().find(is_mapped));
             if let Some(node) = node.or_else(|| self.node(&real)) {
                 return Some(BlockOrFile::Block(node.number));
             }
@@ -166,15 +166,15 @@ impl Machine {
         block_or_file_at(Path::new(path))
     }
 
-    fn devices_of(&self, mount: &Mount) -> Vec<Number> {
+    fn devices_of(&self, mount: &Mount) -> Vec<DeviceNumber> {
         // Several devices are separated by colons (bcachefs).
-        let names = mount.source.split(':').chain(mount.named.iter().map(String::as_str));
-        let named = names.filter(|name| name.starts_with("/dev/"));
-        let places = named.filter_map(|name| match self.resolve(name) {
+        let names = mount.source.split(':').chain(mount.option_devices.iter().map(String::as_str));
+        let devices = names.filter(|name| name.starts_with("/dev/"));
+        let numbers = devices.filter_map(|name| match self.resolve(name) {
             Some(BlockOrFile::Block(number)) => Some(number),
             _ => None,
         });
-        std::iter::once(mount.number).chain(places).collect()
+        std::iter::once(mount.number).chain(numbers).collect()
     }
 
     fn read_swaps(&self) -> Vec<(String, Option<BlockOrFile>)> {
@@ -183,7 +183,7 @@ impl Machine {
         paths.map(mounts::unescape).map(|path| (path.clone(), self.resolve(&path))).collect()
     }
 
-    fn read_btrfs(&self) -> Vec<(String, Number)> {
+    fn read_btrfs(&self) -> Vec<(String, DeviceNumber)> {
         let root = self.roots.sys.join("fs/btrfs");
         let mut members = vec![];
         for system in names_in(&root) {
@@ -195,7 +195,7 @@ impl Machine {
     }
 
     /// Parse lines such as `md0 : active raid1 sdb1[1] sda1[0](F)`.
-    fn read_arrays(&self) -> Vec<(String, Number)> {
+    fn read_arrays(&self) -> Vec<(String, DeviceNumber)> {
         let mut members = vec![];
         for line in attribute(&self.roots.proc.join("mdstat")).lines() {
             let Some((array, rest)) = line.split_once(" : ") else { continue };
@@ -213,7 +213,7 @@ pub(crate) fn block_or_file_at(path: &Path) -> Option<BlockOrFile> {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.file_type().is_block_device() {
-        return Some(BlockOrFile::Block(Number::from_dev(metadata.rdev())));
+        return Some(BlockOrFile::Block(DeviceNumber::from_dev(metadata.rdev())));
     }
     metadata.is_file().then(|| BlockOrFile::File(metadata.dev(), metadata.ino()))
 }

@@ -31,8 +31,8 @@ const NAME: &CStr = c"user.uflip";
 const VERSION: &str = "2";
 /// An unknown or void value.
 const UNKNOWN: &str = "-";
-/// Longer than any mark.
-const LONGEST: usize = 1024;
+/// The size of the buffer for a mark [bytes].
+const MAX_MARK_BYTES: usize = 1024;
 /// `_IOR('v', 1, long)`: the generation, which distinguishes two files that used one inode number.
 const FS_IOC_GETVERSION: u32 = 0x8008_7601;
 /// The kernel's clock for file times ticks every few milliseconds.
@@ -58,11 +58,11 @@ pub(crate) fn file_version(metadata: &Metadata) -> FileVersion {
     (metadata.len(), metadata.mtime(), metadata.mtime_nsec())
 }
 
-/// Return the status of `file`. `stop` cancels a scan of its data. A file that is unchanged since
-/// it was `known` to be ours is not scanned again.
+/// Return the status of `file`. `stop` cancels a scan of its data. A file that is unchanged
+/// since its `earlier` version, which was ours, is not scanned again.
 pub(crate) fn status(
     file: &File,
-    known: Option<FileVersion>,
+    earlier: Option<FileVersion>,
     stop: &dyn Fn() -> bool,
 ) -> MarkStatus {
     let Some(text) = read(file) else { return MarkStatus::Unmarked };
@@ -78,12 +78,12 @@ pub(crate) fn status(
     if stored.get("modified") == Some(&UNKNOWN) {
         return MarkStatus::Void("somebody else wrote to it while uflip had it open");
     }
-    let now = facts(file, &metadata, stamp, Some(file_version(&metadata)));
-    let differ = |key: &str| stored.get(key).copied() != now.get(key).map(String::as_str);
-    if ["inode", "born", "generation"].into_iter().any(differ) {
+    let present = attributes(file, &metadata, stamp, Some(file_version(&metadata)));
+    let differs = |key: &str| stored.get(key).copied() != present.get(key).map(String::as_str);
+    if ["inode", "born", "generation"].into_iter().any(differs) {
         return MarkStatus::Void("it is a copy of a file that uflip made");
     }
-    if (!differ("size") && !differ("modified")) || known == Some(file_version(&metadata)) {
+    if (!differs("size") && !differs("modified")) || earlier == Some(file_version(&metadata)) {
         return MarkStatus::Expendable(stamp);
     }
     if stored.get("open") != Some(&"1") {
@@ -92,7 +92,7 @@ pub(crate) fn status(
     match stamp.covers(file, stop) {
         Some(true) => MarkStatus::Expendable(stamp),
         Some(false) => MarkStatus::Void("it holds data that uflip did not write"),
-        None => MarkStatus::Void("it was not looked through to its end"),
+        None => MarkStatus::Void("its scan was cancelled"),
     }
 }
 
@@ -119,7 +119,7 @@ struct ForeignWrites {
     /// The file as uflip left it; `None` while uflip writes.
     last_version: Option<FileVersion>,
     /// The opens by others, if inotify is available.
-    others: Option<OpenCounter>,
+    opens: Option<OpenCounter>,
     /// The number of unexpected changes found.
     changed: u64,
     /// The number of writers that had closed the file at the last check.
@@ -157,34 +157,34 @@ impl OwnershipMark {
 
     /// Count further opens of `file` by others from now on.
     pub(crate) fn count_opens(&self, file: &File) {
-        self.foreign().others = OpenCounter::start(file);
+        self.foreign().opens = OpenCounter::start(file);
     }
 
     /// Add the actions of others to the status of the target.
-    pub(crate) fn add_to(&self, now: &mut crate::target_status::TargetStatus) {
+    pub(crate) fn add_to(&self, status: &mut crate::target_status::TargetStatus) {
         let mut foreign = self.foreign();
-        self.check_others(&mut foreign);
-        now.changed_by_others = self.file.is_some().then_some(foreign.changed);
-        if let Some(others) = &foreign.others {
-            others.add_to(now);
+        self.detect_foreign_writes(&mut foreign);
+        status.changed_by_others = self.file.is_some().then_some(foreign.changed);
+        if let Some(opens) = &foreign.opens {
+            opens.add_to(status);
         }
     }
 
     /// Note that uflip begins to write.
     pub(crate) fn begin(&self) {
         let mut foreign = self.foreign();
-        self.check_others(&mut foreign);
+        self.detect_foreign_writes(&mut foreign);
         foreign.last_version = None;
     }
 
     /// Renew the mark after a run. Later writes by others have a later time.
     pub(crate) fn renew(&self) {
         if let Some(file) = &self.file {
-            wait_for_the_next_tick(file);
+            wait_for_next_tick(file);
         }
         let mut foreign = self.foreign();
-        self.check_others(&mut foreign);
-        foreign.last_version = self.now();
+        self.detect_foreign_writes(&mut foreign);
+        foreign.last_version = self.present_version();
         if !foreign.is_void {
             self.write(foreign.last_version, true);
         }
@@ -202,21 +202,22 @@ impl OwnershipMark {
         self.foreign.lock().expect("no panic while held")
     }
 
-    fn now(&self) -> Option<FileVersion> {
+    fn present_version(&self) -> Option<FileVersion> {
         Some(file_version(&self.file.as_ref()?.metadata().ok()?))
     }
 
     /// Void the mark if others wrote since the last check: the file changed while uflip was not
     /// writing, or a writer closed it while uflip was writing.
-    fn check_others(&self, foreign: &mut ForeignWrites) {
-        let writers = foreign.others.as_mut().map_or(0, OpenCounter::writers);
-        let beside_us = foreign.last_version.is_none() && writers > foreign.writers;
-        let is_changed = foreign.last_version.is_some() && foreign.last_version != self.now();
+    fn detect_foreign_writes(&self, foreign: &mut ForeignWrites) {
+        let writers = foreign.opens.as_mut().map_or(0, OpenCounter::writers);
+        let overlapped = foreign.last_version.is_none() && writers > foreign.writers;
+        let is_changed =
+            foreign.last_version.is_some() && foreign.last_version != self.present_version();
         if is_changed {
             foreign.changed += 1;
-            foreign.last_version = self.now();
+            foreign.last_version = self.present_version();
         }
-        if (is_changed || beside_us) && !foreign.is_void {
+        if (is_changed || overlapped) && !foreign.is_void {
             foreign.is_void = true;
             self.write(None, false);
         }
@@ -224,11 +225,11 @@ impl OwnershipMark {
     }
 
     /// Write the mark. Without extended attributes the user must confirm again next time.
-    fn write(&self, left: Option<FileVersion>, open: bool) {
+    fn write(&self, last_version: Option<FileVersion>, open: bool) {
         let Some(file) = &self.file else { return };
         let Ok(metadata) = file.metadata() else { return };
         let mut text = VERSION.to_owned();
-        for (key, value) in facts(file, &metadata, self.stamp, left) {
+        for (key, value) in attributes(file, &metadata, self.stamp, last_version) {
             text += &format!(" {key}={value}");
         }
         text += if open { " open=1" } else { " open=0" };
@@ -239,7 +240,7 @@ impl OwnershipMark {
 impl Drop for OwnershipMark {
     fn drop(&mut self) {
         let mut foreign = self.foreign();
-        self.check_others(&mut foreign);
+        self.detect_foreign_writes(&mut foreign);
         // If uflip's writes did not complete, the mark stays that of an open file.
         if foreign.last_version.is_some() && !foreign.is_void {
             self.write(foreign.last_version, false);
@@ -248,7 +249,7 @@ impl Drop for OwnershipMark {
 }
 
 /// Wait until a further write would have a later time than our last one.
-pub(crate) fn wait_for_the_next_tick(file: &File) {
+pub(crate) fn wait_for_next_tick(file: &File) {
     for _ in 0..TICKS {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: a valid timespec to write to; the clock exists on every Linux.
@@ -263,20 +264,20 @@ pub(crate) fn wait_for_the_next_tick(file: &File) {
     }
 }
 
-/// Return the values that a mark is bound to; `left` is the file as uflip left it, `None` if it is
+/// Return the values that a mark is bound to; `last_version` is the file as uflip left it, `None` if it is
 /// no longer ours.
-fn facts(
+fn attributes(
     file: &File,
     metadata: &Metadata,
     stamp: SectorStamp,
-    left: Option<FileVersion>,
+    last_version: Option<FileVersion>,
 ) -> BTreeMap<&'static str, String> {
-    let size = left.map_or(metadata.len(), |(size, ..)| size);
-    let mut facts = BTreeMap::from(identity(file, metadata));
-    facts.insert("brand", stamp.text());
-    facts.insert("size", size.to_string());
-    facts.insert("modified", left.map_or_else(|| UNKNOWN.to_owned(), modified_text));
-    facts
+    let size = last_version.map_or(metadata.len(), |(size, ..)| size);
+    let mut attributes = BTreeMap::from(identity(file, metadata));
+    attributes.insert("brand", stamp.text());
+    attributes.insert("size", size.to_string());
+    attributes.insert("modified", last_version.map_or_else(|| UNKNOWN.to_owned(), modified_text));
+    attributes
 }
 
 /// Return the modification time as the mark stores it [ns].
@@ -312,7 +313,7 @@ pub(crate) fn remove(file: &File) {
 
 /// Return the extended attribute `name` of `file`.
 pub(crate) fn read_text(file: &File, name: &CStr) -> Option<String> {
-    let mut text = vec![0u8; LONGEST];
+    let mut text = vec![0u8; MAX_MARK_BYTES];
     // SAFETY: an open descriptor, a text that ends in a zero, and a buffer of the stated size.
     let length = unsafe {
         libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), text.as_mut_ptr().cast(), text.len())

@@ -14,11 +14,11 @@ const LIBRARY: &str = "libblkid.so.1";
 /// `BLKID_SUBLKS_LABEL | UUID | TYPE | USAGE | BADCSUM`: damaged superblocks count, too.
 const SUPERBLOCKS: c_int = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 10;
 /// A bound on the number of signatures, in case the library never ends.
-const MOST: usize = 64;
+const MAX_SIGNATURES: usize = 64;
 /// The name of unknown contents.
 pub(crate) const UNPROBED: &str = "unprobed";
 /// The protective partition table of a GPT disk.
-const PRETENDED: &str = "PMBR";
+const PROTECTIVE_MBR: &str = "PMBR";
 
 /// One signature on a medium.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,25 +30,25 @@ pub struct Signature {
 }
 
 impl Signature {
-    fn unprobed(why: String) -> Vec<Signature> {
-        vec![Signature { name: UNPROBED.into(), label: why }]
+    fn unprobed(reason: String) -> Vec<Signature> {
+        vec![Signature { name: UNPROBED.into(), label: reason }]
     }
 }
 
 /// Return all signatures on `medium`, which must not be open for direct I/O.
 pub(crate) fn probe(medium: &File) -> Vec<Signature> {
-    probe_by(LIBRARY, medium)
+    probe_with(LIBRARY, medium)
 }
 
-fn probe_by(library: &str, medium: &File) -> Vec<Signature> {
+fn probe_with(library: &str, medium: &File) -> Vec<Signature> {
     // SAFETY: libblkid has no initialisers with side effects.
     let loaded = match unsafe { Library::new(library) } {
         Ok(loaded) => loaded,
         Err(error) => return Signature::unprobed(format!("{library} is missing: {error}")),
     };
     // SAFETY: the types are those of libblkid/blkid.h, stable since util-linux 2.17.
-    let found = unsafe { look(&loaded, medium) };
-    found.unwrap_or_else(|error| Signature::unprobed(error.to_string()))
+    let signatures = unsafe { read_signatures(&loaded, medium) };
+    signatures.unwrap_or_else(|error| Signature::unprobed(error.to_string()))
 }
 
 type Probe = *mut c_void;
@@ -66,7 +66,10 @@ impl Drop for OwnedProbe<'_> {
 
 /// # Safety
 /// `library` must be libblkid.
-unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, libloading::Error> {
+unsafe fn read_signatures(
+    library: &Library,
+    medium: &File,
+) -> Result<Vec<Signature>, libloading::Error> {
     // SAFETY: names and types as blkid.h declares them; the probe outlives its uses.
     unsafe {
         let new: Symbol<unsafe extern "C" fn() -> Probe> = library.get(b"blkid_new_probe")?;
@@ -86,10 +89,10 @@ unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, liblo
         set(b"blkid_probe_enable_superblocks", 1, probe.0)?;
         set(b"blkid_probe_set_superblocks_flags", SUPERBLOCKS, probe.0)?;
         set(b"blkid_probe_enable_partitions", 1, probe.0)?;
-        let mut found: Vec<Signature> = vec![];
+        let mut signatures: Vec<Signature> = vec![];
         // 0: another signature was found; 1: no more; negative: the medium is unreadable.
         let mut status = 0;
-        while status == 0 && found.len() < MOST {
+        while status == 0 && signatures.len() < MAX_SIGNATURES {
             status = next(probe.0);
             if status != 0 {
                 break;
@@ -98,15 +101,15 @@ unsafe fn look(library: &Library, medium: &File) -> Result<Vec<Signature>, liblo
             let name = if name.is_empty() { value(library, probe.0, c"PTTYPE")? } else { name };
             let label = value(library, probe.0, c"LABEL")?;
             let label = if label.is_empty() { value(library, probe.0, c"UUID")? } else { label };
-            let new = !found.iter().any(|known| known.name == name);
-            if new && !name.is_empty() && name != PRETENDED {
-                found.push(Signature { name, label });
+            let new = !signatures.iter().any(|signature| signature.name == name);
+            if new && !name.is_empty() && name != PROTECTIVE_MBR {
+                signatures.push(Signature { name, label });
             }
         }
         if status < 0 {
-            found.extend(Signature::unprobed("it could not be read".into()));
+            signatures.extend(Signature::unprobed("it could not be read".into()));
         }
-        Ok(found)
+        Ok(signatures)
     }
 }
 
@@ -132,12 +135,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_library_nothing_is_claimed() {
+    fn missing_library_reports_unprobed() {
         let medium = tempfile::tempfile().expect("a file");
         medium.set_len(1 << 20).expect("room");
-        let found = probe_by("libno-such-library.so.9", &medium);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].name, UNPROBED);
-        assert!(found[0].label.contains("libno-such-library"), "{found:?}");
+        let signatures = probe_with("libno-such-library.so.9", &medium);
+        assert_eq!(signatures.len(), 1);
+        assert_eq!(signatures[0].name, UNPROBED);
+        assert!(signatures[0].label.contains("libno-such-library"), "{signatures:?}");
     }
 }

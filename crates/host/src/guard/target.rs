@@ -15,22 +15,22 @@ use std::path::{Path, PathBuf};
 use uflip_core::{Error, ErrorKind, Result};
 
 /// An existing file or device, held by a descriptor without I/O.
-pub(crate) struct Target {
-    held: File,
+pub(crate) struct TargetHandle {
+    descriptor: File,
     pub(crate) metadata: Metadata,
 }
 
-impl Target {
+impl TargetHandle {
     /// Resolve `path`; `None` if nothing is there.
-    pub(crate) fn find(path: &Path) -> io::Result<Option<Target>> {
+    pub(crate) fn find(path: &Path) -> io::Result<Option<TargetHandle>> {
         let flags = libc::O_PATH | libc::O_CLOEXEC;
-        let held = match File::options().read(true).custom_flags(flags).open(path) {
-            Ok(held) => held,
+        let descriptor = match File::options().read(true).custom_flags(flags).open(path) {
+            Ok(descriptor) => descriptor,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let metadata = held.metadata()?;
-        Ok(Some(Target { held, metadata }))
+        let metadata = descriptor.metadata()?;
+        Ok(Some(TargetHandle { descriptor, metadata }))
     }
 
     /// Create a new regular file in `folder` with `mode`; an error if the name exists.
@@ -38,13 +38,14 @@ impl Target {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY;
         // SAFETY: an open descriptor and a NUL-terminated string.
-        let made =
-            unsafe { libc::openat(folder.held.as_raw_fd(), folder.name.as_ptr(), flags, mode) };
-        if made < 0 {
+        let descriptor = unsafe {
+            libc::openat(folder.descriptor.as_raw_fd(), folder.name.as_ptr(), flags, mode)
+        };
+        if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: just opened, and not shared.
-        Ok(unsafe { File::from_raw_fd(made) })
+        Ok(unsafe { File::from_raw_fd(descriptor) })
     }
 
     pub(crate) fn is_block(&self) -> bool {
@@ -53,33 +54,34 @@ impl Target {
 
     /// Open the target for I/O.
     pub(crate) fn open(&self, writable: bool, flags: i32) -> io::Result<File> {
-        reopen(&self.held, writable, flags)
+        reopen(&self.descriptor, writable, flags)
     }
 
     /// Open the target for reading through the page cache.
     pub(crate) fn reader(&self) -> io::Result<File> {
-        reopen(&self.held, false, libc::O_NONBLOCK)
+        reopen(&self.descriptor, false, libc::O_NONBLOCK)
     }
 
     /// Return an error unless `file` is the checked target. By construction it is; this is a second
     /// safeguard.
-    pub(crate) fn check_same(&self, file: &File, place: &str) -> Result<()> {
+    pub(crate) fn check_same(&self, file: &File, location: &str) -> Result<()> {
         let number = |metadata: &Metadata| (metadata.dev(), metadata.ino(), metadata.rdev());
         match file.metadata() {
             Ok(metadata) if number(&metadata) == number(&self.metadata) => Ok(()),
             _ => Err(Error::new(ErrorKind::Refused, "The file changed between check and opening")
-                .at(place)
-                .action("leave the path alone while uflip opens it, and start again")),
+                .at(location)
+                .action("repeat the command; the path must not change meanwhile")),
         }
     }
 
     /// Return the kernel's path of the target.
     pub(crate) fn real_path(&self) -> PathBuf {
-        std::fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd())).unwrap_or_default()
+        std::fs::read_link(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
+            .unwrap_or_default()
     }
 
-    pub(crate) fn held(&self) -> &File {
-        &self.held
+    pub(crate) fn descriptor(&self) -> &File {
+        &self.descriptor
     }
 }
 
@@ -97,11 +99,11 @@ pub(crate) fn drop_cache(reader: &File) {
     unsafe { libc::posix_fadvise(reader.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
-/// A held folder and a name in it: the place of a new file, which can be removed again whatever
+/// A held folder and a name in it, for a new file, which can be removed again whatever
 /// happens to the path.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    held: File,
+    descriptor: File,
     name: CString,
 }
 
@@ -115,22 +117,23 @@ impl Folder {
             _ => Path::new("."),
         };
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        let held = File::options().read(true).custom_flags(flags).open(folder)?;
-        Ok(Folder { held, name: CString::new(name.as_bytes())? })
+        let descriptor = File::options().read(true).custom_flags(flags).open(folder)?;
+        Ok(Folder { descriptor, name: CString::new(name.as_bytes())? })
     }
 
-    pub(crate) fn held(&self) -> &File {
-        &self.held
+    pub(crate) fn descriptor(&self) -> &File {
+        &self.descriptor
     }
 
     /// Make creations and removals in the folder durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        reopen(&self.held, false, libc::O_DIRECTORY)?.sync_all()
+        reopen(&self.descriptor, false, libc::O_DIRECTORY)?.sync_all()
     }
 
     /// Return the kernel's path of the folder.
     pub(crate) fn real_path(&self) -> PathBuf {
-        std::fs::read_link(format!("/proc/self/fd/{}", self.held.as_raw_fd())).unwrap_or_default()
+        std::fs::read_link(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
+            .unwrap_or_default()
     }
 
     /// Remove the name if, and only if, it still leads to `file`.
@@ -142,16 +145,16 @@ impl Folder {
         if !self.leads_to(&self.name, &ours) {
             return;
         }
-        let aside = format!(".uflip-removed-{}-{}", std::process::id(), ours.ino());
-        let Ok(aside) = CString::new(aside) else { return };
-        let folder = self.held.as_raw_fd();
-        if !rename(folder, &self.name, &aside) {
+        let parked = format!(".uflip-removed-{}-{}", std::process::id(), ours.ino());
+        let Ok(parked) = CString::new(parked) else { return };
+        let folder = self.descriptor.as_raw_fd();
+        if !rename(folder, &self.name, &parked) {
             // The file system does not support this rename: the first check must do.
             self.unlink(&self.name);
-        } else if self.leads_to(&aside, &ours) {
-            self.unlink(&aside);
+        } else if self.leads_to(&parked, &ours) {
+            self.unlink(&parked);
         } else {
-            rename(folder, &aside, &self.name);
+            rename(folder, &parked, &self.name);
         }
     }
 
@@ -161,7 +164,7 @@ impl Folder {
         // SAFETY: an open descriptor, a NUL-terminated string, and a valid buffer to write to.
         let status = unsafe {
             let flags = libc::AT_SYMLINK_NOFOLLOW;
-            libc::fstatat(self.held.as_raw_fd(), name.as_ptr(), &raw mut stat, flags)
+            libc::fstatat(self.descriptor.as_raw_fd(), name.as_ptr(), &raw mut stat, flags)
         };
         status == 0 && (stat.st_dev, stat.st_ino) == (ours.dev(), ours.ino())
     }
@@ -169,7 +172,7 @@ impl Folder {
     fn unlink(&self, name: &CString) {
         // An error is already being reported; a second one would hide it.
         // SAFETY: an open descriptor and a NUL-terminated string.
-        unsafe { libc::unlinkat(self.held.as_raw_fd(), name.as_ptr(), 0) };
+        unsafe { libc::unlinkat(self.descriptor.as_raw_fd(), name.as_ptr(), 0) };
     }
 }
 
@@ -185,7 +188,7 @@ fn rename(folder: i32, from: &CString, to: &CString) -> bool {
 
 /// Return whether a kernel path is below /dev, where nothing is used as a file, except in shared
 /// memory.
-pub(crate) fn below_dev(real: &Path) -> bool {
+pub(crate) fn is_below_dev(real: &Path) -> bool {
     let first = real.components().nth(1).map(|part| part.as_os_str().to_owned());
     first.as_deref() == Some(OsStr::new("dev")) && !real.starts_with("/dev/shm")
 }

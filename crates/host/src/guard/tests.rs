@@ -13,7 +13,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::admit::{BlockReport, report};
-use super::machine::{Machine, Number};
+use super::machine::{DeviceNumber, Machine};
 use super::signature::UNPROBED;
 use super::{Roots, attribute};
 
@@ -36,13 +36,13 @@ fn write(path: &Path, text: &str) {
 
 fn build(text: &str) -> (TempDir, Machine) {
     let root = tempfile::tempdir().expect("a folder");
-    let mut at = root.path().to_path_buf();
+    let mut path = root.path().to_path_buf();
     let mut content = String::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if let Some(bar) = line.trim_start().strip_prefix('|') {
             content += bar.strip_prefix(' ').unwrap_or(bar);
             content += "\n";
-            write(&at, &content);
+            write(&path, &content);
             continue;
         }
         content.clear();
@@ -52,13 +52,13 @@ fn build(text: &str) -> (TempDir, Machine) {
             symlink(target, link).expect("linked");
         } else if let Some(attribute) = line.strip_prefix("  ") {
             match attribute.split_once(' ') {
-                Some((name, value)) => write(&at.join(name), &format!("{value}\n")),
-                None => fs::create_dir_all(at.join(attribute)).expect("made"),
+                Some((name, value)) => write(&path.join(name), &format!("{value}\n")),
+                None => fs::create_dir_all(path.join(attribute)).expect("made"),
             }
         } else {
-            at = root.path().join(line);
+            path = root.path().join(line);
             if line.ends_with('/') {
-                fs::create_dir_all(&at).expect("made");
+                fs::create_dir_all(&path).expect("made");
             }
         }
     }
@@ -68,7 +68,7 @@ fn build(text: &str) -> (TempDir, Machine) {
         dev: root.path().join("dev"),
     };
     link_devices(&roots.sys.join("devices"), &roots.sys.join("dev/block"));
-    let machine = Machine::look(&roots);
+    let machine = Machine::examine(&roots);
     (root, machine)
 }
 
@@ -76,7 +76,7 @@ fn build(text: &str) -> (TempDir, Machine) {
 fn link_devices(folder: &Path, links: &Path) {
     fs::create_dir_all(links).expect("made");
     for entry in fs::read_dir(folder).expect("a folder").flatten().filter(|e| e.path().is_dir()) {
-        if let Some(number) = Number::parse(&attribute(&entry.path().join("dev"))) {
+        if let Some(number) = DeviceNumber::parse(&attribute(&entry.path().join("dev"))) {
             let link = links.join(format!("{}:{}", number.major, number.minor));
             symlink(entry.path(), link).expect("linked");
         }
@@ -94,19 +94,19 @@ fn reports(name: &str) -> BTreeMap<String, BlockReport> {
 
 /// Compare the users of each device; unlisted devices have no users.
 fn expect_uses(machine: &str, expected: &[(&str, &[&str])]) {
-    let found = reports(machine);
-    for (name, report) in &found {
+    let reports = reports(machine);
+    for (name, report) in &reports {
         let expected = expected.iter().find(|(known, _)| known == name);
         let expected: Vec<&str> = expected.map_or_else(Vec::new, |(_, uses)| uses.to_vec());
         assert_eq!(report.uses, expected, "{name} of {machine}");
     }
     for (name, _) in expected {
-        assert!(found.contains_key(*name), "{name} of {machine} is read");
+        assert!(reports.contains_key(*name), "{name} of {machine} is read");
     }
 }
 
 #[test]
-fn members_of_arrays_are_in_use_and_so_are_their_disks() {
+fn array_members_and_their_disks_are_in_use() {
     let root = "held by md0, which is mounted on /";
     expect_uses(
         "raid",
@@ -129,13 +129,13 @@ fn members_of_arrays_are_in_use_and_so_are_their_disks() {
 }
 
 #[test]
-fn a_volume_that_nobody_uses_is_free_beside_those_that_are_used() {
+fn unused_volume_is_free_next_to_used_ones() {
     let (root, swap) = (
         "held by dm-0 (vg0-root), which is mounted on /",
         "held by dm-1 (vg0-swap_1), which is swapped to",
     );
     let scratch = "held by dm-2 (vg0-scratch)";
-    let of_disk = |use_: &str| format!("its partition nvme0n1p3 is {use_}");
+    let of_disk = |user: &str| format!("its partition nvme0n1p3 is {user}");
     expect_uses(
         "lvm",
         &[
@@ -157,7 +157,7 @@ fn a_volume_that_nobody_uses_is_free_beside_those_that_are_used() {
 }
 
 #[test]
-fn a_use_is_seen_through_any_number_of_layers() {
+fn use_is_found_through_any_number_of_layers() {
     let home =
         "held by dm-0 (luks-5a1d), which is held by dm-1 (vg-home), which is mounted on /home";
     expect_uses(
@@ -172,7 +172,7 @@ fn a_use_is_seen_through_any_number_of_layers() {
 }
 
 #[test]
-fn every_path_to_a_mounted_disk_is_in_use() {
+fn every_multipath_path_to_a_mounted_disk_is_in_use() {
     let data = "held by dm-0 (mpatha), which is held by dm-1 (mpatha1), which is mounted on /data";
     expect_uses(
         "multipath",
@@ -188,13 +188,13 @@ fn every_path_to_a_mounted_disk_is_in_use() {
 }
 
 #[test]
-fn every_device_of_a_btrfs_is_in_use_whatever_it_is_mounted_by() {
+fn every_member_of_a_mounted_btrfs_is_in_use() {
     let member = "a device of the mounted btrfs 0c9ab35c-7a0f-4b7a-9d2e-5f1f6a1f0001";
     expect_uses("btrfs", &[("sda", &["mounted on /data"]), ("sdb", &[member])]);
 }
 
 #[test]
-fn swap_journals_loops_and_other_namespaces_count() {
+fn swap_journals_loops_and_other_namespaces_are_uses() {
     expect_uses(
         "layers",
         &[
@@ -221,7 +221,7 @@ fn swap_journals_loops_and_other_namespaces_count() {
 }
 
 #[test]
-fn no_two_devices_of_a_machine_share_a_token() {
+fn tokens_are_unique_and_typeable() {
     for (machine, _) in MACHINES {
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         for (name, report) in reports(machine) {
@@ -235,10 +235,10 @@ fn no_two_devices_of_a_machine_share_a_token() {
 }
 
 #[test]
-fn a_token_names_what_people_can_compare_with_the_label() {
+fn token_contains_the_serial_number_of_the_label() {
     let token = |machine: &str, name: &str| {
         let token = reports(machine)[name].token.clone();
-        token.strip_suffix("+unprobed").expect("nobody could look").to_owned()
+        token.strip_suffix("+unprobed").expect("no contents are probed").to_owned()
     };
     let evo = "Samsung_SSD_970_EVO_Plus_1TB:S4EWNX0M123456A";
     assert_eq!(token("lvm", "nvme0n1"), format!("{evo}:1024209543168"));
@@ -258,11 +258,11 @@ fn a_token_names_what_people_can_compare_with_the_label() {
 /// A stick is replaced by another of its model in the same port: the kernel's disk number changes,
 /// and so does the token.
 #[test]
-fn another_medium_in_the_same_place_has_another_token() {
+fn token_changes_with_the_medium() {
     let (_, text) = MACHINES.iter().find(|(name, _)| *name == "usb").expect("sticks");
     let token = |text: &str| {
         let (_root, machine) = build(text);
-        report(&machine, Number { major: 8, minor: 0 }, None).token
+        report(&machine, DeviceNumber { major: 8, minor: 0 }, None).token
     };
     assert_ne!(token(text), token(&text.replace("diskseq 21", "diskseq 28")));
 }
@@ -289,16 +289,17 @@ fn zfs_member(pool: &str) -> fs::File {
 }
 
 #[test]
-fn a_disk_of_an_imported_pool_is_in_use_and_one_of_an_exported_pool_is_not() {
+fn zfs_member_is_in_use_only_while_the_pool_is_imported() {
     let (_, text) = MACHINES.iter().find(|(name, _)| *name == "zfs").expect("a pool");
     let (_root, machine) = build(text);
-    let of = |pool| report(&machine, Number { major: 8, minor: 0 }, Some(&zfs_member(pool)));
-    if of("tank").signatures.iter().any(|found| found.name == UNPROBED) {
-        eprintln!("skipped: libblkid is not there");
+    let report_with =
+        |pool| report(&machine, DeviceNumber { major: 8, minor: 0 }, Some(&zfs_member(pool)));
+    if report_with("tank").signatures.iter().any(|signature| signature.name == UNPROBED) {
+        eprintln!("skipped: libblkid is missing");
         return;
     }
-    assert_eq!(of("tank").uses, ["a device of the imported ZFS pool tank"]);
-    let exported = of("pond");
+    assert_eq!(report_with("tank").uses, ["a device of the imported ZFS pool tank"]);
+    let exported = report_with("pond");
     assert_eq!(exported.uses, Vec::<String>::new());
     assert!(exported.token.ends_with("+zfs_member"), "{}", exported.token);
 }

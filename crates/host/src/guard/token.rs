@@ -15,7 +15,7 @@
 use std::path::Path;
 
 use super::attribute;
-use super::machine::{Machine, Node};
+use super::machine::{BlockNode, Machine};
 use super::signature::Signature;
 
 /// Model, serial number and firmware of a disk, if it reports them.
@@ -29,7 +29,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Return the identity of the disk; its kernel name replaces a missing model.
-    pub(crate) fn read(disk: &Node) -> Identity {
+    pub(crate) fn read(disk: &BlockNode) -> Identity {
         let first = |names: &[&str]| {
             let mut texts = names.iter().map(|name| disk.attribute(name));
             texts.find(|text| !text.is_empty()).unwrap_or_default()
@@ -41,7 +41,7 @@ impl Identity {
         let wwid = first(&["wwid", "device/wwid", "dm/uuid", "md/uuid"]);
         let mut serial = first(&["device/serial", "serial"]);
         if serial.is_empty() {
-            serial = page_80(&disk.folder.join("device/vpd_pg80"));
+            serial = serial_page(&disk.folder.join("device/vpd_pg80"));
         }
         if serial.is_empty() {
             serial = usb_serial(&disk.folder);
@@ -56,21 +56,22 @@ impl Identity {
 }
 
 /// Return the token of a device without its contents.
-pub(crate) fn device_name(machine: &Machine, node: &Node) -> String {
+pub(crate) fn device_name(machine: &Machine, node: &BlockNode) -> String {
     let disk = machine.disk_of(node);
     let identity = Identity::read(disk);
-    let who = format!("{}:{}", plain(&identity.model), unique_serial(machine, disk, &identity));
-    let size = bytes(&node.attribute("size"));
+    let model =
+        format!("{}:{}", sanitise(&identity.model), unique_serial(machine, disk, &identity));
+    let size = sectors_to_bytes(&node.attribute("size"));
     if node.disk.is_none() {
-        return format!("{who}:{size}");
+        return format!("{model}:{size}");
     }
-    let (number, start) = (node.attribute("partition"), bytes(&node.attribute("start")));
-    format!("{who}:p{number}@{start}:{size}")
+    let (number, start) = (node.attribute("partition"), sectors_to_bytes(&node.attribute("start")));
+    format!("{model}:p{number}@{start}:{size}")
 }
 
 /// Return the part of a token that lists the contents.
 pub(crate) fn contents(signatures: &[Signature]) -> String {
-    signatures.iter().map(|signature| format!("+{}", plain(&signature.name))).collect()
+    signatures.iter().map(|signature| format!("+{}", sanitise(&signature.name))).collect()
 }
 
 /// Return whether `typed` names this device or file and all of its contents. It may list more
@@ -80,23 +81,24 @@ pub(crate) fn permits(typed: &str, name: &str, signatures: &[Signature]) -> bool
     if !rest.is_empty() && !rest.starts_with('+') {
         return false;
     }
-    let given: Vec<&str> = rest.split('+').skip(1).collect();
-    !given.contains(&"") && signatures.iter().all(|s| given.contains(&plain(&s.name).as_str()))
+    let contents: Vec<&str> = rest.split('+').skip(1).collect();
+    !contents.contains(&"")
+        && signatures.iter().all(|signature| contents.contains(&sanitise(&signature.name).as_str()))
 }
 
 /// Return a unique identifier of a disk on this machine: its serial number, else its world-wide
 /// name, else its port and sequence number.
-fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String {
-    let (serial, wwid) = (plain(&identity.serial), plain(&identity.wwid));
+fn unique_serial(machine: &Machine, disk: &BlockNode, identity: &Identity) -> String {
+    let (serial, wwid) = (sanitise(&identity.serial), sanitise(&identity.wwid));
     // Computed only on demand: loop devices have neither number, and there may be hundreds.
     let others = || {
         let others = machine.nodes.values().filter(|node| node.disk.is_none());
         others.filter(|node| node.number != disk.number).map(Identity::read)
     };
-    if !serial.is_empty() && !others().any(|other| plain(&other.serial) == serial) {
+    if !serial.is_empty() && !others().any(|other| sanitise(&other.serial) == serial) {
         return serial;
     }
-    if !wwid.is_empty() && !others().any(|other| plain(&other.wwid) == wwid) {
+    if !wwid.is_empty() && !others().any(|other| sanitise(&other.wwid) == wwid) {
         return wwid;
     }
     let sequence = disk.attribute("diskseq");
@@ -105,38 +107,38 @@ fn unique_serial(machine: &Machine, disk: &Node, identity: &Identity) -> String 
 
 /// Return the port of a disk: its USB port, or its address on the last PCI bus, and its address
 /// below that; its name if it has no connection.
-fn port(disk: &Node) -> String {
+fn port(disk: &BlockNode) -> String {
     let parts: Vec<String> =
         disk.folder.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let usb = |part: &&String| {
         part.contains('-') && part.contains(':') && part.starts_with(|c: char| c.is_ascii_digit())
     };
     let pci = |part: &&String| part.len() == 12 && part.as_bytes()[4] == b':' && part.contains('.');
-    let below =
+    let address =
         parts.iter().rfind(|part| part.split(':').count() == 4 && !part.starts_with("target"));
     // The first part of an address, the host number, changes with every connection.
-    let below = below.and_then(|part| part.split_once(':')).map(|(_, rest)| format!("-{rest}"));
-    let below = below.unwrap_or_default();
-    let found = parts.iter().rfind(usb).map(|port| format!("usb-{port}{below}"));
-    let found = found.or_else(|| parts.iter().rfind(pci).map(|slot| format!("pci-{slot}{below}")));
-    plain(&found.unwrap_or_else(|| disk.name.clone()))
+    let address = address.and_then(|part| part.split_once(':')).map(|(_, rest)| format!("-{rest}"));
+    let address = address.unwrap_or_default();
+    let port = parts.iter().rfind(usb).map(|port| format!("usb-{port}{address}"));
+    let port = port.or_else(|| parts.iter().rfind(pci).map(|slot| format!("pci-{slot}{address}")));
+    sanitise(&port.unwrap_or_else(|| disk.name.clone()))
 }
 
 /// Return text that can be typed and shown anywhere: characters other than letters, digits and a
 /// few signs become underscores. The plus sign and the colon separate parts.
-fn plain(text: &str) -> String {
+fn sanitise(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._@#:".contains(c);
-    words.join("_").chars().map(|c| if fits(c) { c } else { '_' }).collect()
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._@#:".contains(c);
+    words.join("_").chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()
 }
 
 /// Convert sectors of sysfs, always of 512 bytes, to bytes.
-fn bytes(sectors: &str) -> u64 {
+fn sectors_to_bytes(sectors: &str) -> u64 {
     sectors.parse::<u64>().unwrap_or(0) * uflip_core::SECTOR_BYTES_MIN
 }
 
 /// Return the serial number in page 80h of a SCSI or SATA disk: a header of four bytes, then text.
-fn page_80(path: &Path) -> String {
+fn serial_page(path: &Path) -> String {
     let page = std::fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(page.get(4..).unwrap_or_default()).trim_matches(['\0', ' ']).to_owned()
 }
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_must_name_all_that_would_be_lost() {
+    fn typed_token_must_name_all_contents() {
         let (name, ext4, gpt) = ("M:S:512", signature("ext4"), signature("gpt"));
         let both = [gpt.clone(), ext4.clone()];
         assert_eq!(format!("{name}{}", contents(&both)), "M:S:512+gpt+ext4");
@@ -176,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_devices_can_be_typed_and_do_no_harm() {
-        assert_eq!(plain("Flash  Disk "), "Flash_Disk");
-        assert_eq!(plain("a\u{1b}[2Jb+c'd"), "a__2Jb_c_d");
+    fn device_texts_are_sanitised_for_the_shell() {
+        assert_eq!(sanitise("Flash  Disk "), "Flash_Disk");
+        assert_eq!(sanitise("a\u{1b}[2Jb+c'd"), "a__2Jb_c_d");
     }
 }

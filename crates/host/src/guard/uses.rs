@@ -15,21 +15,21 @@
 
 use std::collections::BTreeSet;
 
-use super::machine::{BlockOrFile, Machine, Node, Number};
+use super::machine::{BlockNode, BlockOrFile, DeviceNumber, Machine};
 
 /// Phrases that complete "it is …": `mounted on /`, `held by dm-0 (vg-root), which is mounted on
 /// /`.
 pub(crate) type Uses = Vec<String>;
 
 /// The number of mount points shown for one device.
-const USES_SHOWN: usize = 3;
+const MOUNTS_SHOWN: usize = 3;
 
 impl Machine {
     /// Return the users of the block device of a number.
-    pub(crate) fn uses_of_block(&self, number: Number) -> Uses {
-        let mut seen = BTreeSet::new();
-        let mut uses = self.uses_above(number, &mut seen);
-        uses.extend(self.uses_below(number, &mut seen));
+    pub(crate) fn uses_of_block(&self, number: DeviceNumber) -> Uses {
+        let mut visited = BTreeSet::new();
+        let mut uses = self.uses_above(number, &mut visited);
+        uses.extend(self.uses_below(number, &mut visited));
         uses
     }
 
@@ -39,114 +39,118 @@ impl Machine {
     }
 
     /// Return the uses by devices built on this one.
-    fn uses_above(&self, number: Number, seen: &mut BTreeSet<Number>) -> Uses {
-        if !seen.insert(number) {
+    fn uses_above(&self, number: DeviceNumber, visited: &mut BTreeSet<DeviceNumber>) -> Uses {
+        if !visited.insert(number) {
             return vec![];
         }
         let mut uses = self.direct_uses(number);
         let Some(node) = self.nodes.get(&number) else { return uses };
-        uses.extend(self.holder_uses(node, seen));
+        uses.extend(self.holder_uses(node, visited));
         for upper in self.loops_over(BlockOrFile::Block(number)) {
-            let what = format!("the backing device of {}", upper.title());
-            uses.extend(chain(&what, self.uses_above(upper.number, seen)));
+            let use_text = format!("the backing device of {}", upper.title());
+            uses.extend(chain(&use_text, self.uses_above(upper.number, visited)));
         }
         for partition in self.partitions(number) {
-            let above = self.uses_above(partition.number, seen);
-            uses.extend(above.into_iter().map(|use_| describe("its partition", partition, &use_)));
+            let above = self.uses_above(partition.number, visited);
+            uses.extend(above.into_iter().map(|user| describe("its partition", partition, &user)));
         }
         uses
     }
 
     /// Return the uses, by others, of the devices that this one is a part of or built on.
-    fn uses_below(&self, number: Number, seen: &mut BTreeSet<Number>) -> Uses {
+    fn uses_below(&self, number: DeviceNumber, visited: &mut BTreeSet<DeviceNumber>) -> Uses {
         let Some(node) = self.nodes.get(&number) else { return vec![] };
         let mut uses = vec![];
         if let Some(disk) = node.disk.and_then(|disk| self.nodes.get(&disk))
-            && seen.insert(disk.number)
+            && visited.insert(disk.number)
         {
-            let mut of_disk = self.direct_uses(disk.number);
-            of_disk.extend(self.holder_uses(disk, seen));
+            let mut disk_uses = self.direct_uses(disk.number);
+            disk_uses.extend(self.holder_uses(disk, visited));
             for upper in self.loops_over(BlockOrFile::Block(disk.number)) {
                 let what = format!("the backing device of {}", upper.title());
-                of_disk.extend(chain(&what, self.uses_above(upper.number, seen)));
+                disk_uses.extend(chain(&what, self.uses_above(upper.number, visited)));
             }
-            uses.extend(of_disk.iter().map(|use_| describe("its disk", disk, use_)));
-            uses.extend(self.uses_below(disk.number, seen));
+            uses.extend(disk_uses.iter().map(|user| describe("its disk", disk, user)));
+            uses.extend(self.uses_below(disk.number, visited));
         }
         for slave in node.slaves.iter().filter_map(|name| self.node(name)) {
-            if seen.insert(slave.number) {
+            if visited.insert(slave.number) {
                 let direct = self.data_uses(slave.number);
-                uses.extend(direct.iter().map(|use_| describe("below it", slave, use_)));
-                uses.extend(self.uses_below(slave.number, seen));
+                uses.extend(direct.iter().map(|user| describe("below it", slave, user)));
+                uses.extend(self.uses_below(slave.number, visited));
             }
         }
-        for place in node.backing.iter().flat_map(|backing| &backing.targets) {
-            let of_bytes = self.uses_of_bytes(*place, Some(node));
-            uses.extend(of_bytes.iter().map(|use_| format!("what it shows is {use_}")));
-            if let BlockOrFile::Block(lower) = place
-                && seen.insert(*lower)
+        for target in node.backing.iter().flat_map(|backing| &backing.targets) {
+            let backing_uses = self.uses_of_bytes(*target, Some(node));
+            uses.extend(backing_uses.iter().map(|user| format!("what it shows is {user}")));
+            if let BlockOrFile::Block(lower) = target
+                && visited.insert(*lower)
             {
                 uses.extend(
-                    self.direct_uses(*lower).iter().map(|use_| format!("what it shows is {use_}")),
+                    self.direct_uses(*lower).iter().map(|user| format!("what it shows is {user}")),
                 );
                 if let Some(lower) = self.nodes.get(lower) {
-                    uses.extend(self.holder_uses(lower, seen));
+                    uses.extend(self.holder_uses(lower, visited));
                 }
-                uses.extend(self.uses_below(*lower, seen));
+                uses.extend(self.uses_below(*lower, visited));
             }
         }
         uses
     }
 
     /// Return the direct uses.
-    fn direct_uses(&self, number: Number) -> Uses {
+    fn direct_uses(&self, number: DeviceNumber) -> Uses {
         let mut uses = self.data_uses(number);
         let arrays = self.arrays.iter().filter(|(_, member)| *member == number);
-        let held = |array: &str| {
-            self.nodes.get(&number).is_some_and(|node| node.holders.iter().any(|h| h == array))
+        let is_holder = |array: &str| {
+            self.nodes
+                .get(&number)
+                .is_some_and(|node| node.holders.iter().any(|holder| holder == array))
         };
-        let arrays = arrays.filter(|(array, _)| !held(array));
+        let arrays = arrays.filter(|(array, _)| !is_holder(array));
         uses.extend(arrays.map(|(array, _)| format!("a member of the array {array}")));
         uses
     }
 
     /// Return the uses that store data on the device itself: file systems and swap.
-    fn data_uses(&self, number: Number) -> Uses {
-        let mut known = BTreeSet::new();
+    fn data_uses(&self, number: DeviceNumber) -> Uses {
+        let mut seen = BTreeSet::new();
         let mut points: Uses = vec![];
         for (mount, devices) in self.mounts.iter().zip(&self.mounted) {
-            if devices.contains(&number) && known.insert(&mount.point) {
-                let elsewhere = |process| format!("{} (as process {process} sees it)", mount.point);
-                points.push(mount.process.map_or(mount.point.clone(), elsewhere));
+            if devices.contains(&number) && seen.insert(&mount.point) {
+                let in_process =
+                    |process| format!("{} (as process {process} sees it)", mount.point);
+                points.push(mount.process.map_or(mount.point.clone(), in_process));
             }
         }
-        let place = Some(BlockOrFile::Block(number));
+        let this = Some(BlockOrFile::Block(number));
         let mut uses = vec![];
         if !points.is_empty() {
-            let more = points.len().saturating_sub(USES_SHOWN);
-            points.truncate(USES_SHOWN);
+            let more = points.len().saturating_sub(MOUNTS_SHOWN);
+            points.truncate(MOUNTS_SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             uses.push(format!("mounted on {}{more}", points.join(", ")));
         }
-        let swaps = self.swaps.iter().filter(|(_, swap)| *swap == place);
+        let swaps = self.swaps.iter().filter(|(_, swap)| *swap == this);
         uses.extend(swaps.map(|_| "swapped to".to_owned()));
         // A file system on several devices is mounted by one name; here its other members are
         // found.
         let members = self.btrfs.iter().filter(|(_, member)| *member == number);
-        let member =
-            |(system, _): &(String, Number)| format!("a device of the mounted btrfs {system}");
+        let member = |(system, _): &(String, DeviceNumber)| {
+            format!("a device of the mounted btrfs {system}")
+        };
         if uses.is_empty() {
             uses.extend(members.map(member));
         }
         uses
     }
 
-    fn holder_uses(&self, node: &Node, seen: &mut BTreeSet<Number>) -> Uses {
+    fn holder_uses(&self, node: &BlockNode, visited: &mut BTreeSet<DeviceNumber>) -> Uses {
         let mut uses = vec![];
         for name in &node.holders {
             match self.node(name) {
                 Some(holder) => {
-                    let above = self.uses_above(holder.number, seen);
+                    let above = self.uses_above(holder.number, visited);
                     uses.extend(chain(&format!("held by {}", holder.title()), above));
                 }
                 None => uses.push(format!("held by {name}")),
@@ -156,47 +160,47 @@ impl Machine {
     }
 
     /// Return the uses of the backing of loop devices, without those by the loop device `except`.
-    fn uses_of_bytes(&self, place: BlockOrFile, except: Option<&Node>) -> Uses {
+    fn uses_of_bytes(&self, target: BlockOrFile, except: Option<&BlockNode>) -> Uses {
         let mut uses = vec![];
-        let ours = except.and_then(|node| node.backing.as_ref());
-        for upper in self.loops_over(place) {
-            let theirs = upper.backing.as_ref().expect("it is a loop device over something");
+        let own_backing = except.and_then(|node| node.backing.as_ref());
+        for upper in self.loops_over(target) {
+            let backing = upper.backing.as_ref().expect("a loop device has a backing");
             if except.is_some_and(|node| node.number == upper.number)
-                || ours.is_some_and(|ours| !ours.overlaps(theirs))
+                || own_backing.is_some_and(|own_backing| !own_backing.overlaps(backing))
             {
                 continue;
             }
             let above = self.uses_above(upper.number, &mut BTreeSet::new());
             uses.extend(chain(&format!("shown by {}", upper.title()), above));
         }
-        if matches!(place, BlockOrFile::File(..)) {
-            let swaps = self.swaps.iter().filter(|(_, swap)| *swap == Some(place));
+        if matches!(target, BlockOrFile::File(..)) {
+            let swaps = self.swaps.iter().filter(|(_, swap)| *swap == Some(target));
             uses.extend(swaps.map(|_| "swapped to".to_owned()));
             let mounted = self.mounts.iter().filter(|mount| {
                 mount.source.starts_with('/')
                     && !mount.source.starts_with("/dev/")
-                    && self.resolve(&mount.source) == Some(place)
+                    && self.resolve(&mount.source) == Some(target)
             });
             uses.extend(mounted.map(|mount| format!("mounted on {}", mount.point)));
         }
         uses
     }
 
-    fn loops_over(&self, place: BlockOrFile) -> impl Iterator<Item = &Node> {
+    fn loops_over(&self, target: BlockOrFile) -> impl Iterator<Item = &BlockNode> {
         self.nodes.values().filter(move |node| {
-            node.backing.as_ref().is_some_and(|backing| backing.targets.contains(&place))
+            node.backing.as_ref().is_some_and(|backing| backing.targets.contains(&target))
         })
     }
 }
 
-fn describe(relation: &str, node: &Node, use_: &str) -> String {
-    format!("{relation} {} is {use_}", node.title())
+fn describe(relation: &str, node: &BlockNode, user: &str) -> String {
+    format!("{relation} {} is {user}", node.title())
 }
 
-/// Return the use `what`, extended by each of its own uses.
-fn chain(what: &str, above: Uses) -> Uses {
+/// Return the use `use_text`, extended by each of its own uses.
+fn chain(use_text: &str, above: Uses) -> Uses {
     if above.is_empty() {
-        return vec![what.to_owned()];
+        return vec![use_text.to_owned()];
     }
-    above.into_iter().map(|use_| format!("{what}, which is {use_}")).collect()
+    above.into_iter().map(|user| format!("{use_text}, which is {user}")).collect()
 }

@@ -4,54 +4,56 @@
 use std::path::Path;
 
 use super::attribute;
-use super::machine::{Machine, Number};
+use super::machine::{DeviceNumber, Machine};
 use crate::cached_stat::CachedStat;
 
 /// Return other processes that have the block device of a number, its disk or one of its partitions
 /// open for writing.
-pub(crate) fn find_block_writers(machine: &Machine, number: Number) -> Vec<String> {
-    let mut numbers: Vec<Number> = machine.partitions(number).map(|node| node.number).collect();
+pub(crate) fn find_block_writers(machine: &Machine, number: DeviceNumber) -> Vec<String> {
+    let mut numbers: Vec<DeviceNumber> =
+        machine.partitions(number).map(|node| node.number).collect();
     numbers.push(number);
     numbers.extend(machine.nodes.get(&number).and_then(|node| node.disk));
-    let is_it =
-        |stat: CachedStat| stat.is_block_device() && numbers.contains(&Number::from_dev(stat.node));
-    writers(&machine.roots.proc, &is_it)
+    let matches = |stat: CachedStat| {
+        stat.is_block_device() && numbers.contains(&DeviceNumber::from_dev(stat.node))
+    };
+    writers(&machine.roots.proc, &matches)
 }
 
 /// Return other processes that have the file of an inode open for writing.
 pub(crate) fn find_file_writers(machine: &Machine, device: u64, inode: u64) -> Vec<String> {
-    let is_it = |stat: CachedStat| (stat.device, stat.inode) == (device, inode);
-    writers(&machine.roots.proc, &is_it)
+    let matches = |stat: CachedStat| (stat.device, stat.inode) == (device, inode);
+    writers(&machine.roots.proc, &matches)
 }
 
-fn writers(proc: &Path, is_it: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
-    let ours = std::process::id();
-    let mut found = vec![];
+fn writers(proc: &Path, matches: &dyn Fn(CachedStat) -> bool) -> Vec<String> {
+    let own_id = std::process::id();
+    let mut writers = vec![];
     let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for process in numbers.filter(|process| *process != ours) {
+    for process in numbers.filter(|process| *process != own_id) {
         let folder = proc.join(process.to_string());
-        let open = std::fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
-        let written = open.into_iter().any(|entry| {
+        let descriptors = std::fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        let is_writer = descriptors.into_iter().any(|entry| {
             // Pipes and sockets have no path; their attributes are not read.
             let path = std::fs::read_link(entry.path());
             path.is_ok_and(|path| path.is_absolute())
-                && CachedStat::at(&entry.path()).is_some_and(is_it)
+                && CachedStat::at(&entry.path()).is_some_and(matches)
                 && is_open_for_writing(&folder.join("fdinfo").join(entry.file_name()))
         });
-        if written {
+        if is_writer {
             let name = attribute(&folder.join("comm"));
-            found.push(format!("open for writing in process {process} ({name})"));
+            writers.push(format!("open for writing in process {process} ({name})"));
         }
     }
-    found
+    writers
 }
 
 /// Return whether the line `flags:`, in octal digits, says open for writing: the access mode is in
 /// the last two bits.
-fn is_open_for_writing(about: &Path) -> bool {
-    let about = attribute(about);
-    let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
+fn is_open_for_writing(fdinfo: &Path) -> bool {
+    let fdinfo = attribute(fdinfo);
+    let flags = fdinfo.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
     flags.is_some_and(|flags| flags & libc::O_ACCMODE as u32 != libc::O_RDONLY as u32)
 }
@@ -66,21 +68,21 @@ mod tests {
     use crate::guard::Roots;
 
     #[test]
-    fn writers_are_found_and_readers_are_not() {
-        let machine = Machine::look(&Roots::default());
+    fn find_writers_ignores_readers() {
+        let machine = Machine::examine(&Roots::default());
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
-        let ours = File::create(&path).expect("made");
-        let metadata = ours.metadata().expect("it is there");
+        let file = File::create(&path).expect("made");
+        let metadata = file.metadata().expect("it is there");
         let writers = || find_file_writers(&machine, metadata.dev(), metadata.ino());
         assert_eq!(writers(), Vec::<String>::new(), "we ourselves do not count");
-        let mut start = Command::new("sleep");
-        let with = |command: &mut Command, file: File| {
+        let mut command = Command::new("sleep");
+        let spawn_with = |command: &mut Command, file: File| {
             command.arg("60").stdin(Stdio::null()).stdout(file).spawn().expect("started")
         };
-        let mut reader = with(&mut start, File::open(&path).expect("there"));
+        let mut reader = spawn_with(&mut command, File::open(&path).expect("there"));
         assert_eq!(writers(), Vec::<String>::new());
-        let mut writer = with(&mut Command::new("sleep"), ours);
+        let mut writer = spawn_with(&mut Command::new("sleep"), file);
         let found = writers();
         reader.kill().and_then(|()| reader.wait()).expect("over");
         writer.kill().and_then(|()| writer.wait()).expect("over");

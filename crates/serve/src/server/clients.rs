@@ -7,20 +7,20 @@ use std::time::Duration;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::served_device::ActiveRequest;
-use super::{MOST_CLIENTS, STATISTICS, STOP_CHECK_NS, Server};
+use super::{MAX_CLIENTS, STATISTICS, STOP_CHECK_NS, Server};
 use crate::connection::{Connection, ConnectionState};
-use crate::session::{Command, Request, Step};
+use crate::session::{NbdCommand, Request, SessionEvent};
 use crate::wire::{errno, put_error};
 
 /// The delay before accepting again after a system error [ns].
-const LISTEN_AGAIN_NS: u64 = 100_000_000;
+const LISTEN_RETRY_NS: u64 = 100_000_000;
 /// A client that has read nothing for this long is dropped while others wait for memory.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Server<'_> {
     pub(super) fn accept_clients(&mut self, listener: usize) {
         loop {
-            match self.ways.clients[listener].accept() {
+            match self.endpoints.clients[listener].accept() {
                 Ok(Some(socket)) => self.add_client(socket),
                 Ok(None) => return,
                 // The system is out of descriptors or memory.
@@ -30,8 +30,8 @@ impl Server<'_> {
     }
 
     fn add_client(&mut self, socket: OwnedFd) {
-        if self.clients.len() >= MOST_CLIENTS {
-            self.turned_away += 1;
+        if self.clients.len() >= MAX_CLIENTS {
+            self.rejected_clients += 1;
             return;
         }
         let key = self.next_client;
@@ -40,28 +40,28 @@ impl Server<'_> {
         let added = epoll::add(&self.poll, &client, EventData::new_u64(key), client.interest);
         if added.is_ok() {
             self.clients.insert(key, client);
-            self.busy.push(key);
+            self.ready_clients.push(key);
         }
     }
 
     /// Stop listening for a while: epoll would report the failed accept again at once.
     pub(super) fn pause_listening(&mut self) {
-        self.listen_again = Some(self.now() + LISTEN_AGAIN_NS);
+        self.resume_listening_at = Some(self.now() + LISTEN_RETRY_NS);
         self.watch_listeners(EventFlags::empty());
     }
 
     /// Listen again when the delay has passed, or if `at_once`.
     pub(super) fn resume_listening(&mut self, at_once: bool) {
-        if self.listen_again.is_some_and(|when| at_once || self.now() >= when) {
-            self.listen_again = None;
+        if self.resume_listening_at.is_some_and(|resume_at| at_once || self.now() >= resume_at) {
+            self.resume_listening_at = None;
             self.watch_listeners(EventFlags::IN);
         }
     }
 
     fn watch_listeners(&mut self, flags: EventFlags) {
-        let clients = self.ways.clients.iter().enumerate();
-        let clients = clients.map(|(place, listener)| (listener, place as u64));
-        let statistics = self.ways.statistics.iter().map(|listener| (listener, STATISTICS));
+        let clients = self.endpoints.clients.iter().enumerate();
+        let clients = clients.map(|(index, listener)| (listener, index as u64));
+        let statistics = self.endpoints.statistics.iter().map(|listener| (listener, STATISTICS));
         for (listener, key) in clients.chain(statistics) {
             let _ = epoll::modify(&self.poll, listener, EventData::new_u64(key), flags);
         }
@@ -71,13 +71,13 @@ impl Server<'_> {
     /// resumed.
     pub(super) fn wake_waiter(&mut self) -> bool {
         while let Some(key) = self.waiters.front() {
-            let client = self.clients.get(key).filter(|client| client.parked.is_some());
-            match client.map(Connection::can_go_on) {
+            let client = self.clients.get(key).filter(|client| client.waiting_request.is_some());
+            match client.map(Connection::can_proceed) {
                 None => {
                     self.waiters.pop_front();
                 }
                 Some(true) => {
-                    self.busy.extend(self.waiters.pop_front());
+                    self.ready_clients.extend(self.waiters.pop_front());
                     return true;
                 }
                 Some(false) => {
@@ -92,21 +92,21 @@ impl Server<'_> {
     /// While others wait for memory, drop the client with the most unread output.
     fn drop_slowest_client(&mut self) {
         let now = self.now();
-        if now < self.look_for_slow_at {
+        if now < self.next_stall_check {
             return;
         }
-        self.look_for_slow_at = now + STOP_CHECK_NS;
-        let unread =
-            |(key, client): (&u64, &Connection)| Some((client.stalled_bytes(PATIENCE)?, *key));
-        if let Some((_, key)) = self.clients.iter().filter_map(unread).max() {
-            self.turned_away += 1;
+        self.next_stall_check = now + STOP_CHECK_NS;
+        let stalled =
+            |(key, client): (&u64, &Connection)| Some((client.stalled_bytes(STALL_TIMEOUT)?, *key));
+        if let Some((_, key)) = self.clients.iter().filter_map(stalled).max() {
+            self.rejected_clients += 1;
             self.drop_client(key);
         }
     }
 
     /// Handle an event of a client's socket.
-    pub(super) fn handle_event(&mut self, key: u64, flags: EventFlags, room: &mut [u8]) {
-        self.busy.push(key);
+    pub(super) fn handle_event(&mut self, key: u64, flags: EventFlags, buffer: &mut [u8]) {
+        self.ready_clients.push(key);
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) && !flags.contains(EventFlags::IN) {
             return self.drop_client(key);
         }
@@ -114,8 +114,8 @@ impl Server<'_> {
         if !flags.contains(EventFlags::IN) || client.closing || client.is_blocked() {
             return;
         }
-        match client.receive(room) {
-            Ok(Some(read)) => self.use_input(key, &room[..read]),
+        match client.receive(buffer) {
+            Ok(Some(read)) => self.use_input(key, &buffer[..read]),
             Ok(None) => {}
             Err(_) => self.drop_client(key),
         }
@@ -125,30 +125,32 @@ impl Server<'_> {
     fn use_input(&mut self, key: u64, mut input: &[u8]) {
         let Some(mut client) = self.clients.remove(&key) else { return };
         loop {
-            self.held_back |= self.is_identifying_failure();
-            if !client.can_go_on() || self.held_back {
-                client.unused = input.to_vec();
+            self.input_paused |= self.is_identifying_failure();
+            if !client.can_proceed() || self.input_paused {
+                client.pending_input = input.to_vec();
                 break;
             }
-            if let Some(request) = client.parked.take() {
+            if let Some(request) = client.waiting_request.take() {
                 self.begin(key, request, &mut client);
                 continue;
             }
             match client.session.step(&mut input, &self.exports, &mut client.out) {
-                Step::NeedInput => break,
-                Step::Data { export, offset, bytes } => {
+                SessionEvent::NeedInput => break,
+                SessionEvent::Data { export, offset, bytes } => {
                     if let Err(error) = self.devices[export].data.write(offset, bytes) {
                         client.data_error.get_or_insert(number_of(&error));
                     }
                 }
-                Step::Request(request) if client.has_room_for(request.reply_bytes()) => {
+                SessionEvent::Request(request)
+                    if client.may_begin_request(request.reply_bytes()) =>
+                {
                     self.begin(key, request, &mut client);
                 }
-                Step::Request(request) => {
-                    client.parked = Some(request);
+                SessionEvent::Request(request) => {
+                    client.waiting_request = Some(request);
                     self.waiters.push_back(key);
                 }
-                Step::Close => {
+                SessionEvent::Close => {
                     client.closing = true;
                     break;
                 }
@@ -164,36 +166,36 @@ impl Server<'_> {
         let device = &mut self.devices[request.export];
         if let Some(error) = connection.data_error.take() {
             put_error(&mut connection.out, request.structured, request.cookie, error);
-            device.served.failed += 1;
+            device.statistics.failed += 1;
             return;
         }
-        let key = self.unused.pop().unwrap_or_else(|| {
-            self.under_way.push(None);
-            self.under_way.len() - 1
+        let key = self.free_keys.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() - 1
         });
-        let mut new = ActiveRequest::new(client, request, arrived);
-        self.step(&mut new, key, arrived);
-        if new.parts == 0 && new.is_begun() {
-            self.devices[request.export].answer(&new, &mut connection.out, arrived);
-            self.unused.push(key);
+        let mut active = ActiveRequest::new(client, request, arrived);
+        self.step(&mut active, key, arrived);
+        if active.pending_parts == 0 && active.is_submitted() {
+            self.devices[request.export].answer(&active, &mut connection.out, arrived);
+            self.free_keys.push(key);
             return connection.update_load();
         }
-        if new.parts == 0 {
-            self.unfinished.push_back(key);
+        if active.pending_parts == 0 {
+            self.partly_submitted.push_back(key);
         }
         connection.begin_request(request.reply_bytes());
         connection.update_load();
-        self.under_way[key] = Some(new);
+        self.active[key] = Some(active);
     }
 
     /// Submit the next step of a request; after the last one, sync its data if required.
-    fn step(&mut self, new: &mut ActiveRequest, key: usize, now: u64) {
-        let Request { export, command, fua, .. } = new.request;
+    fn step(&mut self, active: &mut ActiveRequest, key: usize, now: u64) {
+        let Request { export, command, fua, .. } = active.request;
         let device = &mut self.devices[export];
-        device.step(new, key, now);
-        let to_sync = fua || command == Command::Flush;
-        if device.durable && to_sync && new.is_begun() {
-            new.parts += 1;
+        device.step(active, key, now);
+        let to_sync = fua || command == NbdCommand::Flush;
+        if device.durable && to_sync && active.is_submitted() {
+            active.pending_parts += 1;
             self.syncer.request(export, key);
         }
     }
@@ -203,21 +205,21 @@ impl Server<'_> {
         if self.is_identifying_failure() {
             return;
         }
-        let Some(key) = self.unfinished.pop_front() else { return };
-        let Some(mut long) = self.under_way[key].take() else { return };
+        let Some(key) = self.partly_submitted.pop_front() else { return };
+        let Some(mut active) = self.active[key].take() else { return };
         // The client has disconnected: skip the rest.
-        if self.clients.contains_key(&long.client) {
+        if self.clients.contains_key(&active.client) {
             let now = self.now();
-            self.step(&mut long, key, now);
+            self.step(&mut active, key, now);
         } else {
-            long.failed = true;
+            active.failed = true;
         }
-        let (waits, is_begun) = (long.parts > 0, long.is_begun());
-        self.under_way[key] = Some(long);
-        match (waits, is_begun) {
+        let (has_pending, is_submitted) = (active.pending_parts > 0, active.is_submitted());
+        self.active[key] = Some(active);
+        match (has_pending, is_submitted) {
             (true, _) => {}
             (false, true) => self.finish(key),
-            (false, false) => self.unfinished.push_back(key),
+            (false, false) => self.partly_submitted.push_back(key),
         }
     }
 
@@ -228,16 +230,16 @@ impl Server<'_> {
             return self.drop_client(key);
         }
         client.update_load();
-        if client.is_blocked() && client.can_go_on() && !self.held_back {
-            let unused = std::mem::take(&mut client.unused);
-            self.use_input(key, &unused);
-            self.busy.push(key);
+        if client.is_blocked() && client.can_proceed() && !self.input_paused {
+            let pending_input = std::mem::take(&mut client.pending_input);
+            self.use_input(key, &pending_input);
+            self.ready_clients.push(key);
             return;
         }
-        let wanted = client.desired_events();
-        if wanted != client.interest {
-            client.interest = wanted;
-            let _ = epoll::modify(&self.poll, &*client, EventData::new_u64(key), wanted);
+        let events = client.desired_events();
+        if events != client.interest {
+            client.interest = events;
+            let _ = epoll::modify(&self.poll, &*client, EventData::new_u64(key), events);
         }
     }
 

@@ -28,19 +28,19 @@ use rustix::net::SendFlags;
 use serde_json::{Value, json};
 use uflip_core::{Error, Result};
 
-use crate::connection::{Connection, Load};
+use crate::connection::{Connection, ServerLoad};
 use crate::data::ExportData;
 use crate::export::Export;
 use crate::listen::Listener;
 use crate::paced::{CompletedIo, Model, Paced, Wake};
-use crate::record::Recorder;
+use crate::record::RequestRecorder;
 use crate::server::served_device::{ActiveRequest, ServedDevice};
 use crate::server::spin_policy::{SPIN_NS, SpinPolicy};
 use crate::sync::Syncer;
 
 /// A device, its data and its export.
 #[derive(Debug)]
-pub struct Device {
+pub struct ExportedDevice {
     /// The properties that clients see.
     pub export: Export,
     /// The data.
@@ -57,11 +57,11 @@ pub struct Endpoints {
     /// The statistics socket: each connection receives one document with the statistics so far.
     pub statistics: Option<Listener>,
     /// The recording of every read and write.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<RequestRecorder>,
 }
 
-/// The limit of clients; further ones are turned away.
-const MOST_CLIENTS: usize = 1000;
+/// The limit of clients; further ones are rejected.
+const MAX_CLIENTS: usize = 1000;
 /// The size of one read from a socket [bytes].
 const RECEIVE_BYTES: usize = 256 << 10;
 /// The interval at which the server checks for its end [ns].
@@ -78,29 +78,29 @@ const FIRST_CLIENT: u64 = 1 << 32;
 struct Server<'a> {
     clock: Instant,
     poll: OwnedFd,
-    ways: &'a Endpoints,
+    endpoints: &'a Endpoints,
     exports: Vec<Export>,
     devices: Vec<ServedDevice>,
     syncer: Syncer,
     clients: HashMap<u64, Connection>,
     next_client: u64,
-    under_way: Vec<Option<ActiveRequest>>,
-    unused: Vec<usize>,
+    active: Vec<Option<ActiveRequest>>,
+    free_keys: Vec<usize>,
     /// Clients with output to send or input to process.
-    busy: Vec<u64>,
+    ready_clients: Vec<u64>,
     /// The total load of all clients.
-    load: Rc<Load>,
+    load: Rc<ServerLoad>,
     /// Clients whose next request waits for the limits, in order.
     waiters: VecDeque<u64>,
     /// The time of the next search for stalled clients.
-    look_for_slow_at: u64,
+    next_stall_check: u64,
     /// Requests that are submitted in part.
-    unfinished: VecDeque<usize>,
-    turned_away: u64,
+    partly_submitted: VecDeque<usize>,
+    rejected_clients: u64,
     /// Whether input waits until a failed I/O is identified.
-    held_back: bool,
+    input_paused: bool,
     /// Listening is suspended until then, because the system was out of resources.
-    listen_again: Option<u64>,
+    resume_listening_at: Option<u64>,
     spin_policy: SpinPolicy,
 }
 
@@ -120,76 +120,76 @@ pub struct ServeOutcome {
 /// # Errors
 /// Any error of the system.
 pub fn serve(
-    ways: Endpoints,
-    devices: Vec<Device>,
+    endpoints: Endpoints,
+    devices: Vec<ExportedDevice>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<ServeOutcome> {
     // Sets the timer slack of this thread: by default, sleeps end 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-    let served = run(&ways, devices, is_stopped);
+    let served = run(&endpoints, devices, is_stopped);
     // Finish the recording in any case, before the outcome is returned.
-    let recorded = ways.recorder.map_or(Ok(()), Recorder::finish);
+    let recorded = endpoints.recorder.map_or(Ok(()), RequestRecorder::finish);
     let (devices, document) = served?;
     Ok(ServeOutcome { devices, document, recorded })
 }
 
 fn run(
-    ways: &Endpoints,
-    devices: Vec<Device>,
+    endpoints: &Endpoints,
+    devices: Vec<ExportedDevice>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<(Vec<Model>, Value)> {
-    let mut server = Server::new(ways, devices)?;
-    let mut room = vec![0; RECEIVE_BYTES];
+    let mut server = Server::new(endpoints, devices)?;
+    let mut buffer = vec![0; RECEIVE_BYTES];
     while !is_stopped() {
-        server.round(&mut room)?;
+        server.round(&mut buffer)?;
     }
     let document = server.document();
-    Ok((server.devices.into_iter().map(|place| place.paced.into_model()).collect(), document))
+    Ok((server.devices.into_iter().map(|device| device.paced.into_model()).collect(), document))
 }
 
 impl<'a> Server<'a> {
-    fn new(ways: &'a Endpoints, devices: Vec<Device>) -> Result<Server<'a>> {
-        let refused = |error: std::io::Error| Error::os("Nothing can be served", "serve", &error);
+    fn new(endpoints: &'a Endpoints, devices: Vec<ExportedDevice>) -> Result<Server<'a>> {
+        let refused = |error: std::io::Error| Error::os("The server cannot start", "serve", &error);
         let files = devices.iter().map(|device| device.data.to_sync());
         let files = files.collect::<std::io::Result<Vec<_>>>().map_err(refused)?;
         let durable: Vec<bool> = files.iter().map(Option::is_some).collect();
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let poll = poll.map_err(|error| refused(error.into()))?;
         let syncer = Syncer::start(files)?;
-        let watch = |what: &dyn AsFd, key: u64| {
-            epoll::add(&poll, what.as_fd(), EventData::new_u64(key), EventFlags::IN)
+        let watch = |source: &dyn AsFd, key: u64| {
+            epoll::add(&poll, source.as_fd(), EventData::new_u64(key), EventFlags::IN)
                 .map_err(|error| refused(error.into()))
         };
         watch(&syncer.event(), SYNC_EVENT)?;
-        for (place, listener) in ways.clients.iter().enumerate() {
-            watch(listener, place as u64)?;
+        for (index, listener) in endpoints.clients.iter().enumerate() {
+            watch(listener, index as u64)?;
         }
-        if let Some(listener) = &ways.statistics {
+        if let Some(listener) = &endpoints.statistics {
             watch(listener, STATISTICS)?;
         }
         let exports = devices.iter().map(|device| device.export.clone()).collect();
-        let places = devices.into_iter().zip(durable);
-        let places = places.map(|(device, durable)| {
+        let served = devices.into_iter().zip(durable);
+        let served = served.map(|(device, durable)| {
             ServedDevice::new(device.data, durable, device.paced, device.export.sector)
         });
         Ok(Server {
             clock: Instant::now(),
-            ways,
+            endpoints,
             exports,
-            devices: places.collect(),
+            devices: served.collect(),
             syncer,
             clients: HashMap::new(),
             next_client: FIRST_CLIENT,
-            under_way: Vec::new(),
-            unused: Vec::new(),
-            busy: Vec::new(),
+            active: Vec::new(),
+            free_keys: Vec::new(),
+            ready_clients: Vec::new(),
             load: Rc::default(),
             waiters: VecDeque::new(),
-            look_for_slow_at: 0,
-            unfinished: VecDeque::new(),
-            turned_away: 0,
-            held_back: false,
-            listen_again: None,
+            next_stall_check: 0,
+            partly_submitted: VecDeque::new(),
+            rejected_clients: 0,
+            input_paused: false,
+            resume_listening_at: None,
             spin_policy: SpinPolicy::default(),
             poll,
         })
@@ -200,19 +200,19 @@ impl<'a> Server<'a> {
     }
 
     /// Execute one iteration of the loop: completions, output, events.
-    fn round(&mut self, room: &mut [u8]) -> Result<()> {
+    fn round(&mut self, buffer: &mut [u8]) -> Result<()> {
         self.resume_listening(false);
         self.continue_request();
         let mut wake = self.poll_devices();
-        if self.held_back && !self.is_identifying_failure() {
-            self.held_back = false;
-            self.busy.extend(self.clients.keys());
+        if self.input_paused && !self.is_identifying_failure() {
+            self.input_paused = false;
+            self.ready_clients.extend(self.clients.keys());
         }
         loop {
-            while let Some(client) = self.busy.pop() {
+            while let Some(client) = self.ready_clients.pop() {
                 self.service_client(client);
                 // Waiting input may contain further requests.
-                if self.busy.is_empty() {
+                if self.ready_clients.is_empty() {
                     wake = self.poll_devices();
                 }
             }
@@ -220,23 +220,23 @@ impl<'a> Server<'a> {
                 break;
             }
         }
-        if !self.unfinished.is_empty() {
+        if !self.partly_submitted.is_empty() {
             wake = Some(Wake::Due(0));
         }
         let mut events =
             [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
-        let found = match self.wait(&mut events, wake) {
-            Ok(found) => found,
+        let count = match self.wait(&mut events, wake) {
+            Ok(count) => count,
             Err(Errno::INTR) => 0,
             Err(error) => return Err(Error::os("Waiting failed", "serve", &error.into())),
         };
-        for event in &events[..found] {
+        for event in &events[..count] {
             let (key, flags) = (event.data.u64(), event.flags);
             match key {
                 SYNC_EVENT => self.synced(),
                 STATISTICS => self.send_statistics(),
                 key if key < FIRST_CLIENT => self.accept_clients(key as usize),
-                key => self.handle_event(key, flags, room),
+                key => self.handle_event(key, flags, buffer),
             }
         }
         Ok(())
@@ -260,7 +260,7 @@ impl<'a> Server<'a> {
             }
             None if self.spin_policy.should_spin() => match self.spin(events)? {
                 0 => epoll::wait(&self.poll, events, Some(&span(STOP_CHECK_NS))),
-                found => Ok(found),
+                count => Ok(count),
             },
             None => epoll::wait(&self.poll, events, Some(&span(STOP_CHECK_NS))),
         }
@@ -270,10 +270,10 @@ impl<'a> Server<'a> {
     fn spin(&mut self, events: &mut [epoll::Event]) -> std::result::Result<usize, Errno> {
         let until = self.now() + SPIN_NS;
         loop {
-            let found = epoll::wait(&self.poll, &mut *events, Some(&Timespec::default()))?;
-            if found > 0 || self.now() >= until {
-                self.spin_policy.record(found > 0);
-                return Ok(found);
+            let count = epoll::wait(&self.poll, &mut *events, Some(&Timespec::default()))?;
+            if count > 0 || self.now() >= until {
+                self.spin_policy.record(count > 0);
+                return Ok(count);
             }
             std::hint::spin_loop();
         }
@@ -286,25 +286,25 @@ impl<'a> Server<'a> {
     /// Process completed I/Os, and return the time of the next check.
     fn poll_devices(&mut self) -> Option<Wake> {
         let mut wake: Option<Wake> = None;
-        for place in 0..self.devices.len() {
+        for index in 0..self.devices.len() {
             let now = self.now();
-            let paced = &mut self.devices[place].paced;
+            let paced = &mut self.devices[index].paced;
             paced.poll(now);
-            while let Some(over) = self.devices[place].paced.next_completed() {
-                self.complete_io(place, over);
+            while let Some(completed) = self.devices[index].paced.next_completed() {
+                self.complete_io(index, completed);
             }
-            wake = sooner(wake, self.devices[place].paced.wake());
+            wake = sooner(wake, self.devices[index].paced.wake());
         }
         wake
     }
 
-    fn complete_io(&mut self, place: usize, over: CompletedIo) {
-        let device = &mut self.devices[place];
-        let Some(key) = device.tickets.remove(&over.ticket) else { return };
-        let took = device.paced.wall_ns(over.response);
-        let Some(under_way) = &mut self.under_way[key] else { return };
-        under_way.failed |= over.failed;
-        under_way.simulated += took;
+    fn complete_io(&mut self, index: usize, completed: CompletedIo) {
+        let device = &mut self.devices[index];
+        let Some(key) = device.tickets.remove(&completed.ticket) else { return };
+        let response_ns = device.paced.wall_ns(completed.response);
+        let Some(active) = &mut self.active[key] else { return };
+        active.failed |= completed.failed;
+        active.simulated += response_ns;
         self.complete_part(key);
     }
 
@@ -312,8 +312,8 @@ impl<'a> Server<'a> {
     fn synced(&mut self) {
         self.syncer.clear_event();
         while let Some((key, durable)) = self.syncer.answer() {
-            if let Some(under_way) = &mut self.under_way[key] {
-                under_way.failed |= !durable;
+            if let Some(active) = &mut self.active[key] {
+                active.failed |= !durable;
             }
             self.complete_part(key);
         }
@@ -321,39 +321,39 @@ impl<'a> Server<'a> {
 
     /// Complete a part of a request; after the last one, answer it.
     fn complete_part(&mut self, key: usize) {
-        let Some(under_way) = &mut self.under_way[key] else { return };
-        under_way.parts -= 1;
-        if under_way.parts > 0 {
+        let Some(active) = &mut self.active[key] else { return };
+        active.pending_parts -= 1;
+        if active.pending_parts > 0 {
             return;
         }
-        if under_way.is_begun() {
+        if active.is_submitted() {
             self.finish(key);
         } else {
-            self.unfinished.push_back(key);
+            self.partly_submitted.push_back(key);
         }
     }
 
     /// Answer a request.
     fn finish(&mut self, key: usize) {
-        let Some(done) = self.under_way[key].take() else { return };
-        self.unused.push(key);
+        let Some(active) = self.active[key].take() else { return };
+        self.free_keys.push(key);
         let now = self.now();
-        let device = &mut self.devices[done.request.export];
-        device.paced.record_reply(done.arrived, now);
-        if let (Some(recorder), Some(line)) = (&self.ways.recorder, done.line(now)) {
-            recorder.add(line);
+        let device = &mut self.devices[active.request.export];
+        device.paced.record_reply(active.arrived, now);
+        if let (Some(recorder), Some(record)) = (&self.endpoints.recorder, active.record(now)) {
+            recorder.add(record);
         }
-        let Some(client) = self.clients.get_mut(&done.client) else { return };
-        client.end_request(done.request.reply_bytes());
-        device.answer(&done, &mut client.out, now);
+        let Some(client) = self.clients.get_mut(&active.client) else { return };
+        client.end_request(active.request.reply_bytes());
+        device.answer(&active, &mut client.out, now);
         client.update_load();
-        self.busy.push(done.client);
+        self.ready_clients.push(active.client);
     }
 
     /// Send the statistics to each new connection of the statistics socket.
     fn send_statistics(&mut self) {
-        let ways = self.ways;
-        let Some(listener) = &ways.statistics else { return };
+        let endpoints = self.endpoints;
+        let Some(listener) = &endpoints.statistics else { return };
         loop {
             let socket = match listener.accept() {
                 Ok(Some(socket)) => socket,
@@ -370,9 +370,9 @@ impl<'a> Server<'a> {
     fn document(&mut self) -> Value {
         let now = self.now();
         let exports = self.exports.iter().zip(&mut self.devices).enumerate();
-        let exports = exports.map(|(place, (export, device))| {
-            let mut waiting = self.under_way.iter().flatten();
-            if waiting.all(|one| one.request.export != place) {
+        let exports = exports.map(|(index, (export, device))| {
+            let mut waiting = self.active.iter().flatten();
+            if waiting.all(|active| active.request.export != index) {
                 device.paced.rest(now);
             }
             device.document(export, now)
@@ -382,7 +382,7 @@ impl<'a> Server<'a> {
             "clients": {
                 "now": self.clients.len(),
                 "in_all": self.next_client - FIRST_CLIENT,
-                "turned_away": self.turned_away,
+                "turned_away": self.rejected_clients,
             },
             "exports": exports.collect::<Vec<_>>(),
         })

@@ -9,7 +9,7 @@ use crate::data::ExportData;
 use crate::export::Export;
 use crate::paced::Paced;
 use crate::record::RecordedRequest;
-use crate::session::{Command, Request};
+use crate::session::{NbdCommand, Request};
 use crate::statistics::ExportStatistics;
 use crate::wire::{errno, put_data_head, put_error, put_simple};
 
@@ -25,9 +25,9 @@ pub(super) struct ActiveRequest {
     /// The time of its complete arrival [ns].
     pub(super) arrived: u64,
     /// The submitted part of its range [bytes].
-    pub(super) begun: u32,
+    pub(super) submitted_bytes: u32,
     /// The number of outstanding I/Os and syncs.
-    pub(super) parts: u32,
+    pub(super) pending_parts: u32,
     /// The response time of the device, on the wall clock [ns].
     pub(super) simulated: u64,
     pub(super) failed: bool,
@@ -35,26 +35,34 @@ pub(super) struct ActiveRequest {
 
 impl ActiveRequest {
     pub(super) fn new(client: u64, request: Request, arrived: u64) -> ActiveRequest {
-        ActiveRequest { client, request, arrived, begun: 0, parts: 0, simulated: 0, failed: false }
+        ActiveRequest {
+            client,
+            request,
+            arrived,
+            submitted_bytes: 0,
+            pending_parts: 0,
+            simulated: 0,
+            failed: false,
+        }
     }
 
     /// Return whether its whole range is submitted.
-    pub(super) fn is_begun(&self) -> bool {
-        self.failed || self.begun == self.request.length
+    pub(super) fn is_submitted(&self) -> bool {
+        self.failed || self.submitted_bytes == self.request.length
     }
 
     /// Return its record, if it is answered at `now`: reads, writes and zeroings. The format has no
     /// flushes and trims.
-    pub(super) fn line(&self, now: u64) -> Option<RecordedRequest> {
+    pub(super) fn record(&self, now: u64) -> Option<RecordedRequest> {
         let mode = match self.request.command {
-            Command::Read => Mode::Read,
-            Command::Write | Command::WriteZeroes { .. } => Mode::Write,
-            Command::Flush | Command::Trim => return None,
+            NbdCommand::Read => Mode::Read,
+            NbdCommand::Write | NbdCommand::WriteZeroes { .. } => Mode::Write,
+            NbdCommand::Flush | NbdCommand::Trim => return None,
         };
         let Request { export, offset, length: size, .. } = self.request;
         let (arrived, response) = (self.arrived, now.saturating_sub(self.arrived));
-        let line = RecordedRequest { export, arrived, mode, offset, size, response };
-        (!self.failed).then_some(line)
+        let record = RecordedRequest { export, arrived, mode, offset, size, response };
+        (!self.failed).then_some(record)
     }
 }
 
@@ -65,7 +73,7 @@ pub(super) struct ServedDevice {
     pub(super) durable: bool,
     pub(super) paced: Paced,
     pub(super) tickets: BTreeMap<Ticket, usize>,
-    pub(super) served: ExportStatistics,
+    pub(super) statistics: ExportStatistics,
     /// The step size of trims and zeroings [bytes].
     step_bytes: u32,
     /// Pages programmed before the server began.
@@ -75,14 +83,14 @@ pub(super) struct ServedDevice {
 impl ServedDevice {
     pub(super) fn new(data: ExportData, durable: bool, paced: Paced, sector: u32) -> ServedDevice {
         let programmed_before = paced.counters().map_or(0, |counters| counters.pages_programmed);
-        let (tickets, served) = (BTreeMap::new(), ExportStatistics::default());
+        let (tickets, statistics) = (BTreeMap::new(), ExportStatistics::default());
         let step_bytes = STEP_BYTES.max(sector);
-        ServedDevice { data, durable, paced, tickets, served, step_bytes, programmed_before }
+        ServedDevice { data, durable, paced, tickets, statistics, step_bytes, programmed_before }
     }
 
     /// Return the statistics until `now`, and the state of the device.
     pub(super) fn document(&mut self, export: &Export, now: u64) -> Value {
-        let mut document = self.served.document(now);
+        let mut document = self.statistics.document(now);
         document["name"] = json!(export.name);
         document["held_ns"] = json!(self.paced.held_ns());
         let counters = self.paced.counters();
@@ -100,59 +108,60 @@ impl ServedDevice {
     }
 
     /// Submit the next step of a request at `now`; its tickets map to `key`.
-    pub(super) fn step(&mut self, new: &mut ActiveRequest, key: usize, now: u64) {
-        let Request { command, offset, length, .. } = new.request;
-        let left = length - new.begun;
+    pub(super) fn step(&mut self, active: &mut ActiveRequest, key: usize, now: u64) {
+        let Request { command, offset, length, .. } = active.request;
+        let remaining = length - active.submitted_bytes;
         let step = match command {
-            Command::Trim | Command::WriteZeroes { .. } => left.min(self.step_bytes),
-            Command::Read | Command::Write | Command::Flush => left,
+            NbdCommand::Trim | NbdCommand::WriteZeroes { .. } => remaining.min(self.step_bytes),
+            NbdCommand::Read | NbdCommand::Write | NbdCommand::Flush => remaining,
         };
-        let (at, size) = (Bytes(offset + u64::from(new.begun)), Bytes(u64::from(step)));
-        new.begun += step;
+        let (at, size) =
+            (Bytes(offset + u64::from(active.submitted_bytes)), Bytes(u64::from(step)));
+        active.submitted_bytes += step;
         match command {
-            Command::Read => self.submit(new, Mode::Read, (at, size), key, now),
-            Command::Write => self.submit(new, Mode::Write, (at, size), key, now),
-            Command::Flush => {
+            NbdCommand::Read => self.submit(active, Mode::Read, (at, size), key, now),
+            NbdCommand::Write => self.submit(active, Mode::Write, (at, size), key, now),
+            NbdCommand::Flush => {
                 let ticket = self.paced.flush(now);
-                self.add_ticket(new, ticket, key);
+                self.add_ticket(active, ticket, key);
             }
-            Command::Trim => {
+            NbdCommand::Trim => {
                 self.paced.trim(now, at, size);
-                new.failed = self.data.zero(at.0, size.0, false).is_err();
+                active.failed = self.data.zero(at.0, size.0, false).is_err();
             }
-            Command::WriteZeroes { keep } => {
-                new.failed = self.data.zero(at.0, size.0, keep).is_err();
-                self.submit(new, Mode::Write, (at, size), key, now);
+            NbdCommand::WriteZeroes { keep } => {
+                active.failed = self.data.zero(at.0, size.0, keep).is_err();
+                self.submit(active, Mode::Write, (at, size), key, now);
             }
         }
     }
 
     fn submit(
         &mut self,
-        new: &mut ActiveRequest,
+        active: &mut ActiveRequest,
         mode: Mode,
         (offset, size): (Bytes, Bytes),
         key: usize,
         now: u64,
     ) {
         let io = Io { offset, size, mode, stream: 0 };
-        match self.paced.submit(now, &io, new.request.fua) {
-            Ok(ticket) => self.add_ticket(new, ticket, key),
-            Err(_) => new.failed = true,
+        match self.paced.submit(now, &io, active.request.fua) {
+            Ok(ticket) => self.add_ticket(active, ticket, key),
+            Err(_) => active.failed = true,
         }
     }
 
-    fn add_ticket(&mut self, new: &mut ActiveRequest, ticket: Ticket, key: usize) {
+    fn add_ticket(&mut self, active: &mut ActiveRequest, ticket: Ticket, key: usize) {
         self.tickets.insert(ticket, key);
-        new.parts += 1;
+        active.pending_parts += 1;
     }
 
     /// Append the reply of a request to `out`, and count it as answered at `now`.
-    pub(super) fn answer(&mut self, done: &ActiveRequest, out: &mut Vec<u8>, now: u64) {
-        let Request { cookie, command, offset, length, structured, .. } = done.request;
+    pub(super) fn answer(&mut self, active: &ActiveRequest, out: &mut Vec<u8>, now: u64) {
+        let Request { cookie, command, offset, length, structured, .. } = active.request;
         let before = out.len();
-        let mut failed = done.failed;
-        if command == Command::Read && !failed {
+        let mut failed = active.failed;
+        if command == NbdCommand::Read && !failed {
             put_data_head(out, structured, cookie, offset, length);
             failed = self.data.read(out, offset, length).is_err();
         } else if !failed {
@@ -161,10 +170,10 @@ impl ServedDevice {
         if failed {
             out.truncate(before);
             put_error(out, structured, cookie, errno::EIO);
-            self.served.failed += 1;
+            self.statistics.failed += 1;
         } else {
-            self.served.count(command, length);
-            self.served.time(now, now.saturating_sub(done.arrived), done.simulated);
+            self.statistics.count(command, length);
+            self.statistics.time(now, now.saturating_sub(active.arrived), active.simulated);
         }
     }
 }

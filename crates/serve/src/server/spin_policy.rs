@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_vain_is_left_alone_and_tried_now_and_then() {
+    fn futile_spinning_is_skipped_and_retried() {
         let mut policy = SpinPolicy::default();
         let mut tries = 0;
         for _ in 0..MISSES + 3 * SKIPPED_WAITS {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pays_goes_on_until_it_is_missed_in_a_row() {
+    fn useful_spinning_continues_until_repeated_misses() {
         let mut policy = SpinPolicy::default();
         for wait in 0..=100 {
             assert!(policy.should_spin(), "{wait}");

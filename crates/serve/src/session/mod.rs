@@ -27,7 +27,7 @@ pub struct Request {
     /// The client's identifier of the request.
     pub cookie: u64,
     /// The command.
-    pub command: Command,
+    pub command: NbdCommand,
     /// The offset [bytes].
     pub offset: u64,
     /// The length [bytes].
@@ -42,16 +42,16 @@ impl Request {
     /// Return the bytes of data in its reply.
     #[must_use]
     pub fn reply_bytes(&self) -> u32 {
-        if self.command == Command::Read { self.length } else { 0 }
+        if self.command == NbdCommand::Read { self.length } else { 0 }
     }
 }
 
 /// The command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Command {
+pub enum NbdCommand {
     /// Return data.
     Read,
-    /// Write data, which came before as [`Step::Data`].
+    /// Write data, which came before as [`SessionEvent::Data`].
     Write,
     /// Make acknowledged data durable.
     Flush,
@@ -66,7 +66,7 @@ pub enum Command {
 
 /// The next event of a session.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Step<'a> {
+pub enum SessionEvent<'a> {
     /// All input is consumed.
     NeedInput,
     /// A part of the data of a valid write.
@@ -85,7 +85,7 @@ pub enum Step<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+enum SessionPhase {
     Flags,
     /// The header of an option, then its data.
     Option,
@@ -94,18 +94,18 @@ enum Phase {
         length: u32,
     },
     /// An oversized option with `left` bytes to skip.
-    PassOption {
+    SkipOption {
         option: u32,
         left: u32,
     },
     Requests,
-    /// The data of a write, of which `done` bytes were passed on.
+    /// The data of a write, of which `passed` bytes were passed on.
     Data {
         request: Request,
-        done: u32,
+        passed: u32,
     },
     /// The data of a write refused with `error`, with `left` bytes to skip.
-    PassData {
+    SkipData {
         cookie: u64,
         error: u32,
         left: u32,
@@ -116,7 +116,7 @@ enum Phase {
 /// The session of one client.
 #[derive(Debug)]
 pub struct Session {
-    phase: Phase,
+    phase: SessionPhase,
     /// The beginning of an incomplete header or option.
     buffer: Vec<u8>,
     export: usize,
@@ -132,7 +132,7 @@ impl Session {
         out.extend_from_slice(&wire::OPTION.to_be_bytes());
         out.extend_from_slice(&(FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
         Session {
-            phase: Phase::Flags,
+            phase: SessionPhase::Flags,
             buffer: Vec::new(),
             export: 0,
             structured: false,
@@ -143,7 +143,10 @@ impl Session {
     /// Return whether the client has selected an export.
     #[must_use]
     pub fn is_transmitting(&self) -> bool {
-        matches!(self.phase, Phase::Requests | Phase::Data { .. } | Phase::PassData { .. })
+        matches!(
+            self.phase,
+            SessionPhase::Requests | SessionPhase::Data { .. } | SessionPhase::SkipData { .. }
+        )
     }
 
     /// Return the size of the buffered incomplete input [bytes].
@@ -158,61 +161,63 @@ impl Session {
         input: &mut &'a [u8],
         exports: &[Export],
         out: &mut Vec<u8>,
-    ) -> Step<'a> {
+    ) -> SessionEvent<'a> {
         loop {
-            let step = match self.phase {
-                Phase::Flags => self.flags(input),
-                Phase::Option => self.option(input),
-                Phase::OptionData { option, length } => {
+            let event = match self.phase {
+                SessionPhase::Flags => self.flags(input),
+                SessionPhase::Option => self.option(input),
+                SessionPhase::OptionData { option, length } => {
                     self.option_data(option, length, input, exports, out)
                 }
-                Phase::PassOption { option, left } => self.pass_option(option, left, input, out),
-                Phase::Requests => self.request(input, exports, out),
-                Phase::Data { request, done } => self.data(request, done, input),
-                Phase::PassData { cookie, error, left } => {
-                    self.pass_data(cookie, error, left, input, out)
+                SessionPhase::SkipOption { option, left } => {
+                    self.skip_option(option, left, input, out)
                 }
-                Phase::Closed => Some(Step::Close),
+                SessionPhase::Requests => self.request(input, exports, out),
+                SessionPhase::Data { request, passed } => self.data(request, passed, input),
+                SessionPhase::SkipData { cookie, error, left } => {
+                    self.skip_data(cookie, error, left, input, out)
+                }
+                SessionPhase::Closed => Some(SessionEvent::Close),
             };
-            if let Some(step) = step {
-                return step;
+            if let Some(event) = event {
+                return event;
             }
         }
     }
 
-    /// Collect `wanted` bytes, and pass them to `use_them`; needs more input until they are
+    /// Collect `length` bytes, and pass them to `parse`; needs more input until they are
     /// complete.
     fn with_bytes<'a>(
         &mut self,
-        wanted: usize,
+        length: usize,
         input: &mut &'a [u8],
-        use_them: impl FnOnce(&mut Session, &[u8]) -> Option<Step<'a>>,
-    ) -> Option<Step<'a>> {
-        if self.buffer.is_empty() && input.len() >= wanted {
-            let (whole, rest) = input.split_at(wanted);
+        parse: impl FnOnce(&mut Session, &[u8]) -> Option<SessionEvent<'a>>,
+    ) -> Option<SessionEvent<'a>> {
+        if self.buffer.is_empty() && input.len() >= length {
+            let (bytes, rest) = input.split_at(length);
             *input = rest;
-            return use_them(self, whole);
+            return parse(self, bytes);
         }
-        let missing = wanted.saturating_sub(self.buffer.len()).min(input.len());
+        let missing = length.saturating_sub(self.buffer.len()).min(input.len());
         let (more, rest) = input.split_at(missing);
         self.buffer.extend_from_slice(more);
         *input = rest;
-        if self.buffer.len() < wanted {
-            return Some(Step::NeedInput);
+        if self.buffer.len() < length {
+            return Some(SessionEvent::NeedInput);
         }
-        let mut whole = std::mem::take(&mut self.buffer);
-        let step = use_them(self, &whole);
+        let mut bytes = std::mem::take(&mut self.buffer);
+        let event = parse(self, &bytes);
         // Reuse the buffer, without the size of a long option.
-        whole.clear();
-        whole.shrink_to(wire::REQUEST_BYTES);
-        self.buffer = whole;
-        step
+        bytes.clear();
+        bytes.shrink_to(wire::REQUEST_BYTES);
+        self.buffer = bytes;
+        event
     }
 
     /// End the session.
-    fn close<'a>(&mut self) -> Option<Step<'a>> {
-        self.phase = Phase::Closed;
-        Some(Step::Close)
+    fn close<'a>(&mut self) -> Option<SessionEvent<'a>> {
+        self.phase = SessionPhase::Closed;
+        Some(SessionEvent::Close)
     }
 }
 

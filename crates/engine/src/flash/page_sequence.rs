@@ -12,7 +12,7 @@ use uflip_core::Ppa;
 
 /// The pages of one thread, numbered in the order of visits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct PageOrder {
+pub(crate) struct PageSequence {
     /// Channel and LUN of each unit.
     pub(crate) units: Vec<(u8, u8)>,
     pub(crate) first_block: u32,
@@ -22,7 +22,7 @@ pub(crate) struct PageOrder {
     pub(crate) round_robin: bool,
 }
 
-impl PageOrder {
+impl PageSequence {
     /// Return the number of pages.
     pub(crate) fn len(&self) -> u64 {
         self.units.len() as u64 * u64::from(self.blocks) * u64::from(self.pages)
@@ -35,8 +35,8 @@ impl PageOrder {
         let (unit, block, page) = if self.round_robin {
             (number % units, number / units / pages, number / units % pages)
         } else {
-            let of_unit = u64::from(self.blocks) * pages;
-            (number / of_unit, number % of_unit / pages, number % pages)
+            let pages_per_unit = u64::from(self.blocks) * pages;
+            (number / pages_per_unit, number % pages_per_unit / pages, number % pages)
         };
         let (channel, lun) = self.units[unit as usize];
         let block = self.first_block + block as u32;
@@ -67,8 +67,8 @@ impl PageOrder {
 
     /// Return the pages below the covered ones in every covered block: a block must be written in
     /// order.
-    pub(crate) fn before(&self) -> PageOrder {
-        PageOrder { first_page: 0, pages: self.first_page, ..self.clone() }
+    pub(crate) fn pages_below(&self) -> PageSequence {
+        PageSequence { first_page: 0, pages: self.first_page, ..self.clone() }
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn visited(round_robin: bool) -> Vec<(u8, u32, u32)> {
-        let pages = PageOrder {
+        let pages = PageSequence {
             units: vec![(0, 0), (1, 0)],
             first_block: 4,
             blocks: 2,
@@ -85,12 +85,12 @@ mod tests {
             pages: 2,
             round_robin,
         };
-        let all = (0..pages.len()).map(|number| pages.page(number));
-        all.map(|ppa| (ppa.channel, ppa.block, ppa.page)).collect()
+        let visits = (0..pages.len()).map(|number| pages.page(number));
+        visits.map(|ppa| (ppa.channel, ppa.block, ppa.page)).collect()
     }
 
     #[test]
-    fn the_orders_are_those_of_nested_loops() {
+    fn page_sequences_equal_nested_loops() {
         let mut expected = Vec::new();
         for block in 4..6 {
             for page in 0..2 {
