@@ -141,9 +141,9 @@ def test_two_writers_use_streams_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("url", "stream", "allowed"),
     [
-        ("sim:demo?blocks_per_die=32", 1, "0: it keeps no writes apart"),
+        ("sim:demo?blocks_per_die=32", 1, "0: it does not separate writes"),
         ("sim:demo?blocks_per_die=128&write_streams=4", 4, "0 to 3"),
-        ("null", 2, "0: it keeps no writes apart"),
+        ("null", 2, "0: it does not separate writes"),
     ],
 )
 def test_unknown_stream_is_refused(url: str, stream: int, allowed: str) -> None:

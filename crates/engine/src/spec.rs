@@ -350,10 +350,10 @@ impl Resolved {
             .at("write_stream")
             .got(format!("{highest} on {}", info.url))
             .allowed(match streams {
-                1 => "0: it keeps no writes apart".into(),
+                1 => "0: it does not separate writes".into(),
                 streams => format!("0 to {}", streams - 1),
             })
-            .action("simulate a device with write_streams, or leave write_stream out"))
+            .action("simulate a device with write_streams, or omit write_stream"))
     }
 
     /// Return the highest stream of any write.

@@ -196,7 +196,7 @@ proptest! {
 }
 
 /// One server, 100 ns a read and 700 ns a write, first come first served: reads one after the other beside
-/// a write every 1000 ns. What arrives first at one instant is submitted first.
+/// a write every 1000 ns. I/Os of one instant are submitted in the order of their arrival.
 ///
 /// ```text
 ///  write  0 ─ 800       1000 ─ 1700              2000 ─ 2700

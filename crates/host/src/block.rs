@@ -41,7 +41,7 @@ pub struct BlockOptions<'a> {
 }
 
 /// Open the block device at `path`. A writable device is opened exclusively: the kernel then
-/// refuses a device that is mounted, used as swap or held by another device, and nobody can mount
+/// refuses a device that is mounted, used as swap or held by another device, and prevents others from mounting
 /// it.
 ///
 /// # Errors

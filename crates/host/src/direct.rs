@@ -119,7 +119,7 @@ impl DirectDevice {
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| {
             Error::os("The device could not be flushed", &self.info.url, &error)
-                .action("the device may have lost what was written: see the kernel's log")
+                .action("the device may have lost written data: see the kernel's log")
         })
     }
 

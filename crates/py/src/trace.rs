@@ -47,7 +47,7 @@ impl PyTrace {
         self.trace.pattern().canonical.to_string()
     }
 
-    /// What `write_parquet` was given; empty for a trace that comes from a run.
+    /// The metadata passed to `write_parquet`; empty for the trace of a new run.
     #[getter]
     fn metadata_json(&self) -> &str {
         &self.metadata
@@ -59,7 +59,7 @@ impl PyTrace {
         uflip_store::column_names(&self.trace).map(str::to_owned).collect()
     }
 
-    /// Names of the columns that say what the time was spent on [ns].
+    /// Names of the columns with the causes of the response time [ns].
     #[getter]
     fn causes(&self) -> Vec<String> {
         self.trace.causes().to_vec()
@@ -94,25 +94,25 @@ impl PyTrace {
             .map_err(|error| raise_to_user(&error))
     }
 
-    /// What the host read in all, start-up included.
+    /// Bytes read by the host, including the start-up.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.trace.pattern().totals.bytes_read
     }
 
-    /// What the host wrote in all, start-up included.
+    /// Bytes written by the host, including the start-up.
     #[getter]
     fn bytes_written(&self) -> u64 {
         self.trace.pattern().totals.bytes_written
     }
 
-    /// What the host deallocated in all, start-up included.
+    /// Bytes deallocated by the host, including the start-up.
     #[getter]
     fn bytes_trimmed(&self) -> u64 {
         self.trace.pattern().totals.bytes_trimmed
     }
 
-    /// Every column as record batches; no other schema can be asked for.
+    /// Every column as record batches; other schemas are not supported.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -123,13 +123,13 @@ impl PyTrace {
         crate::arrow::stream(py, &self.trace)
     }
 
-    /// Return what the device counted during the run, as JSON; None where it does not, or when loaded.
+    /// Return the device's counters of the run, as JSON; None without counters, or for a loaded trace.
     fn counters_json(&self) -> Option<String> {
         let text = |counters| serde_json::to_string(counters).expect("plain numbers");
         self.counters.as_ref().map(text)
     }
 
-    /// How a run with a stop rule came to its length, as JSON; None for one of a given length.
+    /// The stopping record of a run with a stop rule, as JSON; None for a run of fixed length.
     #[getter]
     fn ended_json(&self) -> Option<String> {
         self.trace.ended().map(ToString::to_string)
@@ -147,26 +147,26 @@ impl PyTrace {
     /// path : str
     ///     A name that does not exist.
     /// metadata_json : str
-    ///     What is to be kept with it.
+    ///     The metadata to store with it.
     fn write_parquet(&self, py: Python<'_>, path: &str, metadata_json: &str) -> PyResult<()> {
         py.detach(|| uflip_store::write_trace(&self.trace, Path::new(path), metadata_json))
             .map_err(|error| raise_to_user(&error))
     }
 
-    /// Whether it was recorded what happened inside the device.
+    /// Whether the inside of the device was recorded.
     #[getter]
     fn has_inside(&self) -> bool {
         self.inside.is_some()
     }
 
-    /// Write what was recorded inside the device to a new Parquet file, and sync it.
+    /// Write the record of the inside of the device to a new Parquet file, and sync it.
     ///
     /// Parameters
     /// ----------
     /// path : str
     ///     A name that does not exist.
     /// about_json : str
-    ///     What is to be kept with it.
+    ///     The metadata to store with it.
     fn write_inside(&self, py: Python<'_>, path: &str, about_json: &str) -> PyResult<()> {
         inside::write(self.inside.as_ref(), py, path, about_json)
     }
@@ -178,9 +178,9 @@ impl PyTrace {
     /// path : str
     ///     A file.
     /// prefix : str or None
-    ///     What every line begins with, as it is.
+    ///     The unchanged beginning of every line.
     /// columns : list of str
-    ///     What follows the number of the I/O; empty where this trace has no such column.
+    ///     The columns after the number of the I/O; 0 for names that this trace does not have.
     fn append_csv(
         &self,
         py: Python<'_>,
@@ -199,7 +199,7 @@ impl PyTrace {
     /// path : str
     ///     A name that does not exist.
     /// constants_json : str
-    ///     Columns that have one text throughout: [["run", "0001-baseline-SR"], ...].
+    ///     Columns with one text for all rows: [["run", "0001-baseline-SR"], ...].
     /// columns : list of str
     ///     The other columns; 0 for names that this trace does not have.
     fn write_table(
@@ -228,7 +228,7 @@ pub fn read_trace(
     Ok(PyTrace { trace: Arc::new(trace), metadata, counters: None, inside: None })
 }
 
-/// Columns and metadata of what `write_inside` wrote.
+/// Return the columns and metadata of a file of `write_inside`.
 #[pyfunction]
 #[pyo3(signature = (path, expected=None))]
 pub fn read_inside(
@@ -244,32 +244,32 @@ pub fn read_inside(
     Ok((columns.collect(), about))
 }
 
-/// The metadata of a trace in a file.
+/// Return the metadata of a trace in a file.
 #[pyfunction]
 pub fn read_metadata(py: Python<'_>, path: &str) -> Option<String> {
     py.detach(|| uflip_store::read_metadata(Path::new(path)))
 }
 
-/// The specification that a run file says to be of; None if it says none.
+/// Return the specification stored in a run file; None without one.
 #[pyfunction]
 pub fn read_specification(py: Python<'_>, path: &str) -> Option<String> {
     py.detach(|| uflip_store::read_specification(Path::new(path)))
 }
 
-/// Why each file is no trace that makes sense; None where it is one.
+/// Return for each file the reason why it is not a plausible trace; None for a plausible one.
 #[pyfunction]
 pub fn check_traces(py: Python<'_>, paths: Vec<String>) -> Vec<Option<String>> {
     let checked = py.detach(|| uflip_store::check_traces(&paths));
     checked.into_iter().map(|result| result.err().map(|error| error.parts().2.to_owned())).collect()
 }
 
-/// The digest of bytes.
+/// Return the digest of bytes.
 #[pyfunction]
 pub fn digest(content: &[u8]) -> String {
     uflip_store::digest(content)
 }
 
-/// Length, digest and what is wrong with each file; empty where nothing is.
+/// Return length, digest and problem of each file; the problem is empty for a readable file.
 #[pyfunction]
 pub fn digest_files(py: Python<'_>, paths: Vec<String>) -> Vec<(u64, String, String)> {
     let digests = py.detach(|| uflip_store::digest_files(&paths));

@@ -88,8 +88,8 @@ def _check_commands(spec: Spec, info: DeviceInfo) -> None:
             "The device has no such write stream",
             where="write_stream",
             got=f"{stream} on {info.url}",
-            allowed="0: it keeps no writes apart",
-            action="simulate a device with write_streams, or leave write_stream out",
+            allowed="0: it does not separate writes",
+            action="simulate a device with write_streams, or omit write_stream",
         )
 
 

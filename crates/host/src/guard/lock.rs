@@ -33,7 +33,7 @@ pub(crate) fn hold(file: &File, exclusive: bool, location: &str) -> Result<()> {
             return Ok(());
         }
         let error = std::io::Error::last_os_error();
-        // A file system without locks (some network and FUSE ones) excludes nobody.
+        // A file system without locks (some network and FUSE ones) cannot exclude others.
         if error.raw_os_error() != Some(libc::EWOULDBLOCK) {
             return Ok(());
         }
