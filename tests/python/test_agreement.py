@@ -100,7 +100,7 @@ def test_startup_of_some_repetitions_is_uncertain(startups: tuple[int, ...], cer
     ]
     certainty = repetition_certainty(every, None)
     assert certainty["converged"]
-    assert certainty["surely"] is certain
+    assert certainty["certainly_converged"] is certain
 
 
 def test_one_unconverged_repetition_prevents_convergence() -> None:

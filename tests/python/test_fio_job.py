@@ -16,9 +16,9 @@ from command_line import uflip
 from uflip import spec
 from uflip.data.spec import Spec
 from uflip.device.opener import open_device
-from uflip.results.fio_job import How, _sections
+from uflip.results.fio_job import JobSettings, _sections
 
-CACHED_WRITES = How("cached", is_polled=False)
+CACHED_WRITES = JobSettings("cached", is_polled=False)
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 

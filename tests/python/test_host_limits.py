@@ -289,7 +289,7 @@ def test_small_changes_and_few_values_are_no_trend() -> None:
     assert find_trend({}) is None
     trend = find_trend({"SW": [100.0 * 1.2**i for i in range(8)], "RW": [5.0, 5.0]})
     assert trend is not None
-    assert (trend.pattern, trend.first_ns, trend.met) == ("SW", 100.0, 8)
+    assert (trend.pattern, trend.first_ns, trend.measurements) == ("SW", 100.0, 8)
     falling = find_trend({"SW": [100.0 * 0.8**i for i in range(8)]})
     assert falling is not None
     assert falling.z < 0

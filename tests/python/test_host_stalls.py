@@ -118,6 +118,6 @@ def run_arrays(gaps: list[int], took: int = 100_000, kind: str = "file") -> RunA
     ],
 )
 def test_few_short_gaps_give_no_warning(gaps: list[int], count: int | None) -> None:
-    warning = CHECK.look(run_arrays(gaps))
+    warning = CHECK.check(run_arrays(gaps))
     assert (warning and warning[1]["count"]) == count
-    assert CHECK.look(run_arrays(gaps, kind="null")) is None
+    assert CHECK.check(run_arrays(gaps, kind="null")) is None

@@ -391,7 +391,7 @@ def test_partial_ledger_line_is_rolled_back(folder: Path, monkeypatch: pytest.Mo
     whole = path.read_bytes()
     proof = examine(folder)
     assert proof.ledger is not None
-    writer = ledger.LedgerWriter.go_on(folder, proof.ledger, dangling=False)
+    writer = ledger.LedgerWriter.resume(folder, proof.ledger, dangling=False)
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: real(descriptor, text[:10]))
     with pytest.raises(OSError, match="part of a line"):

@@ -63,7 +63,7 @@ def test_distribution_of_scatters_is_estimated(
     assert low <= peers.degrees <= high
     assert peers.variance == pytest.approx(0.8**2, rel=0.15)
     assert peers.correlation < 0.15
-    assert peers.together == 800 * (repetitions - 1)
+    assert peers.total_degrees == 800 * (repetitions - 1)
 
 
 @pytest.mark.parametrize(("correlation", "repetitions"), [(0.0, 3), (0.0, 12), (0.5, 12)])
@@ -243,10 +243,10 @@ def test_mixed_correlation_makes_experiments_use_own_intervals() -> None:
         every = [Scatter((100 + row).tolist(), ALLOWED) for row in rows]
         peers, last = pool_scatter(every), every[-1].means
         assert peers is not None
-        mixed_plans += peers.unlike
+        mixed_plans += peers.correlations_differ
         noticed += is_more_correlated(last, peers.correlation)
         wider.append(own_half_width(last, ALLOWED, CLAIM, peers) / student_half_width(last, CLAIM))
-        assert is_outlier(peers, every[-1]) or not peers.unlike
+        assert is_outlier(peers, every[-1]) or not peers.correlations_differ
     assert mixed_plans >= 75
     assert noticed <= 30
     assert np.mean(np.array(wider) > 1.2) >= 0.7
@@ -283,11 +283,15 @@ def test_quiet_experiment_needs_enough_repetitions_to_exclude_rare_state(
     matters = share[largest_scatter * np.sqrt(share / (1 - share)) >= 1]
     missed = np.log(0.02) / np.log(1 - matters.min())
     assert min(int(np.ceil(round(missed, 2))), ENOUGH) == least
-    peers = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=largest_scatter**2, mixed=True)
+    peers = Peers(
+        0.01, 1.0, 60, 0.0, pooled=0.4, max_variance=largest_scatter**2, variances_differ=True
+    )
     steady, scattered = [100.0, 100.1, 99.9], [100.0, 105.0, 95.0]
     assert least_repetitions(peers, Scatter(steady, ALLOWED)) == least
     assert least_repetitions(peers, Scatter(scattered, ALLOWED)) == 2
-    alike = Peers(0.01, 1.0, 60, 0.0, pooled=0.4, loudest=largest_scatter**2, mixed=False)
+    alike = Peers(
+        0.01, 1.0, 60, 0.0, pooled=0.4, max_variance=largest_scatter**2, variances_differ=False
+    )
     assert least_repetitions(alike, Scatter(steady, ALLOWED)) == 2
 
 

@@ -431,7 +431,7 @@ def run_arrays(**changes: Any) -> RunArrays:
 
 
 def raised(run: RunArrays) -> dict[str, dict[str, Any]]:
-    answers = {check.code: check.look(run) for check in CHECKS}
+    answers = {check.code: check.check(run) for check in CHECKS}
     return {code: answer[1] for code, answer in answers.items() if answer is not None}
 
 

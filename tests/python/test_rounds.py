@@ -48,7 +48,7 @@ class SimulatedRuns:
         self.info, self.scatter = plan.device, scatter
         self.runs = {run.id: run for run in plan.runs}
 
-    def together(
+    def experiment_statistics(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
         every = [[self._statistics(run_id) for run_id in run_ids] for _, run_ids in experiments]
@@ -131,7 +131,7 @@ def test_only_uncertain_experiments_are_repeated_within_budget() -> None:
     for run in grown.runs:
         if run.pattern == "RW" and run.id in ios:
             groups.setdefault((run.micro_benchmark, run.value), []).append(run.id)
-    every = made.together([("RW", ids) for ids in groups.values()], None)
+    every = made.experiment_statistics([("RW", ids) for ids in groups.values()], None)
     converged = [certainty["converged"] for certainty in every]
     assert np.mean(converged) > 0.9
     assert max(map(len, groups.values())) <= MAX_REPETITIONS
@@ -265,7 +265,7 @@ def test_repetitions_for_quiet_and_outlying_experiments(
         "degrees": 60.0,
         "widened": widened,
         "fewest": 12,
-        "surely": False,
-        "hopeless": False,
+        "certainly_converged": False,
+        "cannot_converge": False,
     }
     assert repetitions_for(cast(Certainty, certainty), made) == needed

@@ -153,7 +153,7 @@ def test_golden_summaries_match_this_version() -> None:
     """If this fails, stored numbers have changed their meaning: raise FORMAT_VERSION."""
     results = Results.load(GOLDEN / "results-4")
     for run in results.runs:
-        cached = results._kept.find([(run.id, run.expected)])
+        cached = results._summary_cache.find([(run.id, run.expected)])
         assert cached is not None
         assert plain(cached) == plain(merged([run.part()]))
 

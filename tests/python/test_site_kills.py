@@ -36,8 +36,8 @@ def variant(folder: Path, out: Path, number: int) -> Path:
     files = Files(out)
     try:
         content = proof.usable_manifest()
-        files.go_on(content, proof)
-        files.keep(msgspec.structs.replace(content, scale=f"quick-{number}"))
+        files.resume(content, proof)
+        files.write_manifest(msgspec.structs.replace(content, scale=f"quick-{number}"))
     finally:
         files.close()
     return out

@@ -80,8 +80,8 @@ class Certainty(Together):
     degrees: float | None
     widened: float | None
     fewest: int
-    surely: bool
-    hopeless: bool
+    certainly_converged: bool
+    cannot_converge: bool
 
 
 class Component(TypedDict):

@@ -79,7 +79,7 @@ Key = tuple[str, str, str, int]
 class RepetitionSource(Protocol):
     """Statistics of finished runs; `uflip.results.ResultsWriter` is one."""
 
-    def together(
+    def experiment_statistics(
         self, experiments: Sequence[tuple[str, Sequence[str]]], slowest_ns: float | None
     ) -> Sequence[Certainty]:
         """Return the statistics of the repetitions of each experiment."""
@@ -183,7 +183,7 @@ def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[Plann
 
 def _slowest_ns(runs: Sequence[PlannedRun], told: RepetitionSource) -> float | None:
     each = [(run.id, [run.id]) for run in runs if run.micro_benchmark == BASELINE]
-    means = (said["mean_ns"] for said in told.together(each, None))
+    means = (said["mean_ns"] for said in told.experiment_statistics(each, None))
     return max((mean for mean in means if mean is not None), default=None)
 
 
@@ -230,7 +230,7 @@ def _candidates(
 ) -> list[_Candidate]:
     wishes = []
     asked = [(" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()]
-    every = told.together(asked, slowest_ns)
+    every = told.experiment_statistics(asked, slowest_ns)
     for runs, said in zip(experiments.values(), every, strict=True):
         made = len(runs)
         more = max((repetitions_for(said, made) or 0) - made, 0)
@@ -252,7 +252,7 @@ def repetitions_for(said: Certainty, made: int) -> int | None:
         The current number if no more are needed; None if more than `MAX_REPETITIONS`.
     """
     expected, allowed = said["expected_ns"], said["allowed_ns"]
-    if said["surely"] or said["hopeless"] or expected is None or not allowed:
+    if said["certainly_converged"] or said["cannot_converge"] or expected is None or not allowed:
         return made
     own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
     if own is None:

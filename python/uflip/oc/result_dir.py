@@ -23,7 +23,7 @@ from uflip.oc.benchmark import OpenChannelFindings, document, layout, measure, n
 from uflip.oc.contract import Rule, evaluate_rules
 from uflip.results import Results, StoredRun
 from uflip.results.store import damaged_run_error
-from uflip.results.summarise import PATTERNS, around, experiment
+from uflip.results.summarise import PATTERNS, experiment, with_common_fields
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class OpenChannelResult:
             row = experiment(self.results.summary_of([run]))
             benchmarks.setdefault(run.micro_benchmark, []).append(row)
         contract = [cast(RuleFound, asdict(rule)) for rule in self.rules]
-        return around(
+        return with_common_fields(
             self.results,
             {
                 "baselines_ms": dict.fromkeys(PATTERNS),

@@ -6,7 +6,7 @@ a false alarm. The power of the test is shown beside it: the share of comparison
 experiment that takes 1.5 times as long is returned.
 
 **Source** the guarantee of docs/how-to/compare-two-runs.md: at most one comparison in forty fails.
-**Faithful** the interval of the mean (`agreement.together`), the row, and the test
+**Faithful** the interval of the mean (`agreement.combined_mean`), the row, and the test
 (`comparison.slower_than`) are those of a comparison.
 **Simplified** the mean of a run is exact: all scatter is that of repetitions. An experiment has
 nine peers.

@@ -69,10 +69,10 @@ def disagreement(means: Sequence[float | None]) -> float | None:
     >>> disagreement([0.95, 1.0, 1.05])
     0.1
     """
-    known = [mean for mean in means if mean is not None]
-    if len(known) < 2:
+    values = [mean for mean in means if mean is not None]
+    if len(values) < 2:
         return None
-    low, high = min(known), max(known)
+    low, high = min(values), max(values)
     return round(2 * (high - low) / (high + low), 6) if high > 0 else 0.0
 
 
@@ -109,24 +109,28 @@ def combined_mean(
     if not means:
         return {"mean_ns": None, "half_width_ns": None, "converged": None}
     mean = sum(means) / len(means)
-    said = [each["half_width_ns"] for each in repetitions]
+    half_widths = [each["half_width_ns"] for each in repetitions]
     many = MANY <= len(means) == len(repetitions)
     few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
     by_scatter = many or (few_places and 1 < len(means) == len(repetitions))
-    if not by_scatter and (None in said or None in [each["converged"] for each in repetitions]):
-        known = [each["converged"] for each in repetitions]
+    if not by_scatter and (
+        None in half_widths or None in [each["converged"] for each in repetitions]
+    ):
+        convergences = [each["converged"] for each in repetitions]
         return {
             "mean_ns": mean,
             "half_width_ns": None,
-            "converged": False if False in known else None,
+            "converged": False if False in convergences else None,
         }
     allowed = allowed_ns(mean, slowest_ns)
     half_width = _scatter_half_width(means, allowed, peers)
-    if not many and None not in said:
-        known_ns = [each for each in said if each is not None]
-        half_width = max(sqrt(sum(each * each for each in known_ns)) / len(known_ns), half_width)
+    if not many and None not in half_widths:
+        known_widths = [each for each in half_widths if each is not None]
+        half_width = max(
+            sqrt(sum(each * each for each in known_widths)) / len(known_widths), half_width
+        )
     believable = (
         _are_believable(repetitions, allowed) if many else all(map(_is_believable, repetitions))
     )
@@ -258,8 +262,8 @@ def own_half_width(
 
     This is Student's. Without peers like it, the interval allows for any correlation of neighbours.
     """
-    speak = peers is not None and not is_outlier(peers, Scatter(means, allowed))
-    if len(means) < MANY or speak:
+    has_peers = peers is not None and not is_outlier(peers, Scatter(means, allowed))
+    if len(means) < MANY or has_peers:
         return student_half_width(means, confidence)
     return autocorrelation.averaged_half_width(means, confidence)
 

@@ -52,10 +52,12 @@ def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
     not matter. Some differ if a share above zero with any correlation is more likely, beyond
     chance.
     """
-    known = [found[0] for means in every if len(means) >= MANY and (found := _likelihoods(means))]
-    if not known:
+    log_likelihoods = [
+        result[0] for means in every if len(means) >= MANY and (result := _likelihoods(means))
+    ]
+    if not log_likelihoods:
         return 0.0, False
-    likely = np.exp(np.array(known) - np.max(known, axis=1, keepdims=True))
+    likely = np.exp(np.array(log_likelihoods) - np.max(log_likelihoods, axis=1, keepdims=True))
     any_other, share = likely.mean(axis=1, keepdims=True), SHARES[:, None, None]
     each = np.log(np.maximum((1 - share) * likely + share * any_other, LEAST))
     by_share = each.sum(axis=1)
@@ -68,9 +70,9 @@ def sort_correlation(every: Sequence[Sequence[float]]) -> tuple[float, bool]:
 
 def is_more_correlated(means: Sequence[float], as_others: float) -> bool:
     """Return whether neighbours are correlated beyond chance, and more than those of others."""
-    if len(means) < MANY or (seen := _likelihoods(means)) is None:
+    if len(means) < MANY or (result := _likelihoods(means)) is None:
         return False
-    likely = seen[0]
+    likely = result[0]
     best, theirs = int(likely.argmax()), int(np.abs(CORRELATIONS - as_others).argmin())
     return best > theirs and bool(2 * (likely[best] - likely[theirs]) > BEYOND_CHANCE)
 
@@ -80,10 +82,10 @@ def averaged_half_width(means: Sequence[float], confidence: float) -> float:
 
     Student's, with a variance of the mean averaged over all correlations of neighbours.
     """
-    n, seen = len(means), _likelihoods(means)
-    if seen is None:
+    n, result = len(means), _likelihoods(means)
+    if result is None:
         return 0.0
-    likely, variances = seen
+    likely, variances = result
     weights = np.exp(likely - likely.max())
     variance = float((weights * variances * _variance_factors(n)).sum() / weights.sum()) / n
     return float(_native.student_quantile(1 - confidence, n - 1)) * sqrt(variance)
@@ -130,6 +132,6 @@ def _compute_likelihoods(
     about_own = (squares + SQUARES * (squares - ends) - 2 * rho * products) / (1 - SQUARES)
     information = (2 + (n - 2) * (1 - rho)) / (1 + rho)
     weighted = (x[0] + x[-1]) * rho / (1 + rho)
-    rest = about_own - weighted**2 / information
-    likely = -0.5 * ((n - 1) * np.log((1 - SQUARES) * rest) + np.log(information))
-    return likely, rest / (n - 1)
+    residual = about_own - weighted**2 / information
+    likely = -0.5 * ((n - 1) * np.log((1 - SQUARES) * residual) + np.log(information))
+    return likely, residual / (n - 1)

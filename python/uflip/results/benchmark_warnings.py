@@ -22,7 +22,7 @@ BUSY_LOAD_PER_CPU = 0.5
 RATED_PERCENT = 100
 
 
-def interference_warnings(found: Interference | None) -> list[StoredWarning]:
+def interference_warnings(interference: Interference | None) -> list[StoredWarning]:
     """Return warnings about the pause between runs (uFLIP §4.3).
 
     Parameters
@@ -30,7 +30,7 @@ def interference_warnings(found: Interference | None) -> list[StoredWarning]:
     found
         `interference` of the manifest.
     """
-    if found is None or found["over"]:
+    if interference is None or interference["over"]:
         return []
     return [
         StoredWarning(
@@ -38,9 +38,9 @@ def interference_warnings(found: Interference | None) -> list[StoredWarning]:
             "Sequential reads after random writes were still slower than before when the last of "
             "them was made: how long a run is felt by the next one is not known",
             {
-                "reads_affected": found["reads_affected"],
-                "lingering_ns": found["lingering_ns"],
-                "pause_ns": found["pause_ns"],
+                "reads_affected": interference["reads_affected"],
+                "lingering_ns": interference["lingering_ns"],
+                "pause_ns": interference["pause_ns"],
             },
             "repeat with a longer pause (--pause), or in the standard scale, which reads longer",
         )
@@ -55,10 +55,10 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
     device, host, state
         The values of the manifest.
     """
-    found: list[StoredWarning] = []
+    warnings: list[StoredWarning] = []
     used = device.details.wear.percentage_used if device.details.wear else None
     if used is not None and used > RATED_PERCENT:
-        found.append(
+        warnings.append(
             StoredWarning(
                 "beyond_endurance",
                 f"The device reports that {used:.4g} % of its rated endurance is used",
@@ -68,11 +68,11 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
             )
         )
     if not device.real:
-        return found
+        return warnings
     if state.state_id is None:
-        found.append(StoredWarning("state_not_enforced", *_state_warning_parts(state)))
+        warnings.append(StoredWarning("state_not_enforced", *_state_warning_parts(state)))
     if device.buffered:
-        found.append(
+        warnings.append(
             StoredWarning(
                 "buffered_io",
                 "The I/Os went through the page cache: response times include cache hits in memory",
@@ -82,7 +82,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
             )
         )
     if device.data == "zeros":
-        found.append(
+        warnings.append(
             StoredWarning(
                 "compressible_data",
                 "All data written was zeros, which some devices compress or do not store at all",
@@ -92,7 +92,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
         )
     allocated = device.details.allocated_bytes
     if allocated is not None and allocated < device.capacity_bytes:
-        found.append(
+        warnings.append(
             StoredWarning(
                 "sparse_file",
                 "The file had holes when the benchmark began: reads of them never reach the device",
@@ -100,12 +100,12 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "write the whole file once before, or let --size create it",
             )
         )
-    if (behind := host.virtual_disk) is not None:
-        found.append(
+    if (backend := host.virtual_disk) is not None:
+        warnings.append(
             StoredWarning(
                 "virtual_disk",
-                f"The disk is virtual: {behind}",
-                {"virtual_disk": behind},
+                f"The disk is virtual: {backend}",
+                {"virtual_disk": backend},
                 "caches, limits and neighbours of its host are in these numbers: take them for "
                 "those of what the host offers now, repeat them at another time, and compare only "
                 "with runs on the same kind of disk",
@@ -113,7 +113,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
         )
     load, cpus = host.load_average_1min, host.cpus_usable or host.cpus
     if load is not None and cpus and load > BUSY_LOAD_PER_CPU * cpus:
-        found.append(
+        warnings.append(
             StoredWarning(
                 "busy_host",
                 f"The host was busy when the benchmark began: load {load:g} on {cpus} processors",
@@ -121,15 +121,15 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "repeat on a quiet host; delays of the host appear as response times",
             )
         )
-    return found
+    return warnings
 
 
 def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], str]:
     """Return message, numbers (none) and advice for a state that was not enforced."""
     comparable = "compare only with runs on a device that was filled in the same way"
     if state == UNKNOWN_STATE:
-        known = "The initial state of the device is unknown: earlier writes"
-        return f"{known} affect its response times", {}, comparable
+        cause = "The initial state of the device is unknown: earlier writes"
+        return f"{cause} affect its response times", {}, comparable
     return (
         "The device was not preconditioned: earlier writes affect its response times",
         {},
@@ -146,11 +146,11 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
     proof
         The verification of the folder.
     """
-    found = []
+    warnings = []
     if proof.lost:
         named = "; ".join(f"{each.file}: {each.reason}" for each in proof.lost[:3])
         more = f" and {len(proof.lost) - 3} more" if len(proof.lost) > 3 else ""
-        found.append(
+        warnings.append(
             StoredWarning(
                 "damaged",
                 f"{len(proof.lost)} of {len(proof.verdicts)} files are damaged or missing, and "
@@ -162,7 +162,7 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
         )
     unproven = [each for each in proof.verdicts if each.state == UNPROVEN]
     if unproven:
-        found.append(
+        warnings.append(
             StoredWarning(
                 "unproven",
                 f"{len(unproven)} of {len(proof.verdicts)} files cannot be verified "
@@ -172,7 +172,7 @@ def file_warnings(proof: FolderProof) -> list[StoredWarning]:
                 "digests, others have lost theirs",
             )
         )
-    return found
+    return warnings
 
 
 # Warnings that follow from data and conditions: a resumed benchmark computes them again.
@@ -191,7 +191,7 @@ CONDITIONS = (
 
 def plan_warnings(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
     """Return the stored warnings that existed before the first run."""
-    found_later = {
+    recomputed = {
         *MARKS,
         "rate_limited",
         "drift",
@@ -201,4 +201,4 @@ def plan_warnings(warnings: Sequence[WarningRecord]) -> list[WarningRecord]:
         *ENVIRONMENT_CODES,
         *(check.code for check in CHECKS),
     }
-    return [warning for warning in warnings if warning.code not in found_later]
+    return [warning for warning in warnings if warning.code not in recomputed]

@@ -108,7 +108,7 @@ class Finding:
     bounds: tuple[float, float] | None = None
 
     @property
-    def alone(self) -> CharacteristicVerdict:
+    def verdict_and_factor(self) -> CharacteristicVerdict:
         """Return the finding of a rule without a value."""
         return {"verdict": self.verdict, "factor": self.factor}
 
@@ -159,9 +159,9 @@ class Characteristics:
                 "factor": several.factor,
                 "reference": several.reference,
             },
-            "reverse": self.reverse.alone,
-            "in_place": self.in_place.alone,
-            "large_increments": self.large_increments.alone,
+            "reverse": self.reverse.verdict_and_factor,
+            "in_place": self.in_place.verdict_and_factor,
+            "large_increments": self.large_increments.verdict_and_factor,
         }
 
 
@@ -187,14 +187,14 @@ def characteristics(
     def curve(micro_benchmark: str, pattern: str) -> dict[int, float]:
         """Return the value of the varying parameter → mean [ms], in ascending order."""
         runs = micro_benchmarks.get(micro_benchmark, ())
-        found = {
+        points = {
             int(run["value"]): run["statistics"]["mean_ns"] / 1e6
             for run in runs
             if run["pattern"] == pattern
             and run["value"] is not None
             and run["statistics"] is not None
         }
-        return dict(sorted(found.items()))
+        return dict(sorted(points.items()))
 
     order = curve("order", "SW")
     return Characteristics(
@@ -221,11 +221,11 @@ def rests_on(
     micro_benchmarks: Mapping[str, Sequence[ExperimentSummary]],
 ) -> list[tuple[str, ExperimentSummary]]:
     """Return the experiments that a characteristic rests on, each with its micro-benchmark."""
-    where, pattern = RESTS_ON[name]
+    name_of_benchmark, pattern = RESTS_ON[name]
     incr = {"reverse": -1, "in_place": 0}.get(name)
-    found = [
-        (where, run)
-        for run in micro_benchmarks.get(where, ())
+    varied_runs = [
+        (name_of_benchmark, run)
+        for run in micro_benchmarks.get(name_of_benchmark, ())
         if run["pattern"] == pattern
         and run["statistics"] is not None
         and (incr is None or run["value"] == incr)
@@ -235,8 +235,10 @@ def rests_on(
     labels: Sequence[str] = ("SW", "RW")
     if name in ("reverse", "in_place", "large_increments"):
         labels = ("RW",) if name == "large_increments" else ("SW",)
-    alone = [run for run in baselines if run["pattern"] in labels and run["statistics"] is not None]
-    return found + [("baseline", run) for run in alone]
+    baseline_runs = [
+        run for run in baselines if run["pattern"] in labels and run["statistics"] is not None
+    ]
+    return varied_runs + [("baseline", run) for run in baseline_runs]
 
 
 def pause(curve: Mapping[int, float], sequential: float | None, random: float | None) -> Finding:
@@ -257,8 +259,8 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
 
     Examples
     --------
-    >>> found = pause({3_200_000: 5.8, 6_400_000: 2.6, 12_800_000: 0.41}, 0.4, 9.0)
-    >>> found.value, found.bounds
+    >>> finding = pause({3_200_000: 5.8, 6_400_000: 2.6, 12_800_000: 0.41}, 0.4, 9.0)
+    >>> finding.value, finding.bounds
     (8600000.0, (6400000.0, 12800000.0))
     """
     if not curve or not sequential or not random:
@@ -270,13 +272,13 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     if short and short[-1] == lengths[-1]:
         return Finding("none", None, curve[lengths[-1]] / sequential)
     first = lengths[len(short)] if not short else lengths[lengths.index(short[-1]) + 1]
-    before = short[-1] if short else 0
-    enough = float(first)
-    if short and abs(before / 1e6 + curve[before] - random) <= REPEATS * random:
+    longest_short = short[-1] if short else 0
+    pause_ns = float(first)
+    if short and abs(longest_short / 1e6 + curve[longest_short] - random) <= REPEATS * random:
         # Prolong the longest pause that is too short by its remaining delay, one for one.
-        enough = min(before + (curve[before] - sequential) * 1e6, enough)
-    bounds = (float(before), float(first))
-    return Finding("found", enough, curve[first] / sequential, bounds=bounds)
+        pause_ns = min(longest_short + (curve[longest_short] - sequential) * 1e6, pause_ns)
+    bounds = (float(longest_short), float(first))
+    return Finding("found", pause_ns, curve[first] / sequential, bounds=bounds)
 
 
 def without_degradation(
@@ -297,8 +299,8 @@ def without_degradation(
     --------
     >>> without_degradation({1: 0.4, 2: 0.5, 4: 0.6, 8: 3.1}, 0.4, 9.0, least=2).value
     4.0
-    >>> found = without_degradation({1: 2, 2: 20, 4: 24, 8: 130}, 2, 260, least=2)
-    >>> found.value, found.reference
+    >>> finding = without_degradation({1: 2, 2: 20, 4: 24, 8: 130}, 2, 260, least=2)
+    >>> finding.value, finding.reference
     (4.0, 'smallest')
     >>> without_degradation({1: 2, 4: 24, 8: 130}, 2, 260, least=2).verdict
     'not_measured'

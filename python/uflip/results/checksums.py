@@ -90,16 +90,16 @@ def _seal_fits(file: BinaryIO, kind: OutputKind) -> bool:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - TAIL_BYTES, 0))
     tail = file.read()
-    found = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
-    if found is None:
+    match = re.search(_text(kind, f"([0-9a-f]{{{2 * SEAL_BYTES}}})"), tail)
+    if match is None:
         return False
-    digest = found[1].decode()
+    digest = match[1].decode()
     end = kind.seal(_text(kind, digest)) + kind.end
     if not tail.endswith(end):
         return False
     file.seek(0)
-    left, summed = size - len(end), blake2b(digest_size=SEAL_BYTES)
-    while left > 0 and (part := file.read(min(left, 1 << 20))):
-        summed.update(part)
-        left -= len(part)
-    return left == 0 and summed.hexdigest() == digest
+    remaining, hasher = size - len(end), blake2b(digest_size=SEAL_BYTES)
+    while remaining > 0 and (part := file.read(min(remaining, 1 << 20))):
+        hasher.update(part)
+        remaining -= len(part)
+    return remaining == 0 and hasher.hexdigest() == digest

@@ -40,5 +40,5 @@ def column_slice(
 
 def measured_column(trace: _native.Trace, name: str = "response_time_ns") -> NDArray[Any]:
     """Return one column without the I/Os inside `io_ignore` (the start-up)."""
-    kept: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
-    return kept
+    measured: NDArray[Any] = as_array(trace, name)[as_array(trace, "ignored") == 0]
+    return measured

@@ -53,18 +53,18 @@ UNKNOWN_BECAUSE = {
 class Condition:
     """A condition that two comparable results share.
 
-    With `of_both`, a result that lacks the value (no replayed I/Os) does not differ by that.
+    With `only_if_both`, a result that lacks the value (no replayed I/Os) does not differ by that.
     """
 
     name: str
-    of: Callable[[Document], Any]
+    value_of: Callable[[Document], Any]
     advice: str
-    of_both: bool = False
+    only_if_both: bool = False
 
     def differs(self, first: Document, second: Document) -> bool:
         """Return whether it differs; an unknown value differs from every other."""
-        one, other = self.of(first), self.of(second)
-        if self.of_both and None in (one, other):
+        one, other = self.value_of(first), self.value_of(second)
+        if self.only_if_both and None in (one, other):
             return False
         return bool(one != other or one == UNKNOWN)
 
@@ -128,8 +128,10 @@ def _digests(document: Document) -> str | None:
 def _speed(document: Document) -> str | None:
     """Return the time spans in which the I/Os of the replays arrived."""
     spans = [each.get("span") for each in _replayed(document)]
-    told = ("each after the one before" if ns is None else format_duration_ns(ns) for ns in spans)
-    return ", ".join(told) or None
+    descriptions = (
+        "each after the one before" if ns is None else format_duration_ns(ns) for ns in spans
+    )
+    return ", ".join(descriptions) or None
 
 
 def _pause(document: Document) -> str | None:
@@ -143,7 +145,7 @@ CONDITIONS = (
         "io_size",
         _io_size,
         "what an I/O takes depends on its size, whatever varies: measure both with one --io-size",
-        of_both=True,
+        only_if_both=True,
     ),
     Condition(
         "target_size",
@@ -156,13 +158,13 @@ CONDITIONS = (
         _digests,
         "other I/Os were replayed, at other times or on a device that they were fitted to: replay "
         "one trace on both, with the same options",
-        of_both=True,
+        only_if_both=True,
     ),
     Condition(
         "speed",
         _speed,
         "I/Os that arrive faster wait longer for each other: replay both with one --speed",
-        of_both=True,
+        only_if_both=True,
     ),
     Condition(
         "durability",
@@ -245,23 +247,25 @@ def differences(first: Document, second: Document) -> list[StoredWarning]:
 
 
 def _difference(condition: Condition, first: Document, second: Document) -> StoredWarning:
-    one, other = condition.of(first), condition.of(second)
-    what = "The results were not measured under the same conditions"
-    said = f"{condition.name} {one} and {other}"
+    one, other = condition.value_of(first), condition.value_of(second)
+    message = "The results were not measured under the same conditions"
+    values = f"{condition.name} {one} and {other}"
     if one == other:  # neither is known
-        what = "Nobody has said whether the results were measured under the same conditions"
-        said = f"{condition.name} of both {one}"
+        message = "It is unknown whether the results were measured under the same conditions"
+        values = f"{condition.name} of both {one}"
         if condition.name == "durability":
-            said += f": {describe_durability(one, buffered=_buffered(first))}"
+            values += f": {describe_durability(one, buffered=_buffered(first))}"
     elif condition.name == "durability":
-        meant = (
+        meanings = (
             describe_durability(each["durability"], buffered=_buffered(each))
             for each in (first, second)
         )
-        said = ". ".join(f"{name}: {each}" for name, each in zip((one, other), meant, strict=True))
+        values = ". ".join(
+            f"{name}: {each}" for name, each in zip((one, other), meanings, strict=True)
+        )
     return StoredWarning(
         f"different_{condition.name}",
-        f"{what}. {said}",
+        f"{message}. {values}",
         {"first": one, "second": other},
         condition.advice,
     )

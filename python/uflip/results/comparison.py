@@ -4,7 +4,7 @@
 ratio of two means is that of Fieller, "Some Problems in Interval Estimation", J. R. Stat. Soc. B 16
 (1954), for independent estimates.
 **Faithful** An experiment is the same where micro-benchmark, pattern, parameter and value are, and
-of a replay its I/Os; the interval of each mean is that of `agreement.together`, which holds both
+of a replay its I/Os; the interval of each mean is that of `agreement.combined_mean`, from the
 intervals of the runs and the scatter of repetitions.
 **Simplified** Means decide; percentiles are shown beside them, without an interval.
 **Ambiguous** When two means differ. Here: the interval of their ratio does not hold 1, and the
@@ -12,8 +12,9 @@ ratio is larger than the factor by which the same pattern differs within either 
 (`consistency.repeatability`). They are the same where the whole interval is within `AGREEMENT`.
 Of many experiments a few differ by chance: up to 5 % of those that are in truth the same. The
 question whether any is slower is therefore tested on all together (`slower_than`), with Holm's
-correction. An experiment has no verdict (`comparability.why_unknown`) if in either result it was
-run once, may have measured the start-up of the device, or measured other I/Os of its runs.
+correction. An experiment has no verdict (`comparability.missing_verdict_reason`) if in either
+result it was run once, may have measured the start-up of the device, or measured other I/Os of its
+runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,8 +201,8 @@ class ResultComparison:
         return slower_than(self.rows, share)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{number} {name}" for name, number in self.count().items())
-        return f"<Comparison of {self.first} and {self.second}: {told}>"
+        counts = ", ".join(f"{number} {name}" for name, number in self.count().items())
+        return f"<Comparison of {self.first} and {self.second}: {counts}>"
 
     def frame(self) -> "Table":
         """Return one row per experiment, as an Arrow table; see `uflip.arrow_table`."""
@@ -241,10 +242,10 @@ def compare(first: Summary, second: Summary) -> ResultComparison:
     unknown = {
         key: missing_verdict_reason(ours[key], theirs[key], early, jobs=jobs) for key in both
     }
-    found = (
+    compared = (
         compare_experiment(key, ours[key], theirs[key], repeated, unknown[key]) for key in both
     )
-    rows = tuple(row for row in found if row is not None)
+    rows = tuple(row for row in compared if row is not None)
     named = [(experiment_name(*key), unknown[key], ours[key], theirs[key]) for key in both]
     only_in_first = tuple(experiment_name(*key) for key in ours if key not in both)
     only_in_second = tuple(experiment_name(*key) for key in theirs if key not in both)
@@ -333,7 +334,7 @@ def compare_experiment(
     repeated
         Repeatability of either result.
     unknown
-        Reason for a missing verdict (`comparability.why_unknown`).
+        Reason for a missing verdict (`comparability.missing_verdict_reason`).
     """
     one, other = first["together"], second["together"]
     if not one["mean_ns"] or not other["mean_ns"]:
@@ -392,8 +393,8 @@ def _verdict(ratio: float, bounds: tuple[float, float] | None, repeats_to: float
 
 def _repeats_to(pattern: str, repeated: Sequence[RepeatabilityByPattern]) -> float:
     """Return the largest factor by which a result differs between repeats of the same pattern."""
-    found = (worst_repeatability(each, pattern.split("/")) for each in repeated)
-    return max((float(one[1]["factor"]) for one in found if one is not None), default=1.0)
+    worst = (worst_repeatability(each, pattern.split("/")) for each in repeated)
+    return max((float(one[1]["factor"]) for one in worst if one is not None), default=1.0)
 
 
 def _ratio_of(
@@ -409,14 +410,14 @@ def _devices(
     first: DeviceInfo, second: DeviceInfo
 ) -> dict[str, tuple[comparison.Fact, comparison.Fact]]:
     """Return the device facts that differ; for simulated devices, also the profile keys."""
-    found = {
+    facts = {
         name: (getattr(first, name), getattr(second, name))
         for name in DEVICE_FACTS
         if getattr(first, name) != getattr(second, name)
     }
     one, other = (dict(_keys(each.profile_table)) for each in (first, second))
     changed = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-    return found | {name: (one.get(name), other.get(name)) for name in sorted(changed)}
+    return facts | {name: (one.get(name), other.get(name)) for name in sorted(changed)}
 
 
 def _keys(profile: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

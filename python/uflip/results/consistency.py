@@ -110,33 +110,33 @@ def _is_consecutive(spec: Basic, ios: int) -> bool:
 
 
 def inconsistent_results(
-    answers: Mapping[BaselineKey, Sequence[BaselineResult]],
+    results: Mapping[BaselineKey, Sequence[BaselineResult]],
 ) -> list[tuple[float, BaselineResult, BaselineResult]]:
     """Return what differs from its baseline: (factor, experiment, baseline), the worst first."""
-    found = []
-    for same in answers.values():
+    inconsistent = []
+    for same in results.values():
         baseline = next((each for each in same if each.micro_benchmark == BASELINE), None)
         for each in same:
             if baseline is None or each is baseline or min(each.mean_ns, baseline.mean_ns) <= 0:
                 continue
-            apart = abs(each.mean_ns - baseline.mean_ns)
+            difference = abs(each.mean_ns - baseline.mean_ns)
             allowed = hypot(each.half_width_ns or 0.0, baseline.half_width_ns or 0.0)
-            if apart > max(allowed, AGREEMENT * baseline.mean_ns):
-                found.append((_factor((each.mean_ns, baseline.mean_ns)), each, baseline))
-    return sorted(found, key=lambda one: -one[0])
+            if difference > max(allowed, AGREEMENT * baseline.mean_ns):
+                inconsistent.append((_factor((each.mean_ns, baseline.mean_ns)), each, baseline))
+    return sorted(inconsistent, key=lambda one: -one[0])
 
 
-def count_comparisons(answers: Mapping[BaselineKey, Sequence[BaselineResult]]) -> int:
+def count_comparisons(results: Mapping[BaselineKey, Sequence[BaselineResult]]) -> int:
     """Count the experiments that could be compared with their baseline."""
     return sum(
         len(same) - 1
-        for same in answers.values()
+        for same in results.values()
         if any(each.micro_benchmark == BASELINE for each in same)
     )
 
 
 def repeatability(
-    answers: Mapping[BaselineKey, Sequence[BaselineResult]],
+    results: Mapping[BaselineKey, Sequence[BaselineResult]],
 ) -> dict[str, BaselineRepeats | None]:
     """Return the spread of the means of each baseline pattern.
 
@@ -147,20 +147,20 @@ def repeatability(
         the `factor` between them; None where the pattern ran only once. Of several I/O sizes and
         targets, those of the baseline, or else those that ran most often.
     """
-    found: dict[str, BaselineRepeats | None] = {}
+    spreads: dict[str, BaselineRepeats | None] = {}
     for label in LABELS.values():
-        groups = [same for asked, same in answers.items() if asked[0] == label]
+        groups = [group for key, group in results.items() if key[0] == label]
         same = max(groups, key=_weight, default=())
         means = [each.mean_ns for each in same if each.mean_ns > 0]
-        found[label] = None
+        spreads[label] = None
         if len(means) > 1:
-            found[label] = {
+            spreads[label] = {
                 "experiments": len(means),
                 "smallest_ns": min(means),
                 "largest_ns": max(means),
                 "factor": round(_factor(means), 4),
             }
-    return found
+    return spreads
 
 
 def _weight(same: Sequence[BaselineResult]) -> tuple[bool, int]:
@@ -171,8 +171,10 @@ def worst_repeatability(
     repeated: Mapping[str, BaselineRepeats | None], labels: Iterable[str]
 ) -> tuple[str, BaselineRepeats] | None:
     """Return the label with the worst repeatability, and its repeats; None without repeats."""
-    known = [(label, found) for label in labels if (found := repeated.get(label)) is not None]
-    return max(known, key=lambda one: float(one[1]["factor"]), default=None)
+    measured = [
+        (label, repeats) for label in labels if (repeats := repeated.get(label)) is not None
+    ]
+    return max(measured, key=lambda one: float(one[1]["factor"]), default=None)
 
 
 def is_within_repeatability(ratio: float, factor: float) -> bool:
@@ -187,7 +189,7 @@ def withdraw_unrepeatable(
 
     Patterns that repeat to `LIKE` keep all verdicts: "as much as" is then a verdict, too.
     """
-    told = row.copy()
+    revised = row.copy()
     for name, labels in VERDICTS_OVER.items():
         worst, finding = worst_repeatability(repeated, labels), row[name]
         if worst is None or finding["factor"] is None:
@@ -195,18 +197,18 @@ def withdraw_unrepeatable(
         limit = float(worst[1]["factor"])
         if limit > LIKE and is_within_repeatability(finding["factor"], limit):
             blank = cast(CharacteristicVerdict, dict.fromkeys(finding))
-            told[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
-    return told
+            revised[name] = {**blank, "verdict": "not_repeatable", "factor": finding["factor"]}
+    return revised
 
 
 def group_by_baseline(
-    found: Iterable[tuple[BaselineKey | None, BaselineResult]],
+    results: Iterable[tuple[BaselineKey | None, BaselineResult]],
 ) -> dict[BaselineKey, list[BaselineResult]]:
     """Group the results of the same pattern; those without a pattern are left out."""
     groups: dict[BaselineKey, list[BaselineResult]] = {}
-    for asked, answer in found:
-        if asked is not None:
-            groups.setdefault(asked, []).append(answer)
+    for key, result in results:
+        if key is not None:
+            groups.setdefault(key, []).append(result)
     return groups
 
 

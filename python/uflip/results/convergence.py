@@ -50,24 +50,24 @@ def run_convergence(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     common pace, zeros). Reads of few places have no interval: their cost does not describe other
     places (`FEW_PLACES`).
     """
-    found = _convergence_from_times(trace, path)
+    convergence = _convergence_from_times(trace, path)
     if not reads_few_addresses(read_spec(trace.spec_json)):
-        return found
-    reasons = sorted({*(found["reasons"] or ()), FEW_PLACES})
-    return {**found, "converged": False, "half_width_ns": None, "reasons": reasons}
+        return convergence
+    reasons = sorted({*(convergence["reasons"] or ()), FEW_PLACES})
+    return {**convergence, "converged": False, "half_width_ns": None, "reasons": reasons}
 
 
 def _convergence_from_times(trace: _native.Trace, path: Path) -> StopSummary:
     opening = _opening_ns(trace)
-    ended = ended_of(path, trace.ended_json)
-    if ended is not None:
+    stop = ended_of(path, trace.ended_json)
+    if stop is not None:
         return {
-            "converged": ended.converged,
-            "reasons": sorted({reason for one in ended.series for reason in one.reasons}),
-            "half_width_ns": _half_width(ended.series, trace),
-            "startup_ios": ended.startup_ios,
-            "period_ios": max(one.period_ios for one in ended.series),
-            "slow_episodes": min(one.slow_episodes for one in ended.series),
+            "converged": stop.converged,
+            "reasons": sorted({reason for one in stop.series for reason in one.reasons}),
+            "half_width_ns": _half_width(stop.series, trace),
+            "startup_ios": stop.startup_ios,
+            "period_ios": max(one.period_ios for one in stop.series),
+            "slow_episodes": min(one.slow_episodes for one in stop.series),
             "opening_ns": opening,
         }
     times = _one_series(trace)
@@ -98,18 +98,18 @@ def _fixed_length_convergence(
     """Analyse the rows (n,) [ns] of a run; the mean leaves out the first `ignored` rows."""
     if times is not None:
         with suppress(UsageError):
-            seen, measured = analyse(times), times[ignored:]
-            startup = seen.startup_ios
+            analysis, measured = analyse(times), times[ignored:]
+            startup = analysis.startup_ios
             if startup < ignored:
-                seen = analyse(measured)
-            width, inside = _measured_interval(seen, measured)
+                analysis = analyse(measured)
+            width, inside = _measured_interval(analysis, measured)
             return {
-                "converged": seen.converged and not inside,
-                "reasons": sorted({*seen.reasons, *([STARTUP_IN_MEAN] if inside else ())}),
+                "converged": analysis.converged and not inside,
+                "reasons": sorted({*analysis.reasons, *([STARTUP_IN_MEAN] if inside else ())}),
                 "half_width_ns": width,
                 "startup_ios": startup,
-                "period_ios": seen.period_ios,
-                "slow_episodes": seen.slow_episodes,
+                "period_ios": analysis.period_ios,
+                "slow_episodes": analysis.slow_episodes,
                 "opening_ns": opening,
             }
     return {
@@ -123,17 +123,17 @@ def _fixed_length_convergence(
     }
 
 
-def _measured_interval(seen: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
+def _measured_interval(analysis: Analysis, measured: np.ndarray) -> tuple[float | None, bool]:
     """Return half the width of the interval around the mean of the measured rows (n,) [ns].
 
     Also return whether the distance from the mean of the running phase makes it too wide.
     """
-    if seen.half_width_ns is None or not len(measured):
+    if analysis.half_width_ns is None or not len(measured):
         return None, False
     mean = float(measured.mean())
-    off, allowed = abs(mean - seen.mean_ns), HALF_WIDTH * mean
-    width = seen.half_width_ns + off
-    return round(width, 3), off > allowed or seen.half_width_ns <= allowed < width
+    off, allowed = abs(mean - analysis.mean_ns), HALF_WIDTH * mean
+    width = analysis.half_width_ns + off
+    return round(width, 3), off > allowed or analysis.half_width_ns <= allowed < width
 
 
 def _ignored_rows(trace: _native.Trace, rows: int) -> int:
@@ -151,9 +151,9 @@ def _opening_ns(trace: _native.Trace) -> float | None:
     times = _one_series(trace)
     if times is None:
         return None
-    kept = len(times) - _ignored_rows(trace, len(times))
+    measured = len(times) - _ignored_rows(trace, len(times))
     row = int(json.loads(trace.spec_json).get("ratio", 0)) + 1
-    rows = kept // row
+    rows = measured // row
     return opening_ns(times[len(times) - rows * row :].reshape(rows, row).mean(axis=1))
 
 

@@ -32,11 +32,11 @@ def cell(value: Any) -> Any:
 
 
 def write_table(
-    place: outputs.OutputPath, head: Sequence[Any], rows: Iterable[Iterable[Any]]
+    output: outputs.OutputPath, head: Sequence[Any], rows: Iterable[Iterable[Any]]
 ) -> None:
     """Write a table to the output file of the user."""
     with (
-        outputs.output_file(place) as temporary,
+        outputs.output_file(output) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         write_rows(file, head, rows)

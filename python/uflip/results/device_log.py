@@ -78,7 +78,7 @@ def write_device_log(folder: Path, run: str, trace: "Log") -> InsideFile:
     OSError, UflipError
         If it cannot be written.
     """
-    path = _file(folder, run)
+    path = _log_file(folder, run)
     path.parent.mkdir(exist_ok=True)
     temporary = atomic.temporary_name(path)
     temporary.unlink(missing_ok=True)
@@ -108,26 +108,26 @@ def read_device_log(run: "StoredRun") -> DeviceLog | None:
     if about is None:
         return None
     with native_errors():
-        columns, _ = _native.read_inside(str(_of(run)), (about.bytes, about.digest))
-    found: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns}
-    valid = found.get("block_valid_and_one")
+        columns, _ = _native.read_inside(str(_log_of_run(run)), (about.bytes, about.digest))
+    arrays: dict[str, NDArray[Any]] = {name: np.asarray(column) for name, column in columns}
+    valid = arrays.get("block_valid_and_one")
     try:
-        channels, dies, pages_per_block, page_bytes = map(int, found["shape"])
+        channels, dies, pages_per_block, page_bytes = map(int, arrays["shape"])
         return DeviceLog(
-            {name.removeprefix(SAMPLE): each for name, each in found.items() if SAMPLE in name},
-            found["block_erases_before"],
-            found["block_erases"],
+            {name.removeprefix(SAMPLE): each for name, each in arrays.items() if SAMPLE in name},
+            arrays["block_erases_before"],
+            arrays["block_erases"],
             None if valid is None else valid.astype(np.int64) - 1,
             channels,
             dies,
             pages_per_block,
             page_bytes,
-            operations_of(found),
+            operations_of(arrays),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ResultsError(
             "The recorded flash operations are incomplete",
-            where=str(_of(run)),
+            where=str(_log_of_run(run)),
             got=f"not all of its columns: {error}",
             action="move the file away: the run itself is not affected",
         ) from error
@@ -142,10 +142,10 @@ def device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
         if about is None:
             continue
         name, costs = f"{FOLDER}/{run}{SUFFIX}", "the look inside the device during this run"
-        if not _file(folder, run).exists():
+        if not _log_file(folder, run).exists():
             verdicts.append(FileStatus(name, "missing", 0, "its file is not there any more", costs))
             continue
-        ((size, digest, problem),) = _native.digest_files([str(_file(folder, run))])
+        ((size, digest, problem),) = _native.digest_files([str(_log_file(folder, run))])
         if (size, digest) == (about.bytes, about.digest):
             verdicts.append(FileStatus(name, PROVEN, size))
         else:
@@ -154,9 +154,9 @@ def device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
     return verdicts
 
 
-def _of(run: "StoredRun") -> Path:
-    return _file(run.path.parent.parent, run.id)
+def _log_of_run(run: "StoredRun") -> Path:
+    return _log_file(run.path.parent.parent, run.id)
 
 
-def _file(folder: Path, run: str) -> Path:
+def _log_file(folder: Path, run: str) -> Path:
     return folder / FOLDER / f"{run}{SUFFIX}"

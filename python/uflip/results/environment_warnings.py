@@ -22,28 +22,28 @@ ENVIRONMENT_CODES = (
 )  # fmt: skip
 
 
-def environment_warnings(kept: Manifest) -> list[StoredWarning]:
+def environment_warnings(manifest: Manifest) -> list[StoredWarning]:
     """Return warnings about the path to a real device; none if no disk was measured."""
-    if not kept.device.real:
+    if not manifest.device.real:
         return []
-    host = host_of(kept.host)
+    host = host_of(manifest.host)
     disk, after = host.disk or Disk(), host.after or After()
-    found = [
-        _cache(kept, disk),
-        _splits(kept, disk),
+    warnings = [
+        _cache(manifest, disk),
+        _splits(manifest, disk),
         _partition(disk),
-        _scheduler(kept, disk),
+        _scheduler(manifest, disk),
         _governor(host),
         _temperature(disk, after.temperature_celsius),
         _group(disk, host),
         _stolen(after.stolen_share),
     ]
-    return [each for each in found if each is not None]
+    return [each for each in warnings if each is not None]
 
 
-def _cache(kept: Manifest, disk: Disk) -> StoredWarning | None:
-    writes = any(entry.spec.writes for entry in kept.plan)
-    if disk.write_cache != "write back" or kept.durability != CACHED or not writes:
+def _cache(manifest: Manifest, disk: Disk) -> StoredWarning | None:
+    writes = any(entry.spec.writes for entry in manifest.plan)
+    if disk.write_cache != "write back" or manifest.durability != CACHED or not writes:
         return None
     return StoredWarning(
         "volatile_cache",
@@ -54,9 +54,9 @@ def _cache(kept: Manifest, disk: Disk) -> StoredWarning | None:
     )
 
 
-def _splits(kept: Manifest, disk: Disk) -> StoredWarning | None:
+def _splits(manifest: Manifest, disk: Disk) -> StoredWarning | None:
     most = disk.io_bytes_max
-    longest = [max((part.io_size or 0 for part in e.spec.parts), default=0) for e in kept.plan]
+    longest = [max((part.io_size or 0 for part in e.spec.parts), default=0) for e in manifest.plan]
     split = [size for size in longest if most and size > most]
     if not split:
         return None
@@ -84,11 +84,11 @@ def _partition(disk: Disk) -> StoredWarning | None:
     )
 
 
-def _scheduler(kept: Manifest, disk: Disk) -> StoredWarning | None:
+def _scheduler(manifest: Manifest, disk: Disk) -> StoredWarning | None:
     scheduler = disk.scheduler
     several = sum(
         entry.spec.depth > 1 or any(part.processes > 1 for part in entry.spec.parts)
-        for entry in kept.plan
+        for entry in manifest.plan
     )
     if scheduler in (None, "none") or not several:
         return None
@@ -116,30 +116,30 @@ def _governor(host: Host) -> StoredWarning | None:
 
 
 def _temperature(disk: Disk, after: float | None) -> StoredWarning | None:
-    told = {"began": disk.temperature_celsius, "ended": after}
-    known = {when: celsius for when, celsius in told.items() if celsius is not None}
-    if max(known.values(), default=0) < HOT_CELSIUS:
+    readings = {"began": disk.temperature_celsius, "ended": after}
+    measured = {when: celsius for when, celsius in readings.items() if celsius is not None}
+    if max(measured.values(), default=0) < HOT_CELSIUS:
         return None
-    hot = ", ".join(f"{celsius:g} °C when the benchmark {at}" for at, celsius in known.items())
+    hot = ", ".join(f"{celsius:g} °C when the benchmark {at}" for at, celsius in measured.items())
     return StoredWarning(
         "hot_disk",
         f"The disk had {hot}",
-        {"temperature_celsius": max(known.values())},
+        {"temperature_celsius": max(measured.values())},
         "disks slow down when they are hot: cool it, wait, and measure again",
     )
 
 
 def _group(disk: Disk, host: Host) -> StoredWarning | None:
-    found: dict[str, float] = dict(disk.group_rates)
+    limits: dict[str, float] = dict(disk.group_rates)
     if host.cpus_of_group is not None:
-        found["cpus"] = host.cpus_of_group
-    if not found:
+        limits["cpus"] = host.cpus_of_group
+    if not limits:
         return None
-    told = ", ".join(f"{name} {limit:g}" for name, limit in found.items())
+    text = ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
     return StoredWarning(
         "limited_by_group",
-        f"The control group of the benchmark held it back: {told}",
-        found,
+        f"The control group of the benchmark held it back: {text}",
+        limits,
         "the limit was measured where the device is quicker: repeat outside of the container or "
         "service, or without cpu.max and io.max (CPUQuota=, IOReadBandwidthMax= of systemd)",
     )

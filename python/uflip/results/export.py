@@ -76,7 +76,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "write_amplification": ("", "bytes programmed over bytes the host wrote, in the run"),
 }
 
-WHOSE = {
+SCOPES = {
     "first": "first pattern of a mix",
     "second": "second pattern of a mix",
     **{mode: f"of the {PLURALS[mode]} alone" for mode in MODES},
@@ -244,9 +244,9 @@ def _derived_meaning(name: str) -> tuple[str, str]:
     unit = "ns" if name.endswith("_ns") else ""
     if name.startswith("counter_"):
         return unit, f"device counter {name.removeprefix('counter_')} over the whole run"
-    which, _, rest = name.partition("_")
-    if (whose := WHOSE.get(which)) is not None:
-        return _meaning(rest)["unit"], f"{_meaning(rest)['meaning']}; {whose}"
+    prefix, _, base_name = name.partition("_")
+    if (scope := SCOPES.get(prefix)) is not None:
+        return _meaning(base_name)["unit"], f"{_meaning(base_name)['meaning']}; {scope}"
     if name.startswith("mean_"):
         return unit, f"mean time per I/O, cause: {_cause(name.removeprefix('mean_'))}"
     if name.startswith("p") and name[1:2].isdigit():

@@ -40,7 +40,7 @@ class Files:
         self.digests: dict[str, tuple[int, str]] = {}
         """Length [bytes] and digest of the runs stored by this object."""
         with _storing("run", path):
-            self._place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            self._folder_descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._ledger: LedgerWriter | None = None
 
     def moved_to(self, folder: Path) -> None:
@@ -49,14 +49,14 @@ class Files:
         if self._ledger is not None:
             self._ledger.moved_to(folder)
 
-    def check_there(self) -> None:
+    def check_not_moved(self) -> None:
         """Raise unless the folder is the one that was opened."""
-        check_not_moved(self.path, self._place)
+        check_not_moved(self.path, self._folder_descriptor)
 
     def close(self) -> None:
         """Release the folder and its lock."""
-        lock.release(self._place)
-        self._place = lock.NONE
+        lock.release(self._folder_descriptor)
+        self._folder_descriptor = lock.NONE
 
     def begin(self, content: Manifest) -> None:
         """Begin the ledger of a folder.
@@ -71,7 +71,7 @@ class Files:
         with _storing("ledger", self.path / ledger.FILE_NAME):
             self._ledger = LedgerWriter.create(self.path, folder_id, digest_of(content.plan))
 
-    def go_on(self, content: Manifest, found: FolderProof | None) -> None:
+    def resume(self, content: Manifest, proof: FolderProof | None) -> None:
         """Resume an existing folder: remove half-written files and move damaged ones aside.
 
         Raises
@@ -79,30 +79,30 @@ class Files:
         ResultsError
             If the ledger cannot be written.
         """
-        self.check_there()
+        self.check_not_moved()
         self._remove_temporary_files(content)
-        for verdict in found.lost_runs if found else []:
+        for verdict in proof.lost_runs if proof else []:
             path = self.path / verdict.file
-            _check_lost(path, found.expected(verdict.run) if found and verdict.run else None)
+            _check_lost(path, proof.expected(verdict.run) if proof and verdict.run else None)
             with _storing("run", path):
                 _move_aside(path)
-        if found is not None and found.ledger is not None:
+        if proof is not None and proof.ledger is not None:
             with _storing("ledger", self.path / ledger.FILE_NAME):
-                self._ledger = LedgerWriter.go_on(self.path, found.ledger, dangling=found.dangling)
+                self._ledger = LedgerWriter.resume(self.path, proof.ledger, dangling=proof.dangling)
         elif self._ledger is None:
             self.begin(content)
 
     def _remove_temporary_files(self, content: Manifest) -> None:
         """Remove temporary files of this benchmark after a kill, and no others."""
-        known = {entry.id for entry in content.plan} | {run_summary.ALL}
+        names = {entry.id for entry in content.plan} | {run_summary.ALL}
         for folder in (manifest.RUNS, run_summary.FOLDER, FOLDER):
             for path in (self.path / folder).glob(".*.tmp"):
                 name = path.name[1:].removesuffix(".tmp")
-                if any(name.removesuffix(ending) in known for ending in (SUFFIX, *ENDINGS)):
+                if any(name.removesuffix(ending) in names for ending in (SUFFIX, *ENDINGS)):
                     with contextlib.suppress(OSError):
                         path.unlink(missing_ok=True)
 
-    def keep(self, content: Manifest) -> Manifest:
+    def write_manifest(self, content: Manifest) -> Manifest:
         """Write the manifest; its digest goes into the ledger first.
 
         Returns
@@ -115,7 +115,7 @@ class Files:
         ResultsError
             If it cannot be written.
         """
-        self.check_there()
+        self.check_not_moved()
         path = self.path / manifest.FILE_NAME
         with _storing("manifest", path):
             assert self._ledger is not None, "a folder that is written has a ledger"
@@ -128,7 +128,7 @@ class Files:
                 atomic.write_file(path, written)
             except BaseException:
                 if not path.exists() or path.read_bytes() != written:
-                    self._ledger.take_back()
+                    self._ledger.remove_last_line()
                 raise
         return content
 
@@ -142,11 +142,11 @@ class Files:
         """
         if not trace.has_inside:
             return None
-        self.check_there()
+        self.check_not_moved()
         try:
             return write_device_log(self.path, entry.id, trace)
         except (OSError, UflipError) as error:
-            raise _not_stored("look inside the device", self.path / FOLDER, error) from error
+            raise _store_error("look inside the device", self.path / FOLDER, error) from error
 
     def store(self, entry: PlanEntry, trace: Log, metadata_json: str) -> Path:
         """Write, fsync (native), enter into the ledger, rename; on failure leave nothing.
@@ -157,7 +157,7 @@ class Files:
             If the run is there already, or cannot be written.
         """
         path = run_file(self.path, entry.id)
-        self.check_there()
+        self.check_not_moved()
         if path.exists():
             raise ResultsError(
                 what="A run is committed once",
@@ -165,7 +165,7 @@ class Files:
                 got="the same run again",
                 action="report this, with the command: a run was made twice",
             )
-        temporary, entered = atomic.temporary_name(path), False
+        temporary, in_ledger = atomic.temporary_name(path), False
         assert self._ledger is not None, "a folder that is written has a ledger"
         try:
             with native_errors():
@@ -174,38 +174,38 @@ class Files:
             if problem:
                 raise OSError(0, problem)
             self._ledger.append(ledger.RunEntry(entry.id, size, digest, digest_of(entry)))
-            entered = True
+            in_ledger = True
             self.digests[entry.id] = (size, digest)
             atomic.publish(temporary, path)
         except BaseException as error:
             with contextlib.suppress(OSError):  # the cause of a failed write often prevents removal
                 temporary.unlink(missing_ok=True)
-            if entered and not path.exists():
+            if in_ledger and not path.exists():
                 self.digests.pop(entry.id, None)
-                self._ledger.take_back()
+                self._ledger.remove_last_line()
             if isinstance(error, ResultsError) or not isinstance(error, (OSError, UflipError)):
                 raise
             if isinstance(error, UflipError) and error.kind == UflipError.kind:
                 raise  # the run itself is invalid, and the folder is fine
-            raise _not_stored("run", path, error) from error
+            raise _store_error("run", path, error) from error
         return path
 
 
 @contextlib.contextmanager
-def _storing(what: str, path: Path) -> Iterator[None]:
+def _storing(kind: str, path: Path) -> Iterator[None]:
     """Convert an operating system error during storing into a ResultsError."""
     try:
         yield
     except OSError as error:
-        raise _not_stored(what, path, error) from error
+        raise _store_error(kind, path, error) from error
 
 
-def _not_stored(what: str, path: Path, error: OSError | UflipError) -> ResultsError:
-    said = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
+def _store_error(kind: str, path: Path, error: OSError | UflipError) -> ResultsError:
+    reason = error.strerror or str(error) if isinstance(error, OSError) else error.got or error.what
     return ResultsError(
-        what=f"The {what} could not be stored",
+        what=f"The {kind} could not be stored",
         where=str(path),
-        got=said,
+        got=reason,
         allowed="a writable folder with free space",
         action="free some space and go on with `uflip run --resume`; finished runs are kept",
     )

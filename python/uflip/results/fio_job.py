@@ -39,7 +39,7 @@ _NS_A_S = 1_000_000_000
 Lines = list[str]
 
 
-class How(NamedTuple):
+class JobSettings(NamedTuple):
     """Properties common to all jobs of a benchmark: durability, and polled or interrupted."""
 
     durability: str
@@ -51,8 +51,10 @@ def write_jobs(results: Results, folder: Path) -> None:
     for run in results.runs:
         spec = read_spec(run.trace().spec_json)
         manifest = results.manifest
-        how = How(manifest.durability or CACHED, manifest.device.completion == "polled")
-        lines = [*_head(run, results), *_sections(spec, run.id, how)]
+        settings = JobSettings(
+            manifest.durability or CACHED, manifest.device.completion == "polled"
+        )
+        lines = [*_head(run, results), *_sections(spec, run.id, settings)]
         (folder / f"{run.id}.fio").write_text("\n".join(lines) + "\n", encoding="utf-8")
         if not _has_options(spec):
             _write_log(run, folder / f"{run.id}.iolog")
@@ -104,18 +106,18 @@ def _is_random_mix(spec: Mix) -> bool:
     return spec.ratio is None and same and alike and times and both
 
 
-def _sections(spec: Pattern, name: str, how: How) -> Lines:
+def _sections(spec: Pattern, name: str, settings: JobSettings) -> Lines:
     if alien := [part.mode for part in spec.parts if part.mode not in FIO_MODES]:
         return ["", f"; {name}: fio has no I/Os of the mode {alien[0]}"]
     if not _has_options(spec):
-        return _from_log(spec, name, how)
+        return _from_log(spec, name, settings)
     if isinstance(spec, Parallel):
         return [
             line
             for number, each in enumerate(spec.patterns)
-            for line in _sections(each, f"{name}-{number}", how)
+            for line in _sections(each, f"{name}-{number}", settings)
         ]
-    head = ["", f"[{name}]", *_queue(_depth(spec), how), *_durable(how)]
+    head = ["", f"[{name}]", *_queue(_depth(spec), settings), *_durable(settings)]
     if isinstance(spec, Basic):
         return [*head, *_basic(spec)]
     assert isinstance(spec, Mix), "a replay has no options"
@@ -126,22 +128,22 @@ def _depth(spec: Pattern) -> int:
     return 1 if isinstance(spec, Parallel) else spec.queue_depth or 1
 
 
-def _queue(depth: int, how: How) -> Lines:
+def _queue(depth: int, settings: JobSettings) -> Lines:
     if depth == 1:
         return ["ioengine=psync"]
-    return ["ioengine=io_uring", f"iodepth={depth}", *(["hipri=1"] if how.is_polled else [])]
+    return ["ioengine=io_uring", f"iodepth={depth}", *(["hipri=1"] if settings.is_polled else [])]
 
 
-def _durable(how: How) -> Lines:
-    if how.durability == "fua":
+def _durable(settings: JobSettings) -> Lines:
+    if settings.durability == "fua":
         return ["sync=dsync"]
-    if how.durability.startswith("flush:"):
-        return [f"fdatasync={how.durability.removeprefix('flush:')}"]
+    if settings.durability.startswith("flush:"):
+        return [f"fdatasync={settings.durability.removeprefix('flush:')}"]
     return []
 
 
 def _basic(spec: Basic) -> Lines:
-    lines = [*_place(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
+    lines = [*_space(spec, spec.processes), *_length(spec.ios, spec.io_bytes)]
     if spec.location in DRAWN:
         drawn = [*_distribution(spec), *_streams(spec), *_seed(spec.seed)]
         lines = [f"rw=rand{spec.mode}", "norandommap=1", *drawn, *lines]
@@ -163,7 +165,7 @@ def _mix(spec: Mix) -> Lines:
         *_streams(spec.first),
         *_streams(spec.second),
         *_seed(spec.seed),
-        *_place(spec.first, 1),
+        *_space(spec.first, 1),
         *_length(spec.ios, spec.first.io_bytes),
         *_arrivals(spec.time, spec.interval),
         *_ignored(spec.ignored_ios),
@@ -204,7 +206,7 @@ def _seed(seed: int | None) -> Lines:
     ]
 
 
-def _place(part: MixPart, processes: int) -> Lines:
+def _space(part: MixPart, processes: int) -> Lines:
     """Return the options for the target space: whole slots only, as in uflip."""
     io_size = part.io_bytes
     share = part.target_bytes
@@ -261,7 +263,7 @@ def _ignored(ios: int) -> Lines:
     return [f"; uflip leaves the first {ios} I/Os of each process out; fio's ramp_time is a time"]
 
 
-def _from_log(spec: Pattern, name: str, how: How) -> Lines:
+def _from_log(spec: Pattern, name: str, settings: JobSettings) -> Lines:
     """Return a job that reads its I/Os from a log."""
     why = "the I/Os of a replay" if isinstance(spec, Replay) else "no option of fio makes these"
     parallel = isinstance(spec, Parallel)
@@ -271,8 +273,8 @@ def _from_log(spec: Pattern, name: str, how: How) -> Lines:
         f"; {why}: one after another from the log",
         *(["; uflip ran these patterns side by side; here they follow each other"] * parallel),
         *_times_left_out(spec),
-        *_queue(_depth(spec), how),
-        *_durable(how),
+        *_queue(_depth(spec), settings),
+        *_durable(settings),
         f"read_iolog={name}.iolog",
         f"replay_redirect={TARGET}",
         "replay_no_stall=1",

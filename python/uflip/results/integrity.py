@@ -28,7 +28,7 @@ from uflip.results.run_files import (
 OPEN_CHANNEL = "oc.json"  # the manifest of a folder of `uflip oc` before manifests of version 4
 KIND = DocumentKind("manifest", 64 << 20, "restore the file from a copy")
 # Manifest and ledger are two files: a concurrent reader may see one older than the other.
-LOOKS = 5
+READ_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -96,26 +96,32 @@ def examine(folder: Path) -> FolderProof:
         If it is not a result folder, or of a newer version. Damage is not an error here.
     """
     path = folder / manifest.FILE_NAME
-    for look in range(LOOKS):
+    for attempt in range(READ_ATTEMPTS):
         content = _manifest_bytes(folder)
-        there = runs_in(folder / manifest.RUNS)
-        found = read_ledger(folder)
-        verdict = document_verdict(path, content, found, "the folder: its plan and device")
-        if verdict.state == PROVEN or found is None or look == LOOKS - 1:
+        present = runs_in(folder / manifest.RUNS)
+        folder_ledger = read_ledger(folder)
+        verdict = document_verdict(path, content, folder_ledger, "the folder: its plan and device")
+        if verdict.state == PROVEN or folder_ledger is None or attempt == READ_ATTEMPTS - 1:
             break
-    if verdict.state == "damaged" and found and _is_ahead(path, content, found):
+    if verdict.state == "damaged" and folder_ledger and _is_ahead(path, content, folder_ledger):
         reason = "the ledger ends before it: lines of the ledger are lost"
         verdict = FileStatus(path.name, UNPROVEN, len(content), reason)
-    verdicts = [verdict, *ledger_verdicts(found)]
+    verdicts = [verdict, *ledger_verdicts(folder_ledger)]
     if not verdict.usable:
         error = manifest.KIND.unreadable(path, verdict.reason, "the bytes that were written")
-        runs = _of_the_ledger(folder, found, there)
-        return FolderProof(None, error, found, [*verdicts, *runs])
-    kept = manifest.parse(path, content)
-    plan = {entry.id: ledger.digest_of(entry) for entry in kept.plan}
-    checks = check_logs if kept.is_of_jobs else _native.check_traces
-    runs = run_verdicts(folder, plan, there, found, kept.folder_id, checks=checks)
-    return FolderProof(kept, None, found, [*verdicts, *runs], _is_dangling(found, content, there))
+        runs = _ledger_run_verdicts(folder, folder_ledger, present)
+        return FolderProof(None, error, folder_ledger, [*verdicts, *runs])
+    parsed = manifest.parse(path, content)
+    plan = {entry.id: ledger.digest_of(entry) for entry in parsed.plan}
+    checks = check_logs if parsed.is_of_jobs else _native.check_traces
+    runs = run_verdicts(folder, plan, present, folder_ledger, parsed.folder_id, checks=checks)
+    return FolderProof(
+        parsed,
+        None,
+        folder_ledger,
+        [*verdicts, *runs],
+        _is_dangling(folder_ledger, content, present),
+    )
 
 
 def verify(folder: Path) -> list[FileStatus]:
@@ -129,12 +135,12 @@ def verify(folder: Path) -> list[FileStatus]:
     try:
         if (folder / OPEN_CHANNEL).exists():
             return examine_open_channel(folder)
-        found = examine(folder)
-        usable = [run for run, verdict in found.runs.items() if verdict.usable]
-        is_of_jobs = found.manifest is not None and found.manifest.is_of_jobs
+        proof = examine(folder)
+        usable = [run for run, verdict in proof.runs.items() if verdict.usable]
+        is_of_jobs = proof.manifest is not None and proof.manifest.is_of_jobs
         checks = check_logs if is_of_jobs else _native.check_traces
-        verdicts = without_impossible(folder, found.verdicts, checks)
-        return verdicts + _strays(folder, found) + device_log_verdicts(folder, usable)
+        verdicts = without_impossible(folder, proof.verdicts, checks)
+        return verdicts + _strays(folder, proof) + device_log_verdicts(folder, usable)
     except OSError as error:
         raise ResultsError(
             "The folder cannot be read",
@@ -145,13 +151,13 @@ def verify(folder: Path) -> list[FileStatus]:
         ) from error
 
 
-def _strays(folder: Path, found: FolderProof) -> list[FileStatus]:
+def _strays(folder: Path, proof: FolderProof) -> list[FileStatus]:
     """Return run files that the plan (or, without a plan, the ledger) does not list."""
-    planned = found.runs if found.manifest is None else {run.id for run in found.manifest.plan}
+    planned = proof.runs if proof.manifest is None else {run.id for run in proof.manifest.plan}
     names = sorted(set(runs_in(folder / manifest.RUNS)) - set(planned))
     sized = [(file_name(name), size_of(folder, name)) for name in names]
-    if found.manifest is None:
-        reason = "the ledger has no line for it" if found.ledger else "there is no ledger"
+    if proof.manifest is None:
+        reason = "the ledger has no line for it" if proof.ledger else "there is no ledger"
         return [FileStatus(name, UNPROVEN, size, reason) for name, size in sized]
     return [FileStatus(name, "foreign", size, "the plan has no such run") for name, size in sized]
 
@@ -169,16 +175,19 @@ def examine_open_channel(folder: Path) -> list[FileStatus]:
     """
     path = folder / OPEN_CHANNEL
     content = read_document(path, KIND)
-    there = runs_in(folder / manifest.RUNS)
-    found = read_ledger(folder)
-    verdicts = [document_verdict(path, content, found, "what was found"), *ledger_verdicts(found)]
-    lines = found.runs if found else {}
+    present = runs_in(folder / manifest.RUNS)
+    folder_ledger = read_ledger(folder)
+    verdicts = [
+        document_verdict(path, content, folder_ledger, "what was found"),
+        *ledger_verdicts(folder_ledger),
+    ]
+    lines = folder_ledger.runs if folder_ledger else {}
     plan = {run: line.spec for run, line in lines.items()}
-    for run in sorted(set(there) - set(plan)):
-        reason = "the ledger has no line for it" if found else "there is no ledger"
+    for run in sorted(set(present) - set(plan)):
+        reason = "the ledger has no line for it" if folder_ledger else "there is no ledger"
         verdicts.append(FileStatus(file_name(run), UNPROVEN, size_of(folder, run), reason, run=run))
-    folder_id = found.folder_id if found else None
-    return verdicts + run_verdicts(folder, plan, there, found, folder_id)
+    folder_id = folder_ledger.folder_id if folder_ledger else None
+    return verdicts + run_verdicts(folder, plan, present, folder_ledger, folder_id)
 
 
 def read_ledger(folder: Path) -> Ledger | None:
@@ -194,58 +203,68 @@ def read_ledger(folder: Path) -> Ledger | None:
     return None if content is None else ledger.parse(path, content)
 
 
-def document_verdict(path: Path, content: bytes, found: Ledger | None, costs: str) -> FileStatus:
+def document_verdict(
+    path: Path, content: bytes, folder_ledger: Ledger | None, costs: str
+) -> FileStatus:
     """Verify the manifest of a folder against its ledger."""
-    if found is None:
+    if folder_ledger is None:
         reason = "there is no ledger: the folder is of an older version, or has lost it"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
-    may_be = [each.digest for each in found.manifests]
+    digests = [each.digest for each in folder_ledger.manifests]
     digest = _native.digest(content)
-    if may_be[-1:] == [digest]:
+    if digests[-1:] == [digest]:
         return FileStatus(path.name, PROVEN, len(content))
-    if digest in may_be:
+    if digest in digests:
         reason = "the ledger ends with a newer one: a kill kept that from its name, or it is gone"
         return FileStatus(path.name, UNPROVEN, len(content), reason)
-    if found.damaged or not found.manifests:
+    if folder_ledger.damaged or not folder_ledger.manifests:
         return FileStatus(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")
     reason = "its bytes have changed since it was written"
     return FileStatus(path.name, "damaged", len(content), reason, costs)
 
 
-def ledger_verdicts(found: Ledger | None) -> list[FileStatus]:
+def ledger_verdicts(folder_ledger: Ledger | None) -> list[FileStatus]:
     """Return the status of the ledger itself."""
-    if found is None:
+    if folder_ledger is None:
         return []
-    if found.torn and not found.damaged:
+    if folder_ledger.torn and not folder_ledger.damaged:
         reason = "its last line is incomplete: the process was killed, or bytes were lost"
-        return [FileStatus(ledger.FILE_NAME, UNPROVEN, found.end + found.torn, reason)]
-    if not found.damaged:
-        return [FileStatus(ledger.FILE_NAME, PROVEN, found.end)]
-    lines = ", ".join(map(str, found.damaged[:5])) + (" …" if len(found.damaged) > 5 else "")
+        return [
+            FileStatus(ledger.FILE_NAME, UNPROVEN, folder_ledger.end + folder_ledger.torn, reason)
+        ]
+    if not folder_ledger.damaged:
+        return [FileStatus(ledger.FILE_NAME, PROVEN, folder_ledger.end)]
+    lines = ", ".join(map(str, folder_ledger.damaged[:5])) + (
+        " …" if len(folder_ledger.damaged) > 5 else ""
+    )
     reason, costs = f"line {lines} was changed", "the digests that it contains"
-    return [FileStatus(ledger.FILE_NAME, "damaged", found.end, reason, costs)]
+    return [FileStatus(ledger.FILE_NAME, "damaged", folder_ledger.end, reason, costs)]
 
 
-def _of_the_ledger(folder: Path, found: Ledger | None, there: Iterable[str]) -> list[FileStatus]:
+def _ledger_run_verdicts(
+    folder: Path, folder_ledger: Ledger | None, present: Iterable[str]
+) -> list[FileStatus]:
     """Return the status of run files where the plan is lost."""
-    lines = found.runs if found else {}
+    lines = folder_ledger.runs if folder_ledger else {}
     plan = {run: line.spec for run, line in lines.items()}
-    return run_verdicts(folder, plan, there, found, found.folder_id if found else None)
+    return run_verdicts(
+        folder, plan, present, folder_ledger, folder_ledger.folder_id if folder_ledger else None
+    )
 
 
-def _is_ahead(path: Path, content: bytes, found: Ledger) -> bool:
+def _is_ahead(path: Path, content: bytes, folder_ledger: Ledger) -> bool:
     """Return whether a manifest is newer than the last line of the ledger."""
     try:
-        return manifest.parse(path, content).ledger_lines >= found.lines
+        return manifest.parse(path, content).ledger_lines >= folder_ledger.lines
     except UflipError:
         return False
 
 
-def _is_dangling(found: Ledger | None, content: bytes, there: Iterable[str]) -> bool:
-    last = found.last if found else None
+def _is_dangling(folder_ledger: Ledger | None, content: bytes, present: Iterable[str]) -> bool:
+    last = folder_ledger.last if folder_ledger else None
     if isinstance(last, ledger.Document):
         return last.digest != _native.digest(content)
-    return isinstance(last, ledger.RunEntry) and last.run not in there
+    return isinstance(last, ledger.RunEntry) and last.run not in present
 
 
 def _manifest_bytes(folder: Path) -> bytes:

@@ -40,7 +40,7 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
     times = {op: _times(log, number, op) for number, op in enumerate(OPS)}
     moved = np.zeros(0) if wears_out else np.concatenate([times["reads"], times["writes"]])
     mean_ns = float(moved.mean()) if len(moved) else None
-    said = job_convergence(*((np.zeros(0),) * 2 if wears_out else _moved(log)))
+    convergence = job_convergence(*((np.zeros(0),) * 2 if wears_out else _moved(log)))
     document: dict[str, object] = {
         "run": run.id,
         "pattern": run.pattern,
@@ -52,12 +52,12 @@ def summary_of(run: Any, log: _native.FlashTrace) -> RunSummary:
         "elapsed_ns": log.elapsed_ns(),
         "ios_per_s": len(log) / log.elapsed_ns() * 1e9 if log.elapsed_ns() else None,
         "statistics": _statistics(moved),
-        "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns, **said}],
+        "repetitions": [{"run": run.id, "io_count": len(log), "mean_ns": mean_ns, **convergence}],
         "disagreement": None,
         "components": {
-            op: {"pattern": op, "statistics": _statistics(found)}
-            for op, found in times.items()
-            if len(found)
+            op: {"pattern": op, "statistics": _statistics(op_times)}
+            for op, op_times in times.items()
+            if len(op_times)
         },
         "spec": msgspec.json.decode(log.job_json),
     }
@@ -93,12 +93,12 @@ def _statistics(times: np.ndarray) -> dict[str, int | float | None] | None:
 class FlashExaminer:
     """Gathers warnings about jobs: commands that failed unexpectedly."""
 
-    looked_at: int = 0
+    runs_examined: int = 0
     _failed: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def look(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
+    def examine(self, entry: PlanEntry, log: Any, _about: About | None = None) -> None:
         """Examine the log of a job."""
-        self.looked_at += 1
+        self.runs_examined += 1
         if "status" not in log.columns or entry.parameter == "first_page":
             return  # a worn-out block fails, and so does a write out of order
         status = np.asarray(log.column("status"))
@@ -115,8 +115,8 @@ class FlashExaminer:
         return [
             StoredWarning(
                 "failed_commands",
-                f"In {len(self._failed)} of {self.looked_at} jobs commands failed (worst: {worst}, "
-                f"{count} commands, most of them {name})",
+                f"In {len(self._failed)} of {self.runs_examined} jobs commands failed (worst: "
+                f"{worst}, {count} commands, most of them {name})",
                 {
                     "runs": [run for _, run, _ in self._failed],
                     "worst": {"run": worst, "count": count, "status": name},

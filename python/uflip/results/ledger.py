@@ -13,7 +13,7 @@ from uflip.results import atomic
 
 
 class LedgerWriter:
-    """A ledger that is being written; `create` begins one, `go_on` continues one."""
+    """A ledger that is being written; `create` begins one, `resume` continues one."""
 
     def __init__(self, path: Path, lines: int, end: int, link: str) -> None:
         self._path = path
@@ -45,7 +45,7 @@ class LedgerWriter:
         self._path = folder / FILE_NAME
 
     @classmethod
-    def go_on(cls, folder: Path, known: ledger.Ledger, *, dangling: bool) -> "LedgerWriter":
+    def resume(cls, folder: Path, previous: ledger.Ledger, *, dangling: bool) -> "LedgerWriter":
         """Continue the ledger of a folder; cut off a partial line left by a kill.
 
         Parameters
@@ -63,7 +63,9 @@ class LedgerWriter:
             From the operating system.
         """
         path = folder / FILE_NAME
-        lines, end, link = known.without_last if dangling else (known.lines, known.end, known.link)
+        lines, end, link = (
+            previous.without_last if dangling else (previous.lines, previous.end, previous.link)
+        )
         os.truncate(path, end)
         return cls(path, lines, end, link)
 
@@ -92,7 +94,7 @@ class LedgerWriter:
         self._link = link
         self.lines += 1
 
-    def take_back(self) -> None:
+    def remove_last_line(self) -> None:
         """Cut off the last appended line: its file did not get its name.
 
         If that fails too (the file system is gone), the file is reported as missing, correctly.

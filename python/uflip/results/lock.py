@@ -32,8 +32,8 @@ def acquire_alone(folder: Path) -> int:
     ResultsError
         If another process holds it.
     """
-    held = acquire(folder)
-    if held == NONE and is_held(folder):
+    descriptor = acquire(folder)
+    if descriptor == NONE and is_held(folder):
         raise ResultsError(
             what="Another process is at work in these results",
             where=str(folder),
@@ -41,7 +41,7 @@ def acquire_alone(folder: Path) -> int:
             allowed="a folder whose benchmark has ended",
             action="wait for its end, or stop it",
         )
-    return held
+    return descriptor
 
 
 def release(descriptor: int) -> None:

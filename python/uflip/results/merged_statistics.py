@@ -40,16 +40,16 @@ class RepetitionPart:
     trace: _native.Trace
     page_bytes: int | None
     path: Path
-    said: StoredRepetition | None = None
+    cached: StoredRepetition | None = None
     """Its convergence, where that is known already."""
     sampled: Samples | None = None
     """Samples of the counters during a fresh run that is divided into rounds."""
 
-    def says(self) -> summary.RepetitionSummary:
+    def convergence(self) -> summary.RepetitionSummary:
         """Return the convergence of its mean."""
-        if self.said is not None:
-            known: summary.RepetitionSummary = msgspec.to_builtins(self.said)
-            return known
+        if self.cached is not None:
+            row: summary.RepetitionSummary = msgspec.to_builtins(self.cached)
+            return row
         return {
             "run": self.run.id,
             **repetition_convergence(self.trace, measured_column(self.trace), self.path),
@@ -68,8 +68,8 @@ class RepetitionPart:
         """Counters of the device; None where it has no counters."""
         fresh = self.trace.counters_json()
         if fresh is not None:
-            known: dict[str, int] = json.loads(fresh)
-            return known
+            parsed: dict[str, int] = json.loads(fresh)
+            return parsed
         return metadata_of(self.path, self.trace.metadata_json).counters
 
 
@@ -94,8 +94,8 @@ def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
         means relative to its middle, null for a single run.
     """
     first, traces = parts[0], [part.trace for part in parts]
-    repetitions = [part.says() for part in parts]
-    spec, found = read_spec(first.trace.spec_json), statistics_of(traces)
+    repetitions = [part.convergence() for part in parts]
+    spec, totals = read_spec(first.trace.spec_json), statistics_of(traces)
     document: Document = {
         "run": first.run.id,
         "pattern": first.run.pattern,
@@ -103,10 +103,10 @@ def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
         "value": first.run.value,
         "unit": first.run.unit,
         "io_count": len(first.trace),
-        "io_ignore": sum(int(left.sum()) for (left,) in pieces(first.trace, ["ignored"])),
+        "io_ignore": sum(int(ignored.sum()) for (ignored,) in pieces(first.trace, ["ignored"])),
         "elapsed_ns": first.trace.elapsed_ns(),
-        "ios_per_s": found.ios_per_s,
-        "statistics": found.statistics,
+        "ios_per_s": totals.ios_per_s,
+        "statistics": totals.statistics,
         "repetitions": repetitions,
         "disagreement": disagreement([each["mean_ns"] for each in repetitions]),
         "spec": spec,
@@ -116,19 +116,21 @@ def merged(parts: Sequence[RepetitionPart]) -> RunSummary:
         document["components"] = {
             name: {"pattern": label, "statistics": statistics}
             for (name, statistics), label in zip(
-                found.components.items(), labels if len(labels) == 2 else [None, None], strict=True
+                totals.components.items(), labels if len(labels) == 2 else [None, None], strict=True
             )
         }
-    if found.separate_modes:
-        document["by_mode"] = found.separate_modes
+    if totals.separate_modes:
+        document["by_mode"] = totals.separate_modes
     rounds = [each for part in parts if (each := part.rounds) is not None]
     if len(rounds) == len(parts):
         document["rounds"] = rounds
     if first.trace.causes:
-        document["time_spent_ns"] = found.causes_ns
-    known = [counters for counters in (part.counters for part in parts) if counters is not None]
-    if known:
-        counted = {name: sum(each[name] for each in known) for name in known[0]}
+        document["time_spent_ns"] = totals.causes_ns
+    all_counters = [
+        counters for counters in (part.counters for part in parts) if counters is not None
+    ]
+    if all_counters:
+        counted = {name: sum(each[name] for each in all_counters) for name in all_counters[0]}
         written = sum(trace.bytes_written for trace in traces)
         document["counters"] = counted
         document["write_amplification"] = write_amplification(counted, first.page_bytes, written)

@@ -47,7 +47,7 @@ class OutputPath:
     option: str
     """The option that named it, for errors."""
     force: bool
-    there: os.stat_result | None
+    existing: os.stat_result | None
     """The existing file to be replaced."""
 
 
@@ -59,14 +59,14 @@ def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> 
     UsageError
         With the endings that are allowed.
     """
-    known = list(endings)
-    if path.suffix not in known:
+    suffixes = list(endings)
+    if path.suffix not in suffixes:
         raise UsageError(
             f"The name of the {kind} does not say its format",
             where=option,
             got=str(path),
-            allowed=", ".join(f"FILE{ending}" for ending in known),
-            action="add one of these endings" if len(known) > 1 else "add this ending",
+            allowed=", ".join(f"FILE{ending}" for ending in suffixes),
+            action="add one of these endings" if len(suffixes) > 1 else "add this ending",
         )
 
 
@@ -99,25 +99,27 @@ def check(path: Path, kind: OutputKind, option: str = "", *, force: bool = False
     where = f"{option} {path}".strip()
     parent = path.absolute().parent
     if str(path) == "-":
-        raise _nowhere(kind, where, "a name that stands for standard output", "name a file")
+        raise _location_error(kind, where, "a name that stands for standard output", "name a file")
     try:
         if not parent.is_dir():
             got = f"the folder {parent} does not exist"
-            raise _nowhere(kind, where, got, "create the folder first, or choose another name")
+            raise _location_error(
+                kind, where, got, "create the folder first, or choose another name"
+            )
         refuse_results(path, kind.name, where)
         if not os.access(parent, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, f"the folder {parent} cannot be written")
-        there = _lstat(path)
-        if there is not None:
-            _refuse_special(path, there, kind, where)
+        existing = _lstat(path)
+        if existing is not None:
+            _refuse_special(path, existing, kind, where)
             if not force and not has_valid_seal(path, kind):
-                raise _not_ours(kind, where)
+                raise _exists_error(kind, where)
     except (OSError, ValueError, RuntimeError) as error:
-        raise _failed(kind, where, error) from error
-    return OutputPath(path, kind, option, force, there)
+        raise _write_error(kind, where, error) from error
+    return OutputPath(path, kind, option, force, existing)
 
 
-def write(place: OutputPath, content: bytes) -> int:
+def write(output: OutputPath, content: bytes) -> int:
     """Write a whole output, sealed where its kind has a seal; return its size [bytes].
 
     Raises
@@ -127,15 +129,15 @@ def write(place: OutputPath, content: bytes) -> int:
     ResultsError
         If it cannot be written; the old file is intact then.
     """
-    if place.kind.seal is not None:
-        content = add_seal(content, place.kind)
-    with output_file(place) as temporary:
+    if output.kind.seal is not None:
+        content = add_seal(content, output.kind)
+    with output_file(output) as temporary:
         temporary.write_bytes(content)
     return len(content)
 
 
 @contextmanager
-def output_file(place: OutputPath) -> Iterator[Path]:
+def output_file(output: OutputPath) -> Iterator[Path]:
     """Yield the path of a new empty file beside an output, and publish it at the end.
 
     On failure the old file stays, and the temporary one is removed.
@@ -145,14 +147,14 @@ def output_file(place: OutputPath) -> Iterator[Path]:
     RefusedError, ResultsError
         As `write`.
     """
-    where = f"{place.option} {place.path}".strip()
+    where = f"{output.option} {output.path}".strip()
     try:
-        temporary = _new_beside(place.path, place.there)
+        temporary = _new_temporary_file(output.path, output.existing)
         try:
             yield temporary
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
-            _publish(temporary, place, where)
+            _publish(temporary, output, where)
         except UflipError as error:
             if error.where == str(temporary):
                 error.where = where
@@ -161,34 +163,34 @@ def output_file(place: OutputPath) -> Iterator[Path]:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise _failed(place.kind, where, error) from error
+        raise _write_error(output.kind, where, error) from error
 
 
-def check_new_folder(path: Path, what: str, option: str = "--out") -> None:
+def check_new_folder(path: Path, kind: str, option: str = "--out") -> None:
     """Refuse a name that `new_folder` cannot use; raise the same errors."""
-    refuse_results(path, what, str(path))
+    refuse_results(path, kind, str(path))
     if _lstat(path) is not None:
         raise ResultsError(
-            f"A new {what} never overwrites",
+            f"A new {kind} never overwrites",
             where=str(path),
             got="a name that exists",
             allowed="a name that is not taken",
-            action=f"choose another {option}, or move the old {what} away",
+            action=f"choose another {option}, or move the old {kind} away",
         )
 
 
 @contextmanager
-def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
+def new_folder(path: Path, kind: str, option: str = "--out") -> Iterator[Path]:
     """Make a temporary folder beside `path`, and rename it at the end.
 
     `option` is the option that named it, for errors.
 
     Raises the errors of `check_new_folder`, and a ResultsError where the folder cannot be written.
     """
-    check_new_folder(path, what, option)
+    check_new_folder(path, kind, option)
     try:
         make_folders(path.parent)
-        temporary = _new_name(path, lambda name: name.mkdir())
+        temporary = _make_temporary(path, lambda name: name.mkdir())
         try:
             yield temporary
             fsync_tree(temporary)
@@ -198,7 +200,7 @@ def new_folder(path: Path, what: str, option: str = "--out") -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise ResultsError(
-            f"The {what} could not be written",
+            f"The {kind} could not be written",
             where=str(path),
             got=error.strerror or str(error),
             allowed="a writable folder with free space",
@@ -213,23 +215,23 @@ def _lstat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _refuse_special(path: Path, there: os.stat_result, kind: OutputKind, where: str) -> None:
+def _refuse_special(path: Path, existing: os.stat_result, kind: OutputKind, where: str) -> None:
     """Refuse a link, a device or another special file."""
-    if stat.S_ISREG(there.st_mode):
+    if stat.S_ISREG(existing.st_mode):
         return
-    if stat.S_ISDIR(there.st_mode):
-        raise _nowhere(kind, where, "the name of a folder", "add a file name")
-    is_link = stat.S_ISLNK(there.st_mode)
+    if stat.S_ISDIR(existing.st_mode):
+        raise _location_error(kind, where, "the name of a folder", "add a file name")
+    is_link = stat.S_ISLNK(existing.st_mode)
     raise RefusedError(
         "Only a regular file can be replaced",
         where=where,
-        got=f"a symbolic link to {_target(path)}" if is_link else file_type(there.st_mode),
+        got=f"a symbolic link to {_link_target(path)}" if is_link else file_type(existing.st_mode),
         allowed="a new name, or the name of a regular file",
         action="choose another name",
     )
 
 
-def _nowhere(kind: OutputKind, where: str, got: str, action: str) -> UsageError:
+def _location_error(kind: OutputKind, where: str, got: str, action: str) -> UsageError:
     return UsageError(
         f"The {kind.name} cannot be written there",
         where=where,
@@ -239,14 +241,14 @@ def _nowhere(kind: OutputKind, where: str, got: str, action: str) -> UsageError:
     )
 
 
-def _target(path: Path) -> str:
+def _link_target(path: Path) -> str:
     try:
         return str(path.readlink())
     except OSError:
         return "somewhere else"
 
 
-def _not_ours(kind: OutputKind, where: str) -> RefusedError:
+def _exists_error(kind: OutputKind, where: str) -> RefusedError:
     return RefusedError(
         "The file exists",
         where=where,
@@ -258,7 +260,7 @@ def _not_ours(kind: OutputKind, where: str) -> RefusedError:
     )
 
 
-def _failed(kind: OutputKind, where: str, error: Exception) -> ResultsError:
+def _write_error(kind: OutputKind, where: str, error: Exception) -> ResultsError:
     return ResultsError(
         f"The {kind.name} cannot be written",
         where=where,
@@ -268,22 +270,22 @@ def _failed(kind: OutputKind, where: str, error: Exception) -> ResultsError:
     )
 
 
-def _new_beside(path: Path, there: os.stat_result | None) -> Path:
+def _new_temporary_file(path: Path, existing: os.stat_result | None) -> Path:
     """Make an empty file with a unique name in the folder of `path`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
     def make(temporary: Path) -> None:
         descriptor = os.open(temporary, flags, 0o666)
         try:
-            if there is not None:
-                os.fchmod(descriptor, stat.S_IMODE(there.st_mode))
+            if existing is not None:
+                os.fchmod(descriptor, stat.S_IMODE(existing.st_mode))
         finally:
             os.close(descriptor)
 
-    return _new_name(path, make)
+    return _make_temporary(path, make)
 
 
-def _new_name(path: Path, make: Callable[[Path], None]) -> Path:
+def _make_temporary(path: Path, make: Callable[[Path], None]) -> Path:
     """Make something beside `path` under an unused name."""
     stem = os.fsencode(path.name)[: LONGEST_NAME - 60]
     while True:
@@ -295,40 +297,40 @@ def _new_name(path: Path, make: Callable[[Path], None]) -> Path:
             return temporary
 
 
-def _publish(temporary: Path, place: OutputPath, where: str) -> None:
-    if place.there is None:
-        _name_new(temporary, place, where)
+def _publish(temporary: Path, output: OutputPath, where: str) -> None:
+    if output.existing is None:
+        _publish_new(temporary, output, where)
     else:
-        there = _lstat(place.path)
-        if there is None or _identity(there) != _identity(place.there):
-            raise _changed(place, where)
-        temporary.replace(place.path)
-    fsync_directory(place.path.absolute().parent)
+        current = _lstat(output.path)
+        if current is None or _identity(current) != _identity(output.existing):
+            raise _conflict_error(output, where)
+        temporary.replace(output.path)
+    fsync_directory(output.path.absolute().parent)
 
 
-def _name_new(temporary: Path, place: OutputPath, where: str) -> None:
+def _publish_new(temporary: Path, output: OutputPath, where: str) -> None:
     """Give a file a name that must be free."""
     # A hard link fails if the name exists; a rename would replace the file. A file system without
     # hard links needs a check beforehand.
     try:
-        os.link(temporary, place.path, follow_symlinks=False)
+        os.link(temporary, output.path, follow_symlinks=False)
     except FileExistsError:
-        raise _changed(place, where) from None
+        raise _conflict_error(output, where) from None
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        if _lstat(place.path) is not None:
-            raise _changed(place, where) from None
-        temporary.replace(place.path)
+        if _lstat(output.path) is not None:
+            raise _conflict_error(output, where) from None
+        temporary.replace(output.path)
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _changed(place: OutputPath, where: str) -> RefusedError:
+def _conflict_error(output: OutputPath, where: str) -> RefusedError:
     return RefusedError(
-        f"Somebody else writes where the {place.kind.name} was to go",
+        f"Somebody else writes where the {output.kind.name} was to go",
         where=where,
         got="another file than a moment ago",
         allowed="a name that nobody else uses",

@@ -72,9 +72,9 @@ class Pyramid:
         if factor < 1 or factor & (factor - 1):
             raise ValueError(f"a power of two, not {factor}")
         return Pyramid(
-            _together(self.over_number, factor),
+            _merge_rows(self.over_number, factor),
             self.ios_per_row * factor,
-            _together(self.over_time, factor),
+            _merge_rows(self.over_time, factor),
             self.ns_per_row * factor,
             self.begin_ns,
         )
@@ -109,14 +109,14 @@ def _span(values: NDArray[np.uint64]) -> tuple[int, int]:
     return int(values.min()), int(values.max())
 
 
-def _put(rows: Rows, place: NDArray[np.int64], times: NDArray[np.uint64]) -> None:
+def _put(rows: Rows, row_index: NDArray[np.int64], times: NDArray[np.uint64]) -> None:
     """Add I/Os (n,) [ns] to the rows at their places (n,)."""
     # Processes follow each other in a trace, but overlap in time.
-    if np.any(place[1:] < place[:-1]):
-        order = np.argsort(place, kind="stable")
-        place, times = place[order], times[order]
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
-    at = place[starts]
+    if np.any(row_index[1:] < row_index[:-1]):
+        order = np.argsort(row_index, kind="stable")
+        row_index, times = row_index[order], times[order]
+    starts = np.flatnonzero(np.diff(row_index, prepend=-1))
+    at = row_index[starts]
     before = rows[at]
     least = np.minimum.reduceat(times, starts)
     before["min_ns"] = np.where(before["count"] > 0, np.minimum(before["min_ns"], least), least)
@@ -126,17 +126,17 @@ def _put(rows: Rows, place: NDArray[np.int64], times: NDArray[np.uint64]) -> Non
     rows[at] = before
 
 
-def _together(rows: Rows, factor: int) -> Rows:
+def _merge_rows(rows: Rows, factor: int) -> Rows:
     if factor == 1 or not len(rows):
         return rows
     starts = np.arange(0, len(rows), factor)
-    found = np.zeros(len(starts), ROW)
+    merged = np.zeros(len(starts), ROW)
     least = np.where(rows["count"] > 0, rows["min_ns"], np.iinfo(np.uint64).max)
-    found["count"] = np.add.reduceat(rows["count"], starts)
-    found["min_ns"] = np.where(found["count"] > 0, np.minimum.reduceat(least, starts), 0)
-    found["max_ns"] = np.maximum.reduceat(rows["max_ns"], starts)
-    found["sum_ns"] = np.add.reduceat(rows["sum_ns"], starts)
-    return found
+    merged["count"] = np.add.reduceat(rows["count"], starts)
+    merged["min_ns"] = np.where(merged["count"] > 0, np.minimum.reduceat(least, starts), 0)
+    merged["max_ns"] = np.maximum.reduceat(rows["max_ns"], starts)
+    merged["sum_ns"] = np.add.reduceat(rows["sum_ns"], starts)
+    return merged
 
 
 def _power_of_two(at_least: int) -> int:

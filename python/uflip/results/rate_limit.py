@@ -39,7 +39,7 @@ FEWEST = 3
 SPAN = 64
 FEWEST_IOS = 64
 STILL_THE_SAME = 0.02
-FEWEST_MET = 4
+MIN_MEASUREMENTS = 4
 TREND_Z = 3.0
 
 
@@ -73,9 +73,9 @@ def steady_rate(
     if not spec.moves_data or spec.time not in (None, "consecutive"):
         return None
     submitted = submit_ns.astype(np.int64)
-    ended = submitted + response_time_ns.astype(np.int64)
+    completed = submitted + response_time_ns.astype(np.int64)
     half = len(submitted) // 2
-    lasted = int(ended.max()) - int(np.sort(submitted)[half])
+    lasted = int(completed.max()) - int(np.sort(submitted)[half])
     if lasted <= 0:
         return None
     return RunRate(run_id, spec.mode, spec.io_bytes, (len(submitted) - half) * 1e9 / lasted)
@@ -90,28 +90,28 @@ class RateLimit:
     runs: tuple[str, ...]
 
 
-def find_rate_limit(paces: Sequence[RunRate]) -> RateLimit | None:
+def find_rate_limit(run_rates: Sequence[RunRate]) -> RateLimit | None:
     """Return the rate that runs of several sizes share and none exceeds; None without one."""
-    found = []
+    limits = []
     for unit in ("ios_per_s", "bytes_per_s"):
-        rates = np.array([getattr(pace, unit) for pace in paces])
+        rates = np.array([getattr(run, unit) for run in run_rates])
         for rate in rates:
             near = np.flatnonzero(np.abs(rates - rate) <= SAME * rate)
-            at_it = [paces[int(index)] for index in near]
+            at_limit = [run_rates[int(index)] for index in near]
             beyond = np.flatnonzero(rates > (1 + SAME) * rates[near].max())
-            faster = {paces[int(index)].mode for index in beyond}
-            if _shows_limit(at_it) and faster.isdisjoint(pace.mode for pace in at_it):
-                names = tuple(pace.run_id for pace in at_it)
-                found.append(RateLimit(unit, float(np.median(rates[near])), names))
-    return max(found, key=lambda each: len(each.runs), default=None)
+            faster = {run_rates[int(index)].mode for index in beyond}
+            if _shows_limit(at_limit) and faster.isdisjoint(run.mode for run in at_limit):
+                names = tuple(run.run_id for run in at_limit)
+                limits.append(RateLimit(unit, float(np.median(rates[near])), names))
+    return max(limits, key=lambda each: len(each.runs), default=None)
 
 
-def _shows_limit(paces: Sequence[RunRate]) -> bool:
+def _shows_limit(run_rates: Sequence[RunRate]) -> bool:
     """Return whether these runs of one rate show a limit, and not a property of the device."""
     reads, writes = (
-        {pace.io_size for pace in paces if pace.mode == mode} for mode in ("read", "write")
+        {run.io_size for run in run_rates if run.mode == mode} for mode in ("read", "write")
     )
-    if len(paces) < FEWEST or not reads:
+    if len(run_rates) < FEWEST or not reads:
         return False
     return max(reads) >= SPAN * min(reads) or min(len(reads), len(writes)) >= 2
 
@@ -124,7 +124,7 @@ class Trend:
     pattern: str
     first_ns: float
     last_ns: float
-    met: int
+    measurements: int
 
 
 def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
@@ -136,20 +136,20 @@ def find_trend(means_ns: Mapping[str, Sequence[float]]) -> Trend | None:
         Pattern -> its means in the order in which they were measured [ns].
     """
     score, variance = 0, 0.0
-    known = {name: each for name, each in means_ns.items() if len(each) >= FEWEST_MET}
-    for means in known.values():
+    repeated = {name: each for name, each in means_ns.items() if len(each) >= MIN_MEASUREMENTS}
+    for means in repeated.values():
         n = len(means)
         score += sum(_in_order(means[i], means[j]) for i in range(n) for j in range(i + 1, n))
         variance += n * (n - 1) * (2 * n + 5) / 18
-    if not known:
+    if not repeated:
         return None
     # Continuity correction.
     z = (abs(score) - 1) / sqrt(variance) * (1 if score > 0 else -1)
     if abs(z) < TREND_Z:
         return None
-    change = {name: abs(np.log(each[-1] / each[0])) for name, each in known.items()}
+    change = {name: abs(np.log(each[-1] / each[0])) for name, each in repeated.items()}
     worst = max(change, key=lambda name: change[name])
-    return Trend(z, worst, known[worst][0], known[worst][-1], len(known[worst]))
+    return Trend(z, worst, repeated[worst][0], repeated[worst][-1], len(repeated[worst]))
 
 
 def _in_order(before: float, after: float) -> int:

@@ -124,12 +124,12 @@ def typical_spread(pairs: Sequence[tuple[MeanEstimate, MeanEstimate]]) -> float:
     >>> typical_spread([(MeanEstimate(100.0, 1.0, 2), MeanEstimate(200.0, 4.0, 2))])
     4.0
     """
-    known = [
+    ratios = [
         (second.error / second.mean / (first.error / first.mean)) ** 2
         for first, second in pairs
         if first.half_width > 0 and second.half_width > 0
     ]
-    return median(known) if known else 1.0
+    return median(ratios) if ratios else 1.0
 
 
 def difference_chance(
@@ -169,11 +169,11 @@ def difference_chance(
         return 1 / (share**2 / ours + (1 - share) ** 2 / theirs)
 
     degrees = min(welch(one / total), welch(1 / (1 + spread)))
-    apart = student_tail(beyond / sqrt(total), degrees)
+    chance = student_tail(beyond / sqrt(total), degrees)
     # A mean of n repetitions has n − 1 degrees of freedom, and an nth of the variance of one.
     variance = (ours * one * (ours + 1) + theirs * other * (theirs + 1)) / (ours + theirs)
     error = sqrt(variance * (1 / (ours + 1) + 1 / (theirs + 1)))
-    return max(apart, student_tail(beyond / error, ours + theirs))
+    return max(chance, student_tail(beyond / error, ours + theirs))
 
 
 def holm(chances: Sequence[float], level: float = CHANCE) -> list[bool]:
@@ -186,9 +186,9 @@ def holm(chances: Sequence[float], level: float = CHANCE) -> list[bool]:
     >>> holm([0.02, 0.001, 0.013])
     [False, True, False]
     """
-    answered = [False] * len(chances)
-    for place, chosen in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        if chances[chosen] > level / (len(chances) - place):
+    rejected = [False] * len(chances)
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        if chances[index] > level / (len(chances) - rank):
             break
-        answered[chosen] = True
-    return answered
+        rejected[index] = True
+    return rejected

@@ -42,18 +42,19 @@ def repetition_certainty(
         the half width from which more repetitions are planned, at the confidence of a claim and
         with the scatter so far; `widened`, its factor without peers like it; `supported_ns`, the
         half width from the pooled scatter, with its `degrees` of freedom; `fewest`, the number of
-        repetitions needed; `surely`, whether it has converged and few repetitions begin alike;
-        `hopeless`, whether there is a reason against it that more repetitions do not remove.
+        repetitions needed; `certainly_converged`, whether it has converged and few repetitions
+        begin alike; `cannot_converge`, whether there is a reason against it that more repetitions
+        do not remove.
     """
     few_places = covers_few_places(repetitions)
     if few_places:
         peers = None
-    said = combined_mean(repetitions, slowest_ns, peers)
+    combined = combined_mean(repetitions, slowest_ns, peers)
     nothing = dict.fromkeys(("allowed_ns", "expected_ns", "supported_ns", "degrees", "widened"))
-    nothing |= {"fewest": 0, "surely": False, "hopeless": False}
-    if said["mean_ns"] is None:
-        return cast(Certainty, said | nothing)
-    allowed, half_width = allowed_ns(said["mean_ns"], slowest_ns), said["half_width_ns"]
+    nothing |= {"fewest": 0, "certainly_converged": False, "cannot_converge": False}
+    if combined["mean_ns"] is None:
+        return cast(Certainty, combined | nothing)
+    allowed, half_width = allowed_ns(combined["mean_ns"], slowest_ns), combined["half_width_ns"]
     means = [mean for each in repetitions if (mean := each["mean_ns"]) is not None]
     is_doubtful = 1 < len(means) < MANY and not _begin_alike(repetitions)
     is_narrow = half_width is not None and half_width <= allowed
@@ -66,15 +67,15 @@ def repetition_certainty(
         if peers is not None:
             supported_ns, degrees = pooled_half_width(peers, Scatter(means, allowed), CLAIM)
     return {
-        **said,
+        **combined,
         "allowed_ns": allowed,
         "expected_ns": expected,
         "supported_ns": supported_ns,
         "degrees": degrees,
         "widened": widened,
         "fewest": FEWEST_PLACES if few_places else repetitions_needed(means, allowed, peers),
-        "surely": bool(said["converged"]) and not is_doubtful,
-        "hopeless": is_narrow and beginnings_differ(repetitions, allowed),
+        "certainly_converged": bool(combined["converged"]) and not is_doubtful,
+        "cannot_converge": is_narrow and beginnings_differ(repetitions, allowed),
     }
 
 
@@ -116,25 +117,27 @@ class RepetitionStatistics:
         self._trace_of = trace_of
         self._runs: dict[str, RepetitionSummary] = {}
 
-    def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
+    def experiment_statistics(
+        self, experiments: Experiments, slowest_ns: float | None
+    ) -> Sequence[Certainty]:
         """Return the statistics of each experiment; those of one sort are peers."""
-        every = [[self._of(run_id) for run_id in run_ids] for _, run_ids in experiments]
+        every = [[self._convergence(run_id) for run_id in run_ids] for _, run_ids in experiments]
         return plan_certainty([sort for sort, _ in experiments], every, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
         """Return the number of I/Os of a run; 0 if it is missing."""
-        return int(self._of(run_id)["io_count"])
+        return int(self._convergence(run_id)["io_count"])
 
-    def hear(self, run_id: str, said: RepetitionSummary) -> None:
+    def store(self, run_id: str, convergence: RepetitionSummary) -> None:
         """Store the convergence of a run that is known already."""
-        self._runs[run_id] = said
+        self._runs[run_id] = convergence
 
-    def _of(self, run_id: str) -> RepetitionSummary:
+    def _convergence(self, run_id: str) -> RepetitionSummary:
         if run_id not in self._runs:
-            self._runs[run_id] = self._look_at(run_id)
+            self._runs[run_id] = self._compute_convergence(run_id)
         return self._runs[run_id]
 
-    def _look_at(self, run_id: str) -> RepetitionSummary:
+    def _compute_convergence(self, run_id: str) -> RepetitionSummary:
         trace = self._trace_of(run_id)
         if trace is None:
             nothing = dict.fromkeys(RepetitionSummary.__annotations__)

@@ -25,7 +25,7 @@ BEING_MADE = ".being-made"
 _numbers = count()
 
 
-def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--out") -> None:
+def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "--out") -> None:
     """Raise if a result folder cannot be made here because the name is in use.
 
     Parameters
@@ -45,11 +45,11 @@ def refuse_existing(path: Path, *, what: str = "Results are", called: str = "--o
     refuse_results(path, "results", str(path))
     if path.exists() or path.is_symlink():
         raise ResultsError(
-            what=f"{what} never overwritten",
+            what=f"{subject} never overwritten",
             where=str(path),
             got="a folder that exists" if path.is_dir() else "a file that exists",
             allowed="a name that is not taken",
-            action=f"choose another {called}, or move what is there away",
+            action=f"choose another {option}, or move what is there away",
         )
 
 
@@ -63,7 +63,7 @@ def why_not_writable(path: Path) -> str:
 
 @contextmanager
 def create_atomically(
-    folder: Path, *, what: str = "result", called: str = "--out"
+    folder: Path, *, kind: str = "result", option: str = "--out"
 ) -> Iterator[Path]:
     """Yield a new folder to be filled; rename it to `folder` on success.
 
@@ -87,7 +87,7 @@ def create_atomically(
         _clear_abandoned(folder)
         hidden.mkdir()
     except OSError as error:
-        raise _not_made(folder, error, what, called) from error
+        raise _creation_error(folder, error, kind, option) from error
     try:
         yield hidden
         for inside in (hidden, *(path for path in hidden.rglob("*") if path.is_dir())):
@@ -99,7 +99,7 @@ def create_atomically(
     except BaseException as error:
         shutil.rmtree(hidden, ignore_errors=True)
         if isinstance(error, OSError):
-            raise _not_made(folder, error, what, called) from error
+            raise _creation_error(folder, error, kind, option) from error
         if isinstance(error, ResultsError) and str(hidden) in error.where:
             error.where = error.where.replace(str(hidden), str(folder))
             error.action = "free some space and begin again; nothing was left behind"
@@ -154,11 +154,11 @@ def check_not_moved(folder: Path, descriptor: int) -> None:
         )
 
 
-def _not_made(folder: Path, error: OSError, what: str, called: str) -> ResultsError:
+def _creation_error(folder: Path, error: OSError, kind: str, option: str) -> ResultsError:
     return ResultsError(
-        what=f"The {what} folder could not be made",
+        what=f"The {kind} folder could not be made",
         where=str(folder),
         got=error.strerror or str(error),
         allowed="a name that is not taken, in a folder that can be written",
-        action=f"choose another {called}",
+        action=f"choose another {option}",
     )

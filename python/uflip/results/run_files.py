@@ -30,8 +30,8 @@ def run_file(folder: Path, run: str) -> Path:
 def run_verdicts(
     folder: Path,
     plan: Mapping[str, str],
-    there: Iterable[str],
-    found: Ledger | None,
+    present_runs: Iterable[str],
+    folder_ledger: Ledger | None,
     folder_id: str | None,
     *,
     checks: Checks = _native.check_traces,
@@ -53,18 +53,18 @@ def run_verdicts(
     checks : callable
         Returns for each file why it is not a valid run file; None for a valid one.
     """
-    lines = found.runs if found else {}
-    present = set(there)
+    lines = folder_ledger.runs if folder_ledger else {}
+    present = set(present_runs)
     of_plan = [run for run in plan if run in present]
     listed = [run for run in of_plan if run in lines and lines[run].spec == plan[run]]
     others = [run for run in of_plan if run in lines and lines[run].spec != plan[run]]
     unlisted = [run for run in of_plan if run not in lines]
-    gone = set(plan) & set(lines) - present - {found.last_run if found else None}
+    missing = set(plan) & set(lines) - present - {folder_ledger.last_run if folder_ledger else None}
     verdicts = _by_digest(folder, listed, lines, folder_id)
     verdicts |= _by_reading(folder, unlisted, folder_id, checks)
     reason = "it was measured for another plan"
     verdicts |= {run: _lost(run, "foreign", size_of(folder, run), reason) for run in others}
-    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in gone}
+    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in missing}
     return [verdicts[run] for run in plan if run in verdicts]
 
 
@@ -138,12 +138,12 @@ def _foreign_owner(folder: Path, run: str, folder_id: str | None) -> str:
     """Return the owner of a file whose metadata name another run or folder; else ""."""
     text = _native.read_metadata(str(run_file(folder, run)))
     try:
-        said = msgspec.json.decode(text or "{}", type=_Metadata)
+        metadata = msgspec.json.decode(text or "{}", type=_Metadata)
     except (msgspec.MsgspecError, RecursionError):
         return ""
-    if folder_id and said.folder_id and said.folder_id != folder_id:
-        return f"it is run {said.id} of another folder"
-    return f"it is run {said.id}" if said.id is not None and said.id != run else ""
+    if folder_id and metadata.folder_id and metadata.folder_id != folder_id:
+        return f"it is run {metadata.id} of another folder"
+    return f"it is run {metadata.id}" if metadata.id is not None and metadata.id != run else ""
 
 
 def _lost(run: str, state: State, size: int, reason: str) -> FileStatus:

@@ -66,8 +66,8 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     >>> from uflip.spec import basic, mix
     >>> both = mix(basic("read", "random"), basic("write", "random"), 3, io_count=100)
     >>> with open_device("sim:demo") as device:
-    ...     found = statistics_of([device.run(both)])
-    >>> {mode: of["statistics"]["count"] for mode, of in found.by_mode.items()}
+    ...     measured = statistics_of([device.run(both)])
+    >>> {mode: one["statistics"]["count"] for mode, one in measured.by_mode.items()}
     {'read': 300, 'write': 100}
     """
     spec = read_spec(traces[0].spec_json)
@@ -77,15 +77,15 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
         gathered.add(trace)
     amounts = [measured_amount(trace, mode) for trace in traces]
     ios_per_s, bytes_per_s = rates(amounts)
-    count = len(gathered.every)
+    count = len(gathered.all_ios)
     return RunStatistics(
         count=count,
-        statistics=_numbers(gathered.every),
+        statistics=_numbers(gathered.all_ios),
         components={
             name: _numbers(times)
             for name, times in zip(COMPONENTS, gathered.components, strict=False)
         },
-        by_mode=gathered.of_modes(amounts),
+        by_mode=gathered.mode_statistics(amounts),
         causes_ns={name: ns / count if count else 0.0 for name, ns in gathered.causes.items()},
         ios_per_s=ios_per_s,
         bytes_per_s=bytes_per_s,
@@ -100,7 +100,7 @@ class _Accumulator:
 
     def __init__(self, is_mix: bool, mode: int | None, causes: Sequence[str]) -> None:
         self._mode = mode
-        self.every = Distribution()
+        self.all_ios = Distribution()
         self.components = [Distribution() for _ in COMPONENTS] if is_mix else []
         self.modes = {number: Distribution() for number in range(len(MODES)) if mode is None}
         self.bytes = dict.fromkeys(range(len(MODES)), 0)
@@ -111,9 +111,9 @@ class _Accumulator:
         names += ["component"] if self.components else []
         names += ["mode"] if self._mode is None else []
         for ignored, *columns in pieces(trace, names):
-            kept = ignored == 0
-            times, sizes, *further = (column[kept] for column in columns)
-            self.every.add(times)
+            measured = ignored == 0
+            times, sizes, *further = (column[measured] for column in columns)
+            self.all_ios.add(times)
             if self.components:
                 for number, component in enumerate(self.components):
                     component.add(times[further[0] == number])
@@ -121,33 +121,33 @@ class _Accumulator:
                 self.bytes[self._mode] += int(sizes.sum(dtype=np.uint64))
                 continue
             for number in np.unique(further[-1]).tolist():
-                of_it = further[-1] == number
-                self.modes[number].add(times[of_it])
-                self.bytes[number] += int(sizes[of_it].sum(dtype=np.uint64))
+                in_mode = further[-1] == number
+                self.modes[number].add(times[in_mode])
+                self.bytes[number] += int(sizes[in_mode].sum(dtype=np.uint64))
         for name in self.causes:
             for ignored, values in pieces(trace, ["ignored", name]):
                 self.causes[name] += int(values[ignored == 0].sum(dtype=np.uint64))
 
-    def of_modes(self, amounts: Sequence[Amount]) -> dict[str, ModeDocument]:
+    def mode_statistics(self, amounts: Sequence[Amount]) -> dict[str, ModeDocument]:
         """Return the statistics of each mode that occurs."""
-        modes = self.modes if self._mode is None else {self._mode: self.every}
-        found: dict[str, ModeDocument] = {}
+        modes = self.modes if self._mode is None else {self._mode: self.all_ios}
+        by_mode: dict[str, ModeDocument] = {}
         for number, times in modes.items():
             if (statistics := _numbers(times)) is None:
                 continue
             ios_per_s, bytes_per_s = rates([amount.of_mode(number) for amount in amounts])
-            found[MODES[number]] = {
+            by_mode[MODES[number]] = {
                 "bytes": self.bytes[number],
                 "ios_per_s": ios_per_s,
                 "bytes_per_s": bytes_per_s,
                 "statistics": statistics,
             }
-        return found
+        return by_mode
 
 
 def _numbers(times: Distribution) -> Numbers | None:
-    found = times.summary()
-    return None if found is None else found.as_dict()
+    statistics = times.summary()
+    return None if statistics is None else statistics.as_dict()
 
 
 def _one_mode(spec: Pattern) -> int | None:

@@ -51,7 +51,7 @@ class RunArrays:
     submit_ns: NDArray[Any]
     response_time_ns: NDArray[Any]
     measured_ns: NDArray[Any]  # response times without the start-up
-    ended: StopDocument | None = None  # the end of a run with a stop rule
+    stop: StopDocument | None = None  # the end of a run with a stop rule
     # Counters of a fresh run on a simulated device; else empty.
     counters: Mapping[str, int] = field(default_factory=dict)
     # Activity of other processes on a real target: see `uflip.device.disturbance`.
@@ -73,10 +73,10 @@ class RunCheck:
     """A check for every run."""
 
     code: str
-    sees: str  # completes "In 3 of 20 runs …"
+    finding: str  # completes "In 3 of 20 runs …"
     worst: str  # formats the numbers of the worst run
     advice: str
-    look: Callable[[RunArrays], tuple[float, Numbers] | None]  # (how bad, numbers)
+    check: Callable[[RunArrays], tuple[float, Numbers] | None]  # (how bad, numbers)
 
 
 def few_ios(run: RunArrays) -> tuple[float, Numbers] | None:
@@ -120,18 +120,18 @@ def harness_share(run: RunArrays) -> tuple[float, Numbers] | None:
 def pause_off(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about pauses that were longer or shorter than requested."""
     part = run.spec if isinstance(run.spec, Basic) else None
-    asked, achieved = float((part and part.pause) or 0), achieved_pauses(run)
-    if asked <= 0 or len(achieved) == 0:
+    requested, achieved = float((part and part.pause) or 0), achieved_pauses(run)
+    if requested <= 0 or len(achieved) == 0:
         return None
     median = float(np.median(achieved))
-    off = abs(median - asked) / asked
-    return (off, _ns(asked=asked, achieved_median=median)) if off > PAUSE_TOLERANCE else None
+    off = abs(median - requested) / requested
+    return (off, _ns(asked=requested, achieved_median=median)) if off > PAUSE_TOLERANCE else None
 
 
 def falling_behind(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about an open loop whose I/Os arrive faster than they are completed."""
-    found = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
-    return max((each for each in found if each is not None), key=lambda one: one[0], default=None)
+    lags = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
+    return max((each for each in lags if each is not None), key=lambda one: one[0], default=None)
 
 
 def _open_loops(run: RunArrays) -> Iterator[NDArray[np.bool_] | slice]:
@@ -165,24 +165,26 @@ def unsteady(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about a long baseline run whose second half differs from its first."""
     if run.micro_benchmark != "baseline":
         return None
-    seen = drift(run.measured_ns)
-    if seen is None or abs(seen.change) < DRIFT_CHANGE or abs(seen.z) < DRIFT_Z:
+    halves = drift(run.measured_ns)
+    if halves is None or abs(halves.change) < DRIFT_CHANGE or abs(halves.z) < DRIFT_Z:
         return None
-    return abs(seen.change), _ns(first_half=seen.first_half_ns, second_half=seen.second_half_ns)
+    return abs(halves.change), _ns(
+        first_half=halves.first_half_ns, second_half=halves.second_half_ns
+    )
 
 
 def not_converged(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about a run that used its budget before its mean converged."""
-    if run.ended is None or run.ended["converged"]:
+    if run.stop is None or run.stop["converged"]:
         return None
-    known = [
+    widths = [
         (width / one["mean_ns"], width, one["mean_ns"])
-        for one in run.ended["series"]
+        for one in run.stop["series"]
         if (width := one["half_width_ns"]) is not None
     ]
-    if not known:
+    if not widths:
         return float("inf"), _ns(half_width=0, mean=0)
-    ratio, half_width, mean = max(known, key=lambda one: one[0])
+    ratio, half_width, mean = max(widths, key=lambda one: one[0])
     return ratio, _ns(half_width=half_width, mean=mean)
 
 
@@ -190,11 +192,11 @@ def at_ticks(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about slow I/Os that end with a timer of the host; simulated devices have no timer."""
     if not run.is_timed_by_host:
         return None
-    found = find_ticks(run.submit_ns, run.response_time_ns)
-    if found is None:
+    ticks = find_ticks(run.submit_ns, run.response_time_ns)
+    if ticks is None:
         return None
-    numbers = {"count": found.ios, "share_of_time": round(found.share_of_time, 4)}
-    return found.share_of_time, {**numbers, **_ns(tick=found.tick_ns)}
+    numbers = {"count": ticks.ios, "share_of_time": round(ticks.share_of_time, 4)}
+    return ticks.share_of_time, {**numbers, **_ns(tick=ticks.tick_ns)}
 
 
 def host_stalls(run: RunArrays) -> tuple[float, Numbers] | None:
@@ -229,11 +231,11 @@ DISTURBANCES = {
 
 def disturbed(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about other users of the target during the run."""
-    found = {name: run.disturbed[name] for name in DISTURBANCES if name in run.disturbed}
-    if not found:
+    activity = {name: run.disturbed[name] for name in DISTURBANCES if name in run.disturbed}
+    if not activity:
         return None
-    told = ", ".join(f"{DISTURBANCES[name]}: {count}" for name, count in found.items())
-    return float(sum(found.values())), {**found, "told": told}
+    description = ", ".join(f"{DISTURBANCES[name]}: {count}" for name, count in activity.items())
+    return float(sum(activity.values())), {**activity, "told": description}
 
 
 CHECKS: tuple[RunCheck, ...] = (
@@ -354,8 +356,8 @@ def achieved_pauses(run: RunArrays) -> NDArray[np.float64]:
         np.maximum.accumulate(stream, out=stream)
     gaps = (run.submit_ns[1:].astype(np.int64) - completed[:-1]).astype(np.float64)
     group = (spec.burst or 1) if spec.time == "burst" else 1
-    place = np.arange(n) - np.repeat(starts, lengths)  # 0, 1, 2, … within each stream
-    pauses: NDArray[np.float64] = gaps[(place[1:] > 0) & (place[1:] % group == 0)]
+    position = np.arange(n) - np.repeat(starts, lengths)  # 0, 1, 2, … within each stream
+    pauses: NDArray[np.float64] = gaps[(position[1:] > 0) & (position[1:] % group == 0)]
     return pauses
 
 

@@ -33,8 +33,8 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
         causes_ns (mean per I/O). Of the whole run: counters, write_amplification, ended (None, or
         the end of a run with a stop rule).
     """
-    found = statistics_of([trace])
-    statistics = found.statistics
+    measured = statistics_of([trace])
+    statistics = measured.statistics
     assert statistics is not None, "a run has I/Os behind its start-up"
     counters = json.loads(trace.counters_json() or "null")
     document: OneRun = {
@@ -42,20 +42,20 @@ def describe(trace: Trace, info: DeviceInfo, durability: str) -> OneRun:
         "durability": durability,
         "spec": read_spec(trace.spec_json),
         "ios": len(trace),
-        "ignored": len(trace) - found.count,
+        "ignored": len(trace) - measured.count,
         "bytes": sum(int(sizes.sum(dtype="uint64")) for (sizes,) in pieces(trace, [SIZE])),
         "elapsed_ns": trace.elapsed_ns(),
-        "ios_per_s": found.ios_per_s,
-        "bytes_per_s": found.bytes_per_s,
+        "ios_per_s": measured.ios_per_s,
+        "bytes_per_s": measured.bytes_per_s,
         "statistics": statistics,
-        "causes_ns": dict(found.causes_ns),
+        "causes_ns": dict(measured.causes_ns),
         "counters": counters,
         "write_amplification": write_amplification(counters, info.page_bytes, trace.bytes_written),
         "ended": None if trace.ended_json is None else json.loads(trace.ended_json),
     }
-    if found.components:
+    if measured.components:
         # A mix may never draw one of its patterns.
-        document["components"] = {name: of for name, of in found.components.items() if of}
-    if found.separate_modes:
-        document["by_mode"] = found.separate_modes
+        document["components"] = {name: of for name, of in measured.components.items() if of}
+    if measured.separate_modes:
+        document["by_mode"] = measured.separate_modes
     return document

@@ -73,7 +73,7 @@ from uflip.startup import (
 
 # Runs that show the start-up themselves.
 BASELINE, INTERFERENCE = "baseline", "interference"
-OF_THE_CACHE = ("cache_cliff", "cache_refill")
+CACHE_BURSTS = ("cache_cliff", "cache_refill")
 """Micro-benchmarks of bursts that end before the cache is full."""
 # A steady device shows no slow write with this chance at most.
 BY_CHANCE = 0.01
@@ -89,7 +89,7 @@ class StartupInput:
 
     run_id: str
     spec: Spec
-    is_found: bool
+    has_stop_rule: bool
     baseline: str | None = None  # which of them, if it is one
     micro_benchmark: str = ""
     writes: tuple[Writes, ...] = ()
@@ -181,19 +181,21 @@ def has_free_space(
     capacity : int
         Size of the device [bytes].
     """
-    if name in OF_THE_CACHE or not isinstance(spec, Basic | Mix):
+    if name in CACHE_BURSTS or not isinstance(spec, Basic | Mix):
         return False
     free = SPARE_SHARE * capacity
     trimmed = (value or 0) / 100 * capacity if name == DEALLOCATE else 0
     if any(label_of(part) == "SW" for part in spec.parts if part.is_write):
-        known = max((_bytes_written(each) for each in baselines if _is_of(each, "SW")), default=0)
-        free = free if known < free else 0
+        most_written = max(
+            (_bytes_written(each) for each in baselines if _has_label(each, "SW")), default=0
+        )
+        free = free if most_written < free else 0
     elif not trimmed:
         return False
     return _bytes_written(spec) < free + trimmed
 
 
-def _is_of(spec: Spec, label: str) -> bool:
+def _has_label(spec: Spec, label: str) -> bool:
     return isinstance(spec, Basic) and label_of(spec) == label
 
 
@@ -207,13 +209,13 @@ def _bytes_written(spec: Spec) -> int:
 
 def marks_of(warnings: Iterable[WarningSummary]) -> dict[str, Mark]:
     """Return the marks of runs, by their ids, as the warnings of a result store them."""
-    found: dict[str, Mark] = {}
+    marks: dict[str, Mark] = {}
     for warning in warnings:
         for mark in MARKS:
             if warning["code"] == mark:
                 runs = warning["numbers"].get("runs")
-                found |= {str(run): mark for run in runs} if isinstance(runs, list) else {}
-    return found
+                marks |= {str(run): mark for run in runs} if isinstance(runs, list) else {}
+    return marks
 
 
 def carried_over(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
@@ -246,10 +248,10 @@ def check_runs(
     capacity : int
         Size of the device [bytes].
     """
-    known = _Baselines(runs, phases, capacity)
+    baselines = _Baselines(runs, phases, capacity)
     startup = None if phases is None else carried_over(phases, plan)
     if startup is not None:
-        startup = known.only_long_run_means(startup)
+        startup = baselines.only_long_run_means(startup)
     # The start-up of reads and writes says nothing about trims and zone commands.
     judged = [
         run
@@ -258,17 +260,17 @@ def check_runs(
         and any(part.is_write or part.mode == "read" for part in run.spec.parts)
     ]
     writing = [run for run in judged if run.writes]
-    never = [run for run in writing if known.never_left(run, startup)]
+    never = [run for run in writing if baselines.never_left(run, startup)]
     inside = []
     if phases is not None and startup is not None:
         for run in judged:
-            if run in never or run.micro_benchmark in OF_THE_CACHE:
+            if run in never or run.micro_benchmark in CACHE_BURSTS:
                 continue
-            own = longest_of(_shown_to(run, phases), startup.io_size, settled=True)
-            own = known.only_long_run_means(own)
-            found = inside_startup(run, own) or known.not_past(run, own)
-            inside += [] if found is None else [found]
-    left = [
+            own = longest_of(_relevant_patterns(run, phases), startup.io_size, settled=True)
+            own = baselines.only_long_run_means(own)
+            mark = inside_startup(run, own) or baselines.not_past(run, own)
+            inside += [] if mark is None else [mark]
+    waited_after = [
         each.bytes_before_wait
         for run in writing
         for each in run.writes
@@ -279,7 +281,7 @@ def check_runs(
         never_left=[run.run_id for run in never],
         runs=len(judged),
         write_runs=len(writing),
-        cache_bytes=min(left, default=None),
+        cache_bytes=min(waited_after, default=None),
         most_bytes=max((each.bytes_written for run in never for each in run.writes), default=0),
     )
 
@@ -291,14 +293,14 @@ def _is_plain(spec: Spec) -> bool:
     return spec.time in (None, "consecutive")
 
 
-def _shown_to(run: StartupInput, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
+def _relevant_patterns(run: StartupInput, phases: Phases) -> list[tuple[str, PhasesOfPattern]]:
     """Return what bounds the start-up of a run: of a baseline what it shows itself."""
-    shown = [*phases["patterns"].items(), *phases.get("again", {}).items()]
+    patterns = [*phases["patterns"].items(), *phases.get("again", {}).items()]
     if run.baseline is not None:
-        return [each for each in shown[: len(phases["patterns"])] if each[0] == run.baseline]
+        return [each for each in patterns[: len(phases["patterns"])] if each[0] == run.baseline]
     if any(label_of(part) == "SW" for part in run.spec.parts):
-        return shown
-    return [each for each in shown if each[0] != "SW"]
+        return patterns
+    return [each for each in patterns if each[0] != "SW"]
 
 
 def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
@@ -309,12 +311,12 @@ def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
         return None
     count, ignored = run.spec.ios, run.spec.ignored_ios
     rows = in_rows(run.spec, startup)
-    knows_its_own = run.is_found and count >= TWICE * rows
-    within = 0 if knows_its_own else rows - ignored
+    found_startup = run.has_stop_rule and count >= TWICE * rows
+    within = 0 if found_startup else rows - ignored
     share = min(within / max(count - ignored, 1), 1.0)
     effect = startup.write_effect if run.spec.writes else startup.read_effect
-    found = StartupMark(run.run_id, share, rows, count, ignored)
-    return found if share * effect > AGREEMENT and not _is_level(run, share) else None
+    mark = StartupMark(run.run_id, share, rows, count, ignored)
+    return mark if share * effect > AGREEMENT and not _is_level(run, share) else None
 
 
 def parts_of(measured_ns: NDArray[Any]) -> tuple[float, ...]:
@@ -326,11 +328,11 @@ def parts_of(measured_ns: NDArray[Any]) -> tuple[float, ...]:
 
 def _is_level(run: StartupInput, share: float) -> bool:
     """Whether the mean of a run is that of its rest after a share of it, and the rest is long."""
-    rest = run.parts_ns[ceil(share * PARTS) :]
-    if len(rest) < PARTS // 2:
+    remainder = run.parts_ns[ceil(share * PARTS) :]
+    if len(remainder) < PARTS // 2:
         return False
-    mean_ns, rest_ns = np.mean(run.parts_ns), np.mean(rest)
-    return bool(abs(mean_ns - rest_ns) <= AGREEMENT * rest_ns)
+    mean_ns, remainder_ns = np.mean(run.parts_ns), np.mean(remainder)
+    return bool(abs(mean_ns - remainder_ns) <= AGREEMENT * remainder_ns)
 
 
 class _Baselines:
@@ -350,21 +352,23 @@ class _Baselines:
         for name in (BASELINE, INTERFERENCE):
             for run in runs:
                 if run.micro_benchmark == name:
-                    self._look(run, phases)
+                    self._add(run, phases)
 
-    def _look(self, run: StartupInput, phases: Phases | None) -> None:
+    def _add(self, run: StartupInput, phases: Phases | None) -> None:
         if run.baseline == "RR" and len(run.times_ns):
             self._read_ns = quickest_ns(run.times_ns)
         for each in run.writes:
             if each.label in self._writes or len(run.writes) > 1:
                 continue
-            shown = None
+            pattern_phases = None
             if phases is not None:
                 by_label = {**phases.get("again", {}), **phases["patterns"]}
-                shown = by_label.get(each.label)
+                pattern_phases = by_label.get(each.label)
             self._writes[each.label] = each
-            self._over[each.label] = shown is None or NOT_OVER not in shown["reasons"]
-            start = 0 if shown is None else shown["startup_ios"]
+            self._over[each.label] = (
+                pattern_phases is None or NOT_OVER not in pattern_phases["reasons"]
+            )
+            start = 0 if pattern_phases is None else pattern_phases["startup_ios"]
             self._running[each.label] = DurationHistogram.from_times(run.times_ns[start:])
 
     def _is_buffered(self, each: Writes) -> bool:
@@ -377,9 +381,9 @@ class _Baselines:
             return None
         if not self._is_buffered(each):
             return self._over[label]
-        enough = SPARE_SHARE * self._capacity
+        needed_bytes = SPARE_SHARE * self._capacity
         return all(self._over.values()) and all(
-            other.bytes_written >= enough for other in self._writes.values()
+            other.bytes_written >= needed_bytes for other in self._writes.values()
         )
 
     def only_long_run_means(self, startup: Startup) -> Startup:
@@ -396,7 +400,7 @@ class _Baselines:
 
     def never_left(self, run: StartupInput, startup: Startup | None) -> bool:
         """Whether the writes of a run never left the write cache, and a longer run would."""
-        if run.micro_benchmark in OF_THE_CACHE:
+        if run.micro_benchmark in CACHE_BURSTS:
             return False
         if startup is not None and run.baseline is None and never_ends(run.spec, startup):
             return False
@@ -419,40 +423,40 @@ class _Baselines:
                 return True
             return each.bytes_written < SPARE_SHARE * self._capacity
         assert past, "its baseline is"
-        known = 0 if startup is None else startup.writes * startup.io_size
-        return each.bytes_written < TWICE * known
+        startup_bytes = 0 if startup is None else startup.writes * startup.io_size
+        return each.bytes_written < TWICE * startup_bytes
 
     def not_past(self, run: StartupInput, startup: Startup) -> StartupMark | None:
         """Say that nothing shows that a run is past the start-up, or that its writes do not."""
         count, ignored = run.spec.io_count, run.spec.io_ignore
         rows = in_rows(run.spec, startup)
-        found = StartupMark(run.run_id, 1.0, rows, count or 0, ignored or 0)
+        mark = StartupMark(run.run_id, 1.0, rows, count or 0, ignored or 0)
         if run.baseline is not None:
-            return found if self._is_past(run.baseline) is False and run.writes else None
+            return mark if self._is_past(run.baseline) is False and run.writes else None
         if never_ends(run.spec, startup) or self._is_long(run):
             return None
         for each in run.writes:
             if self._is_past(each.label) is False:
-                return found
+                return mark
             if count is not None and count < TWICE * rows and self._is_too_quick(each):
-                return found
+                return mark
         return None
 
     def _is_long(self, run: StartupInput) -> bool:
         """Whether a run wrote so much that it is past any start-up, whatever baselines show."""
-        enough = steady_bytes(self._capacity)
-        return bool(run.writes) and all(each.bytes_written >= enough for each in run.writes)
+        needed_bytes = steady_bytes(self._capacity)
+        return bool(run.writes) and all(each.bytes_written >= needed_bytes for each in run.writes)
 
     def _is_too_quick(self, each: Writes) -> bool:
         """Whether fewer writes are slow than of its baseline, beyond chance."""
         base, times = self._writes.get(each.label), self._running.get(each.label)
         if base is None or times is None or not times.total:
             return False
-        smaller = min(each.io_size / base.io_size, 1.0)
+        size_ratio = min(each.io_size / base.io_size, 1.0)
         slow = times.slow_from() - BINS_PER_OCTAVE
-        expected = each.times.total * smaller * times.since(slow) / times.total
-        here = slow + round(BINS_PER_OCTAVE * float(np.log2(smaller)))
-        return _poisson(each.times.since(here), expected) < BY_CHANCE
+        expected = each.times.total * size_ratio * times.since(slow) / times.total
+        slow_bin = slow + round(BINS_PER_OCTAVE * float(np.log2(size_ratio)))
+        return _poisson(each.times.since(slow_bin), expected) < BY_CHANCE
 
 
 def _poisson(most: int, expected: float) -> float:

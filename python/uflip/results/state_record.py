@@ -38,9 +38,9 @@ class StateRecord:
 
     def begin(self, request: StateRequest, total_ios: int) -> int:
         """Record that enforcement of a state begins; return the number of writes already made."""
-        known = self.state
-        if known and known.state_id is None and known.request == dict(request):
-            return known.done_ios
+        current = self.state
+        if current and current.state_id is None and current.request == dict(request):
+            return current.done_ios
         self._save(
             StateDocument(
                 uflip_version=_native.__version__,
@@ -179,8 +179,8 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
     if state is None:
         return StateRecord(path, info, None)
     undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
-    known = {name: value for name, value in state.device.items() if name not in MEDIUM}
-    same = known == identity(info) and medium_difference(state.device, info) is None
+    recorded = {name: value for name, value in state.device.items() if name not in MEDIUM}
+    same = recorded == identity(info) and medium_difference(state.device, info) is None
     trusted = same and undisturbed
     return StateRecord(path, info, state if trusted else None)
 

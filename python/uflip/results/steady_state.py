@@ -64,19 +64,19 @@ def rounds_of(trace: _native.Trace, samples: Samples, page_bytes: int | None) ->
     if len(times) < ROUNDS:
         return []
     order = np.argsort(submitted, kind="stable")
-    ended = np.maximum.accumulate((submitted + times)[order].astype(np.float64))
+    completed = np.maximum.accumulate((submitted + times)[order].astype(np.float64))
     written = np.cumsum(sizes[order], dtype=np.float64)
     times, begin = times[order], float(submitted.min())
     edges = np.linspace(0, len(times), ROUNDS + 1).astype(int)
     programmed = _programmed(samples, written[edges[1:] - 1], page_bytes)
     rounds: list[RoundSummary] = []
     for number, (first, last) in enumerate(pairwise(edges)):
-        before = (begin, 0.0) if not number else (ended[first - 1], written[first - 1])
-        lasted, amount = ended[last - 1] - before[0], written[last - 1] - before[1]
+        before = (begin, 0.0) if not number else (completed[first - 1], written[first - 1])
+        lasted, amount = completed[last - 1] - before[0], written[last - 1] - before[1]
         rounds.append(
             {
                 "written_bytes": int(written[last - 1]),
-                "ended_ns": int(ended[last - 1] - begin),
+                "ended_ns": int(completed[last - 1] - begin),
                 "ios_per_s": float((last - first) / lasted * 1e9) if lasted else None,
                 "p99_ns": _tail(times[first:last]),
                 "write_amplification": None
@@ -94,13 +94,13 @@ def _programmed(
     at, pages = samples.get("written_bytes", ()), samples.get("pages_programmed", ())
     if page_bytes is None or len(at) < ROUNDS or len(at) != len(pages):
         return None
-    found = np.interp(written, np.asarray(at, float), np.asarray(pages, float) * page_bytes)
-    return np.concatenate([[0.0], found])
+    programmed = np.interp(written, np.asarray(at, float), np.asarray(pages, float) * page_bytes)
+    return np.concatenate([[0.0], programmed])
 
 
 def _tail(times: NDArray[np.uint64]) -> int:
-    place = int(np.ceil(TAIL * len(times))) - 1
-    return int(np.partition(times, place)[place])
+    rank = int(np.ceil(TAIL * len(times))) - 1
+    return int(np.partition(times, rank)[rank])
 
 
 def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> Steadiness | None:
@@ -125,7 +125,7 @@ def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> St
     mean = sum(rates) / len(rates)
     first = repetitions[0]
     # If the rate still changes after enough was written, at least as much again is needed.
-    wanted = needed if written < needed else 2 * written
+    required = needed if written < needed else 2 * written
     lasted = first[-1]["ended_ns"]
     return {
         "steady": not reasons,
@@ -134,10 +134,10 @@ def steadiness(repetitions: Sequence[Sequence[RoundSummary]], needed: int) -> St
         "p99_ns": _window_mean(repetitions, "p99_ns"),
         "write_amplification": _window_mean(repetitions, "write_amplification"),
         "written_bytes": written,
-        "needed_bytes": needed if not reasons else wanted,
+        "needed_bytes": needed if not reasons else required,
         "needed_ns": None
         if not reasons
-        else round(_remaining_ns(first, wanted - first[-1]["written_bytes"]) + lasted),
+        else round(_remaining_ns(first, required - first[-1]["written_bytes"]) + lasted),
         "first_minute_ios_per_s": _first_minute(first),
         "disagreement": (max(rates) - min(rates)) / max(rates) if len(rates) > 1 else None,
     }
@@ -161,7 +161,7 @@ def _window_mean(repetitions: Sequence[Sequence[RoundSummary]], name: str) -> fl
 
 def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
     """Return the reasons against a steady state in the last half of a run."""
-    found = []
+    reasons = []
     for name, reason, limits in (
         ("ios_per_s", "rate_changes", RATE_LIMITS),
         ("write_amplification", "write_amplification_changes", RATE_LIMITS),
@@ -169,8 +169,8 @@ def _changes(rounds: Sequence[RoundSummary]) -> list[str]:
     ):
         values = [each[name] for each in _window(rounds)]  # type: ignore[literal-required]
         if None not in values and not is_flat(np.asarray(values, dtype=np.float64), limits):
-            found.append(reason)
-    return found
+            reasons.append(reason)
+    return reasons
 
 
 def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
@@ -191,19 +191,19 @@ def is_flat(values: NDArray[np.float64], limits: tuple[float, float]) -> bool:
         return False
     at = np.arange(n) - (n - 1) / 2
     slope = float(at @ values / (at @ at))
-    rest = values - mean - slope * at
-    error = float(np.sqrt(rest @ rest / (n - 2) / (at @ at)))
+    residuals = values - mean - slope * at
+    error = float(np.sqrt(residuals @ residuals / (n - 2) / (at @ at)))
     by_chance = float(_native.student_quantile(BY_CHANCE, n - 2)) * error
     return abs(slope) * (n - 1) <= limits[1] * mean or abs(slope) <= by_chance
 
 
-def _remaining_ns(rounds: Sequence[RoundSummary], left_bytes: int) -> float:
+def _remaining_ns(rounds: Sequence[RoundSummary], remaining_bytes: int) -> float:
     """Return the time for writing `left_bytes` more at the rate of the last half [ns]."""
     window = _window(rounds)
     before = rounds[len(rounds) // 2 - 1]
     written = window[-1]["written_bytes"] - before["written_bytes"]
     lasted = window[-1]["ended_ns"] - before["ended_ns"]
-    return max(left_bytes, 0) * lasted / written if written else 0.0
+    return max(remaining_bytes, 0) * lasted / written if written else 0.0
 
 
 def _first_minute(rounds: Sequence[RoundSummary]) -> float | None:

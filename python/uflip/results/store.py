@@ -163,9 +163,9 @@ class Results:
         ResultsError
             If a run file is damaged.
         """
-        kept = self._kept.find([(run.id, run.expected) for run in runs])
-        if kept is not None:
-            return kept
+        cached = self._summary_cache.find([(run.id, run.expected) for run in runs])
+        if cached is not None:
+            return cached
         return runs[0].summary() if len(runs) == 1 else merged([run.part() for run in runs])
 
     def pyramid_of(self, run: StoredRun) -> Pyramid | None:
@@ -178,18 +178,18 @@ class Results:
         ResultsError
             If the run file is damaged.
         """
-        kept = self._kept.pyramid(run.id, run.expected)
-        return pyramid_of(run.log() if run.is_job else run.trace()) if kept is None else kept
+        cached = self._summary_cache.pyramid(run.id, run.expected)
+        return pyramid_of(run.log() if run.is_job else run.trace()) if cached is None else cached
 
     @cached_property
-    def _kept(self) -> SummaryCache:
+    def _summary_cache(self) -> SummaryCache:
         return SummaryCache(self.path)
 
     @property
     def missing(self) -> list[str]:
         """Ids of planned runs without a usable file."""
-        there = {run.id for run in self.runs}
-        return [entry.id for entry in self.manifest.plan if entry.id not in there]
+        present = {run.id for run in self.runs}
+        return [entry.id for entry in self.manifest.plan if entry.id not in present]
 
     @property
     def is_open_channel(self) -> bool:
@@ -208,25 +208,25 @@ class Results:
         its runs raise now.
         """
         stored: list[WarningSummary] = msgspec.to_builtins(self.manifest.warnings)
-        found = file_warnings(self.proof)
+        current = file_warnings(self.proof)
         if self.manifest.finished_utc is None:
-            found += self._of_the_unfinished()
-        return [*stored, *(warning.as_dict() for warning in found)]
+            current += self._unfinished_warnings()
+        return [*stored, *(warning.as_dict() for warning in current)]
 
-    def _of_the_unfinished(self) -> list[StoredWarning]:
-        kept = self.manifest
-        examiner = examiner_of(kept)
+    def _unfinished_warnings(self) -> list[StoredWarning]:
+        content = self.manifest
+        examiner = examiner_of(content)
         for run in self.runs:
-            entry = kept.entry(run.id)
+            entry = content.entry(run.id)
             assert entry is not None, "runs are of the plan"
-            examiner.look(entry, run.log() if run.is_job else run.trace())
-        found = condition_warnings(kept.device, host_of(kept.host), kept.state)
-        found += environment_warnings(kept)
-        found += interference_warnings(kept.interference)
-        found += examiner.warnings(kept.phases, kept.plan)
+            examiner.examine(entry, run.log() if run.is_job else run.trace())
+        raised = condition_warnings(content.device, host_of(content.host), content.state)
+        raised += environment_warnings(content)
+        raised += interference_warnings(content.interference)
+        raised += examiner.warnings(content.phases, content.plan)
         if self.status != "running":
-            found.append(_unfinished(len(self.runs), len(kept.plan)))
-        return found
+            raised.append(_unfinished(len(self.runs), len(content.plan)))
+        return raised
 
 
 def repeated(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:

@@ -78,20 +78,20 @@ def summary(results: Results) -> Summary:
         (group[0].micro_benchmark, experiment(results.summary_of(group), marks))
         for group in repeated(results.runs)
     ]
-    baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_place)
+    baselines = sorted((run for name, run in runs if name == BASELINE), key=_pattern_rank)
     benchmarks: dict[str, list[ExperimentSummary]] = {}
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
             benchmarks.setdefault(name, []).append(document)
     means = _baseline_means(baselines)
     slowest_ns = max((ms * 1e6 for ms in means.values() if ms), default=None)
-    scattered: dict[tuple[str, str], list[ExperimentSummary]] = {}
+    by_sort: dict[tuple[str, str], list[ExperimentSummary]] = {}
     for name, document in runs:
         if name not in (BASELINE, INTERFERENCE):
-            scattered.setdefault((name, document["pattern"]), []).append(document)
+            by_sort.setdefault((name, document["pattern"]), []).append(document)
     peers = {
         sort: peers_among([each["repetitions"] for each in group], slowest_ns)
-        for sort, group in scattered.items()
+        for sort, group in by_sort.items()
     }
     baseline_specs = [typed_spec(run["spec"]) for run in baselines]
     for name, document in runs:
@@ -101,16 +101,20 @@ def summary(results: Results) -> Summary:
             document["together"]["converged"] = False
         _judge_free_space(name, document, baseline_specs, results.manifest)
         _judge_steadiness(document, results.manifest, _io_size(baselines) or 0)
-    repeated_to = repeatability(group_by_baseline(_answer(name, run) for name, run in runs))
+    repeated_to = repeatability(
+        group_by_baseline(_baseline_result(name, run) for name, run in runs)
+    )
     row = characteristics(means, benchmarks).as_dict()
-    told = withdraw_unrepeatable(_only_what_is_decided(row, baselines, benchmarks), repeated_to)
-    return around(
+    reported = withdraw_unrepeatable(
+        _decided_characteristics(row, baselines, benchmarks), repeated_to
+    )
+    return with_common_fields(
         results,
         {
             "baselines_ms": means,
             "baseline_io_size_bytes": _io_size(baselines),
             "repeatability": repeated_to,
-            "key_characteristics": told,
+            "key_characteristics": reported,
             "baselines": baselines,
             "micro_benchmarks": benchmarks,
         },
@@ -118,7 +122,7 @@ def summary(results: Results) -> Summary:
     )
 
 
-def _only_what_is_decided(
+def _decided_characteristics(
     row: KeyCharacteristics,
     baselines: Sequence[ExperimentSummary],
     benchmarks: Mapping[str, Sequence[ExperimentSummary]],
@@ -140,13 +144,13 @@ def _only_what_is_decided(
     return decided
 
 
-def experiment(kept: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> ExperimentSummary:
+def experiment(stored: RunSummary, marks: Mapping[str, Mark] = NO_MARKS) -> ExperimentSummary:
     """Return the stored summary of a run, and of its repetitions, as a row of a summary.
 
     A run inside the start-up has not converged, whatever its own analysis; `marks` holds these runs
     and the reasons.
     """
-    row = plain(kept)
+    row = plain(stored)
     for each in row["repetitions"]:
         if (mark := marks.get(each["run"])) is not None:
             each["converged"] = False
@@ -159,12 +163,12 @@ def _judge_free_space(
     name: str,
     document: ExperimentSummary,
     baselines: Sequence[Spec],
-    kept: manifest.Manifest,
+    content: manifest.Manifest,
 ) -> None:
     """Note that an experiment did not use up the free space: then it has not converged."""
-    if name == INTERFERENCE or kept.device.null or kept.device.zoned:
+    if name == INTERFERENCE or content.device.null or content.device.zoned:
         return
-    capacity = kept.target_size_bytes or kept.device.capacity_bytes
+    capacity = content.target_size_bytes or content.device.capacity_bytes
     spec = typed_spec(document["spec"])
     if has_free_space(name, document["value"], spec, baselines, capacity):
         document["together"]["converged"] = False
@@ -173,18 +177,20 @@ def _judge_free_space(
             each["reasons"] = sorted({*(each["reasons"] or ()), FREE_SPACE_LEFT})
 
 
-def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_size: int) -> None:
+def _judge_steadiness(
+    document: ExperimentSummary, content: manifest.Manifest, io_size: int
+) -> None:
     """Add the verdict on steady state of random writes; without it they have not converged.
 
     `io_size` is that of the baselines [bytes].
     """
     if "rounds" not in document:
         return
-    capacity = kept.target_size_bytes or kept.device.capacity_bytes
+    capacity = content.target_size_bytes or content.device.capacity_bytes
     startup = 0
-    if kept.phases is not None:
-        startup = startup_of(kept.phases, io_size).writes * io_size
-    overwritten = kept.state.state == "random"
+    if content.phases is not None:
+        startup = startup_of(content.phases, io_size).writes * io_size
+    overwritten = content.state.state == "random"
     needed = steady_bytes(capacity, startup, overwritten=overwritten)
     verdict = steadiness(document["rounds"], needed)
     if verdict is None:
@@ -194,52 +200,54 @@ def _judge_steadiness(document: ExperimentSummary, kept: manifest.Manifest, io_s
         document["together"]["converged"] = False
 
 
-def around(
-    results: Results, found: BenchmarkSummary, target_spaces: Sequence[TargetSpace]
+def with_common_fields(
+    results: Results, benchmark: BenchmarkSummary, target_spaces: Sequence[TargetSpace]
 ) -> Summary:
     """Add the fields common to all summaries to the results of one kind of benchmark."""
-    kept = results.manifest
-    said = plain(kept)
+    content = results.manifest
+    stored = plain(content)
     return {
         "format": "uflip-summary",
-        "format_version": kept.format_version,
-        "uflip_version": kept.uflip_version,
+        "format_version": content.format_version,
+        "uflip_version": content.uflip_version,
         "status": results.status,
-        "device": kept.device,
-        "created_utc": kept.created_utc,
-        "finished_utc": kept.finished_utc,
-        "elapsed_s": kept.elapsed_s,
-        "scale": kept.scale,
-        "seed": kept.seed,
-        "pause_ns": kept.pause_ns,
-        "target_size_bytes": kept.target_size_bytes,
-        "repetitions": kept.repetitions,
-        "method": kept.method,
-        "durability": kept.durability or CACHED,
-        "phases": said["phases"],
-        "interference": said["interference"],
-        "state": said["state"],
-        **found,
-        "runs_planned": len(kept.plan),
+        "device": content.device,
+        "created_utc": content.created_utc,
+        "finished_utc": content.finished_utc,
+        "elapsed_s": content.elapsed_s,
+        "scale": content.scale,
+        "seed": content.seed,
+        "pause_ns": content.pause_ns,
+        "target_size_bytes": content.target_size_bytes,
+        "repetitions": content.repetitions,
+        "method": content.method,
+        "durability": content.durability or CACHED,
+        "phases": stored["phases"],
+        "interference": stored["interference"],
+        "state": stored["state"],
+        **benchmark,
+        "runs_planned": len(content.plan),
         "runs_finished": len(results.runs),
         "missing": results.missing,
         "target_spaces": list(target_spaces),
-        "skipped": said["skipped"],
+        "skipped": stored["skipped"],
         "warnings": results.warnings,
-        "harness": said["harness"],
-        "host": said["host"],
+        "harness": stored["harness"],
+        "host": stored["host"],
     }
 
 
-def _answer(name: str, run: ExperimentSummary) -> tuple[BaselineKey | None, BaselineResult]:
+def _baseline_result(
+    name: str, run: ExperimentSummary
+) -> tuple[BaselineKey | None, BaselineResult]:
     """Return the baseline pattern that a run repeats, or None, and its result."""
     statistics = run["statistics"]
-    found = None
+    key = None
     if statistics is not None and name != INTERFERENCE:
-        found = baseline_key_of_run(name, typed_spec(run["spec"]), run["io_count"])
+        key = baseline_key_of_run(name, typed_spec(run["spec"]), run["io_count"])
     mean_ns = 0.0 if statistics is None else float(statistics["mean_ns"])
     named = f"{name} {run['pattern']} {run['parameter']} {run['value']}"
-    return found, BaselineResult(name, named, mean_ns, run["together"]["half_width_ns"])
+    return key, BaselineResult(name, named, mean_ns, run["together"]["half_width_ns"])
 
 
 def _target_spaces(plan: Sequence[manifest.PlanEntry]) -> list[TargetSpace]:
@@ -294,7 +302,7 @@ def describe_device(device: DeviceInfo) -> str:
     return f"{name}, {format_size(device.capacity_bytes)}"
 
 
-def _pattern_place(run: ExperimentSummary) -> int:
+def _pattern_rank(run: ExperimentSummary) -> int:
     """Return the rank of a pattern in the paper's order SR RR SW RW; plans use another order."""
     return PATTERNS.index(run["pattern"]) if run["pattern"] in PATTERNS else len(PATTERNS)
 

@@ -64,7 +64,7 @@ class SummaryCache:
     @cached_property
     def _experiments(self) -> Mapping[tuple[SummarySource, ...], RunSummary]:
         path = self._file(run_summary.ALL)
-        return {kept.of: kept.summary for kept in run_summary.read(path)}
+        return {stored.of: stored.summary for stored in run_summary.read(path)}
 
     def find(self, runs: Sequence[tuple[str, Proof | None]]) -> RunSummary | None:
         """Find the summary of these repetitions, by the digests of their files.
@@ -74,55 +74,55 @@ class SummaryCache:
         RunSummary or None
             None if no cached summary was made from exactly these files.
         """
-        of = _sources(runs)
-        if of is None:
+        sources = _sources(runs)
+        if sources is None:
             return None
-        found = self._experiments.get(of)
-        if found is None and len(of) == 1:
-            kept = self._kept(of[0])
-            found = None if kept is None else kept.summary
-        return found
+        result = self._experiments.get(sources)
+        if result is None and len(sources) == 1:
+            stored = self._read(sources[0])
+            result = None if stored is None else stored.summary
+        return result
 
     def pyramid(self, run: str, proof: Proof | None) -> Pyramid | None:
         """Find the pyramid of a run, by the digest of its file; None if it is not cached."""
-        of = _sources([(run, proof)])
-        kept = None if of is None else self._kept(of[0])
-        if kept is None or kept.pyramid is None:
+        sources = _sources([(run, proof)])
+        stored = None if sources is None else self._read(sources[0])
+        if stored is None or stored.pyramid is None:
             return None
         try:
             content = read_if_there(self._pyramid_file(run), PYRAMID_KIND)
         except UflipError:
             return None
-        if content is None or _native.digest(content) != kept.pyramid.digest:
+        if content is None or _native.digest(content) != stored.pyramid.digest:
             return None
-        return _unpack(content, kept.pyramid)
+        return _unpack(content, stored.pyramid)
 
-    def keep_run(
+    def store_run(
         self, run: str, proof: Proof, summary: RunSummary, pyramid: Pyramid | None
     ) -> None:
         """Cache the summary of a committed run; a job that wears out a block has no pyramid."""
-        about = None
+        record = None
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
             if pyramid is not None:
-                content, about = _pack(pyramid)
+                content, record = _pack(pyramid)
                 _write(self._pyramid_file(run), content)
-            kept = StoredSummary((SummarySource(run, *proof),), summary, about)
-            _write(self._file(run), run_summary.encode((kept,)))
+            stored = StoredSummary((SummarySource(run, *proof),), summary, record)
+            _write(self._file(run), run_summary.encode((stored,)))
 
-    def keep_experiments(
-        self, found: Sequence[tuple[Sequence[tuple[str, Proof | None]], RunSummary]]
+    def store_experiments(
+        self, experiments: Sequence[tuple[Sequence[tuple[str, Proof | None]], RunSummary]]
     ) -> None:
         """Cache the summaries of all repetitions, for every experiment of the folder."""
-        known = [(_sources(runs), summary) for runs, summary in found]
-        kept = tuple(StoredSummary(of, summary) for of, summary in known if of is not None)
+        with_sources = [(_sources(runs), summary) for runs, summary in experiments]
+        stored = tuple(StoredSummary(of, summary) for of, summary in with_sources if of is not None)
         with contextlib.suppress(OSError):
             self._folder.mkdir(exist_ok=True)
-            _write(self._file(run_summary.ALL), run_summary.encode(kept))
+            _write(self._file(run_summary.ALL), run_summary.encode(stored))
 
-    def _kept(self, source: SummarySource) -> StoredSummary | None:
-        kept = run_summary.read(self._file(source.run))
-        return next((each for each in kept if each.of == (source,)), None)
+    def _read(self, source: SummarySource) -> StoredSummary | None:
+        stored = run_summary.read(self._file(source.run))
+        return next((each for each in stored if each.of == (source,)), None)
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}{SUMMARY}"
@@ -145,9 +145,9 @@ class SummaryWriter:
     def __init__(self, folder: Path, page_bytes: int | None) -> None:
         self._summaries = SummaryCache(folder)
         self._page_bytes = page_bytes
-        self._made: dict[str, RunSummary] = {}
+        self._by_run: dict[str, RunSummary] = {}
 
-    def committed(
+    def cache_run(
         self, run: PlanEntry, path: Path, proof: Proof, trace: Log, sampled: Samples | None = None
     ) -> None:
         """Cache the summary of a committed run."""
@@ -155,19 +155,19 @@ class SummaryWriter:
             summary = summary_of(run, trace)
         else:
             summary = merged([RepetitionPart(run, trace, self._page_bytes, path, sampled=sampled)])
-        self._made[run.id] = summary
-        self._summaries.keep_run(run.id, proof, summary, pyramid_of(trace))
+        self._by_run[run.id] = summary
+        self._summaries.store_run(run.id, proof, summary, pyramid_of(trace))
 
     def repetition(self, run: str) -> RepetitionRow:
         """Return the convergence of a committed run."""
-        said: RepetitionRow = msgspec.to_builtins(self._made[run].repetitions[0])
-        return said
+        row: RepetitionRow = msgspec.to_builtins(self._by_run[run].repetitions[0])
+        return row
 
-    def _said(self, run: str) -> StoredRepetition | None:
-        made = self._made.get(run)
-        return None if made is None else made.repetitions[0]
+    def _cached_repetition(self, run: str) -> StoredRepetition | None:
+        cached = self._by_run.get(run)
+        return None if cached is None else cached.repetitions[0]
 
-    def completed(
+    def cache_experiments(
         self,
         runs: Iterable[tuple[PlanEntry, Path, Proof | None]],
         trace_of: Callable[[str], Log | None],
@@ -176,14 +176,14 @@ class SummaryWriter:
         groups: dict[tuple[Any, ...], list[tuple[PlanEntry, Path, Proof | None]]] = {}
         for run in runs:
             groups.setdefault(experiment_of(run[0]), []).append(run)
-        found = []
+        experiments = []
         for group in groups.values():
-            of = [(entry.id, proof) for entry, _, proof in group]
-            summary = self._made.get(of[0][0]) if len(of) == 1 else None
-            summary = summary or self._summaries.find(of) or self._merged(group, trace_of)
+            files = [(entry.id, proof) for entry, _, proof in group]
+            summary = self._by_run.get(files[0][0]) if len(files) == 1 else None
+            summary = summary or self._summaries.find(files) or self._merged(group, trace_of)
             if summary is not None:
-                found.append((of, summary))
-        self._summaries.keep_experiments(found)
+                experiments.append((files, summary))
+        self._summaries.store_experiments(experiments)
 
     def _merged(
         self,
@@ -194,7 +194,7 @@ class SummaryWriter:
         if isinstance(traces[0], _native.FlashTrace):
             return summary_of(group[0][0], traces[0])  # jobs are not repeated
         parts = [
-            RepetitionPart(entry, trace, self._page_bytes, path, self._said(entry.id))
+            RepetitionPart(entry, trace, self._page_bytes, path, self._cached_repetition(entry.id))
             for (entry, path, _), trace in zip(group, traces, strict=True)
             if isinstance(trace, _native.Trace)
         ]
@@ -203,8 +203,8 @@ class SummaryWriter:
 
 def _sources(runs: Sequence[tuple[str, Proof | None]]) -> tuple[SummarySource, ...] | None:
     """Return the files that a summary is made from; None if one has no digest."""
-    known = [SummarySource(run, *proof) for run, proof in runs if proof is not None]
-    return tuple(known) if len(known) == len(runs) else None
+    sources = [SummarySource(run, *proof) for run, proof in runs if proof is not None]
+    return tuple(sources) if len(sources) == len(runs) else None
 
 
 def _write(path: Path, content: bytes) -> None:

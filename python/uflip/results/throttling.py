@@ -60,12 +60,12 @@ def find_ticks(
     """
     submit = np.asarray(submit_ns, dtype=np.float64)
     times = np.asarray(response_time_ns, dtype=np.float64)
-    found = (_at(submit, times, 1e9 / rate) for rate in TICKS_PER_S)
+    candidates = (_ticks_at(submit, times, 1e9 / rate) for rate in TICKS_PER_S)
     # The longest interval comes first: I/Os in step with 4 ms are also in step with 1 ms.
-    return next((each for each in found if each is not None), None)
+    return next((each for each in candidates if each is not None), None)
 
 
-def _at(
+def _ticks_at(
     submit: NDArray[np.float64], times: NDArray[np.float64], tick_ns: float
 ) -> TimerTicks | None:
     slow = times >= SLOW * tick_ns

@@ -75,22 +75,22 @@ def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
     """
     if len(trace) > PIECE:
         return _long_run_amount(trace)
-    kept = as_array(trace, "ignored") == 0
-    if not kept.any():
+    measured = as_array(trace, "ignored") == 0
+    if not measured.any():
         return Amount(0, 0, 0)
     began, sizes = as_array(trace, "submit_ns"), as_array(trace, "io_size_bytes")
     modes = as_array(trace, "mode") if mode is None else np.full(len(trace), mode, dtype=np.uint8)
-    ended = began + as_array(trace, "response_time_ns")
-    most = max_in_flight(began, ended)
+    completed = began + as_array(trace, "response_time_ns")
+    most = max_in_flight(began, completed)
     if most > 1:
         begin, end = _full_queues_span(trace)
-        inside = (begin <= ended) & (ended <= end)
-        steady = _rounds(ended[inside], sizes[inside], most)
+        inside = (begin <= completed) & (completed <= end)
+        steady = _rounds(completed[inside], sizes[inside], most)
         if steady is not None:
             return _Shares().add(modes[inside], sizes[inside]).divide(steady)
-    elapsed = ended[kept].max() - began[kept].min()
-    whole = Amount(int(kept.sum()), float(sizes[kept].sum(dtype=np.uint64)), float(elapsed))
-    return _Shares().add(modes[kept], sizes[kept]).divide(whole)
+    elapsed = completed[measured].max() - began[measured].min()
+    whole = Amount(int(measured.sum()), float(sizes[measured].sum(dtype=np.uint64)), float(elapsed))
+    return _Shares().add(modes[measured], sizes[measured]).divide(whole)
 
 
 class _Shares:
@@ -102,9 +102,9 @@ class _Shares:
 
     def add(self, modes: NDArray[np.uint8], sizes: NDArray[np.uint32]) -> "_Shares":
         for mode in np.unique(modes).tolist():
-            of_it = modes == mode
-            self.ios[mode] = self.ios.get(mode, 0) + int(of_it.sum())
-            size = int(sizes[of_it].sum(dtype=np.uint64))
+            in_mode = modes == mode
+            self.ios[mode] = self.ios.get(mode, 0) + int(in_mode.sum())
+            size = int(sizes[in_mode].sum(dtype=np.uint64))
             self.bytes[mode] = self.bytes.get(mode, 0) + size
         return self
 
@@ -122,33 +122,33 @@ def _long_run_amount(trace: _native.Trace) -> Amount:
     """Compute `measured_amount` with one part of the run in memory at a time."""
     depths = _queue_depths(read_spec(trace.spec_json))
     most = sum(depths)
-    begin, end, first, last = _at_work(trace, depths)
+    begin, end, first, last = _long_run_span(trace, depths)
     steady, whole = _Shares(), _Shares()
     heads = _Extremes(EDGE * most, largest=False)
     tails = _Extremes((EDGE + 1) * most, largest=True)
     names = ["ignored", "submit_ns", "response_time_ns", "io_size_bytes", "mode"]
     for ignored, began, took, sizes, modes in pieces(trace, names):
-        ended, kept = began + took, ignored == 0
-        whole.add(modes[kept], sizes[kept])
+        completed, measured = began + took, ignored == 0
+        whole.add(modes[measured], sizes[measured])
         if most > 1:
-            inside = (begin <= ended) & (ended <= end)
+            inside = (begin <= completed) & (completed <= end)
             steady.add(modes[inside], sizes[inside])
-            heads.add(ended[inside], sizes[inside])
-            tails.add(ended[inside], sizes[inside])
+            heads.add(completed[inside], sizes[inside])
+            tails.add(completed[inside], sizes[inside])
     count, size = sum(steady.ios.values()), sum(steady.bytes.values())
     if most > 1 and count >= 2 * EDGE * most:
         rounds = count // most
-        apart = (rounds - EDGE) * most
+        distance = (rounds - EDGE) * most
         # Ranks are counted from the end: the rest of the last round comes after all rounds.
-        begins, ends = count - rounds * most, count - apart
-        at, sizes = (column[len(column) - ends : len(column) - begins] for column in tails.found())
-        behind = tails.found()[1].astype(np.float64)
+        begins, ends = count - rounds * most, count - distance
+        at, sizes = (column[len(column) - ends : len(column) - begins] for column in tails.values())
+        behind = tails.values()[1].astype(np.float64)
         done_at_end = size - (behind.sum() - np.cumsum(behind)[len(behind) - ends :])[: len(at)]
-        first_at, first_sizes = heads.found()
+        first_at, first_sizes = heads.values()
         done_at_first = np.cumsum(first_sizes.astype(np.float64))
         took_ns = float((at - first_at[0]).mean() - (first_at - first_at[0]).mean())
         done = float((done_at_end - done_at_first).mean())
-        return steady.divide(Amount(apart, done, took_ns))
+        return steady.divide(Amount(distance, done, took_ns))
     if not whole.ios:
         return Amount(0, 0, 0)
     done = sum(whole.bytes.values())
@@ -184,12 +184,12 @@ class _Extremes:
         order = order[-self.count :] if self.largest else order[: self.count]
         self._at, self._sizes = at[order], sizes[order]
 
-    def found(self) -> tuple[Times, NDArray[np.uint32]]:
+    def values(self) -> tuple[Times, NDArray[np.uint32]]:
         """Return times and sizes (count,) in the order of time."""
         return self._at, self._sizes
 
 
-def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, int]:
+def _long_run_span(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, int]:
     """Return the result of `_full_queues_span`, and the first submission and last completion [ns].
 
     The first k completions of a queue of depth d are among its first k + d - 1 I/Os, since no later
@@ -209,12 +209,12 @@ def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, in
             early = over[: max(start + among - at, 0)]
             ends.add(early, np.zeros(len(early), dtype=np.uint32))
             submitted = max(submitted, int(began.max()))
-            kept = slice(max(start + ignored - at, 0), None)
-            if len(began[kept]):
-                lowest = int(began[kept].min())
+            measured = slice(max(start + ignored - at, 0), None)
+            if len(began[measured]):
+                lowest = int(began[measured].min())
                 first = lowest if first is None else min(first, lowest)
-                last = max(last, int(over[kept].max()))
-        begin = max(begin, int(ends.found()[0][0]))
+                last = max(last, int(over[measured].max()))
+        begin = max(begin, int(ends.values()[0][0]))
         end = submitted if end is None else min(end, submitted)
         start += total
     assert end is not None, "there is a process"
@@ -224,9 +224,9 @@ def _at_work(trace: _native.Trace, depths: list[int]) -> tuple[int, int, int, in
 def _lengths(trace: _native.Trace, processes: int) -> list[tuple[int, int]]:
     """Return for each process the number of its I/Os, and of the ignored ones."""
     totals, ignored = np.zeros(processes, dtype=int), np.zeros(processes, dtype=int)
-    for stream, left_out in pieces(trace, ["stream", "ignored"]):
+    for stream, is_ignored in pieces(trace, ["stream", "ignored"]):
         totals += np.bincount(stream, minlength=processes)
-        ignored += np.bincount(stream[left_out > 0], minlength=processes)
+        ignored += np.bincount(stream[is_ignored > 0], minlength=processes)
     return list(zip(totals.tolist(), ignored.tolist(), strict=True))
 
 
@@ -246,7 +246,7 @@ def rates(amounts: Iterable[Amount]) -> tuple[float | None, float | None]:
     return ios / seconds, size / seconds
 
 
-def max_in_flight(began: Times, ended: Times) -> int:
+def max_in_flight(began: Times, completed: Times) -> int:
     """Return the largest number of I/Os in flight, from submissions and completions (n,) [ns].
 
     Examples
@@ -255,7 +255,7 @@ def max_in_flight(began: Times, ended: Times) -> int:
     2
     """
     submitted = np.sort(began, kind="stable")
-    over = np.searchsorted(np.sort(ended, kind="stable"), submitted, side="right")
+    over = np.searchsorted(np.sort(completed, kind="stable"), submitted, side="right")
     return max(int((np.arange(1, len(submitted) + 1) - over).max()), 1)
 
 
@@ -265,12 +265,14 @@ def _full_queues_span(trace: _native.Trace) -> tuple[int, int]:
     A start-up ends with as many completions as there are ignored I/Os: when the first measured I/O
     is submitted, all earlier I/Os of a queue are still in flight.
     """
-    began, kept = as_array(trace, "submit_ns"), as_array(trace, "ignored") == 0
-    ended = began + as_array(trace, "response_time_ns")
+    began, measured = as_array(trace, "submit_ns"), as_array(trace, "ignored") == 0
+    completed = began + as_array(trace, "response_time_ns")
     firsts = np.flatnonzero(np.diff(as_array(trace, "stream").astype(int))) + 1
     begin, end = 0, None
-    for of in zip(*(np.split(each, firsts) for each in (began, ended, kept)), strict=True):
-        submitted, over, counts = of
+    for arrays in zip(
+        *(np.split(each, firsts) for each in (began, completed, measured)), strict=True
+    ):
+        submitted, over, counts = arrays
         ignored = min(int(np.count_nonzero(~counts)), len(over) - 1)
         begin = max(begin, int(np.partition(over, ignored)[ignored]))
         end = int(submitted.max()) if end is None else min(end, int(submitted.max()))
@@ -278,18 +280,18 @@ def _full_queues_span(trace: _native.Trace) -> tuple[int, int]:
     return begin, end
 
 
-def _rounds(ended: Times, sizes: NDArray[np.uint32], most: int) -> Amount | None:
+def _rounds(completed: Times, sizes: NDArray[np.uint32], most: int) -> Amount | None:
     """Return the amount completed in whole rounds; None with fewer than two.
 
     `ended` (n,) [ns] are completions in any order, and `sizes` (n,) [bytes] those of their I/Os.
     """
-    rounds = len(ended) // most
+    rounds = len(completed) // most
     if rounds < 2:
         return None
-    apart = (rounds - (EDGE if rounds >= 2 * EDGE else 1)) * most
-    first, last = slice(0, rounds * most - apart), slice(apart, rounds * most)
-    order = np.argsort(ended, kind="stable")
-    at = (ended - ended[order[0]])[order].astype(np.float64)
+    distance = (rounds - (EDGE if rounds >= 2 * EDGE else 1)) * most
+    first, last = slice(0, rounds * most - distance), slice(distance, rounds * most)
+    order = np.argsort(completed, kind="stable")
+    at = (completed - completed[order[0]])[order].astype(np.float64)
     done = np.cumsum(sizes[order], dtype=np.float64)
     took = (at[last] - at[first]).mean()
-    return Amount(apart, float((done[last] - done[first]).mean()), float(took))
+    return Amount(distance, float((done[last] - done[first]).mean()), float(took))

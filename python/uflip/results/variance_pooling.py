@@ -67,28 +67,28 @@ class Peers:
         Of one repetition, in units of the allowed half width, squared.
     degrees : float
         Degrees of freedom added to an experiment's own; many where all scatter equally.
-    together : int
+    total_degrees : int
         Degrees of freedom of all.
     correlation : float
         Correlation of consecutive repetitions.
     pooled : float
         Mean of all variances, weighted by degrees of freedom.
-    loudest : float
+    max_variance : float
         The largest of them, each combined with that of all.
-    mixed : bool
+    variances_differ : bool
         Whether their scatters differ beyond chance.
-    unlike : bool
+    correlations_differ : bool
         Whether the correlations of neighbours differ beyond chance.
     """
 
     variance: float
     degrees: float
-    together: int
+    total_degrees: int
     correlation: float
     pooled: float
-    loudest: float
-    mixed: bool
-    unlike: bool = False
+    max_variance: float
+    variances_differ: bool
+    correlations_differ: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,23 +107,34 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     Examples
     --------
     >>> some = [Scatter([100.0, 100 - x, 100 + x], 5.0) for x in (1, 1.5, 2, 2.5, 3)]
-    >>> found = pool_scatter(some)
-    >>> round(found.variance, 2), found.degrees, found.correlation
+    >>> peers = pool_scatter(some)
+    >>> round(peers.variance, 2), peers.degrees, peers.correlation
     (0.18, 256.0, 0.0)
     """
-    known = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
-    if len(known) < FEWEST:
+    repeated = [one for one in experiments if len(one.means) > 1 and one.allowed > 0]
+    if len(repeated) < FEWEST:
         return None
-    correlation, unlike = autocorrelation.sort_correlation([one.means for one in known])
-    scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in known]
+    correlation, correlations_differ = autocorrelation.sort_correlation(
+        [one.means for one in repeated]
+    )
+    scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in repeated]
     variance, degrees = _fit_prior(scatters)
     together = sum(own for _, own in scatters)
     pooled = sum(each * own for each, own in scatters) / together
     alike = _likelihood(scatters, _prior_centre(scatters, WORTH[-1]), WORTH[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
-    loudest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
-    mixed = gained > autocorrelation.BEYOND_CHANCE
-    return Peers(variance, degrees, together, correlation, pooled, loudest, mixed, unlike)
+    largest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
+    variances_differ = gained > autocorrelation.BEYOND_CHANCE
+    return Peers(
+        variance,
+        degrees,
+        together,
+        correlation,
+        pooled,
+        largest,
+        variances_differ,
+        correlations_differ,
+    )
 
 
 def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[float, float]:
@@ -131,7 +142,7 @@ def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[fl
 
     Examples
     --------
-    >>> alike = Peers(1.0, 256.0, 100, correlation=0.0, pooled=1.0, loudest=1.0, mixed=False)
+    >>> alike = Peers(1.0, 256.0, 100, 0.0, 1.0, max_variance=1.0, variances_differ=False)
     >>> width, degrees = pooled_half_width(alike, Scatter([100.0, 100.0, 100.0], 5.0), 0.98)
     >>> round(width / 5.0 * 3**0.5, 2), degrees
     (2.36, 100)
@@ -140,7 +151,7 @@ def pooled_half_width(peers: Peers, one: Scatter, confidence: float) -> tuple[fl
     own = _variance(one, peers.correlation)
     degrees = peers.degrees + n - 1
     variance = (peers.degrees * peers.variance + (n - 1) * own) / degrees
-    degrees = min(degrees, max(peers.together, n - 1))
+    degrees = min(degrees, max(peers.total_degrees, n - 1))
     standard_error = sqrt(variance * (1 + 2 * correlation_sum(peers.correlation, n)) / n)
     student: float = _native.student_quantile(1 - confidence, degrees)
     return student * standard_error * one.allowed, degrees
@@ -158,10 +169,10 @@ def is_outlier(peers: Peers, one: Scatter) -> bool:
     >>> [is_outlier(pool_scatter(some), one) for one in some]
     [False, False, False, False, True]
     """
-    is_louder = _variance_ratio(peers, one) > BEYOND_CHANCE
+    scatters_more = _variance_ratio(peers, one) > BEYOND_CHANCE
     return (
-        is_louder
-        or peers.unlike
+        scatters_more
+        or peers.correlations_differ
         or autocorrelation.is_more_correlated(one.means, peers.correlation)
     )
 
@@ -182,22 +193,22 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     >>> least_repetitions(pool_scatter(some), some[-1])
     2
     """
-    if not peers.mixed or _variance_ratio(peers, one) > -BEYOND_CHANCE:
+    if not peers.variances_differ or _variance_ratio(peers, one) > -BEYOND_CHANCE:
         return 2
-    not_met = peers.loudest / (1 + peers.loudest)
+    not_met = peers.max_variance / (1 + peers.max_variance)
     return max(2, min(ENOUGH, ceil(log(MISSED) / log(not_met))))
 
 
 def _variance_ratio(peers: Peers, one: Scatter) -> float:
     """Return Bartlett's ratio of an experiment's variance and its peers'; negative if lower."""
-    own, rest = len(one.means) - 1, peers.together - len(one.means) + 1
-    if rest < 1 or own < 1:
+    own, others = len(one.means) - 1, peers.total_degrees - len(one.means) + 1
+    if others < 1 or own < 1:
         return 0.0
     variance = _variance(one, peers.correlation, LEAST)
-    theirs = max((peers.pooled * peers.together - own * variance) / rest, LEAST**2)
-    both = (own * variance + rest * theirs) / (own + rest)
-    ratio = own * log(both / variance) + rest * log(both / theirs)
-    ratio /= 1 + (1 / own + 1 / rest - 1 / (own + rest)) / 3
+    theirs = max((peers.pooled * peers.total_degrees - own * variance) / others, LEAST**2)
+    both = (own * variance + others * theirs) / (own + others)
+    ratio = own * log(both / variance) + others * log(both / theirs)
+    ratio /= 1 + (1 / own + 1 / others - 1 / (own + others)) / 3
     return ratio if variance > theirs else -ratio
 
 

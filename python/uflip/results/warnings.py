@@ -41,10 +41,10 @@ from uflip.results.startup_check import (
     BASELINE,
     INTERFERENCE,
     Checked,
+    StartupInput,
     check_runs,
     parts_of,
 )
-from uflip.results.startup_check import StartupInput as ExaminedStartup
 from uflip.startup import MAX_ROWS
 from uflip.units import format_duration_ns, format_size
 
@@ -77,17 +77,17 @@ class Examiner:
 
     device: DeviceInfo
     harness: Mapping[str, float]
-    looked_at: int = 0
+    runs_examined: int = 0
     _means: dict[tuple[Any, ...], list[float]] = field(default_factory=dict)
-    _asked: dict[tuple[BaselineKey, tuple[Any, ...]], list[MeanSummary]] = field(
+    _baseline_repeats: dict[tuple[BaselineKey, tuple[Any, ...]], list[MeanSummary]] = field(
         default_factory=dict
     )
     _doubts: dict[str, list[tuple[float, str, Numbers]]] = field(default_factory=dict)
-    _startups: list[ExaminedStartup] = field(default_factory=list)
-    _paces: list[RunRate] = field(default_factory=list)
-    _met: dict[BaselineKey, list[float]] = field(default_factory=dict)
+    _startups: list[StartupInput] = field(default_factory=list)
+    _run_rates: list[RunRate] = field(default_factory=list)
+    _baseline_means: dict[BaselineKey, list[float]] = field(default_factory=dict)
 
-    def look(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
+    def examine(self, entry: PlanEntry, trace: Any, about: About | None = None) -> None:
         """Apply every check to one run.
 
         Parameters
@@ -100,7 +100,7 @@ class Examiner:
             Metadata of a fresh run; a loaded one contains it.
         """
         run_id, spec = entry.id, read_spec(trace.spec_json)
-        others: Mapping[str, int] | None = (
+        disturbance: Mapping[str, int] | None = (
             metadata_of(Path(run_id), trace.metadata_json).disturbed
             if about is None
             else about.get("disturbed")
@@ -114,15 +114,15 @@ class Examiner:
             submit_ns=as_array(trace, "submit_ns"),
             response_time_ns=as_array(trace, "response_time_ns"),
             measured_ns=measured_column(trace),
-            ended=None if trace.ended_json is None else json.loads(trace.ended_json),
+            stop=None if trace.ended_json is None else json.loads(trace.ended_json),
             counters=json.loads(trace.counters_json() or "{}"),
-            disturbed=others or {},
+            disturbed=disturbance or {},
             host_gap_ns=as_array(trace, HOST_GAP) if self._has_gaps(trace) else NOTHING,
         )
-        self.looked_at += 1
+        self.runs_examined += 1
         is_long = entry.micro_benchmark in (BASELINE, INTERFERENCE)
         self._startups.append(
-            ExaminedStartup(
+            StartupInput(
                 run_id,
                 spec,
                 trace.ended_json is not None,
@@ -137,16 +137,16 @@ class Examiner:
             key = (entry.micro_benchmark, entry.pattern, entry.parameter, entry.value)
             mean_ns = float(run.measured_ns.mean())
             self._means.setdefault(key, []).append(mean_ns)
-            asked = baseline_key_of_run(entry.micro_benchmark, spec, len(run.response_time_ns))
-            if asked is not None and entry.micro_benchmark != INTERFERENCE:
-                found: MeanSummary = {"mean_ns": mean_ns, **run_convergence(trace)}
-                self._asked.setdefault((asked, key), []).append(found)
-                self._met.setdefault(asked, []).append(mean_ns)
+            baseline = baseline_key_of_run(entry.micro_benchmark, spec, len(run.response_time_ns))
+            if baseline is not None and entry.micro_benchmark != INTERFERENCE:
+                summary: MeanSummary = {"mean_ns": mean_ns, **run_convergence(trace)}
+                self._baseline_repeats.setdefault((baseline, key), []).append(summary)
+                self._baseline_means.setdefault(baseline, []).append(mean_ns)
             if self.device.real:
-                pace = steady_rate(run_id, spec, run.submit_ns, run.response_time_ns)
-                self._paces += [] if pace is None else [pace]
+                run_rate = steady_rate(run_id, spec, run.submit_ns, run.response_time_ns)
+                self._run_rates += [] if run_rate is None else [run_rate]
         for check in CHECKS:
-            if (doubt := check.look(run)) is not None:
+            if (doubt := check.check(run)) is not None:
                 self._doubts.setdefault(check.code, []).append((doubt[0], run_id, doubt[1]))
 
     def _has_gaps(self, trace: Any) -> bool:
@@ -161,7 +161,7 @@ class Examiner:
         phases, plan
             The values of the manifest.
         """
-        found = [
+        gathered = [
             self._gather(check, self._doubts[check.code])
             for check in CHECKS
             if check.code in self._doubts
@@ -169,21 +169,21 @@ class Examiner:
         checked = check_runs(self._startups, phases, plan, self.device.capacity_bytes)
         inside = self._never_left_cache(checked) + self._inside_startup(checked)
         across_runs = self._limits() + self._trends()
-        return found + inside + across_runs + self._disagreements() + self._inconsistencies()
+        return gathered + inside + across_runs + self._disagreements() + self._inconsistencies()
 
     def _limits(self) -> list[StoredWarning]:
         """Warn about a rate that reads and writes of several sizes share."""
-        found = find_rate_limit(self._paces)
-        if found is None:
+        limit = find_rate_limit(self._run_rates)
+        if limit is None:
             return []
-        in_ios = found.unit == "ios_per_s"
-        rate = f"{found.per_s:,.0f} I/Os" if in_ios else format_size(round(found.per_s))
+        in_ios = limit.unit == "ios_per_s"
+        rate = f"{limit.per_s:,.0f} I/Os" if in_ios else format_size(round(limit.per_s))
         return [
             StoredWarning(
                 "rate_limited",
-                f"{len(found.runs)} runs, reads and writes of several sizes, all come to {rate} a "
+                f"{len(limit.runs)} runs, reads and writes of several sizes, all come to {rate} a "
                 "second: something else than the device sets their pace",
-                {"unit": found.unit, "per_s": round(found.per_s, 3), "runs": list(found.runs)},
+                {"unit": limit.unit, "per_s": round(limit.per_s, 3), "runs": list(limit.runs)},
                 "these runs say what the limit is, and nothing of the device: look for it (io.max "
                 "of a control group, the class of a virtual disk, the link), and measure without "
                 "it; a disk that has credit is quicker until that is used up",
@@ -192,24 +192,26 @@ class Examiner:
 
     def _trends(self) -> list[StoredWarning]:
         """Warn about patterns that became slower or quicker with each measurement."""
-        named = {" ".join(map(str, asked)): means for asked, means in self._met.items()}
-        found = None if self.device.null else find_trend(named)
-        if found is None:
+        by_name = {
+            " ".join(map(str, baseline)): means for baseline, means in self._baseline_means.items()
+        }
+        trend = None if self.device.null else find_trend(by_name)
+        if trend is None:
             return []
-        label = found.pattern.split()[0]
-        means = [format_duration_ns(mean) for mean in (found.first_ns, found.last_ns)]
+        label = trend.pattern.split()[0]
+        means = [format_duration_ns(mean) for mean in (trend.first_ns, trend.last_ns)]
         return [
             StoredWarning(
                 "drift",
-                f"What was measured several times became {'slower' if found.z > 0 else 'quicker'} "
-                f"in the course of the benchmark (most: {label}, met {found.met} times, "
-                f"{means[0]} at first, {means[1]} at last; {abs(found.z):.1f} standard errors)",
+                f"What was measured several times became {'slower' if trend.z > 0 else 'quicker'} "
+                f"in the course of the benchmark (most: {label}, met {trend.measurements} times, "
+                f"{means[0]} at first, {means[1]} at last; {abs(trend.z):.1f} standard errors)",
                 {
                     "pattern": label,
-                    "met": found.met,
-                    "first_ns": round(found.first_ns),
-                    "last_ns": round(found.last_ns),
-                    "z": round(found.z, 3),
+                    "met": trend.measurements,
+                    "first_ns": round(trend.first_ns),
+                    "last_ns": round(trend.last_ns),
+                    "z": round(trend.z, 3),
                 },
                 "runs that lie far apart in the plan cannot be compared: enforce the state again "
                 "before them (uFLIP §4.1), let the device cool down or fill up, or look for a "
@@ -243,19 +245,19 @@ class Examiner:
 
     def _inside_startup(self, checked: Checked) -> list[StoredWarning]:
         """Warn about runs inside the start-up that the baselines show."""
-        found, looked_at = checked.inside, checked.runs
-        if not found:
+        marks, looked_at = checked.inside, checked.runs
+        if not marks:
             return []
-        worst = max(found, key=lambda inside: inside.share)
+        worst = max(marks, key=lambda inside: inside.share)
         return [
             StoredWarning(
                 "inside_startup",
-                f"In {len(found)} of {looked_at} runs start-up may change the mean by more than "
+                f"In {len(marks)} of {looked_at} runs start-up may change the mean by more than "
                 f"{AGREEMENT:.0%} (worst: {worst.run_id}, {worst.share:.0%} of what was measured: "
                 f"{worst.io_count} I/Os, of which {worst.io_ignore} were left out, and a start-up "
                 f"of {_ios(worst.startup_ios)} by what the baselines show)",
                 {
-                    "runs": [inside.run_id for inside in found],
+                    "runs": [inside.run_id for inside in marks],
                     "runs_examined": looked_at,
                     "worst": asdict(worst),
                 },
@@ -267,30 +269,31 @@ class Examiner:
 
     def _inconsistencies(self) -> list[StoredWarning]:
         """Warn about repeats of a baseline that differ from it."""
-        answers = group_by_baseline(
-            (asked, _answer(key, repetitions)) for (asked, key), repetitions in self._asked.items()
+        results = group_by_baseline(
+            (baseline_key, _baseline_result(key, repetitions))
+            for (baseline_key, key), repetitions in self._baseline_repeats.items()
         )
-        apart = inconsistent_results(answers)
-        if not apart or self.device.null:
+        inconsistent = inconsistent_results(results)
+        if not inconsistent or self.device.null:
             return []
-        factor, worst, baseline = apart[0]
+        factor, worst, baseline = inconsistent[0]
         means = [format_duration_ns(each.mean_ns) for each in (worst, baseline)]
         return [
             StoredWarning(
                 "consistency",
-                f"{len(apart)} of {count_comparisons(answers)} repeats of a baseline differ from "
-                f"it beyond their intervals and {AGREEMENT:.0%} (worst: {worst.name}, {means[0]}, "
-                f"baseline {means[1]})",
+                f"{len(inconsistent)} of {count_comparisons(results)} repeats of a baseline differ "
+                f"from it beyond their intervals and {AGREEMENT:.0%} (worst: {worst.name}, "
+                f"{means[0]}, baseline {means[1]})",
                 {
-                    "experiments": [each.name for _, each, _ in apart],
-                    "comparisons": count_comparisons(answers),
+                    "experiments": [each.name for _, each, _ in inconsistent],
+                    "comparisons": count_comparisons(results),
                     "worst": {
                         "experiment": worst.name,
                         "mean_ns": round(worst.mean_ns),
                         "baseline_ns": round(baseline.mean_ns),
                         "factor": round(factor, 4),
                     },
-                    "repeatability": repeatability(answers),
+                    "repeatability": repeatability(results),
                 },
                 f"ignore differences below {factor:.2g} times: something other than the pattern "
                 "was at work. Possible causes: the runs before (use a longer --pause), a longer "
@@ -301,21 +304,21 @@ class Examiner:
 
     def _disagreements(self) -> list[StoredWarning]:
         """Warn about repetitions whose means differ by more than the 5 % of uFLIP §5.1."""
-        known = {key: disagreement(means) for key, means in self._means.items()}
-        apart = {key: value for key, value in known.items() if value and value > AGREEMENT}
-        if not apart:
+        spreads = {key: disagreement(means) for key, means in self._means.items()}
+        disagreeing = {key: value for key, value in spreads.items() if value and value > AGREEMENT}
+        if not disagreeing:
             return []
-        worst = max(apart, key=lambda key: apart[key])
+        worst = max(disagreeing, key=lambda key: disagreeing[key])
         name = f"{worst[0]} {worst[1]} {worst[2]} {worst[3]}"
-        repeated = sum(value is not None for value in known.values())
+        repeated = sum(value is not None for value in spreads.values())
         return [
             StoredWarning(
                 "repetitions_disagree",
-                f"In {len(apart)} of {repeated} experiments the repetitions differ by more than "
-                f"{AGREEMENT:.0%} (worst: {name}, {apart[worst]:.0%})",
+                f"In {len(disagreeing)} of {repeated} experiments the repetitions differ by more "
+                f"than {AGREEMENT:.0%} (worst: {name}, {disagreeing[worst]:.0%})",
                 {
-                    "experiments": [" ".join(map(str, key)) for key in apart],
-                    "worst": {"experiment": name, "disagreement": apart[worst]},
+                    "experiments": [" ".join(map(str, key)) for key in disagreeing],
+                    "worst": {"experiment": name, "disagreement": disagreeing[worst]},
                 },
                 "what the device does depends on when and where it is asked: quote the range of "
                 "the repetitions, or make more of them (--repetitions)",
@@ -329,21 +332,21 @@ class Examiner:
         worst = check.worst.format(**_readable(numbers))
         return StoredWarning(
             code=check.code,
-            message=f"In {len(doubts)} of {self.looked_at} runs {check.sees} "
+            message=f"In {len(doubts)} of {self.runs_examined} runs {check.finding} "
             f"(worst: {worst_run}, {worst})",
             numbers={
                 "runs": [run_id for _, run_id, _ in doubts],
-                "runs_examined": self.looked_at,
+                "runs_examined": self.runs_examined,
                 "worst": {"run": worst_run, **numbers},
             },
             advice=check.advice,
         )
 
 
-def _answer(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> BaselineResult:
-    said = combined_mean(repetitions)
-    mean_ns = said["mean_ns"] or 0.0
-    return BaselineResult(key[0], " ".join(map(str, key)), mean_ns, said["half_width_ns"])
+def _baseline_result(key: tuple[Any, ...], repetitions: Sequence[MeanSummary]) -> BaselineResult:
+    combined = combined_mean(repetitions)
+    mean_ns = combined["mean_ns"] or 0.0
+    return BaselineResult(key[0], " ".join(map(str, key)), mean_ns, combined["half_width_ns"])
 
 
 def _ios(startup: int) -> str:

@@ -55,20 +55,20 @@ class PlannedRunLike(Protocol):
 class ResultsWriter:
     """A result folder that is being filled; make one with `create`."""
 
-    def __init__(self, path: Path, content: Manifest, held: int) -> None:
+    def __init__(self, path: Path, content: Manifest, lock_descriptor: int) -> None:
         self.path = path
         self.at_end: Callable[[], manifest.After] | None = None
         """Returns, at the end, the state of the host and the device."""
         self._files = Files(path)
         self._manifest = content
-        self._held = held
-        self._began, self._before_s = time.monotonic(), 0.0
-        self._found: FolderProof | None = None
+        self._lock = lock_descriptor
+        self._began, self._earlier_s = time.monotonic(), 0.0
+        self._proof: FolderProof | None = None
         self.done: list[str] = []
         """Ids of the runs that existed when the benchmark was resumed."""
         self._examiner = examiner_of(content)
         self._is_open_channel = content.is_of_jobs
-        self._said = RepetitionStatistics(self.trace_of)
+        self._repetitions = RepetitionStatistics(self.trace_of)
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], content: Manifest) -> "ResultsWriter":
@@ -88,16 +88,16 @@ class ResultsWriter:
         """
         folder = Path(path)
         refuse_existing(folder)
-        held = lock.NONE
+        lock_descriptor = lock.NONE
         try:
             with create_atomically(folder) as hidden:
                 (hidden / manifest.RUNS).mkdir()
-                held = lock.acquire(hidden)
-                writer = cls(hidden, content, held)
+                lock_descriptor = lock.acquire(hidden)
+                writer = cls(hidden, content, lock_descriptor)
                 writer._files.begin(content)
-                writer._keep()
+                writer._write_manifest()
         except BaseException:
-            lock.release(held)
+            lock.release(lock_descriptor)
             raise
         writer.path = folder
         writer._files.moved_to(folder)
@@ -114,9 +114,9 @@ class ResultsWriter:
             version that cannot be resumed; nothing is changed then.
         """
         folder = Path(path)
-        found = examine(folder)
-        content = found.usable_manifest()
-        if content.status == "complete" and not found.lost_runs:
+        proof = examine(folder)
+        content = proof.usable_manifest()
+        if content.status == "complete" and not proof.lost_runs:
             raise ResultsError(
                 what="These results are complete",
                 where=str(folder),
@@ -132,24 +132,24 @@ class ResultsWriter:
                 allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
-        held = lock.acquire_alone(folder)
+        lock_descriptor = lock.acquire_alone(folder)
         try:
-            writer = cls(folder, content, held)
-            writer._take_up(found)
+            writer = cls(folder, content, lock_descriptor)
+            writer._examine_finished_runs(proof)
         except BaseException:
-            lock.release(held)
+            lock.release(lock_descriptor)
             raise
         return writer
 
-    def _take_up(self, found: FolderProof) -> None:
+    def _examine_finished_runs(self, proof: FolderProof) -> None:
         """Examine the finished runs again; nothing is changed before `replan`."""
-        self._found = found
+        self._proof = proof
         for entry in self._manifest.plan:
             trace = self.log_of(entry.id)
             if trace is not None:
-                self._examiner.look(entry, trace)
+                self._examiner.examine(entry, trace)
                 self.done.append(entry.id)
-        self._before_s = self._manifest.elapsed_s or 0.0
+        self._earlier_s = self._manifest.elapsed_s or 0.0
         self._manifest = msgspec.structs.replace(
             self._manifest, warnings=tuple(plan_warnings(self._manifest.warnings))
         )
@@ -157,7 +157,7 @@ class ResultsWriter:
     def note(self, key: str, value: Phases | Interference) -> None:
         """Store a measured property of the device: `phases` or `interference`."""
         self._manifest = msgspec.structs.replace(self._manifest, **{key: dict(value)})
-        self._keep()
+        self._write_manifest()
 
     def trace_of(self, run_id: str) -> _native.Trace | None:
         """Read a finished run; return None if it is missing or damaged."""
@@ -178,8 +178,8 @@ class ResultsWriter:
         path = run_file(self.path, run_id)
         if not path.exists():
             return None
-        known = self._found.runs.get(run_id) if self._found else None
-        if known is not None and not known.usable:
+        status = self._proof.runs.get(run_id) if self._proof else None
+        if status is not None and not status.usable:
             return None
         return path
 
@@ -188,20 +188,22 @@ class ResultsWriter:
         self._manifest = msgspec.structs.replace(
             self._manifest, plan=tuple(entry_of(run) for run in plan)
         )
-        self._keep()
+        self._write_manifest()
 
-    def together(self, experiments: Experiments, slowest_ns: float | None) -> Sequence[Certainty]:
+    def experiment_statistics(
+        self, experiments: Experiments, slowest_ns: float | None
+    ) -> Sequence[Certainty]:
         """Return the statistics of the finished repetitions of each experiment."""
-        return self._said.together(experiments, slowest_ns)
+        return self._repetitions.experiment_statistics(experiments, slowest_ns)
 
     def ios_of(self, run_id: str) -> int:
         """Return the number of I/Os of a finished run."""
-        return self._said.ios_of(run_id)
+        return self._repetitions.ios_of(run_id)
 
     def _expected(self, run_id: str) -> tuple[int, str] | None:
         if run_id in self._files.digests:
             return self._files.digests[run_id]
-        return self._found.expected(run_id) if self._found else None
+        return self._proof.expected(run_id) if self._proof else None
 
     def replan(self, plan: Sequence[object]) -> None:
         """Record that the benchmark is resumed, and its plan; runs keep their ids.
@@ -218,12 +220,12 @@ class ResultsWriter:
             resumed_utc=(*self._manifest.resumed_utc, utc_now()),
             plan=tuple(entry_of(run) for run in plan),
         )
-        self._files.go_on(self._manifest, self._found)
-        self._keep()
+        self._files.resume(self._manifest, self._proof)
+        self._write_manifest()
 
-    def _keep(self) -> None:
+    def _write_manifest(self) -> None:
         """Write the current manifest."""
-        self._manifest = self._files.keep(self._manifest)
+        self._manifest = self._files.write_manifest(self._manifest)
 
     @property
     def spool(self) -> Path:
@@ -277,9 +279,9 @@ class ResultsWriter:
         }
         path = self._files.store(entry, trace, json.dumps(metadata, allow_nan=False))
         proof = self._files.digests[entry.id]
-        self._keeper.committed(entry, path, proof, trace, about.get("samples"))
-        self._said.hear(entry.id, self._keeper.repetition(entry.id))
-        self._examiner.look(entry, trace, about)
+        self._summary_writer.cache_run(entry, path, proof, trace, about.get("samples"))
+        self._repetitions.store(entry.id, self._summary_writer.repetition(entry.id))
+        self._examiner.examine(entry, trace, about)
         return path
 
     def finish(self, status: str, warnings: Sequence[WarningSummary] = ()) -> None:
@@ -297,49 +299,49 @@ class ResultsWriter:
         ResultsError
             If the manifest cannot be written; the runs stay readable.
         """
-        said = self._manifest
+        content = self._manifest
         if self.at_end is not None:
-            host = {**said.host, "after": msgspec.to_builtins(self.at_end())}
-            said = msgspec.structs.replace(said, host=host)
-        seen: list[StoredWarning] = [
-            *condition_warnings(said.device, host_of(said.host), said.state),
-            *environment_warnings(said),
-            *interference_warnings(said.interference),
-            *self._examiner.warnings(said.phases, said.plan),
+            host = {**content.host, "after": msgspec.to_builtins(self.at_end())}
+            content = msgspec.structs.replace(content, host=host)
+        stored: list[StoredWarning] = [
+            *condition_warnings(content.device, host_of(content.host), content.state),
+            *environment_warnings(content),
+            *interference_warnings(content.interference),
+            *self._examiner.warnings(content.phases, content.plan),
         ]
-        doubts = [*warnings, *(each.as_dict() for each in seen)]
+        doubts = [*warnings, *(each.as_dict() for each in stored)]
         try:
             self._manifest = msgspec.structs.replace(
-                said,
+                content,
                 status=msgspec.convert(status, manifest.Status),
                 finished_utc=utc_now(),
-                elapsed_s=round(self._before_s + time.monotonic() - self._began, 3),
+                elapsed_s=round(self._earlier_s + time.monotonic() - self._began, 3),
                 warnings=(
-                    *said.warnings,
+                    *content.warnings,
                     *(msgspec.convert(one, manifest.WarningRecord) for one in doubts),
                 ),
             )
-            self._keep()
+            self._write_manifest()
             if status == "complete":
-                self._keep_experiments()
+                self._cache_experiments()
         finally:
             self.close()
 
     @cached_property
-    def _keeper(self) -> SummaryWriter:
+    def _summary_writer(self) -> SummaryWriter:
         return SummaryWriter(self.path, self._manifest.device.page_bytes)
 
-    def _keep_experiments(self) -> None:
-        there = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())
-        self._keeper.completed(
-            [(each, run_file(self.path, each.id), self._expected(each.id)) for each in there],
+    def _cache_experiments(self) -> None:
+        present = (each for each in self._manifest.plan if run_file(self.path, each.id).exists())
+        self._summary_writer.cache_experiments(
+            [(each, run_file(self.path, each.id), self._expected(each.id)) for each in present],
             self.log_of,
         )
 
     def close(self) -> None:
         """Release the folder; without `finish` its benchmark counts as interrupted."""
-        lock.release(self._held)
-        self._held = lock.NONE
+        lock.release(self._lock)
+        self._lock = lock.NONE
         self._files.close()
 
     def _entry(self, run_id: str) -> PlanEntry:

@@ -66,8 +66,8 @@ def back_up(site: Site, out: Path) -> BackupCounts:
     ResultsError
         If the folder exists or cannot be written; if a file is lost, or a row has no parent.
     """
-    refuse_existing(out, what="Backups are", called="OUT")
-    with create_atomically(out, what="backup", called="OUT") as hidden:
+    refuse_existing(out, subject="Backups are", option="OUT")
+    with create_atomically(out, kind="backup", option="OUT") as hidden:
         (hidden / BLOBS).mkdir()
         lost: dict[str, ResultsError] = {}
         while True:
@@ -195,7 +195,7 @@ def restore_from(
     ResultsError
         If it is not a backup, a file of it is damaged, or the folder or database is in use.
     """
-    refuse_existing(folder, what="A site is", called="FOLDER")
+    refuse_existing(folder, subject="A site is", option="FOLDER")
     rows = _read_rows(backup)
     files: dict[str, list[tuple[str, str]]] = {}
     digests: dict[str, int] = {}

@@ -108,8 +108,8 @@ def redacted_copy(folder: Path, out: Path) -> list[RedactedValue]:
     content = proof.usable_manifest()
     files = Files(out)
     try:
-        files.go_on(content, proof)
-        files.keep(redacted(content))
+        files.resume(content, proof)
+        files.write_manifest(redacted(content))
     finally:
         files.close()
     return redacted_values(content)
