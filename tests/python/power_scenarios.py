@@ -179,7 +179,7 @@ def record_state(folder: Path, mark: Mark) -> None:
         record.begin(request, 8)
         mark("0")
         for done in range(1, 9):
-            record.reached(done)
+            record.save_progress(done)
             mark(str(done))
 
 

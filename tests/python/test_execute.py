@@ -78,7 +78,9 @@ def test_runs_are_made_in_order_and_stored_one_by_one(plan: Plan, device: Device
         stored = event.index + isinstance(event, RunFinished)
         assert len(writer.committed) == stored
 
-    execute(plan, device, writer, watch, history=History(None), found=Calibration(plan, writer))
+    execute(
+        plan, device, writer, watch, history=History(None), calibration=Calibration(plan, writer)
+    )
     assert writer.status == "complete"
     assert writer.committed == [run.id for run in plan.runs]
     assert writer.lengths == [run.spec.io_count for run in plan.runs]
@@ -102,7 +104,7 @@ def test_device_is_idle_before_each_run(device: Device) -> None:
             durations_ns.append(event.taken_ns) if isinstance(event, RunFinished) else None
         ),
         history=History(None),
-        found=Calibration(plan, writer),
+        calibration=Calibration(plan, writer),
     )
     assert min(durations_ns) >= 20_000_000
 
@@ -115,7 +117,7 @@ def test_no_run_starts_after_the_time_limit(device: Device) -> None:
         device,
         writer,
         history=History(None),
-        found=Calibration(plan, writer),
+        calibration=Calibration(plan, writer),
         max_time_ns=120_000_000,
     )
     assert writer.status == "interrupted"
@@ -126,7 +128,7 @@ def test_no_run_starts_after_the_time_limit(device: Device) -> None:
 def test_failing_writer_ends_the_plan_and_keeps_finished_runs(plan: Plan, device: Device) -> None:
     writer = Writer(fail_at=2)
     with pytest.raises(ResultsError, match="disk is full") as caught:
-        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
+        execute(plan, device, writer, history=History(None), calibration=Calibration(plan, writer))
     assert writer.status == "failed"
     assert caught.value.action.splitlines() == [
         "free some space",
@@ -138,14 +140,14 @@ def test_failing_writer_ends_the_plan_and_keeps_finished_runs(plan: Plan, device
 def test_second_writer_failure_does_not_hide_the_first(plan: Plan, device: Device) -> None:
     writer = Writer(fail_at=0, finish_fails=True)
     with pytest.raises(ResultsError, match="The disk is full"):
-        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
+        execute(plan, device, writer, history=History(None), calibration=Calibration(plan, writer))
 
 
 def test_device_refusing_a_run_ends_the_plan(plan: Plan) -> None:
     small = open_device("null", size="1MiB")
     writer = Writer()
     with pytest.raises(UflipError) as caught:
-        execute(plan, small, writer, history=History(None), found=Calibration(plan, writer))
+        execute(plan, small, writer, history=History(None), calibration=Calibration(plan, writer))
     assert writer.status == "failed"
     assert "no run was finished" in caught.value.action
 
@@ -155,7 +157,7 @@ def test_interrupt_ends_the_plan_and_keeps_finished_runs(device: Device) -> None
     writer = Writer()
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(InterruptedRun, match="Interrupted after") as caught:
-        execute(plan, device, writer, history=History(None), found=Calibration(plan, writer))
+        execute(plan, device, writer, history=History(None), calibration=Calibration(plan, writer))
     assert writer.status == "interrupted"
     assert 0 < len(writer.committed) < len(plan.runs)
     assert "uflip show results/here" in caught.value.action

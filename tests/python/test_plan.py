@@ -305,14 +305,14 @@ def test_remaining_time_follows_pace_of_each_pattern() -> None:
     plan = make_plan(device(GIB), "quick", 1, Choices(only=("granularity",)))
     estimated = estimate(plan)
     time_left = TimeLeft(plan, estimated)
-    assert time_left.after(0) == pytest.approx(estimated.time_ns)
-    assert time_left.after(len(plan.runs)) == 0
+    assert time_left.remaining_ns(0) == pytest.approx(estimated.time_ns)
+    assert time_left.remaining_ns(len(plan.runs)) == 0
     for index, run in enumerate(plan.runs):
         if run.pattern == "SR":
-            time_left.finished(index, 2 * estimated.each[index].time_ns)
+            time_left.record_run(index, 2 * estimated.each[index].time_ns)
     first = next(index for index, run in enumerate(plan.runs) if run.pattern == "RR")
     unchanged = sum(run.time_ns for run in estimated.each[first:])
-    assert time_left.after(first) == pytest.approx(unchanged)
+    assert time_left.remaining_ns(first) == pytest.approx(unchanged)
     # Half-way through a run half of it is left.
     each = estimated.each[first].time_ns
     assert time_left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
@@ -325,12 +325,12 @@ def test_remaining_time_follows_pace_of_each_pattern() -> None:
     more = sum((pace - 1) * estimated.each[i].time_ns for i in same)
     assert remaining_ns == pytest.approx(3 * each + others + more)
     # A second run of a pattern goes at the pace of its first.
-    time_left.finished(first, 3 * each)
+    time_left.record_run(first, 3 * each)
     remaining = [
         (3 if plan.runs[i].pattern == "RR" else 1) * estimated.each[i].time_ns
         for i in range(first + 1, len(plan.runs))
     ]
-    assert time_left.after(first + 1) == pytest.approx(sum(remaining))
+    assert time_left.remaining_ns(first + 1) == pytest.approx(sum(remaining))
 
 
 @pytest.mark.parametrize("suite", ["uflip", "today"])

@@ -32,7 +32,7 @@ def benchmark(folder: Path, **choices: Any) -> tuple[Results, int, int]:
             state=initial_state,
         )
         before = (device.counters() or {})["host_pages_written"]
-        execute(plan, device, writer, history=History("x"), found=Calibration(plan, writer))
+        execute(plan, device, writer, history=History("x"), calibration=Calibration(plan, writer))
         pages = (device.counters() or {})["host_pages_written"] - before
         resets = plan.resets * (plan.state.bytes_written if plan.state else 0)
         return Results.load(folder), pages * 4096 - resets, plan.target_size

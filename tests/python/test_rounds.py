@@ -33,7 +33,12 @@ from uflip.methodology import (
 )
 from uflip.methodology.order import BASELINE, STAGES, ends_of_stages
 from uflip.methodology.plan_options import MAX_REPETITIONS
-from uflip.methodology.rounds import APART, needed_repetitions, next_round, repetitions_for
+from uflip.methodology.rounds import (
+    MIN_WRITERS_PER_PASS,
+    needed_repetitions,
+    next_round,
+    repetitions_for,
+)
 from uflip.methodology.run_lengths import TWICE, shortest
 from uflip.proof.repeated import CASES, TOGETHER, measure_repeated
 from uflip.results import Results, summary
@@ -149,8 +154,8 @@ def test_repetitions_of_rounds_are_spread_out(scatter: Mapping[str, float]) -> N
         positions.setdefault((run.micro_benchmark, run.pattern, run.value), []).append(position)
     gaps = [gap for each in positions.values() for gap in np.diff(each)]
     # Each round has its own order: the last of one may come early in the next.
-    assert np.mean(gaps) >= APART
-    assert np.mean(np.array(gaps) < APART / 2) < 0.25
+    assert np.mean(gaps) >= MIN_WRITERS_PER_PASS
+    assert np.mean(np.array(gaps) < MIN_WRITERS_PER_PASS / 2) < 0.25
 
 
 def test_rounds_use_untouched_space() -> None:
@@ -229,7 +234,12 @@ def interrupt_in_round(folder: Path) -> None:
 
         with pytest.raises(InterruptedRun, match="runs"):
             execute(
-                plan, opened, writer, stop, history=History(None), found=Calibration(plan, writer)
+                plan,
+                opened,
+                writer,
+                stop,
+                history=History(None),
+                calibration=Calibration(plan, writer),
             )
 
 

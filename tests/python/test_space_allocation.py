@@ -24,7 +24,7 @@ from uflip.footprint import (
     written_sequentially,
 )
 from uflip.methodology import Choices, Plan, make_plan, read_plan, write_plan
-from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
+from uflip.methodology.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.spec import Basic, Spec, baseline, basic, mix
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -130,7 +130,7 @@ def test_each_reset_has_a_reason() -> None:
 
 
 def test_targets_are_far_apart_when_no_reset_is_needed() -> None:
-    assert make_plan(device(2000 * GIB), "standard", 1).block_bytes == APART
+    assert make_plan(device(2000 * GIB), "standard", 1).block_bytes == SPACING
     assert make_plan(device(LARGE), "standard", 1, Choices(method="paper")).block_bytes == BLOCK
 
 
@@ -268,7 +268,7 @@ def ordered(incr: int, count: int, io_size: int = 64 * KIB) -> Spec:
         ),
         max_size=25,
     ),
-    st.sampled_from([BLOCK, APART]),
+    st.sampled_from([BLOCK, SPACING]),
 )
 def test_target_is_found_whenever_one_exists(capacity: int, specs: list[Spec], block: int) -> None:
     """Compare with a list of blocks, and a search through all offsets."""
@@ -278,7 +278,7 @@ def test_target_is_found_whenever_one_exists(capacity: int, specs: list[Spec], b
             continue
         moved, why = allocator.move(spec)
         shape = blocks(spec.but(target_offset=0), block)
-        aligned = APART if shape == set(range(len(shape))) else block
+        aligned = SPACING if shape == set(range(len(shape))) else block
         free_offsets = [
             offset
             for offset in range(0, capacity - spec.target_size + 1, aligned)
@@ -303,7 +303,7 @@ def test_gapped_patterns_interleave() -> None:
     spec = ordered(16, 1024)
     for _ in range(8):
         assert allocator.move(spec).reset is None
-    assert allocator.handed_out == GIB
+    assert allocator.allocated_bytes == GIB
     assert "1 MiB of the device were not yet touched" in str(allocator.move(spec).reset)
 
 

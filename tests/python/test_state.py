@@ -32,7 +32,7 @@ class ProgressRecorder:
     def __init__(self) -> None:
         self.made: list[int] = []
 
-    def reached(self, done_ios: int) -> None:
+    def save_progress(self, done_ios: int) -> None:
         self.made.append(done_ios)
 
 
@@ -113,10 +113,10 @@ def test_state_id_follows_writes() -> None:
     for location in ("random", "sequential"):
         with open_device(SMALL_SIM) as device:
             history = History("state")
-            history.after(device.run(baseline("SR", io_count=10)))
+            history.record_run(device.run(baseline("SR", io_count=10)))
             assert history.state_id == "state"
             spec = {"kind": "basic", "mode": "write", "location": location, "io_count": 10}
-            history.after(device.run(spec))
+            history.record_run(device.run(spec))
             ids.append(history.state_id)
     assert len({"state", *ids}) == 3
     assert next_state_id(None, {}, 3) is None
@@ -133,7 +133,7 @@ def test_record_is_valid_until_others_write(scratch: Path) -> None:
     random_ = {"state": "random", "seed": 1, "target_offset": 0, "target_size": 1 << 20,
                "io_size_max": 1 << 17, "random_bytes": 1 << 20}  # fmt: skip
     assert record.begin(random_, 100) == 0
-    record.reached(60)
+    record.save_progress(60)
     reopened = open_record(record.path, info)
     assert reopened.begin(random_, 100) == 60
     assert reopened.begin(random_ | {"state": "sequential"}, 10) == 0

@@ -44,7 +44,7 @@ class PlanProgress:
     def __call__(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, PlanGrew):
-            self._time_left.grown(event.plan)
+            self._time_left.update_plan(event.plan)
             self._sink.expect(len(event.plan.runs))
         elif isinstance(event, ResetProgress):
             share = event.done / event.total
@@ -63,11 +63,11 @@ class PlanProgress:
             text = f"{describe_run(event.run)}  {share:.0%}  {rate}{response}"
             self._draw(event.index, share, text, now_ns - self._began_ns)
         elif isinstance(event, RunFinished):
-            self._time_left.finished(event.index, event.taken_ns)
+            self._time_left.record_run(event.index, event.taken_ns)
             self._draw(event.index + 1, 0.0, describe_run(event.run))
 
     def _draw(self, index: int, share: float, text: str, taken_ns: int = 0) -> None:
-        left_ns = self._time_left.after(index, share, taken_ns)
+        left_ns = self._time_left.remaining_ns(index, share, taken_ns)
         self._sink.draw(index + share, f"{format_duration_ns(left_ns)} left  {text}")
 
 

@@ -41,7 +41,7 @@ class Calibration:
     ----------
     plan : Plan
         The plan that is executed.
-    noting : Noting
+    store : FindingStore
         Source of finished runs, and storage of findings.
     lingering : mapping or None
         A stored interference result.
@@ -50,16 +50,16 @@ class Calibration:
     def __init__(
         self,
         plan: Plan,
-        noting: FindingStore,
+        store: FindingStore,
         lingering: Interference | None = None,
     ) -> None:
         self._plan = plan
         self._number = {run.id: number for number, run in enumerate(plan.runs)}
-        self._noting = noting
+        self._store = store
         self._phases: dict[tuple[str, ...], Phases | None] = {}
         self._lingering = lingering
 
-    def grown(self, plan: Plan) -> None:
+    def update_plan(self, plan: Plan) -> None:
         """Use a plan with more runs."""
         self._plan = plan
         self._number = {run.id: number for number, run in enumerate(plan.runs)}
@@ -92,11 +92,11 @@ class Calibration:
             decides as an uninterrupted one does.
         """
         runs = self._plan.runs if before is None else self._plan.runs[: self._number[before.id]]
-        shown = self._ids_of(BASELINE, runs)
+        baselines = self._ids_of(BASELINE, runs)
         batches = self._ids_of(interference.NAME, runs)
-        key = (*shown, "", *batches)
+        key = (*baselines, "", *batches)
         if key not in self._phases:
-            self._phases[key] = self._look_at(shown, batches)
+            self._phases[key] = self._find_phases(baselines, batches)
         return self._phases[key]
 
     def _ids_of(self, micro_benchmark: str, runs: Sequence[PlannedRun]) -> dict[str, str]:
@@ -104,12 +104,12 @@ class Calibration:
         ours = [run for run in runs if run.micro_benchmark == micro_benchmark]
         return {run.pattern: run.id for run in reversed(ours) if run.repetition == 1}
 
-    def adapted(self, run: PlannedRun) -> Spec:
+    def adapted_spec(self, run: PlannedRun) -> Spec:
         """Return the specification of a run, adapted to the phases known by then."""
         if has_own_length(run):
             return run.spec
-        ours = run.micro_benchmark in (BASELINE, interference.NAME)
-        if run.spec.stop is None and (ours or self._plan.method != "startup"):
+        is_calibration = run.micro_benchmark in (BASELINE, interference.NAME)
+        if run.spec.stop is None and (is_calibration or self._plan.method != "startup"):
             return run.spec
         phases, io_size = self.phases(before=run), self._io_size()
         if run.micro_benchmark != BASELINE and run.spec.stop is not None:
@@ -119,19 +119,19 @@ class Calibration:
                 return fixed
         return adapt_spec(run, phases, io_size)
 
-    def longer(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
+    def longer_baseline(self, run: PlannedRun, made: Sequence[Trace]) -> Spec | None:
         """Return the next longer baseline after others of the same run; None without one."""
         longest = long_baseline.longer_baseline_in(self._plan, run)
         if longest is None:
             return None
         reads = self._ids_of(BASELINE, self._plan.runs).get("RR")
-        seen = None if reads is None else self._noting.trace_of(reads)
-        read_ns = None if seen is None else quickest_ns(np.asarray(seen.column(RESPONSE)))
+        trace = None if reads is None else self._store.trace_of(reads)
+        read_ns = None if trace is None else quickest_ns(np.asarray(trace.column(RESPONSE)))
         if not long_baseline.was_buffered(made[0], read_ns):
             return None
         return long_baseline.next_length(longest, made[-1])
 
-    def once_more(self, run: PlannedRun) -> Spec:
+    def repetition_spec(self, run: PlannedRun) -> Spec:
         """Return the specification of a further repetition, by the phases known by then."""
         return fixed_length_spec(run, self.phases(before=run), self._io_size())
 
@@ -145,23 +145,25 @@ class Calibration:
         )
         return next(sizes, 0)
 
-    def _look_at(self, shown: Mapping[str, str], batches: Mapping[str, str]) -> Phases | None:
-        first, again = self._times_of(shown), self._times_of(batches)
+    def _find_phases(
+        self, baselines: Mapping[str, str], batches: Mapping[str, str]
+    ) -> Phases | None:
+        first, again = self._times_of(baselines), self._times_of(batches)
         if not first and not again:
             return None
         phases = find_phases(first, again) if first else find_phases(again)
-        self._noting.note("phases", phases)
+        self._store.note("phases", phases)
         return phases
 
     def _times_of(self, ids: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-        traces = {label: self._noting.trace_of(ids[label]) for label in LABELS if label in ids}
+        traces = {label: self._store.trace_of(ids[label]) for label in LABELS if label in ids}
         return {
             label: np.asarray(trace.column("response_time_ns"))
             for label, trace in traces.items()
             if trace is not None
         }
 
-    def batches(
+    def evaluate_batches(
         self,
         runs: Sequence[PlannedRun],
         parts: Sequence[tuple[int, Trace]],
@@ -179,7 +181,7 @@ class Calibration:
         if [run.pattern for run in runs] != list(interference.BATCHES):
             return
         before, writes, after = (trace for _, trace in parts)
-        seen = interference.lingering(
+        effect = interference.lingering(
             np.asarray(before.column("response_time_ns")),
             np.asarray(after.column("response_time_ns")),
             np.asarray(after.column("submit_ns")),
@@ -188,5 +190,5 @@ class Calibration:
             gap_ns=interference.longest_gap_ns(parts),
             device_busy_ns=device_busy_ns,
         )
-        self._lingering = seen.as_dict()
-        self._noting.note("interference", self._lingering)
+        self._lingering = effect.as_dict()
+        self._store.note("interference", self._lingering)

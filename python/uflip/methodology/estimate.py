@@ -67,12 +67,12 @@ def estimate(plan: Plan) -> PlanEstimate:
         If the native part refuses one of the specifications.
     """
     cost = cost_of(plan.device.kind)
-    rested = list(zip(plan.runs, _pauses_ns(plan), strict=True))
+    with_pauses = list(zip(plan.runs, _pauses_ns(plan), strict=True))
     each = tuple(
         _with_longer_baseline(plan, run, _estimate_run(plan, run, run.spec, cost, ns), cost, ns)
-        for run, ns in rested
+        for run, ns in with_pauses
     )
-    fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in rested]
+    fewest = [_estimate_run(plan, run, shortest(run.spec), cost, ns) for run, ns in with_pauses]
     most = _sum(each)
     return PlanEstimate(
         runs=len(each),
@@ -114,8 +114,8 @@ def _estimate_run(plan: Plan, run: PlannedRun, spec: Spec, cost: Cost, rest_ns: 
     written_ios = ios * changed / moved if moved else ios
     read_ios = ios - written_ios
     pauses_ns = totals.pause_ns + rest_ns
-    again = refresh_bytes(plan, run, written)
-    written, written_ios = written + again, written_ios + again / IO_SIZE
+    refresh = refresh_bytes(plan, run, written)
+    written, written_ios = written + refresh, written_ios + refresh / IO_SIZE
     time_ns = cost.run_time_ns(read_ios, written_ios, read + written, pauses_ns)
     if run.reset_before and plan.state is not None:
         written += plan.state.bytes_written
@@ -133,12 +133,12 @@ def _with_longer_baseline(
     totals = resolve(longer, plan.device).totals
     ios, written = totals.total_ios, totals.bytes_written
     # Refresh after the longest of them.
-    again = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
+    refresh = refresh_bytes(plan, run, written) - refresh_bytes(plan, run, _written(plan, run))
     took_ns = min(cost.run_time_ns(0, ios, written, 0), long_baseline.TIME_NS)
     return RunEstimate(
         ios=laid_out.ios + ios,
         bytes_read=laid_out.bytes_read,
-        bytes_written=laid_out.bytes_written + written + again,
+        bytes_written=laid_out.bytes_written + written + refresh,
         time_ns=laid_out.time_ns + took_ns + rest_ns,
     )
 
@@ -166,27 +166,27 @@ class TimeLeft:
     """
 
     def __init__(self, plan: Plan, estimated: PlanEstimate) -> None:
-        self._plan_is(plan, estimated)
+        self._set_plan(plan, estimated)
         self._estimated_ns: dict[str, float] = {}
         self._taken_ns: dict[str, float] = {}
 
-    def grown(self, plan: Plan) -> None:
+    def update_plan(self, plan: Plan) -> None:
         """Use a plan with more runs."""
-        self._plan_is(plan, estimate(plan))
+        self._set_plan(plan, estimate(plan))
 
-    def _plan_is(self, plan: Plan, estimated: PlanEstimate) -> None:
+    def _set_plan(self, plan: Plan, estimated: PlanEstimate) -> None:
         self._patterns = [run.pattern for run in plan.runs]
         self._times_ns = [run.time_ns for run in estimated.each]
         # In virtual time a pause takes no wall-clock time.
-        self._rests_ns = [0 if plan.device.simulated else ns for ns in _pauses_ns(plan)]
+        self._pauses_ns = [0 if plan.device.simulated else ns for ns in _pauses_ns(plan)]
 
-    def finished(self, index: int, taken_ns: int) -> None:
+    def record_run(self, index: int, taken_ns: int) -> None:
         """Record the duration of run number `index`, with the pause before it [ns]."""
         pattern = self._patterns[index]
         self._estimated_ns[pattern] = self._estimated_ns.get(pattern, 0) + self._times_ns[index]
         self._taken_ns[pattern] = self._taken_ns.get(pattern, 0) + taken_ns
 
-    def after(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
+    def remaining_ns(self, index: int, share_done: float = 0.0, taken_ns: float = 0.0) -> float:
         """Return the time left [ns] when the given share of run number `index` is done.
 
         Parameters
@@ -201,20 +201,20 @@ class TimeLeft:
         """
         if index >= len(self._times_ns):
             return 0.0
-        at_hand = self._patterns[index]
-        told = taken_ns > 0 and share_done >= PACE_SHARE
-        whole_ns = taken_ns / share_done if told else self._expected_ns(index)
+        pattern = self._patterns[index]
+        has_pace = taken_ns > 0 and share_done >= PACE_SHARE
+        whole_ns = taken_ns / share_done if has_pace else self._expected_ns(index)
         pace = (
-            {at_hand: (whole_ns + self._rests_ns[index]) / self._times_ns[index]}
-            if told
+            {pattern: (whole_ns + self._pauses_ns[index]) / self._times_ns[index]}
+            if has_pace
             else NOTHING
         )
         others = range(index + 1, len(self._times_ns))
         return (1 - share_done) * whole_ns + sum(self._expected_ns(each, pace) for each in others)
 
-    def _expected_ns(self, number: int, told: Mapping[str, float] = NOTHING) -> float:
-        """Return the expected time of a run, from finished runs of its pattern, else `told`."""
+    def _expected_ns(self, number: int, paces: Mapping[str, float] = NOTHING) -> float:
+        """Return the expected time of a run, from finished runs of its pattern, else `paces`."""
         pattern = self._patterns[number]
         estimated = self._estimated_ns.get(pattern, 0)
-        pace = self._taken_ns[pattern] / estimated if estimated else told.get(pattern, 1.0)
+        pace = self._taken_ns[pattern] / estimated if estimated else paces.get(pattern, 1.0)
         return self._times_ns[number] * pace

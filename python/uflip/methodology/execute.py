@@ -76,7 +76,7 @@ def execute(
     on_event: Callable[[Event], None] = ignore,
     *,
     history: History,
-    found: Calibration,
+    calibration: Calibration,
     max_time_ns: int | None = None,
     done: Collection[str] = (),
     replay: Callable[[PlannedRun, Trace], None] | None = None,
@@ -95,7 +95,7 @@ def execute(
         Receives the start, the progress and the end of each run.
     history : History
         The state of the device, which runs change.
-    found : Calibration
+    calibration : Calibration
         Phases and pause, measured on the way or stored before.
     max_time_ns : int, optional
         After this wall-clock time no run begins [ns]: the plan ends as interrupted, with a
@@ -113,35 +113,43 @@ def execute(
     UflipError
         From the device or the writer. Finished runs are stored.
     """
-    tally, started_ns = Tally(len(done), lambda: found.planned), time.monotonic_ns()
-    left: int | None = None
-    left_to_make = runs_to_make(plan, done, all_of_them=replay is not None)
+    tally, started_ns = Tally(len(done), lambda: calibration.planned), time.monotonic_ns()
+    refresh_due: int | None = None
+    remaining = runs_to_make(plan, done, all_of_them=replay is not None)
     with store_outcome(writer, tally):
         # On a device with earlier runs, no new run may come before them.
         closed = replay is None and any(run.id in done for run in disturbing_runs(plan))
-        stood = undisturbed_since_open(device.target_status())
-        check_not_shrunk(stood, device.info)
-        for group in groups(plan, left_to_make, writer, found, on_event, closed=closed):
+        status_before = undisturbed_since_open(device.target_status())
+        check_not_shrunk(status_before, device.info)
+        for group in groups(plan, remaining, writer, calibration, on_event, closed=closed):
             signals.check()
             index, run = group[0]
             began = time.monotonic_ns()
             if max_time_ns is not None and began - started_ns > max_time_ns:
                 tally.status = "interrupted"
-                tally.warnings = [_out_of_time(max_time_ns, tally.finished, found.planned)]
+                tally.warnings = [_out_of_time(max_time_ns, tally.finished, calibration.planned)]
                 return
             if run.reset_before:
                 _reset(plan, device, history, partial(_report_reset, on_event, index, run))
-                left = 0
-            elif left is None:
-                left = _left_by_stored(plan, index, writer)
-            refreshed = _refresh(plan, device, history, run, left)
+                refresh_due = 0
+            elif refresh_due is None:
+                refresh_due = _refresh_after_stored(plan, index, writer)
+            refreshed = _refresh(plan, device, history, run, refresh_due)
             on_event(RunStarted(index, run))
-            show = partial(_report, on_event, index, run)
+            report_progress = partial(_report, on_event, index, run)
             runs = [run for _, run in group]
-            made, stood = _make(
-                runs, device, found, history, show, before=stood, spool=writer.spool
+            made, status_before = _make(
+                runs,
+                device,
+                calibration,
+                history,
+                report_progress,
+                previous_status=status_before,
+                spool=writer.spool,
             )
-            left = sum(refresh_bytes(plan, each.run, each.trace.bytes_written) for each in made)
+            refresh_due = sum(
+                refresh_bytes(plan, each.run, each.trace.bytes_written) for each in made
+            )
             made[0].about["refreshed_bytes"] = refreshed
             for each in made:
                 tally.finished += _store(each, writer, done, replay)
@@ -149,7 +157,7 @@ def execute(
             for (number, _), each in zip(group, made, strict=True):
                 share = len(each.trace) / ios
                 on_event(RunFinished(number, each.run, round(taken_ns * share)))
-        found.phases()
+        calibration.phases()
 
 
 @dataclass(frozen=True)
@@ -164,53 +172,55 @@ class _Made:
 def _make(
     runs: Sequence[PlannedRun],
     device: Device,
-    found: Calibration,
+    calibration: Calibration,
     history: History,
     on_progress: Callable[[int, int, int], None],
     *,
-    before: TargetStatus | None,
+    previous_status: TargetStatus | None,
     spool: Path,
 ) -> tuple[list[_Made], TargetStatus | None]:
     """Let the device idle, then make a run, or several without a pause between them.
 
-    `before` is the status of the target after the previous run; the new status is returned.
+    `previous_status` is that of the target after the previous run; the new status is returned.
     """
-    pause_ns = found.pause_before(runs[0])
+    pause_ns = calibration.pause_before(runs[0])
     if device.info.zoned:
-        device.prepare_zones(found.adapted(runs[0]))
+        device.prepare_zones(calibration.adapted_spec(runs[0]))
     device.idle(pause_ns)
-    stood = device.target_status()
-    check_target(before, stood, device.url)
+    status_before = device.target_status()
+    check_target(previous_status, status_before, device.url)
     if runs[0].micro_benchmark == interference.NAME:
         busy_ns = interference.busy_after_writes(device, runs)
         parts = device.run_series([run.spec for run in runs], on_progress)
-        found.batches(runs, parts, busy_ns)
+        calibration.evaluate_batches(runs, parts, busy_ns)
         traces = [trace for _, trace in parts]
     else:
         (run,) = runs
-        spec = found.adapted(run)
+        spec = calibration.adapted_spec(run)
         traces = [device.run(spec, on_progress, spool=spool, samples=has_rounds(run))]
-        while (longer := found.longer(run, traces)) is not None:
-            history.after(traces[-1], device.durability)
+        while (longer := calibration.longer_baseline(run, traces)) is not None:
+            history.record_run(traces[-1], device.durability)
             device.idle(pause_ns)
             traces.append(device.run(longer, on_progress, spool=spool))
-    stands = device.target_status()
-    check_target(stood, stands, device.url)
+    status_after = device.target_status()
+    check_target(status_before, status_after, device.url)
     buffered = device.info.buffered
-    others = count_disturbances(stood, stands, traces, buffered=buffered, since=before)
-    if WRITTEN & others.keys():
-        history.lost()
+    disturbances = count_disturbances(
+        status_before, status_after, traces, buffered=buffered, since=previous_status
+    )
+    if WRITTEN & disturbances.keys():
+        history.record_foreign_writes()
     made: list[_Made] = []
     for run, trace in zip(runs, traces[-len(runs) :], strict=True):
         about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
-        if others:
-            about["disturbed"] = others
+        if disturbances:
+            about["disturbed"] = disturbances
         if has_rounds(run):
             about["samples"] = counter_samples(trace)
             about["samples_only"] = not device.looks_inside
         made.append(_Made(run, trace, about))
-        history.after(trace, device.durability)
-    return made, stands
+        history.record_run(trace, device.durability)
+    return made, status_after
 
 
 def _store(
@@ -246,17 +256,17 @@ def _refresh(plan: Plan, device: Device, history: History, run: PlannedRun, size
         return 0
     seed = run_seed(plan.seed, "refresh", run.id, 0)
     trace = device.run(refresh_spec(plan.target_size, size_bytes, seed))
-    history.after(trace, device.durability)
+    history.record_run(trace, device.durability)
     return size_bytes
 
 
-def _left_by_stored(plan: Plan, index: int, writer: Writer) -> int:
+def _refresh_after_stored(plan: Plan, index: int, writer: Writer) -> int:
     """Return the refresh that is due after the previous run, if that is stored already [bytes]."""
-    before = plan.runs[index - 1] if index else None
-    trace = None if before is None else writer.trace_of(before.id)
-    if before is None or trace is None:
+    previous = plan.runs[index - 1] if index else None
+    trace = None if previous is None else writer.trace_of(previous.id)
+    if previous is None or trace is None:
         return 0
-    return refresh_bytes(plan, before, trace.bytes_written)
+    return refresh_bytes(plan, previous, trace.bytes_written)
 
 
 def _report_reset(

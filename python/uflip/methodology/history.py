@@ -17,13 +17,13 @@ class StateStore(Protocol):
     def begin(self, request: StateRequest, total_ios: int) -> int:
         """Record that enforcement begins; return the number of writes made already."""
 
-    def reached(self, done_ios: int) -> None:
+    def save_progress(self, done_ios: int) -> None:
         """Record the number of its writes made so far."""
 
-    def enforced(self, state_id: str) -> None:
+    def save_enforced(self, state_id: str) -> None:
         """Record that the state is enforced."""
 
-    def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
+    def save_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Record the state after a run."""
 
     def forget(self) -> None:
@@ -37,13 +37,13 @@ class NoStateStore:
         """Return 0: begin at the first write."""
         return 0
 
-    def reached(self, done_ios: int) -> None:
+    def save_progress(self, done_ios: int) -> None:
         """Do nothing."""
 
-    def enforced(self, state_id: str) -> None:
+    def save_enforced(self, state_id: str) -> None:
         """Do nothing."""
 
-    def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
+    def save_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Do nothing."""
 
     def forget(self) -> None:
@@ -57,16 +57,18 @@ class History:
     ----------
     state_id : str or None
         The initial state; None if unknown.
-    noted : Noted, optional
+    store : StateStore, optional
         Stores each change.
     """
 
-    def __init__(self, state_id: str | None, noted: StateStore | None = None) -> None:
+    def __init__(self, state_id: str | None, store: StateStore | None = None) -> None:
         self.state_id = state_id
         """The current state of the device."""
-        self._noted = NoStateStore() if noted is None else noted
+        self._store = NoStateStore() if store is None else store
 
-    def enforce(self, device: Device, wanted: Enforcement, on_state: OnState | None = None) -> None:
+    def enforce(
+        self, device: Device, enforcement: Enforcement, on_state: OnState | None = None
+    ) -> None:
         """Enforce a state on the device, continuing an interrupted attempt.
 
         Raises
@@ -74,23 +76,23 @@ class History:
         UflipError
             From `enforce_state`; the writes made so far are recorded.
         """
-        done_ios = self._noted.begin(wanted.request, wanted.total_ios)
+        done_ios = self._store.begin(enforcement.request, enforcement.total_ios)
         self.state_id = None
-        enforce_state(device, wanted, self._noted, done_ios, on_state)
-        self._noted.enforced(wanted.state_id)
-        self.state_id = wanted.state_id
+        enforce_state(device, enforcement, self._store, done_ios, on_state)
+        self._store.save_enforced(enforcement.state_id)
+        self.state_id = enforcement.state_id
 
-    def cut_short(self, spec: Spec, durability: str = CACHED) -> None:
+    def record_interruption(self, spec: Spec, durability: str = CACHED) -> None:
         """Record an interrupted run: the amount that it wrote is unknown."""
         if spec.writes:
             self.state_id = next_state_id(self.state_id, spec, None, durability)
 
-    def lost(self) -> None:
+    def record_foreign_writes(self) -> None:
         """Record writes by other processes: the state of the device is unknown."""
         self.state_id = None
-        self._noted.forget()
+        self._store.forget()
 
-    def after(self, trace: Trace, durability: str = CACHED) -> None:
+    def record_run(self, trace: Trace, durability: str = CACHED) -> None:
         """Record a finished run; reads do not change the state of a device."""
         spec = read_spec(trace.spec_json)
         if not spec.writes:
@@ -98,6 +100,6 @@ class History:
         self.state_id = next_state_id(self.state_id, spec, len(trace), durability)
         if trace.bytes_trimmed:
             # A known state must be one that a benchmark may begin in.
-            self._noted.forget()
+            self._store.forget()
             return
-        self._noted.after_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)
+        self._store.save_run(self.state_id, trace.bytes_written, written_sequentially(spec).end)

@@ -149,9 +149,12 @@ def lingering(
     before = np.sort(np.asarray(before_ns, dtype=np.float64))
     after = np.asarray(after_ns, dtype=np.float64)
     slow_ns = float(before[math.ceil((1 - SLOW_SHARE) * len(before)) - 1])
-    calm, windows = _in_windows(np.asarray(before_ns, dtype=np.float64)), _in_windows(after)
-    end = _end_of_windows(calm, windows, before, slow_ns)
-    end = min(end + BLOCK * _end_of_blocks(calm, windows[end:]), len(windows))
+    quiet_windows, windows = (
+        _in_windows(np.asarray(before_ns, dtype=np.float64)),
+        _in_windows(after),
+    )
+    end = _end_of_windows(quiet_windows, windows, before, slow_ns)
+    end = min(end + BLOCK * _end_of_blocks(quiet_windows, windows[end:]), len(windows))
     reads = _last_slow(after[: end * WINDOW], slow_ns)
     lasted = int(submit_ns[reads - 1] + after[reads - 1] - submit_ns[0]) if reads else 0
     return Lingering(
@@ -184,7 +187,7 @@ def _in_windows(times_ns: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _end_of_windows(
-    calm: list[NDArray[np.float64]],
+    quiet_windows: list[NDArray[np.float64]],
     windows: list[NDArray[np.float64]],
     before: NDArray[np.float64],
     slow_ns: float,
@@ -195,12 +198,12 @@ def _end_of_windows(
     deviation of 1. Reads that come in bursts have more, and scores with longer tails: there the
     bound rises with the square, and blocks decide.
     """
-    usual = _scores(calm, before, slow_ns)
-    spread = np.maximum(usual.std(axis=0, ddof=min(1, len(calm) - 1)), 1.0)
+    usual = _scores(quiet_windows, before, slow_ns)
+    spread = np.maximum(usual.std(axis=0, ddof=min(1, len(quiet_windows) - 1)), 1.0)
     level = ALPHA / 2 / (2 * max(len(windows), 1))
-    bound = float(_native.student_quantile(2 * level, max(len(calm) - 1, 1)))
+    bound = float(_native.student_quantile(2 * level, max(len(quiet_windows) - 1, 1)))
     bounds = np.maximum(bound * spread**2, usual.max(axis=0))
-    return _after_last((_scores(windows, before, slow_ns) > bounds).any(axis=1))
+    return _end_of_affected((_scores(windows, before, slow_ns) > bounds).any(axis=1))
 
 
 def _scores(
@@ -223,25 +226,27 @@ def _angle(share: float) -> float:
     return math.asin(math.sqrt(share))
 
 
-def _end_of_blocks(calm: list[NDArray[np.float64]], windows: list[NDArray[np.float64]]) -> int:
+def _end_of_blocks(
+    quiet_windows: list[NDArray[np.float64]], windows: list[NDArray[np.float64]]
+) -> int:
     """Return where slower blocks end; correlated neighbouring windows raise the bound."""
-    usual = np.array([window.mean() for window in calm])
+    usual = np.array([window.mean() for window in quiet_windows])
     means = np.array([window.mean() for window in windows])
     blocks = [means[at : at + BLOCK] for at in range(0, len(means), BLOCK)]
-    away = usual - usual.mean()
-    correlation = float(away[1:] @ away[:-1]) / (float(away @ away) or 1.0)
+    deviations = usual - usual.mean()
+    correlation = float(deviations[1:] @ deviations[:-1]) / (float(deviations @ deviations) or 1.0)
     correlation = min(max(correlation + (1 + 4 * correlation) / len(usual), 0.0), 0.9)
     bound = math.sqrt((1 + correlation) / (1 - correlation))
     bound *= NormalDist().inv_cdf(1 - ALPHA / 2 / max(len(blocks), 1))
     least = (1 + LEAST) * usual.mean()
     usual.sort()
     higher = [block.mean() > least and _rank_z(block, usual) > bound for block in blocks]
-    return _after_last(np.array(higher))
+    return _end_of_affected(np.array(higher))
 
 
-def _after_last(affected: NDArray[np.bool_]) -> int:
-    found = np.flatnonzero(affected)
-    return int(found[-1]) + 1 if len(found) else 0
+def _end_of_affected(affected: NDArray[np.bool_]) -> int:
+    indices = np.flatnonzero(affected)
+    return int(indices[-1]) + 1 if len(indices) else 0
 
 
 def _rank_z(window: NDArray[np.float64], before: NDArray[np.float64]) -> float:
@@ -264,8 +269,8 @@ def _last_slow(stretch: NDArray[np.float64], slow_ns: float) -> int:
 
 def follows_at_once(before: PlannedRun, run: PlannedRun) -> bool:
     """Return whether a run is the next batch of the same experiment."""
-    ours = before.micro_benchmark == run.micro_benchmark == NAME
-    return ours and int(run.value) == int(before.value) + 1 and not run.reset_before
+    same_experiment = before.micro_benchmark == run.micro_benchmark == NAME
+    return same_experiment and int(run.value) == int(before.value) + 1 and not run.reset_before
 
 
 def pause_before(

@@ -36,7 +36,7 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
     """
     if max_bytes_written is None and max_time_ns is None:
         return plan
-    kept: list[PlannedRun] = []
+    included: list[PlannedRun] = []
     skipped = list(plan.skipped)
     written, time_ns, reset_due = 0, 0, False
     costs = estimate(plan).each
@@ -46,8 +46,8 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
         resets = reset_due and first.spec.writes_sequentially
         # The cost of a postponed reset belongs to the run that it now precedes.
         late = plan.state if resets and not first.reset_before else None
-        more_bytes = written + sum(costs[place].bytes_written for place, _ in group)
-        more_time_ns = time_ns + sum(costs[place].time_ns for place, _ in group)
+        more_bytes = written + sum(costs[index].bytes_written for index, _ in group)
+        more_time_ns = time_ns + sum(costs[index].time_ns for index, _ in group)
         more_bytes += late.bytes_written if late else 0
         more_time_ns += late.time_ns if late else 0
         reason = None
@@ -61,10 +61,10 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
                 for _, run in group
             ]
             continue
-        kept += [replace(first, reset_before=resets), *(run for _, run in group[1:])]
+        included += [replace(first, reset_before=resets), *(run for _, run in group[1:])]
         reset_due = reset_due and not resets
         written, time_ns = more_bytes, more_time_ns
-    return replace(plan, runs=tuple(kept), skipped=tuple(skipped))
+    return replace(plan, runs=tuple(included), skipped=tuple(skipped))
 
 
 # A day: a longer pause is probably a typing error.

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from uflip.methodology.plan import Plan
 
 STANDARD = "standard"
-MOST_IOS = 1 << 20
+MAX_IOS = 1 << 20
 TIME_NS = 120_000_000_000
 # More than the spare space by a tenth: a part of the run is ignored.
-ROOM = 1.1 * SPARE_SHARE
+LENGTH_SHARE = 1.1 * SPARE_SHARE
 PATTERNS = ("SW", "RW")
 # A repeat has at least twice the length, limited by the pace of the run before it.
 WORTHWHILE, LONGER = 2, 8
@@ -62,8 +62,8 @@ def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) 
         return None
     if scale != STANDARD or info.null or info.zoned or not isinstance(run.spec, Basic):
         return None
-    ios = int(ROOM * info.capacity_bytes) // run.spec.io_bytes
-    is_possible = WORTHWHILE * run.spec.ios <= ios <= MOST_IOS
+    ios = int(LENGTH_SHARE * info.capacity_bytes) // run.spec.io_bytes
+    is_possible = WORTHWHILE * run.spec.ios <= ios <= MAX_IOS
     return _of_length(run.spec, ios) if is_possible else None
 
 

@@ -134,8 +134,8 @@ def run(
     Examples
     --------
     >>> from uflip.device.opener import open_device
-    >>> found = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
-    >>> found.steady.ios + (found.startup.ios if found.startup else 0)
+    >>> result = run(open_device("sim:demo?blocks_per_die=64"), batches=2, batch_ios=500)
+    >>> result.steady.ios + (result.startup.ios if result.startup else 0)
     1000
     """
     parts = []

@@ -60,19 +60,23 @@ def order_runs(
     last = sorted((run for run in runs if has_fixed_order(run)), key=lambda run: run.value)
     runs = [run for run in runs if not has_fixed_order(run)]
     every = _repeated(runs, repetitions, seed, capacity)
-    telling = [run for run in every if run.micro_benchmark == BASELINE and run.repetition == 1]
-    again = [run for run in every if run not in telling]
+    first_baselines = [
+        run for run in every if run.micro_benchmark == BASELINE and run.repetition == 1
+    ]
+    others = [run for run in every if run not in first_baselines]
     if shuffled:
-        once = [[run for run in again if run.repetition == n] for n in range(1, repetitions + 1)]
-        again = [run for each in once for run in shuffle_disturbing(each, seed, capacity)]
+        by_repetition = [
+            [run for run in others if run.repetition == n] for n in range(1, repetitions + 1)
+        ]
+        others = [run for each in by_repetition for run in shuffle_disturbing(each, seed, capacity)]
     if staged:
-        again.sort(key=lambda run: (stage_of(run.spec, capacity), run.spec.writes))
-    disturbing = [run for run in again if run.spec.writes_sequentially]
+        others.sort(key=lambda run: (stage_of(run.spec, capacity), run.spec.writes))
+    disturbing = [run for run in others if run.spec.writes_sequentially]
     ordered = [
-        *(run for run in telling if not run.spec.writes_sequentially),
+        *(run for run in first_baselines if not run.spec.writes_sequentially),
         *lingering,
-        *(run for run in again if not run.spec.writes_sequentially),
-        *(run for run in telling if run.spec.writes_sequentially),
+        *(run for run in others if not run.spec.writes_sequentially),
+        *(run for run in first_baselines if run.spec.writes_sequentially),
         *(run for run in disturbing if isinstance(run.spec, Mix)),
         *(run for run in disturbing if not isinstance(run.spec, Mix)),
         *last,
@@ -89,14 +93,14 @@ def shuffle_disturbing(runs: Iterable[PlannedRun], seed: int, capacity: int) -> 
     which repetitions show, and not bias, which they would repeat. Wide runs come last.
     """
 
-    def place(run: PlannedRun) -> tuple[int, ...]:
+    def rank(run: PlannedRun) -> tuple[int, ...]:
         stage = stage_of(run.spec, capacity)
         if stage == UNDISTURBING:
             return (stage,)
         wide = is_wide(run.spec, capacity)
         return (stage, wide, run_seed(seed, "order", run.id, run.repetition))
 
-    return sorted(runs, key=place)
+    return sorted(runs, key=rank)
 
 
 def ends_of_stages(runs: Iterable[PlannedRun], capacity: int) -> list[int]:
@@ -127,27 +131,27 @@ def _repeated(
     runs: Iterable[PlannedRun], repetitions: int, seed: int, capacity: int
 ) -> list[PlannedRun]:
     """Return all runs, then all of them again with other seeds and target spaces."""
-    first, places = list(runs), SpaceDrawer(capacity)
-    every = [_move_to_own_space(run, places, seed, capacity) for run in first]
+    first, drawer = list(runs), SpaceDrawer(capacity)
+    every = [_move_to_own_space(run, drawer, seed, capacity) for run in first]
     for number in range(2, repetitions + 1):
-        every += [repeat(run, number, seed, capacity, places) for run in first]
+        every += [repeat(run, number, seed, capacity, drawer) for run in first]
     return every
 
 
 def _move_to_own_space(
-    run: PlannedRun, places: SpaceDrawer, seed: int, capacity: int
+    run: PlannedRun, drawer: SpaceDrawer, seed: int, capacity: int
 ) -> PlannedRun:
     """Move the first repetition away from offset 0; a baseline is the first run and stays there."""
     if run.micro_benchmark == BASELINE:
         return run
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value)
-    return replace(run, spec=draw_target(run.spec, capacity, own, places))
+    return replace(run, spec=draw_target(run.spec, capacity, own, drawer))
 
 
 def repeat(
-    run: PlannedRun, number: int, seed: int, capacity: int, places: SpaceDrawer | None = None
+    run: PlannedRun, number: int, seed: int, capacity: int, drawer: SpaceDrawer | None = None
 ) -> PlannedRun:
     """Return another repetition of a run: another seed, another place."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
-    spec = draw_target(run.spec, capacity, own, places).but(seed=own)
+    spec = draw_target(run.spec, capacity, own, drawer).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

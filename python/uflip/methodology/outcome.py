@@ -72,22 +72,22 @@ def store_outcome(writer: Finisher, tally: Tally, runs: str = "runs") -> Iterato
         raise InterruptedRun(
             f"Interrupted after {tally.finished} of {tally.planned()} {runs}",
             where=str(writer.path),
-            action=_how_to_see(tally.finished, runs, writer.path),
+            action=_next_step(tally.finished, runs, writer.path),
         ) from None
     except BaseException as error:
         # The disk may be full: the first error then names the cause, and a second one adds nothing.
         with suppress(ResultsError):
             writer.finish("failed")
         if isinstance(error, UflipError):
-            parts = (error.action, _how_to_see(tally.finished, runs, writer.path))
+            parts = (error.action, _next_step(tally.finished, runs, writer.path))
             error.action = "\n".join(part for part in parts if part)
         raise
     writer.finish(tally.status, tally.warnings)
 
 
-def _how_to_see(finished: int, runs: str, path: Path) -> str:
+def _next_step(finished: int, runs: str, path: Path) -> str:
     one = runs.removesuffix("s")
     if not finished:
         return f"no {one} was finished"
-    kept = f"the finished {one} is" if finished == 1 else f"the {finished} finished {runs} are"
-    return f"{kept} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"
+    subject = f"the finished {one} is" if finished == 1 else f"the {finished} finished {runs} are"
+    return f"{subject} kept, see `uflip show {path}`; `uflip run --resume {path}` makes the others"

@@ -62,31 +62,31 @@ def find_phases(
     Phases
         A pattern that cannot be analysed (zeros, too few I/Os) is left out.
     """
-    patterns, others = _analysed(response_time_ns), _analysed(again or {})
+    patterns, others = _analyse_patterns(response_time_ns), _analyse_patterns(again or {})
     every = [*patterns.values(), *others.values()]
     return {
         "patterns": patterns,
         "again": others,
-        "startup_ios": max((found["startup_ios"] for found in every), default=0),
-        "period_ios": max((found["period_ios"] for found in patterns.values()), default=1),
+        "startup_ios": max((each["startup_ios"] for each in every), default=0),
+        "period_ios": max((each["period_ios"] for each in patterns.values()), default=1),
     }
 
 
-def _analysed(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesOfPattern]:
-    found: dict[str, PhasesOfPattern] = {}
+def _analyse_patterns(response_time_ns: Mapping[str, NDArray[Any]]) -> dict[str, PhasesOfPattern]:
+    phases: dict[str, PhasesOfPattern] = {}
     for label, times in response_time_ns.items():
         with suppress(UsageError):
             series = np.asarray(times, dtype=np.float64)
-            seen: PhasesOfPattern = analyse(series).as_dict()
-            ios = settled_ios(series, seen["startup_ios"])
-            begin, rest = float(series[: ios or None].mean()), float(series[ios:].mean())
-            found[label] = {
-                **seen,
+            analysis: PhasesOfPattern = analyse(series).as_dict()
+            ios = settled_ios(series, analysis["startup_ios"])
+            begin, running = float(series[: ios or None].mean()), float(series[ios:].mean())
+            phases[label] = {
+                **analysis,
                 "settled_ios": ios,
                 "settling_ns": begin,
-                "running_ns": rest,
+                "running_ns": running,
             }
-    return found
+    return phases
 
 
 def settled_ios(times_ns: NDArray[np.float64], startup_ios: int) -> int:
@@ -133,14 +133,14 @@ def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> S
     """
     spec = adapt_spec(run, phases, io_size)
     most = _rule(run.spec).most
-    known = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
-    safe = replace(known, writes=math.ceil(MARGIN * known.writes))
-    left_out = in_rows(spec, safe)
-    if left_out > most // 2:
+    startup = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
+    safe = replace(startup, writes=math.ceil(MARGIN * startup.writes))
+    ignored = in_rows(spec, safe)
+    if ignored > most // 2:
         # There is no room for it: keep the length, and mark it (`uflip.results.startup_check`).
-        left_out = 0
-    ios = min(_rule(spec).fewest + left_out, most)
-    return spec.but(stop=None, io_count=ios, io_ignore=left_out)
+        ignored = 0
+    ios = min(_rule(spec).fewest + ignored, most)
+    return spec.but(stop=None, io_count=ios, io_ignore=ignored)
 
 
 def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
@@ -157,17 +157,17 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     """
     if phases is None:
         return run.spec
-    known, stop = startup_of(phases, io_size), run.spec.stop
-    startup = in_rows(run.spec, known)
+    longest_startup, stop = startup_of(phases, io_size), run.spec.stop
+    startup = in_rows(run.spec, longest_startup)
     if stop is None:
         # A later baseline may still show that the first I/O is different.
-        safe = replace(known, writes=max(math.ceil(MARGIN * known.writes), 1))
-        left_out = min(in_rows(run.spec, safe), run.spec.ignored_ios)
-        shorter = run.spec.ignored_ios - left_out
-        return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=left_out)
+        safe = replace(longest_startup, writes=max(math.ceil(MARGIN * longest_startup.writes), 1))
+        ignored = min(in_rows(run.spec, safe), run.spec.ignored_ios)
+        shorter = run.spec.ignored_ios - ignored
+        return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=ignored)
     behind = 2 * startup if 2 * startup <= stop.most else 0
-    wanted = max(stop.fewest, behind + FEWEST_PERIODS * phases["period_ios"])
-    shortest = min(wanted, stop.most)
+    needed = max(stop.fewest, behind + FEWEST_PERIODS * phases["period_ios"])
+    shortest = min(needed, stop.most)
     # A longer run gains little where the device changes more slowly: see `rounds`.
     most = min(longest(shortest), stop.most)
     return run.spec.but(stop=structs.replace(stop, min_ios=shortest, max_ios=most))

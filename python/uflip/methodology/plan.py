@@ -4,7 +4,6 @@
 grouped so that their target spaces do not overlap; the state is reset when these are used up;
 consecutive runs are kept apart by a pause. §5.1: each experiment is run three times.
 **Faithful**: the long baseline runs and the measurement of the pause come first; then runs without
-sequential writes; the others get places of their own (`places`), so that no run reads or writes
 sequential writes; the others get separate target spaces (`target_spaces`), so that no run reads or
 writes what an earlier one has written sequentially; a reset before the first run without free
 space; three repetitions, each in a space of its own; 1 s between runs, the paper's conservative
@@ -161,7 +160,7 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
     experiments = [
         experiment for name in names for experiment in MICRO_BENCHMARKS[name].experiments(context)
     ]
-    runs = [_timed(run, method) for experiment in experiments for run in experiment.runs]
+    runs = [_apply_stop_rule(run, method) for experiment in experiments for run in experiment.runs]
     lingering = interference.lay_out(context) if _measures_pause(context, runs, chosen) else []
     ordered = order_runs(
         runs,
@@ -191,14 +190,14 @@ def make_plan(info: DeviceInfo, scale: str, seed: int, choices: Choices | None =
         repetitions=repetitions,
         method=method,
         durability=chosen.durability,
-        warnings=tuple(_warnings(context, placed.places, resets=state is not None)),
+        warnings=tuple(_warnings(context, placed.allocator, resets=state is not None)),
         why_reset=placed.why_reset,
         fewest_resets=None if state is None else fewest_resets(ordered, placed, chosen.used_bytes),
-        block_bytes=placed.places.block,
+        block_bytes=placed.allocator.block,
     )
 
 
-def _timed(run: PlannedRun, method: str) -> PlannedRun:
+def _apply_stop_rule(run: PlannedRun, method: str) -> PlannedRun:
     """Apply the stop rule to a run, except to baselines and runs that need a fixed length."""
     fixed = method != "auto" or run.micro_benchmark == BASELINE or has_own_length(run)
     return run if fixed else with_stop_rule(run)
@@ -212,23 +211,23 @@ def _measures_pause(context: Context, runs: Sequence[PlannedRun], chosen: Choice
     return whole or (not context.info.null and any(run.spec.writes for run in runs))
 
 
-def _warnings(context: Context, places: SpaceAllocator, *, resets: bool) -> list[WarningSummary]:
-    if not places.resets or resets or context.info.null:
+def _warnings(context: Context, allocator: SpaceAllocator, *, resets: bool) -> list[WarningSummary]:
+    if not allocator.resets or resets or context.info.null:
         return []
     return [
         {
             "code": "sequential_targets_reused",
             "message": (
-                f"The sequential writes of this plan take {format_size(places.handed_out)}, the "
-                f"device has {format_size(context.capacity)}, and its state is not reset: later "
-                "runs wrote where earlier ones had"
+                f"The sequential writes of this plan take {format_size(allocator.allocated_bytes)},"
+                f" the device has {format_size(context.capacity)}, and its state is not reset: "
+                "later runs wrote where earlier ones had"
             ),
             "numbers": {
-                "wanted_bytes": places.handed_out,
+                "wanted_bytes": allocator.allocated_bytes,
                 "capacity_bytes": context.capacity,
-                "rounds": places.resets,
+                "rounds": allocator.resets,
             },
-            "advice": "leave --state as-is away, use a larger device, or fewer micro-benchmarks "
+            "advice": "omit --state as-is, use a larger device, or fewer micro-benchmarks "
             "at a time (--only)",
         }
     ]

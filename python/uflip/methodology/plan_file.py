@@ -35,10 +35,10 @@ from uflip.spec import Spec, read_spec
 
 Shape = TypeVar("Shape", PlanFile, RunEntry)
 
-SHOWN_OF_A_VALUE = 200
+MAX_SHOWN = 200
 
-# msgspec's words, and ours.
-WORDS = {
+# Type in an error of msgspec -> in our errors.
+TYPE_NAMES = {
     "`int`": "a whole number",
     "`float`": "a number",
     "`str`": "text",
@@ -107,7 +107,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     content = read_toml(path, KIND)
     head = _check_shape(content, PlanFile, str(path))
     if head.format != FORMAT or not 1 <= head.format_version <= FORMAT_VERSION:
-        raise _wrong(
+        raise _plan_error(
             str(path),
             f"format {_shortened(head.format)!r}, version {head.format_version}",
             f"{FORMAT!r}, version 1 to {FORMAT_VERSION}",
@@ -120,7 +120,7 @@ def read_plan(path: Path, info: DeviceInfo) -> Plan:
     written = [_written(run, info, path) for run in runs]
     state = _read_state(head, info, path)
     if state is not None:
-        _check_places(runs, written, path)
+        _check_overlaps(runs, written, path)
     return Plan(
         device=info,
         scale=head.scale,
@@ -161,36 +161,36 @@ def _check_shape(content: Any, shape: type[Shape], where: str) -> Shape:
     fields = {field.encode_name: field for field in msgspec.structs.fields(shape)}
     for key in content:
         if key not in fields:
-            raise _wrong(where, f"unknown key {_shortened(key)!r}", ", ".join(fields))
+            raise _plan_error(where, f"unknown key {_shortened(key)!r}", ", ".join(fields))
     for key, field in fields.items():
         if field.required and key not in content:
-            raise _wrong(where, f"no key {key!r}", ", ".join(fields))
+            raise _plan_error(where, f"no key {key!r}", ", ".join(fields))
     try:
         return msgspec.convert(content, shape, dec_hook=_spec_of)
     except msgspec.ValidationError as error:
-        allowed, _, place = str(error).partition(" - at `$.")
-        key = place.rstrip("`").split(".")[0].split("[")[0]
-        for theirs, ours in WORDS.items():
+        allowed, _, position = str(error).partition(" - at `$.")
+        key = position.rstrip("`").split(".")[0].split("[")[0]
+        for theirs, ours in TYPE_NAMES.items():
             allowed = allowed.replace(theirs, ours)
         got = f"{key} = {_shortened(repr(content.get(key)))}"
-        raise _wrong(where, got, allowed.removeprefix("Expected ")) from None
+        raise _plan_error(where, got, allowed.removeprefix("Expected ")) from None
 
 
 def _shortened(text: str) -> str:
     """Return the beginning of a text that may be long."""
-    return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[:SHOWN_OF_A_VALUE]} ..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
 
 
 def _check_device(device: Mapping[str, object], info: DeviceInfo, path: Path) -> None:
-    here = model_identity(info)
-    known = {key: value for key, value in device.items() if key != "brand"}
-    for key in {**here, **known}:
-        if device.get(key) != here.get(key):
+    expected = model_identity(info)
+    recorded = {key: value for key, value in device.items() if key != "brand"}
+    for key in {**expected, **recorded}:
+        if device.get(key) != expected.get(key):
             raise UsageError(
                 "This plan is for another device",
                 where=f"{path}, [device]",
                 got=f"{_shortened(key)} {_shortened(str(device.get(key, 'not given')))}",
-                allowed=f"{key} {here.get(key, 'none')}, as {info.url} has",
+                allowed=f"{key} {expected.get(key, 'none')}, as {info.url} has",
                 action="make a plan for this device with `uflip plan`",
             )
     _check_medium(device, info, path)
@@ -212,9 +212,9 @@ def _check_medium(device: Mapping[str, object], info: DeviceInfo, path: Path) ->
 
 
 def _check_names(head: PlanFile, path: Path) -> None:
-    for key, given, known in (("scale", head.scale, SCALES), ("method", head.method, METHODS)):
-        if given is not None and given not in known:
-            raise unknown_name(key, _shortened(given), known, where=f"{path}, {key}")
+    for key, value, names in (("scale", head.scale, SCALES), ("method", head.method, METHODS)):
+        if value is not None and value not in names:
+            raise unknown_name(key, _shortened(value), names, where=f"{path}, {key}")
 
 
 def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
@@ -223,7 +223,7 @@ def _durability(head: PlanFile, info: DeviceInfo, path: Path) -> str:
         with _error_position(f"{path}, durability"):
             return durabilities.durability_or_default(head.durability)
     if head.format_version >= DURABILITY_SINCE:
-        raise _wrong(str(path), "no key 'durability'", durabilities.FORMS)
+        raise _plan_error(str(path), "no key 'durability'", durabilities.FORMS)
     return durabilities.unrecorded_durability(info.kind, None)
 
 
@@ -231,7 +231,7 @@ def _check_target(size: int, info: DeviceInfo, path: Path) -> None:
     """Check that the used part of the device exists."""
     capacity, sector = info.capacity_bytes, info.sector_bytes
     if size > capacity or size % sector:
-        raise _wrong(
+        raise _plan_error(
             str(path),
             f"target_size_bytes = {size}",
             f"multiples of {sector}, from {sector} to the {capacity} of {info.url}",
@@ -270,13 +270,15 @@ def _spec_of(kind: type, content: object) -> Spec:
 
 
 def _check_ids(runs: Iterable[PlannedRun], path: Path) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for run in runs:
-        if run.id in seen:
-            raise _wrong(str(path), f"two runs with the id {run.id!r}", "a name of its own a run")
-        seen.add(run.id)
-    if not seen:
-        raise _wrong(str(path), "no run", "one [[runs]] or more")
+        if run.id in ids:
+            raise _plan_error(
+                str(path), f"two runs with the id {run.id!r}", "a name of its own a run"
+            )
+        ids.add(run.id)
+    if not ids:
+        raise _plan_error(str(path), "no run", "one [[runs]] or more")
 
 
 def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
@@ -285,25 +287,25 @@ def _written(run: PlannedRun, info: DeviceInfo, path: Path) -> Extents:
         return written_sequentially(resolve(run.spec, info).spec)
 
 
-def _check_places(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:
+def _check_overlaps(runs: Sequence[PlannedRun], written: Sequence[Extents], path: Path) -> None:
     """Check that sequential writes to the same bytes have a reset between them."""
-    first, taken = 0, NO_EXTENTS
-    for number, (run, here) in enumerate(zip(runs, written, strict=True)):
+    first, used = 0, NO_EXTENTS
+    for number, (run, extents) in enumerate(zip(runs, written, strict=True)):
         if run.reset_before:
-            first, taken = number, NO_EXTENTS
-        if here.overlaps(taken):
-            other = next(n for n in range(first, number) if here.overlaps(written[n]))
+            first, used = number, NO_EXTENTS
+        if extents.overlaps(used):
+            other = next(n for n in range(first, number) if extents.overlaps(written[n]))
             raise UsageError(
                 "Two runs write sequentially to the same target space",
                 where=f"{path}, runs {runs[other].id} and {run.id}",
-                got=f"both write bytes {' to '.join(map(str, here.first_overlap(written[other])))}",
+                got=f"both write bytes {' to '.join(map(str, extents.first_overlap(written[other])))}",
                 allowed="runs that write sequentially to different bytes (uFLIP §4.2)",
                 action="move one of them, or give the second reset_before = true",
             )
-        taken = union([taken, here])
+        used = union([used, extents])
 
 
-def _wrong(where: str, got: str, allowed: str) -> UflipError:
+def _plan_error(where: str, got: str, allowed: str) -> UflipError:
     return KIND.unreadable(Path(where), got, allowed)
 
 

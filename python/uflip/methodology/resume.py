@@ -18,7 +18,7 @@ from dataclasses import replace
 from uflip.experiment import PlannedRun
 from uflip.footprint import all_but_written_sequentially, union, written_sequentially
 from uflip.methodology.plan import Plan
-from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
+from uflip.methodology.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.microbench import has_fixed_order
 
 
@@ -39,39 +39,41 @@ def remaining_plan(plan: Plan, done: Collection[str], *, just_reset: bool) -> Pl
     Plan
         All of its runs; the first remaining one has an unused space, or a reset before it.
     """
-    left = [number for number, run in enumerate(plan.runs) if run.id not in done]
-    if not left:
+    remaining = [number for number, run in enumerate(plan.runs) if run.id not in done]
+    if not remaining:
         return plan
-    number = left[0]
+    number = remaining[0]
     run = plan.runs[number]
     if just_reset:
         run = replace(run, reset_before=False)
     if run.spec.writes_sequentially and not run.reset_before and not has_fixed_order(run):
-        run = _elsewhere(plan, number, run)
+        run = _move_to_unused_space(plan, number, run)
     runs = (*plan.runs[:number], run, *plan.runs[number + 1 :])
     return replace(plan, runs=runs)
 
 
-def _elsewhere(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
+def _move_to_unused_space(plan: Plan, number: int, run: PlannedRun) -> PlannedRun:
     """Move a run to a space that no run touches between the last reset and the next one."""
-    before, after = _epoch(plan, number)
+    before, after = _runs_between_resets(plan, number)
     # It may have begun to write to its own space.
     disturbed = union(written_sequentially(each.spec) for each in (*before, run))
-    to_come = [written_sequentially(each.spec) for each in after]
+    later_spaces = [written_sequentially(each.spec) for each in after]
     # Spaces that later runs read, or write at random, must not be disturbed either.
-    to_come += [all_but_written_sequentially(each.spec) for each in after]
-    for block in (APART, BLOCK):
-        places = SpaceAllocator(
-            plan.target_size, block=block, disturbed=disturbed, taken=union(to_come)
+    later_spaces += [all_but_written_sequentially(each.spec) for each in after]
+    for block in (SPACING, BLOCK):
+        allocator = SpaceAllocator(
+            plan.target_size, block=block, disturbed=disturbed, reserved=union(later_spaces)
         )
-        placed = places.move(run.spec)
+        placed = allocator.move(run.spec)
         if placed.reset is None:
             return replace(run, spec=placed.spec)
     # No space is left; after a reset its own is unused again.
     return replace(run, reset_before=plan.state is not None)
 
 
-def _epoch(plan: Plan, number: int) -> tuple[Sequence[PlannedRun], Sequence[PlannedRun]]:
+def _runs_between_resets(
+    plan: Plan, number: int
+) -> tuple[Sequence[PlannedRun], Sequence[PlannedRun]]:
     """Return the runs since the last reset before run `number`, and those up to the next one."""
     resets = [index for index, run in enumerate(plan.runs) if run.reset_before]
     begin = max((index for index in resets if index <= number), default=0)

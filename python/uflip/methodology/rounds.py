@@ -24,8 +24,9 @@ is tested again and again may have a narrow interval by chance. Therefore rounds
 the looks, a claim has a confidence that allows for some, and the proof (`python -m uflip.proof
 --only repetitions`) reports how often the final intervals are right. A plan of fewer than three
 repetitions is not extended. (3) Repetitions that follow each other closely are correlated: they
-measure the device at one time, whatever their number. So a pass has `APART` runs that write, up to
-half of them of other experiments than needed: the variance of three repetitions is uncertain.
+measure the device at one time, whatever their number. So a pass has `MIN_WRITERS_PER_PASS` runs
+that write, up to half of them of other experiments than needed: the variance of three repetitions
+is uncertain.
 (4) Sequential writes are repeated as long as the total written, resets included, stays within the
 plan's announcement; on a device that is measured as-is, and never reset, not at all.
 """
@@ -69,7 +70,7 @@ LEAST_GROWTH, GROWTH = 1.5, 4
 MARGIN = 1.1  # An estimate is as often too low as too high: a tenth more saves a round.
 # On sim:demo half of the variance between repetitions is missing where fewer than eight runs lie
 # between them: 43 consecutive ones scattered by 1 %, the eight separate ones before by 8 %.
-APART = 8
+MIN_WRITERS_PER_PASS = 8
 # That of a claim (`uflip.results.agreement.CLAIM`).
 CONFIDENCE = 0.98
 
@@ -94,11 +95,11 @@ class _Candidate:
 
     runs: Sequence[PlannedRun]
     spec: Spec
-    now: int
+    repetitions: int
     """Repetitions in the next round; 0 if it needs none, or if they would not help."""
     ios: int
     """Expected number of I/Os until it converges."""
-    each: int
+    ios_each: int
     """I/Os of a repetition."""
     is_wide: bool
     """Whether each repetition needs a reset."""
@@ -109,7 +110,10 @@ _Passes = list[list[tuple[_Candidate, int]]]
 
 
 def next_round(
-    plan: Plan, finished: int, told: RepetitionSource, once_more: Callable[[PlannedRun], Spec]
+    plan: Plan,
+    finished: int,
+    source: RepetitionSource,
+    repetition_spec: Callable[[PlannedRun], Spec],
 ) -> Plan | None:
     """Return the plan with another round; None if nothing is left to repeat, or no budget.
 
@@ -120,32 +124,36 @@ def next_round(
     finished : int
         Number of finished runs: all of a stage and of those before. The round belongs to that
         stage, and comes before the next.
-    told : RepetitionSource
+    source : RepetitionSource
         Statistics of the finished runs.
-    once_more : callable
+    repetition_spec : callable
         Returns the specification of another repetition, by the phases of the baselines.
     """
     if plan.method != "auto" or plan.repetitions < REPETITIONS:
         return None
     done = plan.runs[:finished]
-    now = max((stage_of(run.spec, plan.target_size) for run in done), default=0)
-    if plan.state is None and now == SEQUENTIAL:
+    stage = max((stage_of(run.spec, plan.target_size) for run in done), default=0)
+    if plan.state is None and stage == SEQUENTIAL:
         return None
     experiments = _experiments(plan, done)
     granted: list[_Candidate] = []
-    left = _left_ios(plan, told, experiments, once_more)
-    wishes = _candidates(plan, told, experiments, once_more, _slowest_ns(done, told))
-    wishes = [wish for wish in wishes if stage_of(wish.spec, plan.target_size) == now]
-    for wish in sorted(wishes, key=lambda wish: (wish.is_wide, wish.ios)):
-        if not wish.now:
+    remaining_ios = _remaining_ios(plan, source, experiments, repetition_spec)
+    candidates = _candidates(plan, source, experiments, repetition_spec, _slowest_ns(done, source))
+    candidates = [
+        candidate for candidate in candidates if stage_of(candidate.spec, plan.target_size) == stage
+    ]
+    for candidate in sorted(candidates, key=lambda candidate: (candidate.is_wide, candidate.ios)):
+        if not candidate.repetitions:
             continue
-        if wish.ios > left:
+        if candidate.ios > remaining_ios:
             break
-        left -= wish.ios
-        granted.append(wish)
-    others = [wish for wish in wishes if wish not in granted]
-    most_bytes = _unwritten_bytes(plan, done, told)
-    more = _within(plan, done, granted, lambda some: _passes(some, others, left), most_bytes)
+        remaining_ios -= candidate.ios
+        granted.append(candidate)
+    others = [candidate for candidate in candidates if candidate not in granted]
+    most_bytes = _unwritten_bytes(plan, done, source)
+    more = _within(
+        plan, done, granted, lambda some: _passes(some, others, remaining_ios), most_bytes
+    )
     return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
 
 
@@ -153,7 +161,7 @@ def _within(
     plan: Plan,
     done: Sequence[PlannedRun],
     granted: Sequence[_Candidate],
-    turns_of: Callable[[Sequence[_Candidate]], _Passes],
+    passes_of: Callable[[Sequence[_Candidate]], _Passes],
     most_bytes: float,
 ) -> tuple[PlannedRun, ...]:
     """Lay out a round within a limit of bytes, resets included; drop the most expensive ones.
@@ -162,7 +170,7 @@ def _within(
     """
     some = len(granted)
     while some:
-        more = place_after(plan.target_size, done, _more(plan, turns_of(granted[:some])))
+        more = place_after(plan.target_size, done, _lay_out(plan, passes_of(granted[:some])))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
         some -= max(some // 16, 1)
@@ -171,19 +179,19 @@ def _within(
 
 def _experiments(plan: Plan, runs: Sequence[PlannedRun]) -> dict[Key, list[PlannedRun]]:
     """Return the repetitions of each experiment whose runs have a stop rule."""
-    found: dict[Key, list[PlannedRun]] = {}
+    experiments: dict[Key, list[PlannedRun]] = {}
     for run in runs:
         if run.micro_benchmark in (BASELINE, interference.NAME) or has_own_length(run):
             continue
         if run.spec.stop is not None or run.repetition > plan.repetitions:
             key = (run.micro_benchmark, run.pattern, run.parameter, run.value)
-            found.setdefault(key, []).append(run)
-    return found
+            experiments.setdefault(key, []).append(run)
+    return experiments
 
 
-def _slowest_ns(runs: Sequence[PlannedRun], told: RepetitionSource) -> float | None:
+def _slowest_ns(runs: Sequence[PlannedRun], source: RepetitionSource) -> float | None:
     each = [(run.id, [run.id]) for run in runs if run.micro_benchmark == BASELINE]
-    means = (said["mean_ns"] for said in told.experiment_statistics(each, None))
+    means = (row["mean_ns"] for row in source.experiment_statistics(each, None))
     return max((mean for mean in means if mean is not None), default=None)
 
 
@@ -191,59 +199,61 @@ def _totals(plan: Plan, spec: Spec) -> Totals:
     return resolve(spec, plan.device).totals
 
 
-def _left_ios(
+def _remaining_ios(
     plan: Plan,
-    told: RepetitionSource,
+    source: RepetitionSource,
     experiments: Mapping[Key, Sequence[PlannedRun]],
-    once_more: Callable[[PlannedRun], Spec],
+    repetition_spec: Callable[[PlannedRun], Spec],
 ) -> int:
     """Return the remaining I/Os of a budget of twice those of the plan's shortest runs."""
-    left = 0
+    remaining = 0
     for runs in experiments.values():
-        least = _totals(plan, once_more(runs[0])).total_ios
+        least = _totals(plan, repetition_spec(runs[0])).total_ios
         planned = sum(run.repetition <= plan.repetitions for run in runs)
-        left += TWICE * planned * least - sum(told.ios_of(run.id) for run in runs)
-    return left
+        remaining += TWICE * planned * least - sum(source.ios_of(run.id) for run in runs)
+    return remaining
 
 
-def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], told: RepetitionSource) -> float:
+def _unwritten_bytes(plan: Plan, done: Sequence[PlannedRun], source: RepetitionSource) -> float:
     """Return the bytes that the plan may still write; resets are as planned."""
-    left = 0.0
+    unwritten = 0.0
     for run in done:
         totals = _totals(plan, run.spec)
         most = totals.bytes_written
-        made = round(told.ios_of(run.id) / totals.total_ios * most)
+        made = round(source.ios_of(run.id) / totals.total_ios * most)
         if run.repetition <= plan.repetitions:
-            left += most + refresh_bytes(plan, run, most)
+            unwritten += most + refresh_bytes(plan, run, most)
         elif run.reset_before and plan.state is not None:
-            left -= plan.state.bytes_written
-        left -= made + refresh_bytes(plan, run, made)
-    return left
+            unwritten -= plan.state.bytes_written
+        unwritten -= made + refresh_bytes(plan, run, made)
+    return unwritten
 
 
 def _candidates(
     plan: Plan,
-    told: RepetitionSource,
+    source: RepetitionSource,
     experiments: Mapping[Key, Sequence[PlannedRun]],
-    once_more: Callable[[PlannedRun], Spec],
+    repetition_spec: Callable[[PlannedRun], Spec],
     slowest_ns: float | None,
 ) -> list[_Candidate]:
-    wishes = []
-    asked = [(" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()]
-    every = told.experiment_statistics(asked, slowest_ns)
-    for runs, said in zip(experiments.values(), every, strict=True):
+    candidates = []
+    sorted_runs = [
+        (" ".join(key[:2]), [run.id for run in runs]) for key, runs in experiments.items()
+    ]
+    every = source.experiment_statistics(sorted_runs, slowest_ns)
+    for runs, certainty in zip(experiments.values(), every, strict=True):
         made = len(runs)
-        more = max((repetitions_for(said, made) or 0) - made, 0)
-        spec = once_more(runs[0])
+        more = max((repetitions_for(certainty, made) or 0) - made, 0)
+        spec = repetition_spec(runs[0])
         each = _totals(plan, spec).total_ios
         now = min(more, (GROWTH - 1) * made)
-        wishes.append(
+        candidates.append(
             _Candidate(runs, spec, now, more * each, each, is_wide(spec, plan.target_size))
         )
-    return wishes
+    return candidates
 
 
-def repetitions_for(said: Certainty, made: int) -> int | None:
+def repetitions_for(certainty: Certainty, made: int) -> int | None:
     """Return the repetitions that an experiment needs, by its own scatter and that of its peers.
 
     Returns
@@ -251,23 +261,30 @@ def repetitions_for(said: Certainty, made: int) -> int | None:
     int or None
         The current number if no more are needed; None if more than `MAX_REPETITIONS`.
     """
-    expected, allowed = said["expected_ns"], said["allowed_ns"]
-    if said["certainly_converged"] or said["cannot_converge"] or expected is None or not allowed:
+    expected, allowed = certainty["expected_ns"], certainty["allowed_ns"]
+    if (
+        certainty["certainly_converged"]
+        or certainty["cannot_converge"]
+        or expected is None
+        or not allowed
+    ):
         return made
-    own, supported = needed_repetitions(made, expected / allowed), said["supported_ns"]
+    own, supported = needed_repetitions(made, expected / allowed), certainty["supported_ns"]
     if own is None:
         return None
     # More repetitions estimate the correlation of neighbours better: no reason to give up.
-    own = min(ceil(own * (said["widened"] or 1.0)), MAX_REPETITIONS)
+    own = min(ceil(own * (certainty["widened"] or 1.0)), MAX_REPETITIONS)
     if supported is None:
-        return max(own, said["fewest"])
-    if max(expected, supported) <= allowed and made < said["fewest"]:
-        return said["fewest"]
-    theirs = needed_repetitions(made, supported / allowed, (said["degrees"] or 0.0) - (made - 1))
-    return None if theirs is None else max(own, theirs, said["fewest"])
+        return max(own, certainty["fewest"])
+    if max(expected, supported) <= allowed and made < certainty["fewest"]:
+        return certainty["fewest"]
+    theirs = needed_repetitions(
+        made, supported / allowed, (certainty["degrees"] or 0.0) - (made - 1)
+    )
+    return None if theirs is None else max(own, theirs, certainty["fewest"])
 
 
-def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | None:
+def needed_repetitions(made: int, excess: float, peer_degrees: float = 0.0) -> int | None:
     """Return the repetitions that narrow an interval enough, by the scatter so far.
 
     Parameters
@@ -277,7 +294,7 @@ def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | Non
     excess : float
         Half width over allowed half width. If it is not above one, the reason for doubt is
         another one, which shows from `FEWEST` on.
-    lent : float
+    peer_degrees : float
         Degrees of freedom of the scatter that come from peers.
 
     Returns
@@ -292,7 +309,7 @@ def needed_repetitions(made: int, excess: float, lent: float = 0.0) -> int | Non
     """
     needed = float(made)
     for _ in range(4):
-        narrower = _student(max(needed, made) + lent) / _student(made + lent)
+        narrower = _student(max(needed, made) + peer_degrees) / _student(made + peer_degrees)
         needed = made * (excess * min(narrower, 1.0)) ** 2
     if needed > MAX_REPETITIONS:
         return None
@@ -307,45 +324,59 @@ def _student(repetitions: float) -> float:
 def _passes(granted: Sequence[_Candidate], others: Sequence[_Candidate], left_ios: int) -> _Passes:
     """Return, per pass, the experiments to repeat and their repetition numbers.
 
-    Passes with few writing runs are filled up to `APART`, first with the cheapest experiments, of
-    these with the least repeated. If more than half of a pass would have to be filled up, nothing
-    in it writes, as the cost exceeds the gain. The round ends when no I/Os are left.
+    Passes with few writing runs are filled up to `MIN_WRITERS_PER_PASS`, first with the cheapest
+    experiments, of these with the least repeated. If more than half of a pass would have to be
+    filled up, nothing in it writes, as the cost exceeds the gain. The round ends when no I/Os are
+    left.
     """
     made: Counter[int] = Counter()
-    turns: _Passes = []
-    everyone = [wish for wish in (*granted, *others) if wish.spec.writes and not wish.is_wide]
-    for turn in range(1, max((wish.now for wish in granted), default=0) + 1):
-        now = [wish for wish in granted if turn <= wish.now]
-        writing = sum(wish.spec.writes for wish in now)
-        apart = min(APART, len(everyone))
-        if 2 * writing < apart:
-            now = [wish for wish in now if not wish.spec.writes]
-        elif writing < apart:
-            idle = [wish for wish in everyone if wish not in now]
-            idle = [wish for wish in idle if len(wish.runs) + made[id(wish)] < MAX_REPETITIONS]
-            idle.sort(key=lambda wish: (wish.each, len(wish.runs) + made[id(wish)]))
-            filling = idle[: apart - writing]
-            left_ios -= sum(wish.each for wish in filling)
+    passes: _Passes = []
+    writers = [
+        candidate
+        for candidate in (*granted, *others)
+        if candidate.spec.writes and not candidate.is_wide
+    ]
+    for number in range(1, max((candidate.repetitions for candidate in granted), default=0) + 1):
+        repeated = [candidate for candidate in granted if number <= candidate.repetitions]
+        writing = sum(candidate.spec.writes for candidate in repeated)
+        least = min(MIN_WRITERS_PER_PASS, len(writers))
+        if 2 * writing < least:
+            repeated = [candidate for candidate in repeated if not candidate.spec.writes]
+        elif writing < least:
+            waiting = [candidate for candidate in writers if candidate not in repeated]
+            waiting = [
+                candidate
+                for candidate in waiting
+                if len(candidate.runs) + made[id(candidate)] < MAX_REPETITIONS
+            ]
+            waiting.sort(
+                key=lambda candidate: (
+                    candidate.ios_each,
+                    len(candidate.runs) + made[id(candidate)],
+                )
+            )
+            filling = waiting[: least - writing]
+            left_ios -= sum(candidate.ios_each for candidate in filling)
             if left_ios < 0:
                 break
-            now += filling
-        if not now:
+            repeated += filling
+        if not repeated:
             break
-        made.update(map(id, now))
-        turns.append([(wish, made[id(wish)]) for wish in now])
-    return turns
+        made.update(map(id, repeated))
+        passes.append([(candidate, made[id(candidate)]) for candidate in repeated])
+    return passes
 
 
-def _more(plan: Plan, turns: _Passes) -> list[PlannedRun]:
+def _lay_out(plan: Plan, passes: _Passes) -> list[PlannedRun]:
     """Lay out a round pass by pass, so that repetitions of one experiment lie apart.
 
     Mixes with sequential writes need half of the device undisturbed: they come before the others,
     as in a plan.
     """
     runs: list[PlannedRun] = []
-    for turn in turns:
-        now = [_repetition(plan, wish, number) for wish, number in turn]
-        runs += shuffle_disturbing(now, plan.seed, plan.target_size)
+    for one_pass in passes:
+        repetitions = [_repetition(plan, candidate, number) for candidate, number in one_pass]
+        runs += shuffle_disturbing(repetitions, plan.seed, plan.target_size)
     runs.sort(key=lambda run: run.spec.writes_sequentially and not isinstance(run.spec, Mix))
     return [
         replace(run, id=f"{number:04d}-{run.id}")
@@ -353,7 +384,7 @@ def _more(plan: Plan, turns: _Passes) -> list[PlannedRun]:
     ]
 
 
-def _repetition(plan: Plan, wish: _Candidate, number: int) -> PlannedRun:
-    first = wish.runs[0]
-    bare = replace(first, id=first.id.split("-", 1)[1], spec=wish.spec, reset_before=False)
-    return repeat(bare, len(wish.runs) + number, plan.seed, plan.target_size)
+def _repetition(plan: Plan, candidate: _Candidate, number: int) -> PlannedRun:
+    first = candidate.runs[0]
+    bare = replace(first, id=first.id.split("-", 1)[1], spec=candidate.spec, reset_before=False)
+    return repeat(bare, len(candidate.runs) + number, plan.seed, plan.target_size)

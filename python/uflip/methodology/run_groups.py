@@ -64,9 +64,9 @@ def _is_needed_again(run: PlannedRun, plan: Plan, done: Collection[str]) -> bool
 
 def groups(
     plan: Plan,
-    left: list[Numbered],
+    remaining: list[Numbered],
     writer: PlanStore,
-    found: Calibration,
+    calibration: Calibration,
     on_event: Callable[[Event], None],
     *,
     closed: bool,
@@ -80,22 +80,22 @@ def groups(
     for stage in STAGES:
         while True:
             end = ends_of_stages(plan.runs, plan.target_size)[stage]
-            yield from group_unpaused([each for each in left if made <= each[0] < end])
+            yield from group_unpaused([each for each in remaining if made <= each[0] < end])
             made = end
-            grown = next_round(plan, made, writer, found.once_more)
+            grown = next_round(plan, made, writer, calibration.repetition_spec)
             if grown is None or (closed and stage != SEQUENTIAL):
                 break
             added = len(grown.runs) - len(plan.runs)
-            later = [(index + added, run) for index, run in left if index >= made]
-            left = [*list(enumerate(grown.runs))[made : made + added], *later]
+            later_runs = [(index + added, run) for index, run in remaining if index >= made]
+            remaining = [*list(enumerate(grown.runs))[made : made + added], *later_runs]
             plan = grown
-            found.grown(plan)
+            calibration.update_plan(plan)
             writer.grow(plan.runs)
             on_event(PlanGrew(plan))
-    yield from group_unpaused([each for each in left if each[0] >= made])
+    yield from group_unpaused([each for each in remaining if each[0] >= made])
 
 
 def disturbing_runs(plan: Plan) -> Sequence[PlannedRun]:
     """Return the first run that disturbs the state, and all after it."""
-    indices = (at for at, run in enumerate(plan.runs) if run.spec.writes_sequentially)
+    indices = (index for index, run in enumerate(plan.runs) if run.spec.writes_sequentially)
     return plan.runs[next(indices, len(plan.runs)) :]

@@ -1,6 +1,6 @@
 """Allocation of target spaces to runs, with a reset before the first run without free space.
 
-Spaces lie far apart if that needs no reset (`target_spaces.APART`), else closer
+Spaces lie far apart if that needs no reset (`target_spaces.SPACING`), else closer
 (`target_spaces.BLOCK`): a distance of more than a flash block of the paper is safer, but a reset
 writes several times the device.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from uflip.experiment import PlannedRun
 from uflip.footprint import union, written_sequentially
 from uflip.methodology.run_lengths import shortest
-from uflip.methodology.target_spaces import APART, BLOCK, SpaceAllocator
+from uflip.methodology.target_spaces import BLOCK, SPACING, SpaceAllocator
 from uflip.microbench import has_fixed_order
 from uflip.spec import Basic, Spec
 
@@ -22,7 +22,7 @@ class PlacedRuns:
 
     runs: tuple[PlannedRun, ...]
     why_reset: Mapping[str, str]
-    places: SpaceAllocator
+    allocator: SpaceAllocator
 
     def without_resets(self) -> "PlacedRuns":
         """Return the same without resets: for a device that is measured as-is."""
@@ -66,7 +66,7 @@ def allocate_spaces(
 
     `longest` returns the specification with the largest space that a run may need.
     """
-    far = _placed_in(runs, SpaceAllocator(capacity, used_bytes, APART), longest)
+    far = _placed_in(runs, SpaceAllocator(capacity, used_bytes, SPACING), longest)
     if not far.why_reset:
         return far
     close = _placed_in(runs, SpaceAllocator(capacity, used_bytes, BLOCK), longest)
@@ -75,7 +75,7 @@ def allocate_spaces(
 
 def _placed_in(
     runs: Iterable[PlannedRun],
-    places: SpaceAllocator,
+    allocator: SpaceAllocator,
     longest: Callable[[PlannedRun], Spec] = planned_spec,
 ) -> PlacedRuns:
     placed: list[PlannedRun] = []
@@ -90,13 +90,13 @@ def _placed_in(
         if not run.spec.writes_sequentially:
             placed.append(run)
             continue
-        spec, reset = places.move(longest(run))
+        spec, reset = allocator.move(longest(run))
         if isinstance(run.spec, Basic) and isinstance(spec, Basic):
             spec = run.spec.but(target_offset=spec.target_offset)
         if reset is not None:
             why[run.id] = reset
         placed.append(replace(run, spec=spec, reset_before=reset is not None))
-    return PlacedRuns(tuple(placed), why, places)
+    return PlacedRuns(tuple(placed), why, allocator)
 
 
 def fewest_resets(runs: Sequence[PlannedRun], placed: PlacedRuns, used_bytes: int) -> int:
@@ -104,4 +104,4 @@ def fewest_resets(runs: Sequence[PlannedRun], placed: PlacedRuns, used_bytes: in
     if not placed.why_reset or not any(run.spec.stop for run in runs):
         return len(placed.why_reset)
     short = [replace(run, spec=shortest(run.spec)) for run in runs]
-    return len(allocate_spaces(short, placed.places.capacity, used_bytes).why_reset)
+    return len(allocate_spaces(short, placed.allocator.capacity, used_bytes).why_reset)

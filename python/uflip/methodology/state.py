@@ -76,7 +76,7 @@ class Enforcement:
 class EnforcementLog(Protocol):
     """Storage of the progress of an enforcement; `uflip.results.StateRecord` is one."""
 
-    def reached(self, done_ios: int) -> None:
+    def save_progress(self, done_ios: int) -> None:
         """Store the number of writes made so far, durably."""
 
 
@@ -116,20 +116,20 @@ def plan_state(
         raise unknown_name("state", state, STATES, where="--state")
     if state == "as-is":
         return None
-    asked: dict[str, object] = {"state": state, "seed": seed}
+    request: dict[str, object] = {"state": state, "seed": seed}
     if state == "random":
         whole = info.capacity_bytes if target_size is None else target_size
-        asked["random_bytes"] = overwrites * whole
+        request["random_bytes"] = overwrites * whole
     if target_size is None:
-        return plan_request(info, asked)
+        return plan_request(info, request)
     try:
-        return plan_request(info, asked | {"target_size": target_size})
+        return plan_request(info, request | {"target_size": target_size})
     except UsageError as error:
         error.where = f"--target-size {target_size}"
         raise
 
 
-def plan_request(info: DeviceInfo, asked: Mapping[str, object]) -> Enforcement:
+def plan_request(info: DeviceInfo, requested: Mapping[str, object]) -> Enforcement:
     """Return the same as `plan_state`, for a request that may also contain sizes and a seed.
 
     Raises
@@ -137,15 +137,15 @@ def plan_request(info: DeviceInfo, asked: Mapping[str, object]) -> Enforcement:
     UsageError
         If it does not make sense, or does not fit the device.
     """
-    request, totals = resolve_state(asked, info)
+    request, totals = resolve_state(requested, info)
     ios, written = totals.total_ios, totals.bytes_written
     return Enforcement(request, ios, written, cost_of(info.kind).state_ns(ios, written))
 
 
 def enforce_state(
     device: Device,
-    wanted: Enforcement,
-    keeper: EnforcementLog,
+    enforcement: Enforcement,
+    log: EnforcementLog,
     done_ios: int = 0,
     on_state: OnState | None = None,
 ) -> None:
@@ -155,9 +155,9 @@ def enforce_state(
     ----------
     device : Device
         Open for writing.
-    wanted : Enforcement
+    enforcement : Enforcement
         From `plan_state`.
-    keeper : EnforcementLog
+    log : EnforcementLog
         Receives the progress now and then, and at the end.
     done_ios : int
         Writes of an earlier attempt, which are not repeated.
@@ -177,21 +177,21 @@ def enforce_state(
         nonlocal made, saved_at
         made = done_ios + done
         if time.monotonic() - saved_at > SAVE_EVERY_S:
-            keeper.reached(made)
+            log.save_progress(made)
             saved_at = time.monotonic()
         if on_state is not None:
-            on_state(made, wanted.total_ios)
+            on_state(made, enforcement.total_ios)
 
     try:
-        device.enforce(wanted.request, done_ios, progress)
+        device.enforce(enforcement.request, done_ios, progress)
     except InterruptedRun as error:
         raise InterruptedRun(
-            f"Interrupted after {made} of {wanted.total_ios} writes of the state",
+            f"Interrupted after {made} of {enforcement.total_ios} writes of the state",
             where=error.where,
             action="give the same command again: it goes on from there",
         ) from None
     finally:
-        keeper.reached(made)
+        log.save_progress(made)
 
 
 def default_state(info: DeviceInfo) -> str:

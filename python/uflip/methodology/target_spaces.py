@@ -19,11 +19,11 @@ moved to make room for another.
 between the first and the last: with Incr = 256 that span is 256 times as large, three repetitions
 of Order alone would span 48 GiB of a device that is "never reset". (2) How large a block is. The
 paper names 128 KB (§4.1), and its devices map in units of up to some MB. Spaces keep a distance of
-`APART` if that needs no reset, else of `BLOCK` (`plan`). (3) Where a space begins: at a multiple of
-`APART`, except where I/Os with gaps interleave with those of others. (4) Where the repetitions of
-other runs go: to random spaces of their own (`draw_target`). The cost of a read depends on the dies
-of its pages, so three visits to one space agree perfectly about that space and do not describe the
-device. The first repetition of all but the baselines is random as well: runs that all begin at
+`SPACING` if that needs no reset, else of `BLOCK` (`plan`). (3) Where a space begins: at a multiple
+of `SPACING`, except where I/Os with gaps interleave with those of others. (4) Where the repetitions
+of other runs go: to random spaces of their own (`draw_target`). The cost of a read depends on the
+dies of its pages, so three visits to one space agree perfectly about that space and do not describe
+the device. The first repetition of all but the baselines is random as well: runs that all begin at
 offset 0 find the preceding run's part of the map in the memory of the device. Draws avoid the
 spaces of earlier runs (`SpaceDrawer`).
 """
@@ -49,7 +49,7 @@ P = TypeVar("P", Basic, MixPart)
 
 BLOCK = 128 << 10
 """No two runs share such a block [bytes]: "the flash block size, 128 KB" (uFLIP §4.1)."""
-APART = 1 << 20
+SPACING = 1 << 20
 """Distance of runs, where there is room [bytes]: blocks of several chips written as one."""
 
 OFFSETS_AT_A_TIME = 4096
@@ -78,10 +78,10 @@ class SpaceAllocator:
     used : int
         End of the space that earlier plans have written sequentially [bytes].
     block : int
-        Runs share no block of this size [bytes]: `APART` or `BLOCK`.
+        Runs share no block of this size [bytes]: `SPACING` or `BLOCK`.
     disturbed : Extents
         Sequential writes of earlier runs of the plan: nothing may touch them.
-    taken : Extents
+    reserved : Extents
         Further space to keep free of sequential writes.
     """
 
@@ -89,53 +89,53 @@ class SpaceAllocator:
         self,
         capacity: int,
         used: int = 0,
-        block: int = APART,
+        block: int = SPACING,
         *,
         disturbed: Extents = NO_EXTENTS,
-        taken: Extents = NO_EXTENTS,
+        reserved: Extents = NO_EXTENTS,
     ) -> None:
         self.capacity = capacity
         self.block = block
         self.resets = 0
         """Number of times that no space was left."""
-        self.handed_out = 0
+        self.allocated_bytes = 0
         """Sum of the blocks that all runs touch [bytes]."""
         earlier = Extents(np.array([0]), np.array([used])) if used else NO_EXTENTS
-        self._taken = union([earlier, disturbed, taken]).in_blocks(block)
+        self._used = union([earlier, disturbed, reserved]).in_blocks(block)
         self._disturbed = disturbed.in_blocks(BLOCK)
 
     def move(self, spec: Spec) -> PlacedSpec:
         """Return the specification moved to a space that was not touched before."""
-        own = _at(spec, 0)
+        own = _with_offset(spec, 0)
         shape = written_sequentially(own).in_blocks(self.block)
-        moved, why = self._find(spec, shape), None
+        moved, reason = self._find(spec, shape), None
         if moved is None:
-            why = self._no_room(own)
+            reason = self._describe_shortage(own)
             self.resets += 1
-            self._taken = self._disturbed = NO_EXTENTS
+            self._used = self._disturbed = NO_EXTENTS
             moved = self._find(spec, shape)
         assert moved is not None, "an empty device has room for whatever fits on it"
         written = written_sequentially(moved).in_blocks(BLOCK)
         self._disturbed = union([self._disturbed, written])
-        self._taken = union([self._taken, written.in_blocks(self.block)])
-        self.handed_out += written.size
-        return PlacedSpec(moved, why)
+        self._used = union([self._used, written.in_blocks(self.block)])
+        self.allocated_bytes += written.size
+        return PlacedSpec(moved, reason)
 
     def _find(self, spec: Spec, shape: Extents) -> Spec | None:
         if not isinstance(spec, Mix):
-            offset = self._room(shape, _span(spec), 0, self.capacity)
-            return None if offset is None else _at(spec, offset)
+            offset = self._find_offset(shape, _span(spec), 0, self.capacity)
+            return None if offset is None else _with_offset(spec, offset)
         return self._find_for_mix(spec, shape)
 
     def _find_for_mix(self, spec: Mix, shape: Extents) -> Spec | None:
         """Put the sequential writes of a mix into one half, the other pattern into the other."""
         half = half_size(self.capacity, _writer(spec).io_bytes)
         for begin, other in ((0, half), (half, 0)):
-            offset = self._room(shape, _span(spec), begin, begin + half)
+            offset = self._find_offset(shape, _span(spec), begin, begin + half)
             if offset is None:
                 continue
             for drawn in (other + _reader(spec).begin % half, other):
-                moved = _at(spec, offset, drawn)
+                moved = _with_offset(spec, offset, drawn)
                 if (
                     not all_but_written_sequentially(moved)
                     .in_blocks(BLOCK)
@@ -144,68 +144,68 @@ class SpaceAllocator:
                     return moved
         return None
 
-    def _room(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
+    def _find_offset(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
         """Return an offset at which a shape is free and its target within bounds, or None.
 
         Searches upwards, but single blocks with gaps downwards from the end: these interleave, and
         longer stretches between them would leave no room for either.
         """
         if len(shape) == 1:
-            return self._first_stretch(shape.size, span, begin, end)
+            return self._first_gap(shape.size, span, begin, end)
         if shape.size == len(shape) * self.block:
             return self._last(shape, span, begin, end)
         return self._first(shape, span, begin, end)
 
-    def _first_stretch(self, size: int, span: int, begin: int, end: int) -> int | None:
+    def _first_gap(self, size: int, span: int, begin: int, end: int) -> int | None:
         """Return the first offset, at the begin or after a taken part, with enough free space."""
-        taken = self._taken
-        behind = np.concatenate([[begin], taken.ends[taken.ends > begin]])
-        offsets = -(-behind // APART) * APART
-        following = np.searchsorted(taken.ends, offsets, side="right")
-        until = np.append(taken.begins, END)[following]
-        found = offsets[(offsets + size <= until) & (offsets + span <= end)]
-        return int(found[0]) if len(found) else None
+        used = self._used
+        starts = np.concatenate([[begin], used.ends[used.ends > begin]])
+        offsets = -(-starts // SPACING) * SPACING
+        following = np.searchsorted(used.ends, offsets, side="right")
+        until = np.append(used.begins, END)[following]
+        fitting = offsets[(offsets + size <= until) & (offsets + span <= end)]
+        return int(fitting[0]) if len(fitting) else None
 
     def _first(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
         """Search upwards; on an overlap, continue above the taken part."""
-        taken, step = self._taken, self.block
+        used, step = self._used, self.block
         offset = -(-begin // step) * step
         while offset + span <= end:
-            here = shape.shifted(offset)
-            last = np.searchsorted(taken.begins, here.ends, side="left")
-            below = np.concatenate([[0], taken.ends])[last]
-            met = below > here.begins
-            if not met.any():
+            candidate = shape.shifted(offset)
+            last = np.searchsorted(used.begins, candidate.ends, side="left")
+            below = np.concatenate([[0], used.ends])[last]
+            overlaps = below > candidate.begins
+            if not overlaps.any():
                 return offset
-            offset += -(-int((below - here.begins)[met].max()) // step) * step
+            offset += -(-int((below - candidate.begins)[overlaps].max()) // step) * step
         return None
 
     def _last(self, shape: Extents, span: int, begin: int, end: int) -> int | None:
         """Search downwards for a shape of single blocks, many offsets at a time."""
-        block, taken = self.block, self._taken
+        block, used = self.block, self._used
         change = np.zeros(-(-self.capacity // block) + 2, dtype=np.int8)
-        change[taken.begins // block] += 1
-        change[taken.ends // block] -= 1
-        is_taken = np.cumsum(change, dtype=np.int8).astype(bool)
+        change[used.begins // block] += 1
+        change[used.ends // block] -= 1
+        is_used = np.cumsum(change, dtype=np.int8).astype(bool)
         blocks, lowest = shape.begins // block, -(-begin // block)
         # Distant blocks first: a shape that does not fit is ruled out after a few of them.
         spread = np.concatenate([blocks[n::SPREAD] for n in range(SPREAD)])
         for top in range((end - span) // block, lowest - 1, -OFFSETS_AT_A_TIME):
             free = np.arange(top, max(top - OFFSETS_AT_A_TIME, lowest - 1), -1)
             for each in spread:
-                free = free[~is_taken[each + free]]
+                free = free[~is_used[each + free]]
                 if not len(free):
                     break
             else:
                 return int(free[0]) * block
         return None
 
-    def _no_room(self, spec: Spec) -> str:
-        free = self.capacity - self._taken.size
+    def _describe_shortage(self, spec: Spec) -> str:
+        free = self.capacity - self._used.size
         return (
             f"it writes sequentially to {format_size(written_sequentially(spec).size)} within "
             f"{format_size(_span(spec))}, {format_size(free)} of the device were not yet touched, "
-            "and nowhere was room for it"
+            "and no gap is large enough"
         )
 
 
@@ -224,7 +224,7 @@ def _span(spec: Spec) -> int:
     return _writer(spec).target_bytes
 
 
-def _at(spec: Spec, offset: int, other: int | None = None) -> Spec:
+def _with_offset(spec: Spec, offset: int, other: int | None = None) -> Spec:
     """Return the specification with its target at `offset`, and a mix's other target at `other`."""
     if not isinstance(spec, Mix):
         return spec.but(target_offset=offset)
@@ -251,23 +251,23 @@ class SpaceDrawer:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._taken = NO_EXTENTS
+        self._used = NO_EXTENTS
 
     def draw(self, part: P, begin: int, size: int, seed: int) -> P:
         """Move a target within a part of the device, to an unused space."""
         if part.target_bytes > self._capacity // WIDE:
-            return _drawn(part, begin, size, seed)
+            return _move_randomly(part, begin, size, seed)
         for attempt in range(DRAWS):
-            drawn = seed if attempt == 0 else run_seed(seed, "place", "", attempt)
-            moved = _drawn(part, begin, size, drawn)
-            target = Extents(np.array([moved.begin]), np.array([moved.end])).in_blocks(APART)
-            if not target.overlaps(self._taken):
+            attempt_seed = seed if attempt == 0 else run_seed(seed, "place", "", attempt)
+            moved = _move_randomly(part, begin, size, attempt_seed)
+            target = Extents(np.array([moved.begin]), np.array([moved.end])).in_blocks(SPACING)
+            if not target.overlaps(self._used):
                 break
-        self._taken = union([self._taken, target])
+        self._used = union([self._used, target])
         return moved
 
 
-def draw_target(spec: Spec, capacity: int, seed: int, places: SpaceDrawer | None = None) -> Spec:
+def draw_target(spec: Spec, capacity: int, seed: int, drawer: SpaceDrawer | None = None) -> Spec:
     """Return the specification with randomly drawn target spaces, where there is room.
 
     Parameters
@@ -278,10 +278,10 @@ def draw_target(spec: Spec, capacity: int, seed: int, places: SpaceDrawer | None
         Size of the device [bytes].
     seed : int
         The same seed gives the same spaces.
-    places : OwnPlaces, optional
+    drawer : SpaceDrawer, optional
         The spaces of earlier runs, which are avoided.
     """
-    draw = _drawn if places is None else places.draw
+    draw = _move_randomly if drawer is None else drawer.draw
     if isinstance(spec, Basic):
         return draw(spec, 0, capacity, seed)
     assert isinstance(spec, Mix), "a plan has basic patterns and mixes"
@@ -293,7 +293,7 @@ def draw_target(spec: Spec, capacity: int, seed: int, places: SpaceDrawer | None
     return spec.but(**moved)
 
 
-def _drawn(part: P, begin: int, size: int, seed: int) -> P:
+def _move_randomly(part: P, begin: int, size: int, seed: int) -> P:
     """Move a target within a part of the device, where there is a choice."""
-    choices = (size - part.target_bytes) // APART + 1
-    return part if choices < 2 else replace(part, target_offset=begin + seed % choices * APART)
+    choices = (size - part.target_bytes) // SPACING + 1
+    return part if choices < 2 else replace(part, target_offset=begin + seed % choices * SPACING)

@@ -47,17 +47,17 @@ def wear_of(info: DeviceInfo) -> DeviceWear:
     if info.simulated:
         return wear_from_profile(info.profile)
     if info.null:
-        return DeviceWear(unknown="there is nothing that could wear")
+        return DeviceWear(unknown="the null device does not wear")
     path = Path(info.url.removeprefix("file:").removeprefix("block:"))
     # A file that does not exist yet will be on the disk of its folder.
     text = _native.wear(str(path if path.exists() else path.absolute().parent))
-    told = msgspec.json.decode(text, type=_NativeWear)
-    if told.unknown is not None:
-        return DeviceWear(unknown=told.unknown)
+    smart_log = msgspec.json.decode(text, type=_NativeWear)
+    if smart_log.unknown is not None:
+        return DeviceWear(unknown=smart_log.unknown)
     return msgspec.structs.replace(
-        wear_from_smart_log(told.percentage_used, told.bytes_written),
-        available_spare_percent=told.available_spare_percent,
-        temperature_celsius=told.temperature_celsius,
+        wear_from_smart_log(smart_log.percentage_used, smart_log.bytes_written),
+        available_spare_percent=smart_log.available_spare_percent,
+        temperature_celsius=smart_log.temperature_celsius,
     )
 
 
@@ -112,15 +112,15 @@ def describe_wear(wear: DeviceWear, size_bytes: int) -> str:
     Examples
     --------
     >>> describe_wear(wear_from_smart_log(5, 10**12), 10**11)
-    '0.5 % of the rated endurance, for 93.13 GiB written; the device says 5 % are used'
+    '0.5 % of the rated endurance, for 93.13 GiB written; the device reports 5 % used'
     >>> describe_wear(wear_from_smart_log(0, 10**12), 10**11)
-    'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device says 0 % are used'
+    'less than 0.1 % of the rated endurance, for 93.13 GiB written; the device reports 0 % used'
     >>> describe_wear(wear_from_smart_log(0, 10**9), 174 * 10**9)
-    'less than 174 % of the rated endurance, for 162.05 GiB written; the device says 0 % are used'
+    'less than 174 % of the rated endurance, for 162.05 GiB written; the device reports 0 % used'
     """
     used = ""
     if wear.percentage_used is not None:
-        used = f"the device says {wear.percentage_used:.4g} % are used"
+        used = f"the device reports {wear.percentage_used:.4g} % used"
     share = wear.share(size_bytes)
     if share is None:
         return "; ".join(part for part in (f"unknown: {wear.unknown}", used) if part)

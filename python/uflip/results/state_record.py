@@ -52,17 +52,17 @@ class StateRecord:
         )
         return 0
 
-    def reached(self, done_ios: int) -> None:
+    def save_progress(self, done_ios: int) -> None:
         """Record the number of enforcement writes made so far."""
         assert self.state is not None, "begin comes first"
         self._save(msgspec.structs.replace(self.state, done_ios=done_ios))
 
-    def enforced(self, state_id: str) -> None:
+    def save_enforced(self, state_id: str) -> None:
         """Record that the enforcement is complete."""
         assert self.state is not None, "begin comes first"
         self._save(msgspec.structs.replace(self.state, state_id=state_id))
 
-    def after_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
+    def save_run(self, state_id: str | None, written_bytes: int, used_bytes: int) -> None:
         """Record the state after a run; do nothing if it was unknown before."""
         if self.state is None:
             return

@@ -77,7 +77,7 @@ class BenchmarkRun:
             self.writer,
             on_event,
             history=self.history,
-            found=self.calibration,
+            calibration=self.calibration,
             max_time_ns=max_time_ns,
             done=done,
             replay=self.replay,

@@ -230,5 +230,5 @@ def _resume_real_device(
     plan = remaining_plan(plan, done, just_reset=just_reset)
     remaining = [run for run in plan.runs if run.id not in done]
     if remaining:
-        history.cut_short(remaining[0].spec, plan.durability)
+        history.record_interruption(remaining[0].spec, plan.durability)
     return plan
