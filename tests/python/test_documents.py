@@ -19,7 +19,7 @@ import stored
 from command_line import uflip
 
 from uflip.data import manifest, state_record
-from uflip.data.document import DEEPEST, file_name_problem, nesting_depth, plain
+from uflip.data.document import MAX_DEPTH, file_name_problem, nesting_depth, plain
 from uflip.data.spec import read_spec
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError, UsageError
@@ -144,8 +144,8 @@ def test_summary_of_every_version_matches_its_type(version: int) -> None:
     ("text", "words"),
     [
         (b"", "not JSON"),
-        (b"[" * 100_000, f"more than {DEEPEST} levels"),
-        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, f"more than {DEEPEST} levels"),
+        (b"[" * 100_000, f"more than {MAX_DEPTH} levels"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, f"more than {MAX_DEPTH} levels"),
         (b'{"format": "uflip-results", "seed": ' + b"9" * 5000 + b"}", "out of range"),
         (b'{"format": "\xff"}', "not JSON"),
         (b'{"format": "\\ud800"}', "not JSON"),

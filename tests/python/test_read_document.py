@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uflip.data.bounded_read import DocumentKind, decode, read_document, read_if_there, read_text
+from uflip.data.bounded_read import DocumentKind, decode, read_document, read_if_exists, read_text
 from uflip.errors import ResultsError, UsageError
 
 KIND = DocumentKind("plan", 100, "give another file", UsageError)
@@ -42,7 +42,7 @@ def test_link_is_followed_and_link_loop_refused(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_none_or_an_error(tmp_path: Path) -> None:
-    assert read_if_there(tmp_path / "plan", KIND) is None
+    assert read_if_exists(tmp_path / "plan", KIND) is None
     assert refused(tmp_path / "plan").got == "no such file"
 
 

@@ -137,8 +137,8 @@ def test_record_is_valid_until_others_write(scratch: Path) -> None:
     reopened = open_record(record.path, info)
     assert reopened.begin(random_, 100) == 60
     assert reopened.begin(random_ | {"state": "sequential"}, 10) == 0
-    reopened.enforced("abc")
-    reopened.after_run("abd", 4096, 8192)
+    reopened.save_enforced("abc")
+    reopened.save_run("abd", 4096, 8192)
     recorded = open_record(record.path, info).state
     assert recorded is not None
     assert (recorded.state_id, recorded.runs_since, recorded.bytes_written_since) == (

@@ -69,13 +69,13 @@ def read_document(path: Path, kind: DocumentKind) -> bytes:
     UflipError
         Of the class in `kind`: no such file, not a regular one, too large, unreadable.
     """
-    content = read_if_there(path, kind)
+    content = read_if_exists(path, kind)
     if content is None:
-        raise _not_there(path, kind)
+        raise _missing_file_error(path, kind)
     return content
 
 
-def read_if_there(path: Path, kind: DocumentKind) -> bytes | None:
+def read_if_exists(path: Path, kind: DocumentKind) -> bytes | None:
     """Read a whole file like `read_document`; return None if it is missing.
 
     Raises
@@ -84,7 +84,7 @@ def read_if_there(path: Path, kind: DocumentKind) -> bytes | None:
         From `read_document`.
     """
     # The file may grow meanwhile: the size of the content decides.
-    content = _beginning(path, kind, kind.limit_bytes + 1)
+    content = _read_at_most(path, kind, kind.limit_bytes + 1)
     if content is not None:
         _check_size(path, kind, len(content))
     return content
@@ -101,7 +101,7 @@ def read_text(path: Path, kind: DocumentKind) -> str:
     return decode(path, kind, read_document(path, kind))
 
 
-def read_start(path: Path, kind: DocumentKind, most_bytes: int) -> bytes:
+def read_start(path: Path, kind: DocumentKind, max_bytes: int) -> bytes:
     """Read the beginning of a file that another reader reads as a whole.
 
     Raises
@@ -109,14 +109,14 @@ def read_start(path: Path, kind: DocumentKind, most_bytes: int) -> bytes:
     UflipError
         From `read_document`.
     """
-    content = _beginning(path, kind, most_bytes)
+    content = _read_at_most(path, kind, max_bytes)
     if content is None:
-        raise _not_there(path, kind)
+        raise _missing_file_error(path, kind)
     return content
 
 
-def _beginning(path: Path, kind: DocumentKind, most_bytes: int) -> bytes | None:
-    """Read at most `most_bytes` of a file; return None if it is missing."""
+def _read_at_most(path: Path, kind: DocumentKind, max_bytes: int) -> bytes | None:
+    """Read at most `max_bytes` of a file; return None if it is missing."""
     try:
         descriptor = _open_regular(path, kind)
     except FileNotFoundError:
@@ -125,13 +125,13 @@ def _beginning(path: Path, kind: DocumentKind, most_bytes: int) -> bytes | None:
         raise kind.unreadable(path, _reason(error)) from error
     with os.fdopen(descriptor, "rb") as file:
         try:
-            return file.read(most_bytes) if _size(path, kind, descriptor) else b""
+            return file.read(max_bytes) if _size(path, kind, descriptor) else b""
         except OSError as error:
             raise kind.unreadable(path, _reason(error)) from error
 
 
-def _not_there(path: Path, kind: DocumentKind) -> UflipError:
-    return kind.unreadable(path, "no such file", "a file that is there")
+def _missing_file_error(path: Path, kind: DocumentKind) -> UflipError:
+    return kind.unreadable(path, "no such file", "an existing file")
 
 
 def decode(path: Path, kind: DocumentKind, content: bytes) -> str:

@@ -218,7 +218,7 @@ class DeviceInfo(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.simulated != (self.kind == "sim"):
-            raise ValueError(f"a device of kind {self.kind} that says simulated = {self.simulated}")
+            raise ValueError(f"a device of kind {self.kind} with simulated = {self.simulated}")
         if self.addresses == "physical" and self.details.geometry is None:
             raise ValueError("an open-channel device without geometry")
         if self.details.profile is not None:
@@ -313,5 +313,5 @@ def read_info(text: str, **changes: Any) -> DeviceInfo:
 
 def with_details(info: DeviceInfo, **details: Any) -> DeviceInfo:
     """Return a device with more details."""
-    found = msgspec.structs.replace(info.details, **details)
-    return msgspec.structs.replace(info, details=found)
+    merged = msgspec.structs.replace(info.details, **details)
+    return msgspec.structs.replace(info, details=merged)

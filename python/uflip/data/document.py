@@ -20,15 +20,15 @@ from uflip.data.bounded_read import DocumentKind
 T = TypeVar("T")
 
 # Deeper than any profile, plan or host; far below the limit of a recursive reader.
-DEEPEST = 64
+MAX_DEPTH = 64
 # Nanoseconds, bytes and counts fit a signed 64-bit number, as in every other reader.
 LARGEST = (1 << 63) - 1
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 """Limit for a plan: a hundred times the longest benchmark."""
-MOST_WARNINGS = 1_000
+MAX_WARNINGS = 1_000
 """Limit for a document: it has one warning per code, and there are some sixty codes."""
 # A file name holds 255 bytes on every file system; ours need space for endings.
-LONGEST_NAME_BYTES = 200
+MAX_NAME_BYTES = 200
 
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -63,8 +63,8 @@ def decode(
     UflipError
         Of the class in `kind`, with the fault and its position in the document.
     """
-    if nesting_depth(content) > DEEPEST:
-        raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+    if nesting_depth(content) > MAX_DEPTH:
+        raise kind.unreadable(path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
     try:
         return msgspec.json.decode(content, type=shape, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
@@ -119,8 +119,8 @@ def _chunks(content: bytes) -> Iterator[bytes]:
     start = 0
     while start < len(content):
         end = start + _CHUNK
-        if content[end - 1 : end] == b"\\" and (rest := _ESCAPE.match(content, end)):
-            end = rest.end()
+        if content[end - 1 : end] == b"\\" and (escape := _ESCAPE.match(content, end)):
+            end = escape.end()
         yield content[start:end]
         start = end
 
@@ -134,8 +134,8 @@ def file_name_problem(name: str) -> str | None:
     >>> file_name_problem("../manifest")
     'a name that leads elsewhere'
     """
-    if not name or len(name.encode("utf-8", "replace")) > LONGEST_NAME_BYTES:
-        return f"a name of 1 to {LONGEST_NAME_BYTES} bytes"
+    if not name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        return f"a name of 1 to {MAX_NAME_BYTES} bytes"
     if "/" in name or name.startswith("."):
         return "a name that leads elsewhere"
     if not name.isprintable():

@@ -10,7 +10,7 @@ MANIFESTS = ("manifest.json", "oc.json")
 RUNS = "runs"
 
 
-def refuse_results(path: Path, what: str, where: str) -> None:
+def refuse_results(path: Path, kind: str, where: str) -> None:
     """Refuse a name inside a result folder, also through links.
 
     Raises
@@ -26,5 +26,5 @@ def refuse_results(path: Path, what: str, where: str) -> None:
                 where=where,
                 got=f"a name in the results {folder}",
                 allowed="any other folder",
-                action=f"write the {what} beside the folder",
+                action=f"write the {kind} beside the folder",
             )

@@ -122,8 +122,8 @@ class Ledger:
         """Possible manifests: the last line of one; if it ends the ledger, also the one before it,
         because a kill may have come between the line and the file.
         """
-        found = [entry for entry in self.entries if isinstance(entry, Document)]
-        return found[-2:] if isinstance(self.last, Document) else found[-1:]
+        documents = [entry for entry in self.entries if isinstance(entry, Document)]
+        return documents[-2:] if isinstance(self.last, Document) else documents[-1:]
 
     @property
     def last_run(self) -> str | None:
@@ -136,10 +136,10 @@ def digest_of(content: Any) -> str:
     return _native.digest(msgspec.json.encode(content, order="sorted"))
 
 
-def line(entry: Entry, before: str) -> tuple[bytes, str]:
+def line(entry: Entry, previous_link: str) -> tuple[bytes, str]:
     """Return the line of an entry, and its link; `before` is the link of the line before."""
     body = msgspec.json.encode(entry)[:-1]
-    link = _native.digest(before.encode() + body)
+    link = _native.digest(previous_link.encode() + body)
     return body + f',"link":"{link}"}}\n'.encode(), link
 
 
@@ -153,12 +153,12 @@ def parse(path: Path, content: bytes) -> Ledger:
     """
     entries: list[Entry] = []
     damaged: list[int] = []
-    stored = meant = before = ""
+    stored = computed = before = ""
     entry: Entry | None = None
     *lines, torn = content.split(b"\n")
     for number, text in enumerate(lines, start=1):
         match = _LINE.fullmatch(text)
-        links = {_native.digest(link.encode() + _body(match)) for link in (stored, meant)}
+        links = {_native.digest(link.encode() + _body(match)) for link in (stored, computed)}
         entry = None
         if match is not None and match[2].decode() in links:
             entry = _entry(path, match[1] + b"}")
@@ -170,8 +170,8 @@ def parse(path: Path, content: bytes) -> Ledger:
             entries.append(entry)
         # A flipped bit in a line, or in its link, damages that line alone: the next may follow from
         # the link as stored here, or from the computed one.
-        meant = _native.digest(stored.encode() + _body(match))
-        before, stored = stored, match[2].decode() if match else meant
+        computed = _native.digest(stored.encode() + _body(match))
+        before, stored = stored, match[2].decode() if match else computed
     end = len(content) - len(torn)
     last_bytes = len(lines[-1]) + 1 if lines else 0
     return Ledger(

@@ -34,8 +34,8 @@ from uflip.data.bounded_read import DocumentKind
 from uflip.data.device import DeviceInfo, DeviceWear
 from uflip.data.document import (
     LARGEST,
-    MOST_RUNS,
-    MOST_WARNINGS,
+    MAX_RUNS,
+    MAX_WARNINGS,
     Count,
     FolderId,
     Instant,
@@ -95,9 +95,9 @@ class PlanEntry(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a value beyond 64 bits")
 
 
-def _check_windows(said: Interference | None) -> None:
+def _check_windows(interference: Interference | None) -> None:
     """Refuse batches without one mean and one maximum per window."""
-    windows = said and said.get("windows")
+    windows = interference and interference.get("windows")
     for each in (windows["before"], windows.get("writes"), windows["after"]) if windows else ():
         if each and len(each["mean_ns"]) != len(each["max_ns"]):
             raise ValueError("windows of interference with other numbers of means and maxima")
@@ -163,7 +163,7 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ledger_lines: Count = 0
     created_utc: Instant
     finished_utc: Instant | None
-    resumed_utc: Annotated[tuple[Instant, ...], Meta(max_length=MOST_RUNS)] = ()
+    resumed_utc: Annotated[tuple[Instant, ...], Meta(max_length=MAX_RUNS)] = ()
     status: Status
     device: DeviceInfo
     host: Table
@@ -178,9 +178,9 @@ class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: DeviceState = UNKNOWN_STATE
     phases: Phases | None = None
     interference: Interference | None = None
-    plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=MOST_RUNS)]
-    skipped: Annotated[tuple[SkippedRun, ...], Meta(max_length=MOST_RUNS)]
-    warnings: Annotated[tuple[WarningRecord, ...], Meta(max_length=MOST_WARNINGS)]
+    plan: Annotated[tuple[PlanEntry, ...], Meta(max_length=MAX_RUNS)]
+    skipped: Annotated[tuple[SkippedRun, ...], Meta(max_length=MAX_RUNS)]
+    warnings: Annotated[tuple[WarningRecord, ...], Meta(max_length=MAX_WARNINGS)]
     elapsed_s: Seconds | None
 
     def __post_init__(self) -> None:
@@ -262,9 +262,9 @@ class _Harness(Struct, frozen=True):
 SHAPES: dict[str, type[Struct]] = {"host": Host, "harness": _Harness}
 
 
-def host_of(said: Table) -> Host:
+def host_of(content: Table) -> Host:
     """Read the host data of a manifest."""
-    return msgspec.convert(said, Host)
+    return msgspec.convert(content, Host)
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -291,12 +291,12 @@ def parse(path: Path, content: bytes) -> Manifest:
     # Imported folders stored `cached`, but it is unknown.
     imported = manifest.scale == IMPORTED
     if manifest.durability is None or physical or imported:
-        known = unrecorded_durability(manifest.device.kind, manifest.device.io or None)
+        stored_as = unrecorded_durability(manifest.device.kind, manifest.device.io or None)
         if physical:
-            known = open_channel_durability(manifest.device.profile.controller.write_back)
+            stored_as = open_channel_durability(manifest.device.profile.controller.write_back)
         elif imported:
-            known = UNKNOWN
-        manifest = msgspec.structs.replace(manifest, durability=known)
+            stored_as = UNKNOWN
+        manifest = msgspec.structs.replace(manifest, durability=stored_as)
     return manifest
 
 
@@ -308,15 +308,15 @@ class _Format(Struct, frozen=True):
 
 def _check_format(path: Path, content: bytes) -> None:
     """Check format and version before any other key."""
-    said = decode(path, KIND, content, _Format)
-    if said.format != FORMAT:
-        raise KIND.unreadable(path, f"format {said.format!r}, not {FORMAT!r}")
-    version = said.format_version
+    head = decode(path, KIND, content, _Format)
+    if head.format != FORMAT:
+        raise KIND.unreadable(path, f"format {head.format!r}, not {FORMAT!r}")
+    version = head.format_version
     if version is not None and version > FORMAT_VERSION:
         raise ResultsError(
             what="These results are from a newer uflip",
             where=str(path),
-            got=f"format_version {version}, written by uflip {said.uflip_version}",
+            got=f"format_version {version}, written by uflip {head.uflip_version}",
             allowed=f"format_version up to {FORMAT_VERSION}",
             action="read them with that version of uflip or a later one",
         )

@@ -36,7 +36,7 @@ FILE_NAME = "devices.json"
 KIND = DocumentKind(
     "list of devices", 1 << 20, "name the folder that `uflip run` made for several devices"
 )
-MOST_DEVICES = 1000
+MAX_DEVICES = 1000
 
 
 class MultiDeviceOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -93,7 +93,7 @@ class MultiDeviceManifest(Struct, frozen=True, forbid_unknown_fields=True, kw_on
     created_utc: Instant
     id: FolderId
     options: MultiDeviceOptions
-    devices: Annotated[list[DeviceEntry], Meta(min_length=1, max_length=MOST_DEVICES)]
+    devices: Annotated[list[DeviceEntry], Meta(min_length=1, max_length=MAX_DEVICES)]
 
 
 def read(folder: Path) -> MultiDeviceManifest:
@@ -105,14 +105,14 @@ def read(folder: Path) -> MultiDeviceManifest:
         If it is missing, or not one that this version reads.
     """
     path = folder / FILE_NAME
-    found = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)
-    names = [entry.folder for entry in found.devices]
+    manifest = decode(path, KIND, read_document(path, KIND), MultiDeviceManifest)
+    names = [entry.folder for entry in manifest.devices]
     for name in names:
         if reason := file_name_problem(name):
             raise KIND.unreadable(path, f"'folder': {reason}", "names as uflip makes them")
     if len({*names}) < len(names):
         raise KIND.unreadable(path, "a folder for two devices", "a folder for each")
-    return found
+    return manifest
 
 
 def encoded(manifest: MultiDeviceManifest) -> bytes:

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from uflip.data.bounded_read import DocumentKind
-from uflip.data.document import MOST_RUNS, Count, Positive, Table
+from uflip.data.document import MAX_RUNS, Count, Positive, Table
 from uflip.data.spec import Spec
 from uflip.errors import UsageError
 
@@ -64,7 +64,7 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     pause_ns: Count
     target_size_bytes: Positive
     device: Table
-    runs: Annotated[list[Table], Meta(max_length=MOST_RUNS)]
+    runs: Annotated[list[Table], Meta(max_length=MAX_RUNS)]
     """Each a `RunEntry`: checked one by one, so that an error can name the run."""
     state: Table | None = None
     method: str | None = None

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from uflip import _native
-from uflip.data.bounded_read import DocumentKind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_exists
 from uflip.data.document import Count, DigestText, Name, Positive, Text
 from uflip.data.spec import Spec, spec_hook
 from uflip.errors import UflipError
@@ -146,7 +146,7 @@ class PyramidFile(Struct, frozen=True, forbid_unknown_fields=True):
 class StoredSummary(Struct, frozen=True, forbid_unknown_fields=True):
     """A summary with its sources."""
 
-    of: tuple[SummarySource, ...]
+    sources: tuple[SummarySource, ...] = field(name="of")
     summary: RunSummary
     pyramid: PyramidFile | None = None
 
@@ -161,23 +161,23 @@ class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
     format_version: Literal[5] = FORMAT_VERSION
 
 
-def encode(kept: tuple[StoredSummary, ...]) -> bytes:
+def encode(summaries: tuple[StoredSummary, ...]) -> bytes:
     """Return the bytes of a file of summaries."""
-    content = msgspec.json.encode(SummaryFile(_native.__version__, kept))
+    content = msgspec.json.encode(SummaryFile(_native.__version__, summaries))
     return content.replace(NO_DIGEST, _native.digest(content).encode())
 
 
 def read(path: Path) -> tuple[StoredSummary, ...]:
     """Read a summary file; return an empty tuple if it is damaged, or of another version."""
     try:
-        content = read_if_there(path, KIND)
+        content = read_if_exists(path, KIND)
         if content is None:
             return ()
-        found = msgspec.json.decode(content, type=SummaryFile, dec_hook=spec_hook)
+        file = msgspec.json.decode(content, type=SummaryFile, dec_hook=spec_hook)
     except (UflipError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ()
-    blank = content.replace(found.digest.encode(), NO_DIGEST)
-    return found.experiments if _native.digest(blank) == found.digest else ()
+    blank = content.replace(file.digest.encode(), NO_DIGEST)
+    return file.experiments if _native.digest(blank) == file.digest else ()
 
 
 def typed(content: Mapping[str, object]) -> RunSummary:

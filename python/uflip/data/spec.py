@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import msgspec
 
 from uflip import _native
-from uflip.data.document import DEEPEST, Table, nesting_depth
+from uflip.data.document import MAX_DEPTH, Table, nesting_depth
 from uflip.data.job import Job, JobTotals
 from uflip.data.pattern import (
     Basic,
@@ -120,13 +120,13 @@ def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
     text = msgspec.json.encode(content) if isinstance(content, Mapping) else content
     data = text.encode() if isinstance(text, str) else text
     try:
-        if nesting_depth(data) <= DEEPEST:
-            found: Pattern = msgspec.json.decode(data, type=Pattern)
-            return found
-        reason = f"more than {DEEPEST} levels"
+        if nesting_depth(data) <= MAX_DEPTH:
+            spec: Pattern = msgspec.json.decode(data, type=Pattern)
+            return spec
+        reason = f"more than {MAX_DEPTH} levels"
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)
-    _refused_by_native(data)
+    _raise_native_error(data)
     raise UsageError(
         "The pattern specification is not valid",
         where="pattern specification",
@@ -139,7 +139,7 @@ def read_spec(content: str | bytes | Mapping[str, object]) -> Pattern:
 _ANY_CAPACITY, _ANY_SECTOR = 1 << 62, 512
 
 
-def _refused_by_native(data: bytes) -> None:
+def _raise_native_error(data: bytes) -> None:
     """Raise the native error for a specification; it lists the valid names."""
     with native_errors():
         text = data.decode("utf-8", "replace")

@@ -176,10 +176,10 @@ class Spec:
         >>> basic("read", "random", io_size=512).but(io_size=None, seed=7)
         Basic(mode='read', location='random', seed=7)
         """
-        known: tuple[str, ...] = self.__struct_fields__  # type: ignore[attr-defined]
+        names: tuple[str, ...] = self.__struct_fields__  # type: ignore[attr-defined]
         for name in changes:
-            if name not in known:
-                raise unknown_name("parameter", name, known, where="but")
+            if name not in names:
+                raise unknown_name("parameter", name, names, where="but")
         return msgspec.structs.replace(self, **changes)  # type: ignore[type-var]
 
     @property
@@ -263,7 +263,7 @@ def require(value: int | None, name: str) -> int:
     """Return a given value; raise an error with its name if it is missing."""
     if value is None:
         raise UsageError(
-            f"The pattern does not say its {name}",
+            f"The pattern lacks {name}",
             where=name,
             action=f"write {name} into its specification",
         )

@@ -16,7 +16,7 @@ from typing import Literal, TypedDict
 import msgspec
 from msgspec import Struct
 
-from uflip.data.bounded_read import DocumentKind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_exists
 from uflip.data.document import Count, Instant, Name, Positive, Table, Text, decode
 
 FORMAT_VERSION = 2
@@ -83,7 +83,7 @@ class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         if self.done_ios > self.total_ios:
-            raise ValueError("more writes made than there are")
+            raise ValueError("more writes made than planned")
 
 
 class _Format(Struct):
@@ -105,13 +105,13 @@ def read(path: Path) -> StateDocument | None:
     ResultsError
         If the file is something else, from a newer uflip, or contains an invalid value.
     """
-    content = read_if_there(path, KIND)
+    content = read_if_exists(path, KIND)
     if content is None:
         return None
-    said = decode(path, KIND, content, _Format)
+    head = decode(path, KIND, content, _Format)
     allowed = f"a file that `uflip prepare` wrote, format_version up to {FORMAT_VERSION}"
-    if said.format != "uflip-state":
+    if head.format != "uflip-state":
         raise KIND.unreadable(path, "a file of another kind", allowed)
-    if not 1 <= said.format_version <= FORMAT_VERSION:
-        raise KIND.unreadable(path, f"format_version {said.format_version}", allowed)
+    if not 1 <= head.format_version <= FORMAT_VERSION:
+        raise KIND.unreadable(path, f"format_version {head.format_version}", allowed)
     return decode(path, KIND, content, StateDocument)

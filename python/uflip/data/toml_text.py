@@ -10,7 +10,7 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.data.bounded_read import DocumentKind, read_text
-from uflip.data.document import DEEPEST, Table, nesting_depth
+from uflip.data.document import MAX_DEPTH, Table, nesting_depth
 from uflip.errors import UflipError, native_errors
 
 
@@ -33,7 +33,7 @@ def read_toml(path: Path, kind: DocumentKind) -> Table:
             plain = _native.toml_to_json(text)
     except UflipError as error:
         raise kind.unreadable(path, error.got, error.allowed) from error
-    if nesting_depth(plain.encode()) > DEEPEST:
-        raise kind.unreadable(path, f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+    if nesting_depth(plain.encode()) > MAX_DEPTH:
+        raise kind.unreadable(path, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH} levels")
     content: Table = json.loads(plain)
     return content

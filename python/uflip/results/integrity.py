@@ -10,7 +10,7 @@ from pathlib import Path
 
 from uflip import _native
 from uflip.data import ledger, manifest
-from uflip.data.bounded_read import DocumentKind, read_document, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_document, read_if_exists
 from uflip.data.ledger import Ledger
 from uflip.data.manifest import Manifest
 from uflip.errors import ResultsError, UflipError
@@ -199,7 +199,7 @@ def read_ledger(folder: Path) -> Ledger | None:
         If it cannot be read, or is of a newer version.
     """
     path = folder / ledger.FILE_NAME
-    content = read_if_there(path, ledger.KIND)
+    content = read_if_exists(path, ledger.KIND)
     return None if content is None else ledger.parse(path, content)
 
 
@@ -269,7 +269,7 @@ def _is_dangling(folder_ledger: Ledger | None, content: bytes, present: Iterable
 
 def _manifest_bytes(folder: Path) -> bytes:
     is_folder = folder.is_dir()
-    content = read_if_there(folder / manifest.FILE_NAME, manifest.KIND) if is_folder else None
+    content = read_if_exists(folder / manifest.FILE_NAME, manifest.KIND) if is_folder else None
     if content is not None:
         return content
     raise ResultsError(

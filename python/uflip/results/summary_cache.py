@@ -24,7 +24,7 @@ import numpy as np
 
 from uflip import _native
 from uflip.data import run_summary
-from uflip.data.bounded_read import DocumentKind, read_if_there
+from uflip.data.bounded_read import DocumentKind, read_if_exists
 from uflip.data.manifest import PlanEntry
 from uflip.data.run_summary import (
     PyramidFile,
@@ -64,7 +64,7 @@ class SummaryCache:
     @cached_property
     def _experiments(self) -> Mapping[tuple[SummarySource, ...], RunSummary]:
         path = self._file(run_summary.ALL)
-        return {stored.of: stored.summary for stored in run_summary.read(path)}
+        return {stored.sources: stored.summary for stored in run_summary.read(path)}
 
     def find(self, runs: Sequence[tuple[str, Proof | None]]) -> RunSummary | None:
         """Find the summary of these repetitions, by the digests of their files.
@@ -90,7 +90,7 @@ class SummaryCache:
         if stored is None or stored.pyramid is None:
             return None
         try:
-            content = read_if_there(self._pyramid_file(run), PYRAMID_KIND)
+            content = read_if_exists(self._pyramid_file(run), PYRAMID_KIND)
         except UflipError:
             return None
         if content is None or _native.digest(content) != stored.pyramid.digest:
@@ -122,7 +122,7 @@ class SummaryCache:
 
     def _read(self, source: SummarySource) -> StoredSummary | None:
         stored = run_summary.read(self._file(source.run))
-        return next((each for each in stored if each.of == (source,)), None)
+        return next((each for each in stored if each.sources == (source,)), None)
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}{SUMMARY}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from uflip.data.multi_device import MOST_DEVICES
+from uflip.data.multi_device import MAX_DEVICES
 from uflip.device.url import parse_url
 from uflip.errors import UsageError
 
@@ -48,12 +48,12 @@ def check_names(devices: list[str]) -> None:
     UsageError
     """
     twice = next((name for name in devices if devices.count(name) > 1), None)
-    if twice is not None or not 0 < len(devices) <= MOST_DEVICES:
+    if twice is not None or not 0 < len(devices) <= MAX_DEVICES:
         raise UsageError(
             "Each device is measured once" if twice else "There are too many devices",
             where="DEVICE",
             got=f"{twice} twice" if twice else str(len(devices)),
-            allowed=f"1 to {MOST_DEVICES} devices, each named once",
+            allowed=f"1 to {MAX_DEVICES} devices, each named once",
             action="name it once; --repetitions makes each run more often",
         )
     for name in devices:

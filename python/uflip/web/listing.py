@@ -15,7 +15,7 @@ from uflip.benchmarks import summary
 from uflip.data import manifest
 from uflip.data.bounded_read import read_document
 from uflip.data.device import DeviceInfo
-from uflip.data.document import MOST_RUNS, MOST_WARNINGS
+from uflip.data.document import MAX_RUNS, MAX_WARNINGS
 from uflip.data.manifest import Manifest
 from uflip.data.summary import Summary
 from uflip.errors import ResultsError, UflipError
@@ -48,8 +48,8 @@ class _Glance(Struct, frozen=True):
     status: str
     device: DeviceInfo
     scale: str
-    plan: Annotated[list[msgspec.Raw], Meta(max_length=MOST_RUNS)]
-    warnings: Annotated[list[_Warned], Meta(max_length=MOST_WARNINGS)]
+    plan: Annotated[list[msgspec.Raw], Meta(max_length=MAX_RUNS)]
+    warnings: Annotated[list[_Warned], Meta(max_length=MAX_WARNINGS)]
     durability: str | None = None
     state: _State = _State()
     repetitions: int = 1
