@@ -216,7 +216,7 @@ def test_large_distribution_is_approximated_within_its_precision(
     ])  # fmt: skip
     expected = summary.summarise(times).as_dict()
     for most, precision in ((1 << 21, 0.0), (64, 1 / Distribution.PRECISION)):
-        monkeypatch.setattr(Distribution, "MOST_VALUES", most)
+        monkeypatch.setattr(Distribution, "MAX_VALUES", most)
         monkeypatch.setattr(Distribution, "FEW", 1000)
         distribution = Distribution()
         for part in np.array_split(times, 70):

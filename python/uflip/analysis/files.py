@@ -23,7 +23,7 @@ KIND = DocumentKind("series", 1 << 40, "name a file with response times", UsageE
 # Upper bound of the line length of our tables, and of fio logs.
 LONGEST_LINE = 1 << 20
 # A gigabyte of response times.
-MOST_TIMES = 1 << 27
+MAX_TIMES = 1 << 27
 
 Times = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
     try:
         _check_count(path, parquet.read_metadata(path).num_rows)
         names = parquet.read_schema(path).names
-        name = _choose(path, names, column)
+        name = _choose_column(path, names, column)
         values = parquet.read_table(path, columns=[name])[name].to_numpy()
         if name == COLUMN and STREAM_COLUMN in names:
             streams = parquet.read_table(path, columns=[STREAM_COLUMN])[STREAM_COLUMN].to_numpy()
@@ -119,14 +119,14 @@ def _read_parquet(path: Path, column: str | None, unit: str | None) -> Times:
     return _in_ns(path, name, unit, values)
 
 
-def _check_unit(path: Path, unit: str | None, what: str) -> None:
+def _check_unit(path: Path, unit: str | None, message: str) -> None:
     if unit not in (None, "ns"):
         raise UsageError(
-            what,
+            message,
             where="--unit",
             got=f"{unit} for {path}",
             allowed="ns",
-            action="leave --unit away",
+            action="omit --unit",
         )
 
 
@@ -172,7 +172,7 @@ def _read_text(path: Path, start: bytes, column: str | None, unit: str | None) -
             allowed="a line with names first; or time, value, direction, block size, offset",
             action="add a first line with names",
         )
-    name = _choose(path, first, column)
+    name = _choose_column(path, first, column)
     if RUN_COLUMN in first and name != RUN_COLUMN:
         _check_one_run(path, first.index(RUN_COLUMN))
     values = _load(path, first.index(name), 1)
@@ -185,17 +185,17 @@ def _first_line(path: Path, start: bytes) -> list[str]:
     """Return the cells of the first line of a table."""
     line, *more = re.split(rb"\r\n|\n|\r", start.removeprefix(codecs.BOM_UTF8), maxsplit=1)
     if not more and len(start) >= LONGEST_LINE:
-        raise _no_table(path, f"no end of a line in the first {LONGEST_LINE} bytes")
+        raise _not_a_table_error(path, f"no end of a line in the first {LONGEST_LINE} bytes")
     if b"\0" in start:
-        raise _no_table(path, "bytes that are no text")
+        raise _not_a_table_error(path, "bytes that are no text")
     try:
         text = line.decode("utf-8", "replace")
         return next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
-        raise _no_csv(path, error) from error
+        raise _csv_error(path, error) from error
 
 
-def _no_table(path: Path, got: str) -> UsageError:
+def _not_a_table_error(path: Path, got: str) -> UsageError:
     return UsageError(
         "The file is neither a table nor a log",
         where=str(path),
@@ -205,7 +205,7 @@ def _no_table(path: Path, got: str) -> UsageError:
     )
 
 
-def _no_csv(path: Path, error: csv.Error) -> UsageError:
+def _csv_error(path: Path, error: csv.Error) -> UsageError:
     return UsageError(
         "The file is not valid CSV",
         where=str(path),
@@ -216,12 +216,12 @@ def _no_csv(path: Path, error: csv.Error) -> UsageError:
 
 
 def _check_count(path: Path, count: int) -> None:
-    if count > MOST_TIMES:
+    if count > MAX_TIMES:
         raise UsageError(
             "There are too many response times",
             where=str(path),
-            got=f"more than {MOST_TIMES}",
-            allowed=f"at most {MOST_TIMES}",
+            got=f"more than {MAX_TIMES}",
+            allowed=f"at most {MAX_TIMES}",
             action="analyse a part of them",
         )
 
@@ -231,7 +231,7 @@ def _is_msr(cells: list[str]) -> bool:
         return True
     if len(cells) != len(MSR_COLUMNS) or cells[3].strip() not in ("Read", "Write", "read", "write"):
         return False
-    return all(cells[place].strip().isdecimal() for place in (0, 4, 5, 6))
+    return all(cells[index].strip().isdecimal() for index in (0, 4, 5, 6))
 
 
 def _are_numbers(cells: list[str]) -> bool:
@@ -245,7 +245,7 @@ def _are_numbers(cells: list[str]) -> bool:
 def _load(path: Path, index: int, skip: int) -> Times:
     try:
         # A row has at least two bytes. NumPy allocates memory for all rows that it may read.
-        rows = min(MOST_TIMES, path.stat().st_size // 2 + 1) + 1
+        rows = min(MAX_TIMES, path.stat().st_size // 2 + 1) + 1
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)  # raised if there is no data
             values: Times = np.loadtxt(
@@ -284,7 +284,7 @@ def _check_one_run(path: Path, index: int) -> None:
                 if len(runs) > 1:
                     break
     except csv.Error as error:
-        raise _no_csv(path, error) from error
+        raise _csv_error(path, error) from error
     if len(runs) > 1:
         raise UsageError(
             "The table contains several runs, not one series",
@@ -295,19 +295,19 @@ def _check_one_run(path: Path, index: int) -> None:
         )
 
 
-def _choose(path: Path, names: list[str], column: str | None) -> str:
+def _choose_column(path: Path, names: list[str], column: str | None) -> str:
     if column is None and len(names) == 1:
         return names[0]
-    wanted = COLUMN if column is None else column
-    if wanted in names:
-        return wanted
+    name = COLUMN if column is None else column
+    if name in names:
+        return name
     if not any(names):
         raise UsageError("The file has no columns", where=str(path), action="name another file")
     raise UsageError(
         "The file has no such column",
         where=f"{path}, --column",
-        got=wanted,
-        allowed=", ".join(name or "(empty)" for name in names),
+        got=name,
+        allowed=", ".join(each or "(empty)" for each in names),
         action="name one of these with --column",
     )
 

@@ -20,7 +20,7 @@ from uflip.data.phases import PhasesOfPattern
 from uflip.errors import UsageError, native_errors
 from uflip.units import parse_count
 
-MOST_BATCHES = 32  # as `crates/method/src/batches.rs` divides a running phase
+MAX_BATCHES = 32  # as `crates/method/src/batches.rs` divides a running phase
 
 PHASES = {
     "flat": "one level from the first I/O on",
@@ -93,7 +93,7 @@ class Analysis:
         I/Os of one oscillation of the running phase; 1 if none is significant.
     phase : str
         One of `PHASES`.
-    levels : tuple of Level
+    levels : tuple of ResponseLevel
         Levels of the running phase, lowest first.
     mean_ns, half_width_ns : float
         Mean of the running phase, as far as it is divided into batches (see
@@ -171,34 +171,34 @@ def analyse(
 
     Examples
     --------
-    >>> found = analyse(([1000] * 120 + [1000, 9000] * 400))
-    >>> found.phase, found.startup_ios, found.period_ios, found.mean_ns
+    >>> analysis = analyse(([1000] * 120 + [1000, 9000] * 400))
+    >>> analysis.phase, analysis.startup_ios, analysis.period_ios, analysis.mean_ns
     ('start-up', 120, 2, 5000.0)
     """
     with native_errors():
         text = _native.analyse(
             _series(response_time_ns), confidence=confidence, half_width=half_width
         )
-    found = json.loads(text)
+    result = json.loads(text)
     return Analysis(
-        **found
+        **result
         | {
-            "mean_ios": _mean_ios(found),
-            "levels": tuple(ResponseLevel(**level) for level in found["levels"]),
-            "percentiles": tuple(Percentile(**each) for each in found["percentiles"]),
-            "reasons": tuple(found["reasons"]),
-            "change_points": tuple(found["change_points"]),
+            "mean_ios": _mean_ios(result),
+            "levels": tuple(ResponseLevel(**level) for level in result["levels"]),
+            "percentiles": tuple(Percentile(**each) for each in result["percentiles"]),
+            "reasons": tuple(result["reasons"]),
+            "change_points": tuple(result["change_points"]),
         }
     )
 
 
-def _mean_ios(found: Table) -> int:
+def _mean_ios(result: Table) -> int:
     """Return the number of I/Os in batches: all of the running phase without batches."""
-    running, period = found["ios"] - found["startup_ios"], found["period_ios"]
-    if found["half_width_ns"] is None:
+    running, period = result["ios"] - result["startup_ios"], result["period_ios"]
+    if result["half_width_ns"] is None:
         return int(running)
     periods = running // period
-    batches = min(periods, MOST_BATCHES)
+    batches = min(periods, MAX_BATCHES)
     return int(periods // batches * batches * period)
 
 
@@ -211,13 +211,13 @@ class RunLength:
     stopped : bool
         Whether it ended the run; else the series ended first.
     ios : int
-        I/Os at the last look.
+        I/Os at the last test.
     startup_ios, period_ios, slow_episodes : int
         As in `Analysis`.
     mean_ns, half_width_ns : float
         Mean of the running phase and its half width [ns]; None with too few periods.
     reasons : tuple of str
-        Reasons for doubt at the last look.
+        Reasons for doubt at the last test.
     """
 
     stopped: bool
@@ -246,7 +246,7 @@ def run_length(
     confidence, half_width
         As for `analyse`.
     min_ios : int
-        The rule does not look before this number of I/Os.
+        The rule is not applied before this number of I/Os.
 
     Returns
     -------
@@ -269,10 +269,10 @@ def run_length(
             half_width=half_width,
             min_ios=parse_count(min_ios, "min_ios"),
         )
-    found = json.loads(text)
-    (series,) = found["series"]
+    result = json.loads(text)
+    (series,) = result["series"]
     series["reasons"] = tuple(series["reasons"])
-    return RunLength(stopped=found["stop"], ios=found["ios"], **series)
+    return RunLength(stopped=result["stop"], ios=result["ios"], **series)
 
 
 def _series(response_time_ns: ArrayLike) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # Values that NumPy would convert but that are not times: text, dates, complex numbers, booleans.
-_NONE = (str, bytes, complex, datetime.date, datetime.time, bool, np.bool_, np.datetime64)
+_NOT_TIMES = (str, bytes, complex, datetime.date, datetime.time, bool, np.bool_, np.datetime64)
 _KINDS = {
     "M": "dates", "U": "text", "S": "text", "T": "text", "c": "complex numbers",
     "b": "truth values", "V": "records",
@@ -44,21 +44,21 @@ def in_ns(values: ArrayLike) -> NDArray[np.float64]:
             raise TypeError(f"{masked} of {values.size} masked")
         values = values.data
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise TypeError(next(iter(str(error).splitlines()), "no numbers")) from error
-    if found.dtype.kind == "O":
-        found = _of_objects(found)
-    if found.dtype.kind in _KINDS:
-        raise TypeError(f"{_KINDS[found.dtype.kind]} ({found.dtype})")
-    if found.dtype.kind != "m":
-        return np.ascontiguousarray(found, dtype=np.float64)
-    if np.datetime_data(found.dtype)[0] == "generic":
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind in _KINDS:
+        raise TypeError(f"{_KINDS[array.dtype.kind]} ({array.dtype})")
+    if array.dtype.kind != "m":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    if np.datetime_data(array.dtype)[0] == "generic":
         raise TypeError("durations without a unit (timedelta64)")
-    return np.ascontiguousarray(found / np.timedelta64(1, "ns"), dtype=np.float64)
+    return np.ascontiguousarray(array / np.timedelta64(1, "ns"), dtype=np.float64)
 
 
-def _of_objects(values: NDArray[np.object_]) -> NDArray[np.generic]:
+def _from_objects(values: NDArray[np.object_]) -> NDArray[np.generic]:
     """Convert an array of objects: either durations, or numbers of any kind."""
     durations = sum(isinstance(each, datetime.timedelta | np.timedelta64) for each in values.flat)
     if durations:
@@ -66,7 +66,7 @@ def _of_objects(values: NDArray[np.object_]) -> NDArray[np.generic]:
             raise TypeError(f"{durations} durations among {values.size} values")
         return np.array([_ns(each) for each in values.flat], np.float64).reshape(values.shape)
     for each in values.flat:
-        if isinstance(each, _NONE):
+        if isinstance(each, _NOT_TIMES):
             raise TypeError(f"{type(each).__name__} {each!r}")
     try:
         return values.astype(np.float64)

@@ -91,8 +91,8 @@ def latency_classes(response_time_ns: ArrayLike) -> LatencyClasses:
 
     Examples
     --------
-    >>> found = latency_classes([100_000, 100_000, 15_000_000, 100_000, 15_200_000])
-    >>> [(peak.ios, peak.share, peak.mean_ns, peak.spacing_ios) for peak in found.peaks]
+    >>> classes = latency_classes([100_000, 100_000, 15_000_000, 100_000, 15_200_000])
+    >>> [(peak.ios, peak.share, peak.mean_ns, peak.spacing_ios) for peak in classes.peaks]
     [(2, 0.4, 15100000.0, 2.0)]
     """
     times = np.asarray(response_time_ns)
@@ -121,12 +121,12 @@ def _peaks(times: NDArray[Any]) -> Iterator[LatencyClass]:
 
 
 def _class(times: NDArray[Any], member: NDArray[np.bool_], limits: tuple[int, int]) -> LatencyClass:
-    places = np.flatnonzero(member)
+    indices = np.flatnonzero(member)
     return LatencyClass(
         low_ns=limits[0],
         high_ns=limits[1],
-        ios=len(places),
-        share=len(places) / len(times),
-        mean_ns=float(times[places].mean()) if len(places) else None,
-        spacing_ios=float(np.diff(places).mean()) if len(places) > 1 else None,
+        ios=len(indices),
+        share=len(indices) / len(times),
+        mean_ns=float(times[indices].mean()) if len(indices) else None,
+        spacing_ios=float(np.diff(indices).mean()) if len(indices) > 1 else None,
     )

@@ -117,27 +117,27 @@ def summarise(response_time_ns: ArrayLike) -> RunStatistics:
 class Distribution:
     """Frequencies of response times, gathered a piece at a time in bounded memory.
 
-    Up to `MOST_VALUES` different response times every number of the summary is exact. Beyond that
+    Up to `MAX_VALUES` different response times every number of the summary is exact. Beyond that
     neighbouring ones are merged: percentiles are then too large by at most one part in
     `PRECISION`, and all other numbers stay exact.
 
     Examples
     --------
-    >>> found = Distribution()
+    >>> distribution = Distribution()
     >>> for piece in ([100, 100], [100, 500]):
-    ...     found.add(np.array(piece, dtype=np.uint64))
-    >>> found.summary() == summarise([100, 100, 100, 500])
+    ...     distribution.add(np.array(piece, dtype=np.uint64))
+    >>> distribution.summary() == summarise([100, 100, 100, 500])
     True
     """
 
-    MOST_VALUES = 1 << 21
+    MAX_VALUES = 1 << 21
     PRECISION = 1 << 12
     FEW = 1 << 19
     """Summarise at most this number of values without binning."""
 
     def __init__(self) -> None:
         self._raw: list[NDArray[Any]] = []
-        self._waiting = 0
+        self._pending = 0
         self._values: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
         self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._count, self._sum, self._squares = 0, 0, 0
@@ -145,7 +145,7 @@ class Distribution:
 
     def __len__(self) -> int:
         """Return the number of response times added."""
-        return self._count + self._waiting
+        return self._count + self._pending
 
     def add(self, response_time_ns: NDArray[Any]) -> None:
         """Add response times.
@@ -158,8 +158,8 @@ class Distribution:
         if not len(response_time_ns):
             return
         self._raw.append(response_time_ns)
-        self._waiting += len(response_time_ns)
-        if self._waiting > self.FEW:
+        self._pending += len(response_time_ns)
+        if self._pending > self.FEW:
             self._pack()
 
     def summary(self) -> RunStatistics | None:
@@ -173,43 +173,43 @@ class Distribution:
         n, mean = self._count, self._sum / self._count
         # Integer arithmetic: the difference of two large sums loses no digits.
         scatter = self._squares * n - self._sum**2
-        until = np.cumsum(self._counts)
+        cumulative = np.cumsum(self._counts)
         return RunStatistics(
             count=n,
             min_ns=low,
             max_ns=high,
             mean_ns=mean,
             std_ns=sqrt(scatter / n / (n - 1)) if n > 1 else None,
-            **{name: self._percentile(until, q) for name, q in PERCENTILES.items()},
+            **{name: self._percentile(cumulative, q) for name, q in PERCENTILES.items()},
         )
 
-    def _percentile(self, until: NDArray[np.int64], q: float) -> int | None:
+    def _percentile(self, cumulative: NDArray[np.int64], q: float) -> int | None:
         if not supports(self._count, q):
             return None
-        place = int(np.searchsorted(until, _rank(self._count, q)))
+        index = int(np.searchsorted(cumulative, _rank(self._count, q)))
         assert self._span is not None, "something was added"
-        return min(int(self._values[place]), self._span[1])
+        return min(int(self._values[index]), self._span[1])
 
     def _pack(self) -> None:
         """Count the pending response times."""
         if not self._raw:
             return
         values, counts = np.unique(np.concatenate(self._raw).astype(np.uint64), return_counts=True)
-        self._raw, self._waiting = [], 0
+        self._raw, self._pending = [], 0
         self._count += int(counts.sum())
         self._sum += _exact_sum(values, counts)
         self._squares += _exact_sum_of_squares(values, counts)
         low, high = self._span or (int(values[0]), int(values[-1]))
         self._span = min(low, int(values[0])), max(high, int(values[-1]))
-        self._values, self._counts = _counted(
+        self._values, self._counts = _merge_counts(
             np.concatenate([self._values, values]), np.concatenate([self._counts, counts])
         )
-        if len(self._values) > self.MOST_VALUES:
+        if len(self._values) > self.MAX_VALUES:
             rounded = _rounded_up(self._values, self.PRECISION)
-            self._values, self._counts = _counted(rounded, self._counts)
+            self._values, self._counts = _merge_counts(rounded, self._counts)
 
 
-def _counted(
+def _merge_counts(
     values: NDArray[np.uint64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Add up the counts (n,) of equal values (n,), which are then in order."""
