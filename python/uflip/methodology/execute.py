@@ -278,15 +278,13 @@ def _report_reset(
 def _out_of_time(max_time_ns: int, finished: int, planned: int) -> WarningSummary:
     return {
         "code": "out_of_time",
-        "message": (
-            f"The time that the plan was given was over after {finished} of {planned} runs"
-        ),
+        "message": (f"The time limit of the plan was reached after {finished} of {planned} runs"),
         "numbers": {
             "max_time_ns": max_time_ns,
             "runs_finished": finished,
             "runs_planned": planned,
         },
-        "advice": "go on with `uflip run --resume`, or give it more time (--max-time)",
+        "advice": "continue with `uflip run --resume`, or give it more time (--max-time)",
     }
 
 

@@ -188,7 +188,7 @@ def enforce_state(
         raise InterruptedRun(
             f"Interrupted after {made} of {enforcement.total_ios} writes of the state",
             where=error.where,
-            action="give the same command again: it goes on from there",
+            action="give the same command again: it continues from there",
         ) from None
     finally:
         log.save_progress(made)

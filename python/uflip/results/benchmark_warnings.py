@@ -118,7 +118,7 @@ def condition_warnings(device: DeviceInfo, host: Host, state: DeviceState) -> li
                 "busy_host",
                 f"The host was busy when the benchmark began: load {load:g} on {cpus} processors",
                 {"load_average_1min": load, "cpus": cpus},
-                "repeat on a quiet host; delays of the host appear as response times",
+                "repeat on an idle host; delays of the host appear as response times",
             )
         )
     return warnings

@@ -299,7 +299,7 @@ def unmatched_warnings(only_in_first: Sized, only_in_second: Sized) -> list[Stor
             f"Experiments that only one result has are not compared: {first} of the first, "
             f"{second} of the second",
             {"first": first, "second": second},
-            "measure both with the same options; --json says which they are",
+            "measure both with the same options; --json lists them",
         )
     ]
 

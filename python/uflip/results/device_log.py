@@ -143,7 +143,7 @@ def device_log_verdicts(folder: Path, runs: Iterable[str]) -> list[FileStatus]:
             continue
         name, costs = f"{FOLDER}/{run}{SUFFIX}", "the look inside the device during this run"
         if not _log_file(folder, run).exists():
-            verdicts.append(FileStatus(name, "missing", 0, "its file is not there any more", costs))
+            verdicts.append(FileStatus(name, "missing", 0, "its file is missing", costs))
             continue
         ((size, digest, problem),) = _native.digest_files([str(_log_file(folder, run))])
         if (size, digest) == (about.bytes, about.digest):

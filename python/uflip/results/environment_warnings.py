@@ -152,7 +152,7 @@ def _stolen(share: float | None) -> StoredWarning | None:
         "stolen_time",
         f"{share:.1%} of the processor time that this machine wanted went to others of its host",
         {"stolen_share": share, "limit": STOLEN_SHARE},
-        f"beyond {STOLEN_SHARE:.0%} one I/O in {1 / STOLEN_SHARE:.0f} can be late because nobody "
-        "was there to submit it or to see it end: trust medians more than high percentiles, or "
+        f"beyond {STOLEN_SHARE:.0%} one I/O in {1 / STOLEN_SHARE:.0f} can be late because no "
+        "processor submitted it or detected its end: trust medians more than high percentiles, or "
         "measure on a machine of its own",
     )

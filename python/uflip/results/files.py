@@ -154,7 +154,7 @@ class Files:
         Raises
         ------
         ResultsError
-            If the run is there already, or cannot be written.
+            If the run is stored already, or cannot be written.
         """
         path = run_file(self.path, entry.id)
         self.check_not_moved()
@@ -207,7 +207,7 @@ def _store_error(kind: str, path: Path, error: OSError | UflipError) -> ResultsE
         where=str(path),
         got=reason,
         allowed="a writable folder with free space",
-        action="free some space and go on with `uflip run --resume`; finished runs are kept",
+        action="free some space and continue with `uflip run --resume`; finished runs are kept",
     )
 
 
@@ -228,7 +228,7 @@ def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
             where=str(path),
             got=problem or "an error a moment ago, and what was written now",
             allowed="a file that can be read, whole or damaged",
-            action="go on once more; if it stays so, move the file away to make the run again",
+            action="try again; if it fails again, move the file away to make the run again",
         )
 
 

@@ -62,7 +62,7 @@ def check_ending(path: Path, kind: str, option: str, endings: Iterable[str]) -> 
     suffixes = list(endings)
     if path.suffix not in suffixes:
         raise UsageError(
-            f"The name of the {kind} does not say its format",
+            f"The name of the {kind} has no ending that selects a format",
             where=option,
             got=str(path),
             allowed=", ".join(f"FILE{ending}" for ending in suffixes),
@@ -266,7 +266,7 @@ def _write_error(kind: OutputKind, where: str, error: Exception) -> ResultsError
         where=where,
         got=getattr(error, "strerror", None) or str(error),
         allowed="a file name in a folder that can be written, on a file system with free space",
-        action="choose another place; what was there is as it was",
+        action="choose another location; existing files are unchanged",
     )
 
 

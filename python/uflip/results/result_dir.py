@@ -1,4 +1,4 @@
-"""Result directories: create one atomically, and check that it is still there.
+"""Result directories: create one atomically, and check that it was not moved.
 
 A folder appears whole: it is made beside its final name under a hidden name, filled with manifest
 and run folder, synced, and renamed. After any interruption, its own name is either free or a folder
@@ -49,7 +49,7 @@ def refuse_existing(path: Path, *, subject: str = "Results are", option: str = "
             where=str(path),
             got="a folder that exists" if path.is_dir() else "a file that exists",
             allowed="a name that is not taken",
-            action=f"choose another {option}, or move what is there away",
+            action=f"choose another {option}, or move it away",
         )
 
 
@@ -149,8 +149,8 @@ def check_not_moved(folder: Path, descriptor: int) -> None:
             where=str(folder),
             got=got,
             allowed="the folder that this benchmark began",
-            action="put it back and go on with `uflip run --resume`; finished runs are in it, "
-            "wherever it is now",
+            action="put it back and continue with `uflip run --resume`; finished runs are in it, "
+            "in its new location",
         )
 
 

@@ -64,7 +64,7 @@ def run_verdicts(
     verdicts |= _by_reading(folder, unlisted, folder_id, checks)
     reason = "it was measured for another plan"
     verdicts |= {run: _lost(run, "foreign", size_of(folder, run), reason) for run in others}
-    verdicts |= {run: _lost(run, "missing", 0, "its file is not there any more") for run in missing}
+    verdicts |= {run: _lost(run, "missing", 0, "its file is missing") for run in missing}
     return [verdicts[run] for run in plan if run in verdicts]
 
 

@@ -249,7 +249,7 @@ CHECKS: tuple[RunCheck, ...] = (
     ),
     RunCheck(
         "not_converged",
-        "the budget was spent before the mean was known as well as was asked for",
+        "the budget was spent before the mean was as accurate as requested",
         "{mean} ± {half_width}",
         "quote these means with their intervals; a larger budget (max_ios of stop in a plan file) "
         "makes them narrower, unless the device never gets steady",
@@ -298,7 +298,7 @@ CHECKS: tuple[RunCheck, ...] = (
         "pause_off",
         f"the pauses were off by more than {PAUSE_TOLERANCE:.0%}",
         "{achieved_median} instead of {asked}",
-        "read the achieved pause from the submit times; a quieter host keeps time better",
+        "read the achieved pause from the submit times; an idle host keeps time better",
         pause_off,
     ),
     RunCheck(

@@ -79,7 +79,7 @@ class StoredRun:
                 where=self.id,
                 got=f"a job of {self.micro_benchmark}",
                 allowed="a run over sectors",
-                action="read it with log(); log().columns says what it holds",
+                action="read it with log(); log().columns lists its columns",
             )
         try:
             with native_errors():

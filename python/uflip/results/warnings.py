@@ -184,7 +184,7 @@ class Examiner:
                 f"{len(limit.runs)} runs, reads and writes of several sizes, all come to {rate} a "
                 "second: something else than the device sets their pace",
                 {"unit": limit.unit, "per_s": round(limit.per_s, 3), "runs": list(limit.runs)},
-                "these runs say what the limit is, and nothing of the device: look for it (io.max "
+                "these runs show the limit, not the device: look for it (io.max "
                 "of a control group, the class of a virtual disk, the link), and measure without "
                 "it; a disk that has credit is quicker until that is used up",
             )
@@ -261,7 +261,7 @@ class Examiner:
                     "runs_examined": looked_at,
                     "worst": asdict(worst),
                 },
-                "the device is slower, or quicker, in the long run than these runs say: measure "
+                "the device is slower, or quicker, in the long run than these runs show: measure "
                 "longer ones, in the standard scale or with a larger io_count and io_ignore in a "
                 "plan file",
             )
