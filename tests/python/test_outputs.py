@@ -325,7 +325,7 @@ def test_file_created_or_changed_meanwhile_is_kept(workdir: Path) -> None:
     looked_at = outputs.check(ours, checksums.REPORT)
     ours.write_bytes(THESIS)
     for target in (free, looked_at):
-        with pytest.raises(RefusedError, match="Somebody else"):
+        with pytest.raises(RefusedError, match="Another process"):
             outputs.write(target, b"<p>")
         assert target.path.read_bytes() == THESIS
     assert sorted(path.name for path in workdir.iterdir()) == ["a.html", "b.html"]

@@ -16,8 +16,8 @@ from uflip.results.agreement import (
 )
 from uflip.results.autocorrelation import averaged_half_width, is_more_correlated, sort_correlation
 from uflip.results.variance_pooling import (
-    ENOUGH,
     FEWEST,
+    MAX_NEEDED,
     Peers,
     Scatter,
     is_outlier,
@@ -273,7 +273,8 @@ def test_outliers_are_found_and_others_rarely() -> None:
 
 
 @pytest.mark.parametrize(
-    ("largest_scatter", "least"), [(0.5, 3), (1.0, 6), (1.3, 9), (2.0, ENOUGH), (9.0, ENOUGH)]
+    ("largest_scatter", "least"),
+    [(0.5, 3), (1.0, 6), (1.3, 9), (2.0, MAX_NEEDED), (9.0, MAX_NEEDED)],
 )
 def test_quiet_experiment_needs_enough_repetitions_to_exclude_rare_state(
     largest_scatter: float, least: int
@@ -282,7 +283,7 @@ def test_quiet_experiment_needs_enough_repetitions_to_exclude_rare_state(
     share = np.linspace(0.01, 0.99, 9801)
     matters = share[largest_scatter * np.sqrt(share / (1 - share)) >= 1]
     missed = np.log(0.02) / np.log(1 - matters.min())
-    assert min(int(np.ceil(round(missed, 2))), ENOUGH) == least
+    assert min(int(np.ceil(round(missed, 2))), MAX_NEEDED) == least
     peers = Peers(
         0.01, 1.0, 60, 0.0, pooled=0.4, max_variance=largest_scatter**2, variances_differ=True
     )
@@ -304,7 +305,7 @@ def test_three_repetitions_are_not_enough_when_peers_have_rare_states() -> None:
     random = np.random.default_rng(14)
     flat = [runs(random.normal(100, 0.5, 3).tolist()) for _ in range(16)]
     states = [runs([91.0, 118.0, 91.5]), runs([90.5, 91.0, 118.5])]
-    for count, believed in ((3, False), (ENOUGH, True)):
+    for count, believed in ((3, False), (MAX_NEEDED, True)):
         missed = runs(random.normal(91, 0.5, count).tolist())
         combined = combined_mean(missed, None, peers_among([*flat, *states, missed]))
         assert combined["converged"] is believed

@@ -161,7 +161,7 @@ def execute(
 
 
 @dataclass(frozen=True)
-class _Made:
+class _FinishedRun:
     """A finished run, and its metadata."""
 
     run: PlannedRun
@@ -178,7 +178,7 @@ def _make(
     *,
     previous_status: TargetStatus | None,
     spool: Path,
-) -> tuple[list[_Made], TargetStatus | None]:
+) -> tuple[list[_FinishedRun], TargetStatus | None]:
     """Let the device idle, then make a run, or several without a pause between them.
 
     `previous_status` is that of the target after the previous run; the new status is returned.
@@ -210,7 +210,7 @@ def _make(
     )
     if WRITTEN & disturbances.keys():
         history.record_foreign_writes()
-    made: list[_Made] = []
+    made: list[_FinishedRun] = []
     for run, trace in zip(runs, traces[-len(runs) :], strict=True):
         about: About = {"state_id": history.state_id, "pause_ns": 0 if made else pause_ns}
         if disturbances:
@@ -218,13 +218,13 @@ def _make(
         if has_rounds(run):
             about["samples"] = counter_samples(trace)
             about["samples_only"] = not device.looks_inside
-        made.append(_Made(run, trace, about))
+        made.append(_FinishedRun(run, trace, about))
         history.record_run(trace, device.durability)
     return made, status_after
 
 
 def _store(
-    made: _Made,
+    made: _FinishedRun,
     writer: Writer,
     done: Collection[str],
     replay: Callable[[PlannedRun, Trace], None] | None,

@@ -64,10 +64,10 @@ def longer_baseline(run: PlannedRun, info: DeviceInfo, scale: str, method: str) 
         return None
     ios = int(LENGTH_SHARE * info.capacity_bytes) // run.spec.io_bytes
     is_possible = WORTHWHILE * run.spec.ios <= ios <= MAX_IOS
-    return _of_length(run.spec, ios) if is_possible else None
+    return _with_length(run.spec, ios) if is_possible else None
 
 
-def _of_length(spec: Basic, ios: int) -> Basic:
+def _with_length(spec: Basic, ios: int) -> Basic:
     longer = spec.but(io_count=ios, io_ignore=ios // 2)
     return longer.but(target_size=ios * spec.io_bytes) if spec.writes_sequentially else longer
 
@@ -83,7 +83,7 @@ def next_length(longest: Basic, made: Trace) -> Basic | None:
     times = np.asarray(made.column("response_time_ns"))
     pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
     ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
-    return _of_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
+    return _with_length(longest, ios) if ios >= WORTHWHILE * len(times) else None
 
 
 def was_buffered(trace: Trace, read_ns: float | None) -> bool:

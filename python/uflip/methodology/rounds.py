@@ -151,13 +151,13 @@ def next_round(
         granted.append(candidate)
     others = [candidate for candidate in candidates if candidate not in granted]
     most_bytes = _unwritten_bytes(plan, done, source)
-    more = _within(
+    more = _fit_byte_limit(
         plan, done, granted, lambda some: _passes(some, others, remaining_ios), most_bytes
     )
     return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
 
 
-def _within(
+def _fit_byte_limit(
     plan: Plan,
     done: Sequence[PlannedRun],
     granted: Sequence[_Candidate],

@@ -36,7 +36,7 @@ def interference_warnings(interference: Interference | None) -> list[StoredWarni
         StoredWarning(
             "pause_too_short",
             "Sequential reads after random writes were still slower than before when the last of "
-            "them was made: how long a run is felt by the next one is not known",
+            "them was made: how long a run affects the next one is unknown",
             {
                 "reads_affected": interference["reads_affected"],
                 "lingering_ns": interference["lingering_ns"],
@@ -133,7 +133,7 @@ def _state_warning_parts(state: DeviceState) -> tuple[str, dict[str, object], st
     return (
         "The device was not preconditioned: earlier writes affect its response times",
         {},
-        "use `uflip prepare` before (`uflip run` does it itself unless told --state as-is); until "
+        "use `uflip prepare` before (`uflip run` does it itself, except with --state as-is); until "
         f"then {comparable}",
     )
 

@@ -56,8 +56,8 @@ LARGE_GAPS_BYTES = (1 << 20, 8 << 20)
 """Gaps of large increments, first and last."""
 
 VERDICTS = {
-    "found": "the value is there",
-    "none": "the effect was looked for and is not there",
+    "found": "the value was found",
+    "none": "the effect was measured and does not occur",
     "everywhere": "it holds for every measured value: the device does not degrade at all",
     "not_repeatable": "the same pattern differs by more when it is measured again",
     "undecided": "a run that the rule needs is inside the start-up, or never left the write cache",

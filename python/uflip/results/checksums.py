@@ -24,7 +24,7 @@ TAIL_BYTES = 256
 
 @dataclass(frozen=True)
 class OutputKind:
-    """A kind of output and the form of its seal; one without a seal is never replaced unasked."""
+    """A kind of output and the form of its seal; without a seal, only --force replaces it."""
 
     name: str
     seal: Callable[[bytes], bytes] | None = None

@@ -40,11 +40,11 @@ ONE_REPETITION, STARTUP, WINDOW, NO_INTERVAL = (
 )
 UNKNOWN_BECAUSE = {
     NO_INTERVAL: "one of the means has no interval",
-    ONE_REPETITION: "one of the results has a single repetition, which does not show how far "
-    "repetitions lie apart",
+    ONE_REPETITION: "one of the results has a single repetition, which does not show the "
+    "scatter of repetitions",
     STARTUP: "in one of the results the device may have been inside its start-up, or never left "
     "its write cache",
-    WINDOW: "the runs measured different stretches: they ignored other I/Os, or made other numbers",
+    WINDOW: "the runs measured different stretches: they ignored or made other numbers of I/Os",
 }
 """Reason for a missing verdict on two means -> its explanation."""
 
@@ -111,7 +111,7 @@ def _state(document: Document) -> str:
 def _replayed(document: Document) -> Iterator[Any]:
     """Yield the records of the replayed lists of I/Os.
 
-    Imported lists are left out: they log a job, which draws its places anew each time.
+    Imported lists are left out: they log a job, which draws its addresses anew each time.
     """
     if document["scale"] != IMPORTED:
         yield from (run["spec"]["list"] for _, run in experiments_of(document) if _is_list(run))
@@ -144,13 +144,13 @@ CONDITIONS = (
     Condition(
         "io_size",
         _io_size,
-        "what an I/O takes depends on its size, whatever varies: measure both with one --io-size",
+        "response times depend on the I/O size: measure both with one --io-size",
         only_if_both=True,
     ),
     Condition(
         "target_size",
         _target_size,
-        "what a device does depends on how much of it is written to: measure both with one "
+        "response times depend on the size of the written part: measure both with one "
         "--target-size",
     ),
     Condition(
@@ -174,12 +174,12 @@ CONDITIONS = (
     Condition(
         "page_cache",
         _buffered,
-        "one went through the page cache of the host, the other did not: compare neither",
+        "one went through the page cache of the host, the other did not: do not compare them",
     ),
     Condition(
         "completion",
         lambda document: document["device"].completion,
-        "one was polled, the other interrupted: compare I/Os that were made one at a time, or "
+        "one was polled, the other interrupted: compare runs with one I/O in flight, or "
         "measure both with one --completion",
     ),
     Condition(
@@ -195,12 +195,12 @@ CONDITIONS = (
     Condition(
         "seed",
         lambda document: document["seed"],
-        "random places differ: measure both with one --seed, or expect small differences",
+        "random addresses differ: measure both with one --seed, or expect small differences",
     ),
     Condition(
         "state",
         _state,
-        "what was written before decides what a device does: give both one --state",
+        "earlier writes affect response times: give both one --state",
     ),
     Condition(
         "method",
@@ -416,10 +416,10 @@ def single_run_warnings(
         StoredWarning(
             "one_repetition",
             f"{once} of {len(repetitions)} experiments were run once in one of the results: their "
-            "intervals do not hold how far repetitions lie apart",
+            "intervals exclude the scatter of repetitions",
             {"experiments": once, "of": len(repetitions)},
-            "measure one of the devices into another folder too, and compare it with itself: by so "
-            "much single runs differ anyway"
+            "measure one of the devices twice, and compare the two results: they show how much "
+            "single runs differ"
             if exist_once
             else "they have no verdict; measure both with --repetitions 3 or more",
         )

@@ -7,12 +7,12 @@ State = Literal["proven", "unproven", "impossible", "damaged", "foreign", "missi
 PROVEN: State = "proven"
 UNPROVEN: State = "unproven"
 STATES: dict[str, str] = {
-    "proven": "it is what was written: its digest is in the ledger",
-    "unproven": "it can be read and makes sense, but nothing says that it is what was written",
-    "impossible": "it is what was written, and no device can have done that",
-    "damaged": "it is not what was written",
-    "foreign": "it is another run's, or another folder's, or of no run of the plan",
-    "missing": "it was written, and is not there",
+    "proven": "unchanged since it was written: its digest is in the ledger",
+    "unproven": "readable and plausible, but without a digest that proves it unchanged",
+    "impossible": "unchanged since it was written, but no device can have these response times",
+    "damaged": "changed since it was written",
+    "foreign": "from another run or folder, or of no run of the plan",
+    "missing": "written, but missing now",
 }
 """State of a file -> its explanation."""
 

@@ -43,11 +43,11 @@ class Files:
             self._folder_descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self._ledger: LedgerWriter | None = None
 
-    def moved_to(self, folder: Path) -> None:
+    def set_folder(self, folder: Path) -> None:
         """Record the new name of the folder."""
         self.path = folder
         if self._ledger is not None:
-            self._ledger.moved_to(folder)
+            self._ledger.set_folder(folder)
 
     def check_not_moved(self) -> None:
         """Raise unless the folder is the one that was opened."""
@@ -160,7 +160,7 @@ class Files:
         self.check_not_moved()
         if path.exists():
             raise ResultsError(
-                what="A run is committed once",
+                what="The run is committed already",
                 where=str(path),
                 got="the same run again",
                 action="report this, with the command: a run was made twice",
@@ -226,7 +226,7 @@ def _check_lost(path: Path, expected: tuple[int, str] | None) -> None:
         raise ResultsError(
             what="A run file cannot be read",
             where=str(path),
-            got=problem or "an error a moment ago, and what was written now",
+            got=problem or "an error at first, and a valid file now",
             allowed="a file that can be read, whole or damaged",
             action="try again; if it fails again, move the file away to make the run again",
         )

@@ -179,7 +179,7 @@ def _distribution(part: MixPart) -> Lines:
         # fio takes every number but 1; the difference is not measurable.
         theta = "1.0001" if skew == _WHOLE else f"{skew / _WHOLE:g}"
         return [
-            "; other places are the likely ones: fio scatters ranks by a hash, which may join some",
+            "; other addresses are hot: fio maps ranks to addresses by a hash, which may collide",
             f"random_distribution=zipf:{theta}",
         ]
     if part.location == "hotcold":
@@ -191,7 +191,7 @@ def _distribution(part: MixPart) -> Lines:
 def _streams(part: MixPart) -> Lines:
     """Return a comment about write streams, which fio does not set."""
     named = (part.write_stream or 0, part.hot_write_stream or 0)
-    return ["; its writes name streams; those of fio do not"] if any(named) else []
+    return ["; its writes name streams; fio does not set them"] if any(named) else []
 
 
 def _length(ios: int, io_size: int) -> Lines:
@@ -247,10 +247,10 @@ def _arrivals(time: str | None, interval: int | None) -> Lines:
     rate = round(_NS_A_S / interval)
     if abs(rate * interval / _NS_A_S - 1) > RATE_ERROR:
         return [
-            f"; arrivals every {interval} ns are left out, fio makes I/Os as fast as it can: its "
+            f"; arrivals every {interval} ns are left out, fio submits as fast as it can: its "
             "rates are whole I/Os a second"
         ]
-    lines = ["; fio's response times begin when it submits: what waits before that is left out"]
+    lines = ["; fio's response times begin at submission: waiting before it is left out"]
     if rate * interval != _NS_A_S:
         lines.append(f"; arrivals every {interval} ns: fio's rates are whole I/Os a second")
     lines.append(f"rate_iops={rate}")
@@ -287,11 +287,9 @@ def _times_left_out(spec: Pattern) -> Lines:
     each = spec.patterns if isinstance(spec, Parallel) else (spec,)
     lines = []
     if any(pattern.is_open for pattern in each):
-        lines.append(
-            "; their arrivals are left out: uflip made them at these, fio as fast as it can"
-        )
+        lines.append("; their arrivals are left out: fio submits as fast as it can")
     if any(part.time in PAUSED and part.pause for part in spec.parts):
-        lines.append("; their pauses are left out: fio makes them as fast as it can")
+        lines.append("; their pauses are left out: fio submits as fast as it can")
     return lines
 
 

@@ -147,7 +147,7 @@ def verify(folder: Path) -> list[FileStatus]:
             where=error.filename or str(folder),
             got=error.strerror or str(error),
             allowed="a folder that may be read",
-            action="check its permissions, and who you are",
+            action="check its permissions and your user",
         ) from error
 
 
@@ -215,7 +215,9 @@ def document_verdict(
     if digests[-1:] == [digest]:
         return FileStatus(path.name, PROVEN, len(content))
     if digest in digests:
-        reason = "the ledger ends with a newer one: a kill kept that from its name, or it is gone"
+        reason = (
+            "the ledger ends with a newer one, which a kill left without its name, or which is lost"
+        )
         return FileStatus(path.name, UNPROVEN, len(content), reason)
     if folder_ledger.damaged or not folder_ledger.manifests:
         return FileStatus(path.name, UNPROVEN, len(content), "its line in the ledger is damaged")

@@ -40,7 +40,7 @@ class LedgerWriter:
         atomic.fsync_directory(folder)
         return writer
 
-    def moved_to(self, folder: Path) -> None:
+    def set_folder(self, folder: Path) -> None:
         """Record the new name of the folder."""
         self._path = folder / FILE_NAME
 

@@ -24,7 +24,7 @@ def acquire(folder: Path) -> int:
     return descriptor
 
 
-def acquire_alone(folder: Path) -> int:
+def acquire_exclusively(folder: Path) -> int:
     """Hold the folder's lock, as `acquire`.
 
     Raises
@@ -35,7 +35,7 @@ def acquire_alone(folder: Path) -> int:
     descriptor = acquire(folder)
     if descriptor == NONE and is_held(folder):
         raise ResultsError(
-            what="Another process is at work in these results",
+            what="Another process is using these results",
             where=str(folder),
             got="a folder that is locked",
             allowed="a folder whose benchmark has ended",

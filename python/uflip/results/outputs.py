@@ -254,9 +254,9 @@ def _exists_error(kind: OutputKind, where: str) -> RefusedError:
         where=where,
         got=f"a file that is no {kind.name} of uflip, or was changed since"
         if kind.seal
-        else f"a file that exists; a {kind.name} is never replaced unasked",
+        else f"a file that exists; a {kind.name} is only replaced with --force",
         allowed=f"a new name{f', or a {kind.name} as uflip wrote it' if kind.seal else ''}",
-        action="choose another name, or give --force to lose the file",
+        action="choose another name, or replace the file with --force",
     )
 
 
@@ -330,9 +330,9 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def _conflict_error(output: OutputPath, where: str) -> RefusedError:
     return RefusedError(
-        f"Somebody else writes where the {output.kind.name} was to go",
+        f"Another process wrote to the path of the {output.kind.name}",
         where=where,
-        got="another file than a moment ago",
-        allowed="a name that nobody else uses",
+        got="a file that appeared or changed since the check",
+        allowed="a name that no other process uses",
         action="choose another name",
     )

@@ -60,15 +60,15 @@ def run_verdicts(
     others = [run for run in of_plan if run in lines and lines[run].spec != plan[run]]
     unlisted = [run for run in of_plan if run not in lines]
     missing = set(plan) & set(lines) - present - {folder_ledger.last_run if folder_ledger else None}
-    verdicts = _by_digest(folder, listed, lines, folder_id)
-    verdicts |= _by_reading(folder, unlisted, folder_id, checks)
+    verdicts = _verify_by_digest(folder, listed, lines, folder_id)
+    verdicts |= _verify_by_reading(folder, unlisted, folder_id, checks)
     reason = "it was measured for another plan"
     verdicts |= {run: _lost(run, "foreign", size_of(folder, run), reason) for run in others}
     verdicts |= {run: _lost(run, "missing", 0, "its file is missing") for run in missing}
     return [verdicts[run] for run in plan if run in verdicts]
 
 
-def _by_digest(
+def _verify_by_digest(
     folder: Path, runs: list[str], lines: Mapping[str, ledger.RunEntry], folder_id: str | None
 ) -> dict[str, FileStatus]:
     digests = _native.digest_files([str(run_file(folder, run)) for run in runs])
@@ -87,7 +87,7 @@ def _by_digest(
     return verdicts
 
 
-def _by_reading(
+def _verify_by_reading(
     folder: Path, runs: list[str], folder_id: str | None, checks: Checks
 ) -> dict[str, FileStatus]:
     problems = checks([str(run_file(folder, run)) for run in runs])
@@ -125,7 +125,7 @@ def _check_readable(path: Path) -> None:
             where=str(path),
             got=os.strerror(errno.EACCES),
             allowed="files that may be read",
-            action="check its permissions, and who you are",
+            action="check its permissions and your user",
         )
 
 

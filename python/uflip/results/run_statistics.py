@@ -71,7 +71,7 @@ def statistics_of(traces: Sequence[_native.Trace]) -> RunStatistics:
     {'read': 300, 'write': 100}
     """
     spec = read_spec(traces[0].spec_json)
-    mode = _one_mode(spec)
+    mode = _common_mode(spec)
     gathered = _Accumulator(isinstance(spec, Mix), mode, traces[0].causes)
     for trace in traces:
         gathered.add(trace)
@@ -150,7 +150,7 @@ def _numbers(times: Distribution) -> Numbers | None:
     return None if statistics is None else statistics.as_dict()
 
 
-def _one_mode(spec: Pattern) -> int | None:
+def _common_mode(spec: Pattern) -> int | None:
     """Return the number of the mode of all I/Os of a pattern; None if there may be several."""
     if isinstance(spec, Replay):
         return None

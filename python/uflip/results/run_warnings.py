@@ -130,7 +130,7 @@ def pause_off(run: RunArrays) -> tuple[float, Numbers] | None:
 
 def falling_behind(run: RunArrays) -> tuple[float, Numbers] | None:
     """Warn about an open loop whose I/Os arrive faster than they are completed."""
-    lags = [_behind(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
+    lags = [_lag(run.submit_ns[own], run.response_time_ns[own]) for own in _open_loops(run)]
     return max((each for each in lags if each is not None), key=lambda one: one[0], default=None)
 
 
@@ -148,9 +148,7 @@ def _open_loops(run: RunArrays) -> Iterator[NDArray[np.bool_] | slice]:
         first = last
 
 
-def _behind(
-    submit_ns: NDArray[Any], response_time_ns: NDArray[Any]
-) -> tuple[float, Numbers] | None:
+def _lag(submit_ns: NDArray[Any], response_time_ns: NDArray[Any]) -> tuple[float, Numbers] | None:
     if (arrivals := len(submit_ns)) < FEW_ARRIVALS:
         return None
     span = float(submit_ns.max() - submit_ns.min())
@@ -241,7 +239,7 @@ def disturbed(run: RunArrays) -> tuple[float, Numbers] | None:
 CHECKS: tuple[RunCheck, ...] = (
     RunCheck(
         "disturbed",
-        "somebody else used the target meanwhile",
+        "another process used the target during the run",
         "{told}",
         "find out who (`fuser -v TARGET`, `lsof TARGET`), stop it, and measure again: these runs "
         "shared the device, and what was written may not be what the next runs expect",
@@ -266,8 +264,8 @@ CHECKS: tuple[RunCheck, ...] = (
         "at_ticks",
         "slow I/Os ended with a timer of the host",
         "{count} I/Os at its ticks of {tick}, {share_of_time} of all time",
-        "a scheduler was measured, not the device: somebody limits this disk to a rate (io.max of "
-        "a control group, a virtual disk of a cloud); measure without the limit, or read these "
+        "a scheduler was measured, not the device: something limits the rate of this disk (io.max "
+        "of a control group, a virtual disk of a cloud); measure without the limit, or read these "
         "numbers as those of the limit",
         at_ticks,
     ),

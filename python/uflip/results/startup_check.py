@@ -15,25 +15,25 @@ measured.
 **Faithful** The start-up of the baselines is carried over to every other run.
 **Simplified** The unit is that of `uflip.startup`, whatever the pattern. Bursts that ask for the
 cache (`cache_cliff`, `cache_refill`) are not judged: what they measure ends with the cache.
-**Ambiguous** (1) How much start-up is too much. Here: so much that the mean is off by `AGREEMENT`,
-by what the beginning of the baseline is off; and a run that looks for its start-up itself must be
-twice as long as that of the baselines. What sequential writes show counts for these alone. A run
-that goes on for long enough after the start-up of the baselines shows by itself whether it had one:
-it is clear where its mean is that of the rest.
-(2) Whether a baseline is past it. Not where its analysis says that it is not over; and of a device
-that answers writes from a buffer not before `SPARE_SHARE` of the capacity was written, and all
-baselines that write are past it: a cache of SLC and blocks that were collected ahead are spare
-space, and whether they are used up no response time shows.
-(3) What a run shows by itself. As many of its writes must be slow as the same number of writes of
-its baseline would have, beyond a chance of one in a hundred; slow are those that take half of the
-time of the baseline's running phase. A run that has none and is long enough, in bytes or in idle
-time, avoids them: that is a result, and no start-up. (4) Free space. A device without a write cache
-also has erased blocks. Sequential writes leave little to collect: their cost changes by little when
+**Ambiguous** (1) How much start-up is too much. A run is marked if its share of start-up changes
+the mean by more than `AGREEMENT`, by the difference between the beginning of the baseline and its
+running phase. A run that looks for its own start-up must be twice as long as the start-up of the
+baselines. The start-up of sequential writes counts for sequential writes only. A run that continues
+for long enough after the start-up is clear of it if its mean equals that of the remaining part.
+(2) Whether a baseline is past the start-up. It is not if its analysis reports a start-up that is
+not over. On a device that answers writes from a buffer, `SPARE_SHARE` of the capacity must be
+written first, and all write baselines must be past it: an SLC cache and blocks that were collected
+ahead are spare space, and response times do not show whether they are used up.
+(3) What a run shows by itself. A write is slow if it takes half of the time of the baseline's
+running phase. A run must have as many slow writes as the same number of baseline writes, beyond a
+chance of one in a hundred. A run without slow writes that is long enough, in bytes or in idle time,
+avoids them: this is a result, not a start-up. (4) Free space. A device without a write cache also
+has erased blocks. Sequential writes leave little to collect: their cost changes by little when
 these are used up, and a short baseline does not show it. Such runs keep their findings, but do not
-count as converged (`has_free_space`). (5) What never left the write cache. On a simulated device:
-no write that was measured has a cause but the interface and the controller. On a real one: fewer
-than one in a hundred took longer than the quickest and a program operation of the fastest flash
-there is (`PROGRAM_NS`), and the device answers a write sooner than it reads.
+count as converged (`has_free_space`). (5) Runs that never left the write cache. On a simulated
+device, the measured writes have no causes but the interface and the controller. On a real one,
+fewer than one in a hundred took longer than the quickest and a program operation of the fastest
+existing flash (`PROGRAM_NS`), and the device answers a write sooner than it reads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -146,8 +146,8 @@ MARKED: dict[Mark, str] = {
 def mark_of(experiment: Repetitions) -> Mark | None:
     """Return the mark of an experiment of a summary; None where all its runs are clear of it.
 
-    A marked experiment measured the start-up of the device, or its write cache, and says nothing
-    of what the pattern costs in the long run: it is never converged, and no finding rests on it.
+    A marked experiment measured the start-up of the device, or its write cache, and does not show
+    the cost of the pattern in the long run: it is never converged, and no finding rests on it.
     """
     return mark_among(experiment["repetitions"])
 
@@ -218,7 +218,7 @@ def marks_of(warnings: Iterable[WarningSummary]) -> dict[str, Mark]:
     return marks
 
 
-def carried_over(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
+def baseline_startup(phases: Phases, plan: Sequence[PlanEntry]) -> Startup | None:
     """Return the start-up that the runs of a plan show; None where nothing shows it."""
     for name in (BASELINE, INTERFERENCE):
         for entry in plan:
@@ -249,10 +249,10 @@ def check_runs(
         Size of the device [bytes].
     """
     baselines = _Baselines(runs, phases, capacity)
-    startup = None if phases is None else carried_over(phases, plan)
+    startup = None if phases is None else baseline_startup(phases, plan)
     if startup is not None:
         startup = baselines.only_long_run_means(startup)
-    # The start-up of reads and writes says nothing about trims and zone commands.
+    # The start-up of reads and writes does not apply to trims and zone commands.
     judged = [
         run
         for run in runs
@@ -319,7 +319,7 @@ def inside_startup(run: StartupInput, startup: Startup) -> StartupMark | None:
     return mark if share * effect > AGREEMENT and not _is_level(run, share) else None
 
 
-def parts_of(measured_ns: NDArray[Any]) -> tuple[float, ...]:
+def part_means(measured_ns: NDArray[Any]) -> tuple[float, ...]:
     """Return the means of `PARTS` equal parts of response times (n,) [ns]; none of too few."""
     if len(measured_ns) < PARTS:
         return ()
@@ -387,9 +387,9 @@ class _Baselines:
         )
 
     def only_long_run_means(self, startup: Startup) -> Startup:
-        """Leave out means of baselines that are not past the start-up.
+        """Omit means of baselines that are not past the start-up.
 
-        They are no measure of the work that a write causes, and so of the idle time it needs.
+        They do not measure the work that a write causes, nor the idle time that it needs.
         """
         means = {
             label: mean
@@ -427,7 +427,7 @@ class _Baselines:
         return each.bytes_written < TWICE * startup_bytes
 
     def not_past(self, run: StartupInput, startup: Startup) -> StartupMark | None:
-        """Say that nothing shows that a run is past the start-up, or that its writes do not."""
+        """Return the mark of a run that nothing shows to be past the start-up, else None."""
         count, ignored = run.spec.io_count, run.spec.io_ignore
         rows = in_rows(run.spec, startup)
         mark = StartupMark(run.run_id, 1.0, rows, count or 0, ignored or 0)

@@ -46,15 +46,15 @@ FEWEST = 5
 """Least number of experiments with repetitions that are used as peers."""
 LEAST = 0.1
 """A scatter, relative to the allowed half width, that counts as none."""
-MISSED = 0.02
+MISS_CHANCE = 0.02
 """The accepted chance of missing a state of the device."""
-ENOUGH = 12
+MAX_NEEDED = 12
 """Most repetitions required: with this number, one in 130 misses a state of a third of the time."""
 BEYOND_CHANCE = 1.645**2
 """Twice the logarithm of a likelihood ratio that chance exceeds once in 20 times."""
-WORTH = tuple(2.0**power for power in range(-1, 9))
+PRIOR_DEGREES = tuple(2.0**power for power in range(-1, 9))
 """Degrees of freedom that peers may be worth."""
-CLOSE = 1.001
+CENTRE_PRECISION = 1.001
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     variance, degrees = _fit_prior(scatters)
     together = sum(own for _, own in scatters)
     pooled = sum(each * own for each, own in scatters) / together
-    alike = _likelihood(scatters, _prior_centre(scatters, WORTH[-1]), WORTH[-1])
+    alike = _likelihood(scatters, _prior_centre(scatters, PRIOR_DEGREES[-1]), PRIOR_DEGREES[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     largest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
     variances_differ = gained > autocorrelation.BEYOND_CHANCE
@@ -196,7 +196,7 @@ def least_repetitions(peers: Peers, one: Scatter) -> int:
     if not peers.variances_differ or _variance_ratio(peers, one) > -BEYOND_CHANCE:
         return 2
     not_met = peers.max_variance / (1 + peers.max_variance)
-    return max(2, min(ENOUGH, ceil(log(MISSED) / log(not_met))))
+    return max(2, min(MAX_NEEDED, ceil(log(MISS_CHANCE) / log(not_met))))
 
 
 def _variance_ratio(peers: Peers, one: Scatter) -> float:
@@ -223,7 +223,7 @@ def _fit_prior(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Return the most likely prior of some variances with their degrees of freedom: its centre and
     its degrees of freedom.
     """
-    tried = ((_prior_centre(scatters, degrees), degrees) for degrees in WORTH)
+    tried = ((_prior_centre(scatters, degrees), degrees) for degrees in PRIOR_DEGREES)
     variance, degrees = max(tried, key=lambda prior: _likelihood(scatters, *prior))
     return variance, degrees
 
@@ -237,7 +237,7 @@ def _prior_centre(scatters: Sequence[tuple[float, int]], degrees: float) -> floa
         parts = ((degrees + own) * middle / (degrees * middle + own * s) for s, own in scatters)
         return sum(parts) < len(scatters)
 
-    while high > low * CLOSE:
+    while high > low * CENTRE_PRECISION:
         between = sqrt(low * high)
         low, high = (between, high) if is_too_low(between) else (low, between)
     return sqrt(low * high)

@@ -43,7 +43,7 @@ from uflip.results.startup_check import (
     Checked,
     StartupInput,
     check_runs,
-    parts_of,
+    part_means,
 )
 from uflip.startup import MAX_ROWS
 from uflip.units import format_duration_ns, format_size
@@ -130,7 +130,7 @@ class Examiner:
                 entry.micro_benchmark,
                 () if self.device.null or self.device.zoned else writes_of(trace, spec),
                 run.response_time_ns if is_long else NOTHING,
-                parts_of(run.measured_ns),
+                part_means(run.measured_ns),
             )
         )
         if len(run.measured_ns):
@@ -182,7 +182,7 @@ class Examiner:
             StoredWarning(
                 "rate_limited",
                 f"{len(limit.runs)} runs, reads and writes of several sizes, all come to {rate} a "
-                "second: something else than the device sets their pace",
+                "second: something other than the device limits their rate",
                 {"unit": limit.unit, "per_s": round(limit.per_s, 3), "runs": list(limit.runs)},
                 "these runs show the limit, not the device: look for it (io.max "
                 "of a control group, the class of a virtual disk, the link), and measure without "
@@ -203,8 +203,8 @@ class Examiner:
         return [
             StoredWarning(
                 "drift",
-                f"What was measured several times became {'slower' if trend.z > 0 else 'quicker'} "
-                f"in the course of the benchmark (most: {label}, met {trend.measurements} times, "
+                f"Repeated measurements became {'slower' if trend.z > 0 else 'quicker'} during the "
+                f"benchmark (most: {label}, measured {trend.measurements} times, "
                 f"{means[0]} at first, {means[1]} at last; {abs(trend.z):.1f} standard errors)",
                 {
                     "pattern": label,
@@ -320,7 +320,7 @@ class Examiner:
                     "experiments": [" ".join(map(str, key)) for key in disagreeing],
                     "worst": {"experiment": name, "disagreement": disagreeing[worst]},
                 },
-                "what the device does depends on when and where it is asked: quote the range of "
+                "response times depend on the time and place of the run: quote the range of "
                 "the repetitions, or make more of them (--repetitions)",
             )
         ]

@@ -100,7 +100,7 @@ class ResultsWriter:
             lock.release(lock_descriptor)
             raise
         writer.path = folder
-        writer._files.moved_to(folder)
+        writer._files.set_folder(folder)
         return writer
 
     @classmethod
@@ -132,7 +132,7 @@ class ResultsWriter:
                 allowed=f"format_version from {manifest.STATE_SINCE} on",
                 action="start another benchmark with a new --out",
             )
-        lock_descriptor = lock.acquire_alone(folder)
+        lock_descriptor = lock.acquire_exclusively(folder)
         try:
             writer = cls(folder, content, lock_descriptor)
             writer._examine_finished_runs(proof)

@@ -165,7 +165,7 @@ def _carry_out(
     on_progress: OnDeviceProgress,
 ) -> list[DeviceOutcome]:
     outcomes = {outcome.index: outcome for outcome in complete}
-    folder_lock = lock.acquire_alone(folder)
+    folder_lock = lock.acquire_exclusively(folder)
     try:
         with subscribed(lambda message: on_progress(*message)) as name:
             for executor, batch in _batches([replace(p, topic=name) for p in points], together):

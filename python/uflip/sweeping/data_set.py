@@ -153,7 +153,7 @@ class DataSet:
                 allowed=_native.SIMULATOR_VERSION,
                 action=f"resume it with uflip {manifest.uflip_version}, or use another folder",
             )
-        folder_lock = lock.acquire_alone(folder)
+        folder_lock = lock.acquire_exclusively(folder)
         try:
             data_set = cls(folder, manifest)
             try:
