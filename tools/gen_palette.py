@@ -11,7 +11,7 @@ from pathlib import Path
 from generated import write_or_check
 
 from uflip.report.figures.palette import ACTIVITIES, CAUSES, MUTED, activity, paler
-from uflip.results.operations import CAUSE_OF, HOST_READ, HOST_WRITE, READ, WORDS
+from uflip.results.operations import CAUSE_OF, HOST_READ, HOST_WRITE, NAMES_BY_PURPOSE, READ
 
 FILE = Path(__file__).resolve().parent.parent / "web" / "src" / "palette.ts"
 HEAD = "// Made by tools/gen_palette.py of python/uflip/report/figures/palette.py."
@@ -29,11 +29,11 @@ def text() -> str:
 
 
 def _operations() -> list[str]:
-    """Return colours in the order of `WHATS`; the rest of a suspended operation looks the same."""
+    """Return colours in the order of `OPERATION_NAMES`; a resumed operation keeps its colour."""
     colors = []
-    for purpose, does in WORDS:
-        color = activity(CAUSE_OF[purpose, does])
-        is_copied = does == READ and purpose not in (HOST_READ, HOST_WRITE)
+    for purpose, kind in NAMES_BY_PURPOSE:
+        color = activity(CAUSE_OF[purpose, kind])
+        is_copied = kind == READ and purpose not in (HOST_READ, HOST_WRITE)
         colors.append(paler(color, PALE) if is_copied else color)
     return colors
 

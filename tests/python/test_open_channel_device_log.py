@@ -19,9 +19,9 @@ from uflip.results.integrity import verify
 from uflip.results.operations import (
     HOST_READ,
     HOST_WRITE,
+    NAMES_BY_PURPOSE,
     PROGRAM,
     READ,
-    WORDS,
     operations_of,
 )
 from uflip.web.device_log import device_log_view
@@ -69,8 +69,8 @@ def test_every_operation_matches_its_command(all_lanes: list[tuple[OpenRun, Lane
         if len(operations) == len(log):  # pages of a vector may go to other channels than its first
             assert (operations.channel == channel).all()
             assert (operations.die == lun * channels + channel).all()
-        assert np.array_equal(operations.what == READS, column["op"][lanes.io] == 0)
-        assert np.array_equal(operations.what == WRITES, column["op"][lanes.io] == 1)
+        assert np.array_equal(operations.code == READS, column["op"][lanes.io] == 0)
+        assert np.array_equal(operations.code == WRITES, column["op"][lanes.io] == 1)
         submitted = column["submit_ns"].astype(np.int64)[lanes.io]
         assert (submitted <= operations.asked).all()
         # A command of several pages ends with the last page sent.
@@ -91,11 +91,11 @@ def test_luns_and_channels_do_one_operation_at_a_time(
             assert (operations.begin[rows][1:] >= operations.end[rows][:-1]).all()
         # While a program holds a channel, only its own die uses it, to be read out first.
         for rows in lanes.channels:
-            programs = rows[operations.what[rows] == WRITES]
+            programs = rows[operations.code[rows] == WRITES]
             if not len(programs):
                 continue
             assert (operations.sent[programs][1:] >= operations.sent_until[programs][:-1]).all()
-            reads = rows[operations.what[rows] == READS]
+            reads = rows[operations.code[rows] == READS]
             assert (operations.sent[reads][1:] >= operations.sent_until[reads][:-1]).all()
             before = np.searchsorted(operations.sent[programs], operations.sent[reads], "right") - 1
             within = (before >= 0) & (
@@ -126,13 +126,13 @@ def test_waits_match_the_log(all_lanes: list[tuple[OpenRun, Lanes]]) -> None:
             for name in log.columns
             if name.endswith("_wait_ns")
         }
-        writes = operations.what == WRITES
+        writes = operations.code == WRITES
         assert (
-            waits["channel_wait_ns"][writes] == (operations.sent - operations.asked)[writes]
+            waits["channel_wait_ns"][writes] == (operations.sent - operations.requested)[writes]
         ).all()
         by_die = sum(values for name, values in waits.items() if name != "channel_wait_ns")
         assert (by_die[writes] == (operations.begin - operations.sent)[writes]).all()
-        assert (by_die[~writes] == (operations.begin - operations.asked)[~writes]).all()
+        assert (by_die[~writes] == (operations.begin - operations.requested)[~writes]).all()
         blocked_programs += int((operations.begin > operations.sent)[writes].sum())
         row = int(np.argmax(operations.begin - operations.sent))
         details = operation(lanes, row)

@@ -18,13 +18,13 @@ from uflip.results.operations import (
     INSIDE,
     JOBS,
     MERGE,
+    NAMES_BY_PURPOSE,
+    OPERATION_NAMES,
     PROGRAM,
     READ,
     RELOCATION,
-    REST,
+    RESUMED,
     SCRUB,
-    WHATS,
-    WORDS,
     Operations,
     operations_of,
 )
@@ -93,7 +93,7 @@ def times_of(results: Results, name: str) -> Any:
 
 
 def number_of(operations: Operations, purpose: int, kind: int) -> int:
-    return int((operations.what == list(WORDS).index((purpose, kind))).sum())
+    return int((operations.code == list(NAMES_BY_PURPOSE).index((purpose, kind))).sum())
 
 
 def naively_overlapping(begin: Any, end: Any) -> int:
@@ -119,10 +119,10 @@ def test_page_operations_match_hand_worked_timeline(tmp_path: Path) -> None:
     operations = load_operations(
         recorded(tmp_path / "r", url, io_count=1, io_size=16384, target_size=1 << 20)
     )
-    order = np.argsort(operations.asked)
+    order = np.argsort(operations.requested)
     us = 1000
     for name, expected in {
-        "asked": [10, 20, 30, 40],
+        "requested": [10, 20, 30, 40],
         "begin": [10, 20, 410, 510],
         "sent": [10, 110, 410, 510],
         "sent_until": [110, 210, 510, 610],
@@ -134,14 +134,14 @@ def test_page_operations_match_hand_worked_timeline(tmp_path: Path) -> None:
     assert later == [first, second]
     assert first != second
     assert operations.io.tolist() == [0] * 4
-    assert [WHATS[each] for each in operations.what] == ["host program"] * 4
+    assert [OPERATION_NAMES[each] for each in operations.code] == ["host program"] * 4
 
 
 def test_die_and_channel_do_one_thing_at_a_time(results: Results) -> None:
     operations = load_operations(results)
     assert operations.recorded == len(operations) > 0
     assert len(operations.gaps) == 0
-    assert (operations.asked <= operations.begin).all()
+    assert (operations.requested <= operations.begin).all()
     assert (operations.begin < operations.end).all()
     cells = operations.cells_from, operations.cells_from + operations.cells
     sent = operations.sent_until > operations.sent
@@ -206,8 +206,8 @@ def test_jobs_are_named_by_their_operations() -> None:
 def test_operations_match_device_counters(results: Results) -> None:
     operations, counters = load_operations(results), results.runs[0].meta.counters
     assert counters is not None
-    is_program = [index for index, (_, kind) in enumerate(WORDS) if kind == PROGRAM]
-    programs = int(np.isin(operations.what, is_program).sum())
+    is_program = [index for index, (_, kind) in enumerate(NAMES_BY_PURPOSE) if kind == PROGRAM]
+    programs = int(np.isin(operations.code, is_program).sum())
     inside = number_of(operations, RELOCATION, INSIDE) + number_of(operations, MERGE, INSIDE)
     if inside == 0:
         # Counted programs without their die time inside the run are in flight at its ends.
@@ -215,34 +215,38 @@ def test_operations_match_device_counters(results: Results) -> None:
     assert abs(number_of(operations, ERASE, INSIDE) - counters["blocks_erased"]) <= len(
         operations.channels
     )
-    assert not (operations.what == len(WORDS)).all()
+    assert not (operations.code == len(NAMES_BY_PURPOSE)).all()
 
 
 def test_suspended_operation_has_reads_between_its_parts(tmp_path: Path) -> None:
     url, changes = DEVICES["reads suspend"]
     operations = load_operations(recorded(tmp_path / "r", url, **changes))
-    parts = {WORDS[key]: index for index, key in enumerate(WORDS) if key[1] == REST}
+    parts = {
+        NAMES_BY_PURPOSE[key]: index
+        for index, key in enumerate(NAMES_BY_PURPOSE)
+        if key[1] == RESUMED
+    }
     for word, index in parts.items():
-        resumed = np.flatnonzero(operations.what == index)
+        resumed = np.flatnonzero(operations.code == index)
         if word in ("host program resumed", "valid-page program resumed", "erase resumed"):
             assert len(resumed) > 10, word
         for row in resumed.tolist():
             # Its request time is when it stopped, and a host read got its die at once.
             on_die = np.flatnonzero(operations.die == operations.die[row])
             between = on_die[(operations.begin[on_die] < operations.begin[row])]
-            between = between[operations.end[between] > operations.asked[row]]
-            whats = {WHATS[each] for each in operations.what[between]}
+            between = between[operations.end[between] > operations.requested[row]]
+            whats = {OPERATION_NAMES[each] for each in operations.code[between]}
             assert "host read" in whats, word
             whole = word.removesuffix(" resumed")
             stopped = between[np.argmin(operations.begin[between])]
-            assert WHATS[operations.what[stopped]] in (whole, word)
-            assert operations.end[stopped] - operations.asked[row] in (20_000, 50_000)
+            assert OPERATION_NAMES[operations.code[stopped]] in (whole, word)
+            assert operations.end[stopped] - operations.requested[row] in (20_000, 50_000)
 
 
 def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
     _, lanes = opened(results)
     operations = lanes.operations
-    waited = np.flatnonzero(operations.begin > operations.asked)
+    waited = np.flatnonzero(operations.begin > operations.requested)
     assert len(waited) > 0 or "transcend" in results.manifest.device.url
     for row in waited[:: max(len(waited) // 400, 1)].tolist():
         card = operation(lanes, row)
@@ -250,7 +254,7 @@ def test_wait_is_fully_explained_by_other_operations(results: Results) -> None:
         clock = operations.clocks[operations.die]
         other = np.flatnonzero(clock == clock[row])
         other = other[other != row]
-        low, high = int(operations.asked[row]), int(operations.begin[row])
+        low, high = int(operations.requested[row]), int(operations.begin[row])
         clipped = np.minimum(operations.end[other], high) - np.maximum(
             lanes.occupied_from[other], low
         )
@@ -273,8 +277,8 @@ def test_waits_of_io_are_those_of_its_operations(tmp_path: Path) -> None:
         rows = np.flatnonzero(lanes.io == number)
         assert len(rows) == 1
         row = int(rows[0])
-        assert WHATS[operations.what[row]] == "host program"
-        assert operations.begin[row] - operations.asked[row] == waits[number]
+        assert OPERATION_NAMES[operations.code[row]] == "host program"
+        assert operations.begin[row] - operations.requested[row] == waits[number]
         assert operations.sent[row] - lanes.channel_requested_ns(row) == channel[number]
         assert operations.end[row] == completed[number]
         checked += int(waits[number] > 0)
@@ -308,11 +312,11 @@ def test_collection_moves_at_most_its_valid_pages(tmp_path: Path) -> None:
     """Some of them become stale before it is their turn; a page of metadata is read as well."""
     _, lanes = opened(recorded(tmp_path / "r", f"{SMALL}&metadata_pages=0", io_size=4096))
     operations = lanes.operations
-    reads = operations.what == WHATS.index("valid-page read")
+    reads = operations.code == OPERATION_NAMES.index("valid-page read")
     moved = np.bincount(
         operations.job[reads & (operations.job >= 0)], minlength=len(operations.valid)
     )
-    erased = np.unique(operations.job[operations.what == WHATS.index("erase")])
+    erased = np.unique(operations.job[operations.code == OPERATION_NAMES.index("erase")])
     erased = erased[(erased >= 0) & (erased < len(operations.valid))]
     stale = operations.valid[erased] - moved[erased]
     assert len(erased) > 20
@@ -324,7 +328,7 @@ def test_erase_operations_match_block_erase_counts(tmp_path: Path) -> None:
     _, lanes = opened(results := recorded(tmp_path / "r", SMALL))
     operations, inside = lanes.operations, read_device_log(results.runs[0])
     assert inside is not None
-    erased = operations.block[operations.what == WHATS.index("erase")]
+    erased = operations.block[operations.code == OPERATION_NAMES.index("erase")]
     assert (erased >= 0).all()
     counts = np.bincount(erased, minlength=len(inside.erases))
     under_way = np.abs(counts - (inside.erases - inside.erases_before).astype(np.int64))
@@ -407,7 +411,7 @@ def test_shares_are_sums_of_busy_time(
     run, lanes = opened(recorded(tmp_path / "r", SMALL))
     whole = gantt(run, lanes, "number", (0, run.io_count), 100)
     assert (whole.header["kind"], whole.header["operations"] > MAX_OPERATIONS) == ("shares", True)
-    shares = whole.arrays["shares"].reshape(len(whole.header["lanes"]), len(WHATS), 100)
+    shares = whole.arrays["shares"].reshape(len(whole.header["lanes"]), len(OPERATION_NAMES), 100)
     wide = (whole.header["until_ns"] - whole.header["from_ns"]) / 100
     for index, lane in enumerate(whole.header["lanes"]):
         if lane["die"] < 0:

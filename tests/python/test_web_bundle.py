@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from uflip.report.figures import palette
-from uflip.results.operations import WHATS
+from uflip.results.operations import OPERATION_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 WEB = ROOT / "web"
@@ -79,7 +79,10 @@ def test_activity_has_one_colour_in_all_charts() -> None:
         name: json.loads(table)
         for name, table in re.findall(r"export const (\w+) = (.*) as const;", text)
     }
-    causes, operations = tables["ACTIVITIES"], dict(zip(WHATS, tables["OPERATIONS"], strict=True))
+    causes, operations = (
+        tables["ACTIVITIES"],
+        dict(zip(OPERATION_NAMES, tables["OPERATIONS"], strict=True)),
+    )
     same = {
         "host read": "cell_read_ns",
         "host program": "cell_program_ns",

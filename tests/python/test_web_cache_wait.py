@@ -19,8 +19,8 @@ from uflip.results.operations import (
     CAUSE_OF,
     HOST_READ,
     HOST_WRITE,
+    NAMES_BY_PURPOSE,
     WAITS,
-    WORDS,
     Operations,
 )
 from uflip.web.folders import Folders, key_of
@@ -41,8 +41,8 @@ DRIVES = {
 }
 TLC = next(iter(DRIVES))
 RUN = stored.baseline_run(1, "RW", io_size=16384, io_count=1500, target_size=64 << 20)
-WORDS_OF = list(WORDS)
-PURPOSES = [purpose for purpose, _ in WORDS]
+WORDS_OF = list(NAMES_BY_PURPOSE)
+PURPOSES = [purpose for purpose, _ in NAMES_BY_PURPOSE]
 OF_HOST = (HOST_READ, HOST_WRITE)
 
 
@@ -102,7 +102,7 @@ def charged(operations: Operations, wait: int) -> Counter[str]:
         if low >= high:
             continue
         covered_until = high
-        purpose = PURPOSES[operations.what[row]]
+        purpose = PURPOSES[operations.code[row]]
         if purpose == HOST_WRITE and operations.end[row] == end:
             cells = min(high - low, int(operations.cells[row]))
             sent = min(high - low - cells, int(operations.sent_until[row] - operations.sent[row]))
@@ -112,7 +112,7 @@ def charged(operations: Operations, wait: int) -> Counter[str]:
         elif purpose in OF_HOST:
             parts["die_wait_ns"] += high - low
         else:
-            parts[CAUSE_OF[WORDS_OF[operations.what[row]]]] += high - low
+            parts[CAUSE_OF[WORDS_OF[operations.code[row]]]] += high - low
     return parts
 
 

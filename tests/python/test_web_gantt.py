@@ -49,7 +49,7 @@ def lanes(results: Results) -> tuple[OpenRun, Lanes]:
 def slowest_wait(lanes: Lanes) -> int:
     """The operation of the host that waited longest for its die."""
     operations = lanes.operations
-    return int(np.argmax(np.where(lanes.io >= 0, operations.begin - operations.asked, -1)))
+    return int(np.argmax(np.where(lanes.io >= 0, operations.begin - operations.requested, -1)))
 
 
 def drawn(page: "Page", times: int) -> None:

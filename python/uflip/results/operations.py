@@ -2,9 +2,9 @@
 
 ::
 
-    asked ──waits──▶ begin ──────────── holds its die ───────────▶ end
-                       read      │cells│ waits │sent│
-                       program   │ waits │sent│  cells  │
+    requested ──waits──▶ begin ──────────── holds its die ───────────▶ end
+                           read      │cells│ waits │sent│
+                           program   │ waits │sent│  cells  │
 
 For a long run, half a million operations around the slowest I/Os are stored; `gaps` lists the times
 without records. Written by `crates/py/src/inside.rs`.
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-READ, PROGRAM, INSIDE, REST = range(4)
+READ, PROGRAM, INSIDE, RESUMED = range(4)
 HOST_READ, HOST_WRITE, RELOCATION, MERGE, ERASE, METADATA, MAPPING, RETRY, SCRUB = range(9)
-WORDS: Mapping[tuple[int, int], str] = {
+NAMES_BY_PURPOSE: Mapping[tuple[int, int], str] = {
     (HOST_READ, READ): "host read",
     (HOST_WRITE, PROGRAM): "host program",
     (HOST_WRITE, READ): "read-modify-write",
@@ -35,16 +35,16 @@ WORDS: Mapping[tuple[int, int], str] = {
     (MAPPING, READ): "mapping read",
     (MAPPING, PROGRAM): "mapping program",
     # Operations that were suspended for a host read.
-    (HOST_WRITE, REST): "host program resumed",
-    (RELOCATION, REST): "valid-page program resumed",
-    (MERGE, REST): "merge program resumed",
-    (ERASE, REST): "erase resumed",
-    (METADATA, REST): "metadata program resumed",
-    (MAPPING, REST): "mapping program resumed",
+    (HOST_WRITE, RESUMED): "host program resumed",
+    (RELOCATION, RESUMED): "valid-page program resumed",
+    (MERGE, RESUMED): "merge program resumed",
+    (ERASE, RESUMED): "erase resumed",
+    (METADATA, RESUMED): "metadata program resumed",
+    (MAPPING, RESUMED): "mapping program resumed",
     (SCRUB, READ): "scrub read",
     (SCRUB, PROGRAM): "scrub program",
     (SCRUB, INSIDE): "scrub inside the die",
-    (SCRUB, REST): "scrub program resumed",
+    (SCRUB, RESUMED): "scrub program resumed",
     (RETRY, READ): "read in vain",
     (RETRY, PROGRAM): "program in vain",
 }
@@ -60,14 +60,16 @@ _CAUSES = {
     RETRY: "retry_ns",
     SCRUB: "scrub_ns",
 }
-CAUSE_OF = {each: _CAUSES[each[0]] for each in WORDS} | {(HOST_WRITE, READ): "read_to_modify_ns"}
+CAUSE_OF = {each: _CAUSES[each[0]] for each in NAMES_BY_PURPOSE} | {
+    (HOST_WRITE, READ): "read_to_modify_ns"
+}
 """The cause column for the same activity where an I/O waits for it."""
 WAITS = ("free page", "write cache")
 """Waits of a host page outside the dies: `Operations::WAITS` of the simulator."""
 JOBS = ("collection", "merge", "scrub")
 """Reasons for which an FTL empties a block."""
 UNDER_WAY = "already under way"
-WHATS = (*WORDS.values(), UNDER_WAY)
+OPERATION_NAMES = (*NAMES_BY_PURPOSE.values(), UNDER_WAY)
 Whole = NDArray[np.int64]
 
 
@@ -106,7 +108,7 @@ class Operations:
 
     Attributes
     ----------
-    asked, begin, end : numpy.ndarray
+    requested, begin, end : numpy.ndarray
         When it entered the queue of its die, got the die, and left it.
     cells : numpy.ndarray
         Time of the cells [ns]: of a read from `begin` on, of others up to `end`.
@@ -116,8 +118,8 @@ class Operations:
     die, io, job, block : numpy.ndarray
         Its die, its I/O in the order of submission, its collection or merge, and the block that
         this empties: −1 where it has none.
-    what : numpy.ndarray
-        Index into `WHATS`.
+    code : numpy.ndarray
+        Index into `OPERATION_NAMES`.
     channels : numpy.ndarray
         The channel of each die (dies,).
     clocks : numpy.ndarray
@@ -133,7 +135,7 @@ class Operations:
         Waits for a free page and for the write cache; empty in older files.
     """
 
-    asked: Whole
+    requested: Whole
     begin: Whole
     end: Whole
     cells: Whole
@@ -143,7 +145,7 @@ class Operations:
     io: Whole
     job: Whole
     block: Whole
-    what: Whole
+    code: Whole
     channels: Whole
     clocks: Whole
     gaps: NDArray[np.int64]
@@ -152,19 +154,19 @@ class Operations:
     waits: Waits
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.requested)
 
     @cached_property
     def is_read(self) -> NDArray[np.bool_]:
         """Whether the cells work first, and the channel after them."""
-        reads = [place for place, (_, does) in enumerate(WORDS) if does == READ]
-        return np.isin(self.what, reads)
+        reads = [code for code, (_, kind) in enumerate(NAMES_BY_PURPOSE) if kind == READ]
+        return np.isin(self.code, reads)
 
     @cached_property
     def cells_from(self) -> Whole:
         """Begin of the cells' work."""
-        found: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
-        return found
+        begin: Whole = np.where(self.is_read, self.begin, self.end - self.cells)
+        return begin
 
     @cached_property
     def jobs(self) -> Whole:
@@ -172,18 +174,18 @@ class Operations:
 
         A job with erases only gets the kind of the device's other jobs.
         """
-        purposes = np.array([purpose for purpose, _ in WORDS] + [-1])[self.what]
-        found = np.zeros(int(self.job.max(initial=-1)) + 1, np.int64)
-        found[:] = bool((purposes == MERGE).any())
-        for place, purpose in ((1, MERGE), (2, SCRUB)):
-            found[self.job[(purposes == purpose) & (self.job >= 0)]] = place
-        return found
+        purposes = np.array([purpose for purpose, _ in NAMES_BY_PURPOSE] + [-1])[self.code]
+        kinds = np.zeros(int(self.job.max(initial=-1)) + 1, np.int64)
+        kinds[:] = bool((purposes == MERGE).any())
+        for kind, purpose in ((1, MERGE), (2, SCRUB)):
+            kinds[self.job[(purposes == purpose) & (self.job >= 0)]] = kind
+        return kinds
 
     @cached_property
     def channel(self) -> Whole:
         """The channel of each operation."""
-        found: Whole = self.channels[self.die]
-        return found
+        channel: Whole = self.channels[self.die]
+        return channel
 
 
 def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
@@ -197,34 +199,34 @@ def operations_of(columns: Mapping[str, NDArray[Any]]) -> Operations | None:
     if "ops_all" not in columns:
         return None
 
-    def of(name: str) -> Whole:
+    def column(name: str) -> Whole:
         return np.asarray(columns[f"op_{name}"], dtype=np.int64)
 
-    asked = of("asked_ns")
-    begin = asked + of("waited_ns")
-    end = begin + of("held_ns")
-    sent = begin + of("to_channel_ns")
+    requested = column("asked_ns")
+    begin = requested + column("waited_ns")
+    end = begin + column("held_ns")
+    sent = begin + column("to_channel_ns")
     if "op_channel_first_ns" in columns:
-        sent -= of("channel_first_ns")
-    what = np.full(len(asked), len(WORDS), dtype=np.int64)
-    purpose, kind = of("purpose"), of("kind")
-    for place, (for_what, does) in enumerate(WORDS):
-        what[(purpose == for_what) & (kind == does)] = place
+        sent -= column("channel_first_ns")
+    code = np.full(len(requested), len(NAMES_BY_PURPOSE), dtype=np.int64)
+    purposes, kinds = column("purpose"), column("kind")
+    for number, (purpose, kind) in enumerate(NAMES_BY_PURPOSE):
+        code[(purposes == purpose) & (kinds == kind)] = number
     channels = np.asarray(columns["die_channel"], dtype=np.int64)
     own = np.arange(len(channels))
     ends = [np.asarray(columns[f"gap_{each}_ns"], dtype=np.int64) for each in ("from", "until")]
     return Operations(
-        asked,
+        requested,
         begin,
         end,
-        of("cells_ns"),
+        column("cells_ns"),
         sent,
-        sent + of("sent_ns"),
-        of("die"),
-        of("io_and_one") - 1,
-        of("job_and_one") - 1,
-        of("block_and_one") - 1,
-        what,
+        sent + column("sent_ns"),
+        column("die"),
+        column("io_and_one") - 1,
+        column("job_and_one") - 1,
+        column("block_and_one") - 1,
+        code,
         channels,
         np.asarray(columns.get("die_clock", own), dtype=np.int64),
         np.stack(ends, axis=1),
@@ -238,17 +240,17 @@ def _valid_of(columns: Mapping[str, NDArray[Any]]) -> Whole:
     if "valid_job" not in columns:
         return np.zeros(0, np.int64)
     jobs = np.asarray(columns["valid_job"], dtype=np.int64)
-    found = np.full(int(jobs.max(initial=-1)) + 1, -1, np.int64)
-    found[jobs] = columns["valid_pages"]
-    return found
+    pages = np.full(int(jobs.max(initial=-1)) + 1, -1, np.int64)
+    pages[jobs] = columns["valid_pages"]
+    return pages
 
 
 def _waits_of(columns: Mapping[str, NDArray[Any]]) -> Waits:
     nothing = np.zeros(0, np.int64)
 
-    def of(name: str) -> Whole:
+    def column(name: str) -> Whole:
         return np.asarray(columns.get(f"wait_{name}", nothing), dtype=np.int64)
 
-    begin = of("from_ns")
-    io = of("io_and_one") - 1
-    return Waits(begin, begin + of("ns"), io, of("die"), of("page"), of("kind"))
+    begin = column("from_ns")
+    io = column("io_and_one") - 1
+    return Waits(begin, begin + column("ns"), io, column("die"), column("page"), column("kind"))

@@ -5,11 +5,18 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from uflip.results.operations import HOST_WRITE, PROGRAM, REST, WHATS, WORDS, Operations
+from uflip.results.operations import (
+    HOST_WRITE,
+    NAMES_BY_PURPOSE,
+    OPERATION_NAMES,
+    PROGRAM,
+    RESUMED,
+    Operations,
+)
 
 Whole = NDArray[np.int64]
-PROGRAM_CODE = WHATS.index(WORDS[HOST_WRITE, PROGRAM])
-REST_CODE = WHATS.index(WORDS[HOST_WRITE, REST])
+PROGRAM_CODE = OPERATION_NAMES.index(NAMES_BY_PURPOSE[HOST_WRITE, PROGRAM])
+REST_CODE = OPERATION_NAMES.index(NAMES_BY_PURPOSE[HOST_WRITE, RESUMED])
 
 
 class Lanes:
@@ -74,7 +81,7 @@ class Lanes:
         rows = self.on_die(int(waits.die[wait]), int(waits.end[wait]) - 1, int(waits.end[wait]))
         programs = (PROGRAM_CODE, REST_CODE)
         ending = [row for row in rows.tolist() if ops.end[row] == waits.end[wait]]
-        return next((row for row in ending if ops.what[row] in programs), None)
+        return next((row for row in ending if ops.code[row] in programs), None)
 
     def name(self, die: int) -> str:
         """Return the name of a die, or of a plane if its planes work together."""
@@ -98,12 +105,14 @@ class Lanes:
         """Return the time at which an operation requested its channel [ns]."""
         ops = self.operations
         if self._holds(row):
-            return int(ops.asked[row])
+            return int(ops.requested[row])
         return int(ops.begin[row] + (ops.cells[row] if ops.is_read[row] else 0))
 
     def die_requested_ns(self, row: int) -> int:
         """Return the time at which an operation requested its die [ns]."""
-        return int(self.operations.sent[row] if self._holds(row) else self.operations.asked[row])
+        return int(
+            self.operations.sent[row] if self._holds(row) else self.operations.requested[row]
+        )
 
     def _holds(self, row: int) -> bool:
         """Return whether an operation gets its channel before its die."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from uflip.errors import ResultsError, UsageError
 from uflip.results.device_log import read_device_log
-from uflip.results.operations import JOBS, WAITS, WHATS
+from uflip.results.operations import JOBS, OPERATION_NAMES, WAITS
 from uflip.web.api_io_types import DieOperation, Flash, Lane, Operation, OperationGroup, Share, Wait
 from uflip.web.die_operations import Lanes
 from uflip.web.open_results import OpenResults
@@ -89,7 +89,7 @@ def gantt(
     """Return the picture of a stretch of a run; parameters as of `uflip.web.window.picture`."""
     begin, end = _times(run, lanes, axis, *stretch)
     ops = lanes.operations
-    visible = np.flatnonzero((ops.end > begin) & (ops.asked < end))
+    visible = np.flatnonzero((ops.end > begin) & (ops.requested < end))
     gaps = ops.gaps[(ops.gaps[:, 1] > begin) & (ops.gaps[:, 0] < end)] - lanes.begin_ns
     lane_rows: list[Lane] = []
     for channel in range(len(lanes.channels)):
@@ -106,7 +106,7 @@ def gantt(
         "operations": len(visible),
         "kept": len(ops),
         "recorded": ops.recorded,
-        "whats": list(WHATS),
+        "whats": list(OPERATION_NAMES),
         "jobs": list(JOBS),
         "gaps": gaps.tolist(),
         "lanes": lane_rows,
@@ -163,7 +163,7 @@ def _operation_arrays(lanes: Lanes, visible: Whole, low: int, high: int) -> Arra
     ops, waits = lanes.operations, lanes.operations.waits
     waiting = np.flatnonzero((waits.end > low) & (waits.begin < high))
     times = {
-        "asked": ops.asked,
+        "asked": ops.requested,
         "begin": lanes.busy_from,
         "end": ops.end,
         "cells_from": ops.cells_from,
@@ -174,7 +174,7 @@ def _operation_arrays(lanes: Lanes, visible: Whole, low: int, high: int) -> Arra
     columns: Arrays = {name: values[visible] - lanes.begin_ns for name, values in times.items()}
     job = ops.job[visible]
     made = np.where(job >= 0, np.append(ops.jobs, 0)[job], 0)
-    codes = {"row": visible, "die": ops.die[visible], "what": ops.what[visible], "made": made}
+    codes = {"row": visible, "die": ops.die[visible], "what": ops.code[visible], "made": made}
     signed = {"io": lanes.io[visible], "job": job, "block": ops.block[visible]}
     times = {"begin": waits.begin - lanes.begin_ns, "end": waits.end - lanes.begin_ns}
     owners = {"die": waits.die, "kind": waits.kind, "io": lanes.waiting}
@@ -191,14 +191,14 @@ def _operation_arrays(lanes: Lanes, visible: Whole, low: int, high: int) -> Arra
 def _shares(lanes: Lanes, lane_rows: list[Lane], edges: NDArray[np.float64]) -> NDArray[Any]:
     """Return shares of time, in 255ths (lanes × purposes × time intervals,)."""
     ops = lanes.operations
-    shares = np.zeros((len(lane_rows), len(WHATS), len(edges) - 1), np.uint8)
+    shares = np.zeros((len(lane_rows), len(OPERATION_NAMES), len(edges) - 1), np.uint8)
     width = float(edges[1] - edges[0])
     for index, lane in enumerate(lane_rows):
         on_die = lane["die"] >= 0
         rows = lanes.dies[lane["die"]] if on_die else lanes.channels[lane["channel"]]
         begin, end = (lanes.busy_from, ops.end) if on_die else (ops.sent, ops.sent_until)
-        for purpose in np.unique(ops.what[rows]):
-            some = rows[ops.what[rows] == purpose]
+        for purpose in np.unique(ops.code[rows]):
+            some = rows[ops.code[rows] == purpose]
             busy = np.diff(busy_until(begin[some], end[some], edges))
             shares[index, purpose] = np.ceil(np.clip(busy / width, 0, 1) * 255)
     return shares.reshape(-1)
@@ -229,7 +229,7 @@ def operation(lanes: Lanes, row: int) -> Operation:
         )
     return {
         **_die_operation(lanes, row),
-        "asked": int(ops.asked[row]),
+        "asked": int(ops.requested[row]),
         "begin": int(ops.begin[row]),
         "end": int(ops.end[row]),
         "cells": int(ops.cells[row]),
@@ -249,7 +249,10 @@ def _channel_wait(lanes: Lanes, row: int) -> int:
 
 def _die_operation(lanes: Lanes, row: int) -> DieOperation:
     ops = lanes.operations
-    view: DieOperation = {"what": WHATS[ops.what[row]], "die": int(ops.clocks[ops.die[row]])}
+    view: DieOperation = {
+        "what": OPERATION_NAMES[ops.code[row]],
+        "die": int(ops.clocks[ops.die[row]]),
+    }
     if lanes.io[row] >= 0:
         view["io"] = int(lanes.io[row])
     if ops.job[row] >= 0:
@@ -295,7 +298,7 @@ class _Shares:
                 continue
             counted_until = max(counted_until, min(int(self.end[row]), high))
             of_job = int(ops.job[row])
-            group = (int(ops.what[row]), of_job, -1 if of_job >= 0 else int(lanes.io[row]))
+            group = (int(ops.code[row]), of_job, -1 if of_job >= 0 else int(lanes.io[row]))
             each = self.found.setdefault(group, {**_die_operation(lanes, row), "count": 0, "ns": 0})
             each["count"] += 1
             each["ns"] += ns
@@ -320,7 +323,7 @@ def io_operations(lanes: Lanes, number: int) -> Flash | None:
     order = own[np.argsort(ops.begin[own], kind="stable")]
     grouped: OrderedDict[tuple[int, int], OperationGroup] = OrderedDict()
     for row in order.tolist():
-        key = int(ops.what[row]), int(ops.job[row])
+        key = int(ops.code[row]), int(ops.job[row])
         each = grouped.setdefault(
             key, {**_die_operation(lanes, row), "count": 0, "ns": 0, "dies": []}
         )
