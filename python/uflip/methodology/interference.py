@@ -198,11 +198,11 @@ def _end_of_windows(
     deviation of 1. Reads that come in bursts have more, and scores with longer tails: there the
     bound rises with the square, and blocks decide.
     """
-    usual = _scores(quiet_windows, before, slow_ns)
-    spread = np.maximum(usual.std(axis=0, ddof=min(1, len(quiet_windows) - 1)), 1.0)
+    scores_before = _scores(quiet_windows, before, slow_ns)
+    spread = np.maximum(scores_before.std(axis=0, ddof=min(1, len(quiet_windows) - 1)), 1.0)
     level = ALPHA / 2 / (2 * max(len(windows), 1))
     bound = float(_native.student_quantile(2 * level, max(len(quiet_windows) - 1, 1)))
-    bounds = np.maximum(bound * spread**2, usual.max(axis=0))
+    bounds = np.maximum(bound * spread**2, scores_before.max(axis=0))
     return _end_of_affected((_scores(windows, before, slow_ns) > bounds).any(axis=1))
 
 
@@ -210,10 +210,10 @@ def _scores(
     windows: list[NDArray[np.float64]], before: NDArray[np.float64], slow_ns: float
 ) -> NDArray[np.float64]:
     """Return the number of slow reads of each window, and ranks: standard scores (windows, 2)."""
-    usual = _angle(SLOW_SHARE)
+    usual_angle = _angle(SLOW_SHARE)
     rows = [
         (
-            2 * math.sqrt(len(window)) * (_angle(float((window > slow_ns).mean())) - usual),
+            2 * math.sqrt(len(window)) * (_angle(float((window > slow_ns).mean())) - usual_angle),
             _rank_z(window, before),
         )
         for window in windows
@@ -230,17 +230,17 @@ def _end_of_blocks(
     quiet_windows: list[NDArray[np.float64]], windows: list[NDArray[np.float64]]
 ) -> int:
     """Return where slower blocks end; correlated neighbouring windows raise the bound."""
-    usual = np.array([window.mean() for window in quiet_windows])
+    means_before = np.array([window.mean() for window in quiet_windows])
     means = np.array([window.mean() for window in windows])
     blocks = [means[at : at + BLOCK] for at in range(0, len(means), BLOCK)]
-    deviations = usual - usual.mean()
+    deviations = means_before - means_before.mean()
     correlation = float(deviations[1:] @ deviations[:-1]) / (float(deviations @ deviations) or 1.0)
-    correlation = min(max(correlation + (1 + 4 * correlation) / len(usual), 0.0), 0.9)
+    correlation = min(max(correlation + (1 + 4 * correlation) / len(means_before), 0.0), 0.9)
     bound = math.sqrt((1 + correlation) / (1 - correlation))
     bound *= NormalDist().inv_cdf(1 - ALPHA / 2 / max(len(blocks), 1))
-    least = (1 + LEAST) * usual.mean()
-    usual.sort()
-    higher = [block.mean() > least and _rank_z(block, usual) > bound for block in blocks]
+    least = (1 + LEAST) * means_before.mean()
+    means_before.sort()
+    higher = [block.mean() > least and _rank_z(block, means_before) > bound for block in blocks]
     return _end_of_affected(np.array(higher))
 
 

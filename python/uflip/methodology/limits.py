@@ -45,11 +45,11 @@ def within_limits(plan: Plan, max_bytes_written: int | None, max_time_ns: int | 
         reset_due = reset_due or first.reset_before
         resets = reset_due and first.spec.writes_sequentially
         # The cost of a postponed reset belongs to the run that it now precedes.
-        late = plan.state if resets and not first.reset_before else None
+        postponed_reset = plan.state if resets and not first.reset_before else None
         more_bytes = written + sum(costs[index].bytes_written for index, _ in group)
         more_time_ns = time_ns + sum(costs[index].time_ns for index, _ in group)
-        more_bytes += late.bytes_written if late else 0
-        more_time_ns += late.time_ns if late else 0
+        more_bytes += postponed_reset.bytes_written if postponed_reset else 0
+        more_time_ns += postponed_reset.time_ns if postponed_reset else 0
         reason = None
         if max_bytes_written is not None and more_bytes > max_bytes_written:
             reason = f"{MAY}write {format_size(max_bytes_written)} at most"

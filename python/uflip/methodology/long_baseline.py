@@ -78,9 +78,9 @@ def longer_baseline_in(plan: "Plan", run: PlannedRun) -> Basic | None:
     return longer_baseline(run, info, plan.scale, plan.method)
 
 
-def next_length(longest: Basic, made: Trace) -> Basic | None:
+def next_length(longest: Basic, trace: Trace) -> Basic | None:
     """Return the baseline that follows a finished one; None if the budget is spent."""
-    times = np.asarray(made.column("response_time_ns"))
+    times = np.asarray(trace.column("response_time_ns"))
     pace_ns = max(float(times[-len(times) // 4 :].mean()), 1.0)
     ios = min(longest.ios, LONGER * len(times), int(TIME_NS / pace_ns))
     return _with_length(longest, ios) if ios >= WORTHWHILE * len(times) else None

@@ -151,7 +151,7 @@ def _move_to_own_space(
 def repeat(
     run: PlannedRun, number: int, seed: int, capacity: int, drawer: SpaceDrawer | None = None
 ) -> PlannedRun:
-    """Return another repetition of a run: another seed, another place."""
+    """Return another repetition of a run: another seed, another target space."""
     own = run_seed(seed, run.micro_benchmark, run.pattern, run.value, number)
     spec = draw_target(run.spec, capacity, own, drawer).but(seed=own)
     return replace(run, id=f"{run.id}-r{number}", spec=spec, repetition=number)

@@ -134,8 +134,8 @@ def fixed_length_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> S
     spec = adapt_spec(run, phases, io_size)
     most = _rule(run.spec).most
     startup = startup_of(phases, io_size) if phases is not None else Startup(0, 0, io_size)
-    safe = replace(startup, writes=math.ceil(MARGIN * startup.writes))
-    ignored = in_rows(spec, safe)
+    with_margin = replace(startup, writes=math.ceil(MARGIN * startup.writes))
+    ignored = in_rows(spec, with_margin)
     if ignored > most // 2:
         # There is no room for it: keep the length, and mark it (`uflip.results.startup_check`).
         ignored = 0
@@ -161,12 +161,14 @@ def adapt_spec(run: PlannedRun, phases: Phases | None, io_size: int) -> Spec:
     startup = in_rows(run.spec, longest_startup)
     if stop is None:
         # A later baseline may still show that the first I/O is different.
-        safe = replace(longest_startup, writes=max(math.ceil(MARGIN * longest_startup.writes), 1))
-        ignored = min(in_rows(run.spec, safe), run.spec.ignored_ios)
+        with_margin = replace(
+            longest_startup, writes=max(math.ceil(MARGIN * longest_startup.writes), 1)
+        )
+        ignored = min(in_rows(run.spec, with_margin), run.spec.ignored_ios)
         shorter = run.spec.ignored_ios - ignored
         return run.spec.but(io_count=run.spec.ios - shorter, io_ignore=ignored)
-    behind = 2 * startup if 2 * startup <= stop.most else 0
-    needed = max(stop.fewest, behind + FEWEST_PERIODS * phases["period_ios"])
+    after_startup = 2 * startup if 2 * startup <= stop.most else 0
+    needed = max(stop.fewest, after_startup + FEWEST_PERIODS * phases["period_ios"])
     shortest = min(needed, stop.most)
     # A longer run gains little where the device changes more slowly: see `rounds`.
     most = min(longest(shortest), stop.most)

@@ -1,4 +1,4 @@
-"""The plan: its runs, their order, their places on the device, and the pauses between them.
+"""The plan: its runs, their order, their target spaces, and the pauses between them.
 
 **Source**: uFLIP (CIDR 2009) §4.2 and §4.3: experiments with sequential writes are delayed and
 grouped so that their target spaces do not overlap; the state is reset when these are used up;

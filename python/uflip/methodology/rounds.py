@@ -151,10 +151,10 @@ def next_round(
         granted.append(candidate)
     others = [candidate for candidate in candidates if candidate not in granted]
     most_bytes = _unwritten_bytes(plan, done, source)
-    more = _fit_byte_limit(
+    new_runs = _fit_byte_limit(
         plan, done, granted, lambda some: _passes(some, others, remaining_ios), most_bytes
     )
-    return replace(plan, runs=(*done, *more, *plan.runs[finished:])) if more else None
+    return replace(plan, runs=(*done, *new_runs, *plan.runs[finished:])) if new_runs else None
 
 
 def _fit_byte_limit(
@@ -168,12 +168,12 @@ def _fit_byte_limit(
 
     The wear that was announced before the plan began stays an upper bound.
     """
-    some = len(granted)
-    while some:
-        more = place_after(plan.target_size, done, _lay_out(plan, passes_of(granted[:some])))
+    count = len(granted)
+    while count:
+        more = place_after(plan.target_size, done, _lay_out(plan, passes_of(granted[:count])))
         if estimate(replace(plan, runs=more)).bytes_written <= most_bytes:
             return more
-        some -= max(some // 16, 1)
+        count -= max(count // 16, 1)
     return ()
 
 

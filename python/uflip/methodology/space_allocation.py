@@ -66,11 +66,11 @@ def allocate_spaces(
 
     `longest` returns the specification with the largest space that a run may need.
     """
-    far = _placed_in(runs, SpaceAllocator(capacity, used_bytes, SPACING), longest)
-    if not far.why_reset:
-        return far
-    close = _placed_in(runs, SpaceAllocator(capacity, used_bytes, BLOCK), longest)
-    return min(far, close, key=lambda placed: len(placed.why_reset))
+    spaced = _placed_in(runs, SpaceAllocator(capacity, used_bytes, SPACING), longest)
+    if not spaced.why_reset:
+        return spaced
+    dense = _placed_in(runs, SpaceAllocator(capacity, used_bytes, BLOCK), longest)
+    return min(spaced, dense, key=lambda placed: len(placed.why_reset))
 
 
 def _placed_in(

@@ -13,7 +13,7 @@ patterns is larger than the size of the flash device"; "for the large flash devi
 state is in fact never reset".
 **Faithful**: the blocks of a run are separate from those that any earlier run wrote sequentially
 since the last reset, in whole flash blocks; a reset only before a run without free space.
-**Simplified**: a space without gaps takes the first free place, one with gaps the last; no run is
+**Simplified**: a space without gaps takes the first free offset, one with gaps the last; no run is
 moved to make room for another.
 **Ambiguous**: (1) what a target space is. Here the blocks that the I/Os of a run hit, not the span
 between the first and the last: with Incr = 256 that span is 256 times as large, three repetitions
@@ -56,7 +56,7 @@ OFFSETS_AT_A_TIME = 4096
 SPREAD = 32
 # A target larger than this part of the device overlaps others wherever it lies.
 WIDE = 64
-# Number of places tried: where 60 % of a device is used, one in a hundred runs finds none.
+# Number of draws: where 60 % of a device is used, one in a hundred runs finds none.
 DRAWS = 9
 END = np.iinfo(np.int64).max
 
@@ -161,9 +161,9 @@ class SpaceAllocator:
         used = self._used
         starts = np.concatenate([[begin], used.ends[used.ends > begin]])
         offsets = -(-starts // SPACING) * SPACING
-        following = np.searchsorted(used.ends, offsets, side="right")
-        until = np.append(used.begins, END)[following]
-        fitting = offsets[(offsets + size <= until) & (offsets + span <= end)]
+        next_used = np.searchsorted(used.ends, offsets, side="right")
+        free_until = np.append(used.begins, END)[next_used]
+        fitting = offsets[(offsets + size <= free_until) & (offsets + span <= end)]
         return int(fitting[0]) if len(fitting) else None
 
     def _first(self, shape: Extents, span: int, begin: int, end: int) -> int | None:

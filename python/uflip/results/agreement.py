@@ -18,7 +18,7 @@ enough, and no reason for doubt is left. With fewer than `MANY` repetitions the 
 wider of two: from the intervals of the runs, and from the scatter of the repetitions. A single
 repetition keeps its own interval. The printed interval is one of 95 %; a claim of convergence rests
 on one of 98 % (`claim_half_width`). Convergence is tested after each round, and five tests at one
-in twenty are wrong more often than one in twenty. Reads of few places are judged by their
+in twenty are wrong more often than one in twenty. Reads of few addresses are judged by their
 repetitions alone; at least `FEWEST_PLACES` are needed. Reasons for doubt: with fewer than `MANY`,
 any reason of a repetition except a wide interval. With more, (1) that their beginnings differ from
 their ends beyond chance (Welch's way to find a start-up, across replications), and (2) that all
@@ -49,7 +49,7 @@ CONFIDENCE = 0.95
 CLAIM = 0.98
 """Confidence at which an experiment counts as converged: one claim in fifty may be false."""
 SHARE_OF_SLOWEST = 0.02
-# Reads of few places need this number of repetitions, each at other places.
+# Reads of few addresses need this number of repetitions, each at other addresses.
 FEWEST_PLACES = 8
 # Reasons for doubt that other repetitions can make up for, as they can for `FEW_PLACES`.
 WIDE = "interval_too_wide"
@@ -163,7 +163,7 @@ def peers_among(
 
 
 def covers_few_places(repetitions: Sequence[MeanSummary]) -> bool:
-    """Return whether a repetition describes only its own places; peers are not used for such."""
+    """Return whether a repetition describes only its own addresses; peers are not used for such."""
     return any(FEW_PLACES in (run["reasons"] or ()) for run in repetitions if "reasons" in run)
 
 

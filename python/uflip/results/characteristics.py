@@ -268,13 +268,13 @@ def pause(curve: Mapping[int, float], sequential: float | None, random: float | 
     if random <= LIKE * sequential:
         return Finding("everywhere", None, random / sequential)
     lengths = list(curve)
-    short = [length for length in lengths if curve[length] > LIKE * sequential]
-    if short and short[-1] == lengths[-1]:
+    too_short = [length for length in lengths if curve[length] > LIKE * sequential]
+    if too_short and too_short[-1] == lengths[-1]:
         return Finding("none", None, curve[lengths[-1]] / sequential)
-    first = lengths[len(short)] if not short else lengths[lengths.index(short[-1]) + 1]
-    longest_short = short[-1] if short else 0
+    first = lengths[len(too_short)] if not too_short else lengths[lengths.index(too_short[-1]) + 1]
+    longest_short = too_short[-1] if too_short else 0
     pause_ns = float(first)
-    if short and abs(longest_short / 1e6 + curve[longest_short] - random) <= REPEATS * random:
+    if too_short and abs(longest_short / 1e6 + curve[longest_short] - random) <= REPEATS * random:
         # Prolong the longest pause that is too short by its remaining delay, one for one.
         pause_ns = min(longest_short + (curve[longest_short] - sequential) * 1e6, pause_ns)
     bounds = (float(longest_short), float(first))

@@ -281,14 +281,14 @@ def slower_than(rows: Sequence[ComparedExperiment], share: float) -> list[Compar
     judged = [row for row in rows if row.low is not None and row.estimates is not None]
     pairs = [each for row in judged if (each := row.estimates) is not None]
     spread = typical_spread(pairs)
-    sure = holm([difference_chance(*pair, limit, spread) for pair in pairs])
+    rejected = holm([difference_chance(*pair, limit, spread) for pair in pairs])
     bound = limit * (1 + ROUNDING)
-    worse = [
+    slower = [
         row
-        for row, is_sure in zip(judged, sure, strict=True)
-        if is_sure and row.low is not None and row.low > bound and row.ratio > row.repeats_to
+        for row, is_rejected in zip(judged, rejected, strict=True)
+        if is_rejected and row.low is not None and row.low > bound and row.ratio > row.repeats_to
     ]
-    return sorted(worse, key=lambda row: -row.ratio)
+    return sorted(slower, key=lambda row: -row.ratio)
 
 
 def experiment_name(micro_benchmark: str, pattern: str, parameter: str | None, value: Any) -> str:
@@ -345,7 +345,7 @@ def compare_experiment(
     ratio = other["mean_ns"] / one["mean_ns"]
     repeats_to = _repeats_to(key[1], repeated)
     low, high = bounds or (None, None)
-    of_median, of_tail = (
+    median_ratio, tail_ratio = (
         _ratio_of(first["statistics"], second["statistics"], name) for name in PERCENTILES
     )
     return ComparedExperiment(
@@ -357,8 +357,8 @@ def compare_experiment(
         low=low,
         high=high,
         verdict="unknown" if unknown else _verdict(ratio, bounds, repeats_to),
-        p50_ratio=of_median,
-        p99_ratio=of_tail,
+        p50_ratio=median_ratio,
+        p99_ratio=tail_ratio,
         repeats_to=repeats_to,
         first_half_ns=one["half_width_ns"],
         second_half_ns=other["half_width_ns"],

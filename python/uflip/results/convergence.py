@@ -20,7 +20,7 @@ from uflip.spec import read_spec
 # A tenth of fewer rows is one or none.
 FEWEST_ROWS = 20
 FEW_PLACES = "few_places"
-"""Reason for doubt: the run describes only the places that it read."""
+"""Reason for doubt: the run describes only the addresses that it read."""
 STARTUP_IN_MEAN: Final = "startup_in_mean"
 """Reason for doubt: by its own analysis, start-up changes the mean by more than allowed."""
 FREE_SPACE_LEFT: Final = "free_space_left"
@@ -47,8 +47,8 @@ def run_convergence(trace: _native.Trace, path: Path = Path()) -> StopSummary:
     afterwards, over the measured I/Os. If the ignored I/Os end before the start-up does, the
     interval is that of the running phase, widened by the difference of the two means
     (`STARTUP_IN_MEAN`). All values are null where the analysis is impossible (processes without a
-    common pace, zeros). Reads of few places have no interval: their cost does not describe other
-    places (`FEW_PLACES`).
+    common pace, zeros). Reads of few addresses have no interval: their cost does not describe other
+    addresses (`FEW_PLACES`).
     """
     convergence = _convergence_from_times(trace, path)
     if not reads_few_addresses(read_spec(trace.spec_json)):
@@ -131,9 +131,9 @@ def _measured_interval(analysis: Analysis, measured: np.ndarray) -> tuple[float 
     if analysis.half_width_ns is None or not len(measured):
         return None, False
     mean = float(measured.mean())
-    off, allowed = abs(mean - analysis.mean_ns), HALF_WIDTH * mean
-    width = analysis.half_width_ns + off
-    return round(width, 3), off > allowed or analysis.half_width_ns <= allowed < width
+    deviation, allowed = abs(mean - analysis.mean_ns), HALF_WIDTH * mean
+    width = analysis.half_width_ns + deviation
+    return round(width, 3), deviation > allowed or analysis.half_width_ns <= allowed < width
 
 
 def _ignored_rows(trace: _native.Trace, rows: int) -> int:

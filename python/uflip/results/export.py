@@ -209,9 +209,12 @@ def _summary_row(run: StoredRun, document: ExperimentSummary) -> Mapping[str, ob
     row |= document["statistics"] or {}
     for name, component in document.get("components", {}).items():
         row |= {f"{name}_{key}": value for key, value in (component["statistics"] or {}).items()}
-    for mode, of in document.get("by_mode", {}).items():
-        row |= {f"{mode}_{name}": of[name] for name in RATES}
-        row |= {f"{mode}_{key}": value for key, value in (of["statistics"] or {}).items()}
+    for mode, statistics_by_mode in document.get("by_mode", {}).items():
+        row |= {f"{mode}_{name}": statistics_by_mode[name] for name in RATES}
+        row |= {
+            f"{mode}_{key}": value
+            for key, value in (statistics_by_mode["statistics"] or {}).items()
+        }
     for cause, mean_ns in document.get("time_spent_ns", {}).items():
         row[f"mean_{cause}"] = mean_ns
     for name, counted in document.get("counters", {}).items():

@@ -107,8 +107,8 @@ def _is_random_mix(spec: Mix) -> bool:
 
 
 def _sections(spec: Pattern, name: str, settings: JobSettings) -> Lines:
-    if alien := [part.mode for part in spec.parts if part.mode not in FIO_MODES]:
-        return ["", f"; {name}: fio has no I/Os of the mode {alien[0]}"]
+    if unsupported := [part.mode for part in spec.parts if part.mode not in FIO_MODES]:
+        return ["", f"; {name}: fio has no I/Os of the mode {unsupported[0]}"]
     if not _has_options(spec):
         return _from_log(spec, name, settings)
     if isinstance(spec, Parallel):

@@ -110,7 +110,7 @@ def _span(values: NDArray[np.uint64]) -> tuple[int, int]:
 
 
 def _put(rows: Rows, row_index: NDArray[np.int64], times: NDArray[np.uint64]) -> None:
-    """Add I/Os (n,) [ns] to the rows at their places (n,)."""
+    """Add I/Os (n,) [ns] to the rows with these indices (n,)."""
     # Processes follow each other in a trace, but overlap in time.
     if np.any(row_index[1:] < row_index[:-1]):
         order = np.argsort(row_index, kind="stable")

@@ -81,9 +81,9 @@ def _verify_by_digest(
         changed = "its bytes have changed since they were written"
         if size != lines[run].bytes:
             changed = f"{size} bytes, of which {lines[run].bytes} were written"
-        stranger = _foreign_owner(folder, run, folder_id)
-        state: State = "foreign" if stranger else "damaged"
-        verdicts[run] = _lost(run, state, size, stranger or problem or changed)
+        owner = _foreign_owner(folder, run, folder_id)
+        state: State = "foreign" if owner else "damaged"
+        verdicts[run] = _lost(run, state, size, owner or problem or changed)
     return verdicts
 
 
@@ -93,11 +93,11 @@ def _verify_by_reading(
     problems = checks([str(run_file(folder, run)) for run in runs])
     verdicts: dict[str, FileStatus] = {}
     for run, problem in zip(runs, problems, strict=True):
-        size, stranger = size_of(folder, run), _foreign_owner(folder, run, folder_id)
-        if stranger or problem is not None:
+        size, owner = size_of(folder, run), _foreign_owner(folder, run, folder_id)
+        if owner or problem is not None:
             _check_readable(run_file(folder, run))
-            state: State = "foreign" if stranger else "damaged"
-            verdicts[run] = _lost(run, state, size, stranger or problem or "")
+            state: State = "foreign" if owner else "damaged"
+            verdicts[run] = _lost(run, state, size, owner or problem or "")
         else:
             reason = "the ledger has no line for it" if folder_id else "there is no ledger"
             verdicts[run] = FileStatus(file_name(run), UNPROVEN, size, reason, run=run)

@@ -112,16 +112,16 @@ class _Accumulator:
         names += ["mode"] if self._mode is None else []
         for ignored, *columns in pieces(trace, names):
             measured = ignored == 0
-            times, sizes, *further = (column[measured] for column in columns)
+            times, sizes, *other_columns = (column[measured] for column in columns)
             self.all_ios.add(times)
             if self.components:
                 for number, component in enumerate(self.components):
-                    component.add(times[further[0] == number])
+                    component.add(times[other_columns[0] == number])
             if self._mode is not None:
                 self.bytes[self._mode] += int(sizes.sum(dtype=np.uint64))
                 continue
-            for number in np.unique(further[-1]).tolist():
-                in_mode = further[-1] == number
+            for number in np.unique(other_columns[-1]).tolist():
+                in_mode = other_columns[-1] == number
                 self.modes[number].add(times[in_mode])
                 self.bytes[number] += int(sizes[in_mode].sum(dtype=np.uint64))
         for name in self.causes:

@@ -266,9 +266,9 @@ def check_runs(
         for run in judged:
             if run in never or run.micro_benchmark in CACHE_BURSTS:
                 continue
-            own = longest_of(_relevant_patterns(run, phases), startup.io_size, settled=True)
-            own = baselines.only_long_run_means(own)
-            mark = inside_startup(run, own) or baselines.not_past(run, own)
+            run_startup = longest_of(_relevant_patterns(run, phases), startup.io_size, settled=True)
+            run_startup = baselines.only_long_run_means(run_startup)
+            mark = inside_startup(run, run_startup) or baselines.not_past(run, run_startup)
             inside += [] if mark is None else [mark]
     waited_after = [
         each.bytes_before_wait
@@ -418,11 +418,11 @@ class _Baselines:
         return each.never_waited and is_quick and self._is_buffered(each)
 
     def _would_leave(self, run: StartupInput, each: Writes, startup: Startup | None) -> bool:
-        if run.baseline is not None or not (past := self._is_past(each.label)):
+        if run.baseline is not None or not (is_past := self._is_past(each.label)):
             if run.baseline is None:
                 return True
             return each.bytes_written < SPARE_SHARE * self._capacity
-        assert past, "its baseline is"
+        assert is_past, "its baseline is"
         startup_bytes = 0 if startup is None else startup.writes * startup.io_size
         return each.bytes_written < TWICE * startup_bytes
 

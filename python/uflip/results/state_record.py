@@ -1,4 +1,4 @@
-"""The state record of a device: kept beside the results, read before the next benchmark.
+"""The state record of a device: stored beside the results, read before the next benchmark.
 
 `uflip.data.state_record` defines its content. It is valid only while no one else has written to the
 device, as far as the system shows: a file has a modification time, a block device a count of
@@ -99,7 +99,7 @@ class StateRecord:
                 where=str(self.path),
                 got=error.strerror or str(error),
                 allowed="a writable folder with free space",
-                action="name another place with --record",
+                action="name another file with --record",
             ) from error
 
 
@@ -143,8 +143,8 @@ def check_record_path(path: Path) -> None:
         "The state record cannot be written",
         where=str(path),
         got=reason,
-        allowed="a place that can be written",
-        action="name another place with --record",
+        allowed="a path that can be written",
+        action="name another file with --record",
     )
 
 
@@ -180,8 +180,8 @@ def open_record(path: Path, info: DeviceInfo, *, ours_is_last: bool = False) -> 
         return StateRecord(path, info, None)
     undisturbed = ours_is_last or _undisturbed(state.written, last_write(info))
     recorded = {name: value for name, value in state.device.items() if name not in MEDIUM}
-    same = recorded == identity(info) and medium_difference(state.device, info) is None
-    trusted = same and undisturbed
+    is_same = recorded == identity(info) and medium_difference(state.device, info) is None
+    trusted = is_same and undisturbed
     return StateRecord(path, info, state if trusted else None)
 
 

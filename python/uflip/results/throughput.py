@@ -198,22 +198,22 @@ def _long_run_span(trace: _native.Trace, depths: list[int]) -> tuple[int, int, i
     begin, end, first, last = 0, None, None, 0
     start = 0
     for depth, (total, ignored) in zip(depths, _lengths(trace, len(depths)), strict=True):
-        among = min(ignored + depth, total)
-        behind = among - min(ignored, total - 1)
-        ends = _Extremes(behind, largest=True)
+        candidates = min(ignored + depth, total)
+        last_count = candidates - min(ignored, total - 1)
+        ends = _Extremes(last_count, largest=True)
         submitted = 0
         for at in range(start, start + total, PIECE):
             stop = min(at + PIECE, start + total)
             began = np.asarray(trace.column("submit_ns", at, stop))
-            over = began + np.asarray(trace.column("response_time_ns", at, stop))
-            early = over[: max(start + among - at, 0)]
+            completed = began + np.asarray(trace.column("response_time_ns", at, stop))
+            early = completed[: max(start + candidates - at, 0)]
             ends.add(early, np.zeros(len(early), dtype=np.uint32))
             submitted = max(submitted, int(began.max()))
             measured = slice(max(start + ignored - at, 0), None)
             if len(began[measured]):
                 lowest = int(began[measured].min())
                 first = lowest if first is None else min(first, lowest)
-                last = max(last, int(over[measured].max()))
+                last = max(last, int(completed[measured].max()))
         begin = max(begin, int(ends.values()[0][0]))
         end = submitted if end is None else min(end, submitted)
         start += total
@@ -255,8 +255,8 @@ def max_in_flight(began: Times, completed: Times) -> int:
     2
     """
     submitted = np.sort(began, kind="stable")
-    over = np.searchsorted(np.sort(completed, kind="stable"), submitted, side="right")
-    return max(int((np.arange(1, len(submitted) + 1) - over).max()), 1)
+    completed_before = np.searchsorted(np.sort(completed, kind="stable"), submitted, side="right")
+    return max(int((np.arange(1, len(submitted) + 1) - completed_before).max()), 1)
 
 
 def _full_queues_span(trace: _native.Trace) -> tuple[int, int]:
@@ -272,9 +272,9 @@ def _full_queues_span(trace: _native.Trace) -> tuple[int, int]:
     for arrays in zip(
         *(np.split(each, firsts) for each in (began, completed, measured)), strict=True
     ):
-        submitted, over, counts = arrays
-        ignored = min(int(np.count_nonzero(~counts)), len(over) - 1)
-        begin = max(begin, int(np.partition(over, ignored)[ignored]))
+        submitted, stream_completed, counts = arrays
+        ignored = min(int(np.count_nonzero(~counts)), len(stream_completed) - 1)
+        begin = max(begin, int(np.partition(stream_completed, ignored)[ignored]))
         end = int(submitted.max()) if end is None else min(end, int(submitted.max()))
     assert end is not None, "there is an I/O"
     return begin, end

@@ -119,8 +119,8 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     )
     scatters = [(_variance(one, correlation, LEAST), len(one.means) - 1) for one in repeated]
     variance, degrees = _fit_prior(scatters)
-    together = sum(own for _, own in scatters)
-    pooled = sum(each * own for each, own in scatters) / together
+    total_degrees = sum(own for _, own in scatters)
+    pooled = sum(each * own for each, own in scatters) / total_degrees
     alike = _likelihood(scatters, _prior_centre(scatters, PRIOR_DEGREES[-1]), PRIOR_DEGREES[-1])
     gained = 2 * (_likelihood(scatters, variance, degrees) - alike)
     largest = max((degrees * variance + own * each) / (degrees + own) for each, own in scatters)
@@ -128,7 +128,7 @@ def pool_scatter(experiments: Sequence[Scatter]) -> Peers | None:
     return Peers(
         variance,
         degrees,
-        together,
+        total_degrees,
         correlation,
         pooled,
         largest,
@@ -223,8 +223,8 @@ def _fit_prior(scatters: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Return the most likely prior of some variances with their degrees of freedom: its centre and
     its degrees of freedom.
     """
-    tried = ((_prior_centre(scatters, degrees), degrees) for degrees in PRIOR_DEGREES)
-    variance, degrees = max(tried, key=lambda prior: _likelihood(scatters, *prior))
+    priors = ((_prior_centre(scatters, degrees), degrees) for degrees in PRIOR_DEGREES)
+    variance, degrees = max(priors, key=lambda prior: _likelihood(scatters, *prior))
     return variance, degrees
 
 

@@ -320,8 +320,8 @@ class Examiner:
                     "experiments": [" ".join(map(str, key)) for key in disagreeing],
                     "worst": {"experiment": name, "disagreement": disagreeing[worst]},
                 },
-                "response times depend on the time and place of the run: quote the range of "
-                "the repetitions, or make more of them (--repetitions)",
+                "response times depend on the time and the target space of a run: quote the range "
+                "of the repetitions, or make more of them (--repetitions)",
             )
         ]
 
