@@ -135,7 +135,7 @@ def test_unsupported_rate_is_omitted_with_a_comment(
     lines = _sections(resolved, "run", CACHED_WRITES)
     assert [line for line in lines if line.startswith("rate_iops")] == [rate] * bool(rate)
     assert any("whole I/Os a second" in line for line in lines) == (interval != "100us")
-    assert any("are left out, fio makes" in line for line in lines) == (rate is None)
+    assert any("are left out, fio submits" in line for line in lines) == (rate is None)
 
 
 @pytest.mark.parametrize(

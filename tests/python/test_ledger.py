@@ -336,7 +336,10 @@ PLAN = [msgspec.to_builtins(run) for run in RUNS]
 def check_unharmed(folder: Path) -> None:
     """All is proven, but that a kill may have kept a manifest from its name after its line."""
     verdicts = [each for each in examine(folder).verdicts if each.state != "proven"]
-    assert all("a kill kept that" in each.reason for each in verdicts), (folder, verdicts)
+    assert all("which a kill left without its name" in each.reason for each in verdicts), (
+        folder,
+        verdicts,
+    )
     assert {each.file for each in verdicts} <= {"manifest.json"}, (folder, verdicts)
 
 

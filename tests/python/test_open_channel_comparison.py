@@ -61,7 +61,7 @@ def test_compare_finds_slower_reads_of_twin_device(folder: Path, workdir: Path) 
     # The advice can be followed.
     advice = {each.code: each.advice for each in comparison.conditions}
     assert "different_state" not in advice
-    assert "compare it with itself" in advice["one_repetition"]
+    assert "measure one of the devices twice" in advice["one_repetition"]
     assert not [text for text in advice.values() if "--repetitions" in text or "--state" in text]
     self_comparison = api.compare(folder, folder)
     assert {row.verdict for row in self_comparison.rows} == {"same", "not_apart", "unknown"}

@@ -31,7 +31,7 @@ from uflip.web.gantt import gantt, lanes_of, operation
 from uflip.web.open_results import OpenResults
 from uflip.web.open_run import OpenRun
 
-CODES = {name: number for number, name in enumerate(WORDS)}
+CODES = {name: number for number, name in enumerate(NAMES_BY_PURPOSE)}
 WRITES, READS = CODES[HOST_WRITE, PROGRAM], CODES[HOST_READ, READ]
 
 
@@ -72,7 +72,7 @@ def test_every_operation_matches_its_command(all_lanes: list[tuple[OpenRun, Lane
         assert np.array_equal(operations.code == READS, column["op"][lanes.io] == 0)
         assert np.array_equal(operations.code == WRITES, column["op"][lanes.io] == 1)
         submitted = column["submit_ns"].astype(np.int64)[lanes.io]
-        assert (submitted <= operations.asked).all()
+        assert (submitted <= operations.requested).all()
         # A command of several pages ends with the last page sent.
         ends = np.zeros(len(log), np.int64)
         np.maximum.at(ends, lanes.io, operations.sent_until)

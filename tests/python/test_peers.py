@@ -31,7 +31,7 @@ ALLOWED = 5.0
 
 def make_peers(variance: float, degrees: float, degrees_in_all: int = 60) -> Peers:
     """Return peers with equal scatter, whose neighbours are not correlated."""
-    return Peers(variance, degrees, degrees_in_all, 0.0, variance, variance, mixed=False)
+    return Peers(variance, degrees, degrees_in_all, 0.0, variance, variance, variances_differ=False)
 
 
 def autoregressive(

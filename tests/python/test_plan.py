@@ -315,9 +315,9 @@ def test_remaining_time_follows_pace_of_each_pattern() -> None:
     assert time_left.remaining_ns(first) == pytest.approx(unchanged)
     # Half-way through a run half of it is left.
     each = estimated.each[first].time_ns
-    assert time_left.after(first, 0.5) == pytest.approx(unchanged - each / 2)
+    assert time_left.remaining_ns(first, 0.5) == pytest.approx(unchanged - each / 2)
     # The elapsed time of the current run improves its estimate, and that of its pattern.
-    remaining_ns = time_left.after(first, 0.25, each)
+    remaining_ns = time_left.remaining_ns(first, 0.25, each)
     same = [i for i, run in enumerate(plan.runs) if run.pattern == "RR" and i > first]
     others = sum(estimated.each[i].time_ns for i in range(first + 1, len(plan.runs)))
     pause_ns = 0 if plan.device.simulated else plan.pause_ns

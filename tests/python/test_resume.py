@@ -151,7 +151,7 @@ def test_locked_folder_cannot_be_resumed(workdir: Path) -> None:
     held = lock.acquire(workdir / "out")
     with unchanged(workdir):
         done = uflip("run", "--resume", "out")
-    assert (done.code, "Another process is at work" in done.err) == (5, True)
+    assert (done.code, "Another process is using" in done.err) == (5, True)
     lock.release(held)
     assert uflip("run", "--resume", "out", "--quiet").code == 0
 

@@ -208,7 +208,7 @@ def test_ctrl_c_interrupts_all_devices(workdir: Path) -> None:
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
     locked = uflip("run", "--resume", "out")
-    assert (locked.code, "at work" in locked.err) == (ResultsError.exit_code, True), locked.err
+    assert (locked.code, "is using" in locked.err) == (ResultsError.exit_code, True), locked.err
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

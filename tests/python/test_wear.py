@@ -33,7 +33,7 @@ def test_endurance_share_follows_from_earlier_writes(
     assert wear.share(adds) == pytest.approx(share)
     assert wear.bound == bound
     text = describe_wear(wear, adds)
-    assert f"{percentage_used} % are used" in text
+    assert f"{percentage_used} % used" in text
     assert (bound in text) == (bound != "about")
 
 
@@ -41,7 +41,7 @@ def test_device_without_write_counter_reports_percentage() -> None:
     wear = wear_from_smart_log(7, 0)
     assert wear.share(TB) is None
     assert describe_wear(wear, TB).startswith("unknown: ")
-    assert "7 % are used" in describe_wear(wear, TB)
+    assert "7 % used" in describe_wear(wear, TB)
 
 
 def test_simulated_device_uses_rated_erases_of_profile() -> None:

@@ -295,10 +295,11 @@ def _check_overlaps(runs: Sequence[PlannedRun], written: Sequence[Extents], path
             first, used = number, NO_EXTENTS
         if extents.overlaps(used):
             other = next(n for n in range(first, number) if extents.overlaps(written[n]))
+            begin_end = extents.first_overlap(written[other])
             raise UsageError(
                 "Two runs write sequentially to the same target space",
                 where=f"{path}, runs {runs[other].id} and {run.id}",
-                got=f"both write bytes {' to '.join(map(str, extents.first_overlap(written[other])))}",
+                got=f"both write bytes {' to '.join(map(str, begin_end))}",
                 allowed="runs that write sequentially to different bytes (uFLIP §4.2)",
                 action="move one of them, or give the second reset_before = true",
             )
