@@ -50,8 +50,8 @@ def test_device_without_poll_queues_is_refused(loop_device: str) -> None:
             2,
             "page cache",
         ),
-        (("sim:demo", "--completion", "polled"), 2, "files and block devices only"),
-        (("null", "--completion", "interrupt"), 2, "files and block devices only"),
+        (("sim:demo", "--completion", "polled"), 2, "only to files and block devices"),
+        (("null", "--completion", "interrupt"), 2, "only to files and block devices"),
         (("sim:demo", "--completion", "sometimes"), 2, "auto, interrupt, polled"),
     ],
 )
