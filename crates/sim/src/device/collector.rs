@@ -36,6 +36,9 @@ pub(crate) struct Collector {
     jobs: Vec<Option<CollectionJob>>,
     #[serde(rename = "under_way")]
     active: u32,
+    /// Number of collections that ended.
+    #[serde(skip)]
+    ended: u64,
     pace: Pace,
     /// Per plane: pages being read ahead, after the page that its job waits for.
     ahead: Vec<VecDeque<CollectedPage>>,
@@ -113,6 +116,7 @@ impl Collector {
         Collector {
             jobs: vec![None; planes as usize],
             active: 0,
+            ended: 0,
             pace,
             ahead: vec![VecDeque::new(); if pace.pages > 1 { planes as usize } else { 0 }],
             waiting: VecDeque::new(),
@@ -135,6 +139,11 @@ impl Collector {
     /// Return whether any plane collects.
     pub(crate) fn is_collecting_any(&self) -> bool {
         self.active > 0
+    }
+
+    /// Return how many collections ended. A plane that collects does so until the next one ends.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
     }
 
     /// Return whether every plane collects.
@@ -282,6 +291,7 @@ impl Collector {
     fn finish(&mut self, plane: PlaneIdx, at: u64, parts: &mut CollectorContext<'_>) {
         let job = self.jobs[plane.0 as usize].take().expect("it was being collected");
         self.active -= 1;
+        self.ended += 1;
         let (ftl, mut media) = parts.media::<AllFeatures>(plane, at);
         ftl.finish(&job.collection, &mut media);
         if self.pace.blocks.is_some() {
@@ -312,6 +322,7 @@ impl Collector {
             ftl.collect_rest(collection, flash);
         }
         self.active = 0;
+        self.ended += 1;
         self.waiting.clear();
         self.busy.fill(0);
     }

@@ -2,7 +2,7 @@
 
 use super::backend::{Hardware, Write};
 use super::paged::PageMapBackend;
-use super::write_backlog::{Attempt, PendingWrite};
+use super::write_backlog::{Attempt, BlockSupply, PendingWrite};
 use crate::flash::fast_path::AllFeatures;
 use crate::flash::geometry::PlaneIdx;
 use crate::timeline::breakdown::Cause;
@@ -75,9 +75,10 @@ impl PageMapBackend {
 
     /// Choose which waiting pages to try, at the start of a pass and after each change. With
     /// thousands of pages waiting, usually no plane has a free page. Then pages of a plane that
-    /// collects keep waiting without a try.
+    /// collects keep waiting without a try. Returns whether all pages keep waiting for lack of
+    /// blocks.
     #[inline]
-    fn choose_candidates(&mut self) {
+    fn choose_candidates(&mut self) -> bool {
         let nowhere = self.ftl.no_plane_has_space();
         debug_assert!(
             !nowhere
@@ -88,11 +89,54 @@ impl PageMapBackend {
             "a plane has room, and none was to have any"
         );
         if nowhere && self.collector.is_collecting_all() {
-            return self.backlog.end_pass();
+            self.backlog.end_pass();
+            return false;
         }
-        let (goes_on, collector) = (self.ftl.host_plane_in_progress(), &self.collector);
-        self.backlog
-            .resume_pass(|plane| nowhere && collector.is_collecting(goes_on.unwrap_or(plane)));
+        let in_progress = self.ftl.host_plane_in_progress();
+        let (ftl, collector, may_open) = (&self.ftl, &self.collector, self.ftl.may_open_any());
+        self.backlog.resume_pass(|preferred| {
+            let plane = in_progress.unwrap_or(preferred);
+            (nowhere || ftl.lacks_block(plane, may_open)) && collector.is_collecting(plane)
+        });
+        !nowhere && in_progress.is_none() && self.backlog.has_no_candidate()
+    }
+
+    /// Return the current supply.
+    #[inline]
+    fn supply(&self) -> BlockSupply {
+        BlockSupply {
+            changes: self.ftl.supply_changes(),
+            ended: self.collector.ended(),
+            may_open: self.ftl.may_open_any(),
+        }
+    }
+
+    /// Whether no waiting page can get a free page, because nothing has changed since a pass in
+    /// which each waited for a plane that collects and lacks blocks.
+    #[inline]
+    fn is_stuck(&mut self) -> bool {
+        let stuck =
+            self.stuck_at == Some(self.supply()) && self.ftl.host_plane_in_progress().is_none();
+        debug_assert!(
+            !stuck || {
+                let planes: Vec<PlaneIdx> = self.backlog.planes().collect();
+                planes.into_iter().all(|plane| {
+                    self.collector.is_collecting(plane)
+                        && !self.ftl.has_free_page::<AllFeatures>(plane)
+                })
+            },
+            "a waiting page can get a free page, and none was to get any"
+        );
+        stuck
+    }
+
+    /// Add a write to the backlog; `plane` is the plane it prefers.
+    pub(super) fn add_to_backlog(&mut self, plane: PlaneIdx, write: Write, at: u64) {
+        let lacks = self.ftl.lacks_block(plane, self.ftl.may_open_any());
+        if !lacks || !self.collector.is_collecting(plane) {
+            self.stuck_at = None;
+        }
+        self.backlog.push(plane, write, at);
     }
 
     /// Retry the waiting pages after a collection step.
@@ -110,9 +154,20 @@ impl PageMapBackend {
                 self.ftl.end_of_life();
             }
         }
+        if !self.is_stuck() {
+            self.retry_waiting(at, hardware);
+        }
+        if self.ftl.is_read_only() {
+            self.fail_backlog(at, hardware);
+        }
+    }
+
+    /// Try the waiting pages in FIFO order.
+    fn retry_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         let mut others_wait = false;
         self.backlog.begin_pass();
-        self.choose_candidates();
+        let stuck = self.choose_candidates();
+        self.stuck_at = stuck.then(|| self.supply());
         while !self.ftl.is_read_only()
             && let Some(turn) = self.backlog.next()
         {
@@ -145,9 +200,6 @@ impl PageMapBackend {
                 }
             }
             self.choose_candidates();
-        }
-        if self.ftl.is_read_only() {
-            self.fail_backlog(at, hardware);
         }
     }
 

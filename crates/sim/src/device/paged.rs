@@ -10,7 +10,7 @@ use crate::device::collector::{Collector, CollectorContext, Pace};
 use crate::device::event::{CompletionTarget, DeviceEvent};
 use crate::device::page_buffer::PageBuffer;
 use crate::device::timed_flash::TimedFlash;
-use crate::device::write_backlog::{Attempt, PendingWrite, WriteBacklog};
+use crate::device::write_backlog::{Attempt, BlockSupply, PendingWrite, WriteBacklog};
 use crate::flash::fast_path::{AllFeatures, FastPath};
 use crate::flash::geometry::{Lpn, PlaneIdx, Shape};
 use crate::flash::media::{Flash, Media as _};
@@ -29,6 +29,9 @@ pub(crate) struct PageMapBackend {
     /// Collection steps since a waiting page last got a free page.
     #[serde(rename = "in_vain")]
     pub(super) steps_without_progress: u64,
+    /// The supply with which no waiting page could get a free page.
+    #[serde(skip)]
+    pub(super) stuck_at: Option<BlockSupply>,
     /// Page buffers, if the mapping unit is smaller than a flash page.
     pub(super) gather: Option<Box<PageBuffer>>,
 }
@@ -43,7 +46,14 @@ impl PageMapBackend {
     ) -> PageMapBackend {
         let collector = Collector::new(shape.planes, shape.channels, pace);
         let (backlog, gather) = (WriteBacklog::new(shape.planes), gather.map(Box::new));
-        PageMapBackend { ftl, collector, backlog, steps_without_progress: 0, gather }
+        PageMapBackend {
+            ftl,
+            collector,
+            backlog,
+            steps_without_progress: 0,
+            stuck_at: None,
+            gather,
+        }
     }
 
     /// Return whether map and collector have no optional feature: see [`crate::flash::fast_path`].
@@ -111,7 +121,7 @@ impl PageMapBackend {
             // waits.
             let in_order = hardware.events.contents.is_some() && !self.backlog.is_empty();
             if let Some(plane) = in_order.then(|| self.backlog.plane_of(write.page)).flatten() {
-                return self.backlog.push(plane, *write, at);
+                return self.add_to_backlog(plane, *write, at);
             }
         }
         let preferred = self.ftl.choose_plane::<M>(write.page);
@@ -122,7 +132,7 @@ impl PageMapBackend {
         match attempt {
             Attempt::FreePage(plane) => self.write_to::<M>(plane, write, at, hardware),
             Attempt::CollectionBegun | Attempt::NoSpace => {
-                self.backlog.push(preferred, *write, at);
+                self.add_to_backlog(preferred, *write, at);
                 if self.ftl.is_read_only() {
                     self.fail_backlog(at, hardware);
                 }

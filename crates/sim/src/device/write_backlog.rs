@@ -41,6 +41,18 @@ pub(crate) struct PendingWrite {
     pub(crate) since: u64,
 }
 
+/// The supply of blocks for the host. While it is the same, a plane that collects and lacks blocks
+/// does so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockSupply {
+    /// How often a block was freed or opened.
+    pub(crate) changes: u64,
+    /// How many collections ended.
+    pub(crate) ended: u64,
+    /// Collections leave enough pages to open a block for the host.
+    pub(crate) may_open: bool,
+}
+
 /// The outcome of an allocation attempt.
 #[derive(Clone, Copy)]
 pub(crate) enum Attempt {
@@ -103,6 +115,17 @@ impl WriteBacklog {
         self.length -= removed.len();
         removed.sort_unstable_by_key(|waiter| waiter.number);
         removed
+    }
+
+    /// Return the planes for which writes wait.
+    pub(crate) fn planes(&self) -> impl Iterator<Item = PlaneIdx> + '_ {
+        let planes = (0..).zip(&self.queues).filter(|(_, queue)| !queue.is_empty());
+        planes.map(|(plane, _)| PlaneIdx(plane))
+    }
+
+    /// Whether the pass has nothing to try.
+    pub(crate) fn has_no_candidate(&self) -> bool {
+        self.pass.next.is_empty()
     }
 
     /// Start a pass; [`WriteBacklog::resume_pass`] chooses the candidates.

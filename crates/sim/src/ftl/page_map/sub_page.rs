@@ -106,6 +106,30 @@ impl PageMap {
         left < needed + cost || left < needed + most && left < needed + self.least_taken()
     }
 
+    /// Whether [`PageMap::has_free_page`] is certainly false for `plane`, which has no open page and may not open a
+    /// block. `may_open` is [`PageMap::may_open_any`]; while it is the same, the result is true until
+    /// [`PageMap::supply_changes`] grows.
+    #[inline]
+    pub(crate) fn lacks_block(&self, plane: PlaneIdx, may_open: bool) -> bool {
+        self.slc.is_none()
+            && self.host_streams.is_none()
+            && !self.blocks.has_open_page(plane, Stream::Host)
+            && (!may_open || self.blocks.free_in(plane) <= self.options.reserved_blocks)
+    }
+
+    /// Whether collections under way leave enough pages to open a block for the host.
+    #[inline]
+    pub(crate) fn may_open_any(&self) -> bool {
+        let needed = self.reserved + self.reserved_for_next + self.blocks.cost_of_host_page(true);
+        self.on_flash.is_some() || self.blocks.pages_for_relocation() >= needed
+    }
+
+    /// Return how often a block was freed or opened.
+    #[inline]
+    pub(crate) fn supply_changes(&self) -> u64 {
+        self.blocks.supply_changes()
+    }
+
     /// Return the fewest pages that a host page may take on any plane; see [`PageMap::cost_on`]. They are
     /// fewer than a whole flash page only where one is partly filled. If relocated pages stay on their plane,
     /// each plane may have a partly filled one.

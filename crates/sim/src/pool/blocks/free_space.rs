@@ -56,6 +56,12 @@ impl Blocks {
         blocks(Stream::Relocated, relocated) + blocks(Stream::Mapping, mapping) <= free
     }
 
+    /// Return how often a block was freed or opened.
+    #[inline]
+    pub(crate) fn supply_changes(&self) -> u64 {
+        self.supply_changes
+    }
+
     /// Return how many pages for relocation a host page consumes: one where relocated pages share the host's
     /// blocks. Otherwise none, or the whole block that it opens.
     #[inline]

@@ -120,6 +120,9 @@ pub(crate) struct Blocks {
     open_pages: [u32; KINDS_MAX],
     /// Bit mask of the roles that hold cold data; `None` unless blocks are chosen by their bit errors.
     cold: Option<u32>,
+    /// How often a block was freed or opened.
+    #[serde(skip)]
+    supply_changes: u64,
 }
 
 /// Added to the count of a block that is not closed. A closed block is filled with data and was not chosen as
@@ -178,6 +181,7 @@ impl Blocks {
                 RelocationFrontier::Single => 1 << of.hosts,
                 RelocationFrontier::Shared | RelocationFrontier::PerStream => 0,
             }),
+            supply_changes: 0,
         }
     }
 
@@ -267,6 +271,7 @@ impl Blocks {
         self.free.put_worn(plane, block.0, key);
         self.free_blocks += 1;
         self.free_pages += self.usable(block);
+        self.supply_changes += 1;
     }
 
     /// Retire `block`, which was erased or failed to erase.

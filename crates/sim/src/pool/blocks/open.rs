@@ -119,6 +119,7 @@ impl Blocks {
         self.free_blocks -= 1;
         self.free_in[plane.0 as usize] -= 1;
         self.free_pages -= usable;
+        self.supply_changes += 1;
         let pages = self.pages_of(index);
         let end = self.geometry.first_page(block).0 + pages.unwrap_or(self.geometry.data_pages());
         self.open[index] = OpenBlock { next: self.first_usable(block).0, end, block: block.0 };

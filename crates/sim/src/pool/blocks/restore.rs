@@ -23,6 +23,7 @@ impl Blocks {
     /// caller then sets which pages are valid, and then which blocks are closed.
     pub(crate) fn restore(&mut self, uses: &[BlockUse], wear: &[u32], keys: &[u32]) {
         self.free.clear();
+        self.supply_changes += 1;
         self.free_in.fill(0);
         (self.free_blocks, self.free_pages) = (0, 0);
         for (block, used) in (0..).map(BlockIdx).zip(uses) {
