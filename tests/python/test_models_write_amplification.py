@@ -139,7 +139,7 @@ def test_random_equals_one_choice() -> None:
     assert total == pytest.approx(valid)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(spare_factors, block_sizes, st.integers(2, 20))
 def test_better_policies_amplify_less(spare_factor: float, block: int, d: int) -> None:
     case = {"spare_factor": spare_factor, "pages_per_block": block}
@@ -151,7 +151,7 @@ def test_better_policies_amplify_less(spare_factor: float, block: int, d: int) -
     assert greedy <= wa.fifo(spare_factor=spare_factor) * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(spare_factors, block_sizes)
 def test_more_spare_never_amplifies_more(spare_factor: float, block: int) -> None:
     more = spare_factor + 0.01

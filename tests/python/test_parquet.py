@@ -225,7 +225,7 @@ def test_digest_is_checked_before_parsing(file: Path, tmp_path: Path) -> None:
     expected = (len(whole), _native.digest(whole))
     assert len(_native.read_trace(str(file), expected)) == 100
     shutil.copy(DAMAGED / "panic-1.parquet", file)
-    with pytest.raises(_native.NativeError, match="of which"):
+    with pytest.raises(_native.NativeError, match="bytes instead of"):
         _native.read_trace(str(file), expected)
     file.write_bytes(whole[:-1] + b"2")
     with pytest.raises(_native.NativeError, match="have changed"):

@@ -259,7 +259,7 @@ def test_outliers_are_found_and_others_rarely() -> None:
         rows = random.normal(100, 4, (20, 8))
         every = [Scatter(row.tolist(), ALLOWED) for row in rows]
         peers = pool_scatter(every)
-        odd += is_outlier(replace(peers, unlike=False), every[0])
+        odd += is_outlier(replace(peers, variances_differ=False), every[0])
         residuals = (rows[1:] - rows[1:].mean(axis=1, keepdims=True)).ravel()
         # Scipy counts a sample's degrees of freedom itself: one of 133 with the others' variance.
         residuals = np.resize([1.0, -1.0], 134) * np.sqrt((residuals @ residuals) / 133 * 133 / 134)

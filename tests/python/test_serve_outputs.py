@@ -298,7 +298,7 @@ def test_ctrl_c_ends_command_and_server(workdir: Path) -> None:
 def test_read_only_data_file_must_exist(workdir: Path) -> None:
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "new")
     assert done.code == 4
-    assert "a file that is there" in done.err
+    assert "name an existing file" in done.err
     assert "or a new one" not in done.err
     Path("short").write_bytes(bytes(512))
     done = uflip("serve", "null", "--socket", "s", "--read-only", "--data", "short")
