@@ -34,7 +34,7 @@ DOCUMENTS: dict[str, Any] = {
     "run-metadata": run.RunMetadata,
     "run-summary": run_summary.SummaryFile,
     "state-record": state_record.StateDocument,
-    "plan-run": plan.RunEntry,
+    "plan-run": plan.PlanRunEntry,
     "specification": spec.Spec,
     "summary": summary.Summary,
     "comparison": comparison.Comparisons,

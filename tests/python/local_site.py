@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from uflip.results import Results
 from uflip.site.accounts import new_token
-from uflip.site.client import Submission, missing
+from uflip.site.client import PreparedResult, missing
 from uflip.site.intake import CommittedUpload
 from uflip.site.parts import bodies
 from uflip.site.site import Site, open_site
@@ -31,7 +31,7 @@ def alice(site: Site) -> Account:
         return session.scalars(select(Account)).one()
 
 
-def upload_files(site: Site, prepared: Submission) -> str:
+def upload_files(site: Site, prepared: PreparedResult) -> str:
     """Send the files of a result; returns the id of the upload."""
     account = alice(site)
     upload = site.intake.begin(account, [UploadFile(*each) for each in prepared.files])
@@ -40,12 +40,12 @@ def upload_files(site: Site, prepared: Submission) -> str:
     return upload
 
 
-def submit(site: Site, prepared: Submission) -> CommittedUpload:
+def submit(site: Site, prepared: PreparedResult) -> CommittedUpload:
     """Publish a result."""
     return site.intake.commit(alice(site), upload_files(site, prepared), publish=True)
 
 
-def check_whole(site: Site, result: str, prepared: Submission) -> None:
+def check_whole(site: Site, result: str, prepared: PreparedResult) -> None:
     """Check that a result matches the submission: its row, files by digest, and folder."""
     with site.sessions() as session:
         digests = [each.digest for each in session.get_one(ResultRecord, result).files]

@@ -11,7 +11,7 @@ import pytest
 import stored
 from command_line import uflip, unchanged
 
-from uflip.data.plan import PlanFile, RunEntry
+from uflip.data.plan import PlanFile, PlanRunEntry
 from uflip.device.catalogue import inspect_device
 from uflip.errors import UsageError
 from uflip.methodology import Choices, Plan, make_plan, read_plan, within_limits, write_plan
@@ -250,7 +250,7 @@ def test_option_decided_by_plan_file_is_refused(tmp_path: Path, option: tuple[st
 
 def test_every_key_is_documented() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/reference/plan-file.md").read_text()
-    for shape in (PlanFile, RunEntry):
+    for shape in (PlanFile, PlanRunEntry):
         for field in msgspec.structs.fields(shape):
             assert f"`{field.name}`" in page, field.name
 

@@ -27,7 +27,7 @@ from uflip.profiles import profile_names
 from uflip.results import Results
 from uflip.site import pages
 from uflip.site import seed as seeding
-from uflip.site.app import RateLimit, application
+from uflip.site.app import RequestRateLimit, application
 from uflip.site.database import open_database
 from uflip.site.redaction import redacted_copy
 from uflip.site.site import open_site
@@ -656,7 +656,7 @@ def test_unknown_host_is_refused_and_policy_is_sent(server: SiteServer) -> None:
 
 
 def test_rate_limit_counts_each_caller() -> None:
-    rate = RateLimit(60)
+    rate = RequestRateLimit(60)
     assert sum(rate.allows("a", 0.0) for _ in range(100)) == 60
     assert sum(rate.allows("a", 10.0) for _ in range(100)) == 10
     assert rate.allows("b", 10.0)

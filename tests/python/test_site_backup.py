@@ -18,7 +18,7 @@ from uflip.errors import ResultsError
 from uflip.site import cleanup
 from uflip.site.backup import BackupCounts, back_up, restore_from
 from uflip.site.blobs import Blobs
-from uflip.site.client import Submission, prepare
+from uflip.site.client import PreparedResult, prepare
 from uflip.site.database import revisions
 from uflip.site.folders import ResultFolders
 from uflip.site.result_summary import ExaminedFolder
@@ -27,7 +27,7 @@ from uflip.site.tables import DeviceRecord, ResultRecord
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
     folder = tmp_path_factory.mktemp("backup")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -56,7 +56,7 @@ def add_result(site: Site) -> None:
 
 
 def test_backup_is_a_consistent_snapshot(
-    any_site: Site, prepared: Submission, tmp_path: Path
+    any_site: Site, prepared: PreparedResult, tmp_path: Path
 ) -> None:
     result = submit(any_site, prepared).result
     statements: list[str] = []
@@ -76,7 +76,7 @@ def test_backup_is_a_consistent_snapshot(
 
 
 def test_result_deleted_before_copy_is_not_in_backup(
-    site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
 
@@ -90,7 +90,7 @@ def test_result_deleted_before_copy_is_not_in_backup(
     assert restore_from(tmp_path / "backup", tmp_path / "restored").results == 0
 
 
-def test_missing_file_fails_backup(site: Site, prepared: Submission, tmp_path: Path) -> None:
+def test_missing_file_fails_backup(site: Site, prepared: PreparedResult, tmp_path: Path) -> None:
     submit(site, prepared)
     lost = site.blobs.path(prepared.files[0][1])
     lost.unlink()
@@ -102,7 +102,7 @@ def test_missing_file_fails_backup(site: Site, prepared: Submission, tmp_path: P
 
 @pytest.mark.parametrize("table", ["account", "device", "result"])
 def test_inconsistent_rows_are_not_restored(
-    site: Site, prepared: Submission, tmp_path: Path, table: str
+    site: Site, prepared: PreparedResult, tmp_path: Path, table: str
 ) -> None:
     submit(site, prepared)
     back_up(site, tmp_path / "backup")
@@ -117,7 +117,7 @@ def test_inconsistent_rows_are_not_restored(
 
 
 def test_failed_restore_leaves_nothing(
-    site: Site, prepared: Submission, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
     back_up(site, tmp_path / "backup")
@@ -158,7 +158,7 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_refused_rows_are_reported(site: Site, prepared: Submission, tmp_path: Path) -> None:
+def test_refused_rows_are_reported(site: Site, prepared: PreparedResult, tmp_path: Path) -> None:
     submit(site, prepared)
     back_up(site, tmp_path / "backup")
     rows = tmp_path / "backup" / "rows.jsonl"
@@ -169,7 +169,7 @@ def test_refused_rows_are_reported(site: Site, prepared: Submission, tmp_path: P
 
 
 def test_unknown_schema_revision_is_refused(
-    site: Site, prepared: Submission, tmp_path: Path
+    site: Site, prepared: PreparedResult, tmp_path: Path
 ) -> None:
     submit(site, prepared)
     back_up(site, tmp_path / "backup")
@@ -195,7 +195,7 @@ def test_existing_target_is_reported_by_argument_name(site: Site, tmp_path: Path
 
 
 def test_startup_removes_orphaned_files(
-    any_site: Site, prepared: Submission, tmp_path: Path
+    any_site: Site, prepared: PreparedResult, tmp_path: Path
 ) -> None:
     result = submit(any_site, prepared).result
     (tmp_path / "sent").mkdir()

@@ -17,7 +17,7 @@ from site_server import postgres, small_result
 from sqlalchemy import select
 
 from uflip.site.blobs import Blobs
-from uflip.site.client import Submission, prepare
+from uflip.site.client import PreparedResult, prepare
 from uflip.site.folders import ResultFolders
 from uflip.site.result_summary import ExaminedFolder
 from uflip.site.site import Site
@@ -29,7 +29,7 @@ class KilledError(BaseException):
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Submission:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedResult:
     folder = tmp_path_factory.mktemp("kept")
     (folder / "scratch").mkdir()
     return prepare(small_result(folder / "result"), folder / "scratch")
@@ -49,7 +49,7 @@ def any_site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_kill_during_removal_leaves_no_partial_folder(
-    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
 
@@ -67,7 +67,7 @@ def test_kill_during_removal_leaves_no_partial_folder(
 
 
 def test_folder_without_row_is_replaced(
-    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
 
@@ -85,7 +85,7 @@ def test_folder_without_row_is_replaced(
 
 
 def test_folder_is_synced_before_its_row(
-    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = upload_files(site, prepared)
     synced: set[str] = set()
@@ -101,7 +101,7 @@ def test_folder_is_synced_before_its_row(
 
 
 def test_resubmission_during_deletion_keeps_files(
-    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(site, prepared).result
     removed = Blobs.remove_folder
@@ -117,7 +117,7 @@ def test_resubmission_during_deletion_keeps_files(
 
 
 def test_upload_and_removal_do_not_interleave(
-    any_site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    any_site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = submit(any_site, prepared).result
     results: list[bool] = []
@@ -137,7 +137,7 @@ def test_upload_and_removal_do_not_interleave(
 
 
 def test_upload_cancelled_during_examination_is_no_result(
-    site: Site, prepared: Submission, monkeypatch: pytest.MonkeyPatch
+    site: Site, prepared: PreparedResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = upload_files(site, prepared)
     made = ResultFolders.make

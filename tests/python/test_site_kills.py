@@ -20,7 +20,7 @@ from site_server import SiteServer
 from uflip.errors import UflipError
 from uflip.results.files import Files
 from uflip.results.integrity import examine
-from uflip.site.client import Client, Submission, prepare
+from uflip.site.client import Client, PreparedResult, prepare
 from uflip.site.redaction import redacted_copy
 
 SEED = int(os.environ.get("UFLIP_SEED") or time.time_ns() % 2**32)
@@ -89,14 +89,14 @@ def test_kill_loses_no_acknowledged_result(tmp_path: Path) -> None:
     print(f"{kills} kills, {SUBMISSIONS} submissions")
 
 
-def prepared_variant(folder: Path, number: int) -> Submission:
+def prepared_variant(folder: Path, number: int) -> PreparedResult:
     """Return a submission of one of the results, made from the one in `r`."""
     scratch = folder / f"scratch-{number}"
     scratch.mkdir()
     return prepare(variant(folder / "r", folder / f"v-{number}", number), scratch)
 
 
-def _submit(url: str, token: str, prepared: Submission) -> str:
+def _submit(url: str, token: str, prepared: PreparedResult) -> str:
     with Client(url, token) as client:
         return str(client.submit(prepared)["id"])
 

@@ -19,7 +19,7 @@ from site_server import SiteServer, site_server
 
 from uflip.errors import ResultsError
 from uflip.site import publishing
-from uflip.site.client import Client, Submission
+from uflip.site.client import Client, PreparedResult
 from uflip.site.examination import examine
 from uflip.site.intake import _existing_result
 from uflip.site.redaction import redacted_copy
@@ -263,7 +263,7 @@ def test_unfinished_result_is_neither_sent_nor_accepted(
         for name, content in _files(folder).items()
     ]
     with Client(server.url, server.token("alice")) as client, pytest.raises(ResultsError) as raised:
-        client.submit(Submission(folder, files, []))
+        client.submit(PreparedResult(folder, files, []))
     assert (raised.value.what, raised.value.got) == (
         "The results are incomplete",
         "interrupted",

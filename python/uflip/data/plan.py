@@ -39,7 +39,7 @@ Repetitions = Annotated[int, Meta(ge=1, le=1000)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class RunEntry(Struct, frozen=True, forbid_unknown_fields=True):
+class PlanRunEntry(Struct, frozen=True, forbid_unknown_fields=True):
     """A table `[[runs]]`."""
 
     id: RunId
@@ -65,7 +65,7 @@ class PlanFile(Struct, frozen=True, forbid_unknown_fields=True):
     target_size_bytes: Positive
     device: Table
     runs: Annotated[list[Table], Meta(max_length=MAX_RUNS)]
-    """Each a `RunEntry`: checked one by one, so that an error can name the run."""
+    """Each a `PlanRunEntry`: checked one by one, so that an error can name the run."""
     state: Table | None = None
     method: str | None = None
     durability: str | None = None

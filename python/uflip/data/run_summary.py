@@ -74,7 +74,7 @@ class StoredRepetition(Struct, frozen=True, forbid_unknown_fields=True):
     opening_ns: float | None
 
 
-class Component(Struct, frozen=True, forbid_unknown_fields=True):
+class StoredComponent(Struct, frozen=True, forbid_unknown_fields=True):
     """One of the two patterns of a mix."""
 
     pattern: Name | None
@@ -115,7 +115,7 @@ class RunSummary(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     statistics: StoredStatistics | None
     repetitions: list[StoredRepetition]
     disagreement: float | None
-    components: dict[Name, Component] | UnsetType = UNSET
+    components: dict[Name, StoredComponent] | UnsetType = UNSET
     by_mode: dict[Name, StoredModeStatistics] | UnsetType = UNSET
     rounds: list[list[StoredRound]] | UnsetType = UNSET
     time_spent_ns: dict[Name, float] | UnsetType = UNSET

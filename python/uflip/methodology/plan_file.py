@@ -21,7 +21,7 @@ from uflip.data.plan import (
     FORMAT_VERSION,
     KIND,
     PlanFile,
-    RunEntry,
+    PlanRunEntry,
 )
 from uflip.data.toml_text import read_toml
 from uflip.device.identity import medium_difference, model_identity
@@ -33,7 +33,7 @@ from uflip.methodology.plan import Plan
 from uflip.methodology.state import Enforcement, plan_request
 from uflip.spec import Spec, read_spec
 
-Shape = TypeVar("Shape", PlanFile, RunEntry)
+Shape = TypeVar("Shape", PlanFile, PlanRunEntry)
 
 MAX_SHOWN = 200
 
@@ -259,7 +259,7 @@ def _read_run(entry: Any, number: int, path: Path) -> PlannedRun:
     where = f"{path}, run number {number}"
     name = entry.get("id") if isinstance(entry, Mapping) else None
     with _error_position(f"{path}, run {_shortened(name)}" if isinstance(name, str) else where):
-        return PlannedRun(**msgspec.structs.asdict(_check_shape(entry, RunEntry, where)))
+        return PlannedRun(**msgspec.structs.asdict(_check_shape(entry, PlanRunEntry, where)))
 
 
 def _spec_of(kind: type, content: object) -> Spec:

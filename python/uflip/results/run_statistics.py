@@ -32,7 +32,7 @@ class RunStatistics:
     count : int
         Number of measured I/Os.
     statistics : dict or None
-        As `uflip.stats.RunStatistics`; None if the runs contain only start-up.
+        As `uflip.stats.SeriesStatistics`; None if the runs contain only start-up.
     components : dict
         The same for each pattern of a mix, by `COMPONENTS`; empty for anything else.
     by_mode : dict

@@ -99,7 +99,7 @@ class RequestLimits:
         self._app = app
         self._counts = counts
         self._hosts = hosts
-        self._rate = RateLimit(per_minute)
+        self._rate = RequestRateLimit(per_minute)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request, or refuse it."""
@@ -154,7 +154,7 @@ class RequestLimits:
         return None
 
 
-class RateLimit:
+class RequestRateLimit:
     """A token bucket for each caller."""
 
     def __init__(self, per_minute: int) -> None:

@@ -48,7 +48,7 @@ OnBytes = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Submission:
+class PreparedResult:
     """The data to send: a copy of a result folder without private values, and its files.
 
     Attributes
@@ -71,7 +71,7 @@ class Submission:
         return sum(size for _, _, size in self.files)
 
 
-def prepare(folder: Path, scratch: Path) -> Submission:
+def prepare(folder: Path, scratch: Path) -> PreparedResult:
     """Make a copy of a result folder without private values.
 
     Parameters
@@ -91,7 +91,7 @@ def prepare(folder: Path, scratch: Path) -> Submission:
     names = [manifest.FILE_NAME, ledger.FILE_NAME]
     names += sorted(f"{manifest.RUNS}/{path.name}" for path in (copy / manifest.RUNS).iterdir())
     files = [(name, *_digest(copy / name)) for name in names]
-    return Submission(copy, files, redactions)
+    return PreparedResult(copy, files, redactions)
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def _digest(path: Path) -> tuple[str, int]:
     return digest, path.stat().st_size
 
 
-def missing(prepared: Submission, received: Mapping[str, int]) -> list[Missing]:
+def missing(prepared: PreparedResult, received: Mapping[str, int]) -> list[Missing]:
     """Return the files to send: incomplete ones, and empty ones again."""
     return [
         Missing(prepared.folder / name, digest, size, at)
@@ -211,13 +211,13 @@ class Client:
         self._http.close()
 
     def submit(
-        self, prepared: Submission, *, publish: bool = False, on_bytes: OnBytes | None = None
+        self, prepared: PreparedResult, *, publish: bool = False, on_bytes: OnBytes | None = None
     ) -> responses.Submitted:
         """Upload the missing parts of a result, and commit it.
 
         Parameters
         ----------
-        prepared : Submission
+        prepared : PreparedResult
             The copy.
         publish : bool
             Publish it.
@@ -265,7 +265,10 @@ class Client:
         raise AssertionError("the last try ends in a result or an error")
 
     def _send(
-        self, prepared: Submission, upload: responses.UploadStatusResponse, on_bytes: OnBytes | None
+        self,
+        prepared: PreparedResult,
+        upload: responses.UploadStatusResponse,
+        on_bytes: OnBytes | None,
     ) -> None:
         """Send the missing parts of the files."""
         received = upload.received

@@ -12,7 +12,7 @@
 from uflip.stats.latency_classes import LatencyClass, LatencyClasses, latency_classes
 from uflip.stats.running import running_mean
 from uflip.stats.steady import Drift, drift
-from uflip.stats.summary import PERCENTILES, Distribution, RunStatistics, summarise, supports
+from uflip.stats.summary import PERCENTILES, Distribution, SeriesStatistics, summarise, supports
 
 __all__ = [
     "PERCENTILES",
@@ -20,7 +20,7 @@ __all__ = [
     "Drift",
     "LatencyClass",
     "LatencyClasses",
-    "RunStatistics",
+    "SeriesStatistics",
     "drift",
     "latency_classes",
     "running_mean",

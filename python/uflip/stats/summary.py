@@ -39,7 +39,7 @@ PERCENTILES: dict[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunStatistics:
+class SeriesStatistics:
     """Statistics of response times.
 
     Attributes
@@ -71,11 +71,11 @@ class RunStatistics:
         return asdict(self)
 
 
-STATISTICS = tuple(field.name for field in fields(RunStatistics))
+STATISTICS = tuple(field.name for field in fields(SeriesStatistics))
 """Names of the statistics."""
 
 
-def summarise(response_time_ns: ArrayLike) -> RunStatistics:
+def summarise(response_time_ns: ArrayLike) -> SeriesStatistics:
     """Summarise the response times of one run.
 
     Parameters
@@ -85,7 +85,7 @@ def summarise(response_time_ns: ArrayLike) -> RunStatistics:
 
     Returns
     -------
-    RunStatistics
+    SeriesStatistics
         The sample standard deviation is None for a single I/O; a percentile q is None where
         fewer than `SUPPORT` I/Os lie on its thinner side.
 
@@ -104,7 +104,7 @@ def summarise(response_time_ns: ArrayLike) -> RunStatistics:
     if x.ndim != 1 or len(x) == 0:
         raise ValueError(f"response times must be one-dimensional and not empty, got {x.shape}")
     percentiles = {name: _percentile(x, q) for name, q in PERCENTILES.items()}
-    return RunStatistics(
+    return SeriesStatistics(
         count=len(x),
         min_ns=int(x[0]),
         max_ns=int(x[-1]),
@@ -162,7 +162,7 @@ class Distribution:
         if self._pending > self.FEW:
             self._pack()
 
-    def summary(self) -> RunStatistics | None:
+    def summary(self) -> SeriesStatistics | None:
         """Return the summary of all added response times; None without any."""
         if not len(self):
             return None
@@ -174,7 +174,7 @@ class Distribution:
         # Integer arithmetic: the difference of two large sums loses no digits.
         scatter = self._squares * n - self._sum**2
         cumulative = np.cumsum(self._counts)
-        return RunStatistics(
+        return SeriesStatistics(
             count=n,
             min_ns=low,
             max_ns=high,

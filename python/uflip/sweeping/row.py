@@ -8,7 +8,7 @@ from uflip.data.spec_base import MODES
 Values = Table
 """The varied values of a point, by name."""
 Statistics = dict[str, int | float | None]
-"""As in `uflip.stats.RunStatistics`."""
+"""As in `uflip.stats.SeriesStatistics`."""
 
 
 @dataclass(frozen=True)
