@@ -189,7 +189,7 @@ impl WriteBacklog {
         let (number, plane) = self.pass.candidate;
         let queue = &mut self.queues[plane as usize];
         let at = position_of(queue, number);
-        let pending = queue.remove(at).expect("who is tried waits");
+        let pending = queue.remove(at).expect("the candidate is in its queue");
         let page = |at| queue.get(at).map(|waiter: &PendingWrite| waiter.write.page);
         coming(page(at), page(at + 1));
         self.length -= 1;
