@@ -139,6 +139,19 @@ def test_free_space_remains_until_spare_is_written(
     assert has_free_space(benchmark, value, run, [other], 1 << 30) is expected
 
 
+@pytest.mark.parametrize(
+    ("target", "written", "sequential", "expected"),
+    [(8, 70, 1, True), (8, 71, 1, False), (8, 70, 71, False), (70, 1, 1, True), (71, 1, 1, False)],
+)
+def test_writes_to_small_target_leave_free_space_like_sequential_ones(
+    target: int, written: int, sequential: int, expected: bool
+) -> None:
+    """All sizes in MiB."""
+    run = baseline("RW", io_size=32 * KIB, io_count=32 * written, target_size=target << 20)
+    other = baseline("SW", io_size=32 * KIB, io_count=32 * sequential)
+    assert has_free_space("locality", target << 20, run, [other], 1 << 30) is expected
+
+
 def test_open_loop_leaves_idle_time_between_arrivals() -> None:
     """One of 100 arrivals 5 ms apart is a write: 500 ms, less 99 reads of 0.2 ms and a write."""
     startup = Startup(0, 96, 32 * KIB, {"RR": 200_000.0, "RW": 1_400_000.0})

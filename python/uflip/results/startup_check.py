@@ -165,8 +165,9 @@ def has_free_space(
 ) -> bool:
     """Whether a run may have written less than the free space that the device began with.
 
-    Judged are sequential writes, unless a baseline of them wrote as much, and random writes after a
-    trim: the spare space of most drives is free, and what was trimmed before.
+    Judged are sequential writes and writes to a target smaller than this space, unless a baseline of
+    sequential writes wrote as much, and random writes after a trim. The free space is the spare
+    space of most drives, and what was trimmed before.
 
     Parameters
     ----------
@@ -185,7 +186,8 @@ def has_free_space(
         return False
     free = SPARE_SHARE * capacity
     trimmed = (value or 0) / 100 * capacity if name == DEALLOCATE else 0
-    if any(label_of(part) == "SW" for part in spec.parts if part.is_write):
+    writes = [part for part in spec.parts if part.is_write]
+    if any(label_of(part) == "SW" or 0 < (part.target_size or 0) < free for part in writes):
         most_written = max(
             (_bytes_written(each) for each in baselines if _has_label(each, "SW")), default=0
         )
