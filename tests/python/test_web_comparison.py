@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import stored
 
+from uflip.results.comparability import UNKNOWN_BECAUSE
 from uflip.web.server import Serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = "sim:demo?blocks_per_die=64"
 Rows = list[dict[str, Any]]
 
@@ -71,18 +73,30 @@ def test_largest_difference_is_first(page: "Page", server: Serving) -> None:
     assert page.get_by_text("The 4 largest differences").count() == 1
 
 
-def test_unknown_rows_are_counted_separately(page: "Page", server: Serving) -> None:
-    verdicts: list[str] = ["same", "not_apart", "not_apart", "unknown"]
+def test_unknown_rows_are_counted_by_reason(page: "Page", server: Serving) -> None:
+    verdicts: list[str] = ["same", "not_apart", "unknown", "unknown"]
+    reasons: list[str | None] = [None, None, "inside_startup", "one_repetition"]
 
     def change(rows: Rows) -> None:
-        for row, verdict in zip(rows, verdicts, strict=True):
-            row["verdict"] = verdict
+        for row, verdict, reason in zip(rows, verdicts, reasons, strict=True):
+            row |= {"verdict": verdict, "unknown_because": reason}
 
     patch_answer(page, change)
     open_comparison(page, server, "one", "two")
     abstract = page.locator(".abstract").inner_text()
-    assert abstract.endswith("; 2 inconclusive, 1 is unknown without an interval.")
+    counts = re.search(r"; 1 inconclusive, 2 unknown \((.+), (.+)\)\.$", abstract)
+    assert counts is not None, abstract
+    assert sorted(counts.groups()) == ["1 inside the start-up", "1 one repetition"]
+    shown = [cell for cell in cells(page, 10) if cell.startswith("unknown")]
+    assert sorted(shown) == ["unknown: inside the start-up", "unknown: one repetition"]
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save CSV").click()
+    header, *lines = waiting.value.path().read_text().splitlines()
+    assert header.split(",")[-1] == "unknown_because"
+    stored_reasons = {line.split(",")[-1] for line in lines}
+    assert stored_reasons == {"", "inside_startup", "one_repetition"}
     verdicts[:] = ["same", "faster", "slower", "not_apart"]
+    reasons[:] = [None] * 4
     page.reload()
     page.locator(".abstract").wait_for()
     abstract = page.locator(".abstract").inner_text()
@@ -96,6 +110,13 @@ def test_no_common_experiment_is_stated(page: "Page", server: Serving) -> None:
     assert page.get_by_text("Only in the first: 1; only in the second: 1.").count() == 1
     assert page.get_by_label("Show").count() == page.get_by_role("button").count() == 0
     assert page.get_by_role("region", name="Mean response times").count() == 0
+
+
+def test_every_reason_for_a_missing_verdict_has_words() -> None:
+    source = (ROOT / "web" / "src" / "compare.ts").read_text(encoding="utf-8")
+    words = re.search(r"const REASONS.*?= \{(.*)\};", source)
+    assert words is not None
+    assert {*re.findall(r"(\w+): \"", words[1])} == {*UNKNOWN_BECAUSE}
 
 
 @pytest.mark.parametrize("low", [0.0, -0.7, None])

@@ -11,7 +11,20 @@ import { tails } from "./tails";
 import { count, duration, logTicks, withSpacing, threeDigits, dateText } from "./format";
 
 const WORDS: Record<string, string> = { slower: "slower", faster: "faster", same: "the same", not_apart: "not apart", unknown: "unknown" };
+const REASONS: Record<string, string> = { no_interval: "no interval", one_repetition: "one repetition", inside_startup: "inside the start-up", different_window: "different window" };
 const HUE: Record<string, string> = { slower: "rw", faster: "sr", same: "muted", not_apart: "muted", unknown: "muted" };
+
+/** The reason for a missing verdict, in words. */
+function reasonOf(row: Plain): string {
+  return REASONS[row.unknown_because] ?? String(row.unknown_because ?? "");
+}
+
+/** The number of rows of each reason for a missing verdict, in brackets; empty without any. */
+function reasonCounts(rows: Plain[]): string {
+  const counts = new Map<string, number>();
+  for (const row of rows) if (row.unknown_because) counts.set(reasonOf(row), (counts.get(reasonOf(row)) ?? 0) + 1);
+  return counts.size ? ` (${[...counts].map(([reason, n]) => `${count(n)} ${reason}`).join(", ")})` : "";
+}
 
 export async function show(main: HTMLElement, route: Route): Promise<void> {
   const keys = route.parts[0] ?? "";
@@ -46,7 +59,7 @@ function comparisonSection(first: Plain, second: Plain, each: Plain, route: Rout
   return h("section", {},
     h("h2", {}, `${second.name} against ${first.name}`),
     h("p", { class: "abstract" }, !rows.length ? `${first.name} and ${second.name} have no experiment in common.`
-      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} ${unknown === 1 ? "is" : "are"} unknown without an interval` : ""}.`),
+      : `${second.name} is faster in ${count(verdicts.faster ?? 0)} of ${count(rows.length)} experiments, slower in ${count(verdicts.slower ?? 0)}, the same in ${count(verdicts.same ?? 0)}; ${count(verdicts.not_apart ?? 0)} inconclusive${unknown ? `, ${count(unknown)} unknown${reasonCounts(rows)}` : ""}.`),
     each.conditions.length ? h("details", { class: "notice", open: true }, h("summary", {}, `${each.conditions.length} reasons for doubt`), each.conditions.map((doubt: Plain) => h("div", { class: "doubt" }, h("p", {}, h("b", {}, doubt.message)), h("p", { class: "quiet" }, doubt.advice)))) : null,
     Object.keys(each.devices).length ? h("details", {}, h("summary", {}, `The devices differ in: ${Object.keys(each.devices).join(", ")}`), facts(Object.entries(each.devices as Record<string, string[]>).map(([name, [one, other]]) => [name, `${one} → ${other}`]))) : null,
     rows.length ? [h("div", { class: "bar" }, h("label", {}, "Show ", choose)), host] : null,
@@ -111,10 +124,10 @@ function experimentTable(first: Plain, second: Plain, rows: Plain[]): HTMLElemen
     table(["Experiment", "", "", first.name, second.name, "ratio", "interval", "p50", "p99", "verdict", ""], rows.map((row): Child[] => [
       row.title, row.pattern, `${row.axis} ${row.label}`, duration(row.first_ns), duration(row.second_ns), `×${threeDigits(row.ratio)}`,
       spanWords(interval(row)), row.p50_ratio === null ? "–" : `×${threeDigits(row.p50_ratio)}`, row.p99_ratio === null ? "–" : `×${threeDigits(row.p99_ratio)}`,
-      h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict),
+      h("span", { class: `verdict ${row.verdict}` }, WORDS[row.verdict] ?? row.verdict, row.unknown_because ? `: ${reasonOf(row)}` : ""),
       h("button", { type: "button", class: "link", "aria-label": `Overlay ${row.title} ${row.pattern} ${row.label}`, onclick: () => void overlay(over, first, second, row) }, "overlay"),
     ]), "Mean response times, the largest difference first", 3),
-    h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio])) }, "Save CSV")));
+    h("span", { class: "buttons" }, h("button", { type: "button", onclick: () => saveCsv("comparison", ["micro_benchmark", "pattern", "parameter", "value", "first_ns", "second_ns", "ratio", "low", "high", "verdict", "p50_ratio", "p99_ratio", "unknown_because"], rows.map((row) => [row.micro_benchmark, row.pattern, row.parameter, row.value, row.first_ns, row.second_ns, row.ratio, row.low, row.high, row.verdict, row.p50_ratio, row.p99_ratio, row.unknown_because])) }, "Save CSV")));
 }
 
 /** The distributions of one experiment of both results in the same axes. */
