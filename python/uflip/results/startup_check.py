@@ -165,8 +165,8 @@ def has_free_space(
 ) -> bool:
     """Whether a run may have written less than the free space that the device began with.
 
-    Judged are sequential writes and writes to a target smaller than this space, unless a baseline of
-    sequential writes wrote as much, and random writes after a trim. The free space is the spare
+    Judged are sequential writes and writes to a target smaller than this space, unless a baseline
+    of sequential writes wrote as much, and random writes after a trim. The free space is the spare
     space of most drives, and what was trimmed before.
 
     Parameters
