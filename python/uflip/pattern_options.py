@@ -92,7 +92,7 @@ def parse_pattern(typed: Mapping[str, str | int | float]) -> Functions:
                 "A fixed length cannot be combined with `--until-converged`",
                 where=option,
                 got=f"{option} with --until-converged",
-                action=f"leave out one of them; --max-ios is a budget for {option}",
+                action=f"omit one of them; --max-ios is a budget for {option}",
             )
     return until_converged(
         _basic_or_mix(parameters), **{RULE[name]: value for name, value in rule.items()}
@@ -144,6 +144,6 @@ def _basic_pattern(parameters: Parameters) -> Basic:
                 f"--pattern determines the {name} already",
                 where=f"--{name}",
                 got=f"--pattern {parameters['pattern']} --{name} {parameters[name]}",
-                action=f"leave out one of them, as in --mode {MODES[0]} --location ordered",
+                action=f"omit one of them, as in --mode {MODES[0]} --location ordered",
             )
     return baseline(str(parameters["pattern"]), **others)

@@ -44,7 +44,7 @@ class ProcessTerminated(KeyboardInterrupt):
     """A signal requested the end of the process."""
 
 
-class _State:
+class _SignalState:
     """Signals received by this process; signals belong to processes, so there is one state."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _State:
         self.shields = 0
 
 
-_state = _State()
+_state = _SignalState()
 
 
 class AbandonFlag:

@@ -501,7 +501,7 @@ def test_retired_block_fails_each_command() -> None:
         (("oc", "sim:dfc", "--only", "oc9"), "oc0, oc1, oc2, oc3"),
         (("oc", "sim:dfc", "--scale", "huge"), "standard, quick"),
         (("oc", "sim:dfc", "--sacrifice", "9:0:0"), "0:0:0 to 7:3:1023"),
-        (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "leave out one"),
+        (("oc", "pattern", "sim:dfc", "--mix", "W", "--read", "5"), "omit one"),
     ],
 )
 def test_invalid_options_are_refused_before_work(arguments: tuple[str, ...], says: str) -> None:

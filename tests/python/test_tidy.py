@@ -147,8 +147,8 @@ CRATES: dict[str, set[str]] = {
     "bench": {"core", "method", "engine", "sim", "host", "store"},
 }
 
-# The rooms of the simulator: which of them each may know.
-ROOMS: dict[str, set[str]] = {
+# The modules of the simulator, and the modules that each may import.
+SIMULATOR_IMPORTS: dict[str, set[str]] = {
     "collections": set(),
     "flash": {"collections"},
     "timeline": {"collections", "flash"},
@@ -160,8 +160,8 @@ ROOMS: dict[str, set[str]] = {
     "open_channel": {"config", "flash", "snapshot", "timeline"},
     "examine": {"config", "device", "open_channel", "snapshot"},
 }
-# Crates whose modules know each other in a circle; none may join them.
-CIRCLES = {"engine", "host", "method", "py", "store"}
+# Crates whose modules import each other in a cycle; no crate may be added.
+CRATES_WITH_CYCLES = {"engine", "host", "method", "py", "store"}
 
 LABELS = ("Source", "Faithful", "Simplified", "Ambiguous")
 
@@ -300,23 +300,23 @@ def test_crates_built_without_tests_contain_none() -> None:
 
 
 def test_simulator_modules_have_only_allowed_imports() -> None:
-    arrows = dependencies_of(ROOT / "crates" / "sim")
-    rooms = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
-    assert rooms == set(ROOMS), "a room is new, or is gone"
-    outgoing: dict[str, set[str]] = {room: set() for room in ROOMS}
-    for one, other in arrows:
-        if one[0] != other[0]:
-            outgoing[one[0]].add(other[0])
-    assert outgoing == ROOMS, "an arrow is new, or is gone"
+    dependencies = dependencies_of(ROOT / "crates" / "sim")
+    modules = {path.stem for path in sources("crates/sim/src/*")} - {"lib"}
+    assert modules == set(SIMULATOR_IMPORTS), "a module was added or removed"
+    outgoing: dict[str, set[str]] = {module: set() for module in SIMULATOR_IMPORTS}
+    for importer, imported in dependencies:
+        if importer[0] != imported[0]:
+            outgoing[importer[0]].add(imported[0])
+    assert outgoing == SIMULATOR_IMPORTS, "an import was added or removed"
 
 
 @pytest.mark.parametrize("crate", sorted(CRATES))
 def test_crate_modules_have_no_cycle(crate: str) -> None:
-    circle = cycle_of(dependencies_of(ROOT / "crates" / crate))
-    if crate in CIRCLES:
-        assert circle, f"take {crate} out of CIRCLES"
+    cycle = cycle_of(dependencies_of(ROOT / "crates" / crate))
+    if crate in CRATES_WITH_CYCLES:
+        assert cycle, f"remove {crate} from CRATES_WITH_CYCLES"
     else:
-        assert circle == [], f"these know each other: {circle}"
+        assert cycle == [], f"these import each other: {cycle}"
 
 
 def test_module_cycle_is_found() -> None:
@@ -450,11 +450,11 @@ def test_templates_escape_everything() -> None:
     assert page.count("autoescape=True") == 1
 
 
-# A document as a dictionary of anything: mypy knows nothing of its keys.
+# A document as a dictionary of anything: mypy cannot check its keys.
 UNTYPED = re.compile(r"\b(?:dict|Mapping)\[str, Any\]")
-# `uflip.data.document.Table` is the one name for data whose keys are for others to know. These
-# numbers of other uses are left, and none may be added.
-LEFT = {"data": 1, "site": 0, "sweeping": 0}
+# `uflip.data.document.Table` is the only type for data whose keys are defined elsewhere. Maximum
+# number of other untyped documents in a package; 0 where a package is not listed.
+MAX_UNTYPED = {"data": 1, "site": 0, "sweeping": 0}
 
 
 def untyped(package: str) -> int:
@@ -466,11 +466,13 @@ def untyped(package: str) -> int:
 
 
 def test_documents_have_types() -> None:
-    rooms = {path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}
+    packages = {path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")}
     grown = {
-        package: count for package in rooms if (count := untyped(package)) > LEFT.get(package, 0)
+        package: count
+        for package in packages
+        if (count := untyped(package)) > MAX_UNTYPED.get(package, 0)
     }
-    assert grown == {}, f"no more than {LEFT}: give these documents types"
+    assert grown == {}, f"no more than {MAX_UNTYPED}: give these documents types"
 
 
 def test_only_one_module_lays_out_tables() -> None:

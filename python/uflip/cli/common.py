@@ -172,7 +172,7 @@ def check_saving(info: "DeviceInfo", save: Path | None, *, force: bool) -> None:
             where="--save",
             got=f"{info.url} with --save {save}",
             allowed="sim:NAME",
-            action="leave out --save",
+            action="omit --save",
         )
     _output_path(save, force=force)
 
@@ -263,7 +263,7 @@ def split_names(values: Sequence[str], where: str = "--only") -> list[str] | Non
             where=where,
             got=repr(",".join(values)),
             allowed="names separated by commas, as in granularity,order",
-            action="name a micro-benchmark, or leave out the option",
+            action="name a micro-benchmark, or omit the option",
         )
     return names
 
@@ -296,7 +296,7 @@ def check_resume_options(
                 where=option,
                 got=f"{option} with --resume",
                 allowed=allowed,
-                action=f"leave out {option}, or start another {noun}",
+                action=f"omit {option}, or start another {noun}",
             )
 
 

@@ -107,7 +107,7 @@ def command(
             where="--replay",
             got=device.url,
             allowed="results of sim:NAME",
-            action="leave out --replay",
+            action="omit --replay",
         )
     check_priced(document, str(results))
     predictions = predict(document, parameters(device.capacity_bytes, **options), workload)

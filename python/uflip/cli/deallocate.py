@@ -36,7 +36,7 @@ same. To measure its effect on reads and writes: uflip run DEVICE --suite today 
 """
 
 
-class _TargetOptions(TypedDict):
+class _DeallocateTarget(TypedDict):
     size: int | None
     buffered: bool
     data: str
@@ -85,7 +85,7 @@ def command(
     A block device gets discard requests, a file a hole, an NBD server trim requests, and a
     simulated device unmaps the pages. Each trim is up to 128 MiB, and is timed.
     """
-    target = _TargetOptions(size=size, buffered=buffered, data=data, destroy=destroy)
+    target = _DeallocateTarget(size=size, buffered=buffered, data=data, destroy=destroy)
     if dry_run:
         check_options(parse_url(device), size, data, destroy, buffered=buffered)
     else:
@@ -131,7 +131,7 @@ def _deallocate(
     device: str,
     info: "DeviceInfo",
     trims: "Sequence[Spec]",
-    target: _TargetOptions,
+    target: _DeallocateTarget,
     io_timeout_ns: int,
     *,
     save: Path | None,

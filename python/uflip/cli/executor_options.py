@@ -61,7 +61,7 @@ def on_executor(
             where=chosen[1].split()[0],
             got=" ".join(chosen),
             allowed="one of " + ", ".join(options),
-            action="leave out the others",
+            action="omit the others",
         )
     from uflip.executors import Threads, cluster, using
 

@@ -257,7 +257,7 @@ def _mix_for_share(read: int, mix: str | None) -> str:
             "The mix of reads and writes is given twice",
             where="--mix and --read",
             got=f"--mix {mix} --read {read}",
-            action="leave out one of the two",
+            action="omit one of the two",
         )
     common = gcd(read, 100)
     reads, letters = read // common, 100 // common

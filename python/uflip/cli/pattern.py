@@ -68,7 +68,7 @@ A read-only pattern opens the device for reading only.
 """
 
 
-class _TargetOptions(TypedDict):
+class _PatternTarget(TypedDict):
     size: int | None
     buffered: bool
     data: str
@@ -127,7 +127,7 @@ def command(
     durability = PRESET_DURABILITY if preset and durability is None else durability
     spec = _requested_spec(preset, batches, spec_file, parameters)
     writable = spec.writes or size is not None
-    target = _TargetOptions(
+    target = _PatternTarget(
         size=size, buffered=buffered, data=data, destroy=destroy, completion=completion
     )
     _check_inside(device, preset, inside)
@@ -223,7 +223,7 @@ def _check_inside(device: str, preset: str | None, folder: Path | None) -> None:
             where="--inside",
             got=f"--preset {preset}",
             allowed="one pattern",
-            action="leave out --preset or --inside",
+            action="omit --preset or --inside",
         )
     refuse_existing(folder)
 

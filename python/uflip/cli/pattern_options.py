@@ -133,7 +133,7 @@ def _read_spec(name: str, chosen: Mapping[str, object]) -> Functions:
             "--spec cannot be combined with options of the pattern",
             where="--spec",
             got=f"--spec with --{first}",
-            action=f"leave out --{first}, or write it into the specification",
+            action=f"omit --{first}, or write it into the specification",
         )
     path = Path(name)
     content = _read_stdin() if name == "-" else read_document(path, SPEC)

@@ -86,7 +86,7 @@ def refuse_batches(batches: int | None) -> None:
             "--batches needs --preset",
             where="--batches",
             got=str(batches),
-            action=f"give --preset {PRESETS[0]} as well, or leave out --batches",
+            action=f"give --preset {PRESETS[0]} as well, or omit --batches",
         )
 
 
@@ -102,7 +102,7 @@ def preset_batch(spec_file: str | None, parameters: Mapping[str, OptionValue]) -
             where="--preset",
             got=", ".join([*typed, *(["spec"] if spec_file is not None else [])]),
             allowed="--io-count (of a batch), --seed, --batches",
-            action="leave out the other options, or the preset",
+            action="omit the other options, or the preset",
         )
     chosen = {"batch_ios": count, "seed": seed}
     return batch(0, **{name: int(each) for name, each in chosen.items() if each is not None})

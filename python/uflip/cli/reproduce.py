@@ -144,7 +144,7 @@ def _check_table3(
         got=f"{reproduction_id or 'no ID'}{' with --out' if out else ''}"
         f"{'' if exclusive else ', with options that cannot be combined'}",
         allowed="uflip-table3 with --refit DEVICE, --without, --leave, or with --ablate DEVICE",
-        action="give the ID and one of the two, and leave out --out: this study has no figure",
+        action="give the ID and one of the two, and omit --out: this study has no figure",
     )
 
 

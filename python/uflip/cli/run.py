@@ -137,7 +137,7 @@ def command(
             where="--destroy",
             got=" ".join(destroy),
             allowed="one",
-            action="leave out the others",
+            action="omit the others",
         )
     options["destroy"] = destroy[0] if destroy else None
     device = devices[0] if devices else None

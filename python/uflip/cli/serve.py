@@ -352,7 +352,7 @@ def _check(
             where="--state",
             got=f"null with --state {state}",
             allowed=STATES[-1],
-            action="leave out --state, or serve a simulated device",
+            action="omit --state, or serve a simulated device",
         )
     if data is not None:
         _check_single_device(devices, "--data")
@@ -365,7 +365,7 @@ def _check_data(device: str, data: Path | None, destroy: str | None, *, read_onl
             "--destroy belongs to a --data file that clients may write to",
             where="--destroy",
             got="no --data" if data is None else "--read-only",
-            action="leave out --destroy, or name the file with --data",
+            action="omit --destroy, or name the file with --data",
         )
     if data is not None:
         check_data(data, inspect_device(device).capacity_bytes, destroy, read_only=read_only)

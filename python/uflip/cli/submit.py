@@ -1,4 +1,4 @@
-"""`uflip submit`: upload a result to a results site, after listing what is left out."""
+"""`uflip submit`: upload a result to a results site, after listing the omitted files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

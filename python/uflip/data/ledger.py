@@ -144,7 +144,7 @@ def line(entry: Entry, previous_link: str) -> tuple[bytes, str]:
 
 
 def parse(path: Path, content: bytes) -> Ledger:
-    """Read a ledger; leave out damaged lines, and list their numbers.
+    """Read a ledger; omit damaged lines, and list their numbers.
 
     Raises
     ------
@@ -199,14 +199,14 @@ def _entry(path: Path, body: bytes) -> Entry | None:
         return None
 
 
-class _Format(Struct):
+class _LedgerLineFormat(Struct):
     format_version: int = 0
 
 
 def _check_version(path: Path, body: bytes) -> None:
     """Distinguish a line of a later version from a damaged one: its link is right."""
     try:
-        version = msgspec.json.decode(body, type=_Format).format_version
+        version = msgspec.json.decode(body, type=_LedgerLineFormat).format_version
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return
     if version > FORMAT_VERSION:

@@ -300,7 +300,7 @@ def parse(path: Path, content: bytes) -> Manifest:
     return manifest
 
 
-class _Format(Struct, frozen=True):
+class _ManifestFormat(Struct, frozen=True):
     format: str | None = None
     format_version: int | None = None
     uflip_version: Text = "?"
@@ -308,7 +308,7 @@ class _Format(Struct, frozen=True):
 
 def _check_format(path: Path, content: bytes) -> None:
     """Check format and version before any other key."""
-    head = decode(path, KIND, content, _Format)
+    head = decode(path, KIND, content, _ManifestFormat)
     if head.format != FORMAT:
         raise KIND.unreadable(path, f"format {head.format!r}, not {FORMAT!r}")
     version = head.format_version

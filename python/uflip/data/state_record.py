@@ -86,7 +86,7 @@ class StateDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError("more writes made than planned")
 
 
-class _Format(Struct):
+class _StateRecordFormat(Struct):
     format: Text = ""
     format_version: int = 0
 
@@ -108,7 +108,7 @@ def read(path: Path) -> StateDocument | None:
     content = read_if_exists(path, KIND)
     if content is None:
         return None
-    head = decode(path, KIND, content, _Format)
+    head = decode(path, KIND, content, _StateRecordFormat)
     allowed = f"a file that `uflip prepare` wrote, format_version up to {FORMAT_VERSION}"
     if head.format != "uflip-state":
         raise KIND.unreadable(path, "a file of another kind", allowed)

@@ -84,7 +84,7 @@ def check_target(info: DeviceInfo, target_size: int | None) -> int:
         got=f"{target_size} bytes ({format_size(target_size)})",
         allowed=f"multiples of {sector} bytes, from {sector} to {capacity} "
         f"({format_size(capacity)})",
-        action="choose another --target-size, or leave it out",
+        action="omit --target-size, or choose another size",
     )
 
 
@@ -99,7 +99,7 @@ def check_has_states(info: DeviceInfo) -> None:
             where=info.url,
             got="zones",
             allowed="a device without zones",
-            action="measure it as it is: every run begins with zones that are prepared for it",
+            action="measure it as it is: zones are prepared before every run",
         )
 
 
@@ -121,7 +121,7 @@ def check_zones(info: DeviceInfo, suite: str, state: str | None) -> None:
             where="--state",
             got=str(state),
             allowed=AS_IS,
-            action="leave --state out: every run begins with zones that are prepared for it",
+            action="omit --state: zones are prepared before every run",
         )
 
 

@@ -197,7 +197,7 @@ def _unavailable_error(name: str, addresses: Addresses, suite: str) -> UsageErro
             where="--only",
             got=f"{name}, which needs {micro_benchmark.addresses} addresses",
             allowed=", ".join(supported),
-            action="leave it out, or name a device of that kind; `uflip info DEVICE` lists "
+            action="omit it, or name a device of that kind; `uflip info DEVICE` lists "
             "what a device can do",
         )
     return UsageError(

@@ -92,7 +92,7 @@ def choose_sacrifice(info: DeviceInfo, named: str | None) -> Block:
                 where=info.url,
                 got="no --sacrifice",
                 allowed="--sacrifice CHANNEL:LUN:BLOCK",
-                action="name the block that may be lost, or leave out oc1",
+                action="name the block that may be lost, or omit oc1",
             )
         named = last
     words = named.split(":")

@@ -66,7 +66,7 @@ def _splits(manifest: Manifest, disk: Disk) -> StoredWarning | None:
         "this disk at a time",
         {"io_bytes_max": most, "longest_bytes": max(split), "runs": len(split)},
         "their response times are those of several I/Os: raise max_sectors_kb in "
-        f"/sys/block/{disk.name}/queue, or leave these sizes out",
+        f"/sys/block/{disk.name}/queue, or omit these sizes",
     )
 
 

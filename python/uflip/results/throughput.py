@@ -87,20 +87,20 @@ def measured_amount(trace: _native.Trace, mode: int | None = None) -> Amount:
         inside = (begin <= completed) & (completed <= end)
         steady = _rounds(completed[inside], sizes[inside], most)
         if steady is not None:
-            return _Shares().add(modes[inside], sizes[inside]).divide(steady)
+            return _ModeTotals().add(modes[inside], sizes[inside]).divide(steady)
     elapsed = completed[measured].max() - began[measured].min()
     whole = Amount(int(measured.sum()), float(sizes[measured].sum(dtype=np.uint64)), float(elapsed))
-    return _Shares().add(modes[measured], sizes[measured]).divide(whole)
+    return _ModeTotals().add(modes[measured], sizes[measured]).divide(whole)
 
 
-class _Shares:
+class _ModeTotals:
     """Numbers of I/Os and bytes of each mode."""
 
     def __init__(self) -> None:
         self.ios: dict[int, int] = {}
         self.bytes: dict[int, int] = {}
 
-    def add(self, modes: NDArray[np.uint8], sizes: NDArray[np.uint32]) -> "_Shares":
+    def add(self, modes: NDArray[np.uint8], sizes: NDArray[np.uint32]) -> "_ModeTotals":
         for mode in np.unique(modes).tolist():
             in_mode = modes == mode
             self.ios[mode] = self.ios.get(mode, 0) + int(in_mode.sum())
@@ -123,7 +123,7 @@ def _long_run_amount(trace: _native.Trace) -> Amount:
     depths = _queue_depths(read_spec(trace.spec_json))
     most = sum(depths)
     begin, end, first, last = _long_run_span(trace, depths)
-    steady, whole = _Shares(), _Shares()
+    steady, whole = _ModeTotals(), _ModeTotals()
     heads = _Extremes(EDGE * most, largest=False)
     tails = _Extremes((EDGE + 1) * most, largest=True)
     names = ["ignored", "submit_ns", "response_time_ns", "io_size_bytes", "mode"]

@@ -106,7 +106,7 @@ def combinations(design: Design) -> list[list[Value]]:
                 where=name,
                 got="no value",
                 allowed="NAME=V1,V2,...",
-                action="give the values, or leave out the key",
+                action="give the values, or omit the key",
             )
     if design.sample is not None:
         _check_count(design.sample.points(len(design.vary)), "--sample")
@@ -198,6 +198,6 @@ def _point(design: Design, values: Values) -> SweepPoint:
             where=DURABILITY,
             got=durability,
             allowed=CACHED,
-            action="measure times (without --untimed), or leave out the durability",
+            action="measure times (without --untimed), or omit the durability",
         )
     return SweepPoint(values, url, complete, durability)

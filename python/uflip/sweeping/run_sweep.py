@@ -157,7 +157,7 @@ def plan(design: Design, folder: Path | None = None) -> PlannedSweep:
             "`--warm-up` needs a pattern that writes data",
             where="warm_up",
             got=str(design.warm_up),
-            action="leave it out, or vary a pattern that writes",
+            action="omit it, or vary a pattern that writes",
         )
     if folder is not None:
         data_set.check_new(folder)

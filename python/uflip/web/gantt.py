@@ -268,7 +268,7 @@ def _die_operation(lanes: Lanes, row: int) -> DieOperation:
 def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[Share]:
     """Return the causes of the waits of operations by purpose and job, the longest first."""
     ops = lanes.operations
-    shares = _Shares(lanes, channel=channel)
+    shares = _OccupantShares(lanes, channel=channel)
     for row in rows:
         low = lanes.channel_requested_ns(row) if channel else lanes.die_requested_ns(row)
         high = int(ops.sent[row] if channel else ops.begin[row])
@@ -277,7 +277,7 @@ def waited_for(lanes: Lanes, rows: list[int], *, channel: bool = False) -> list[
     return shares.sorted()
 
 
-class _Shares:
+class _OccupantShares:
     """Busy time of a die or a channel, grouped by purpose and job."""
 
     def __init__(self, lanes: Lanes, *, channel: bool = False) -> None:
@@ -345,7 +345,7 @@ def _wait(lanes: Lanes, row: int) -> Wait:
     """Return a page's wait outside of the dies, with the operations of its die during the wait."""
     waits = lanes.operations.waits
     die, begin, end = (int(each[row]) for each in (waits.die, waits.begin, waits.end))
-    shares = _Shares(lanes)
+    shares = _OccupantShares(lanes)
     shares.add(lanes.on_die(die, begin, end), begin, end)
     return {
         "kind": WAITS[waits.kind[row]],

@@ -34,7 +34,7 @@ class _Warned(Struct, frozen=True):
     code: str
 
 
-class _State(Struct, frozen=True):
+class _StoredState(Struct, frozen=True):
     state: str = "unknown"
 
 
@@ -51,7 +51,7 @@ class _Glance(Struct, frozen=True):
     plan: Annotated[list[msgspec.Raw], Meta(max_length=MAX_RUNS)]
     warnings: Annotated[list[_Warned], Meta(max_length=MAX_WARNINGS)]
     durability: str | None = None
-    state: _State = _State()
+    state: _StoredState = _StoredState()
     repetitions: int = 1
 
 
