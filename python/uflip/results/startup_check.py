@@ -24,8 +24,9 @@ for long enough after the start-up is clear of it if its mean equals that of the
 not over. On a device that answers writes from a buffer, `SPARE_SHARE` of the capacity must be
 written first, and all write baselines must be past it: an SLC cache and blocks that were collected
 ahead are spare space, and response times do not show whether they are used up.
-(3) What a run shows by itself. A write is slow if it takes half of the time of the baseline's
-running phase. A run must have as many slow writes as the same number of baseline writes, beyond a
+(3) What a run shows by itself. The slowest writes that together take half of the time of the
+baseline's running phase are slow, and so is a write that takes half as long as the quickest of
+these. A run must have as many slow writes as the same number of baseline writes, beyond a
 chance of one in a hundred. A run without slow writes that is long enough, in bytes or in idle time,
 avoids them: this is a result, not a start-up. (4) Free space. A device without a write cache also
 has erased blocks. Sequential writes leave little to collect: their cost changes by little when
