@@ -145,7 +145,7 @@ class Handle(Generic[_T]):
     def wait(self, timeout_s: float) -> bool:
         """Block at most `timeout_s` [s] without the interpreter lock; True once it is over."""
     def progress(self) -> tuple[int, int, int]:
-        """(I/Os done, I/Os in all, last response time [ns]; 0 in the untimed gear)."""
+        """(I/Os done, I/Os in all, last response time [ns]; 0 in functional mode)."""
     def cancel(self) -> None: ...
     def overdue(self, limit_ns: int) -> None:
         """Raise kind "device" where an I/O on a real device is seen under way for longer [ns]."""
@@ -242,7 +242,7 @@ class Device:
     def clone(self) -> Handle[Device]:
         """A simulated device of its own in the same state; kind "usage" for any other."""
     def apply(self, spec_json: str) -> Handle[str]:
-        """Do what a pattern asks for in the untimed gear: no time passes, no trace; processes of
+        """Do what a pattern asks for in functional mode: no time passes, no trace; processes of
         a parallel pattern one after another. Returns what was counted (JSON). Simulated only."""
     def cut_power(
         self,
@@ -459,7 +459,7 @@ class FlashDevice:
         block, plane, page, sector. Its response time [ns], and the status of every address."""
     def start(self, job_json: str, prepare: bool, inside: bool = False) -> Handle[FlashTrace]:
         """Start a job; with `prepare`, blocks are erased, and what is only read is written,
-        before. The device is looked into meanwhile, if `inside`, unless the job wears a block
+        before. With `inside`, the device is inspected meanwhile, unless the job wears a block
         out (`FlashTrace.has_inside`)."""
 
 @final

@@ -172,7 +172,7 @@ def test_foreign_write_voids_the_mark(target: Path, write_foreign: Callable[[Pat
     write_foreign(target)
     with pytest.raises(RefusedError, match="not made by uflip") as caught:
         open_device(f"file:{target}", buffered=True)
-    assert "somebody else wrote to it" in caught.value.got
+    assert "another process wrote to it" in caught.value.got
     assert target.read_bytes()[MIB : MIB + len(FOREIGN)] == FOREIGN
     # Confirmed by name, the file is marked again.
     open_device(f"file:{target}", buffered=True, destroy=str(target))

@@ -112,6 +112,6 @@ def test_existing_profile_is_replaced_only_by_force(workdir: Path) -> None:
 def test_zoned_device_cannot_be_prepared() -> None:
     for more in ((), ("--dry-run",)):
         done = uflip("prepare", "sim:zns", *more)
-        assert (done.code, "no state to be enforced" in done.err) == (2, True), done.err
+        assert (done.code, "state cannot be enforced on" in done.err) == (2, True), done.err
         assert "measure it as it is" in done.err
         assert "--state" not in done.err, "the user did not pass it"

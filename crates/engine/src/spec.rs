@@ -208,7 +208,7 @@ pub struct StreamSpec {
     pub arrivals: Option<ArrivalRule>,
     /// I/Os to issue, including ignored ones.
     pub total_ios: u64,
-    /// The number of first I/Os left out of the statistics.
+    /// The number of first I/Os that the statistics exclude.
     pub ignored_ios: u64,
     /// The largest number of outstanding I/Os.
     pub queue_depth: u64,

@@ -51,9 +51,9 @@ pub(crate) fn no_zones(url: &str) -> Error {
 }
 
 fn no_state(url: &str) -> Error {
-    Error::usage("A device with zones has no state to be enforced: its zones are reset")
+    Error::usage("A device state cannot be enforced on a device with zones")
         .at(url)
-        .action("bring none about: every run of a plan begins with zones of its own")
+        .action("omit the device state: each run of a plan begins with its own zones")
 }
 
 fn interrupted() -> Error {
@@ -108,7 +108,7 @@ impl AnyDevice {
     /// Apply the I/Os of `pattern` in the untimed mode of a simulated device; return its counters.
     pub(crate) fn apply(&mut self, pattern: &Resolved, control: &Control) -> Result<Counters> {
         pattern.check_complete()?;
-        let sim = self.simulated("driven in the untimed gear")?;
+        let sim = self.simulated("used in functional mode")?;
         pattern.check_streams(sim.info())?;
         let before = sim.counters().unwrap_or_default();
         let ios = pattern.issued().take_while(|_| !control.is_cancelled());
@@ -319,7 +319,7 @@ impl AnyDevice {
         control: &Control,
         spool: Option<PathBuf>,
     ) -> Result<(StoredTrace, Inside)> {
-        let device = self.simulated("looked into")?;
+        let device = self.simulated("inspected")?;
         let mut recorder = InsideRecorder::new(device);
         let mut recorded = RecordingDevice { device: &mut *device, recorder: &mut recorder };
         let trace = run(&mut recorded, pattern, control, spool)?;

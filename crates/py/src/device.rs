@@ -238,7 +238,7 @@ impl PyDevice {
 
     fn apply(&self, spec_json: &str) -> PyResult<Handle> {
         let pattern = self.resolve(spec_json).map_err(|error| raise(&error))?;
-        let device = self.take_simulated("driven in the untimed gear")?;
+        let device = self.take_simulated("used in functional mode")?;
         Ok(work::apply(device, self.slot.clone(), pattern))
     }
 

@@ -88,7 +88,7 @@ def check_target(info: DeviceInfo, target_size: int | None) -> int:
     )
 
 
-NO_STATE = "A device with zones has no state to be enforced: its zones are reset"
+NO_STATE = "A device state cannot be enforced on a device with zones"
 
 
 def check_has_states(info: DeviceInfo) -> None:

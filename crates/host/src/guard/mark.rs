@@ -76,7 +76,7 @@ pub(crate) fn status(
         return MarkStatus::Void("its mark cannot be read");
     };
     if stored.get("modified") == Some(&UNKNOWN) {
-        return MarkStatus::Void("somebody else wrote to it while uflip had it open");
+        return MarkStatus::Void("another process wrote to it while uflip had it open");
     }
     let present = attributes(file, &metadata, stamp, Some(file_version(&metadata)));
     let differs = |key: &str| stored.get(key).copied() != present.get(key).map(String::as_str);
