@@ -79,12 +79,12 @@ pub(crate) const CURRENT_DRIVE: &str = r#"{"page_bytes": 16384, "pages_per_block
 
 /// The loads for counting instructions, by name; first those of the first case's device, then
 /// others.
-const LOADS: [(&str, &str, HostLoad); 6] = [
+const LOADS: [(&str, &str, IoLoad); 6] = [
     ("alone", NO_OVERRIDES, SINGLE_IO),
     ("same-die", SAME_DIE, SINGLE_IO),
     ("copied-back", COPY_BACK, SINGLE_IO),
     ("32-at-once", NO_OVERRIDES, QUEUED_32),
-    ("32-KiB", NO_OVERRIDES, HostLoad { io_pages: 8, ..SINGLE_IO }),
+    ("32-KiB", NO_OVERRIDES, IoLoad { io_pages: 8, ..SINGLE_IO }),
     ("today", CURRENT_DRIVE, QUEUED_32),
 ];
 
@@ -160,18 +160,18 @@ pub(crate) fn untimed(device: &mut SimDevice, pages: u64, count: u64, seed: u64)
 
 /// The queue depth and I/O size of a host.
 #[derive(Clone, Copy)]
-pub(crate) struct HostLoad {
+pub(crate) struct IoLoad {
     pub(crate) queue_depth: usize,
     /// Pages of 4 KiB per I/O.
     pub(crate) io_pages: u64,
 }
 
-pub(crate) const SINGLE_IO: HostLoad = HostLoad { queue_depth: 1, io_pages: 1 };
-pub(crate) const QUEUED_32: HostLoad = HostLoad { queue_depth: 32, ..SINGLE_IO };
+pub(crate) const SINGLE_IO: IoLoad = IoLoad { queue_depth: 1, io_pages: 1 };
+pub(crate) const QUEUED_32: IoLoad = IoLoad { queue_depth: 32, ..SINGLE_IO };
 
 /// Measure random writes of `count` pages [M pages/s].
 #[inline(never)]
-pub(crate) fn timed(device: &mut SimDevice, load: HostLoad, count: u64, seed: u64) -> f64 {
+pub(crate) fn timed(device: &mut SimDevice, load: IoLoad, count: u64, seed: u64) -> f64 {
     timed_of(device, load, count, seed, |_| Mode::Write)
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn timed(device: &mut SimDevice, load: HostLoad, count: u64, seed: u6
 #[inline(always)]
 pub(crate) fn timed_of(
     device: &mut SimDevice,
-    load: HostLoad,
+    load: IoLoad,
     count: u64,
     seed: u64,
     mode: impl Fn(usize) -> Mode,

@@ -7,7 +7,7 @@ use uflip_core::{Device, Mode};
 use uflip_sim::SimDevice;
 
 use crate::loads::{
-    CASES, COPY_BACK, CURRENT_DRIVE, ComparisonCase, HostLoad, NO_OVERRIDES, QUEUED_32, SAME_DIE,
+    CASES, COPY_BACK, CURRENT_DRIVE, ComparisonCase, IoLoad, NO_OVERRIDES, QUEUED_32, SAME_DIE,
     SINGLE_IO, best, full_cache_of, make_device, profile, random_writes, steady, timed, timed_of,
     untimed,
 };
@@ -37,9 +37,9 @@ pub(crate) fn rows() -> Vec<Value> {
 fn busy() -> [Value; 2] {
     let mut device = steady(&CASES[0], NO_OVERRIDES);
     let mut best_of =
-        |load: HostLoad| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
+        |load: IoLoad| best((0..3).map(|round| timed(&mut device, load, 500_000, round + 2)));
     let (single, at_once, large) =
-        (best_of(SINGLE_IO), best_of(QUEUED_32), best_of(HostLoad { io_pages: 8, ..SINGLE_IO }));
+        (best_of(SINGLE_IO), best_of(QUEUED_32), best_of(IoLoad { io_pages: 8, ..SINGLE_IO }));
     let row = |name: &str, unit: &str, value: f64, target: &str| {
         json!({"name": format!("timed, 1 GiB, {name}"), "value": value, "unit": unit,
             "reference": single, "ratio": value / single, "target": target})
