@@ -43,7 +43,7 @@ impl Free {
     fn take_for_cold(&mut self) -> Option<u32> {
         match self {
             Free::FewestErrors(set) => set.pop_last().map(|(_, free)| free),
-            alike => alike.take(),
+            other => other.take(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Free {
 impl FreePool {
     /// Create a pool of units that were never erased, per location.
     pub(crate) fn new(order: FreeOrder, places: impl Iterator<Item = Vec<u32>>) -> FreePool {
-        let of = |free: Vec<u32>| match order {
+        let ordered = |free: Vec<u32>| match order {
             FreeOrder::Oldest => Free::Oldest(free.into()),
             FreeOrder::LeastWorn => {
                 Free::LeastWorn(free.into_iter().map(|free| Reverse((0, free))).collect())
@@ -68,13 +68,13 @@ impl FreePool {
                 Free::FewestErrors(free.into_iter().map(|free| (0, free)).collect())
             }
         };
-        FreePool { places: places.map(of).collect() }
+        FreePool { places: places.map(ordered).collect() }
     }
 
-    /// Create a pool with `each` units at every one of `places`, numbered consecutively.
+    /// Create a pool with `each` units at each of `places` locations, numbered consecutively.
     pub(crate) fn full(places: u32, each: u32) -> FreePool {
-        let of = |place: u32| (place * each..(place + 1) * each).collect();
-        FreePool::new(FreeOrder::Oldest, (0..places).map(of))
+        let units = |place: u32| (place * each..(place + 1) * each).collect();
+        FreePool::new(FreeOrder::Oldest, (0..places).map(units))
     }
 
     /// Create an empty pool of `places` locations.
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_erased_longest_ago_is_taken_first_and_near_by_where_there_is_nothing() {
+    fn oldest_pool_is_first_in_first_out_and_borrows_from_fullest_location() {
         let mut pool = FreePool::full(3, 2);
         assert_eq!([0, 0, 0].map(|place| pool.take(place)), [Some(0), Some(1), None]);
         pool.put(0, 1);
@@ -173,16 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_erased_least_often_is_taken_first() {
+    fn least_worn_pool_takes_lowest_erase_count() {
         let mut pool = FreePool::new(FreeOrder::LeastWorn, [vec![7, 3]].into_iter());
-        assert_eq!(pool.take(0), Some(3), "of the same wear, the first");
+        assert_eq!(pool.take(0), Some(3), "the lowest number among equally worn units");
         pool.put_worn(0, 3, 5);
         pool.put_worn(0, 9, 4);
         assert_eq!([0; 4].map(|place| pool.take(place)), [Some(7), Some(9), Some(3), None]);
     }
 
     #[test]
-    fn what_has_the_fewest_errors_is_taken_first_and_for_cold_data_what_has_the_most() {
+    fn fewest_errors_pool_takes_best_or_for_cold_data_worst() {
         let mut pool = FreePool::new(FreeOrder::FewestErrors, [vec![]].into_iter());
         for (free, errors) in [(1, 30), (2, 10), (3, 40), (4, 20)] {
             pool.put_worn(0, free, errors);

@@ -6,7 +6,7 @@
 //! its end:
 //!
 //! ```text
-//! host write      ├────────────────── waits for the cache ──────────────────┤ takes the place of page P
+//! host write      ├────────────────── waits for the cache ──────────────────┤ takes the slot of page P
 //! die of page P   │ program │ read of a valid page │ … │ erase │ idle │ program of page P │
 //! charged as        die wait   GC copy                  erase    (1)    channel wait, transfer, cell program
 //! ```
@@ -22,8 +22,8 @@
 //! **Faithful**: the parts sum to the wait, and each is the die's work at that time.
 //! **Simplified**: a wait is longer than the flush of page P if the page entered the cache during
 //! the wait. The time before is charged as the same die's work then.
-//! **Ambiguous**: what a write waits for while all dies are busy. Here the die whose program freed
-//! the place.
+//! **Ambiguous**: which die a write waits for while all are busy. Here it is the die whose program freed
+//! the slot.
 
 use std::collections::VecDeque;
 
@@ -90,20 +90,20 @@ impl DieHistory {
     /// Split the time from `from` to `until` into the die's busy and idle pieces, last piece first.
     #[inline]
     fn split(&self, from: u64, until: u64, mut piece: impl FnMut(Option<&Busy>, u64, u64)) {
-        let mut known = until;
+        let mut piece_end = until;
         for busy in self.busy.iter().rev().skip_while(|busy| busy.begin >= until) {
             if busy.end <= from {
                 break;
             }
-            let (begin, end) = (busy.begin.max(from), busy.end.min(known));
-            if end < known {
-                piece(None, end, known);
+            let (begin, end) = (busy.begin.max(from), busy.end.min(piece_end));
+            if end < piece_end {
+                piece(None, end, piece_end);
             }
             piece(Some(busy), begin, end);
-            known = begin;
+            piece_end = begin;
         }
-        if from < known {
-            piece(None, from, known);
+        if from < piece_end {
+            piece(None, from, piece_end);
         }
     }
 }
@@ -145,7 +145,7 @@ impl History {
         (from, until): (u64, u64),
         mut spent: impl FnMut(Spent<'_>, u64),
     ) {
-        let History { dies, idle: [gaps, left], .. } = self;
+        let History { dies, idle: [gaps, unexplained], .. } = self;
         gaps.clear();
         gaps.push((from, until));
         let others =
@@ -154,10 +154,10 @@ impl History {
             for (from, until) in gaps.drain(..) {
                 dies[other].split(from, until, |busy, begin, end| match busy {
                     Some(busy) => spent(Spent::Busy(busy), end - begin),
-                    None => left.push((begin, end)),
+                    None => unexplained.push((begin, end)),
                 });
             }
-            std::mem::swap(gaps, left);
+            std::mem::swap(gaps, unexplained);
             if gaps.is_empty() {
                 return;
             }
@@ -187,8 +187,7 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         }
     }
 
-    /// Record that the oldest current wait for the write cache began at `since`, or that none is
-    /// left.
+    /// Record that the oldest current wait for the write cache began at `since`, or that no page waits.
     #[inline]
     pub(crate) fn awaited_flush(&mut self, since: Option<u64>) {
         if let Some(history) = &mut self.history {
@@ -256,15 +255,15 @@ impl<T: Copy + From<u64> + Into<u64>, A: Account> Timeline<T, A> {
         let Some((history, die)) = history.as_mut().zip(die) else {
             return account.add(Cause::CacheWait, at - since);
         };
-        let once = timing.transfer::<AllFeatures>(timing.program_transfers);
+        let transfer_ns = timing.transfer::<AllFeatures>(timing.program_transfers);
         history.explain(die, beside, (since, at), |spent, ns| match spent {
-            // The program of the page that freed the place.
+            // The program of the page that freed the slot.
             Spent::Busy(busy) if busy.end == at && busy.purpose == Purpose::HostWrite => {
                 let cells = busy.cell_ns.min(ns);
-                let sent = once.min(ns - cells);
+                let transfer = transfer_ns.min(ns - cells);
                 account.add(Cause::CellProgram, cells);
-                account.add(Cause::Transfer, sent);
-                account.add(Cause::ChannelWait, ns - cells - sent);
+                account.add(Cause::Transfer, transfer);
+                account.add(Cause::ChannelWait, ns - cells - transfer);
             }
             Spent::Busy(busy) => account.add(busy.purpose.wait_cause(), ns),
             Spent::NoFreePage => account.add(Cause::FreePage, ns),
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_split_into_what_the_die_did_and_when_it_was_idle() {
+    fn wait_is_split_into_busy_and_idle_pieces() {
         let mut die = DieHistory::default();
         die.add(busy(0, 10, Purpose::HostWrite), 0);
         die.add(busy(10, 30, Purpose::Relocation), 0);
@@ -304,7 +303,11 @@ mod tests {
         assert_eq!(pieces, expected);
         assert!(die.programmed_until(99) && die.programmed_until(10) && !die.programmed_until(95));
         die.add(busy(99, 120, Purpose::Relocation), 45);
-        assert_eq!(die.busy.front().unwrap().begin, 45, "what ended by then is forgotten");
+        assert_eq!(
+            die.busy.front().unwrap().begin,
+            45,
+            "busy times that ended by then are dropped"
+        );
         die.suspend(120, 110);
         assert_eq!(die.busy.back().unwrap().end, 110);
     }
@@ -312,7 +315,7 @@ mod tests {
     proptest! {
         /// Compare with a table that has an entry per nanosecond. Times of planes may overlap.
         #[test]
-        fn every_nanosecond_is_charged_once(
+        fn split_matches_table_of_nanoseconds(
             lengths in prop::collection::vec((0u64..12, 0u64..9, 0u64..4), 1..40), from in 0u64..200, long in 1u64..200,
         ) {
             let purposes =
@@ -323,21 +326,21 @@ mod tests {
                 let purpose = purposes[number % 4];
                 // Begins never decrease.
                 let begin = (at + pause).saturating_sub(overlap).max(begun);
-                for place in &mut naive[begin as usize..(begin + length) as usize] {
-                    *place = place.or(Some(purpose));
+                for entry in &mut naive[begin as usize..(begin + length) as usize] {
+                    *entry = entry.or(Some(purpose));
                 }
                 die.add(busy(begin, begin + length, purpose), 0);
                 (begun, at) = (begin, at.max(begin + length));
             }
-            let mut found = vec![None; 1000];
+            let mut split = vec![None; 1000];
             let mut sum = 0;
             die.split(from, from + long, |busy, begin, end| {
                 sum += end - begin;
-                found[begin as usize..end as usize].fill(busy.map(|busy| busy.purpose));
+                split[begin as usize..end as usize].fill(busy.map(|busy| busy.purpose));
             });
             prop_assert_eq!(sum, long);
-            let seen = from as usize..(from + long) as usize;
-            prop_assert_eq!(&found[seen.clone()], &naive[seen]);
+            let range = from as usize..(from + long) as usize;
+            prop_assert_eq!(&split[range.clone()], &naive[range]);
         }
     }
 }
