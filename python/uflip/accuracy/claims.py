@@ -27,7 +27,7 @@ from uflip.data.summary import (
 from uflip.microbench import MICRO_BENCHMARKS
 from uflip.microbench.today import queue_depth, steady_state
 from uflip.results.characteristics import VERDICTS, characteristics, rests_on
-from uflip.results.convergence import FREE_SPACE_LEFT
+from uflip.results.convergence import KEEPS_HEADLINE
 from uflip.results.summarise import experiments_of
 from uflip.units import format_size
 
@@ -125,7 +125,7 @@ def long_run_specs(document: Summary) -> dict[Key, LongRunSpec]:
             fixed_length=_is_of_fixed_length(name, run),
         )
         for name, run in experiments_of(document)
-        if run["statistics"] is not None and (_is_claim(run) or _has_only_free_space(run))
+        if run["statistics"] is not None and (_is_claim(run) or _keeps_headline(run))
     }
 
 
@@ -210,17 +210,17 @@ def _marks(runs: Iterable[ExperimentSummary]) -> tuple[str, ...]:
     """Return the reasons for doubt about some experiments in the result."""
     reasons: set[str] = set()
     for run in runs:
-        if run["together"]["converged"] is not True and not _has_only_free_space(run):
+        if run["together"]["converged"] is not True and not _keeps_headline(run):
             reasons.add("not_converged")
             for each in run["repetitions"]:
                 reasons.update(each["reasons"] or ())
     return tuple(sorted(reasons))
 
 
-def _has_only_free_space(run: ExperimentSummary) -> bool:
-    """Return whether free space is the only reason for doubt: the headline then shows none."""
+def _keeps_headline(run: ExperimentSummary) -> bool:
+    """Return whether there are reasons for doubt, and none of them marks a headline."""
     reasons = {reason for each in run["repetitions"] for reason in each["reasons"] or ()}
-    return reasons == {FREE_SPACE_LEFT}
+    return bool(reasons) and reasons <= KEEPS_HEADLINE
 
 
 def _with_long_run_means(

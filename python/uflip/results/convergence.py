@@ -30,6 +30,8 @@ NEVER_LEFT_CACHE: Final = "never_left_write_cache"
 Mark = Literal["inside_startup", "never_left_write_cache"]
 MARKS: tuple[Mark, ...] = (NEVER_LEFT_CACHE, INSIDE_STARTUP)
 """Reasons for doubt: the mean is that of the start-up (`uflip.results.startup_check`)."""
+KEEPS_HEADLINE: frozenset[str] = frozenset({FREE_SPACE_LEFT})
+"""Reasons against convergence that leave a headline without a mark. All others mark it."""
 HALF_WIDTH = 0.05
 """Default limit of half the width of an interval, relative to the mean."""
 
