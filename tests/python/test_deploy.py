@@ -76,7 +76,11 @@ def test_container_copies_existing_files_and_is_unprivileged() -> None:
     assert all((ROOT / name).exists() for names in copied for name in names)
     assert {"Cargo.lock", "crates", "python"} <= {name for names in copied for name in names}
     assert operands("USER") == ["uflip"]
-    assert all(re.search(r":[\w.-]+", image.split("/")[-1]) for image in operands("FROM"))
+
+
+def test_base_images_are_pinned_by_version_and_digest() -> None:
+    for image in operands("FROM"):
+        assert re.match(r"\S+/\w+:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}( AS \w+)?$", image)
 
 
 def test_proxy_accepts_an_upload_part() -> None:
