@@ -23,6 +23,7 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from msgspec import structs
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from uflip import _native
 from uflip.data.device import DeviceInfo
+from uflip.data.ledger import digest_of
 from uflip.data.spec import Basic, Mix, MixPart, Parallel, Pattern, table_of
 from uflip.data.state_record import StateRequest
 from uflip.device import cache
@@ -128,15 +130,29 @@ class LongRun:
 def long_run(question: LongRunSpec) -> LongRun:
     """Return the long run of a question, from the cache if it was made before."""
     path = cache.folder().parent / "long-runs" / f"{question.name}.json"
-    if cache.limit_bytes():
-        with suppress(OSError, ValueError, TypeError):
-            return LongRun(**json.loads(path.read_text(encoding="utf-8")))
+    if cache.limit_bytes() and (cached := _read(path)) is not None:
+        return cached
     result = _measure(question)
     if cache.limit_bytes():
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, json.dumps(asdict(result)).encode())
+            write_file(path, _encode(result))
     return result
+
+
+def _encode(result: LongRun) -> bytes:
+    """Return the content of a cache file: the digest of the result, and the result."""
+    fields = asdict(result)
+    return json.dumps({"digest": digest_of(fields), "result": fields}).encode()
+
+
+def _read(path: Path) -> LongRun | None:
+    """Return a cached result; None if the file is missing or damaged."""
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if digest_of(content["result"]) == content["digest"]:
+            return LongRun(**content["result"])
+    return None
 
 
 def _measure(question: LongRunSpec) -> LongRun:
