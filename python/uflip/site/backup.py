@@ -40,6 +40,7 @@ from uflip.site.tables import (
     Submission,
 )
 
+REPAIR = "delete the results that have it, or restore the site from an earlier backup"
 ROWS = "rows.jsonl"
 BLOBS = "blobs"
 ORDER = (Account, DeviceRecord, ResultRecord, FileRecord, Audit)
@@ -161,8 +162,16 @@ def _copy_files(site: Site, digests: Iterable[str], hidden: Path) -> dict[str, R
                 where=str(site.blobs.path(digest)),
                 got="nothing",
                 allowed="content of this digest",
-                action="delete the results that have it, or restore the site from an earlier "
-                "backup; nothing was backed up",
+                action=f"{REPAIR}; nothing was backed up",
+            )
+        if (content_digest := _digest(to)) != digest:
+            to.unlink()
+            return ResultsError(
+                "A file of the site is damaged",
+                where=str(site.blobs.path(digest)),
+                got=content_digest,
+                allowed=digest,
+                action=f"{REPAIR}; nothing was backed up",
             )
         return None
 
@@ -308,10 +317,14 @@ def _check_revision(revision: object, path: Path) -> None:
         )
 
 
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _check(path: Path, digest: str) -> None:
     try:
-        with path.open("rb") as file:
-            content_digest = hashlib.file_digest(file, "sha256").hexdigest()
+        content_digest = _digest(path)
     except OSError as error:
         content_digest = error.strerror or str(error)
     if content_digest != digest:
