@@ -1,13 +1,14 @@
 """Do long runs show the behaviour of a device, and are claims and headlines compared with them?"""
 
 import re
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 import uflip
 from uflip.accuracy import long_run
-from uflip.accuracy.claims import ClaimComparison, compare, key_of, long_run_specs
+from uflip.accuracy.claims import ClaimComparison, Key, compare, key_of, long_run_specs
 from uflip.accuracy.long_run import LongRun, LongRunSpec, absorbed_bytes
 from uflip.accuracy.table import DEVICES, TableEntry, format_table, results, rows
 from uflip.data.summary import Summary
@@ -90,6 +91,19 @@ def long_run_result(mean_ns: float, *, settled: bool = True) -> LongRun:
     return LongRun(mean_ns, 1e9 / mean_ns, mean_ns / 2, mean_ns, 1, 0, settled)
 
 
+def confirming_long_runs(document: Summary) -> dict[Key, LongRun]:
+    """Return long runs that have the means of a summary."""
+    return {
+        key_of(name, run): long_run_result(run["statistics"]["mean_ns"])
+        for name, runs in (
+            ("baseline", document["baselines"]),
+            *document["micro_benchmarks"].items(),
+        )
+        for run in runs
+        if run["statistics"] is not None
+    }
+
+
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     folder = tmp_path_factory.mktemp("accuracy") / "result"
@@ -100,15 +114,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Summary:
 
 def test_claims_and_headlines_are_compared_with_long_runs(document: Summary) -> None:
     specs = long_run_specs(document)
-    long_runs = {
-        key_of(name, run): long_run_result(run["statistics"]["mean_ns"])
-        for name, runs in (
-            ("baseline", document["baselines"]),
-            *document["micro_benchmarks"].items(),
-        )
-        for run in runs
-        if run["statistics"] is not None
-    }
+    long_runs = confirming_long_runs(document)
     exact = compare(document, long_runs)
     assert exact.claims
     assert not exact.claims_off
@@ -122,6 +128,30 @@ def test_claims_and_headlines_are_compared_with_long_runs(document: Summary) -> 
         key: long_run_result(1.25 * each.mean_ns, settled=False) for key, each in long_runs.items()
     }
     assert not compare(document, drifting).claims_off
+
+
+@pytest.mark.parametrize(
+    ("reasons", "keeps"),
+    [
+        (["free_space_left"], True),
+        (["free_space_left", "inside_startup"], False),
+        (["inside_startup"], False),
+        (["interval_too_wide"], False),
+        ([], False),
+    ],
+)
+def test_headline_without_mark_has_long_run(
+    document: Summary, reasons: list[str], keeps: bool
+) -> None:
+    changed = deepcopy(document)
+    run = next(each for each in changed["baselines"] if each["pattern"] == "RW")
+    run["together"]["converged"] = False
+    for each in run["repetitions"]:
+        each["reasons"] = reasons
+    assert (key_of("baseline", run) in long_run_specs(changed)) is keeps
+    headlines = compare(changed, confirming_long_runs(changed)).headlines
+    (headline,) = (each for each in headlines if each.name == "baseline RW")
+    assert set(headline.marks) == (set() if keeps else {"not_converged", *reasons})
 
 
 def test_claim_is_off_beyond_the_tolerance() -> None:
