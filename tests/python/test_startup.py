@@ -25,6 +25,7 @@ from uflip.results.startup_check import (
     check_runs,
     has_free_space,
     inside_startup,
+    mark_among,
     mark_of,
 )
 from uflip.results.summarise import experiments_of, summary
@@ -286,6 +287,43 @@ def test_cached_runs_are_marked_and_not_converged(
         assert row["together"]["converged"] is False
         assert [each["converged"] for each in row["repetitions"]] == [False]
     assert not [row for row in experiments.values() if row["pattern"] == "SR" and mark_of(row)]
+
+
+@pytest.mark.parametrize(
+    ("means_ns", "marked", "expected"),
+    [
+        ((100, 100, 100), 0, None),
+        ((100, 100, 100), 3, "inside_startup"),
+        ((60, 100, 100), 1, "inside_startup"),
+        ((94, 100, 100), 1, "inside_startup"),
+        ((96, 100, 100), 1, None),
+        ((106, 100, 100), 1, "inside_startup"),
+        ((100, 100, 100), 2, "inside_startup"),
+        ((100, 100), 1, None),
+        ((50, 100), 1, "inside_startup"),
+        ((None, 100, 100), 1, None),
+        ((None, None, 100), 2, "inside_startup"),
+        ((), 0, None),
+    ],
+)
+def test_partly_marked_experiment_is_marked_by_majority_or_mean(
+    means_ns: tuple[float | None, ...], marked: int, expected: str | None
+) -> None:
+    """The first `marked` of the repetitions are inside the start-up."""
+    repetitions: list[Any] = [
+        {"mean_ns": mean, "reasons": ["inside_startup"] if number < marked else None}
+        for number, mean in enumerate(means_ns)
+    ]
+    assert mark_among(repetitions) == expected
+
+
+def test_most_certain_mark_of_repetitions_is_shown() -> None:
+    repetitions: list[Any] = [
+        {"mean_ns": 50.0, "reasons": ["inside_startup"]},
+        {"mean_ns": 50.0, "reasons": ["interval_too_wide", "never_left_write_cache"]},
+        {"mean_ns": 100.0, "reasons": ["interval_too_wide"]},
+    ]
+    assert mark_among(repetitions) == "never_left_write_cache"
 
 
 def test_mix_with_quick_writes_is_right_or_marked(

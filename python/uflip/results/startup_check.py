@@ -34,7 +34,9 @@ these are used up, and a short baseline does not show it. Such runs keep their f
 count as converged (`has_free_space`). (5) Runs that never left the write cache. On a simulated
 device, the measured writes have no causes but the interface and the controller. On a real one,
 fewer than one in a hundred took longer than the quickest and a program operation of the fastest
-existing flash (`PROGRAM_NS`), and the device answers a write sooner than it reads.
+existing flash (`PROGRAM_NS`), and the device answers a write sooner than it reads. (6) Experiments
+of which some repetitions are marked. One is marked if most repetitions are, or if the mean of the
+marked ones differs from that of the others by more than `AGREEMENT`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -145,7 +147,7 @@ MARKED: dict[Mark, str] = {
 
 
 def mark_of(experiment: Repetitions) -> Mark | None:
-    """Return the mark of an experiment of a summary; None where all its runs are clear of it.
+    """Return the mark of an experiment of a summary; None if its mean is clear of the start-up.
 
     A marked experiment measured the start-up of the device, or its write cache, and does not show
     the cost of the pattern in the long run: it is never converged, and no finding rests on it.
@@ -153,12 +155,31 @@ def mark_of(experiment: Repetitions) -> Mark | None:
     return mark_among(experiment["repetitions"])
 
 
-def mark_among(repetitions: Iterable[MeanSummary]) -> Mark | None:
-    """Return the most certain mark of repetitions that all have one; None if one is clear."""
-    every = [each.get("reasons") or () for each in repetitions]
-    if not all(any(mark in reasons for mark in MARKS) for reasons in every):
+def mark_among(repetitions: Sequence[MeanSummary]) -> Mark | None:
+    """Return the most certain mark of repetitions; None if their common mean is clear of it.
+
+    Some repetitions may be marked and others clear. The mean of all then includes start-up: it is
+    marked if most repetitions are, or if the two groups differ by more than `AGREEMENT`.
+    """
+    marked = [each for each in repetitions if _marks_in(each)]
+    clear = [each for each in repetitions if not _marks_in(each)]
+    if 2 * len(marked) <= len(repetitions) and not _means_differ(marked, clear):
         return None
-    return next((mark for mark in MARKS if any(mark in reasons for reasons in every)), None)
+    return next((mark for mark in MARKS if any(mark in _marks_in(each) for each in marked)), None)
+
+
+def _marks_in(repetition: MeanSummary) -> set[Mark]:
+    return {mark for mark in MARKS if mark in (repetition.get("reasons") or ())}
+
+
+def _means_differ(some: Iterable[MeanSummary], others: Iterable[MeanSummary]) -> bool:
+    """Return whether the means of two groups of repetitions differ by more than `AGREEMENT`."""
+    means = [
+        np.mean(known)
+        for group in (some, others)
+        if (known := [mean for each in group if (mean := each["mean_ns"]) is not None])
+    ]
+    return len(means) == 2 and bool(abs(means[0] - means[1]) > AGREEMENT * means[1])
 
 
 def has_free_space(
