@@ -21,18 +21,18 @@ OTHERS = ("untimed", "fast", "full-cache", "today", "worn")
 
 # The first pattern that a source file matches gives the stage of its instructions.
 STAGES = (
-    ("the host that writes: addresses drawn, announced", r"crates/bench/|/rand_|core/src/random"),
-    ("events: the calendar", r"sim/src/timeline/calendar/"),
-    ("times: dies, channels, buses, link", r"sim/src/timeline/"),
-    ("which page, which die, which block: FTL and pool", r"sim/src/(ftl|pool|collections)/"),
-    ("flash: geometry, rules of NAND, counters", r"sim/src/flash/"),
+    ("host workload: draws and submits addresses", r"crates/bench/|/rand_|core/src/random"),
+    ("event calendar", r"sim/src/timeline/calendar/"),
+    ("timing of dies, channels, buses and link", r"sim/src/timeline/"),
+    ("FTL and block pool", r"sim/src/(ftl|pool|collections)/"),
+    ("flash: geometry, NAND rules, counters", r"sim/src/flash/"),
     (
-        "collection and what it issues",
+        "garbage collection and its operations",
         r"sim/src/device/(collector|paged|issued|token|any|waiting)(\.rs|/)",
     ),
-    ("the host's I/Os: taken in, cut, completed", r"sim/src/device/|crates/core/"),
-    ("memory that is copied: accounts of time, events", "memmove|memcpy"),
-    ("what has no line", ""),
+    ("host I/Os: accepted, split, completed", r"sim/src/device/|crates/core/"),
+    ("memory copies (time accounts, events)", "memmove|memcpy"),
+    ("without source line", ""),
 )
 LIBRARY = "/library/"
 
@@ -104,9 +104,9 @@ def table_of(loads: Sequence[str]) -> None:
     for name, _ in STAGES:
         if any(table[name] >= 1 for table, *_ in tables):
             row(name, [table[name] for table, *_ in tables])
-    row("**together**", [sum(table.values()) for table, *_ in tables])
+    row("**total**", [sum(table.values()) for table, *_ in tables])
     row(
-        "of these, of arrays, options and comparisons that are inlined",
+        "of these, inlined code of arrays, options and comparisons",
         [of for _, of, _ in tables],
     )
     programmed = [pages for *_, pages in tables]
