@@ -59,7 +59,7 @@ function luns(findings: Plain): HTMLElement {
     onLeave(() => map.plot.remove());
     return h("article", {}, h("h3", {}, title), map.node);
   };
-  return h("section", {}, h("h2", {}, "Every LUN"), h("p", { class: "quiet" }, "One LUN at a time, by one thread: equal cells are a device whose LUNs are alike."),
+  return h("section", {}, h("h2", {}, "Every LUN"), h("p", { class: "quiet" }, "One LUN at a time, by one thread: equal cells mean equal LUNs."),
     h("div", { class: "multiples" }, figure("Writes [MB/s]", findings.write_mb_per_s), figure("Reads [MB/s]", findings.read_mb_per_s)));
 }
 
@@ -81,7 +81,7 @@ function wear(findings: Plain): HTMLElement {
   }));
   return h("section", {}, h("h2", {}, "Wear of one block"),
     h("p", { class: "quiet" }, `Block ${findings.block} (channel:LUN:block) was erased, written and read ${count(findings.cycles)} times. `,
-      findings.first_failure ? `The first read failed after ${count(findings.first_failure)} erases.` : "No read failed.", findings.erase_failed ? " An erase failed at last." : ""),
+      findings.first_failure ? `The first read failed after ${count(findings.first_failure)} erases.` : "No read failed.", findings.erase_failed ? " Finally an erase failed." : ""),
     h("ul", { class: "legend" }, lines.map(([name, , hue]) => h("li", { vars: { "--hue": `var(--${hue})` } }, name)), h("li", { class: "stroke dashed" }, "reads that fail (right)")),
     plot.node, plot.saving([["CSV", () => saveCsv("wear", ["erases", "erase_ms", "write_ms", "read_ms", "failing_share"], findings.at.map((at: number, i: number) => [at, findings.erase_ms[i], findings.write_ms[i], findings.read_ms[i], findings.failing_share[i]]))]]));
 }

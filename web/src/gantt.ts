@@ -102,8 +102,8 @@ export class Gantt {
     }
     fill(this.legend, [...present].sort((a, b) => a - b).map((what) => h("li", { vars: { "--hue": hue(what) } }, whats[what])),
       this.waits().map((kind) => h("li", { class: "stroke", vars: { "--hue": activity(WAITS[kind]![1]) } }, WAITS[kind]![0])));
-    fill(this.status, `${count(operations)} operations of the flash in this stretch`, data.at.shares ? ", drawn as shares of time: zoom in to see each of them." : ".",
-      kept < recorded ? ` Of ${count(recorded)} in this run ${count(kept)} were stored, around its slowest I/Os; ${gaps.length ? "some of this stretch are missing: the shaded parts." : "this stretch is complete."}` : "");
+    fill(this.status, `${count(operations)} flash operations in this time range`, data.at.shares ? ", drawn as shares of time: zoom in to see each of them." : ".",
+      kept < recorded ? ` Of ${count(recorded)} in this run ${count(kept)} were stored, around its slowest I/Os; ${gaps.length ? "the shaded parts of this time range were not stored." : "this time range is complete."}` : "");
     fill(this.readout, "Hover over an operation to see its I/O and its waits.");
     this.plot.draw();
     this.plot.node.dataset.drawn = String(Number(this.plot.node.dataset.drawn ?? 0) + 1);

@@ -43,7 +43,7 @@ export class Inside {
     fill(this.body,
       h("div", { class: "multiples" },
         this.over("Free blocks", "blocks", [["free blocks of all dies", data.erased_blocks, "sr"]], "Blocks that are erased and can be filled. A die with no more than its reserve collects first."),
-        this.over("Write amplification", "bytes programmed a byte", [["between one sample and the next", data.write_amplification, "rw"]], "Bytes programmed over bytes that the host wrote."),
+        this.over("Write amplification", "bytes programmed per byte written", [["between one sample and the next", data.write_amplification, "rw"]], "Bytes programmed over bytes that the host wrote."),
         this.erases(), data.valid ? this.valid() : null));
     this.follow(this.visible, this.axis);
   }

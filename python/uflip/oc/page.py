@@ -164,7 +164,7 @@ def _oc0(measured: Oc0 | None, sim: bool) -> Blocks:
         "heat",
         "Throughput of every LUN",
         _draw_heat_map(measured, sim),
-        "One LUN at a time, by one thread. Equal cells are a device whose LUNs are alike.",
+        "One LUN at a time, by one thread. Equal cells mean equal LUNs.",
     )
     return [single_lun, all_luns]
 
