@@ -136,6 +136,11 @@ impl Collector {
         self.pace.blocks.is_none() && self.pace.pages == 1
     }
 
+    /// Return whether the number of planes of a channel that collect is limited.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.pace.blocks.is_some()
+    }
+
     /// Return whether any plane collects.
     pub(crate) fn is_collecting_any(&self) -> bool {
         self.active > 0

@@ -88,17 +88,33 @@ impl PageMapBackend {
                     .all(|plane| !self.ftl.has_free_page::<AllFeatures>(plane)),
             "a plane has room, and none was to have any"
         );
-        if nowhere && self.collector.is_collecting_all() {
-            self.backlog.end_pass();
-            return false;
-        }
         let in_progress = self.ftl.host_plane_in_progress();
-        let (ftl, collector, may_open) = (&self.ftl, &self.collector, self.ftl.may_open_any());
+        let supply = self.supply();
+        let lack_blocks = !nowhere
+            && in_progress.is_none()
+            && self.backlog.planes().all(|plane| self.waits(plane, supply));
+        if lack_blocks || nowhere && self.collector.is_collecting_all() {
+            self.backlog.end_pass();
+            return lack_blocks;
+        }
+        let (ftl, collector) = (&self.ftl, &self.collector);
         self.backlog.resume_pass(|preferred| {
             let plane = in_progress.unwrap_or(preferred);
-            (nowhere || ftl.lacks_block(plane, may_open)) && collector.is_collecting(plane)
+            (nowhere || ftl.lacks_block(plane, supply.may_open)) && collector.is_collecting(plane)
         });
-        !nowhere && in_progress.is_none() && self.backlog.has_no_candidate()
+        false
+    }
+
+    /// Whether a page that prefers `plane` certainly gets no free page: the plane lacks blocks, and it
+    /// collects; or no collection may begin, and the first other plane to try waits for its own.
+    #[inline]
+    fn waits(&self, plane: PlaneIdx, supply: BlockSupply) -> bool {
+        let (ftl, collector) = (&self.ftl, &self.collector);
+        let lacks = |plane| ftl.lacks_block(plane, supply.may_open);
+        let is_tried = |other: &PlaneIdx| collector.is_collecting(*other) || !lacks(*other);
+        lacks(plane)
+            && (collector.is_collecting(plane)
+                || !supply.may_collect && ftl.planes_from(plane).find(is_tried).is_some_and(lacks))
     }
 
     /// Return the current supply.
@@ -108,11 +124,12 @@ impl PageMapBackend {
             changes: self.ftl.supply_changes(),
             ended: self.collector.ended(),
             may_open: self.ftl.may_open_any(),
+            may_collect: self.collector.has_limit() || self.ftl.may_begin_collection(),
         }
     }
 
     /// Whether no waiting page can get a free page, because nothing has changed since a pass in
-    /// which each waited for a plane that collects and lacks blocks.
+    /// which each waited for lack of blocks.
     #[inline]
     fn is_stuck(&mut self) -> bool {
         let stuck =
@@ -120,20 +137,32 @@ impl PageMapBackend {
         debug_assert!(
             !stuck || {
                 let planes: Vec<PlaneIdx> = self.backlog.planes().collect();
-                planes.into_iter().all(|plane| {
-                    self.collector.is_collecting(plane)
-                        && !self.ftl.has_free_page::<AllFeatures>(plane)
-                })
+                planes.into_iter().all(|plane| self.is_tried_in_vain(plane))
             },
             "a waiting page can get a free page, and none was to get any"
         );
         stuck
     }
 
+    /// Whether an attempt on `plane` and on the others after it ends at a plane that collects.
+    fn is_tried_in_vain(&mut self, plane: PlaneIdx) -> bool {
+        for plane in self.ftl.planes_from(plane) {
+            if self.ftl.has_free_page::<AllFeatures>(plane) {
+                return false;
+            }
+            if self.collector.is_collecting(plane) {
+                return true;
+            }
+            if self.supply().may_collect {
+                return false;
+            }
+        }
+        false
+    }
+
     /// Add a write to the backlog; `plane` is the plane it prefers.
     pub(super) fn add_to_backlog(&mut self, plane: PlaneIdx, write: Write, at: u64) {
-        let lacks = self.ftl.lacks_block(plane, self.ftl.may_open_any());
-        if !lacks || !self.collector.is_collecting(plane) {
+        if self.stuck_at.is_some() && !self.waits(plane, self.supply()) {
             self.stuck_at = None;
         }
         self.backlog.push(plane, write, at);
@@ -166,8 +195,7 @@ impl PageMapBackend {
     fn retry_waiting(&mut self, at: u64, hardware: &mut Hardware<'_>) {
         let mut others_wait = false;
         self.backlog.begin_pass();
-        let stuck = self.choose_candidates();
-        self.stuck_at = stuck.then(|| self.supply());
+        self.stuck_at = self.choose_candidates().then(|| self.supply());
         while !self.ftl.is_read_only()
             && let Some(turn) = self.backlog.next()
         {
@@ -199,7 +227,7 @@ impl PageMapBackend {
                     self.pad_late_unit(write.write_through, at, hardware);
                 }
             }
-            self.choose_candidates();
+            self.stuck_at = self.choose_candidates().then(|| self.supply());
         }
     }
 

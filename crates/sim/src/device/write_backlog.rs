@@ -41,8 +41,8 @@ pub(crate) struct PendingWrite {
     pub(crate) since: u64,
 }
 
-/// The supply of blocks for the host. While it is the same, a plane that collects and lacks blocks
-/// does so.
+/// The supply of blocks for the host. While it is the same, a plane that lacks blocks does so, and
+/// one that collects does so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockSupply {
     /// How often a block was freed or opened.
@@ -51,6 +51,8 @@ pub(crate) struct BlockSupply {
     pub(crate) ended: u64,
     /// Collections leave enough pages to open a block for the host.
     pub(crate) may_open: bool,
+    /// Another collection may begin.
+    pub(crate) may_collect: bool,
 }
 
 /// The outcome of an allocation attempt.
@@ -121,11 +123,6 @@ impl WriteBacklog {
     pub(crate) fn planes(&self) -> impl Iterator<Item = PlaneIdx> + '_ {
         let planes = (0..).zip(&self.queues).filter(|(_, queue)| !queue.is_empty());
         planes.map(|(plane, _)| PlaneIdx(plane))
-    }
-
-    /// Whether the pass has nothing to try.
-    pub(crate) fn has_no_candidate(&self) -> bool {
-        self.pass.next.is_empty()
     }
 
     /// Start a pass; [`WriteBacklog::resume_pass`] chooses the candidates.

@@ -124,6 +124,18 @@ impl PageMap {
         self.on_flash.is_some() || self.blocks.pages_for_relocation() >= needed
     }
 
+    /// Whether a collection may begin. False only if it certainly may not on any plane: relocated pages have
+    /// blocks of their own, and collections under way need so many that no other could be finished.
+    #[inline]
+    pub(crate) fn may_begin_collection(&self) -> bool {
+        self.is_urgent()
+            || self.slc.is_some()
+            || self.on_flash.is_some()
+            || self.host_streams.is_some()
+            || self.blocks.cost_of_host_page(false) > 0
+            || self.blocks.pages_for_relocation() >= self.reserved + self.pages_for_any_victim()
+    }
+
     /// Return how often a block was freed or opened.
     #[inline]
     pub(crate) fn supply_changes(&self) -> u64 {
