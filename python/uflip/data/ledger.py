@@ -137,7 +137,7 @@ def digest_of(content: Any) -> str:
 
 
 def line(entry: Entry, previous_link: str) -> tuple[bytes, str]:
-    """Return the line of an entry, and its link; `before` is the link of the line before."""
+    """Return the line of an entry, and its link; `previous_link` is that of the line before."""
     body = msgspec.json.encode(entry)[:-1]
     link = _native.digest(previous_link.encode() + body)
     return body + f',"link":"{link}"}}\n'.encode(), link

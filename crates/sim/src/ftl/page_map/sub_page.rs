@@ -125,7 +125,7 @@ impl PageMap {
     }
 
     /// Whether a collection may begin. False only if it certainly may not on any plane: relocated pages have
-    /// blocks of their own, and collections under way need so many that no other could be finished.
+    /// blocks of their own, and too few pages remain for collections under way and another one.
     #[inline]
     pub(crate) fn may_begin_collection(&self) -> bool {
         self.is_urgent()
